@@ -1,0 +1,60 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Kind says what a failed call means for the next step.
+type Kind string
+
+const (
+	Busy     Kind = "busy"     // 429, 503, 529: try again later
+	Broken   Kind = "broken"   // no connection, reset, a stream that broke or ended early: try again
+	Overflow Kind = "overflow" // the context does not fit the model's window
+	Auth     Kind = "auth"     // the key is missing, wrong or has no credit
+	Rejected Kind = "rejected" // any other answer that says no; trying again is no use
+)
+
+// A Failure is every error of a Provider.
+type Failure struct {
+	Kind       Kind
+	Provider   string        // id of the provider
+	Status     int           // HTTP status; 0: there was none
+	RetryAfter time.Duration // what the service asked for; 0: nothing
+	Message    string        // of the service, shortened, secrets redacted
+	Err        error         // cause, or nil
+}
+
+// Error is one line, for the log and for people.
+func (f *Failure) Error() string {
+	s := f.Provider + ": "
+	if f.Status != 0 {
+		s += fmt.Sprintf("HTTP %d: ", f.Status)
+	}
+	switch {
+	case f.Message != "":
+		s += f.Message
+	case f.Err != nil:
+		s += f.Err.Error()
+	default:
+		s += string(f.Kind)
+	}
+	return s
+}
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Retryable reports whether the same call may succeed later.
+func (f *Failure) Retryable() bool { return f.Kind == Busy || f.Kind == Broken }
+
+// Classify makes any error a Failure: context ends stay what they are.
+func Classify(provider string, err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Failure{Kind: Broken, Provider: provider, Err: err}
+}

@@ -1,0 +1,174 @@
+// Package providers is the contract with model vendors: Request in, a stream of
+// Events out, errors that say whether to try again. One folder a wire format:
+// anthropic, openai (and everything that speaks its chat completions), scripted.
+// Retry, fallback order and the bound on calls under way are here, once for all.
+//
+// To add a vendor: a folder with a type that has ID and Stream, the suite of
+// providertest run over it, and one line in cmd/daycare/start.go.
+package providers
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"sync"
+)
+
+// A Provider is one model service. Stream makes exactly one HTTP request, never
+// retries, and yields events until Complete or Error, one of which is always the
+// last. A stream that ends without the wire format's own end mark is an Error
+// that may be retried, never a Complete. Leaving the loop or ending ctx closes
+// the connection. It may be called from many goroutines at once.
+type Provider interface {
+	ID() string
+	// Wire names the format of the encoded messages: providers of one wire
+	// share what Message.Encoded keeps.
+	Wire() string
+	Stream(ctx context.Context, req *Request) iter.Seq[Event]
+}
+
+// A Request is one call of a model. Everything in it is read-only for providers.
+type Request struct {
+	Model       string // "" takes the provider's own
+	System      string
+	Tools       []Tool
+	Messages    []*Message
+	MaxTokens   int      // of the answer; 0 takes the model's default
+	Temperature *float64 // nil: the vendor's default
+	Thinking    string   // "", low, medium, high: how much reasoning is asked for
+
+	Agent      string // whose call it is, for fairness and for the log
+	Session    string // stable inside a conversation: a cache key where a vendor has one
+	Foreground bool   // a person waits: goes before background calls
+}
+
+// A Tool is a tool as the model is told of it.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+}
+
+// Role says who speaks in a Message.
+type Role string
+
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	Results   Role = "results" // the results of all tool calls of the Assistant message before it
+)
+
+// A Message is one entry of the conversation. It must not be changed once it is
+// in a Request: its encoded form is kept, so that a long conversation is not
+// encoded anew at every call.
+type Message struct {
+	Role  Role
+	Parts []Part
+
+	mu      sync.Mutex
+	encoded map[string][]byte
+}
+
+// Encoded returns what encode made of the message for key, making it on first
+// use. key is the provider's wire name, with a suffix for variants.
+func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b, ok := m.encoded[key]; ok {
+		return b
+	}
+	if m.encoded == nil {
+		m.encoded = make(map[string][]byte, 1)
+	}
+	b := encode(m)
+	m.encoded[key] = b
+	return b
+}
+
+// A Part is one piece of a Message: Text, Reasoning, Call, Result or Image.
+type Part interface{ part() }
+
+type (
+	// Text is what was said.
+	Text struct{ Text string }
+	// Reasoning is a model's thinking, sent back only to the provider that made
+	// it, and only with its signature.
+	Reasoning struct{ Text, Signature, Provider string }
+	// Call is a tool call of an Assistant message. ID is unique in the
+	// conversation and fits every wire ([a-zA-Z0-9_-], at most 40 bytes).
+	Call struct {
+		ID        string
+		Name      string
+		Arguments json.RawMessage // a JSON object
+	}
+	// Result answers the Call of the same ID.
+	Result struct {
+		CallID  string
+		Name    string
+		Text    string
+		IsError bool
+		Images  []Image
+	}
+	// Image is a picture for the model, read from disk when it is encoded.
+	Image struct {
+		MimeType string
+		Data     []byte
+	}
+)
+
+func (Text) part()      {}
+func (Reasoning) part() {}
+func (Call) part()      {}
+func (Result) part()    {}
+func (Image) part()     {}
+
+// An Event is one step of a streaming answer: ContentDelta, ThinkingDelta,
+// ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error.
+type Event interface{ event() }
+
+type (
+	// ContentDelta is more text of the answer.
+	ContentDelta struct{ Text string }
+	// ThinkingDelta is more reasoning. Signature comes with the end of a block
+	// (Text may then be empty): the next ThinkingDelta begins a new block.
+	ThinkingDelta struct{ Text, Signature string }
+	// ToolUseStart begins a tool call; ID is the vendor's.
+	ToolUseStart struct{ ID, Name string }
+	// ToolUseDelta is more of the arguments of the call.
+	ToolUseDelta struct{ ID, Arguments string }
+	// ToolUseStop ends the call. Arguments is all of it, which may not be JSON.
+	ToolUseStop struct{ ID, Arguments string }
+	// Complete ends a whole answer.
+	Complete struct {
+		Finish Finish
+		Usage  Usage
+		Model  string // the model that answered, as the vendor names it
+	}
+	// Error ends a failed one.
+	Error struct{ Err error }
+)
+
+func (ContentDelta) event()  {}
+func (ThinkingDelta) event() {}
+func (ToolUseStart) event()  {}
+func (ToolUseDelta) event()  {}
+func (ToolUseStop) event()   {}
+func (Complete) event()      {}
+func (Error) event()         {}
+
+// Finish is why the model stopped.
+type Finish string
+
+const (
+	EndTurn   Finish = "end_turn"
+	ToolUse   Finish = "tool_use"
+	MaxTokens Finish = "max_tokens"
+	Refusal   Finish = "refusal"
+)
+
+// Usage is what a call used, in tokens. Input excludes what was read from or
+// written to the cache, on every wire: providers normalise it.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite int64
+	Estimated                            bool // the vendor said nothing; counted from characters
+}

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"context"
+
+	"daycare/engine/message"
+)
+
+// A Connector is one way in which people or services reach agents. Its settings
+// are its own; everything that is the same for all (retry, order, splitting into
+// promised parts, dedupe, restart after a failure) is the engine's.
+//
+// Requirements, checked by connectors/connectortest:
+//   - Run receives until ctx ends. It calls deliver for each message and tells
+//     its platform "received" only after deliver returned nil. It returns when
+//     everything it started has ended. An error restarts it after a pause.
+//   - Send works while Run does not, and from many goroutines at once (though
+//     never twice at once for one chat).
+//   - No error, log line or message holds a secret.
+type Connector interface {
+	// ID is the connector's id in settings, the Address.Connector of all it
+	// receives.
+	ID() string
+	Run(ctx context.Context, deliver message.Deliver) error
+	// Send delivers one part. An error that wraps *message.NotSent says when to try
+	// again or that it is no use; any other error is tried again with backoff.
+	Send(ctx context.Context, out message.Outgoing) (remoteID string, err error)
+}
+
+// Splitter is the ability of a connector whose platform bounds a message: it cuts
+// a Markdown text into the parts that Send is called with, each at most the
+// platform's limit when rendered. Joined they are the text.
+type Splitter interface {
+	Split(text string) []string
+}

@@ -1,0 +1,227 @@
+// Package crash holds the failpoints that stand at every durable step, so that
+// a harness can make the process die or the disk fail exactly there.
+//
+// Three shapes of step exist: Write (bytes go to a file, a death may leave part
+// of them), Do (one operation that happens or does not: a sync, a rename, an
+// unlink) and Point (a place between two steps). Unarmed, each costs one load.
+//
+// They are armed by the environment, because a harness can set that for any
+// process it starts:
+//
+//	DAYCARE_FAILPOINT=ACTION@POINT#K[:PERCENT][;...]
+//
+// ACTION is kill, enospc, eio, erofs or short; POINT is a name of Names or
+// empty for any; K counts from 1 the times that the point is passed; PERCENT
+// (default 0) is how much of a write reaches the file before the action. For Do
+// a percentage of 100 means that the operation was done first. A fault (every
+// ACTION but kill) with K written as K+ stays from then on.
+//
+//	DAYCARE_FAILPOINT_TRACE=FILE
+//
+// appends the name of each point passed to FILE, one a line.
+package crash
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Names lists every failpoint compiled in, in the order of a message's way.
+// A harness holds the points it reached against this list.
+func Names() []string { return slices.Clone(names) }
+
+var names = []string{
+	"letter.rename", "letter.dirsync", "letter.unlink",
+	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
+	"handles.write", "handles.sync",
+	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",
+	"inbox.write", "inbox.sync", "inbox.accepted",
+	"inbox.rotate.write", "inbox.rotate.sync", "inbox.rotate.rename", "inbox.rotate.dirsync",
+	"turn.taken", "turn.called", "tool.before", "tool.after",
+	"history.write", "history.sync", "turn.answered", "turn.closed",
+	"history.rotate.write", "history.rotate.sync", "history.rotate.link", "history.rotate.rename", "history.rotate.dirsync",
+	"draft.write", "draft.rename",
+	"send.before", "send.after",
+	"state.write", "state.sync", "state.rename", "state.dirsync",
+	"sessions.write", "sessions.sync",
+	"permission.write", "permission.sync", "permission.rename", "permission.dirsync",
+	"permissions.write", "permissions.sync",
+	"blob.write", "blob.sync", "blob.rename", "blob.dirsync",
+	"trash.rename", "trash.dirsync",
+	"torn.write", "torn.sync", "torn.truncate",
+}
+
+// arming is one clause of DAYCARE_FAILPOINT.
+type arming struct {
+	action  string
+	point   string
+	k       int
+	stays   bool
+	percent int
+}
+
+type plan struct {
+	mu     sync.Mutex
+	armed  []arming
+	passed map[string]int
+	total  int
+	trace  *os.File
+}
+
+// current reads the environment once; nil means that nothing is armed.
+var current = sync.OnceValue(func() *plan {
+	spec, trace := os.Getenv("DAYCARE_FAILPOINT"), os.Getenv("DAYCARE_FAILPOINT_TRACE")
+	if spec == "" && trace == "" {
+		return nil
+	}
+	p := &plan{passed: map[string]int{}}
+	for _, clause := range strings.Split(spec, ";") {
+		if clause == "" {
+			continue
+		}
+		a, err := parse(clause)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "daycare: DAYCARE_FAILPOINT: %v\n", err)
+			os.Exit(2)
+		}
+		p.armed = append(p.armed, a)
+	}
+	if trace != "" {
+		f, err := os.OpenFile(trace, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "daycare: DAYCARE_FAILPOINT_TRACE: %v\n", err)
+			os.Exit(2)
+		}
+		p.trace = f
+	}
+	return p
+})
+
+func parse(clause string) (arming, error) {
+	a := arming{}
+	action, rest, ok := strings.Cut(clause, "@")
+	point, count, ok2 := strings.Cut(rest, "#")
+	if !ok || !ok2 {
+		return a, fmt.Errorf("%q is not ACTION@POINT#K[:PERCENT]", clause)
+	}
+	a.action, a.point = action, point
+	if _, known := faults[action]; !known && action != "kill" {
+		return a, fmt.Errorf("%q: unknown action %q", clause, action)
+	}
+	if point != "" && !slices.Contains(names, point) {
+		return a, fmt.Errorf("%q: unknown point %q", clause, point)
+	}
+	count, percent, hasPercent := strings.Cut(count, ":")
+	if a.stays = strings.HasSuffix(count, "+"); a.stays {
+		count = strings.TrimSuffix(count, "+")
+	}
+	k, err := strconv.Atoi(count)
+	if err != nil || k < 1 {
+		return a, fmt.Errorf("%q: K must be a number from 1", clause)
+	}
+	a.k = k
+	if hasPercent {
+		if a.percent, err = strconv.Atoi(percent); err != nil || a.percent < 0 || a.percent > 100 {
+			return a, fmt.Errorf("%q: PERCENT must be a number from 0 to 100", clause)
+		}
+	}
+	return a, nil
+}
+
+var faults = map[string]syscall.Errno{
+	"enospc": syscall.ENOSPC, "eio": syscall.EIO, "erofs": syscall.EROFS, "short": syscall.ENOSPC,
+}
+
+// pass counts one passing of a point and returns what is armed for it.
+func (p *plan) pass(name string) (arming, bool) {
+	if !slices.Contains(names, name) {
+		panic("crash: point " + name + " is not in the list of names")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed[name]++
+	p.total++
+	if p.trace != nil {
+		fmt.Fprintln(p.trace, name)
+	}
+	for _, a := range p.armed {
+		n := p.total
+		if a.point != "" {
+			if a.point != name {
+				continue
+			}
+			n = p.passed[name]
+		}
+		if n == a.k || (a.stays && n > a.k) {
+			return a, true
+		}
+	}
+	return arming{}, false
+}
+
+// Point is a place between two durable steps.
+func Point(name string) {
+	p := current()
+	if p == nil {
+		return
+	}
+	if a, hit := p.pass(name); hit && a.action == "kill" {
+		die()
+	}
+}
+
+// Do runs one operation that happens whole or not at all.
+func Do(name string, op func() error) error {
+	p := current()
+	if p == nil {
+		return op()
+	}
+	a, hit := p.pass(name)
+	if !hit {
+		return op()
+	}
+	if a.percent == 100 {
+		if err := op(); err != nil {
+			return err
+		}
+	}
+	if a.action == "kill" {
+		die()
+	}
+	return faults[a.action]
+}
+
+// Write runs one write of p, of which a death or a fault may leave only the
+// first part in the file. It returns how many bytes were written.
+func Write(name string, p []byte, write func([]byte) (int, error)) (int, error) {
+	pl := current()
+	if pl == nil {
+		return write(p)
+	}
+	a, hit := pl.pass(name)
+	if !hit {
+		return write(p)
+	}
+	n, err := 0, error(nil)
+	if keep := len(p) * a.percent / 100; keep > 0 {
+		if n, err = write(p[:keep]); err != nil {
+			return n, err
+		}
+	}
+	if a.action == "kill" {
+		die()
+	}
+	return n, faults[a.action]
+}
+
+// die ends the process as kill -9 from outside would: no deferred call, no
+// flush. It does not return.
+func die() {
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}

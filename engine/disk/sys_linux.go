@@ -1,0 +1,51 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func datasync(f *os.File) error {
+	for {
+		err := unix.Fdatasync(int(f.Fd()))
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// allocate reserves n bytes for f. File systems without fallocate get written
+// zeros, because a sparse file reserves nothing.
+func allocate(f *os.File, n int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, n)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = f.Write(make([]byte, n))
+	}
+	return err
+}
+
+// exchange swaps two names in one step. ok is false where the file system has
+// no such step.
+func exchange(a, b string) (ok bool, err error) {
+	err = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func freeBytes(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}
+
+func identify(info os.FileInfo) identity {
+	st := info.Sys().(*syscall.Stat_t)
+	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size}
+}

@@ -1,0 +1,194 @@
+// Package disk is how bytes become durable: append logs with joined barriers,
+// atomic replacement, exchange-and-verify for files that people write too, the
+// repair of a torn tail, the lock of the data directory. It knows bytes and
+// lines, never what they mean.
+//
+// A barrier is one fdatasync (F_FULLFSYNC on macOS). Everybody who waits on the
+// same file joins the one under way or the next; a Volume bounds how many run at
+// once.
+//
+// What a failing disk means is decided here. A full disk (ENOSPC, EDQUOT) is
+// survivable: the half line is cut off, the caller refuses, service resumes when
+// there is room. Any other failed write, and every failed sync, is final: what
+// the kernel dropped after a failed fsync cannot be known, so the volume is
+// marked failed, every later write and barrier returns ErrFailed, and the process
+// is expected to exit and recover from the files.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"daycare/engine/crash"
+)
+
+var (
+	// ErrFailed: durable storage failed; nothing may be acknowledged any more.
+	ErrFailed = errors.New("durable storage failed")
+	// ErrFull: no space left; nothing was written, and later writes may succeed.
+	ErrFull = errors.New("no space left on the disk of the workspace")
+	// ErrChanged: somebody else changed the file since the last append.
+	ErrChanged = errors.New("file was changed by another writer")
+)
+
+const (
+	// maxBarriers bounds the barriers under way at once in the process. 64 is
+	// where more writers stop to help on common disks.
+	maxBarriers = 64
+	// ballastBytes is space kept back, given up when the disk is full so that
+	// what is under way can still be recorded.
+	ballastBytes = 4 << 20
+)
+
+// A Volume is the disk that one .daycare directory lives on.
+type Volume struct {
+	dir   string
+	slots chan struct{}
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error
+
+	fullMu sync.Mutex
+	full   atomic.Bool
+
+	barriers     atomic.Int64
+	barrierNanos atomic.Int64
+}
+
+// NewVolume makes the volume of dir, which must exist.
+func NewVolume(dir string) *Volume {
+	return &Volume{dir: dir, slots: make(chan struct{}, maxBarriers), failed: make(chan struct{})}
+}
+
+// Failed is closed when durable storage failed; Err then says why.
+func (v *Volume) Failed() <-chan struct{} { return v.failed }
+
+// Err is nil while the volume works, else an error that wraps ErrFailed.
+func (v *Volume) Err() error {
+	select {
+	case <-v.failed:
+		return v.failure
+	default:
+		return nil
+	}
+}
+
+// Stats returns how many barriers were made and the time spent in them.
+func (v *Volume) Stats() (barriers int64, spent time.Duration) {
+	return v.barriers.Load(), time.Duration(v.barrierNanos.Load())
+}
+
+func (v *Volume) fail(err error) error {
+	v.failOnce.Do(func() {
+		v.failure = fmt.Errorf("%w: %w", ErrFailed, err)
+		close(v.failed)
+	})
+	return v.failure
+}
+
+// judge turns the error of a write into ErrFull or, after marking the volume
+// failed, ErrFailed.
+func (v *Volume) judge(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		v.full.Store(true)
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return v.fail(err)
+}
+
+// sync is one barrier on f.
+func (v *Volume) sync(name string, f *os.File) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	v.slots <- struct{}{}
+	defer func() { <-v.slots }()
+	begin := time.Now()
+	err := crash.Do(name, func() error {
+		if crash.Bug("nosync") {
+			return nil
+		}
+		return datasync(f)
+	})
+	v.barriers.Add(1)
+	v.barrierNanos.Add(int64(time.Since(begin)))
+	if err != nil {
+		return v.fail(fmt.Errorf("sync %s: %w", f.Name(), err))
+	}
+	return nil
+}
+
+// SyncDir makes the entries of a directory durable.
+func (v *Volume) SyncDir(name, dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return v.sync(name, f)
+}
+
+// Reserve makes the ballast file, or makes it again when a full disk has room
+// once more. It is called at start; a disk without room for it is no error.
+func (v *Volume) Reserve() error {
+	v.fullMu.Lock()
+	defer v.fullMu.Unlock()
+	path := v.ballast()
+	if info, err := os.Stat(path); err == nil && info.Size() == ballastBytes {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := allocate(f, ballastBytes); err != nil {
+		os.Remove(path)
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+// Full reports whether the disk has no room for new work. While it is full it
+// looks again at each call, so service resumes with the first one after room was
+// made, without a poll.
+func (v *Volume) Full() bool {
+	if !v.full.Load() {
+		return false
+	}
+	free, err := freeBytes(v.dir)
+	if err != nil || free < 2*ballastBytes {
+		return true
+	}
+	if err := v.Reserve(); err != nil {
+		return true
+	}
+	v.full.Store(false)
+	return false
+}
+
+// release gives up the ballast; true if there was any.
+func (v *Volume) release() bool {
+	v.fullMu.Lock()
+	defer v.fullMu.Unlock()
+	return os.Remove(v.ballast()) == nil
+}
+
+func (v *Volume) ballast() string { return filepath.Join(v.dir, ".ballast") }
+
+// Exists is true if path can be seen, whatever it is.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil || !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,116 @@
+// Package inbox is an agent's durable mailbox: what was accepted, in order, until
+// it is done. The contract is Mailbox; File is the implementation on one
+// inbox.jsonl, inboxtest the suite that every implementation passes.
+//
+// The order of an inbox is the order of acceptance. "Accepted" is said only when
+// the item is behind a barrier; "done" only when the record that closes the item
+// is behind a barrier in the agent's history. In between an item is open, and a
+// start after any crash finds it open again.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"daycare/engine/message"
+)
+
+// An Item is one thing for an agent to do.
+type Item struct {
+	Seq       int64            `json:"seq"` // from 1 in each file; a label, order is line order
+	At        time.Time        `json:"at"`
+	Kind      message.Kind     `json:"type"`
+	ID        string           `json:"id"` // cuid2; for letters the letter's own
+	Dedupe    string           `json:"dedupe,omitempty"`
+	Context   message.Context  `json:"context,omitzero"`
+	Route     *message.Address `json:"route,omitempty"`
+	Text      string           `json:"text,omitempty"`
+	Files     []message.File   `json:"files,omitempty"`
+	Origin    string           `json:"origin,omitempty"`
+	Silent    bool             `json:"silent,omitempty"`
+	Hops      int              `json:"hops,omitempty"`
+	Untrusted bool             `json:"untrusted,omitempty"`
+	Token     string           `json:"token,omitempty"`    // permission: of the request
+	Decision  string           `json:"decision,omitempty"` // permission: once, always, deny, expired
+	By        string           `json:"by,omitempty"`       // permission: who decided
+}
+
+// A Head is what is kept in memory of an open item; the body stays on disk.
+type Head struct {
+	ID     string
+	Seq    int64
+	At     time.Time
+	Kind   message.Kind
+	Sender string // who it is from, for joining adjacent messages of one sender
+	Silent bool
+	Bytes  int  // length of its line
+	Taken  bool // in a turn now; such an item can no longer be dropped
+}
+
+var (
+	// ErrFull: the agent's inbox or all inboxes together hold as much as they
+	// may. Nothing was accepted; it may be offered again later.
+	ErrFull = errors.New("inbox is full")
+	// ErrTooLarge: the item is over MaxItemBytes; offering it again is no use.
+	ErrTooLarge = errors.New("message is too large")
+	// ErrUnknown: no open item has that id.
+	ErrUnknown = errors.New("no such item waits")
+	// ErrTaken: the item is in a turn now.
+	ErrTaken = errors.New("item is already being worked on")
+	// ErrClosed: the mailbox is closed.
+	ErrClosed = errors.New("inbox is closed")
+)
+
+// Limits, of guarantee G6: bounded memory under flood.
+const (
+	MaxItemBytes  = 1 << 20  // text of one item, bytes
+	MaxItems      = 1000     // open items of one agent
+	MaxBytes      = 8 << 20  // open items of one agent, bytes on disk
+	MaxBytesTotal = 64 << 20 // open items of all loaded agents, bytes on disk
+	// DedupeWindow is how long a dedupe key is remembered.
+	DedupeWindow = 7 * 24 * time.Hour
+	// MaxKeys bounds the keys carried over when the file is rotated.
+	MaxKeys = 20_000
+)
+
+// A Mailbox is one agent's inbox. Accept may be called from any goroutine; Take
+// and Done only from the agent's own.
+//
+// An implementation must keep these rules; inboxtest checks them:
+//   - Accept returns after the item is durable. Concurrent calls share barriers.
+//   - Two Accepts with one dedupe key give one item; the second returns the
+//     first's id with Duplicate set, and not before the first is durable.
+//   - Open lists open items in the order they are to be worked on: order of
+//     acceptance, except that an item moved to the front comes before the rest.
+//   - What is accepted and neither done nor dropped is open again after any
+//     crash; what Done named is never open again, once a later Accept returned.
+type Mailbox interface {
+	// Accept takes an item. ID and At are set by the mailbox where empty; Seq
+	// always. Errors: ErrFull, ErrTooLarge, disk.ErrFull, disk.ErrFailed.
+	Accept(ctx context.Context, item Item) (message.Receipt, error)
+	// Open lists the heads of all open items.
+	Open() []Head
+	// Len is the number of open items.
+	Len() int
+	// Read returns the body of an open item.
+	Read(id string) (Item, error)
+	// Take marks open items as being worked on and returns their bodies. The
+	// mark is not kept on disk: a crash opens them again.
+	Take(ids ...string) ([]Item, error)
+	// Untake gives taken items back unworked.
+	Untake(ids ...string)
+	// Done closes items whose closing record is durable in history. It needs no
+	// barrier of its own: the next Accept's carries it.
+	Done(ids ...string) error
+	// Drop removes an open item that is not taken: a person changed their mind.
+	Drop(id string) error
+	// Front moves an open item that is not taken before all others.
+	Front(id string) error
+	// Arrived receives (capacity 1) after items became open: a hint to look.
+	Arrived() <-chan struct{}
+	// Wait returns when the item is no longer open: done, dropped or never known.
+	Wait(ctx context.Context, id string) error
+	// Close ends the mailbox; what is open stays on disk. Open Waits return ErrClosed.
+	Close() error
+}

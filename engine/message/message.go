@@ -1,0 +1,117 @@
+// Package message holds the words that people's messages are made of: where they
+// come from, what they carry, what goes back. Connectors speak it on one side,
+// the engine on the other.
+package message
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// An Address is a place that messages come from and answers go to, in the ids of
+// its connector.
+type Address struct {
+	Connector string `json:"connector"`          // the connector's id in settings
+	ChannelID string `json:"channelId"`          // chat, channel, room, hook
+	UserID    string `json:"userId,omitempty"`   // who; in groups the sender
+	ThreadID  string `json:"threadId,omitempty"` // thread inside the channel
+}
+
+// A Context is what belongs to one message alone.
+type Context struct {
+	MessageID string `json:"messageId,omitempty"` // the platform's id of this message
+	ReplyTo   string `json:"replyTo,omitempty"`   // the message it answers
+	Sender    string `json:"sender,omitempty"`    // a name for people, verified by nobody
+}
+
+// A File is an attachment: a FileReference. Path is absolute.
+type File struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"` // bytes
+	Path     string `json:"path"`
+}
+
+// A Kind says what an inbox item asks of its agent.
+type Kind string
+
+const (
+	Text       Kind = "message"        // from a person or a service
+	System     Kind = "system_message" // from another agent or the runtime
+	Reset      Kind = "reset"          // forget the conversation, keep the id and the files
+	Compact    Kind = "compact"        // shorten the context now
+	Permission Kind = "permission"     // a decision on a request of the agent
+)
+
+// An Incoming is what a connector, a clock or a program hands to the engine. Its
+// agent is the one that From maps to (made on first contact), unless Agent names
+// one.
+type Incoming struct {
+	From    Address
+	Agent   string // agent id; set: this agent, whoever From is
+	Kind    Kind   // "" is Text
+	ID      string // item id, if the sender already gave one (a letter); else ""
+	Dedupe  string // "<connector id>:<platform key>": seen again within 7 days, it is dropped
+	Context Context
+	Route   *Address // answer here; nil: where the agent's descriptor says
+	Text    string
+	Files   []File
+
+	Origin string // system_message: the agent id or "system" that speaks
+	Silent bool   // system_message: part of the next context, no turn of its own
+	Hops   int    // system_message: how many agents it has passed, 0 from a person or clock
+	// Untrusted marks text that came from outside without a known person behind
+	// it (a webhook's payload): the model is told so.
+	Untrusted bool
+}
+
+// An Outgoing is one answer, or one part of it, on its way to a chat.
+type Outgoing struct {
+	ID      string // of the promise in history; the same at every try
+	To      Address
+	ReplyTo string // the platform's id of the message that is answered
+	Text    string // Markdown
+	Files   []File
+	Part    int  // from 0
+	Parts   int  // how many the answer was split into
+	Retry   bool // it may have been delivered before: use the platform's idempotency
+}
+
+// Key is the idempotency key of this part: the same at every try.
+func (o Outgoing) Key() string {
+	if o.Parts <= 1 {
+		return o.ID
+	}
+	return o.ID + "." + strconv.Itoa(o.Part)
+}
+
+// A Receipt says that an item is durable.
+type Receipt struct {
+	Agent     string `json:"agent"`
+	Item      string `json:"item"`
+	Seq       int64  `json:"seq"`
+	Duplicate bool   `json:"duplicate"` // accepted before under the same dedupe key; Item is that one
+}
+
+// Deliver hands an incoming message to the engine. It returns nil after the
+// message is durable. inbox.ErrFull and disk.ErrFull ask to wait and offer it
+// again; inbox.ErrTooLarge and ErrUnknownAgent to give it up and say so.
+type Deliver func(ctx context.Context, in Incoming) (Receipt, error)
+
+// ErrUnknownAgent: no agent has that id, or it has ended.
+var ErrUnknownAgent = errors.New("no such agent")
+
+// NotSent says what to do about a part that was not delivered.
+type NotSent struct {
+	Final bool          // trying again is no use: the chat is gone, the bot is blocked
+	After time.Duration // the platform asks to wait this long; 0: the engine's backoff
+	Err   error
+}
+
+func (e *NotSent) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *NotSent) Unwrap() error { return e.Err }

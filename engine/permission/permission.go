@@ -1,0 +1,72 @@
+// Package permission is what an agent may do and how it asks for more: Access and
+// Set with their tags, Request and Decision, and the durable queue of requests
+// in .daycare/permissions.
+package permission
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// A Set is the rights of one agent, the permissions member of its state.json.
+type Set struct {
+	WorkingDir string   `json:"workingDir"` // absolute
+	ReadDirs   []string `json:"readDirs"`   // absolute, beside WorkingDir
+	WriteDirs  []string `json:"writeDirs"`
+	Web        bool     `json:"web"`
+	Hosts      []string `json:"hosts,omitempty"`
+	Exec       []string `json:"exec"` // command prefixes allowed without asking
+	Grants     []Grant  `json:"grants,omitempty"`
+}
+
+// A Grant remembers who gave a right and when.
+type Grant struct {
+	Tag   string    `json:"tag"`
+	At    time.Time `json:"at"`
+	By    string    `json:"by"`
+	Token string    `json:"token,omitempty"`
+}
+
+// Detail is the exact thing that a person is asked to allow; one member is set.
+type Detail struct {
+	Command string `json:"command,omitempty"`
+	Diff    string `json:"diff,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Host    string `json:"host,omitempty"`
+}
+
+// A Request is what a tool call needs beyond the agent's rights.
+type Request struct {
+	Tag     string // "@exec:git push": what "always" would grant
+	Reason  string
+	Detail  Detail
+	Workdir string // where it would run; part of the hash
+	// AskAlways makes every call ask, whatever was granted for the tag: there is
+	// no sandbox to hold the command.
+	AskAlways bool
+}
+
+// SHA256 is the hash that binds an approval to the exact request of one agent.
+func (r Request) SHA256(agent string) string {
+	data, err := json.Marshal(struct {
+		Agent, Tag, Workdir string
+		Detail              Detail
+	}{agent, r.Tag, r.Workdir, r.Detail})
+	if err != nil {
+		panic("permission: a request of plain strings cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// A Decision is the answer to a request.
+type Decision string
+
+const (
+	Once    Decision = "once"
+	Always  Decision = "always"
+	Deny    Decision = "deny"
+	Expired Decision = "expired"
+)

@@ -1,0 +1,285 @@
+// Package record is what an agent keeps: history.jsonl (conversation, turn journal
+// and outbox in one append-only file), state.json, draft.json and sessions.jsonl in
+// the agent's folder.
+//
+// History is one log with two folds. Obligations (items taken, calls started,
+// replies promised) are folded over every record, whatever a person rewinds or
+// edits away; Context (what the model sees) is folded with reset, summary, rewind
+// and hand edits applied. A hand edit can change the second, never the first.
+//
+// Only the agent's own goroutine writes here. The reading functions (Closing,
+// Tail, ReadState…) work on the files alone, with the runtime running or not.
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"daycare/engine/message"
+)
+
+// Type is the word in a line's "type".
+type Type string
+
+const (
+	TypeStart      Type = "start"
+	TypeReset      Type = "reset"
+	TypeMark       Type = "mark"
+	TypeRewind     Type = "rewind"
+	TypePermission Type = "permission"
+	TypeTurnBegin  Type = "turn_begin"
+	TypeUser       Type = "user_message"
+	TypeAssistant  Type = "assistant_message"
+	TypeToolStart  Type = "tool_started"
+	TypeToolResult Type = "tool_result"
+	TypeDelivery   Type = "delivery"
+	TypeTurnEnd    Type = "turn_end"
+	TypeSummary    Type = "summary"
+	TypeNote       Type = "note"
+)
+
+// Version is the format version written into start and reset records.
+const Version = 1
+
+// A Record is one of the fourteen record structs below, always as a pointer.
+type Record interface{ Type() Type }
+
+// An Entry is one line of history. It is never changed once made, so a pointer
+// to it may be kept and used as a key.
+type Entry struct {
+	Seq    int64
+	At     time.Time
+	Rec    Record
+	ByHand bool // its crc is missing or wrong: a person wrote the line
+}
+
+type (
+	// Start opens a history; its session begins with it.
+	Start struct {
+		Session    string `json:"session"`
+		V          int    `json:"v"`
+		Outs       []Out  `json:"outs,omitempty"` // carried over a rotation
+		ForkedFrom *Fork  `json:"forkedFrom,omitempty"`
+	}
+	// Reset ends the session and opens the next: the context is empty after it.
+	Reset struct {
+		Session string `json:"session"`
+		V       int    `json:"v"`
+		Outs    []Out  `json:"outs,omitempty"`
+		Item    string `json:"item,omitempty"`
+		Reason  string `json:"reason"` // user, emergency, api
+		Message string `json:"message,omitempty"`
+	}
+	// Mark names a place to rewind to.
+	Mark struct {
+		Name string `json:"name"`
+	}
+	// Rewind takes what follows seq To out of the context, not out of the file.
+	Rewind struct {
+		To   int64  `json:"to"`
+		Item string `json:"item,omitempty"`
+	}
+	// Permission is a step in the life of a permission request or grant.
+	Permission struct {
+		Token string `json:"token"`
+		Item  string `json:"item,omitempty"`
+		Event string `json:"event"` // asked, once, always, deny, expired, revoked, changed-by-hand
+		Tag   string `json:"tag"`
+		By    string `json:"by,omitempty"`
+		// SHA256 binds a decision to the exact request that was asked.
+		SHA256 string `json:"sha256,omitempty"`
+		// Request is the request as people read it: the command, the path.
+		Request string `json:"request,omitempty"`
+	}
+	// TurnBegin opens a turn, or opens it again after a crash (Attempt > 1).
+	TurnBegin struct {
+		Turn    string   `json:"turn"`
+		Items   []string `json:"items"`
+		Attempt int      `json:"attempt"`
+		Model   string   `json:"model,omitempty"`
+	}
+	// User is an item as it entered the conversation.
+	User struct {
+		Item      string           `json:"item"`
+		Text      string           `json:"text"`
+		Files     []message.File   `json:"files,omitempty"`
+		Context   *message.Context `json:"context,omitempty"`
+		Route     *message.Address `json:"route,omitempty"`
+		Zone      string           `json:"zone"`              // IANA name in force when it was recorded
+		Preface   string           `json:"preface,omitempty"` // what varies, rendered once
+		Origin    string           `json:"origin,omitempty"`  // agent id: it is a system message
+		Silent    bool             `json:"silent,omitempty"`
+		Hops      int              `json:"hops,omitempty"`
+		Untrusted bool             `json:"untrusted,omitempty"`
+	}
+	// Assistant is one answer of the model, or the short error that a person got
+	// instead (Finish error).
+	Assistant struct {
+		Turn      string     `json:"turn"`
+		Text      string     `json:"text"`
+		Thinking  []Thinking `json:"thinking,omitempty"`
+		ToolCalls []ToolCall `json:"toolCalls,omitempty"`
+		Finish    Finish     `json:"finish"`
+		Provider  string     `json:"provider,omitempty"`
+		Model     string     `json:"model,omitempty"`
+		Tokens    Tokens     `json:"tokens"`
+		Cost      float64    `json:"cost"` // US dollars
+		Out       *Out       `json:"out,omitempty"`
+	}
+	// ToolStart is written before a tool runs that must not run twice.
+	ToolStart struct {
+		ToolCallID string `json:"toolCallId"`
+		Name       string `json:"name"`
+		Grant      string `json:"grant,omitempty"` // token of the once approval that this start uses up
+	}
+	// ToolResult is what a call gave.
+	ToolResult struct {
+		ToolCallID string         `json:"toolCallId"`
+		Name       string         `json:"name"`
+		Status     Status         `json:"status"`
+		Output     Output         `json:"output"`
+		Files      []message.File `json:"files,omitempty"`
+		MS         int64          `json:"ms"`
+	}
+	// Delivery is the fate of one part of a promised reply.
+	Delivery struct {
+		Out      string `json:"out"`
+		Part     int    `json:"part"`
+		Parts    int    `json:"parts"`
+		RemoteID string `json:"remoteId,omitempty"`
+		Error    string `json:"error,omitempty"`
+		Retry    bool   `json:"retry,omitempty"`
+		Final    bool   `json:"final,omitempty"` // given up
+	}
+	// TurnEnd closes a turn and every item in it.
+	TurnEnd struct {
+		Turn   string   `json:"turn"`
+		Items  []string `json:"items"`
+		Outs   []Out    `json:"outs"` // promised and not yet delivered; written also when empty
+		Reason string   `json:"reason"`
+		Error  string   `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
+	}
+	// Summary stands for the records From up to KeptFrom (exclusive).
+	Summary struct {
+		Text     string  `json:"text"`
+		From     int64   `json:"from"`
+		KeptFrom int64   `json:"keptFrom"`
+		SHA256   string  `json:"sha256"`
+		Item     string  `json:"item,omitempty"`
+		Tokens   Tokens  `json:"tokens"`
+		Cost     float64 `json:"cost"`
+	}
+	// Note is for people who read the file; the model never sees it.
+	Note struct {
+		Text string `json:"text"`
+		Item string `json:"item,omitempty"`
+	}
+)
+
+func (*Start) Type() Type      { return TypeStart }
+func (*Reset) Type() Type      { return TypeReset }
+func (*Mark) Type() Type       { return TypeMark }
+func (*Rewind) Type() Type     { return TypeRewind }
+func (*Permission) Type() Type { return TypePermission }
+func (*TurnBegin) Type() Type  { return TypeTurnBegin }
+func (*User) Type() Type       { return TypeUser }
+func (*Assistant) Type() Type  { return TypeAssistant }
+func (*ToolStart) Type() Type  { return TypeToolStart }
+func (*ToolResult) Type() Type { return TypeToolResult }
+func (*Delivery) Type() Type   { return TypeDelivery }
+func (*TurnEnd) Type() Type    { return TypeTurnEnd }
+func (*Summary) Type() Type    { return TypeSummary }
+func (*Note) Type() Type       { return TypeNote }
+
+// Fork says which history a new one was copied from.
+type Fork struct {
+	Agent string `json:"agent"`
+	Seq   int64  `json:"seq"`
+}
+
+// Thinking is one block of a model's reasoning, with the signature that its
+// vendor wants back.
+type Thinking struct {
+	Text      string `json:"text"`
+	Signature string `json:"signature,omitempty"`
+}
+
+// A ToolCall is a call that the model made. ID is daycare's own and unique over
+// all agents; RemoteID is the vendor's.
+type ToolCall struct {
+	ID       string `json:"id"`
+	RemoteID string `json:"remoteId,omitempty"`
+	Name     string `json:"name"`
+	// Arguments is the JSON that the model wrote. Where that was not JSON it is
+	// a JSON string of the raw text, and the call's result says so.
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Finish is why the model stopped.
+type Finish string
+
+const (
+	FinishEndTurn     Finish = "end_turn"
+	FinishToolUse     Finish = "tool_use"
+	FinishMaxTokens   Finish = "max_tokens"
+	FinishCanceled    Finish = "canceled"
+	FinishInterrupted Finish = "interrupted" // a crash cut it; people see it, the model does not
+	FinishError       Finish = "error"       // no answer; Text is the short error people got
+)
+
+// Tokens is what a model call used. Input excludes what came from or went to the
+// cache.
+type Tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+	Estimated  bool  `json:"estimated,omitempty"`
+}
+
+// An Out is a promise to deliver an answer.
+type Out struct {
+	ID      string          `json:"id"`
+	To      message.Address `json:"to"`
+	ReplyTo string          `json:"replyTo,omitempty"`
+}
+
+// Status is how a tool call ended.
+type Status string
+
+const (
+	StatusOK          Status = "ok"
+	StatusError       Status = "error"
+	StatusCanceled    Status = "canceled"
+	StatusInterrupted Status = "interrupted"
+	StatusDenied      Status = "denied"
+	StatusTimeout     Status = "timeout"
+)
+
+// Output is what a tool gave: text for the model, blocks beside it, or the hash
+// of a file in blobs/ that holds a text too long for a line.
+type Output struct {
+	Text   string  `json:"text"`
+	Blocks []Block `json:"blocks,omitempty"`
+	Blob   string  `json:"blob,omitempty"`
+}
+
+// A Block is a part of a tool's output that is not plain text: an image by
+// reference, or a diff for user interfaces.
+type Block struct {
+	Type string        `json:"type"` // image, diff
+	File *message.File `json:"file,omitempty"`
+	Text string        `json:"text,omitempty"`
+}
+
+// Reasons of a turn's end.
+const (
+	ReasonDone     = "done"
+	ReasonWaiting  = "waiting" // for a permission or for children
+	ReasonCanceled = "canceled"
+	ReasonLimit    = "limit"
+	ReasonLoop     = "loop"
+	ReasonBudget   = "budget"
+	ReasonError    = "error"
+	ReasonPoison   = "poison"
+)

@@ -1,0 +1,99 @@
+// Package tools is the contract of what an agent can do: Tool, Spec, Call, Result
+// and the replay class. Each family of tools has its folder; a tool is listed
+// once, in cmd/daycare/start.go.
+//
+// To add one: write a type with Spec and Run in the folder of its family, return
+// it from the family's constructor, and call toolstest.Run on it in the test.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// Replay says what may be done with a call that was started and has no result,
+// because the process died in between.
+type Replay string
+
+const (
+	// ReadOnly tools change nothing outside: they are run again.
+	ReadOnly Replay = "read-only"
+	// Idempotent tools take the call id as idempotency key: they are run again.
+	Idempotent Replay = "idempotent"
+	// Once tools must not run twice: their start is recorded before they run,
+	// and after a crash the call's result is "interrupted".
+	Once Replay = "once"
+)
+
+// A Spec is what the model and the runtime know of a tool.
+type Spec struct {
+	Name        string
+	Description string          // for the model: short, what it does and when
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+	Replay      Replay
+	Parallel    bool          // may run beside other parallel calls of the same message
+	Timeout     time.Duration // 0: the tool bounds itself
+}
+
+// A Tool is one ability. Run must return soon after ctx ends and must not panic
+// on any arguments that pass the schema. What went wrong for the model to read
+// is a Result with an error status; an error is for what the model cannot mend.
+type Tool interface {
+	Spec() Spec
+	Run(ctx context.Context, call Call) (Result, error)
+}
+
+// Asks is the optional ability of a tool whose calls may need a person's
+// approval. The runtime asks for what Needs returns and runs the call only when
+// it is granted. nil: nothing to ask.
+type Asks interface {
+	Needs(call Call) (*permission.Request, error)
+}
+
+// A Call is one call of a tool.
+type Call struct {
+	ID        string // unique over all agents; the idempotency key of the call
+	Name      string
+	Arguments json.RawMessage // a JSON object that passed the schema
+	Agent     string          // id of the calling agent
+	Turn      string
+	Access    permission.Set // what the agent may do, with WorkingDir
+	// Progress, never nil, takes output while the tool runs, for people who watch.
+	Progress func(text string)
+}
+
+// A Result is what a call gave.
+type Result struct {
+	Text   string  // for the model
+	Status Status  // "" is OK
+	Blocks []Block // images for the model, diffs for people
+	Files  []message.File
+}
+
+// Status is how a call ended, as the model and history are told.
+type Status string
+
+const (
+	OK       Status = "ok"
+	Failed   Status = "error"
+	Denied   Status = "denied"
+	TimedOut Status = "timeout"
+	Canceled Status = "canceled"
+)
+
+// A Block is a part of a result that is not plain text.
+type Block struct {
+	Type string // "image": File; "diff": Text is a unified diff, shown to people only
+	File *message.File
+	Text string
+}
+
+// Errorf is a Result that tells the model what went wrong and what to do.
+func Errorf(format string, args ...any) Result {
+	return Result{Text: fmt.Sprintf(format, args...), Status: Failed}
+}
