@@ -1,0 +1,85 @@
+// Package control is the one API of daycare: HTTP and JSON over
+// .daycare/daycare.sock, with server-sent events, as handler and as client. Every
+// user interface is a client of it: the command line, the terminal, the web, other
+// programs. There is no second way to do anything.
+package control
+
+import (
+	"context"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// Agents is what the API needs of the engine. ref is what a person typed: an
+// exact id, a handle, a name or a unique prefix of an id.
+type Agents interface {
+	Agents(ctx context.Context) ([]event.Agent, error)
+	// Resolve turns a ref into an id. Errors: message.ErrUnknownAgent, *Ambiguous.
+	Resolve(ref string) (id string, err error)
+	Agent(ctx context.Context, id string) (event.Agent, error)
+	Create(ctx context.Context, n NewAgent) (event.Agent, error)
+	Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error)
+	// Await returns how the item ended, waiting for it.
+	Await(ctx context.Context, id, item string) (event.Outcome, error)
+	History(ctx context.Context, id string, before int64, limit int) (event.Page, error)
+	Inbox(ctx context.Context, id string) ([]event.Waiting, error)
+	Drop(ctx context.Context, id, item string) error
+	Front(ctx context.Context, id, item string) error
+	Draft(ctx context.Context, id string) (event.Draft, error)
+	// Stop cancels the turn under way; false: there was none.
+	Stop(ctx context.Context, id string) (bool, error)
+	// Kill ends an agent that may be killed, with its children.
+	Kill(ctx context.Context, id string) error
+	// Remove moves an agent's folder to the trash; refused while it has work
+	// unless force.
+	Remove(ctx context.Context, id string, force bool) (trash string, err error)
+}
+
+// NewAgent is an agent made by hand.
+type NewAgent struct {
+	Type   string `json:"type"` // user (default), permanent, subagent
+	Name   string `json:"name,omitempty"`
+	Prompt string `json:"prompt,omitempty"` // its first message
+	Parent string `json:"parent,omitempty"` // subagent: of whom
+	// Description and SystemPrompt are of a permanent agent.
+	Description  string `json:"description,omitempty"`
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+	WorkspaceDir string `json:"workspaceDir,omitempty"`
+}
+
+// Permissions is the queue of requests.
+type Permissions interface {
+	Asks(ctx context.Context) ([]event.Ask, error)
+	// Decide answers a request; by says who. Errors: *Decided if somebody was
+	// first, ErrNoAsk if there is none.
+	Decide(ctx context.Context, token, decision, by string) error
+}
+
+// Daemon is the process.
+type Daemon interface {
+	Status(ctx context.Context) (event.Status, error)
+	Reload(ctx context.Context) error
+	Shutdown(ctx context.Context) error
+	// Config is the configuration in force, secrets masked, as JSON-ready value.
+	Config(ctx context.Context) (any, error)
+	// Tools lists the tools agents can have.
+	Tools(ctx context.Context) ([]ToolInfo, error)
+}
+
+// ToolInfo is one tool as `daycare tools ls` shows it.
+type ToolInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Replay      string `json:"replay"`
+}
+
+// Backend is everything behind the handler. With the daemon down the command
+// line serves the same handler to itself from the files; what would change
+// something then returns ErrNotRunning.
+type Backend struct {
+	Agents      Agents
+	Permissions Permissions
+	Daemon      Daemon
+	Events      *event.Stream
+}

@@ -1,0 +1,119 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// buffer is how many values a slow subscriber may be behind before it loses some.
+const buffer = 64
+
+// A Broker hands each value to everyone who subscribed, never waiting for any of
+// them: a subscriber whose buffer is full loses the value. The zero value works.
+type Broker[T any] struct {
+	mu   sync.RWMutex
+	subs map[chan T]struct{}
+}
+
+// Publish hands v to all subscribers.
+func (b *Broker[T]) Publish(v T) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for ch := range b.subs {
+		select {
+		case ch <- v:
+		default:
+		}
+	}
+}
+
+// Subscribe returns a channel that is closed when ctx ends.
+func (b *Broker[T]) Subscribe(ctx context.Context) <-chan T {
+	ch := make(chan T, buffer)
+	b.mu.Lock()
+	if b.subs == nil {
+		b.subs = map[chan T]struct{}{}
+	}
+	b.subs[ch] = struct{}{}
+	b.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		delete(b.subs, ch)
+		close(ch)
+		b.mu.Unlock()
+	})
+	return ch
+}
+
+// Watched reports whether anybody is subscribed, so that an event which is costly
+// to make need not be made.
+func (b *Broker[T]) Watched() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.subs) > 0
+}
+
+// ringSize is how many events are kept for those who come back.
+const ringSize = 4096
+
+// A Stream is the Broker of all events of one process. It numbers them and keeps
+// the newest 4,096 (deltas aside), so that a watcher that lost some can fetch
+// them, or is told that it cannot.
+type Stream struct {
+	Broker[Event]
+	boot string
+
+	mu   sync.Mutex
+	ring [ringSize]Event
+	next atomic.Uint64 // number of the next event, from 1
+}
+
+// NewStream makes the stream of one process; boot tells it from earlier ones.
+func NewStream(boot string) *Stream {
+	s := &Stream{boot: boot}
+	s.next.Store(1)
+	return s
+}
+
+// Emit numbers, keeps and publishes an event. At is set if it is zero.
+func (s *Stream) Emit(e Event) {
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	if !e.Replayable() {
+		s.Publish(e)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock() // publishing inside keeps the order of the numbers
+	n := s.next.Load()
+	e.ID = fmt.Sprintf("%s.%d", s.boot, n)
+	s.ring[n%ringSize] = e
+	s.next.Store(n + 1)
+	s.Publish(e)
+}
+
+// Since returns the events numbered from up to (exclusive) the next one, and the
+// number of the first that is still kept: above from, there is a gap.
+func (s *Stream) Since(from uint64) (events []Event, first uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.next.Load()
+	first = max(from, 1)
+	if next > ringSize && first < next-ringSize {
+		first = next - ringSize
+	}
+	for n := first; n < next; n++ {
+		events = append(events, s.ring[n%ringSize])
+	}
+	return events, first
+}
+
+// Next is the number that the next event will get.
+func (s *Stream) Next() uint64 { return s.next.Load() }
+
+// Boot tells the streams of two processes apart; ids are boot.number.
+func (s *Stream) Boot() string { return s.boot }

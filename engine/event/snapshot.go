@@ -1,0 +1,117 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The snapshots that a watcher begins from: how things stand now. Each is
+// computed when asked for, from the files and from the agents that are awake;
+// their JSON is that of the API and of --json.
+
+// State is what an agent is doing, in one word.
+type State string
+
+const (
+	Idle              State = "idle"
+	Queued            State = "queued"
+	Thinking          State = "thinking"
+	UsingTool         State = "tool"
+	WaitingPermission State = "waiting-permission"
+	WaitingAgent      State = "waiting-agent"
+	Retrying          State = "retrying"
+	Paused            State = "paused"
+	Failing           State = "error"
+	Ended             State = "ended"
+)
+
+// An Agent is one agent as user interfaces show it.
+type Agent struct {
+	ID            string     `json:"id"`
+	Handle        string     `json:"handle"`
+	Name          string     `json:"name"`
+	Type          string     `json:"type"` // of the descriptor
+	ParentAgentID string     `json:"parentAgentId,omitempty"`
+	State         State      `json:"state"`
+	Detail        string     `json:"detail,omitempty"` // the tool, the error, the countdown
+	Queued        int        `json:"queued"`
+	OldestAt      *time.Time `json:"oldestAt,omitempty"` // of what waits
+	LastAt        *time.Time `json:"lastAt"`             // of the newest record; null: none yet
+	Cost          float64    `json:"cost"`               // US dollars, over its life
+	Model         string     `json:"model"`
+	Running       bool       `json:"running"` // in memory now
+}
+
+// A Waiting is one item of an inbox.
+type Waiting struct {
+	ID    string    `json:"id"`
+	Seq   int64     `json:"seq"`
+	At    time.Time `json:"at"`
+	Type  string    `json:"type"`
+	Text  string    `json:"text"`
+	Bytes int       `json:"bytes"`
+	State string    `json:"state"` // waiting, taken
+}
+
+// An Outcome is how an item ended.
+type Outcome struct {
+	Agent  string  `json:"agent"`
+	Item   string  `json:"item"`
+	Turn   string  `json:"turn,omitempty"`
+	Reason string  `json:"reason"` // of the turn's end; "dropped", "reset", … for items without a turn
+	Text   string  `json:"text"`   // the final answer
+	Error  string  `json:"error,omitempty"`
+	Cost   float64 `json:"cost"`
+}
+
+// A Page is a piece of history, oldest first, each record as its line stands on
+// disk. Before is what to ask for next; null at the beginning of the file.
+type Page struct {
+	Records []json.RawMessage `json:"records"`
+	Before  *int64            `json:"before"`
+}
+
+// A Draft is the answer that is being streamed.
+type Draft struct {
+	Turn     string `json:"turn"`
+	Text     string `json:"text"`
+	Thinking string `json:"thinking,omitempty"`
+}
+
+// An Ask is a permission request that waits for its answer.
+type Ask struct {
+	Token     string    `json:"token"`
+	AgentID   string    `json:"agentId"`
+	Tag       string    `json:"permission"`
+	Reason    string    `json:"reason"`
+	Request   string    `json:"request"` // the exact command, path, host or diff
+	AskedAt   time.Time `json:"askedAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// A Service is the state of a connector or provider.
+type Service struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	State     string `json:"state"` // running, stopped, failing, off
+	LastError string `json:"lastError,omitempty"`
+	Model     string `json:"model,omitempty"`  // providers
+	Detail    string `json:"detail,omitempty"` // where it listens, why it was chosen
+}
+
+// A Status is the daemon as a whole.
+type Status struct {
+	Running    bool       `json:"running"`
+	Version    string     `json:"version"`
+	PID        int        `json:"pid,omitempty"`
+	StartedAt  *time.Time `json:"startedAt,omitempty"`
+	UptimeMS   int64      `json:"uptimeMs,omitempty"`
+	Workspace  string     `json:"workspace"`
+	Agents     int        `json:"agents"`
+	Awake      int        `json:"awake"`  // in memory
+	Queued     int        `json:"queued"` // items in all inboxes
+	Asks       int        `json:"asks"`   // permission requests that wait
+	DiskFull   bool       `json:"diskFull,omitempty"`
+	Connectors []Service  `json:"connectors"`
+	Providers  []Service  `json:"providers"`
+}
