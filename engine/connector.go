@@ -22,14 +22,26 @@ type Connector interface {
 	// receives.
 	ID() string
 	Run(ctx context.Context, deliver message.Deliver) error
-	// Send delivers one part. An error that wraps *message.NotSent says when to try
-	// again or that it is no use; any other error is tried again with backoff.
+	// Send delivers one part. An error that wraps *message.NotSent says when to
+	// try again or that it is no use; any other error is tried again with backoff.
 	Send(ctx context.Context, out message.Outgoing) (remoteID string, err error)
 }
 
-// Splitter is the ability of a connector whose platform bounds a message: it cuts
-// a Markdown text into the parts that Send is called with, each at most the
-// platform's limit when rendered. Joined they are the text.
+// A Splitter is a connector whose platform bounds a message: it cuts a Markdown
+// text into the parts that Send is called with, each at most the platform's limit
+// when rendered.
 type Splitter interface {
 	Split(text string) []string
+}
+
+// An Answerer is a connector that cannot answer everywhere, such as a hook without
+// a callback. Where it cannot, no answer is promised: history is its delivery.
+type Answerer interface {
+	Answers(to message.Address) bool
+}
+
+// An Interim connector delivers also the text that the model writes beside its
+// tool calls.
+type Interim interface {
+	Interim() bool
 }

@@ -3,6 +3,7 @@ package providers
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,10 @@ const (
 	Rejected Kind = "rejected" // any other answer that says no; trying again is no use
 )
 
+// ErrEmpty is the cause of the Failure after a model answered again and again
+// with neither text nor calls.
+var ErrEmpty = errors.New("the model's answer is empty")
+
 // A Failure is every error of a Provider.
 type Failure struct {
 	Kind       Kind
@@ -24,24 +29,29 @@ type Failure struct {
 	Status     int           // HTTP status; 0: there was none
 	RetryAfter time.Duration // what the service asked for; 0: nothing
 	Message    string        // of the service, shortened, secrets redacted
+	RequestID  string        // the vendor's id of the request, for its support; may be empty
 	Err        error         // cause, or nil
 }
 
 // Error is one line, for the log and for people.
 func (f *Failure) Error() string {
-	s := f.Provider + ": "
+	var b strings.Builder
+	b.WriteString(f.Provider + ": ")
 	if f.Status != 0 {
-		s += fmt.Sprintf("HTTP %d: ", f.Status)
+		fmt.Fprintf(&b, "HTTP %d: ", f.Status)
 	}
 	switch {
 	case f.Message != "":
-		s += f.Message
+		b.WriteString(f.Message)
 	case f.Err != nil:
-		s += f.Err.Error()
+		b.WriteString(f.Err.Error())
 	default:
-		s += string(f.Kind)
+		b.WriteString(string(f.Kind))
 	}
-	return s
+	if f.RequestID != "" {
+		fmt.Fprintf(&b, " (request %s)", f.RequestID)
+	}
+	return b.String()
 }
 
 // Unwrap gives the cause.
@@ -50,7 +60,8 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Retryable reports whether the same call may succeed later.
 func (f *Failure) Retryable() bool { return f.Kind == Busy || f.Kind == Broken }
 
-// Classify makes any error a Failure: context ends stay what they are.
+// Classify makes any error a Failure; one that is none yet is taken as a broken
+// connection. The end of a context is not a failure: look for it before.
 func Classify(provider string, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

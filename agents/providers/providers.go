@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"iter"
 	"sync"
+	"time"
 )
 
 // A Provider is one model service. Stream makes exactly one HTTP request, never
@@ -21,9 +22,9 @@ import (
 // the connection. It may be called from many goroutines at once.
 type Provider interface {
 	ID() string
-	// Wire names the format of the encoded messages: providers of one wire
-	// share what Message.Encoded keeps.
+	// Wire names the wire format: anthropic, openai, scripted.
 	Wire() string
+	// Stream's errors are a *Failure each, or the cause of ctx's end.
 	Stream(ctx context.Context, req *Request) iter.Seq[Event]
 }
 
@@ -67,10 +68,13 @@ type Message struct {
 
 	mu      sync.Mutex
 	encoded map[string][]byte
+	chars   int // what Chars counted, plus one; 0: not counted yet
 }
 
 // Encoded returns what encode made of the message for key, making it on first
-// use. key is the provider's wire name, with a suffix for variants.
+// use. key is the provider's wire name and id: reasoning goes back only to the
+// provider that made it, so two providers of one wire may encode a message
+// differently. The bytes must not be changed.
 func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +96,8 @@ type (
 	// Text is what was said.
 	Text struct{ Text string }
 	// Reasoning is a model's thinking, sent back only to the provider that made
-	// it, and only with its signature.
+	// it, and only with its signature. The signature is the wire's own affair: it
+	// may stand for hidden thinking (Text empty), and it must come back unchanged.
 	Reasoning struct{ Text, Signature, Provider string }
 	// Call is a tool call of an Assistant message. ID is unique in the
 	// conversation and fits every wire ([a-zA-Z0-9_-], at most 40 bytes).
@@ -109,7 +114,7 @@ type (
 		IsError bool
 		Images  []Image
 	}
-	// Image is a picture for the model, read from disk when it is encoded.
+	// Image is a picture for the model; Data is the file itself, not base64.
 	Image struct {
 		MimeType string
 		Data     []byte
@@ -123,7 +128,8 @@ func (Result) part()    {}
 func (Image) part()     {}
 
 // An Event is one step of a streaming answer: ContentDelta, ThinkingDelta,
-// ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error.
+// ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error; and Retry, which
+// only a Caller makes.
 type Event interface{ event() }
 
 type (
@@ -146,6 +152,16 @@ type (
 	}
 	// Error ends a failed one.
 	Error struct{ Err error }
+	// Retry tells those who watch a Caller that a request failed and what comes
+	// next: "retry 2/8 in 4 s: 429".
+	Retry struct {
+		N, Of    int           // how many requests failed so far, how many there may be
+		In       time.Duration // until the next one
+		Status   int           // HTTP status of the failed one; 0: there was none
+		Reason   string        // the failure, one line
+		Discard  bool          // what was shown of the answer so far is void
+		Fallback string        // id of the provider that is asked from here on; "": the same
+	}
 )
 
 func (ContentDelta) event()  {}
@@ -155,6 +171,7 @@ func (ToolUseDelta) event()  {}
 func (ToolUseStop) event()   {}
 func (Complete) event()      {}
 func (Error) event()         {}
+func (Retry) event()         {}
 
 // Finish is why the model stopped.
 type Finish string

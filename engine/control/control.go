@@ -2,12 +2,19 @@
 // .daycare/daycare.sock, with server-sent events, as handler and as client. Every
 // user interface is a client of it: the command line, the terminal, the web, other
 // programs. There is no second way to do anything.
+//
+// Where to look: api.go holds the bodies of requests, routes.go the list of
+// routes, errors.go what an error becomes on the wire and back, feed.go what a
+// watcher is told, server.go and unix.go and tcp.go who may connect, client.go
+// the other side.
 package control
 
 import (
 	"context"
+	"io"
 
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/message"
 )
 
@@ -59,7 +66,10 @@ type Permissions interface {
 // Daemon is the process.
 type Daemon interface {
 	Status(ctx context.Context) (event.Status, error)
-	Reload(ctx context.Context) error
+	// Reload reads the settings again. Findings of severity Error mean that the
+	// last good ones stay in force.
+	Reload(ctx context.Context) ([]finding.Finding, error)
+	// Shutdown begins the orderly end and returns; it does not wait for it.
 	Shutdown(ctx context.Context) error
 	// Config is the configuration in force, secrets masked, as JSON-ready value.
 	Config(ctx context.Context) (any, error)
@@ -74,6 +84,17 @@ type ToolInfo struct {
 	Replay      string `json:"replay"`
 }
 
+// Files keeps attachments; FileStore does it in .daycare/files.
+type Files interface {
+	// Put keeps what r gives under a name that a person chose. Errors:
+	// ErrFileTooLarge, disk.ErrFull, disk.ErrFailed.
+	Put(name string, r io.Reader) (message.File, error)
+	// Adopt keeps a copy of the file at an absolute path.
+	Adopt(path string) (message.File, error)
+	// Get finds a kept file by its id, or gives ErrNoFile.
+	Get(id string) (message.File, error)
+}
+
 // Backend is everything behind the handler. With the daemon down the command
 // line serves the same handler to itself from the files; what would change
 // something then returns ErrNotRunning.
@@ -81,5 +102,6 @@ type Backend struct {
 	Agents      Agents
 	Permissions Permissions
 	Daemon      Daemon
-	Events      *event.Stream
+	Files       Files         // nil: messages carry no files
+	Events      *event.Stream // nil: nothing happens here that could be watched
 }

@@ -36,6 +36,7 @@ import (
 func Names() []string { return slices.Clone(names) }
 
 var names = []string{
+	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.rename", "letter.dirsync", "letter.unlink",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
@@ -52,8 +53,11 @@ var names = []string{
 	"permission.write", "permission.sync", "permission.rename", "permission.dirsync",
 	"permissions.write", "permissions.sync",
 	"blob.write", "blob.sync", "blob.rename", "blob.dirsync",
+	"files.content.write", "files.content.sync", "files.content.rename", "files.content.dirsync",
+	"files.reference.write", "files.reference.sync", "files.reference.rename", "files.reference.dirsync",
 	"trash.rename", "trash.dirsync",
-	"torn.write", "torn.sync", "torn.truncate",
+	"torn.write", "torn.sync", "torn.dirsync", "torn.truncate",
+	"log.dirsync",
 }
 
 // arming is one clause of DAYCARE_FAILPOINT.

@@ -20,7 +20,7 @@ func (v *Volume) temp(step, path string, content []byte) (name string, err error
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
 	if err != nil {
-		return "", v.judge(err)
+		return "", v.judgeName(err)
 	}
 	defer func() {
 		f.Close()
@@ -63,7 +63,7 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 	}
 	if err := crash.Do(step+".rename", func() error { return os.Rename(temp, path) }); err != nil {
 		os.Remove(temp)
-		return v.judge(fmt.Errorf("replace %s: %w", path, err))
+		return v.judgeName(fmt.Errorf("replace %s: %w", path, err))
 	}
 	return v.SyncDir(step+".dirsync", filepath.Dir(path))
 }
@@ -131,7 +131,7 @@ func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte
 		}
 	}
 	if err != nil {
-		return nil, v.judge(fmt.Errorf("publish %s: %w", path, err))
+		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	if base != nil {
 		displaced, err := os.ReadFile(temp)
@@ -178,7 +178,7 @@ func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, er
 		return now, fmt.Errorf("%w: %s", ErrChanged, path)
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return nil, v.judge(err)
+		return nil, v.judgeName(err)
 	}
 	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
 }

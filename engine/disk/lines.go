@@ -48,7 +48,10 @@ func Backward(r io.ReaderAt, size int64, err *error) iter.Seq2[int64, []byte] {
 			}
 			n := min(at, max(tailWindow, int64(len(rest))))
 			chunk := make([]byte, n, n+int64(len(rest)))
-			if _, rerr := r.ReadAt(chunk, at-n); rerr != nil && rerr != io.EOF {
+			if got, rerr := r.ReadAt(chunk, at-n); got < len(chunk) {
+				if rerr == nil || rerr == io.EOF {
+					rerr = io.ErrUnexpectedEOF // it became shorter than size
+				}
 				*err = rerr
 				return
 			}

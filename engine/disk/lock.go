@@ -24,36 +24,69 @@ var ErrLocked = errors.New("locked by another process")
 // at any death, so it cannot be stale.
 type Lock struct{ fl *flock.Flock }
 
-// TryLock takes the lock at path at once or returns ErrLocked with the holder.
+const (
+	// lockPatience is how long TryLock asks again: Held, asked by another
+	// process, holds the lock shared for a moment.
+	lockPatience = 50 * time.Millisecond
+	lockPause    = 2 * time.Millisecond
+)
+
+// TryLock takes the lock at path within lockPatience or returns ErrLocked with
+// the holder.
 func TryLock(path string, me Holder) (*Lock, Holder, error) {
 	fl := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := fl.TryLock()
+	for end := time.Now().Add(lockPatience); err == nil && !ok && time.Now().Before(end); {
+		time.Sleep(lockPause)
+		ok, err = fl.TryLock()
+	}
 	if err != nil {
+		fl.Close()
 		return nil, Holder{}, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
+		fl.Close()
 		other, _ := ReadHolder(path)
 		return nil, other, ErrLocked
 	}
-	data, err := json.Marshal(me)
-	if err == nil {
-		// Written in place: a rename would leave the lock on a file without name.
-		err = os.WriteFile(path, append(data, '\n'), 0o600)
-	}
-	if err != nil {
-		return nil, Holder{}, errors.Join(err, fl.Unlock())
+	if err := writeHolder(path, me); err != nil {
+		return nil, Holder{}, errors.Join(fmt.Errorf("write %s: %w", path, err), fl.Unlock())
 	}
 	return &Lock{fl}, me, nil
+}
+
+// writeHolder writes in place, because a rename would leave the lock on a file
+// without name; and first writes, then cuts, so that whoever reads meanwhile
+// finds a whole object in front.
+func writeHolder(path string, me Holder) error {
+	data, err := json.Marshal(me)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(data)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // ReadHolder reads who wrote the lock file last, alive or not.
 func ReadHolder(path string) (Holder, error) {
 	var h Holder
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return h, err
 	}
-	return h, json.Unmarshal(data, &h)
+	defer f.Close()
+	if err := json.NewDecoder(f).Decode(&h); err != nil {
+		return Holder{}, fmt.Errorf("read holder of %s: %w", path, err)
+	}
+	return h, nil
 }
 
 // Held reports whether a living process holds the lock at path.
@@ -66,6 +99,7 @@ func Held(path string) bool {
 	if err == nil && ok {
 		fl.Unlock()
 	}
+	fl.Close()
 	return err == nil && !ok
 }
 

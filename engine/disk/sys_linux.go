@@ -47,5 +47,6 @@ func freeBytes(dir string) (int64, error) {
 
 func identify(info os.FileInfo) identity {
 	st := info.Sys().(*syscall.Stat_t)
-	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size}
+	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size,
+		mtime: info.ModTime().UnixNano()}
 }

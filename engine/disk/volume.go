@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"daycare/engine/crash"
@@ -97,26 +96,35 @@ func (v *Volume) fail(err error) error {
 // judge turns the error of a write into ErrFull or, after marking the volume
 // failed, ErrFailed.
 func (v *Volume) judge(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if isFull(err) {
 		v.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return v.fail(err)
 }
 
-// sync is one barrier on f.
+// sync is one barrier on the content of f.
 func (v *Volume) sync(name string, f *os.File) error {
+	v.enter()
+	defer v.leave()
+	return v.syncEntered(name, f, datasync)
+}
+
+// enter waits for one of the barriers that may be under way at once.
+func (v *Volume) enter() { v.slots <- struct{}{} }
+func (v *Volume) leave() { <-v.slots }
+
+// syncEntered is a barrier between enter and leave.
+func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	v.slots <- struct{}{}
-	defer func() { <-v.slots }()
 	begin := time.Now()
 	err := crash.Do(name, func() error {
 		if crash.Bug("nosync") {
 			return nil
 		}
-		return datasync(f)
+		return how(f)
 	})
 	v.barriers.Add(1)
 	v.barrierNanos.Add(int64(time.Since(begin)))
@@ -126,14 +134,17 @@ func (v *Volume) sync(name string, f *os.File) error {
 	return nil
 }
 
-// SyncDir makes the entries of a directory durable.
+// SyncDir makes the entries of a directory durable. That is a full fsync: some
+// file systems take a new name for metadata that fdatasync may leave out.
 func (v *Volume) SyncDir(name, dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return v.sync(name, f)
+	v.enter()
+	defer v.leave()
+	return v.syncEntered(name, f, (*os.File).Sync)
 }
 
 // Reserve makes the ballast file, or makes it again when a full disk has room
@@ -152,7 +163,7 @@ func (v *Volume) Reserve() error {
 	defer f.Close()
 	if err := allocate(f, ballastBytes); err != nil {
 		os.Remove(path)
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if isFull(err) {
 			return nil
 		}
 		return err
@@ -178,11 +189,13 @@ func (v *Volume) Full() bool {
 	return false
 }
 
-// release gives up the ballast; true if there was any.
-func (v *Volume) release() bool {
+// release gives up the ballast, if somebody else has not done so already, and
+// notes that the disk is full.
+func (v *Volume) release() {
 	v.fullMu.Lock()
 	defer v.fullMu.Unlock()
-	return os.Remove(v.ballast()) == nil
+	v.full.Store(true)
+	os.Remove(v.ballast())
 }
 
 func (v *Volume) ballast() string { return filepath.Join(v.dir, ".ballast") }

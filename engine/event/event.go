@@ -80,6 +80,10 @@ type (
 		Item string `json:"item"`
 		Kind string `json:"kind,omitempty"`
 		Text string `json:"text,omitempty"` // the beginning
+		// Seq and Duplicate are of the item.queued that begins the stream of a
+		// posted message: its receipt.
+		Seq       int64 `json:"seq,omitempty"`
+		Duplicate bool  `json:"duplicate,omitempty"`
 	}
 	// Delta is of message.delta and message.thinking. Offset is where Text
 	// begins in the answer under way, in bytes, so that a hole is seen.
@@ -112,6 +116,7 @@ type (
 		Error  string   `json:"error,omitempty"`
 		Text   string   `json:"text"` // the whole final answer
 		Items  []string `json:"items"`
+		Cost   float64  `json:"cost,omitempty"` // US dollars, of the turn
 	}
 	// Started is of turn.started.
 	Started struct {

@@ -34,6 +34,8 @@ type Item struct {
 	Token     string           `json:"token,omitempty"`    // permission: of the request
 	Decision  string           `json:"decision,omitempty"` // permission: once, always, deny, expired
 	By        string           `json:"by,omitempty"`       // permission: who decided
+	Tag       string           `json:"tag,omitempty"`      // permission: what was asked for; Text is the exact request
+	SHA256    string           `json:"sha256,omitempty"`   // permission: of the request that was decided
 }
 
 // A Head is what is kept in memory of an open item; the body stays on disk.

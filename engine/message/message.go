@@ -62,7 +62,9 @@ type Incoming struct {
 
 	Origin string // system_message: the agent id or "system" that speaks
 	Silent bool   // system_message: part of the next context, no turn of its own
-	Hops   int    // system_message: how many agents it has passed, 0 from a person or clock
+
+	Token, Decision, By, Tag, SHA256 string // permission: see inbox.Item
+	Hops                             int    // system_message: how many agents it has passed, 0 from a person or clock
 	// Untrusted marks text that came from outside without a known person behind
 	// it (a webhook's payload): the model is told so.
 	Untrusted bool
@@ -79,6 +81,32 @@ type Outgoing struct {
 	Parts   int  // how many the answer was split into
 	Retry   bool // it may have been delivered before: use the platform's idempotency
 }
+
+// A Promise is an answer that history promised to deliver. Done names the parts
+// that are known to be delivered; Report is called once for every other part's
+// fate, and for every failed try that is worth telling.
+type Promise struct {
+	Outgoing
+	Since  time.Time // when it was promised: it is given up 24 h later
+	Done   map[int]bool
+	Report func(Fate)
+}
+
+// A Fate is what became of one part of a promise. Without Final an Error is a
+// failed try that will be repeated.
+type Fate struct {
+	Out      string
+	Part     int
+	Parts    int
+	RemoteID string
+	Error    string
+	Retry    bool // it was tried before
+	Final    bool // given up
+	Kept     bool // not tried further by this process: it stays promised
+}
+
+// Delivered reports whether the part arrived.
+func (f Fate) Delivered() bool { return f.Error == "" && !f.Kept }
 
 // Key is the idempotency key of this part: the same at every try.
 func (o Outgoing) Key() string {

@@ -4,6 +4,7 @@
 package permission
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,6 +28,9 @@ type Grant struct {
 	At    time.Time `json:"at"`
 	By    string    `json:"by"`
 	Token string    `json:"token,omitempty"`
+	// SHA256 binds the grant to one exact request, where the tag alone would
+	// allow more than the person saw.
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // Detail is the exact thing that a person is asked to allow; one member is set.
@@ -36,6 +40,9 @@ type Detail struct {
 	Path    string `json:"path,omitempty"`
 	Host    string `json:"host,omitempty"`
 }
+
+// String is the detail as people read it.
+func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host) }
 
 // A Request is what a tool call needs beyond the agent's rights.
 type Request struct {

@@ -54,21 +54,25 @@ type Entry struct {
 }
 
 type (
-	// Start opens a history; its session begins with it.
+	// Start opens a history; its session begins with it. After a rotation it opens
+	// the new file (Continues names the old one) and the session goes on.
 	Start struct {
-		Session    string `json:"session"`
-		V          int    `json:"v"`
-		Outs       []Out  `json:"outs,omitempty"` // carried over a rotation
-		ForkedFrom *Fork  `json:"forkedFrom,omitempty"`
+		Session    string      `json:"session"`
+		V          int         `json:"v"`
+		Outs       []Out       `json:"outs,omitempty"` // carried over a rotation
+		Once       []OnceGrant `json:"once,omitempty"` // carried over a rotation
+		ForkedFrom *Fork       `json:"forkedFrom,omitempty"`
+		Continues  string      `json:"continues,omitempty"` // "history/000001.jsonl"
 	}
 	// Reset ends the session and opens the next: the context is empty after it.
 	Reset struct {
-		Session string `json:"session"`
-		V       int    `json:"v"`
-		Outs    []Out  `json:"outs,omitempty"`
-		Item    string `json:"item,omitempty"`
-		Reason  string `json:"reason"` // user, emergency, api
-		Message string `json:"message,omitempty"`
+		Session string      `json:"session"`
+		V       int         `json:"v"`
+		Outs    []Out       `json:"outs,omitempty"` // set by Append
+		Once    []OnceGrant `json:"once,omitempty"` // set by Append
+		Item    string      `json:"item,omitempty"`
+		Reason  string      `json:"reason"` // user, emergency, api
+		Message string      `json:"message,omitempty"`
 	}
 	// Mark names a place to rewind to.
 	Mark struct {
@@ -111,6 +115,9 @@ type (
 		Silent    bool             `json:"silent,omitempty"`
 		Hops      int              `json:"hops,omitempty"`
 		Untrusted bool             `json:"untrusted,omitempty"`
+		// Joins: the sender wrote it at most 2 s after the message before it, and
+		// the model reads the two as one.
+		Joins bool `json:"joins,omitempty"`
 	}
 	// Assistant is one answer of the model, or the short error that a person got
 	// instead (Finish error).
@@ -152,12 +159,18 @@ type (
 		Final    bool   `json:"final,omitempty"` // given up
 	}
 	// TurnEnd closes a turn and every item in it.
+	// All that is still owed at that moment stands in it, so that recovery reads
+	// no further back.
 	TurnEnd struct {
-		Turn   string   `json:"turn"`
-		Items  []string `json:"items"`
-		Outs   []Out    `json:"outs"` // promised and not yet delivered; written also when empty
-		Reason string   `json:"reason"`
-		Error  string   `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
+		Turn  string   `json:"turn"`
+		Items []string `json:"items"` // nil: set by Append to the items whose user_message lies in the turn
+		// Outs are promised and not yet delivered, written also when there are
+		// none. Append sets Outs, Once and Session.
+		Outs    []Out       `json:"outs"`
+		Once    []OnceGrant `json:"once,omitempty"`
+		Session string      `json:"session,omitempty"`
+		Reason  string      `json:"reason"`
+		Error   string      `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
 	}
 	// Summary stands for the records From up to KeptFrom (exclusive).
 	Summary struct {
@@ -165,6 +178,8 @@ type (
 		From     int64   `json:"from"`
 		KeptFrom int64   `json:"keptFrom"`
 		SHA256   string  `json:"sha256"`
+		Provider string  `json:"provider,omitempty"`
+		Model    string  `json:"model,omitempty"`
 		Item     string  `json:"item,omitempty"`
 		Tokens   Tokens  `json:"tokens"`
 		Cost     float64 `json:"cost"`
@@ -173,6 +188,9 @@ type (
 	Note struct {
 		Text string `json:"text"`
 		Item string `json:"item,omitempty"`
+		// Suspended is the turn that an orderly stop left open: reopening it is
+		// not another attempt.
+		Suspended string `json:"suspended,omitempty"`
 	}
 )
 
@@ -242,6 +260,16 @@ type Out struct {
 	ID      string          `json:"id"`
 	To      message.Address `json:"to"`
 	ReplyTo string          `json:"replyTo,omitempty"`
+	// Parts and Delivered say, in a list of what is still owed, how far it got:
+	// without them a restart would send delivered parts again.
+	Parts     int   `json:"parts,omitempty"`
+	Delivered []int `json:"delivered,omitempty"`
+}
+
+// A OnceGrant is an approval for exactly one call that no call has used yet.
+type OnceGrant struct {
+	Token  string `json:"token"`
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // Status is how a tool call ended.

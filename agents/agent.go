@@ -1,0 +1,243 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// An Outbox is where answers go.
+type Outbox interface {
+	// Send gives a promised answer to the sender of its chat and returns at once.
+	Send(p message.Promise)
+	// Answers reports whether answers to an address are promised at all.
+	Answers(to message.Address) bool
+	// Interim reports whether a chat wants the text beside tool calls too.
+	Interim(to message.Address) bool
+}
+
+// A Stage is where an agent is seen and stopped.
+type Stage interface {
+	// Turn makes the context of a turn, which ends when somebody stops the turn.
+	Turn(ctx context.Context) (context.Context, func())
+	// Show says what the agent is doing.
+	Show(state event.State, detail string)
+}
+
+// A Model answers requests: *providers.Caller.
+type Model interface {
+	Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error)
+}
+
+// Permits asks a person for what a tool call needs: *permission.Queue.
+type Permits interface {
+	Ask(agent string, owner permission.Owner, r permission.Request) (p permission.Pending, fresh bool, err error)
+}
+
+// Settings are the figures of behaviour; the zero value is not usable, Defaults is.
+type Settings struct {
+	Rounds     int           // of tool calls in one turn
+	Parallel   int           // parallel-safe tools beside each other
+	Queue      Queue         // how messages that wait are taken
+	Idle       time.Duration // in memory without work before it sleeps
+	Stuck      time.Duration // a turn without progress is canceled after this
+	ExecDenied bool          // what would ask is refused instead
+}
+
+// Options are what an agent is run with.
+type Options struct {
+	Meta       address.Meta
+	Dir        string // the agent's folder
+	Inbox      inbox.Mailbox
+	Outbox     Outbox
+	Stage      Stage
+	Volume     *disk.Volume
+	Events     *event.Stream
+	Tools      *tools.Set
+	Permits    Permits
+	Model      func(p record.Model) Model                    // the chain for an agent's choice
+	Price      func(model string, u providers.Usage) float64 // US dollars
+	Definition func(meta address.Meta, state record.State) prompt.Definition
+	Sources    prompt.Sources // of pictures and long outputs
+	Settings   Settings
+	Zone       func() string // IANA name of the zone people are in
+	Log        *slog.Logger
+}
+
+// agent is the state of a running agent. Only its own goroutine touches it.
+type agent struct {
+	Options
+	history *record.History
+	state   record.State
+	stated  os.FileInfo // of state.json as it was read
+	builder *prompt.Builder
+	system  string
+	session string // the session that system was rendered for
+	fates   *fates
+	pending map[string]bool // promises given to the outbox whose fate is open
+	syncs   sync.WaitGroup  // barriers that run beside the work
+	log     *slog.Logger
+}
+
+// Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
+func Run(ctx context.Context, o Options) (err error) {
+	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), fates: newFates(), pending: map[string]bool{}, log: o.Log.With("agent", o.Meta.ID)}
+	var found findings
+	if a.history, found, err = record.Open(o.Volume, o.Dir, time.Now, a.log); err != nil {
+		return fmt.Errorf("open history: %w", err)
+	}
+	a.tell(found)
+	defer func() {
+		a.syncs.Wait()
+		err = errors.Join(err, a.history.Close())
+	}()
+	a.lookAtState()
+	if err := a.recover(); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	return a.loop(ctx)
+}
+
+// loop takes one piece of work after the other.
+func (a *agent) loop(ctx context.Context) error {
+	for {
+		if err := a.settle(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return a.leave()
+		}
+		worked, err := a.step(ctx)
+		if err != nil {
+			return err
+		}
+		if worked {
+			continue
+		}
+		a.Stage.Show(event.Idle, "")
+		if sleep, err := a.wait(ctx); sleep || err != nil {
+			return errors.Join(err, a.sleep())
+		}
+	}
+}
+
+// step does the first thing that is to be done: an open turn, a turn that is owed
+// after a decision, what waits in the inbox.
+func (a *agent) step(ctx context.Context) (worked bool, err error) {
+	switch ob := a.history.Obligations(); {
+	case ob.Turn != nil:
+		return true, a.resume(ctx, ob.Turn)
+	case ob.Owed:
+		return true, a.begin(ctx, nil)
+	}
+	return a.take(ctx)
+}
+
+// wait blocks until there may be work. It reports true when the agent has had none
+// for the idle time and owes nothing to anybody.
+func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
+	var idle <-chan time.Time
+	if len(a.pending) == 0 {
+		timer := time.NewTimer(a.Settings.Idle)
+		defer timer.Stop()
+		idle = timer.C
+	}
+	select {
+	case <-a.Inbox.Arrived():
+	case <-a.fates.arrived:
+	case <-ctx.Done():
+	case <-idle:
+		return true, nil
+	}
+	return false, nil
+}
+
+// leave is the orderly stop: answers under way may still arrive, or are told to be
+// kept for the next start.
+func (a *agent) leave() error {
+	for len(a.pending) > 0 {
+		<-a.fates.arrived
+		if err := a.settle(); err != nil {
+			return err
+		}
+	}
+	return a.sleep()
+}
+
+// sleep writes what is only cached in memory into state.json.
+func (a *agent) sleep() error {
+	if a.history.Obligations().LastSeq == 0 {
+		return nil // it never did anything
+	}
+	return a.saveState(nil)
+}
+
+// saveState brings the caches of state.json up to date, with one change more.
+func (a *agent) saveState(change func(*record.State)) error {
+	session, err := a.history.Session()
+	if err != nil {
+		return fmt.Errorf("count session: %w", err)
+	}
+	var failed error
+	err = record.UpdateState(a.Volume, a.Dir, func(s *record.State) {
+		used, err := a.history.Totals(s.Seq)
+		if err != nil {
+			failed = err
+			return
+		}
+		if s.Stats == nil {
+			s.Stats = record.Stats{}
+		}
+		s.Stats.Add(used)
+		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, time.Now().UTC()
+		if change != nil {
+			change(s)
+		}
+		a.state = *s
+	})
+	if err = errors.Join(err, failed); err != nil && !errors.Is(err, disk.ErrFailed) {
+		// state.json is a cache and a person's file: what is wrong with it is
+		// told, and work goes on.
+		a.log.Warn("state not written", "err", err)
+		return nil
+	}
+	return err
+}
+
+func (a *agent) emit(t event.Type, turn string, body event.Body) {
+	a.Events.Emit(event.Event{Type: t, Agent: a.Meta.ID, Turn: turn, Body: body})
+}
+
+// lookAtState takes over what a person wrote into state.json. It is called when a
+// turn begins; a file that cannot be read leaves the last good version in force.
+func (a *agent) lookAtState() {
+	info, err := os.Stat(a.path("state.json"))
+	if err == nil && a.stated != nil && os.SameFile(info, a.stated) && info.ModTime().Equal(a.stated.ModTime()) && info.Size() == a.stated.Size() {
+		return
+	}
+	state, _, found, err := record.ReadState(a.Dir)
+	a.tell(found)
+	if err != nil {
+		a.log.Warn("state not read; the last good version stays in force", "err", err)
+		return
+	}
+	a.state, a.stated = state, info
+}
+
+// foreground reports whether a person waits for the answers of this agent.
+func (a *agent) foreground() bool { return a.Meta.Descriptor.Type == address.User }

@@ -1,0 +1,180 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine/event"
+	"daycare/engine/record"
+)
+
+// draftEvery is how often the streaming answer is replaced on disk at most.
+const draftEvery = 250 * time.Millisecond
+
+// build makes the request of the next model call from history as it is now: what a
+// person edited since the last call counts.
+func (a *agent) build(t *turn) (*providers.Request, error) {
+	changed, found, err := a.history.Refresh()
+	if err != nil {
+		return nil, err
+	}
+	a.tell(found)
+	if changed {
+		a.emit(event.FileEdited, t.id, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
+	}
+	context, err := a.history.Context()
+	if err != nil {
+		return nil, fmt.Errorf("read context: %w", err)
+	}
+	if context.Session != a.session {
+		if err := a.introduce(context.Session); err != nil {
+			return nil, err
+		}
+	}
+	req, err := a.builder.Build(context, a.system, a.offer(), prompt.Options{
+		Model: a.state.Provider.Model, MaxTokens: a.state.Provider.MaxTokens,
+		Temperature: a.state.Provider.Temperature, Thinking: a.state.Provider.Thinking,
+		Agent: a.Meta.ID, Foreground: a.foreground(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	return req, nil
+}
+
+// introduce renders the system prompt of a session. It is kept for the whole
+// session, because a changed prompt is a new prefix for every cache.
+func (a *agent) introduce(session string) error {
+	a.system, a.session = prompt.System(a.Definition(a.Meta, a.state)), session
+	if err := a.Volume.WriteDraft("draft", a.path("SYSTEM.md"), []byte(a.system)); err != nil {
+		a.log.Warn("system prompt not written for people to read", "err", err)
+	}
+	return nil
+}
+
+// offer is the list of tools as the model is told of it.
+func (a *agent) offer() []providers.Tool {
+	if a.Tools == nil {
+		return nil
+	}
+	offer := make([]providers.Tool, 0, a.Tools.Len())
+	for s := range a.Tools.All() {
+		offer = append(offer, providers.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
+	}
+	return offer
+}
+
+// call asks the model and streams its answer to whoever watches and to the draft
+// on disk. With an error it returns what had come so far.
+func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
+	a.Stage.Show(event.Thinking, "")
+	s := &stream{agent: a, turn: t, drafted: time.Now()}
+	stop := func() bool { return true }
+	if a.queue() == Interrupt {
+		ctx, stop = a.interruptible(ctx)
+	}
+	answer, err := a.Model(a.state.Provider).Call(ctx, req, s.see)
+	if !stop() && err != nil {
+		err = errInterrupt
+	}
+	if err != nil {
+		return &providers.Response{Text: s.text.String()}, err
+	}
+	if s.onDisk {
+		defer record.RemoveDraft(a.Dir)
+	}
+	return answer, nil
+}
+
+// A stream follows one answer as it comes.
+type stream struct {
+	agent    *agent
+	turn     *turn
+	text     strings.Builder
+	thinking strings.Builder
+	drafted  time.Time
+	onDisk   bool
+	retried  bool
+}
+
+func (s *stream) see(ev providers.Event) {
+	s.turn.clock.tick()
+	if s.retried {
+		s.retried = false
+		s.agent.Stage.Show(event.Thinking, "")
+	}
+	switch ev := ev.(type) {
+	case providers.ContentDelta:
+		s.agent.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: s.text.Len(), Text: ev.Text})
+		s.text.WriteString(ev.Text)
+		s.draft()
+	case providers.ThinkingDelta:
+		if ev.Text != "" {
+			s.agent.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: s.thinking.Len(), Text: ev.Text})
+			s.thinking.WriteString(ev.Text)
+			s.draft()
+		}
+	case providers.Retry:
+		s.retry(ev)
+	}
+}
+
+func (s *stream) retry(r providers.Retry) {
+	if r.Discard {
+		s.text.Reset()
+		s.thinking.Reset()
+	}
+	s.agent.Stage.Show(event.Retrying, fmt.Sprintf("retry %d/%d in %s: %s", r.N, r.Of, r.In.Round(100*time.Millisecond), r.Reason))
+	s.agent.emit(event.Retry, s.turn.id, event.Attempt{N: r.N, Of: r.Of, InMS: r.In.Milliseconds(),
+		Status: r.Status, Reason: r.Reason, Discard: r.Discard, Fallback: r.Fallback})
+	s.turn.clock.pause(r.In)
+	s.retried = true
+}
+
+// draft replaces the draft on disk, at most every 250 ms and without a barrier: it
+// survives a kill, perhaps not a power cut.
+func (s *stream) draft() {
+	if time.Since(s.drafted) < draftEvery {
+		return
+	}
+	s.drafted, s.onDisk = time.Now(), true
+	d := record.Draft{Turn: s.turn.id, Text: s.text.String(), Thinking: s.thinking.String()}
+	if err := record.WriteDraft(s.agent.Volume, s.agent.Dir, d); err != nil {
+		s.agent.log.Warn("draft not written", "err", err)
+	}
+}
+
+// interruptible makes a context that ends when a message arrives. stop reports
+// whether none did.
+func (a *agent) interruptible(ctx context.Context) (_ context.Context, stop func() bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan bool)
+	quit := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-a.Inbox.Arrived():
+				for _, h := range a.Inbox.Open() {
+					if !h.Taken && !control(h.Kind) && !h.Silent {
+						cancel(errInterrupt)
+						ended <- false
+						return
+					}
+				}
+			case <-quit:
+				ended <- true
+				return
+			}
+		}
+	}()
+	return ctx, func() bool {
+		close(quit)
+		quiet := <-ended
+		cancel(nil)
+		return quiet
+	}
+}

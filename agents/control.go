@@ -1,0 +1,138 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// control works on an item that changes the agent rather than speaks to it. Its
+// record closes it.
+func (a *agent) control(ctx context.Context, id string) error {
+	items, err := a.Inbox.Take(id)
+	if err != nil {
+		return fmt.Errorf("take: %w", err)
+	}
+	switch it := items[0]; it.Kind {
+	case message.Reset:
+		return a.reset(it.ID, "user", it.Text)
+	case message.Permission:
+		return a.decided(it)
+	case message.Compact:
+		return a.compact(it)
+	default:
+		return fmt.Errorf("item %s: unknown kind %q", it.ID, it.Kind)
+	}
+}
+
+// reset ends the session: id and files stay, the context is empty.
+func (a *agent) reset(item, reason, text string) error {
+	if _, err := a.append(&record.Reset{Session: cuid2.Generate(), V: record.Version, Outs: a.outs(),
+		Item: item, Reason: reason, Message: text}); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	if item != "" {
+		if err := a.done(item); err != nil {
+			return err
+		}
+	}
+	if _, err := a.history.Rotate(); err != nil {
+		return err
+	}
+	a.emit(event.AgentReset, "", event.Reason{Reason: reason})
+	return a.saveState(nil)
+}
+
+// decided records a person's answer to a request of this agent. The decision is
+// true from here on; a turn follows in which the model hears of it.
+func (a *agent) decided(it inbox.Item) error {
+	if it.Decision == string(permission.Always) {
+		grant := permission.Grant{Tag: it.Tag, At: time.Now().UTC(), By: it.By, Token: it.Token, SHA256: it.SHA256}
+		if err := a.saveState(func(s *record.State) { s.Permissions.Grants = append(s.Permissions.Grants, grant) }); err != nil {
+			return err
+		}
+	}
+	if _, err := a.append(&record.Permission{Token: it.Token, Item: it.ID, Event: it.Decision, Tag: it.Tag,
+		By: it.By, SHA256: it.SHA256, Request: it.Text}); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	return a.done(it.ID)
+}
+
+// permit decides whether a call may run. grant is the once approval that it uses
+// up; refused is the result that the model reads instead.
+func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result, err error) {
+	asks, ok := p.tool.(tools.Asks)
+	if !ok {
+		return "", nil, nil
+	}
+	need, err := asks.Needs(p.call)
+	if err != nil {
+		r := tools.Errorf("%v", err)
+		return "", &r, nil
+	}
+	if need == nil {
+		return "", nil, nil
+	}
+	sha := need.SHA256(a.Meta.ID)
+	for _, g := range a.state.Permissions.Grants {
+		if g.SHA256 == sha {
+			return "", nil, nil
+		}
+	}
+	for _, o := range a.history.Obligations().Once {
+		if o.SHA256 == sha {
+			return o.Token, nil, nil
+		}
+	}
+	refused, err = a.request(t, *need, sha)
+	return "", refused, err
+}
+
+// request asks a person, without waiting: the decision arrives as an item.
+func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
+	if a.Settings.ExecDenied || a.Permits == nil {
+		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
+	}
+	d := a.Meta.Descriptor
+	pending, fresh, err := a.Permits.Ask(a.Meta.ID, permission.Owner{Connector: d.Connector, UserID: d.UserID}, need)
+	if err != nil {
+		return nil, fmt.Errorf("ask for permission: %w", err)
+	}
+	t.waiting = true
+	if fresh {
+		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha, Request: need.Detail.String()}
+		if _, err := a.append(asked); err != nil {
+			return nil, err
+		}
+	}
+	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
+	return &tools.Result{Status: tools.Denied, Text: "needs approval " + pending.Token +
+		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}, nil
+}
+
+// compact closes a request to shorten the context.
+func (a *agent) compact(it inbox.Item) error {
+	if _, err := a.append(&record.Note{Text: "asked to compact; the context is whole, nothing was shortened", Item: it.ID}); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	return a.done(it.ID)
+}

@@ -1,0 +1,227 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"daycare/engine/crash"
+	"daycare/engine/event"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// Bounds of what one tool result may add to the context.
+const (
+	maxOutput  = 30_000   // characters; the rest goes to a file that the text names
+	blobOver   = 32 << 10 // bytes: outputs longer than this are kept whole in blobs/
+	shownBytes = 400      // of an output, in events
+)
+
+// execute runs the calls of one answer, in order; calls of parallel-safe tools that
+// stand side by side run beside each other. It returns the reason to end the turn,
+// "" to go on.
+func (a *agent) execute(ctx, inner context.Context, t *turn, calls []record.ToolCall) (reason string, err error) {
+	for len(calls) > 0 {
+		if ctx.Err() != nil {
+			return suspended, a.suspend(t)
+		}
+		if inner.Err() != nil {
+			return record.ReasonCanceled, a.cancelled(calls)
+		}
+		n := a.beside(calls)
+		results, err := a.batch(inner, t, calls[:n])
+		if err != nil {
+			return "", err
+		}
+		if _, err := a.append(results...); err != nil {
+			return "", err
+		}
+		for i, r := range results {
+			if t.loop.again(calls[i], r.(*record.ToolResult)) {
+				reason = record.ReasonLoop
+			}
+		}
+		calls = calls[n:]
+	}
+	if ctx.Err() != nil {
+		return suspended, a.suspend(t)
+	}
+	if inner.Err() != nil {
+		return record.ReasonCanceled, nil
+	}
+	return reason, nil
+}
+
+// beside is how many of the first calls may run beside each other.
+func (a *agent) beside(calls []record.ToolCall) int {
+	n := 0
+	for n < len(calls) && n < a.Settings.Parallel {
+		if _, spec, ok := a.Tools.Get(calls[n].Name); !ok || !spec.Parallel {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// batch runs calls beside each other; the results keep their order.
+func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]record.Record, error) {
+	prepared := make([]prepared, len(calls))
+	for i, c := range calls {
+		p, err := a.prepare(t, c)
+		if err != nil {
+			return nil, err
+		}
+		prepared[i] = p
+	}
+	if err := a.barrier(); err != nil { // the answer and every start, before any tool runs
+		return nil, err
+	}
+	a.Stage.Show(event.UsingTool, calls[0].Name)
+	results := make([]record.Record, len(calls))
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			release := t.clock.hold()
+			defer release()
+			results[i] = a.one(ctx, t, calls[i], prepared[i])
+		})
+	}
+	wg.Wait()
+	for i, r := range results {
+		if err := a.cap(r.(*record.ToolResult)); err != nil {
+			return nil, err
+		}
+		a.finished(t, calls[i], r.(*record.ToolResult))
+	}
+	return results, nil
+}
+
+// A prepared call is ready to run, or has its result already.
+type prepared struct {
+	tool   tools.Tool
+	spec   tools.Spec
+	call   tools.Call
+	answer *tools.Result
+}
+
+// prepare finds the tool, checks the arguments and the permission, and writes the
+// start of a call that must not run twice.
+func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
+	refuse := func(format string, args ...any) (prepared, error) {
+		r := tools.Errorf(format, args...)
+		return prepared{answer: &r}, nil
+	}
+	tool, spec, ok := a.Tools.Get(c.Name)
+	if !ok {
+		return refuse("Tool not found: %s", c.Name)
+	}
+	if err := a.Tools.Validate(c.Name, c.Arguments); err != nil {
+		return refuse("%v", err)
+	}
+	p.tool, p.spec = tool, spec
+	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
+		Access: a.state.Permissions, Progress: func(string) {}}
+	grant, refused, err := a.permit(t, p)
+	if err != nil {
+		return p, err
+	}
+	if refused != nil {
+		return prepared{answer: refused}, nil
+	}
+	if (spec.Replay == tools.Once || grant != "") && !crash.Bug("nostart") {
+		_, err = a.append(&record.ToolStart{ToolCallID: c.ID, Name: c.Name, Grant: grant})
+	}
+	return p, err
+}
+
+// one runs one prepared call.
+func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared) *record.ToolResult {
+	a.emit(event.ToolStarted, t.id, event.Tool{Call: c.ID, Name: c.Name, Arguments: c.Arguments})
+	began := time.Now()
+	r := p.answer
+	if r == nil {
+		crash.Point("tool.before")
+		got := run(ctx, p)
+		crash.Point("tool.after")
+		r = &got
+	}
+	out := &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
+		Output: record.Output{Text: r.Text}, Files: r.Files, MS: time.Since(began).Milliseconds()}
+	if out.Status == "" {
+		out.Status = record.StatusOK
+	}
+	for _, b := range r.Blocks {
+		out.Output.Blocks = append(out.Output.Blocks, record.Block{Type: b.Type, File: b.File, Text: b.Text})
+	}
+	return out
+}
+
+// run calls the tool under its time limit; a panic is the tool's error, not the
+// agent's end.
+func run(ctx context.Context, p prepared) (r tools.Result) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = tools.Errorf("the tool %s crashed: %v", p.call.Name, v)
+			debug.PrintStack()
+		}
+	}()
+	limited := ctx
+	if d := p.spec.Timeout; d > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	r, err := p.tool.Run(limited, p.call)
+	switch {
+	case ctx.Err() != nil:
+		r.Status, r.Text = tools.Canceled, strings.TrimSpace(r.Text+"\nCancelled")
+	case err != nil && limited.Err() != nil:
+		r = tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("timed out after %s", p.spec.Timeout)}
+	case err != nil:
+		r = tools.Errorf("%v", err)
+	}
+	return r
+}
+
+// cancelled gives every call that did not run the result it needs.
+func (a *agent) cancelled(calls []record.ToolCall) error {
+	recs := make([]record.Record, len(calls))
+	for i, c := range calls {
+		recs[i] = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.StatusCanceled, Output: record.Output{Text: "Cancelled"}}
+	}
+	_, err := a.append(recs...)
+	return err
+}
+
+// cap shortens an output that is too long for the context: head and tail stay, the
+// whole text goes to a file that the marker names.
+func (a *agent) cap(r *record.ToolResult) error {
+	text := r.Output.Text
+	if len(text) <= maxOutput || utf8.RuneCountInString(text) <= maxOutput && len(text) <= blobOver {
+		return nil
+	}
+	blob, err := record.PutBlob(a.Volume, a.Dir, text)
+	if err != nil {
+		return fmt.Errorf("keep tool output: %w", err)
+	}
+	half := maxOutput / 2
+	head, tail := strings.ToValidUTF8(text[:half], ""), strings.ToValidUTF8(text[len(text)-half:], "")
+	r.Output.Blob = blob
+	r.Output.Text = fmt.Sprintf("%s\n[… %d bytes left out; the whole output is in %s …]\n%s",
+		head, len(text)-len(head)-len(tail), a.path("blobs", blob), tail)
+	return nil
+}
+
+func (a *agent) finished(t *turn, c record.ToolCall, r *record.ToolResult) {
+	shown := r.Output.Text
+	if len(shown) > shownBytes {
+		shown = strings.ToValidUTF8(shown[:shownBytes], "") + "…"
+	}
+	a.emit(event.ToolFinished, t.id, event.Tool{Call: c.ID, Name: c.Name, Status: string(r.Status), Output: shown, MS: r.MS})
+}

@@ -1,0 +1,187 @@
+package prompt
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"daycare/agents/providers"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// ErrNothingNew: the conversation is empty or ends with the model's own answer,
+// so there is nothing to ask. Only a hand edit leads here.
+var ErrNothingNew = errors.New("nothing new since the model's last answer")
+
+// Sources is how a Builder reaches what history only names. A nil member can
+// give nothing; what it should have given is then named instead of shown.
+type Sources struct {
+	Image func(f message.File) ([]byte, error)
+	Blob  func(hash string) (string, error) // the text of a long tool output
+}
+
+// Options are the parts of a request that do not come from the conversation.
+type Options struct {
+	Model       string
+	MaxTokens   int
+	Temperature *float64
+	Thinking    string
+	Agent       string
+	Foreground  bool
+}
+
+// A Builder makes the requests of one agent. It keeps the messages it made, with
+// what providers encoded of them, so that a call costs what is new since the one
+// before, however long the conversation is. It belongs to the agent's goroutine.
+type Builder struct {
+	src Sources
+
+	seen     position
+	messages []*providers.Message // answered ones, then those of open
+	answered int                  // messages[:answered] never change again
+	open     group
+	images   int64 // bytes of pictures in the conversation
+
+	size estimate
+}
+
+// position is how far of which context a Builder has read.
+type position struct {
+	session    string
+	generation int
+	summary    *record.Entry
+	n          int
+	last       *record.Entry // entry n-1, as a check
+}
+
+// covers reports whether ctx is what was read, perhaps with more at its end.
+func (p position) covers(ctx *record.Context) bool {
+	return p.session == ctx.Session && p.generation == ctx.Generation && p.summary == ctx.Summary &&
+		p.n <= len(ctx.Entries) && (p.n == 0 || ctx.Entries[p.n-1] == p.last)
+}
+
+// NewBuilder makes a Builder that has read nothing yet.
+func NewBuilder(src Sources) *Builder { return &Builder{src: src} }
+
+// Build makes the request for the next call of the model. It reads the entries
+// that were added since the last Build, or all of them when the context was made
+// anew. Earlier requests stay valid and unchanged.
+func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool, opt Options) (*providers.Request, error) {
+	if b.seen.last == nil || !b.seen.covers(ctx) {
+		b.restart(ctx)
+	}
+	for _, e := range ctx.Entries[b.seen.n:] {
+		b.add(e)
+		b.seen.n, b.seen.last = b.seen.n+1, e
+	}
+	b.flush()
+	b.size.fixed(sys, tools)
+	if len(b.messages) == b.answered {
+		return nil, ErrNothingNew
+	}
+	return &providers.Request{
+		Model:       opt.Model,
+		System:      sys,
+		Tools:       tools,
+		Messages:    slices.Clip(b.messages),
+		MaxTokens:   opt.MaxTokens,
+		Temperature: opt.Temperature,
+		Thinking:    opt.Thinking,
+		Agent:       opt.Agent,
+		Session:     ctx.Session,
+		Foreground:  opt.Foreground,
+	}, nil
+}
+
+// Tokens estimates the size of the last built request: characters / 4, but at
+// least what the vendor counted for the newest answer plus what came after it.
+func (b *Builder) Tokens() int { return b.size.tokens() }
+
+// restart forgets everything and begins with the context's summary.
+func (b *Builder) restart(ctx *record.Context) {
+	*b = Builder{src: b.src, seen: position{
+		session: ctx.Session, generation: ctx.Generation, summary: ctx.Summary,
+	}}
+	if ctx.Summary == nil {
+		return
+	}
+	if s, ok := ctx.Summary.Rec.(*record.Summary); ok {
+		b.open.say(alone(summaryText(ctx.Summary.At, s)), false)
+	}
+}
+
+// add takes one record into the conversation. Those that are only the runtime's
+// journal are passed over.
+func (b *Builder) add(e *record.Entry) {
+	switch r := e.Rec.(type) {
+	case *record.User:
+		b.open.say(b.user(e, r), r.Joins)
+	case *record.Permission:
+		if text := permissionText(e.At, r); text != "" {
+			b.open.say(alone(text), false)
+		}
+	case *record.ToolResult:
+		if b.open.waitsFor(r.ToolCallID) {
+			b.open.answer(b.result(r))
+		}
+	case *record.TurnEnd:
+		b.open.end(r)
+	case *record.Assistant:
+		b.assistant(e, r)
+	}
+}
+
+// assistant closes the open group with the model's answer to it. An answer that
+// the model need not see (cut off by a crash, an error told to the person,
+// nothing at all) leaves it open.
+func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
+	if a.Finish == record.FinishInterrupted || a.Finish == record.FinishError {
+		return
+	}
+	text := clean(a.Text)
+	spoken := strings.TrimSpace(text) != "" // some vendors refuse a blank text
+	if !spoken && len(a.ToolCalls) == 0 {
+		return
+	}
+	m := &providers.Message{Role: providers.Assistant}
+	for _, t := range a.Thinking {
+		if t.Signature != "" {
+			m.Parts = append(m.Parts, providers.Reasoning{Text: clean(t.Text), Signature: t.Signature, Provider: a.Provider})
+		}
+	}
+	if spoken {
+		m.Parts = append(m.Parts, providers.Text{Text: text})
+	}
+	for _, c := range a.ToolCalls {
+		m.Parts = append(m.Parts, providers.Call{ID: c.ID, Name: c.Name, Arguments: arguments(c.Arguments)})
+	}
+	if b.open.empty() {
+		b.open.say(alone(gapText), false)
+	}
+	b.flush()
+	b.messages = append(b.messages, m)
+	b.answered = len(b.messages)
+	b.open = group{calls: a.ToolCalls, canceled: a.Finish == record.FinishCanceled}
+	b.size.seal(m)
+	if b.seen.summary == nil || e.Seq > b.seen.summary.Seq { // an older count is of the longer context
+		b.size.report(a.Tokens)
+	}
+}
+
+// gapText stands where a hand edit left the model's words without a question.
+const gapText = `<system_message origin="system">Messages that were here are no longer part of this conversation.</system_message>`
+
+// flush puts the messages of the open group at the end of b.messages. When they
+// were sent before and are to be replaced, the slice is copied, because the
+// earlier request still has it.
+func (b *Builder) flush() {
+	if b.open.made {
+		return
+	}
+	if len(b.messages) > b.answered {
+		b.messages = slices.Clone(b.messages[:b.answered])
+	}
+	b.messages = append(b.messages, b.open.messages()...)
+	b.size.tail(b.messages[b.answered:])
+}

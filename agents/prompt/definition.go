@@ -1,0 +1,41 @@
+package prompt
+
+// A Role is why an agent exists. The words are those of a descriptor's "type".
+type Role string
+
+const (
+	User      Role = "user" // in the foreground: a person reads what it answers
+	Subagent  Role = "subagent"
+	Cron      Role = "cron"
+	Heartbeat Role = "heartbeat"
+	Permanent Role = "permanent"
+)
+
+// A Definition is all that the system prompt is made of. It holds nothing that
+// varies inside a session, because a changed system prompt empties every cache.
+type Definition struct {
+	Name   string
+	Handle string // "0/1"
+	Role   Role   // "" is User
+	Parent string // id of the agent that started it; "" where there is none
+
+	Workspace string // absolute
+	OS        string // runtime.GOOS
+
+	Prompt string   // what a definition or a descriptor adds in its own words
+	Tools  []string // names of its tools; told to background agents
+	Peers  bool     // it can start and write to other agents
+
+	Files Files
+}
+
+// Files are the texts that people write for their agents. Each is cut at MaxFile.
+type Files struct {
+	Soul   string // .daycare/SOUL.md: how the agent is
+	User   string // .daycare/USER.md: whom it works for
+	Rules  string // .daycare/AGENTS.md: house rules
+	Agents string // AGENTS.md of the workspace: the project's own
+}
+
+// MaxFile is how many bytes of one of the Files the model sees.
+const MaxFile = 16 << 10

@@ -1,0 +1,86 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+var (
+	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ")
+	oneLine    = strings.NewReplacer("\n", " ", "\r", " ")
+)
+
+// clean makes text what it will be when it is read back from a JSON file: each
+// byte that is no UTF-8 becomes U+FFFD. Without it the same record would have
+// other bytes after a restart.
+func clean(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return string([]rune(text))
+}
+
+func escape(text string) string { return escapeText.Replace(clean(text)) }
+
+// clock renders a time from what the record holds and nothing else. An unknown
+// zone, which only a hand can have written, is UTC.
+func clock(at time.Time, zone string) string {
+	loc, err := time.LoadLocation(zone)
+	if err != nil || zone == "" {
+		loc, zone = time.UTC, ""
+	}
+	text := at.In(loc).Format("2006-01-02 15:04 MST")
+	if zone != "" && zone != "UTC" {
+		text += " (" + zone + ")"
+	}
+	return "<time>" + text + "</time>"
+}
+
+// fileLine names an attachment. note says why its content is not shown, if the
+// model might expect it.
+func fileLine(f message.File, note string) string {
+	line := fmt.Sprintf("[file: %s, %s, %d bytes, %s]", f.Name, f.MimeType, f.Size, f.Path)
+	if note != "" {
+		line += " (" + note + ")"
+	}
+	return escapeText.Replace(oneLine.Replace(clean(line)))
+}
+
+// permissionText tells the model what was decided and what to do now. It is ""
+// for the steps that the model learns of otherwise.
+func permissionText(at time.Time, p *record.Permission) string {
+	what := p.Tag
+	if p.Request != "" {
+		what += " (" + p.Request + ")"
+	}
+	var text string
+	switch p.Event {
+	case "once":
+		text = "Allowed once: " + what + ". Make exactly the same call again now; the permission is used up by it."
+	case "always":
+		text = "Allowed from now on: " + what + ". Make the call again."
+	case "deny":
+		text = "Denied: " + what + ". Do not try it again, nor by another way. Go on without it or say what cannot be done."
+	case "expired":
+		text = "Nobody answered the request for " + what + " in time. It counts as denied: do not try it again on your own."
+	case "revoked":
+		text = "Taken back: " + what + ". You no longer have this permission."
+	case "changed-by-hand":
+		text = "Your permissions were changed by hand: " + what + "."
+	default: // asked: the result of the call said so
+		return ""
+	}
+	return clock(at, "") + `<system_message origin="system">` + escape(text) + "</system_message>"
+}
+
+// summaryText is the shortened past, as the first thing the model reads.
+func summaryText(at time.Time, s *record.Summary) string {
+	return clock(at, "") + `<system_message origin="system">This conversation was shortened. What came before:` +
+		"\n\n" + escape(s.Text) + "</system_message>"
+}

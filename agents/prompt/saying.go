@@ -1,0 +1,72 @@
+package prompt
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/agents/providers"
+	"daycare/engine/record"
+)
+
+// A saying is one thing said to the model: a record, or several that the sender
+// wrote in one breath.
+type saying struct {
+	items  []string // inbox items that it came from
+	notice string   // what varies, rendered when it was recorded
+	clock  string
+	tag    string // with attributes; "": text stands alone, made by this package
+	text   string // escaped
+	files  []string
+	images []providers.Part
+}
+
+// alone is a saying of the runtime, complete as it stands.
+func alone(text string) saying { return saying{text: text} }
+
+// fromUser renders a User record, without its files.
+func fromUser(at time.Time, u *record.User) saying {
+	s := saying{items: []string{u.Item}, clock: clock(at, u.Zone), tag: "message", text: escape(u.Text)}
+	if u.Preface != "" {
+		s.notice = escape(u.Preface)
+	}
+	if u.Origin != "" {
+		s.tag = `system_message origin="` + escapeAttr.Replace(clean(u.Origin)) + `"`
+	}
+	if u.Untrusted {
+		s.tag += ` untrusted="true"`
+	}
+	return s
+}
+
+// join appends what the same sender wrote directly after s. The time is that of
+// the first message.
+func (s saying) join(next saying) saying {
+	s.items = append(slices.Clip(s.items), next.items...)
+	if next.notice != "" {
+		s.notice = strings.TrimPrefix(s.notice+"\n"+next.notice, "\n")
+	}
+	s.text += "\n" + next.text
+	s.files = append(slices.Clip(s.files), next.files...)
+	s.images = append(slices.Clip(s.images), next.images...)
+	return s
+}
+
+// parts is what is sent of it: one text, then the pictures.
+func (s saying) parts() []providers.Part {
+	var b strings.Builder
+	if s.notice != "" {
+		b.WriteString("<notice>" + s.notice + "</notice>\n")
+	}
+	b.WriteString(s.clock)
+	if s.tag != "" {
+		name, _, _ := strings.Cut(s.tag, " ")
+		b.WriteString("<" + s.tag + ">" + s.text + "</" + name + ">")
+	} else {
+		b.WriteString(s.text)
+	}
+	for _, line := range s.files {
+		b.WriteString("\n" + line)
+	}
+	return append([]providers.Part{providers.Text{Text: b.String()}}, s.images...)
+}

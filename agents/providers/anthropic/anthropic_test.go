@@ -1,0 +1,147 @@
+package anthropic
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"daycare/agents/providers"
+	"daycare/agents/providers/providertest"
+)
+
+// with makes providers for the suite; change may alter the options.
+func with(change func(*Options)) providertest.New {
+	return func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
+		o := Options{
+			BaseURL: baseURL, Model: "claude-sonnet-4-6", HTTP: client,
+			Key: func() string { return providertest.Key }, Idle: providertest.Idle,
+		}
+		if change != nil {
+			change(&o)
+		}
+		p, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+}
+
+func errorBody(kind, message string) string {
+	m := string(providers.AppendString(nil, message))
+	return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_1"}`, kind, m)
+}
+
+func unmark(body []byte) []byte { return bytes.ReplaceAll(body, []byte(mark), nil) }
+
+func TestContract(t *testing.T) {
+	providertest.Run(t, with(nil), providertest.Wire{
+		Error:       errorBody,
+		StreamError: func(kind, message string) string { return "event: error\ndata: " + errorBody(kind, message) + "\n\n" },
+		Ended:       func(prefix string) bool { return strings.Contains(prefix, `{"type":"message_stop"}`) },
+		Overflow: []providertest.Reply{
+			{Status: 400, Body: errorBody("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")},
+			{Status: 400, Body: errorBody("invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000")},
+			{Status: 413, Body: errorBody("request_too_large", "Request exceeds the maximum size")},
+			{Status: 413, Body: "<html><title>413 Payload Too Large</title></html>"},
+		},
+		NoCredit: []providertest.Reply{
+			{Status: 400, Body: errorBody("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")},
+			{Status: 402, Body: errorBody("billing_error", "pay")},
+		},
+		Unmark: unmark,
+	})
+}
+
+func TestRequests(t *testing.T) {
+	hot := 0.7
+	tests := []struct {
+		name   string
+		change func(*Options)
+		req    func(*providers.Request)
+	}{
+		{"all.json", nil, nil},
+		{"temperature.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model = &hot, 99, "claude-haiku-4-5" }},
+		{"adaptive.json", nil, func(r *providers.Request) { r.Temperature, r.Thinking = &hot, "medium" }},
+		{"budget.json", func(o *Options) { o.Model = "claude-sonnet-4-5-20250929" }, func(r *providers.Request) { r.Thinking = "high" }},
+		{"options.json", func(o *Options) {
+			o.BaseURL += "/v1/"
+			o.Headers = map[string]string{"anthropic-version": "2026-10-21", "anthropic-beta": "x-1"}
+			o.Options = map[string]any{"metadata": map[string]any{"user_id": "u"}, "max_tokens": 5, "temperature": nil, "top_k": 3}
+		}, func(r *providers.Request) { r.Temperature = &hot }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			req := providertest.Conversation(Wire)
+			if tt.req != nil { // the details are in all.json
+				req.Messages, req.Tools, req.System = providertest.Hello().Messages, nil, ""
+				tt.req(req)
+			}
+			providertest.GoldenRequest(t, tt.name, with(tt.change), req)
+		})
+	}
+}
+
+func TestMarkersMove(t *testing.T) {
+	full := providertest.Conversation(Wire)
+	for n := 1; n <= len(full.Messages); n++ {
+		req := *full
+		req.Messages = full.Messages[:n]
+		body := providertest.Capture(t, with(nil), &req).Body
+		if got := bytes.Count(body, []byte(mark)); got > 4 {
+			t.Errorf("%d messages: %d cache markers, the API takes 4", n, got)
+		}
+		for i := range n {
+			got := strings.Contains(gjson.GetBytes(body, fmt.Sprintf("messages.%d", i)).Raw, mark)
+			want := req.Messages[i].Role != providers.Assistant && (i == n-1 || i == previousLast(req.Messages))
+			if got != want {
+				t.Errorf("%d messages: marker at %d is %v, want %v", n, i, got, want)
+			}
+		}
+	}
+}
+
+func TestBudgetOnly(t *testing.T) {
+	for model, want := range map[string]bool{
+		"claude-3-7-sonnet-20250219": true, "claude-opus-4-20250514": true, "claude-opus-4-1": true,
+		"claude-sonnet-4-0": true, "claude-haiku-4-5-20251001": true, "claude-opus-4-5": true,
+		"claude-opus-4-6": false, "claude-sonnet-4-6": false, "claude-opus-4-8": false,
+		"claude-sonnet-5": false, "claude-opus-5-5": false, "claude-opus-4-10": false,
+	} {
+		if got := budgetOnly.MatchString(model); got != want {
+			t.Errorf("budgetOnly(%s) = %v, want %v", model, got, want)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	if _, err := New(Options{Options: map[string]any{"messages": 1}}); err == nil {
+		t.Error("an option that replaces the conversation was accepted")
+	}
+	p, err := New(Options{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ev := range p.Stream(t.Context(), providertest.Hello()) {
+		e, ok := ev.(providers.Error)
+		if !ok || providers.Classify("", e.Err).Kind != providers.Auth {
+			t.Errorf("without a key: %+v, want Auth and no request", ev)
+		}
+	}
+}
+
+func TestAimock(t *testing.T) { providertest.Aimock(t, with(nil), "") }
+
+func FuzzStream(f *testing.F) { providertest.Fuzz(f, with(nil)) }
+
+func BenchmarkBody(b *testing.B) {
+	providertest.BenchmarkBody(b, func(req *providers.Request) *providers.Body {
+		return bench.body(req)
+	})
+}
+
+var bench, _ = New(Options{Model: "claude-sonnet-4-6"})

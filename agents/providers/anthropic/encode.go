@@ -1,0 +1,247 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/base64"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"daycare/agents/providers"
+)
+
+// mark is a cache breakpoint. It goes before the brace that closes the last block
+// of a message; every encoded message ends with blockEnd, so it can be put into
+// the kept bytes without encoding anything.
+const (
+	mark     = `,"cache_control":{"type":"ephemeral"}`
+	blockEnd = "}]}"
+)
+
+var (
+	markedEnd = []byte(mark + blockEnd)
+	comma     = []byte{','}
+	bodyEnd   = []byte("]}")
+)
+
+// redacted begins the Signature of a Reasoning that stands for a redacted block.
+const redacted = "redacted:"
+
+// body assembles a request. All that is the same at every call of a conversation
+// comes first and in a fixed order.
+func (p *Provider) body(req *providers.Request) *providers.Body {
+	head := providers.NewHead(p.options)
+	p.settings(head, req)
+	b := appendTools(head.Done(), req.Tools)
+	b = appendSystem(b, req.System)
+	b = append(b, `"messages":[`...)
+
+	body := &providers.Body{}
+	body.Grow(2*len(req.Messages) + 4)
+	body.Add(b)
+	last := len(req.Messages) - 1
+	previous := previousLast(req.Messages)
+	for i, m := range req.Messages {
+		if i > 0 {
+			body.Add(comma)
+		}
+		enc := m.Encoded(p.key, p.encode)
+		if (i == last || i == previous) && m.Role != providers.Assistant {
+			body.Add(enc[:len(enc)-len(blockEnd)])
+			body.Add(markedEnd)
+			continue
+		}
+		body.Add(enc)
+	}
+	body.Add(bodyEnd)
+	return body
+}
+
+// previousLast is the message that was the last one at the previous call: the one
+// before the newest answer. The cache was written up to there; without a marker
+// the service looks back 20 blocks only, which a round of many calls exceeds.
+func previousLast(messages []*providers.Message) int {
+	for i := len(messages) - 1; i > 0; i-- {
+		if messages[i].Role == providers.Assistant {
+			return i - 1
+		}
+	}
+	return -1
+}
+
+// settings writes the short fields.
+func (p *Provider) settings(head *providers.Head, req *providers.Request) {
+	model := cmp.Or(req.Model, p.o.Model)
+	limit := cmp.Or(req.MaxTokens, p.o.MaxTokens)
+	var thinking, output string
+	switch {
+	case req.Thinking == "":
+	case budgetOnly.MatchString(model):
+		budget := cmp.Or(budgets[req.Thinking], budgets["high"])
+		if limit <= budget { // the budget is part of the limit
+			limit += budget
+		}
+		thinking = `{"type":"enabled","budget_tokens":` + strconv.Itoa(budget) + `}`
+	default:
+		thinking = `{"type":"adaptive","display":"summarized"}`
+		output = `{"effort":` + string(providers.AppendString(nil, req.Thinking)) + `}`
+	}
+	head.Field("model", string(providers.AppendString(nil, model)))
+	head.Field("max_tokens", strconv.Itoa(limit))
+	head.Field("stream", "true")
+	if thinking != "" {
+		head.Field("thinking", thinking)
+	} else if req.Temperature != nil {
+		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
+	}
+	if output != "" {
+		head.Field("output_config", output)
+	}
+}
+
+// budgetOnly matches the models that know no adaptive thinking: a closed list, as
+// every later one does.
+var budgetOnly = regexp.MustCompile(`claude-(3|(opus|sonnet|haiku)-4-([015]\b|20))`)
+
+// budgets are tokens of thinking; the least that the API takes is 1,024.
+var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24576}
+
+func appendTools(b []byte, tools []providers.Tool) []byte {
+	if len(tools) == 0 {
+		return b
+	}
+	b = append(b, `"tools":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"name":`...)
+		b = providers.AppendString(b, t.Name)
+		b = append(b, `,"description":`...)
+		b = providers.AppendString(b, t.Description)
+		b = append(b, `,"input_schema":`...)
+		if len(t.Schema) == 0 {
+			b = append(b, `{"type":"object"}`...)
+		}
+		b = append(b, t.Schema...)
+		if i == len(tools)-1 {
+			b = append(b, mark...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, "],"...)
+}
+
+func appendSystem(b []byte, system string) []byte {
+	if strings.TrimSpace(system) == "" {
+		return b
+	}
+	b = append(b, `"system":[{"type":"text","text":`...)
+	b = providers.AppendString(b, system)
+	b = append(b, mark...)
+	return append(b, "}],"...)
+}
+
+// encode writes a message. Results go as a user message; the service joins it with
+// a user message that follows.
+func (p *Provider) encode(m *providers.Message) []byte {
+	b := append(make([]byte, 0, m.Chars()+256), `{"role":"user","content":[`...)
+	if m.Role == providers.Assistant {
+		b = append(b[:0], `{"role":"assistant","content":[`...)
+	}
+	empty := len(b)
+	for _, part := range m.Parts {
+		before := len(b)
+		if before > empty {
+			b = append(b, ',')
+		}
+		start := len(b)
+		if b = p.appendPart(b, part); len(b) == start {
+			b = b[:before]
+		}
+	}
+	if len(b) == empty { // the API refuses a message without content
+		b = appendText(b, "(no text)")
+	}
+	return append(b, "]}"...)
+}
+
+// appendPart writes one block, or nothing where the API would refuse it.
+func (p *Provider) appendPart(b []byte, part providers.Part) []byte {
+	switch part := part.(type) {
+	case providers.Text:
+		if strings.TrimSpace(part.Text) == "" {
+			return b
+		}
+		return appendText(b, part.Text)
+	case providers.Reasoning:
+		return p.appendReasoning(b, part)
+	case providers.Call:
+		b = append(b, `{"type":"tool_use","id":`...)
+		b = providers.AppendString(b, part.ID)
+		b = append(b, `,"name":`...)
+		b = providers.AppendString(b, part.Name)
+		b = append(b, `,"input":`...)
+		if providers.IsObject(part.Arguments) {
+			b = append(b, part.Arguments...)
+		} else { // the model was told in the result
+			b = append(b, "{}"...)
+		}
+		return append(b, '}')
+	case providers.Result:
+		return appendResult(b, part)
+	case providers.Image:
+		return appendImage(b, part)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	b = append(b, `{"type":"text","text":`...)
+	b = providers.AppendString(b, text)
+	return append(b, '}')
+}
+
+func (p *Provider) appendReasoning(b []byte, r providers.Reasoning) []byte {
+	if r.Provider != p.o.ID || r.Signature == "" {
+		return b
+	}
+	if data, ok := strings.CutPrefix(r.Signature, redacted); ok {
+		b = append(b, `{"type":"redacted_thinking","data":`...)
+		b = providers.AppendString(b, data)
+		return append(b, '}')
+	}
+	b = append(b, `{"type":"thinking","thinking":`...)
+	b = providers.AppendString(b, r.Text)
+	b = append(b, `,"signature":`...)
+	b = providers.AppendString(b, r.Signature)
+	return append(b, '}')
+}
+
+func appendResult(b []byte, r providers.Result) []byte {
+	b = append(b, `{"type":"tool_result","tool_use_id":`...)
+	b = providers.AppendString(b, r.CallID)
+	b = append(b, `,"content":[`...)
+	text := r.Text
+	if strings.TrimSpace(text) == "" {
+		text = "(no output)"
+	}
+	b = appendText(b, text)
+	for _, image := range r.Images {
+		b = append(b, ',')
+		b = appendImage(b, image)
+	}
+	b = append(b, ']')
+	if r.IsError {
+		b = append(b, `,"is_error":true`...)
+	}
+	return append(b, '}')
+}
+
+func appendImage(b []byte, image providers.Image) []byte {
+	b = append(b, `{"type":"image","source":{"type":"base64","media_type":`...)
+	b = providers.AppendString(b, image.MimeType)
+	b = append(b, `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, image.Data)
+	return append(b, `"}}`...)
+}

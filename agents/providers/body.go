@@ -1,0 +1,169 @@
+package providers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// A Body is the body of a request as a list of slices, most of them the kept
+// encodings of messages: it is sent without being copied together.
+type Body struct {
+	parts [][]byte
+	size  int64
+}
+
+// Add appends b, which must not change any more.
+func (b *Body) Add(p []byte) {
+	b.parts = append(b.parts, p)
+	b.size += int64(len(p))
+}
+
+// Grow makes room for n further slices.
+func (b *Body) Grow(n int) { b.parts = slices.Grow(b.parts, n) }
+
+// Len is the length in bytes.
+func (b *Body) Len() int64 { return b.size }
+
+// Bytes is the whole body in one piece, for tests and logs.
+func (b *Body) Bytes() []byte { return slices.Concat(b.parts...) }
+
+// Reader reads the body from its start; any number may be in use at once.
+func (b *Body) Reader() io.ReadCloser { return &bodyReader{rest: b.parts} }
+
+type bodyReader struct {
+	rest [][]byte
+	off  int // into rest[0]
+}
+
+func (r *bodyReader) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) && len(r.rest) > 0 {
+		c := copy(p[n:], r.rest[0][r.off:])
+		n += c
+		if r.off += c; r.off == len(r.rest[0]) {
+			r.rest, r.off = r.rest[1:], 0
+		}
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (r *bodyReader) Close() error { return nil }
+
+// Options are fields that the settings add to every request, as JSON. They win
+// over what the wire would write; null takes a field away.
+type Options map[string]json.RawMessage
+
+// EncodeOptions prepares options; reserved names the fields of the wire that
+// carry the conversation and cannot be set.
+func EncodeOptions(options map[string]any, reserved ...string) (Options, error) {
+	o := make(Options, len(options))
+	for name, value := range options {
+		if slices.Contains(reserved, name) {
+			return nil, fmt.Errorf("option %q: the field belongs to the conversation and cannot be set", name)
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode option %q: %w", name, err)
+		}
+		o[name] = raw
+	}
+	return o, nil
+}
+
+// Head writes the fields of a JSON object before the long ones: in a fixed order,
+// as requests must be equal byte for byte up to where the conversation grew.
+type Head struct {
+	Bytes   []byte
+	options Options
+	set     []string // written by Set
+}
+
+// NewHead begins an object; options are written by Done or in place of a Field of
+// the same name.
+func NewHead(options Options) *Head {
+	return &Head{Bytes: append(make([]byte, 0, 1024), '{'), options: options}
+}
+
+// Field appends a field with the JSON in raw, if the options do not have it.
+func (h *Head) Field(name, raw string) {
+	if _, ok := h.options[name]; !ok {
+		h.add(name, raw)
+	}
+}
+
+// Set writes a field in place of an option's value, but not where that is null.
+func (h *Head) Set(name, raw string) {
+	if string(h.options[name]) == "null" {
+		return
+	}
+	h.add(name, raw)
+	h.set = append(h.set, name)
+}
+
+// Done appends the options and returns all, ready for one more field.
+func (h *Head) Done() []byte {
+	for _, name := range slices.Sorted(maps.Keys(h.options)) {
+		if raw := string(h.options[name]); raw != "null" && !slices.Contains(h.set, name) {
+			h.add(name, raw)
+		}
+	}
+	return append(h.Bytes, ',')
+}
+
+func (h *Head) add(name, raw string) {
+	if len(h.Bytes) > 1 {
+		h.Bytes = append(h.Bytes, ',')
+	}
+	h.Bytes = AppendString(h.Bytes, name)
+	h.Bytes = append(h.Bytes, ':')
+	h.Bytes = append(h.Bytes, raw...)
+}
+
+const hex = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+// It exists because encoding/json cannot append and escapes < > & as well, which
+// costs tokens where models see the raw text.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				dst = append(append(dst, s[start:i]...), "\ufffd"...)
+				start = i + 1
+			}
+			i += size
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i++
+		start = i
+	}
+	return append(append(dst, s[start:]...), '"')
+}

@@ -1,0 +1,73 @@
+package providers
+
+import "unicode/utf8"
+
+// charsPerToken is the rule of thumb for every model and language. It is floored
+// by what the vendor last reported, which is the caller's affair.
+const charsPerToken = 4
+
+// imageChars is what an image counts: the length of the placeholder <image>,
+// never its bytes.
+const imageChars = len("<image>")
+
+// Estimate is about how many tokens req holds.
+func Estimate(req *Request) int64 {
+	n := utf8.RuneCountInString(req.System)
+	for _, t := range req.Tools {
+		n += len(t.Name) + utf8.RuneCountInString(t.Description) + len(t.Schema)
+	}
+	for _, m := range req.Messages {
+		n += m.Chars()
+	}
+	return tokens(n)
+}
+
+// EstimateMessages is about how many tokens the messages hold.
+func EstimateMessages(messages []*Message) int64 {
+	n := 0
+	for _, m := range messages {
+		n += m.Chars()
+	}
+	return tokens(n)
+}
+
+// EstimateText is about how many tokens s holds.
+func EstimateText(s string) int64 { return tokens(utf8.RuneCountInString(s)) }
+
+// EstimateUsage stands for the usage that a vendor did not report; chars is the
+// length of the answer.
+func EstimateUsage(req *Request, chars int) Usage {
+	return Usage{Input: Estimate(req), Output: tokens(chars), Estimated: true}
+}
+
+func tokens(chars int) int64 { return int64((chars + charsPerToken - 1) / charsPerToken) }
+
+// Chars is the length of the message in characters, images as a placeholder. It
+// is counted once.
+func (m *Message) Chars() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.chars == 0 {
+		m.chars = 1
+		for _, p := range m.Parts {
+			m.chars += partChars(p)
+		}
+	}
+	return m.chars - 1
+}
+
+func partChars(p Part) int {
+	switch p := p.(type) {
+	case Text:
+		return utf8.RuneCountInString(p.Text)
+	case Reasoning:
+		return utf8.RuneCountInString(p.Text)
+	case Call:
+		return len(p.Name) + utf8.RuneCount(p.Arguments)
+	case Result:
+		return utf8.RuneCountInString(p.Text) + len(p.Images)*imageChars
+	case Image:
+		return imageChars
+	}
+	return 0
+}

@@ -1,0 +1,268 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+
+	"daycare/agents/providers"
+)
+
+var (
+	comma   = []byte{','}
+	bodyEnd = []byte("]}")
+)
+
+// body assembles a request. All that is the same at every call of a conversation
+// comes first and in a fixed order.
+func (p *Provider) body(req *providers.Request) *providers.Body {
+	head := providers.NewHead(p.options)
+	p.settings(head, req)
+	b := appendTools(head.Done(), req.Tools)
+	b = append(b, `"messages":[`...)
+	first := true
+	if req.System != "" {
+		b = append(b, `{"role":"system","content":`...)
+		b = providers.AppendString(b, req.System)
+		b = append(b, '}')
+		first = false
+	}
+	body := &providers.Body{}
+	body.Grow(2*len(req.Messages) + 2)
+	body.Add(b)
+	for _, m := range req.Messages {
+		if !first {
+			body.Add(comma)
+		}
+		first = false
+		body.Add(m.Encoded(p.key, p.encode))
+	}
+	body.Add(bodyEnd)
+	return body
+}
+
+// settings writes the short fields.
+func (p *Provider) settings(head *providers.Head, req *providers.Request) {
+	head.Field("model", string(providers.AppendString(nil, cmp.Or(req.Model, p.o.Model))))
+	head.Field("stream", "true")
+	head.Field("stream_options", `{"include_usage":true}`)
+	if req.MaxTokens > 0 {
+		head.Set(p.limit, strconv.Itoa(req.MaxTokens))
+	} else if p.o.MaxTokens > 0 {
+		head.Field(p.limit, strconv.Itoa(p.o.MaxTokens))
+	}
+	if req.Temperature != nil {
+		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
+	}
+	if req.Thinking != "" {
+		head.Field("reasoning_effort", string(providers.AppendString(nil, req.Thinking)))
+	}
+	if p.own && req.Session != "" {
+		head.Field("prompt_cache_key", string(providers.AppendString(nil, req.Session)))
+	}
+}
+
+func appendTools(b []byte, tools []providers.Tool) []byte {
+	if len(tools) == 0 {
+		return b
+	}
+	b = append(b, `"tools":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"type":"function","function":{"name":`...)
+		b = providers.AppendString(b, t.Name)
+		b = append(b, `,"description":`...)
+		b = providers.AppendString(b, t.Description)
+		b = append(b, `,"parameters":`...)
+		if len(t.Schema) == 0 {
+			b = append(b, `{"type":"object","properties":{}}`...)
+		}
+		b = append(b, t.Schema...)
+		b = append(b, "}}"...)
+	}
+	return append(b, "],"...)
+}
+
+// encode writes a message; one with results becomes several.
+func (p *Provider) encode(m *providers.Message) []byte {
+	b := make([]byte, 0, m.Chars()+256)
+	switch m.Role {
+	case providers.Assistant:
+		return p.appendAssistant(b, m)
+	case providers.Results:
+		return appendResults(b, m)
+	}
+	return appendUser(b, m)
+}
+
+// appendUser writes plain text where there are no images: not every server takes
+// a list of parts.
+func appendUser(b []byte, m *providers.Message) []byte {
+	b = append(b, `{"role":"user","content":`...)
+	if !slices.ContainsFunc(m.Parts, isImage) {
+		b = providers.AppendString(b, text(m))
+		return append(b, '}')
+	}
+	sep := byte('[')
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case providers.Text:
+			if part.Text != "" {
+				b = appendText(append(b, sep), part.Text)
+				sep = ','
+			}
+		case providers.Image:
+			b = appendImage(append(b, sep), part)
+			sep = ','
+		}
+	}
+	return append(b, "]}"...)
+}
+
+func isImage(p providers.Part) bool {
+	_, ok := p.(providers.Image)
+	return ok
+}
+
+func text(m *providers.Message) string {
+	var texts []string
+	for _, part := range m.Parts {
+		if t, ok := part.(providers.Text); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func (p *Provider) appendAssistant(b []byte, m *providers.Message) []byte {
+	var calls []providers.Call
+	for _, part := range m.Parts {
+		if call, ok := part.(providers.Call); ok {
+			calls = append(calls, call)
+		}
+	}
+	b = append(b, `{"role":"assistant","content":`...)
+	if said := text(m); said != "" || len(calls) == 0 {
+		b = providers.AppendString(b, said)
+	} else {
+		b = append(b, "null"...)
+	}
+	for i, call := range calls {
+		if i == 0 {
+			b = append(b, `,"tool_calls":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendCall(b, call, p.signature(m, i))
+	}
+	if len(calls) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+func appendCall(b []byte, call providers.Call, signature string) []byte {
+	arguments := string(call.Arguments)
+	if !providers.IsObject(call.Arguments) { // the model was told in the result
+		arguments = "{}"
+	}
+	b = append(b, `{"id":`...)
+	b = providers.AppendString(b, call.ID)
+	b = append(b, `,"type":"function","function":{"name":`...)
+	b = providers.AppendString(b, call.Name)
+	b = append(b, `,"arguments":`...)
+	b = providers.AppendString(b, arguments)
+	b = append(b, '}')
+	if signature != "" {
+		b = append(b, `,"extra_content":{"google":{"thought_signature":`...)
+		b = providers.AppendString(b, signature)
+		b = append(b, "}}"...)
+	}
+	return append(b, '}')
+}
+
+// google begins the Signature of a Reasoning that carries the thought_signature
+// of a call: google:<place of the call in the answer>:<signature>.
+const google = "google:"
+
+func (p *Provider) signature(m *providers.Message, place int) string {
+	prefix := google + strconv.Itoa(place) + ":"
+	for _, part := range m.Parts {
+		r, ok := part.(providers.Reasoning)
+		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Provider == p.o.ID {
+			return s
+		}
+	}
+	if p.gemini && place == 0 { // a call of another model: the service's own word for that
+		return "skip_thought_signature_validator"
+	}
+	return ""
+}
+
+// appendResults writes a tool message for every result. Images go into one user
+// message behind them, as a tool message holds text only.
+func appendResults(b []byte, m *providers.Message) []byte {
+	var withImages []providers.Result
+	for _, part := range m.Parts {
+		r, ok := part.(providers.Result)
+		if !ok {
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"role":"tool","tool_call_id":`...)
+		b = providers.AppendString(b, r.CallID)
+		b = append(b, `,"content":`...)
+		b = providers.AppendString(b, resultText(r))
+		b = append(b, '}')
+		if len(r.Images) > 0 {
+			withImages = append(withImages, r)
+		}
+	}
+	if len(withImages) == 0 {
+		return b
+	}
+	b = append(b, `,{"role":"user","content":[`...)
+	for i, r := range withImages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, "Images in the result of "+r.Name+" ("+r.CallID+"):")
+		for _, image := range r.Images {
+			b = append(b, ',')
+			b = appendImage(b, image)
+		}
+	}
+	return append(b, "]}"...)
+}
+
+// resultText says in words what the format has no field for.
+func resultText(r providers.Result) string {
+	s := r.Text
+	if strings.TrimSpace(s) == "" {
+		s = "(no output)"
+	}
+	if r.IsError && !strings.HasPrefix(strings.ToLower(s), "error") {
+		s = "Error: " + s
+	}
+	return s
+}
+
+func appendText(b []byte, text string) []byte {
+	b = append(b, `{"type":"text","text":`...)
+	b = providers.AppendString(b, text)
+	return append(b, '}')
+}
+
+func appendImage(b []byte, image providers.Image) []byte {
+	b = append(b, `{"type":"image_url","image_url":{"url":`...)
+	prefix := providers.AppendString(nil, "data:"+image.MimeType+";base64,")
+	b = append(b, prefix[:len(prefix)-1]...)
+	b = base64.StdEncoding.AppendEncode(b, image.Data)
+	return append(b, `"}}`...)
+}

@@ -1,0 +1,67 @@
+package providertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"daycare/agents/providers"
+)
+
+// BenchmarkBody measures what a call costs before anything is sent: assembling the
+// request of a conversation whose older messages were sent before, with one new
+// answer and one new result, and reading it once as the transport does.
+// "ns/KB" is per KB of context; it must stay at or below 2,000.
+func BenchmarkBody(b *testing.B, body func(*providers.Request) *providers.Body) {
+	for _, n := range []int{10, 500, 5000} {
+		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
+			req := Long(n)
+			size := body(req).Len()
+			buf := make([]byte, 64<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				req.Messages = append(req.Messages[:n-2:n-2], turn(n-2), turn(n-1))
+				r := body(req).Reader()
+				for {
+					if _, err := r.Read(buf); err == io.EOF {
+						break
+					}
+				}
+			}
+			perOp := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
+			b.ReportMetric(perOp/(float64(size)/1024), "ns/KB")
+			b.ReportMetric(float64(size)/1024, "KB")
+		})
+	}
+}
+
+// Long is a conversation of n messages, about 1 KB each, with a system prompt of
+// 8 KB and twenty tools.
+func Long(n int) *providers.Request {
+	req := &providers.Request{System: strings.Repeat("Rule: be \"kind\" and brief.\n", 300)}
+	for i := range 20 {
+		req.Tools = append(req.Tools, providers.Tool{
+			Name: fmt.Sprintf("tool_%d", i), Description: strings.Repeat("Does a thing. ", 10),
+			Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Where."}}}`),
+		})
+	}
+	for i := range n {
+		req.Messages = append(req.Messages, turn(i))
+	}
+	return req
+}
+
+func turn(i int) *providers.Message {
+	id := fmt.Sprintf("call%d", i/2)
+	if i%2 == 0 {
+		return &providers.Message{Role: providers.Assistant, Parts: []providers.Part{
+			providers.Text{Text: strings.Repeat("I look at the next file.\n", 20)},
+			providers.Call{ID: id, Name: "tool_1", Arguments: json.RawMessage(`{"path":"` + strings.Repeat("dir/", 100) + `"}`)},
+		}}
+	}
+	return &providers.Message{Role: providers.Results, Parts: []providers.Part{
+		providers.Result{CallID: id, Name: "tool_1", Text: strings.Repeat("\tline of \"code\" {\n", 55)},
+	}}
+}

@@ -1,0 +1,117 @@
+package providers
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// A Response is a whole answer of a model.
+type Response struct {
+	Text     string
+	Thinking []Reasoning // Provider is set; in the order of the answer
+	Calls    []ResponseCall
+	Finish   Finish
+	Usage    Usage
+	Provider string // id of the provider that answered
+	Model    string // as the vendor names it; may be empty
+}
+
+// A ResponseCall is a tool call of an answer.
+type ResponseCall struct {
+	RemoteID  string // the vendor's; unique in this answer only
+	Name      string
+	Arguments json.RawMessage // as the model wrote them; "{}" where it wrote nothing
+	Valid     bool            // Arguments is a JSON object; else it may be any text
+}
+
+// Empty reports an answer without anything in it that ended as if it were whole.
+func (r *Response) Empty() bool {
+	return r.Finish == EndTurn && len(r.Calls) == 0 && strings.TrimSpace(r.Text) == ""
+}
+
+// A collector puts the events of one stream together.
+type collector struct {
+	text     strings.Builder
+	thinking []Reasoning
+	inBlock  bool // the last of thinking is still growing
+	calls    []ResponseCall
+	index    map[string]int // RemoteID -> place in calls
+	shown    bool           // something of the answer reached those who watch
+}
+
+// add takes every event but Complete and Error.
+func (c *collector) add(ev Event) {
+	c.shown = true
+	switch ev := ev.(type) {
+	case ContentDelta:
+		c.text.WriteString(ev.Text)
+	case ThinkingDelta:
+		if !c.inBlock {
+			c.thinking = append(c.thinking, Reasoning{})
+		}
+		last := &c.thinking[len(c.thinking)-1]
+		last.Text += ev.Text
+		last.Signature += ev.Signature
+		c.inBlock = ev.Signature == ""
+	case ToolUseStart:
+		c.call(ev.ID).Name = ev.Name
+	case ToolUseDelta:
+		call := c.call(ev.ID)
+		call.Arguments = append(call.Arguments, ev.Arguments...)
+	case ToolUseStop:
+		c.call(ev.ID).Arguments = json.RawMessage(ev.Arguments)
+	}
+}
+
+func (c *collector) call(id string) *ResponseCall {
+	i, ok := c.index[id]
+	if !ok {
+		if c.index == nil {
+			c.index = make(map[string]int)
+		}
+		i = len(c.calls)
+		c.index[id] = i
+		c.calls = append(c.calls, ResponseCall{RemoteID: id})
+	}
+	return &c.calls[i]
+}
+
+// response is the answer of provider p to req.
+func (c *collector) response(p string, req *Request, end Complete) *Response {
+	r := &Response{
+		Text: c.text.String(), Thinking: c.thinking, Calls: c.calls,
+		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model,
+	}
+	for i := range r.Thinking {
+		r.Thinking[i].Provider = p
+	}
+	for i := range r.Calls {
+		call := &r.Calls[i]
+		if len(strings.TrimSpace(string(call.Arguments))) == 0 {
+			call.Arguments = json.RawMessage("{}")
+		}
+		call.Valid = IsObject(call.Arguments)
+	}
+	if r.Usage == (Usage{}) {
+		r.Usage = EstimateUsage(req, c.chars())
+	}
+	return r
+}
+
+func (c *collector) chars() int {
+	n := len([]rune(c.text.String()))
+	for _, t := range c.thinking {
+		n += len([]rune(t.Text))
+	}
+	for _, call := range c.calls {
+		n += len(call.Name) + len(call.Arguments)
+	}
+	return n
+}
+
+// IsObject reports whether b is exactly one JSON object.
+func IsObject(b []byte) bool {
+	return gjson.ValidBytes(b) && gjson.ParseBytes(b).IsObject()
+}

@@ -1,0 +1,191 @@
+package scripted
+
+import (
+	"regexp"
+	"strings"
+
+	"daycare/agents/providers"
+)
+
+// A View is what the templates of a script see.
+type View struct {
+	Text   string            // the last message
+	Match  []string          // the groups of match; 0 is all of it
+	Name   map[string]string // its named groups
+	Result string            // text of the last tool result of this turn
+	Tool   string            // name of the tool that gave it
+	Turn   int               // number of this turn in the conversation, from 1
+	Round  int               // number of this model call in the turn, from 1
+	Agent  string
+}
+
+// said is one message in a conversation, without its wrapping.
+type said struct {
+	text   string
+	system bool   // from an agent or the runtime, not from a person
+	origin string // system: who speaks
+	time   string // the clock that came with it
+}
+
+// scene is a request seen as a conversation.
+type scene struct {
+	req    *providers.Request
+	turn   int
+	round  int
+	window []*providers.Message // of this turn
+}
+
+// newScene finds the turn under way: what follows the last answer that made no
+// calls.
+func newScene(req *providers.Request) scene {
+	sc := scene{req: req, turn: 1, round: 1}
+	start := 0
+	for i, m := range req.Messages {
+		if m.Role != providers.Assistant {
+			continue
+		}
+		if len(callsOf(m)) == 0 {
+			sc.turn, sc.round, start = sc.turn+1, 1, i+1
+		} else {
+			sc.round++
+		}
+	}
+	sc.window = req.Messages[start:]
+	return sc
+}
+
+// lastSaid is the newest message, wherever it stands in the turn.
+func (sc scene) lastSaid() said {
+	for i := len(sc.window) - 1; i >= 0; i-- {
+		if all := saidIn(sc.window[i]); len(all) > 0 {
+			return all[len(all)-1]
+		}
+	}
+	return said{}
+}
+
+func (sc scene) lastText() string { return sc.lastSaid().text }
+
+// arrived are the results that came just now, nil if the last word is a message.
+func (sc scene) arrived() []providers.Result {
+	if n := len(sc.window); n > 0 && sc.window[n-1].Role == providers.Results {
+		return resultsOf(sc.window[n-1])
+	}
+	return nil
+}
+
+// fits reports whether the rule's conditions hold, and what its templates see.
+func (r *rule) fits(sc scene) (View, bool) {
+	last := sc.lastSaid()
+	v := View{Text: last.text, Turn: sc.turn, Round: sc.round, Agent: sc.req.Agent}
+	results := sc.arrived()
+	if len(results) > 0 {
+		v.Result, v.Tool = results[len(results)-1].Text, results[len(results)-1].Name
+	}
+	switch {
+	case r.Turn != 0 && r.Turn != sc.turn, r.Round != 0 && r.Round != sc.round:
+		return v, false
+	case r.ToolResult != "" && !r.gave(results, &v):
+		return v, false
+	case r.ToolResult == "" && len(results) > 0 && (r.match != nil || r.Contains != ""):
+		return v, false // the message was answered by the calls whose results these are
+	case r.Contains != "" && !strings.Contains(strings.ToLower(last.text), r.Contains):
+		return v, false
+	case r.After == "permission" && (len(results) > 0 || !isDecision(last)):
+		return v, false
+	}
+	if r.match != nil {
+		if v.Match = r.match.FindStringSubmatch(last.text); v.Match == nil {
+			return v, false
+		}
+		v.Name = map[string]string{}
+		for i, name := range r.match.SubexpNames() {
+			if name != "" {
+				v.Name[name] = v.Match[i]
+			}
+		}
+	}
+	return v, true
+}
+
+// gave reports whether one of the results is of the tool that the rule wants.
+func (r *rule) gave(results []providers.Result, v *View) bool {
+	for _, res := range results {
+		if r.ToolResult == "*" || r.ToolResult == res.Name {
+			v.Result, v.Tool = res.Text, res.Name
+			return true
+		}
+	}
+	return false
+}
+
+func callsOf(m *providers.Message) []providers.Call {
+	var calls []providers.Call
+	for _, p := range m.Parts {
+		if c, ok := p.(providers.Call); ok {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func resultsOf(m *providers.Message) []providers.Result {
+	var results []providers.Result
+	for _, p := range m.Parts {
+		if r, ok := p.(providers.Result); ok {
+			results = append(results, r)
+		}
+	}
+	return results
+}
+
+// wrapped is one message as agents/prompt writes it.
+var wrapped = regexp.MustCompile(`(?s)(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>(.*?)</(?:message|system_message)>`)
+
+var originAttr = regexp.MustCompile(`origin="([^"]*)"`)
+
+// saidIn takes the messages out of a user message: several if they were folded.
+// Text without the wrapping is one message.
+func saidIn(m *providers.Message) []said {
+	if m.Role != providers.User {
+		return nil
+	}
+	var all []said
+	for _, p := range m.Parts {
+		t, ok := p.(providers.Text)
+		if !ok {
+			continue
+		}
+		if !strings.Contains(t.Text, "message>") {
+			all = append(all, said{text: strings.TrimSpace(t.Text)})
+			continue
+		}
+		for _, f := range wrapped.FindAllStringSubmatch(t.Text, -1) {
+			one := said{text: strings.TrimSpace(unescape(f[4])), system: f[2] == "system_message", time: f[1]}
+			if o := originAttr.FindStringSubmatch(f[3]); o != nil {
+				one.origin = unescape(o[1])
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func unescape(s string) string {
+	if !strings.Contains(s, "&") {
+		return s
+	}
+	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&#39;", "'", "&amp;", "&").Replace(s)
+}
+
+var (
+	decided = regexp.MustCompile(`(?i)\b(permission|approval|approved|granted|denied|request)\b`)
+	refusal = regexp.MustCompile(`(?i)\b(deny|denied|refused|rejected|expired|not (approved|allowed|granted))\b`)
+	consent = regexp.MustCompile(`(?i)\b(once|always|approved|allowed|granted|yes)\b`)
+)
+
+// isDecision reports whether the message is the runtime's note of an answer to a
+// permission request.
+func isDecision(s said) bool {
+	return s.system && decided.MatchString(s.text) && (refusal.MatchString(s.text) || consent.MatchString(s.text))
+}

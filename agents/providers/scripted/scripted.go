@@ -1,0 +1,124 @@
+package scripted
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"daycare/agents/providers"
+)
+
+// Options say what to play.
+type Options struct {
+	ID     string // of the provider; "" is "scripted"
+	Path   string // of the script
+	Source []byte // the script itself, instead of Path; neither: the offline model
+	Model  string // the name in Complete; "" takes the script's
+	// Delay is waited before each piece of text, so that a person sees it
+	// stream. 0 plays as fast as it can.
+	Delay time.Duration
+}
+
+// A Provider plays one script, compiled once. It is safe for many goroutines.
+type Provider struct {
+	id, model string
+	delay     time.Duration
+	script    *script
+	offline   *offline // nil: the script alone
+
+	calls atomic.Int64
+
+	mu    sync.Mutex
+	fired map[firing]bool
+}
+
+// firing is one use of a rule that plays once for each agent.
+type firing struct {
+	agent string
+	rule  int
+}
+
+//go:embed offline.yaml
+var offlineScript []byte
+
+// New reads and checks the script. Errors name file and line.
+func New(o Options) (*Provider, error) {
+	name, source := o.Path, o.Source
+	p := &Provider{id: o.ID, model: o.Model, delay: o.Delay, fired: map[firing]bool{}}
+	if p.id == "" {
+		p.id = "scripted"
+	}
+	isOffline := false
+	switch {
+	case source != nil:
+		if name == "" {
+			name = "script"
+		}
+	case name != "":
+		var err error
+		if source, err = os.ReadFile(name); err != nil {
+			return nil, fmt.Errorf("read script: %w", err)
+		}
+	default:
+		name, source, isOffline = "offline.yaml", offlineScript, true
+	}
+	var err error
+	if p.script, err = parse(name, source); err != nil {
+		return nil, err
+	}
+	if p.model == "" {
+		p.model = p.script.Model
+	}
+	if p.model == "" {
+		p.model = "scripted"
+	}
+	if isOffline {
+		p.offline = newOffline(p.script)
+	}
+	return p, nil
+}
+
+// ID is the provider's id in settings.
+func (p *Provider) ID() string { return p.id }
+
+// Wire is the provider's own: it sends nothing anywhere.
+func (p *Provider) Wire() string { return "scripted" }
+
+// Stream plays the answer to the last message of req.
+func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[providers.Event] {
+	return func(yield func(providers.Event) bool) {
+		pl := &player{p: p, ctx: ctx, req: req, yield: yield, finish: providers.EndTurn}
+		sc := newScene(req)
+		if p.offline != nil {
+			pl.offline(sc)
+			return
+		}
+		for i, r := range p.script.Rules {
+			view, ok := r.fits(sc)
+			if !ok || r.Once && !p.first(req.Agent, i) {
+				continue
+			}
+			pl.rule(r, view)
+			return
+		}
+		pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
+			Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.lastText())})
+	}
+}
+
+// first reports whether the rule plays for the agent for the first time.
+func (p *Provider) first(agent string, rule int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := firing{agent, rule}
+	if p.fired[key] {
+		return false
+	}
+	p.fired[key] = true
+	return true
+}

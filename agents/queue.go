@@ -1,0 +1,170 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// A Queue says how messages that wait are taken.
+type Queue string
+
+const (
+	Steer     Queue = "steer"     // what arrives during a turn joins it before the next model call
+	Followup  Queue = "followup"  // one turn each
+	Collect   Queue = "collect"   // all that waits becomes one next turn
+	Interrupt Queue = "interrupt" // a new message cancels the turn under way
+)
+
+// joinWithin is how close two messages of one sender are to be read as one.
+const joinWithin = 2 * time.Second
+
+type findings = []finding.Finding
+
+func (a *agent) queue() Queue {
+	if q := Queue(a.state.Queue); q != "" {
+		return q
+	}
+	return a.Settings.Queue
+}
+
+// take works on the first of what waits: a reset, decision or compaction wherever
+// it stands, else the messages that make the next turn.
+func (a *agent) take(ctx context.Context) (worked bool, err error) {
+	heads := a.Inbox.Open()
+	if len(heads) == 0 {
+		return false, nil
+	}
+	for _, h := range heads {
+		if control(h.Kind) {
+			return true, a.control(ctx, h.ID)
+		}
+	}
+	if quiet := leading(heads, func(h inbox.Head) bool { return h.Silent }); len(quiet) > 0 {
+		return true, a.hear(quiet)
+	}
+	items, err := a.Inbox.Take(ids(a.next(heads))...)
+	if err != nil {
+		return false, fmt.Errorf("take: %w", err)
+	}
+	return true, a.begin(ctx, items)
+}
+
+// next is which of the waiting messages make the next turn.
+func (a *agent) next(heads []inbox.Head) []inbox.Head {
+	speaking := heads[:0:0]
+	for _, h := range heads {
+		if !h.Silent {
+			speaking = append(speaking, h)
+		}
+	}
+	switch a.queue() {
+	case Followup:
+		return joined(speaking)
+	default:
+		return speaking
+	}
+}
+
+// joined is the first message and those that its sender wrote right after it.
+func joined(heads []inbox.Head) []inbox.Head {
+	n := 1
+	for n < len(heads) && joins(heads[n-1], heads[n]) {
+		n++
+	}
+	return heads[:n]
+}
+
+func joins(before, h inbox.Head) bool {
+	return h.Kind == message.Text && before.Kind == message.Text && h.Sender == before.Sender && h.At.Sub(before.At) <= joinWithin
+}
+
+func control(k message.Kind) bool {
+	return k == message.Reset || k == message.Permission || k == message.Compact
+}
+
+func leading(heads []inbox.Head, ok func(inbox.Head) bool) []inbox.Head {
+	n := 0
+	for n < len(heads) && ok(heads[n]) {
+		n++
+	}
+	return heads[:n]
+}
+
+func ids(heads []inbox.Head) []string {
+	out := make([]string, len(heads))
+	for i, h := range heads {
+		out[i] = h.ID
+	}
+	return out
+}
+
+// hear records silent messages: they are part of the next context and ask for no
+// turn.
+func (a *agent) hear(heads []inbox.Head) error {
+	items, err := a.Inbox.Take(ids(heads)...)
+	if err != nil {
+		return fmt.Errorf("take: %w", err)
+	}
+	if _, err := a.append(a.users(items)...); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	return a.done(ids(heads)...)
+}
+
+// users are the records of items as they enter the conversation.
+func (a *agent) users(items []inbox.Item) []record.Record {
+	recs := make([]record.Record, len(items))
+	for i, it := range items {
+		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: a.Zone(),
+			Silent: it.Silent, Hops: it.Hops, Untrusted: it.Untrusted}
+		if it.Kind == message.System {
+			u.Origin = it.Origin
+			if u.Origin == "" {
+				u.Origin = "system"
+			}
+		}
+		if it.Context != (message.Context{}) {
+			c := it.Context
+			u.Context = &c
+		}
+		if i > 0 {
+			p := items[i-1]
+			u.Joins = it.Kind == message.Text && p.Kind == message.Text && sender(it) == sender(p) && it.At.Sub(p.At) <= joinWithin
+		}
+		recs[i] = u
+		a.emit(event.ItemTaken, "", event.Item{Item: it.ID, Kind: string(it.Kind)})
+	}
+	return recs
+}
+
+func sender(it inbox.Item) string {
+	s := it.Context.Sender
+	if it.Route != nil {
+		s = it.Route.Connector + "/" + it.Route.ChannelID + "/" + it.Route.UserID + "/" + s
+	}
+	return s
+}
+
+// done closes items whose closing record is durable.
+func (a *agent) done(items ...string) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if err := a.Inbox.Done(items...); err != nil {
+		return fmt.Errorf("close items: %w", err)
+	}
+	for _, id := range items {
+		a.emit(event.ItemDone, "", event.Item{Item: id})
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+
+	"daycare/engine/crash"
+	"daycare/engine/inbox"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// recover brings inbox and outbox in line with history. It decides everything from
+// the files, so a crash in the middle of it is just another crash.
+func (a *agent) recover() error {
+	ob, heads := a.history.Obligations(), a.Inbox.Open()
+	if ob.Turn == nil && len(ob.Outs) == 0 && len(heads) == 0 {
+		return nil
+	}
+	// What was read may only be in the page cache, and it is acted on from here.
+	if err := a.history.Sync(); err != nil {
+		return err
+	}
+	if err := a.closeDone(heads); err != nil {
+		return err
+	}
+	for _, o := range ob.Outs {
+		if o.Entry == nil {
+			a.log.Error("promised answer not found in history", "out", o.ID)
+			continue
+		}
+		a.send(o.Out, o.Entry, o.Delivered, true)
+	}
+	return nil
+}
+
+// closeDone closes items whose closing record is in history, but whose done line a
+// crash prevented.
+func (a *agent) closeDone(heads []inbox.Head) error {
+	if len(heads) == 0 || crash.Bug("twice") {
+		return nil
+	}
+	closed, err := a.history.Closed(ids(heads)...)
+	if err != nil {
+		return err
+	}
+	var finished []string
+	for _, h := range heads {
+		if closed[h.ID] {
+			finished = append(finished, h.ID)
+		}
+	}
+	return a.done(finished...)
+}
+
+// resume takes up a turn that a crash or a stop left open.
+func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
+	t := &turn{id: open.Turn, attempt: nextAttempt(open), rounds: open.Rounds}
+	a.join(t, open.Users)
+	if open.HasAnswer != nil { // a torn write: the answer is there, its closing record is not
+		return a.complete(t, open.HasAnswer)
+	}
+	if err := a.takeAgain(t, open); err != nil {
+		return err
+	}
+	recs := a.interrupted(open)
+	if t.attempt > maxAttempts {
+		if _, err := a.append(recs...); err != nil {
+			return err
+		}
+		return a.finish(t, record.ReasonPoison, a.apology(t, fmt.Errorf("this message made me fail %d times, so I set it aside", maxAttempts)))
+	}
+	recs = append(recs, &record.TurnBegin{Turn: t.id, Items: t.items, Attempt: t.attempt, Model: a.state.Provider.Model})
+	if _, err := a.append(recs...); err != nil {
+		return err
+	}
+	record.RemoveDraft(a.Dir)
+	var calls []record.ToolCall
+	for _, c := range open.Calls {
+		if !a.lost(c) {
+			calls = append(calls, c.Call)
+		}
+	}
+	return a.run(ctx, t, calls)
+}
+
+// nextAttempt counts deaths without progress; an orderly stop is none.
+func nextAttempt(open *record.OpenTurn) int {
+	switch {
+	case open.Suspended:
+		return open.Attempt
+	case open.Progress:
+		return 2
+	}
+	return open.Attempt + 1
+}
+
+// complete writes the closing record that a torn write lost.
+func (a *agent) complete(t *turn, e *record.Entry) error {
+	end := &record.TurnEnd{Turn: t.id, Items: t.items, Outs: a.outs(), Reason: record.ReasonDone}
+	if _, err := a.append(end); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	as := e.Rec.(*record.Assistant)
+	a.told(t, end, as)
+	return a.done(t.items...) // the promise itself was taken up by recover
+}
+
+// takeAgain marks the turn's items as being worked on, and records those whose
+// user message a torn write lost.
+func (a *agent) takeAgain(t *turn, open *record.OpenTurn) error {
+	recorded := map[string]bool{}
+	for _, id := range t.items {
+		recorded[id] = true
+	}
+	waiting := map[string]bool{}
+	for _, h := range a.Inbox.Open() {
+		waiting[h.ID] = true
+	}
+	var lost []string
+	for _, id := range open.Taken {
+		if !recorded[id] && waiting[id] {
+			lost = append(lost, id)
+		}
+	}
+	for _, id := range t.items {
+		if waiting[id] {
+			if _, err := a.Inbox.Take(id); err != nil {
+				return fmt.Errorf("take again: %w", err)
+			}
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	items, err := a.Inbox.Take(lost...)
+	if err != nil {
+		return fmt.Errorf("take again: %w", err)
+	}
+	entries, err := a.append(a.users(items)...)
+	a.join(t, entries)
+	return err
+}
+
+// interrupted are the records of what the crash cut: the draft of an answer, and
+// the calls that may not be run twice.
+func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
+	var recs []record.Record
+	if d, ok, err := record.ReadDraft(a.Dir); err == nil && ok && d.Turn == open.Turn && d.Text+d.Thinking != "" {
+		as := &record.Assistant{Turn: open.Turn, Text: d.Text, Finish: record.FinishInterrupted}
+		if d.Thinking != "" {
+			as.Thinking = []record.Thinking{{Text: d.Thinking}}
+		}
+		recs = append(recs, as)
+	}
+	for _, c := range open.Calls {
+		if a.lost(c) {
+			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: record.StatusInterrupted,
+				Output: record.Output{Text: "interrupted: daycare stopped while this ran; whether it took effect is not known"}})
+		}
+	}
+	return recs
+}
+
+// lost reports a call that was started and may not be run again.
+func (a *agent) lost(c record.OpenCall) bool {
+	if !c.Started || crash.Bug("rerun") {
+		return false
+	}
+	_, spec, ok := a.Tools.Get(c.Call.Name)
+	return !ok || spec.Replay == tools.Once
+}

@@ -1,0 +1,318 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/agents/providers"
+	"daycare/engine/address"
+	"daycare/engine/crash"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// record writes an answer that calls tools. It is behind a barrier before any of
+// them runs (see batch).
+func (a *agent) record(t *turn, answer *providers.Response) ([]record.ToolCall, error) {
+	as := a.assistant(t, answer, record.FinishToolUse)
+	for _, c := range answer.Calls {
+		as.ToolCalls = append(as.ToolCalls, record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)})
+	}
+	if to := a.answerTo(t); strings.TrimSpace(as.Text) != "" && a.Outbox.Interim(to) {
+		as.Out = a.promise(t, as.Text)
+	}
+	entries, err := a.append(as)
+	if err != nil || as.Out == nil {
+		return as.ToolCalls, err
+	}
+	if err := a.barrier(); err != nil {
+		return nil, err
+	}
+	a.send(*as.Out, entries[0], nil, false)
+	return as.ToolCalls, nil
+}
+
+// arguments are what the model wrote, or a JSON string of it where that is no JSON
+// object: a line of history must stay JSON.
+func arguments(c providers.ResponseCall) json.RawMessage {
+	if c.Valid {
+		return c.Arguments
+	}
+	raw, err := json.Marshal(string(c.Arguments))
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
+// assistant is the record of an answer; nil for no answer at all.
+func (a *agent) assistant(t *turn, r *providers.Response, finish record.Finish) *record.Assistant {
+	if r == nil {
+		return nil
+	}
+	as := &record.Assistant{Turn: t.id, Text: r.Text, Finish: finish, Provider: r.Provider, Model: r.Model,
+		Tokens: record.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead,
+			CacheWrite: r.Usage.CacheWrite, Estimated: r.Usage.Estimated}}
+	for _, th := range r.Thinking {
+		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
+	}
+	if a.Price != nil {
+		as.Cost = a.Price(r.Model, r.Usage)
+	}
+	return as
+}
+
+// reply ends the turn with the model's answer.
+func (a *agent) reply(t *turn, answer *providers.Response) error {
+	finish := record.FinishEndTurn
+	switch answer.Finish {
+	case providers.MaxTokens:
+		finish = record.FinishMaxTokens
+	case providers.Refusal:
+		if strings.TrimSpace(answer.Text) == "" {
+			answer.Text = "The model declined to answer this."
+		}
+	}
+	reason := record.ReasonDone
+	if t.waiting {
+		reason = record.ReasonWaiting
+	}
+	return a.finish(t, reason, a.assistant(t, answer, finish))
+}
+
+// notice is what a person reads when a turn was ended by a limit.
+func (a *agent) notice(t *turn, reason string) *record.Assistant {
+	var text string
+	switch reason {
+	case record.ReasonLimit:
+		text = fmt.Sprintf("I stopped after %d rounds of tool calls. Say \"continue\" and I go on.", t.rounds)
+	case record.ReasonLoop:
+		text = fmt.Sprintf("I stopped because I made the same call with the same result %d times. Tell me how to go on.", loopTimes)
+	default:
+		return nil
+	}
+	return &record.Assistant{Turn: t.id, Text: text, Finish: record.FinishError}
+}
+
+// finish closes a turn: the last answer (or none) and the closing record in one
+// write behind one barrier, then the items are done and the answer leaves.
+func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...error) error {
+	end := &record.TurnEnd{Turn: t.id, Items: t.items, Reason: reason, Outs: a.outs()}
+	if err := errors.Join(cause...); err != nil {
+		end.Error = err.Error()
+	}
+	var recs []record.Record
+	if as != nil && (as.Text != "" || len(as.Thinking) > 0) {
+		if reason != record.ReasonCanceled {
+			as.Out = a.promise(t, as.Text)
+		}
+		if as.Out != nil {
+			end.Outs = append(end.Outs, *as.Out)
+		}
+		recs = append(recs, as)
+	}
+	entries, err := a.append(append(recs, end)...)
+	if err != nil {
+		return err
+	}
+	if crash.Bug("sendfirst") && as != nil && as.Out != nil {
+		a.send(*as.Out, entries[0], nil, false)
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	crash.Point("turn.answered")
+	if err := a.done(t.items...); err != nil {
+		return err
+	}
+	crash.Point("turn.closed")
+	record.RemoveDraft(a.Dir)
+	if as != nil && as.Out != nil && !crash.Bug("sendfirst") {
+		a.send(*as.Out, entries[0], nil, false)
+	}
+	a.told(t, end, as)
+	return nil
+}
+
+// told tells whoever watches that the turn is over.
+func (a *agent) told(t *turn, end *record.TurnEnd, as *record.Assistant) {
+	f := event.Finished{Reason: end.Reason, Error: end.Error, Items: t.items}
+	if as != nil {
+		f.Text = as.Text
+	}
+	a.emit(event.TurnFinished, t.id, f)
+}
+
+// outs are the answers that were promised and are not delivered yet.
+func (a *agent) outs() []record.Out {
+	open := a.history.Obligations().Outs
+	outs := make([]record.Out, 0, len(open)+1)
+	for _, o := range open {
+		outs = append(outs, o.Out)
+	}
+	return outs
+}
+
+// promise is the promise to deliver an answer; nil where there is none to deliver
+// or people read it from history.
+func (a *agent) promise(t *turn, text string) *record.Out {
+	to := a.answerTo(t)
+	if nothing(text) || !a.Outbox.Answers(to) {
+		return nil
+	}
+	return &record.Out{ID: cuid2.Generate(), To: to, ReplyTo: t.replyTo}
+}
+
+// nothing reports an answer that is not to be delivered.
+func nothing(text string) bool {
+	s := strings.TrimSuffix(strings.Trim(strings.TrimSpace(text), "\"'`"), ".")
+	s = strings.Trim(s, "\"'`")
+	return s == "" || s == "NO_MESSAGE"
+}
+
+// answerTo is where the turn's answer goes: the route of its last message, else
+// that of the newest message before it, else the agent's own address.
+func (a *agent) answerTo(t *turn) message.Address {
+	if t.route != nil {
+		return *t.route
+	}
+	if !t.spoken {
+		if r := a.lastRoute(); r != nil {
+			return *r
+		}
+	}
+	d := a.Meta.Descriptor
+	if d.Type != address.User {
+		return message.Address{}
+	}
+	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+}
+
+// lastRoute is the route of the newest message of a person, if it had one.
+func (a *agent) lastRoute() *message.Address {
+	c, err := a.history.Context()
+	if err != nil {
+		return nil
+	}
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		if u, ok := c.Entries[i].Rec.(*record.User); ok && u.Origin == "" {
+			return u.Route
+		}
+	}
+	return nil
+}
+
+// send gives a promised answer to the outbox; parts that arrived before are not
+// sent again.
+func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, retry bool) {
+	as, ok := e.Rec.(*record.Assistant)
+	if !ok {
+		return
+	}
+	a.pending[out.ID] = true
+	a.Outbox.Send(message.Promise{
+		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry},
+		Since:    e.At, Done: delivered, Report: a.fates.put,
+	})
+}
+
+// settle writes down what became of answers since it was last called.
+func (a *agent) settle() error {
+	var recs []record.Record
+	for _, f := range a.fates.take() {
+		if f.Kept {
+			delete(a.pending, f.Out)
+			continue
+		}
+		if !f.Delivered() && !f.Final {
+			continue // tried again; the sender has told whoever watches
+		}
+		recs = append(recs, &record.Delivery{Out: f.Out, Part: f.Part, Parts: f.Parts, RemoteID: f.RemoteID,
+			Error: f.Error, Retry: f.Retry, Final: f.Final})
+	}
+	if len(recs) == 0 {
+		return nil
+	}
+	if _, err := a.append(recs...); err != nil {
+		return err
+	}
+	open := map[string]bool{}
+	for _, o := range a.history.Obligations().Outs {
+		open[o.ID] = true
+	}
+	for out := range a.pending {
+		if !open[out] {
+			delete(a.pending, out)
+		}
+	}
+	// Beside the next turn, not before it.
+	a.syncs.Go(func() {
+		if err := a.history.Barrier(); err != nil {
+			a.log.Error("delivery not synced", "err", err)
+		}
+	})
+	return nil
+}
+
+// fates is where senders leave what became of answers, for the agent's goroutine.
+type fates struct {
+	arrived chan struct{}
+	mu      sync.Mutex
+	list    []message.Fate
+}
+
+func newFates() *fates { return &fates{arrived: make(chan struct{}, 1)} }
+
+func (f *fates) put(fate message.Fate) {
+	f.mu.Lock()
+	f.list = append(f.list, fate)
+	f.mu.Unlock()
+	select {
+	case f.arrived <- struct{}{}:
+	default:
+	}
+}
+
+func (f *fates) take() []message.Fate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.list
+	f.list = nil
+	return list
+}
+
+// append writes records; what a person did to the file meanwhile is told.
+func (a *agent) append(recs ...record.Record) ([]*record.Entry, error) {
+	entries, err := a.history.Append(recs...)
+	if err != nil {
+		return entries, fmt.Errorf("write history: %w", err)
+	}
+	return entries, nil
+}
+
+func (a *agent) barrier() error {
+	if err := a.history.Barrier(); err != nil {
+		return fmt.Errorf("sync history: %w", err)
+	}
+	return nil
+}
+
+func (a *agent) path(elem ...string) string {
+	return filepath.Join(append([]string{a.Dir}, elem...)...)
+}
+
+// tell reports what is wrong with the agent's files.
+func (a *agent) tell(found []finding.Finding) {
+	for _, f := range found {
+		a.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
+		a.emit(event.FileInvalid, "", event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
+	}
+}

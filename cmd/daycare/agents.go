@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) agentsCommand() *cobra.Command {
+	return group("agents", "List agents, look at one, change one",
+		"  daycare agents ls --tree\n  daycare agents tail 0/ -f",
+		c.agentsLs(), c.agentsShow(), c.agentsTail(), c.agentsNew(),
+		c.agentsStop(), c.agentsReset(), c.agentsCompact(), c.agentsKill(), c.agentsRm())
+}
+
+func (c *cli) agentsLs() *cobra.Command {
+	var tree bool
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List all agents",
+		Example: "  daycare agents ls --tree",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := client.Agents(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list agents: %w", err)
+			}
+			slices.SortStableFunc(list, byHandle)
+			if c.json {
+				return c.printJSON(struct {
+					Agents []event.Agent `json:"agents"`
+				}{append([]event.Agent{}, list...)})
+			}
+			if len(list) == 0 {
+				c.note("no agents yet; the first message makes one: daycare chat hello")
+				return nil
+			}
+			return agentTable(list, tree, time.Now()).write(c.stdout, c.data())
+		},
+	}
+	cmd.Flags().BoolVar(&tree, "tree", false, "indent children below their parents")
+	return cmd
+}
+
+func agentTable(list []event.Agent, tree bool, now time.Time) table {
+	var t table
+	t.row("HANDLE", "NAME", "TYPE", "STATE", "INBOX", "LAST", "COST", "MODEL")
+	for _, a := range list {
+		handle := a.Handle
+		if tree {
+			handle = strings.Repeat("  ", depth(a.Handle)) + handle
+		}
+		state := string(a.State)
+		if a.Detail != "" {
+			state += " " + parens(oneLine(a.Detail, 32))
+		}
+		waiting := strconv.Itoa(a.Queued)
+		if a.OldestAt != nil && a.Queued > 0 {
+			waiting += " (" + span(now.Sub(*a.OldestAt)) + ")"
+		}
+		t.row(handle, oneLine(orElse(a.Name, "-"), 30), a.Type, state, waiting,
+			agoPtr(a.LastAt, now), money(a.Cost), orElse(a.Model, "-"))
+	}
+	return t
+}
+
+// serials are the numbers of a handle: "0/1" is 0, 1 and "0/" is 0.
+func serials(handle string) []int {
+	var out []int
+	for part := range strings.SplitSeq(strings.Trim(handle, "/"), "/") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			n = int(^uint(0) >> 1) // what is no number comes last
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func depth(handle string) int { return len(serials(handle)) - 1 }
+
+// byHandle orders agents so that children follow their parent.
+func byHandle(a, b event.Agent) int {
+	return cmp.Or(slices.Compare(serials(a.Handle), serials(b.Handle)), cmp.Compare(a.ID, b.ID))
+}
+
+func (c *cli) agentsNew() *cobra.Command {
+	var n control.NewAgent
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make an agent by hand",
+		Example: "  daycare agents new --name review --prompt \"Read main.go and list its flaws\"\n" +
+			"  daycare agents new --type permanent --name Ops --system-prompt \"You keep the servers running.\"",
+		Args: words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"user", "permanent", "subagent"}, n.Type) {
+				return usage(cmd, "--type %q is none of user, permanent, subagent", n.Type)
+			}
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Create(cmd.Context(), n)
+			if err != nil {
+				return fmt.Errorf("make agent: %w", err)
+			}
+			if c.json {
+				return c.printJSON(a)
+			}
+			c.print("%s  %s\n", a.Handle, a.ID)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&n.Type, "type", "user", "user, permanent or subagent")
+	flags.StringVar(&n.Name, "name", "", "what people call it")
+	flags.StringVar(&n.Prompt, "prompt", "", "its first message")
+	flags.StringVar(&n.Parent, "parent", "", "subagent: the `ID` of its parent")
+	flags.StringVar(&n.Description, "description", "", "permanent: what other agents read about it")
+	flags.StringVar(&n.SystemPrompt, "system-prompt", "", "permanent: who it is")
+	flags.StringVar(&n.WorkspaceDir, "dir", "", "permanent: the `DIR` it works in")
+	return cmd
+}
+
+// onAgent is a command that does one thing to one agent.
+func (c *cli) onAgent(use, short, example string, do func(context.Context, *control.Client, event.Agent) (any, string, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " ID", Short: short, Example: example,
+		Args: words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Agent(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("find agent %s: %w", args[0], err)
+			}
+			result, said, err := do(cmd.Context(), client, a)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", use, a.Handle, err)
+			}
+			if c.json {
+				return c.printJSON(result)
+			}
+			c.print("%s\n", clean(said))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/permission"
+
+	"github.com/spf13/cobra"
+)
+
+// A shown agent is everything about one agent in one object.
+type shown struct {
+	event.Agent
+	Paths       map[string]string `json:"paths"`
+	Session     *session          `json:"session,omitempty"`
+	Permissions *permission.Set   `json:"permissions,omitempty"`
+	Waiting     []event.Waiting   `json:"waiting"`
+	Asks        []event.Ask       `json:"asks"`
+}
+
+// session is the part of state.json that tells about the conversation.
+type session struct {
+	ID               string    `json:"id"`
+	Title            string    `json:"title"`
+	StartedAt        time.Time `json:"startedAt"`
+	UpdatedAt        time.Time `json:"updatedAt"`
+	Messages         int       `json:"messages"`
+	PromptTokens     int64     `json:"promptTokens"`
+	CompletionTokens int64     `json:"completionTokens"`
+	Cost             float64   `json:"cost"`
+	Summary          string    `json:"summary,omitempty"`
+}
+
+func (c *cli) agentsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Everything about one agent: state, rights, session, files, what waits",
+		Example: "  daycare agents show 0/",
+		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := c.lookAt(cmd.Context(), client, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(s)
+			}
+			c.showAgent(s, time.Now())
+			return nil
+		},
+	}
+}
+
+func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (shown, error) {
+	var s shown
+	var err error
+	if s.Agent, err = client.Agent(ctx, ref); err != nil {
+		return s, fmt.Errorf("find agent %s: %w", ref, err)
+	}
+	if s.Waiting, err = client.Inbox(ctx, s.ID); err != nil {
+		return s, fmt.Errorf("read inbox of %s: %w", s.Handle, err)
+	}
+	asks, err := client.Permissions(ctx)
+	if err != nil {
+		return s, fmt.Errorf("read permissions: %w", err)
+	}
+	s.Waiting = append([]event.Waiting{}, s.Waiting...)
+	s.Asks = []event.Ask{}
+	for _, ask := range asks {
+		if ask.AgentID == s.ID {
+			s.Asks = append(s.Asks, ask)
+		}
+	}
+	root, err := c.root()
+	if err != nil {
+		return s, err
+	}
+	dir := filepath.Join(root, home, "agents", s.ID)
+	s.Paths = agentPaths(dir)
+	s.Session, s.Permissions = readState(filepath.Join(dir, "state.json"))
+	return s, nil
+}
+
+// agentPaths are the files of an agent that are there.
+func agentPaths(dir string) map[string]string {
+	paths := map[string]string{"folder": dir}
+	for _, name := range []string{"descriptor.json", "state.json", "inbox.jsonl", "history.jsonl", "SYSTEM.md"} {
+		if path := filepath.Join(dir, name); exists(path) {
+			paths[name] = path
+		}
+	}
+	return paths
+}
+
+// readState reads what a person may want to see of state.json. The file appears
+// when the agent first goes to sleep; until then there is nothing to show.
+func readState(path string) (*session, *permission.Set) {
+	var state struct {
+		Session     *session        `json:"session"`
+		Permissions *permission.Set `json:"permissions"`
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &state) != nil {
+		return nil, nil
+	}
+	return state.Session, state.Permissions
+}
+
+func (c *cli) showAgent(s shown, now time.Time) {
+	state := string(s.State)
+	if s.Detail != "" {
+		state += " " + parens(oneLine(s.Detail, 100))
+	}
+	memory := "no"
+	if s.Running {
+		memory = "yes"
+	}
+	c.fields("handle", s.Handle, "id", s.ID, "name", oneLine(s.Name, 100), "type", s.Type,
+		"parent", s.ParentAgentID, "state", state, "in memory", memory, "model", s.Model,
+		"cost", money(s.Cost), "last", agoPtr(s.LastAt, now), "folder", s.Paths["folder"])
+	c.showSession(s.Session, now)
+	c.showRights(s.Permissions)
+	c.heading("waiting", len(s.Waiting))
+	for _, w := range s.Waiting {
+		c.print("  %s\n", clean(join("  ", w.ID, w.Type, w.State, ago(w.At, now), oneLine(w.Text, 60))))
+	}
+	c.heading("asks", len(s.Asks))
+	for _, a := range s.Asks {
+		c.print("  %s\n", clean(join("  ", a.Token, a.Tag, oneLine(a.Request, 80))))
+	}
+}
+
+func (c *cli) heading(name string, n int) {
+	c.print("%s\n", c.data().dim(fmt.Sprintf("%s (%d)", name, n)))
+}
+
+func (c *cli) showSession(s *session, now time.Time) {
+	if s == nil {
+		return
+	}
+	c.fields("session", join(", ", orElse(oneLine(s.Title, 60), s.ID), plural(s.Messages, "message", "messages"),
+		fmt.Sprintf("%d tokens in, %d out", s.PromptTokens, s.CompletionTokens), money(s.Cost),
+		"since "+ago(s.StartedAt, now)))
+}
+
+func (c *cli) showRights(p *permission.Set) {
+	if p == nil {
+		return
+	}
+	web := "no"
+	switch {
+	case p.Web:
+		web = "yes"
+	case len(p.Hosts) > 0:
+		web = strings.Join(p.Hosts, ", ")
+	}
+	c.fields("works in", p.WorkingDir, "may read", strings.Join(p.ReadDirs, ", "),
+		"may write", strings.Join(p.WriteDirs, ", "), "web", web, "may run", strings.Join(p.Exec, ", "))
+	for _, g := range p.Grants {
+		c.fields("granted", join("  ", g.Tag, g.At.Local().Format("2006-01-02 15:04"), "by "+g.By))
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/record"
+
+	"github.com/spf13/cobra"
+)
+
+// followEvery is how often tail -f looks for new records. It asks the history and
+// not the events, so it shows the same with the daemon stopped, and all of it.
+const followEvery = 300 * time.Millisecond
+
+func (c *cli) agentsTail() *cobra.Command {
+	var n int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:     "tail ID",
+		Short:   "The newest history of an agent, readable",
+		Example: "  daycare agents tail 0/ -n 50 -f",
+		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 0 {
+				return usage(cmd, "-n %d is less than none", n)
+			}
+			return c.tail(cmd.Context(), args[0], n, follow)
+		},
+	}
+	cmd.Flags().IntVarP(&n, "lines", "n", 20, "how many records")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
+	return cmd
+}
+
+func (c *cli) tail(ctx context.Context, ref string, n int, follow bool) error {
+	client, err := c.reader(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := client.Agent(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("find agent %s: %w", ref, err)
+	}
+	records, err := newest(ctx, client, a.ID, n)
+	if err != nil {
+		return err
+	}
+	seen := int64(0)
+	if n == 0 && follow {
+		last, err := newest(ctx, client, a.ID, 1)
+		if err != nil {
+			return err
+		}
+		seen = maxSeq(last)
+	}
+	for {
+		if err := c.showRecords(records); err != nil || !follow {
+			return err
+		}
+		seen = max(seen, maxSeq(records))
+		if err := pause(ctx, followEvery); err != nil {
+			return err
+		}
+		if records, err = c.after(ctx, a.ID, seen); err != nil {
+			return err
+		}
+	}
+}
+
+// after reads the records that were added since seq. The client is made anew each
+// time, because the daemon may start or end in between.
+func (c *cli) after(ctx context.Context, id string, seq int64) ([]json.RawMessage, error) {
+	client, err := c.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []json.RawMessage
+	for n := 20; ; n *= 4 {
+		if found, err = newest(ctx, client, id, n); err != nil {
+			return nil, err
+		}
+		if len(found) < n || minSeq(found) <= seq {
+			break
+		}
+	}
+	return slices.DeleteFunc(found, func(r json.RawMessage) bool { return seqOf(r) <= seq }), nil
+}
+
+// newest reads the last n records of a history, oldest first.
+func newest(ctx context.Context, client *control.Client, id string, n int) ([]json.RawMessage, error) {
+	const pageSize = 500
+	var all []json.RawMessage
+	before := int64(0)
+	for len(all) < n {
+		page, err := client.History(ctx, id, before, min(n-len(all), pageSize))
+		if err != nil {
+			return nil, fmt.Errorf("read history: %w", err)
+		}
+		all = append(slices.Clone(page.Records), all...)
+		if page.Before == nil || len(page.Records) == 0 {
+			break
+		}
+		before = *page.Before
+	}
+	return all, nil
+}
+
+func seqOf(line json.RawMessage) int64 {
+	var head struct {
+		Seq int64 `json:"seq"`
+	}
+	if json.Unmarshal(line, &head) != nil {
+		return 0
+	}
+	return head.Seq
+}
+
+func maxSeq(records []json.RawMessage) (seq int64) {
+	for _, r := range records {
+		seq = max(seq, seqOf(r))
+	}
+	return seq
+}
+
+// minSeq is of the records that have one; a line written by hand may not.
+func minSeq(records []json.RawMessage) int64 {
+	low := maxSeq(records)
+	for _, r := range records {
+		if seq := seqOf(r); seq > 0 {
+			low = min(low, seq)
+		}
+	}
+	return low
+}
+
+// showRecords prints records as text, or with --json as their lines stand on disk.
+func (c *cli) showRecords(records []json.RawMessage) error {
+	for _, line := range records {
+		if c.json {
+			if _, err := fmt.Fprintf(c.stdout, "%s\n", line); err != nil {
+				return fmt.Errorf("write output: %w", err)
+			}
+			continue
+		}
+		entry, err := record.Decode(line)
+		if err != nil {
+			c.warn("skipped a line: %v", err)
+			continue
+		}
+		text := describe(entry, c.data())
+		if text == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+			return fmt.Errorf("write output: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+)
+
+// approvals is how a talk deals with what its agents ask to be allowed.
+type approvals struct {
+	c      *cli
+	policy string          // ask, deny, allow or, where nobody can be asked, leave
+	seen   map[string]bool // tokens that were dealt with
+	queue  []event.Ask     // to be asked of the person; the first is on the screen
+	denied bool
+	left   *event.Ask // the first that was left waiting
+}
+
+func newApprovals(c *cli, flag string) *approvals {
+	policy := flag
+	if flag == "" || flag == "ask" {
+		policy = "leave"
+		if c.asks() {
+			policy = "ask"
+		}
+	}
+	return &approvals{c: c, policy: policy, seen: map[string]bool{}}
+}
+
+// fresh picks the requests that were not dealt with before.
+func (p *approvals) fresh(asks []event.Ask) (out []event.Ask) {
+	for _, a := range asks {
+		if !p.seen[a.Token] {
+			p.seen[a.Token] = true
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// open reports whether a question stands on the screen.
+func (p *approvals) open() bool { return len(p.queue) > 0 }
+
+// decided takes a question back that somebody else has answered.
+func (p *approvals) decided(a event.Asked) {
+	if !p.open() || p.queue[0].Token != a.Token {
+		return
+	}
+	p.c.warn("\nanswered elsewhere: %s by %s", a.Decision, a.By)
+	p.next()
+}
+
+// next puts the next question.
+func (p *approvals) next() {
+	p.queue = p.queue[1:]
+	if p.open() {
+		p.put()
+	}
+}
+
+// put shows the question: who asks, and exactly what it would do.
+func (p *approvals) put() {
+	a, s := p.queue[0], p.c.talk()
+	line := func(name, value string) {
+		if value != "" {
+			value = strings.ReplaceAll(clean(strings.TrimRight(value, "\n")), "\n", "\n            ")
+			fmt.Fprintf(p.c.stderr, "%s  %s\n", s.dim(fmt.Sprintf("%10s", name)), value)
+		}
+	}
+	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission."))
+	line("agent", a.AgentID)
+	line("permission", a.Tag)
+	line("request", a.Request)
+	line("reason", a.Reason)
+	p.ask()
+}
+
+func (p *approvals) ask() {
+	fmt.Fprint(p.c.stderr, p.c.talk().bold("[o]nce / [a]lways / [d]eny: "))
+}
+
+// decisionOf reads what a person answered; "" is no answer.
+func decisionOf(line string) string {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "o", "once", "y", "yes":
+		return "once"
+	case "a", "always":
+		return "always"
+	case "d", "deny", "n", "no":
+		return "deny"
+	}
+	return ""
+}
+
+// answerAsks deals with new requests as the flag says.
+func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	p := t.asks
+	switch p.policy {
+	case "allow", "deny":
+		decision := map[string]string{"allow": "once", "deny": "deny"}[p.policy]
+		for _, a := range fresh {
+			if err := t.decide(ctx, a, decision); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "ask":
+		t.watch(ctx) // somebody else may be faster
+		if t.typed == nil {
+			t.typed = t.c.typedLines()
+		}
+		first := !p.open()
+		p.queue = append(p.queue, fresh...)
+		if first {
+			t.view.newline()
+			p.put()
+		}
+		return nil
+	}
+	if p.left == nil {
+		p.left = &fresh[0]
+	}
+	return nil
+}
+
+// answer takes a typed line as the answer to the question on the screen.
+func (t *talk) answer(ctx context.Context, line string) error {
+	decision := decisionOf(line)
+	if decision == "" {
+		t.asks.ask()
+		return nil
+	}
+	if err := t.decide(ctx, t.asks.queue[0], decision); err != nil {
+		return err
+	}
+	t.asks.next()
+	return nil
+}
+
+// unanswered: the input ended at a question.
+func (p *approvals) unanswered() {
+	if p.left == nil {
+		p.left = &p.queue[0]
+	}
+	p.queue = nil
+}
+
+// decide sends a decision; the agent's next turn follows from it.
+func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
+	var first *control.Decided
+	switch err := t.client.Decide(ctx, a.Token, decision, ""); {
+	case errors.As(err, &first):
+		t.view.note("answered elsewhere: %s by %s", first.Decision, first.By)
+	case errors.Is(err, control.ErrNoAsk):
+		t.view.note("that request is no longer open")
+	case err != nil:
+		return fmt.Errorf("answer %s: %w", a.Token, err)
+	default:
+		t.asks.denied = t.asks.denied || decision == "deny"
+		t.view.note("%s: %s", oneLine(join(" ", a.Tag, a.Request), 120), decision)
+	}
+	t.flight.following = true
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startWait bounds how long a background start may take until its socket
+// answers: recovery of a large workspace included.
+const startWait = 60 * time.Second
+
+// startBackground runs `daycare start` as a process of its own session, so that
+// closing the terminal does not end it, and returns when its socket answers.
+func (c *cli) startBackground(ctx context.Context, root, listen string) error {
+	path := filepath.Join(root, home, "logs", "daycare.log")
+	child, from, err := launch(root, listen, path)
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		child.Wait() // how it ended is in its log
+		close(ended)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for {
+		if client, err := c.dial(ctx, root); err == nil {
+			if s, err := client.Status(ctx); err == nil && s.PID == child.Process.Pid {
+				return c.started(s.PID, root, path)
+			}
+		}
+		select {
+		case <-ended:
+			return c.startFailed(root, path, from, child.ProcessState.ExitCode())
+		case <-ctx.Done():
+			return &problem{code: exitTimeout,
+				err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, startWait),
+				do:  "see " + path}
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+}
+
+// launch starts the child with its output appended to the log; from is where
+// its part of the log begins.
+func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, fmt.Errorf("find own program: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, 0, fmt.Errorf("make log folder: %w", err)
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close() // the child has its own descriptor
+	if info, err := log.Stat(); err == nil {
+		from = info.Size()
+	}
+	args := []string{"start", "--no-input", "--workspace", root}
+	if listen != "" {
+		args = append(args, "--listen", listen)
+	}
+	child = exec.Command(self, args...)
+	child.Dir = root
+	child.Stdout, child.Stderr = log, log
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		return nil, 0, fmt.Errorf("start in the background: %w", err)
+	}
+	return child, from, nil
+}
+
+func (c *cli) started(pid int, root, log string) error {
+	if c.json {
+		return c.printJSON(struct {
+			PID       int    `json:"pid"`
+			Workspace string `json:"workspace"`
+			Log       string `json:"log"`
+		}{pid, root, log})
+	}
+	c.print("daycare runs in the background: pid %d\n", pid)
+	c.note("log %s; stop it with: daycare stop", log)
+	return nil
+}
+
+// startFailed repeats what the child said.
+func (c *cli) startFailed(root, path string, from int64, code int) error {
+	if err := c.nobodyRuns(root); err != nil {
+		return err // another start was faster
+	}
+	said := ""
+	if data, err := os.ReadFile(path); err == nil && int64(len(data)) >= from {
+		said = strings.TrimSpace(string(data[from:]))
+	}
+	if code < 0 || code == exitOK {
+		code = exitFailure
+	}
+	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
+	what = strings.TrimPrefix(what, "daycare: ")
+	return &problem{code: code, err: fmt.Errorf("start in the background: %s", orElse(what, "it ended without a word")),
+		do: join("\n", do, "its log: "+path)}
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(s, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

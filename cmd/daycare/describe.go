@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"daycare/engine/record"
+)
+
+// describe is a record for people: a time, who, and what. Records that only the
+// runtime cares about give "".
+func describe(e *record.Entry, s style) string {
+	who, what := speak(e.Rec)
+	if who == "" {
+		return ""
+	}
+	at := s.dim(e.At.Local().Format("01-02 15:04:05"))
+	text := strings.ReplaceAll(clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 26))
+	switch who {
+	case "you", "agent":
+		who = s.bold(fmt.Sprintf("%-10s", who))
+	default:
+		who = fmt.Sprintf("%-10s", who)
+		text = s.dim(text)
+	}
+	return at + "  " + who + text
+}
+
+func speak(r record.Record) (who, what string) {
+	switch r := r.(type) {
+	case *record.User:
+		return speakUser(r)
+	case *record.Assistant:
+		return speakAssistant(r)
+	case *record.ToolResult:
+		return "result", fmt.Sprintf("%s %s %dms  %s", r.Name, r.Status, r.MS, oneLine(r.Output.Text, 160))
+	case *record.TurnEnd:
+		if r.Reason == record.ReasonDone {
+			return "", ""
+		}
+		return "turn", join(": ", "ended "+r.Reason, r.Error)
+	case *record.Reset:
+		return "session", join(": ", "new ("+r.Reason+")", r.Message)
+	case *record.Start:
+		return "session", "began"
+	case *record.Summary:
+		return "summary", r.Text
+	case *record.Permission:
+		return "permission", join("  ", r.Event, r.Tag, oneLine(r.Request, 120), by(r.By))
+	case *record.Delivery:
+		return speakDelivery(r)
+	case *record.Mark:
+		return "mark", r.Name
+	case *record.Rewind:
+		return "rewind", fmt.Sprintf("to %d", r.To)
+	case *record.Note:
+		return "note", r.Text
+	}
+	return "", ""
+}
+
+func speakUser(r *record.User) (who, what string) {
+	what = r.Text
+	for _, f := range r.Files {
+		what += fmt.Sprintf("\n[file %s, %s, %s]", f.Name, f.MimeType, size(f.Size))
+	}
+	switch {
+	case r.Origin == "":
+		return "you", what
+	case r.Silent:
+		return "system", "(silent, from " + r.Origin + ") " + what
+	}
+	return "system", "(from " + r.Origin + ") " + what
+}
+
+func speakAssistant(r *record.Assistant) (who, what string) {
+	var lines []string
+	if r.Text != "" {
+		lines = append(lines, r.Text)
+	}
+	for _, call := range r.ToolCalls {
+		lines = append(lines, "→ "+callLine(call.Name, call.Arguments))
+	}
+	if r.Finish != record.FinishEndTurn && r.Finish != record.FinishToolUse {
+		lines = append(lines, "("+string(r.Finish)+")")
+	}
+	return "agent", strings.Join(lines, "\n")
+}
+
+// speakDelivery tells of what went wrong; what went right need not be read.
+func speakDelivery(r *record.Delivery) (who, what string) {
+	switch {
+	case r.Final:
+		return "delivery", "given up: " + r.Error
+	case r.Error != "":
+		return "delivery", "failed, will be tried again: " + r.Error
+	}
+	return "", ""
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return "by " + who
+}
+
+// mainArguments are what a call is about, in the words of common tools.
+var mainArguments = []string{"command", "path", "file", "file_path", "pattern", "query", "url",
+	"permission", "name", "task", "prompt", "text"}
+
+// callLine is a tool call on one line: its name and what it is about.
+func callLine(name string, arguments json.RawMessage) string {
+	var args map[string]any
+	if json.Unmarshal(arguments, &args) != nil {
+		return oneLine(name, 60)
+	}
+	return join(" ", oneLine(name, 60), oneLine(mainArgument(args), 100))
+}
+
+func mainArgument(args map[string]any) string {
+	for _, key := range mainArguments {
+		if s, ok := args[key].(string); ok && s != "" {
+			return s
+		}
+	}
+	var keys []string
+	for key, v := range args {
+		if _, ok := v.(string); ok {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	first, _ := args[slices.Min(keys)].(string)
+	return first
+}

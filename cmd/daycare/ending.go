@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/record"
+)
+
+// ending is what the end of a turn means for a command that waited for it: nil if
+// the agent has answered.
+func ending(o event.Outcome) error {
+	switch o.Reason {
+	case record.ReasonDone, record.ReasonWaiting:
+		return nil
+	case record.ReasonCanceled:
+		return failed("the turn was stopped", "")
+	case record.ReasonLimit:
+		return failed("the turn ended at the limit of tool rounds", "another message goes on from there")
+	case record.ReasonLoop:
+		return failed("the turn ended: the same tool call was made again and again", "say it differently, or reset the conversation")
+	case record.ReasonBudget:
+		return failed("the turn is paused: the budget is used up", "raise budget in settings.yaml")
+	case record.ReasonError, record.ReasonPoison:
+		return failed(orElse(o.Text, orElse(o.Error, "the turn ended with an error")), "")
+	case string(event.ItemDropped), "dropped":
+		return failed("the message was dropped from the inbox", "")
+	}
+	return nil // a reset, a compact: they end without a turn
+}
+
+func failed(what, do string) error {
+	return &problem{code: exitFailure, err: errors.New(what), do: do}
+}
+
+// needsApproval says how to answer what an agent asks, and ends with exit code 5.
+func needsApproval(a event.Ask) error {
+	return &problem{code: exitDenied,
+		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(orElse(a.Request, a.Reason), 200)),
+		do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
+			a.Token, a.Token)}
+}
+
+// familyAsks lists what an agent and its descendants ask for.
+func familyAsks(ctx context.Context, client *control.Client, id string) ([]event.Ask, error) {
+	asks, err := client.Permissions(ctx)
+	if err != nil || len(asks) == 0 {
+		return nil, err
+	}
+	agents, err := client.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []event.Ask
+	for _, a := range asks {
+		if inFamily(agents, a.AgentID, id) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// inFamily reports whether id is the ancestor or descends from it.
+func inFamily(agents []event.Agent, id, ancestor string) bool {
+	parent := map[string]string{}
+	for _, a := range agents {
+		parent[a.ID] = a.ParentAgentID
+	}
+	for range len(agents) + 1 { // a loop made by hand must not hang
+		if id == ancestor {
+			return true
+		}
+		if id = parent[id]; id == "" {
+			return false
+		}
+	}
+	return false
+}
+
+// busy reports whether an agent is at work or about to be; children: also
+// when only its background agents are.
+func busy(s event.State, children bool) bool {
+	switch s {
+	case event.Queued, event.Thinking, event.UsingTool, event.Retrying:
+		return true
+	case event.WaitingAgent:
+		return children
+	}
+	return false
+}
+
+// lastTurn reads how the newest ended turn of an agent ended.
+func lastTurn(ctx context.Context, client *control.Client, id string) (event.Outcome, error) {
+	lines, err := newest(ctx, client, id, 100)
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	o := event.Outcome{Agent: id}
+	text := ""
+	for _, line := range lines {
+		entry, err := record.Decode(line)
+		if err != nil {
+			continue // reported by whoever loads the agent
+		}
+		switch r := entry.Rec.(type) {
+		case *record.Assistant:
+			text = r.Text
+		case *record.TurnEnd:
+			o.Turn, o.Reason, o.Error, o.Text = r.Turn, r.Reason, r.Error, text
+			text = ""
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "daycare"
+
+// imports is which packages of this module each folder may import, beside those
+// in its own test suites. Arrows point to the engine: people (connectors), actors
+// (agents) and abilities (tools) import it, it imports none of them. "x/..." is x
+// and all that is below it.
+//
+// A new folder gets a row here. Keep it as short as it can be: a package that
+// needs nothing cannot be broken by anything.
+var imports = map[string][]string{
+	"cmd/daycare":       {"..."},
+	"cmd/daycare/chaos": {"..."},
+	"cmd/daycare/bench": {"..."},
+
+	"engine":                 {"engine/..."},
+	"engine/crash":           {},
+	"engine/event":           {},
+	"engine/finding":         {},
+	"engine/message":         {},
+	"engine/watch":           {},
+	"engine/disk":            {"engine/crash"},
+	"engine/permission":      {"engine/disk", "engine/crash", "engine/finding", "engine/message"},
+	"engine/address":         {"engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
+	"engine/inbox":           {"engine/disk", "engine/crash", "engine/message", "engine/finding"},
+	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
+	"engine/record":          {"engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
+	"engine/schedule":        {"engine/disk", "engine/crash", "engine/finding"},
+	"engine/config":          {"engine/finding", "engine/disk"},
+	"engine/control":         {"engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
+
+	"agents":                  {"agents/prompt", "agents/providers", "tools", "engine/record", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
+	"agents/prompt":           {"agents/providers", "engine/record", "engine/message"},
+	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
+	"agents/budget":           {"agents/providers", "engine/disk", "engine/record"},
+	"agents/subagent":         {"agents/providers", "tools", "engine/finding", "engine/event", "engine/message", "engine/permission"},
+	"agents/providers":        {},
+	"agents/providers/openai": {"agents/providers"},
+
+	"agents/providers/anthropic":    {"agents/providers"},
+	"agents/providers/gemini":       {"agents/providers"},
+	"agents/providers/scripted":     {"agents/providers", "engine/finding"},
+	"agents/providers/providertest": {"agents/providers"},
+
+	"tools":           {"engine/message", "engine/permission"},
+	"tools/toolstest": {"tools", "engine/message", "engine/permission"},
+	"tools/files":     {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/shell":     {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/fetch":     {"tools", "engine/message", "engine/permission"},
+	"tools/memory":    {"tools", "engine/message", "engine/permission", "engine/disk"},
+	"tools/peers":     {"tools", "engine/message", "engine/permission"},
+	"tools/cron":      {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding"},
+	"tools/ask":       {"tools", "engine/message", "engine/permission"},
+	"tools/mcp":       {"tools", "engine/message", "engine/permission"},
+	"tools/skills":    {"tools", "engine/message", "engine/permission", "engine/finding"},
+
+	"connectors":               {},
+	"connectors/format":        {},
+	"connectors/connectortest": {"engine/..."},
+	"connectors/clock":         {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
+	"connectors/web":           {"engine/message", "engine/control", "engine/event", "engine/finding", "engine/inbox"},
+	"connectors/terminal":      {"connectors/format", "engine/message", "engine/control", "engine/event", "engine/finding"},
+	"connectors/webhook":       {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/telegram":      {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/signal":        {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/slack":         {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/discord":       {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/mcp":           {"engine/message", "engine/control", "engine/event", "engine/finding"},
+}
+
+// suites are contracts as tests; every test may import them, and what is written
+// to be used by tests.
+var suites = []string{
+	"engine/inbox/inboxtest", "agents/providers/providertest", "agents/providers/scripted",
+	"connectors/connectortest", "tools/toolstest",
+}
+
+// only is which folder alone may import a foreign module: its quirks are then
+// known in one place.
+var only = map[string]string{
+	"github.com/fsnotify/fsnotify": "engine/watch",
+	"github.com/spf13/viper":       "engine/config",
+}
+
+// A use is one import in one file.
+type use struct {
+	folder, pos, path string
+	test              bool
+}
+
+// broken says which rule a use breaks and what to do, or is empty.
+func broken(u use) string {
+	for foreign, folder := range only {
+		if (u.path == foreign || strings.HasPrefix(u.path, foreign+"/")) && u.folder != folder {
+			return fmt.Sprintf("only %s may import %s: go through its exported functions", folder, foreign)
+		}
+	}
+	target, ours := strings.CutPrefix(u.path, module+"/")
+	if !ours || target == u.folder {
+		return ""
+	}
+	allowed, ok := imports[u.folder]
+	switch {
+	case !ok:
+		return fmt.Sprintf("the folder %s has no row in the table of imports_test.go: add one that lists what it may import", u.folder)
+	case matches(allowed, target), u.test && forTests(u.folder, target):
+		return ""
+	case target == "engine":
+		return "the package engine is put together by cmd/daycare alone: import the subpackage that declares what you need, or declare an interface"
+	default:
+		return fmt.Sprintf("%s may import %s: move the code to where the import is allowed, or declare an interface here",
+			u.folder, orNothing(allowed))
+	}
+}
+
+// forTests reports what tests may import on top. The suite of the connectors
+// speaks of engine.Connector, so the tests that call it must, too.
+func forTests(folder, target string) bool {
+	return slices.Contains(suites, target) || target == "engine" && strings.HasPrefix(folder, "connectors/")
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "no package of this module"
+	}
+	return "only " + strings.Join(list, ", ")
+}
+
+func matches(patterns []string, target string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		below, wild := strings.CutSuffix(p, "...")
+		return p == target || wild && strings.HasPrefix(target+"/", below)
+	})
+}
+
+func TestImports(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := map[string]bool{}
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if file != root && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		uses, err := importsOf(root, file)
+		if err != nil {
+			return err
+		}
+		folders[folderOf(root, file)] = true
+		for _, u := range uses {
+			if why := broken(u); why != "" {
+				t.Errorf("%s: imports %s\n\t%s", u.pos, u.path, why)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("walk the module: %v", err)
+	}
+	for folder := range folders {
+		if _, ok := imports[folder]; !ok {
+			t.Errorf("%s: %s", folder, broken(use{folder: folder, path: module + "/none"}))
+		}
+	}
+}
+
+// importsOf reads the imports of a file for every system, not only for this one.
+func importsOf(root, file string) ([]use, error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var uses []use
+	for _, spec := range f.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		folder := folderOf(root, file)
+		uses = append(uses, use{
+			folder: folder,
+			pos:    fmt.Sprintf("%s:%d", path.Join(folder, filepath.Base(file)), set.Position(spec.Pos()).Line),
+			path:   target,
+			test:   strings.HasSuffix(file, "_test.go"),
+		})
+	}
+	return uses, nil
+}
+
+func folderOf(root, file string) string {
+	rel, err := filepath.Rel(root, filepath.Dir(file))
+	if err != nil {
+		return file
+	}
+	return filepath.ToSlash(rel)
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.mod above the test's folder")
+		}
+	}
+}
+
+// The rows themselves obey the one rule, so that nobody lengthens a row against it.
+func TestImportsPointToTheEngine(t *testing.T) {
+	mayReach := map[string][]string{
+		"engine":     {"engine"},
+		"tools":      {"tools", "engine"},
+		"connectors": {"connectors", "engine"},
+		"agents":     {"agents", "tools", "engine"},
+	}
+	house := func(folder string) string { h, _, _ := strings.Cut(folder, "/"); return h }
+	for folder, allowed := range imports {
+		if house(folder) == "cmd" {
+			continue
+		}
+		for _, target := range allowed {
+			if !slices.Contains(mayReach[house(folder)], house(target)) {
+				t.Errorf("the row of %s allows %s: %s may reach only %v", folder, target, house(folder), mayReach[house(folder)])
+			}
+			if matches([]string{target}, "engine") && folder != "engine" && folder != "connectors/connectortest" {
+				t.Errorf("the row of %s allows the package engine, which only cmd/daycare and connectortest may import", folder)
+			}
+		}
+	}
+}
+
+// A check that never failed proves nothing.
+func TestBrokenImportsAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		use  use
+		want string // part of the message; "" where the import is allowed
+	}{
+		{use{folder: "engine/disk", path: "os"}, ""},
+		{use{folder: "engine/disk", path: "daycare/engine/crash"}, ""},
+		{use{folder: "engine/disk", path: "daycare/engine/disk", test: true}, ""},
+		{use{folder: "cmd/daycare", path: "daycare/engine"}, ""},
+		{use{folder: "engine", path: "daycare/engine/inbox"}, ""},
+		{use{folder: "agents", path: "daycare/agents/providers/scripted", test: true}, ""},
+		{use{folder: "agents", path: "daycare/agents/providers/scripted"}, "agents may import only"},
+		{use{folder: "engine/disk", path: "daycare/tools"}, "engine/disk may import only engine/crash"},
+		{use{folder: "engine/event", path: "daycare/engine/disk"}, "no package of this module"},
+		{use{folder: "connectors/webhook", path: "daycare/engine"}, "put together by cmd/daycare alone"},
+		{use{folder: "connectors/webhook", path: "daycare/engine", test: true}, ""},
+		{use{folder: "agents", path: "daycare/engine", test: true}, "put together by cmd/daycare alone"},
+		{use{folder: "util", path: "daycare/engine/disk"}, "has no row"},
+		{use{folder: "engine/config", path: "github.com/spf13/viper"}, ""},
+		{use{folder: "cmd/daycare", path: "github.com/spf13/viper"}, "only engine/config may import"},
+		{use{folder: "engine/schedule", path: "github.com/fsnotify/fsnotify/internal"}, "only engine/watch may import"},
+	} {
+		got := broken(tt.use)
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s importing %s: %q, want %q", tt.use.folder, tt.use.path, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) inboxCommand() *cobra.Command {
+	return group("inbox", "What waits in the inboxes of agents",
+		"  daycare inbox ls\n  daycare inbox drop 0/ tz4a98xx",
+		c.inboxLs(), c.inboxShow(),
+		c.inboxChange("drop", "Remove an item that waits", "dropped", (*control.Client).Drop),
+		c.inboxChange("front", "Move an item before all others", "moved to the front", (*control.Client).Front))
+}
+
+// A waiting item with the agent it waits for.
+type waitingFor struct {
+	Agent  string `json:"agent"`
+	Handle string `json:"handle"`
+	event.Waiting
+}
+
+func (c *cli) inboxLs() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls [ID]",
+		Aliases: []string{"list"},
+		Short:   "What waits for one agent, or for all",
+		Example: "  daycare inbox ls 0/",
+		Args:    words(1), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			items, err := waiting(cmd.Context(), client, args)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Items []waitingFor `json:"items"`
+				}{items})
+			}
+			if len(items) == 0 {
+				c.note("nothing waits")
+				return nil
+			}
+			return inboxTable(items, time.Now()).write(c.stdout, c.data())
+		},
+	}
+}
+
+// waiting lists what waits for the agent named in args, or for all.
+func waiting(ctx context.Context, client *control.Client, args []string) ([]waitingFor, error) {
+	var agents []event.Agent
+	if len(args) > 0 {
+		a, err := client.Agent(ctx, args[0])
+		if err != nil {
+			return nil, fmt.Errorf("find agent %s: %w", args[0], err)
+		}
+		agents = append(agents, a)
+	} else {
+		all, err := client.Agents(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list agents: %w", err)
+		}
+		for _, a := range all {
+			if a.Queued > 0 {
+				agents = append(agents, a)
+			}
+		}
+	}
+	items := []waitingFor{}
+	for _, a := range agents {
+		list, err := client.Inbox(ctx, a.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read inbox of %s: %w", a.Handle, err)
+		}
+		for _, w := range list {
+			items = append(items, waitingFor{a.ID, a.Handle, w})
+		}
+	}
+	return items, nil
+}
+
+func inboxTable(items []waitingFor, now time.Time) table {
+	var t table
+	t.row("AGENT", "ITEM", "TYPE", "STATE", "AT", "SIZE", "TEXT")
+	for _, w := range items {
+		t.row(w.Handle, w.ID, w.Type, w.State, ago(w.At, now), size(int64(w.Bytes)), oneLine(w.Text, 60))
+	}
+	return t
+}
+
+func (c *cli) inboxShow() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID ITEM",
+		Short:   "One item that waits, in full",
+		Example: "  daycare inbox show 0/ tz4a98xx",
+		Args:    words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			w, err := findItem(cmd.Context(), client, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(w)
+			}
+			c.fields("item", w.ID, "agent", w.Handle, "type", w.Type, "state", w.State,
+				"at", w.At.Local().Format("2006-01-02 15:04:05"), "size", size(int64(w.Bytes)))
+			c.print("\n%s\n", clean(w.Text))
+			return nil
+		},
+	}
+}
+
+func (c *cli) inboxChange(use, short, done string, do func(*control.Client, context.Context, string, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:     use + " ID ITEM",
+		Short:   short,
+		Example: "  daycare inbox " + use + " 0/ tz4a98xx",
+		Args:    words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			w, err := findItem(cmd.Context(), client, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if err := do(client, cmd.Context(), w.Agent, w.ID); err != nil {
+				return fmt.Errorf("%s item %s: %w", use, w.ID, err)
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Agent string `json:"agent"`
+					Item  string `json:"item"`
+					Done  string `json:"done"`
+				}{w.Agent, w.ID, use})
+			}
+			c.print("%s %s\n", w.ID, done)
+			return nil
+		},
+	}
+}
+
+// findItem finds the item that begins with prefix in an agent's inbox.
+func findItem(ctx context.Context, client *control.Client, ref, prefix string) (waitingFor, error) {
+	items, err := waiting(ctx, client, []string{ref})
+	if err != nil {
+		return waitingFor{}, err
+	}
+	var ids []string
+	for _, w := range items {
+		ids = append(ids, w.ID)
+	}
+	n, err := byPrefix("item", ids, prefix, "list what waits with: daycare inbox ls")
+	if err != nil {
+		return waitingFor{}, err
+	}
+	return items[n], nil
+}
+
+// byPrefix finds the one id that is, or begins with, what a person typed (4
+// characters at least).
+func byPrefix(what string, ids []string, typed, do string) (int, error) {
+	var fits []int
+	for i, id := range ids {
+		if id == typed {
+			return i, nil
+		}
+		if len(typed) >= 4 && strings.HasPrefix(id, typed) {
+			fits = append(fits, i)
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return 0, notFound(do, "no %s %s", what, typed)
+	case 1:
+		return fits[0], nil
+	}
+	var names []string
+	for _, i := range fits {
+		names = append(names, ids[i])
+	}
+	return 0, &problem{code: exitUsage, err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
+		do: "type more of it"}
+}

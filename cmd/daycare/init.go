@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// The files that init makes. None is needed: an empty .daycare works as well.
+const (
+	settingsText = `# Settings of this workspace: the folder that holds .daycare. Every line here is
+# a comment; a setting that is not set has its default. A running daemon takes a
+# change over when the file is saved; what is wrong is reported with its line.
+
+# Where answers come from, in order: the next is tried when one fails. Without
+# this, the first key found in the environment decides: ANTHROPIC_API_KEY,
+# OPENAI_API_KEY, OPENROUTER_API_KEY; then an Ollama on this machine; then an
+# offline model that needs nothing, and can little.
+#providers:
+#  - id: claude
+#    type: anthropic          # anthropic | openai | gemini | scripted
+#    apiKeyEnv: ANTHROPIC_API_KEY
+#  - id: local
+#    type: openai             # every server that speaks the OpenAI format
+#    baseURL: http://127.0.0.1:11434/v1
+#    model: qwen3
+
+# Where people write from. An empty allow list means nobody.
+#connectors:
+#  - id: telegram
+#    type: telegram
+#    allow: ["5550001"]
+
+#agents:
+#  toolRounds: { foreground: 20, background: 15 }
+#  queue: steer               # steer | followup | collect | interrupt
+
+#tools:
+#  exec: { sandbox: auto, timeout: 2m }   # auto | bwrap | landlock | seatbelt | off
+
+#permissions:
+#  expiry: 24h                # how long a question waits for its answer
+#  defaults: { web: false, exec: sandbox }   # exec: sandbox | ask | deny
+
+#budget:
+#  perDay: { usd: 5 }
+
+#log:
+#  level: info                # debug | info | warn | error
+`
+	ignoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
+auth.json
+daycare.sock
+daycare.lock
+.ballast
+logs/
+trash/
+drop/
+usage/
+files/
+connectors/
+agents/*/draft.json
+agents/*/blobs/
+`
+	readmeText = `# .daycare
+
+Everything that daycare knows about this folder, as plain files. Read them, edit
+them, copy them, commit them; a valid edit counts from the next turn on.
+
+| here | is |
+|---|---|
+| settings.yaml | configuration; every key is optional |
+| auth.json | secrets by id, if they are not in the environment |
+| SOUL.md USER.md AGENTS.md | persona, facts about you, house rules; optional, part of every prompt |
+| agents/ID/ | one folder an agent: descriptor.json, state.json, inbox.jsonl, history.jsonl |
+| cron/NAME/TASK.md heartbeat/NAME.md | what runs by the clock |
+| subagents/NAME.md skills/NAME/SKILL.md | what agents can be asked to be, and to know |
+| drop/ | the letter slot: a file AGENT__anything.md put here is a message to that agent |
+| permissions/ | questions that wait for an answer, and what was answered |
+| logs/ trash/ usage/ | the log, removed agents, what was spent |
+
+    daycare status          how things stand, with the daemon running or not
+    daycare chat            talk to your own agent
+    daycare help            everything else
+`
+)
+
+// An initResult is what init did.
+type initResult struct {
+	Dir     string   `json:"dir"`
+	Created []string `json:"created"` // relative to Dir
+	Kept    []string `json:"kept"`
+}
+
+func (c *cli) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Make .daycare with commented settings; existing files are kept",
+		Example: "  daycare init\n" +
+			"  daycare init --workspace ~/notes",
+		Args: words(0),
+		RunE: func(*cobra.Command, []string) error { return c.init() },
+	}
+}
+
+// init sets up exactly the named or current folder: unlike other commands it
+// does not look upwards.
+func (c *cli) init() error {
+	dir := c.workspace
+	if dir == "" {
+		dir = "."
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find workspace: %w", err)
+	}
+	done, err := makeHome(dir)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(done)
+	}
+	for _, name := range done.Created {
+		c.print("created  %s\n", filepath.Join(home, name))
+	}
+	for _, name := range done.Kept {
+		c.print("kept     %s\n", filepath.Join(home, name))
+	}
+	c.note("Next: daycare chat hello")
+	return nil
+}
+
+// makeHome makes .daycare in root with its first files, keeping what is there.
+func makeHome(root string) (initResult, error) {
+	done := initResult{Dir: filepath.Join(root, home), Created: []string{}, Kept: []string{}}
+	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
+		return done, fmt.Errorf("make %s: %w", done.Dir, err)
+	}
+	for _, f := range []struct{ name, text string }{
+		{"settings.yaml", settingsText},
+		{".gitignore", ignoreText},
+		{"README.md", readmeText},
+	} {
+		switch err := writeNew(filepath.Join(done.Dir, f.name), f.text); {
+		case errors.Is(err, fs.ErrExist):
+			done.Kept = append(done.Kept, f.name)
+		case err != nil:
+			return done, fmt.Errorf("write %s: %w", f.name, err)
+		default:
+			done.Created = append(done.Created, f.name)
+		}
+	}
+	return done, nil
+}
+
+// writeNew writes a file that must not exist. It is not synced: init can be run
+// again.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"daycare/engine/config"
+)
+
+// openLog makes the log of the settings: JSON lines in a file, and on the terminal
+// what a person should see at once. No secret that the settings know of gets into
+// either.
+func (r *runtimeParts) openLog() error {
+	c := r.settings.Current()
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return fmt.Errorf("log level %q: %w", c.Log.Level, err)
+	}
+	hide := redactor(c)
+	handlers := []slog.Handler{terminalHandler(r.terminal, c.Log.Format, level, hide)}
+	if c.Log.File != "" {
+		path := c.Log.File
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.root, path)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("open log: %w", err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("open log: %w", err)
+		}
+		r.logFile = f
+		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide}))
+	}
+	r.log = slog.New(slog.NewMultiHandler(handlers...))
+	return nil
+}
+
+// terminalHandler shows warnings and worse, unless the settings ask for more than
+// the usual: the banner says what runs, and routine is in the file.
+func terminalHandler(w io.Writer, format string, level slog.Level, hide func([]string, slog.Attr) slog.Attr) slog.Handler {
+	if level == slog.LevelInfo {
+		level = slog.LevelWarn
+	}
+	if format == "json" {
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
+	}
+	return tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: hide, NoColor: !colours(w)})
+}
+
+func colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// redactor replaces secrets in texts and errors.
+func redactor(c *config.Config) func([]string, slog.Attr) slog.Attr {
+	var pairs []string
+	for _, s := range c.Secrets() {
+		if v := s.Reveal(); len(v) >= 6 {
+			pairs = append(pairs, v, "[redacted]")
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	replace := strings.NewReplacer(pairs...)
+	return func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case string:
+			a.Value = slog.StringValue(replace.Replace(v))
+		case error:
+			a.Value = slog.StringValue(replace.Replace(v.Error()))
+		}
+		return a
+	}
+}
+

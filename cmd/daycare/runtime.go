@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nrednav/cuid2"
+	"github.com/oklog/run"
+
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/watch"
+	"daycare/tools"
+)
+
+// shutdownGrace bounds how long answers under way may take to leave at the end.
+const shutdownGrace = 5 * time.Second
+
+// runtimeParts is everything that is built for one workspace. With the lock it
+// can run; without, it only looks at the files.
+type runtimeParts struct {
+	root      string // the .daycare directory
+	workspace string
+	terminal  io.Writer
+	log       *slog.Logger
+	logFile   *os.File
+	settings  *config.Reloader
+	startAt   time.Time
+
+	lock    *disk.Lock // nil: looking only
+	vol     *disk.Volume
+	index   *address.Index
+	asks    *permission.Queue
+	events  *event.Stream
+	watcher *watch.Watcher
+	system  *engine.System
+	tools   *tools.Set
+	models  *chain
+	files   *control.FileStore
+	handler http.Handler
+	notes   []string // for the banner: what did not start
+
+	stopOnce sync.Once
+	stopped  chan struct{} // closed: shut down
+}
+
+// openRuntime takes the lock of a workspace and builds everything. Nothing runs
+// before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
+func openRuntime(ctx context.Context, workspace string, terminal io.Writer) (*runtimeParts, error) {
+	r := newParts(workspace, terminal)
+	var err error
+	if r.lock, _, err = disk.TryLock(lockPath(workspace), disk.Holder{
+		PID: os.Getpid(), StartedAt: r.startAt.UTC(), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
+		return nil, err
+	}
+	r.vol = disk.NewVolume(r.root)
+	if err := r.open(ctx); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openFiles builds what is needed to look at a workspace, whoever runs it.
+func openFiles(ctx context.Context, workspace string) (*runtimeParts, error) {
+	r := newParts(workspace, io.Discard)
+	if err := r.open(ctx); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// newParts is a runtime of which nothing is open. What is logged for people goes to
+// terminal.
+func newParts(workspace string, terminal io.Writer) *runtimeParts {
+	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, terminal: terminal,
+		log: slog.New(slog.DiscardHandler),
+		startAt: time.Now(), stopped: make(chan struct{})}
+}
+
+func (r *runtimeParts) open(ctx context.Context) (err error) {
+	var found []finding.Finding
+	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, connectorTypes...); err != nil {
+		return err
+	}
+	if r.lock != nil {
+		if err := r.openLog(); err != nil {
+			return err
+		}
+	}
+	r.report(found)
+	if r.lock != nil {
+		if err := r.vol.Reserve(); err != nil {
+			return fmt.Errorf("keep space back: %w", err)
+		}
+	}
+	if r.index, found, err = address.Load(r.vol, r.root, r.log); err != nil {
+		return fmt.Errorf("read agents: %w", err)
+	}
+	r.report(found)
+	c := r.settings.Current()
+	openQueue := permission.OpenQueue
+	if r.lock == nil {
+		openQueue = permission.ReadQueue
+	}
+	if r.asks, found, err = openQueue(r.vol, r.root, time.Now, c.Permissions.Expiry); err != nil {
+		return fmt.Errorf("read permission requests: %w", err)
+	}
+	r.report(found)
+	r.events = event.NewStream(cuid2.Generate()[:8])
+	r.watcher = watch.New(r.log)
+	if r.models, err = newChain(ctx, c); err != nil {
+		return err
+	}
+	if r.files, err = control.NewFileStore(r.root, r.vol); err != nil {
+		return err
+	}
+	if r.tools, err = newTools(r.root, c, r.keep); err != nil {
+		return err
+	}
+	return r.build(c)
+}
+
+// build makes the system with its connectors, and the API before it.
+func (r *runtimeParts) build(c *config.Config) (err error) {
+	var connectors []engine.Connector
+	connectors, r.notes = newConnectors(c, r.log)
+	r.system, err = engine.New(engine.Options{
+		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
+		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.first().Model, Grace: shutdownGrace,
+	})
+	if err != nil {
+		return err
+	}
+	b := &backend{System: r.system, parts: r}
+	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events},
+		control.Options{Log: r.log})
+	return nil
+}
+
+func (r *runtimeParts) report(found []finding.Finding) {
+	for _, f := range found {
+		r.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
+	}
+}
+
+// run runs until ctx ends, the API is asked to shut down, or storage fails. The
+// parts end in the order in which they are added: connectors stop taking, agents
+// suspend or end their turns and still send, the watcher and the API go last.
+func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, ready func()) error {
+	defer r.close()
+	listeners, err := r.listen(listen)
+	if err != nil {
+		return err
+	}
+	var g run.Group
+	add(&g, func(inner context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-r.stopped:
+		case <-inner.Done():
+		}
+		return nil
+	})
+	if connect {
+		add(&g, r.receive)
+	}
+	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, r.start) })
+	add(&g, r.watcher.Run)
+	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
+	ready()
+	return g.Run()
+}
+
+// receive runs the connectors; with none of them it waits for the end like one.
+func (r *runtimeParts) receive(ctx context.Context) error {
+	err := r.system.Receive(ctx)
+	<-ctx.Done()
+	return err
+}
+
+func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {
+	l, err := control.ListenUnix(r.root, r.log)
+	if err != nil {
+		return nil, fmt.Errorf("open the API: %w", err)
+	}
+	c := r.settings.Current().Control
+	if addr == "" {
+		addr = c.Listen
+	}
+	if addr == "" {
+		return []*control.Listener{l}, nil
+	}
+	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: c.TLSCert, Key: c.TLSKey, Log: r.log})
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("open the API: %w", err)
+	}
+	return []*control.Listener{l, tcp}, nil
+}
+
+// add adds a part whose interrupt waits until it has ended, so that the parts end
+// one after the other.
+func add(g *run.Group, part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	g.Add(func() error {
+		defer close(done)
+		return part(ctx)
+	}, func(error) {
+		cancel()
+		<-done
+	})
+}
+
+// shutdown asks run to end.
+func (r *runtimeParts) shutdown() { r.stopOnce.Do(func() { close(r.stopped) }) }
+
+func (r *runtimeParts) close() {
+	var errs []error
+	if r.asks != nil {
+		errs = append(errs, r.asks.Close())
+	}
+	if r.index != nil {
+		errs = append(errs, r.index.Close())
+	}
+	if r.logFile != nil {
+		errs = append(errs, r.logFile.Close())
+	}
+	if r.lock != nil {
+		errs = append(errs, r.lock.Release())
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.log.Error("not closed cleanly", "err", err)
+	}
+}
+
+// keep stores a picture that an agent read.
+func (r *runtimeParts) keep(name, _ string, data []byte) (message.File, error) {
+	return r.files.Put(name, bytes.NewReader(data))
+}
+
+// client is this process as a client of itself.
+func (r *runtimeParts) client() *control.Client {
+	h := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		caller := control.Caller{Name: engine.Terminal().UserID, Local: true}
+		r.handler.ServeHTTP(w, req.WithContext(control.WithCaller(req.Context(), caller)))
+	})
+	return control.NewClient(control.Local(h))
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/message"
+
+	"github.com/spf13/cobra"
+)
+
+// sendOptions are the flags of send.
+type sendOptions struct {
+	as      string
+	silent  bool
+	wait    bool
+	files   []string
+	timeout time.Duration
+}
+
+func (c *cli) sendCommand() *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   "send ID [TEXT…]",
+		Short: "Put a message in an agent's inbox",
+		Long: "Put a message in an agent's inbox and print the item's id; it is on disk by then.\n" +
+			"Without TEXT, or with -, the text is read from stdin. Without a daemon the message\n" +
+			"becomes a letter in .daycare/drop, which the next start takes. --wait streams the answer.",
+		Example: "  daycare send 0/ --wait summarise the log\n" +
+			"  make 2>&1 | daycare send Ops --as system -",
+		Args: words(-1, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := c.composed(cmd, args[1:], o)
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if o.timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, o.timeout)
+				defer cancel()
+			}
+			return c.send(ctx, args[0], m, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.as, "as", "user", "who speaks: `user` or system")
+	flags.BoolVar(&o.silent, "silent", false, "the agent takes note without a turn (as system)")
+	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and print it while it comes")
+	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; may be repeated")
+	flags.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, as 90s or 5m (exit code 124)")
+	return cmd
+}
+
+// composed is the message that flags and words make.
+func (c *cli) composed(cmd *cobra.Command, args []string, o sendOptions) (control.Message, error) {
+	var m control.Message
+	switch {
+	case o.as != "user" && o.as != "system":
+		return m, usage(cmd, "--as %q is none of user, system", o.as)
+	case o.silent && o.as == "user" && cmd.Flags().Changed("as"):
+		return m, usage(cmd, "--silent goes with --as system: a person's message gets an answer")
+	case o.silent && o.wait:
+		return m, usage(cmd, "--silent makes no turn that --wait could wait for")
+	}
+	m.Kind = message.Text
+	if o.as == "system" || o.silent {
+		m.Kind, m.Silent = message.System, o.silent
+	}
+	m.Text = strings.Join(args, " ")
+	if m.Text == "" && len(o.files) == 0 || m.Text == "-" {
+		if isTerminal(c.stdin) && c.noInput {
+			return m, usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
+		}
+		var err error
+		if m.Text, err = c.readStdin(); err != nil {
+			return m, err
+		}
+	}
+	if len(o.files) == 0 {
+		if err := c.notEmpty(cmd, m.Text); err != nil {
+			return m, err
+		}
+	}
+	var err error
+	m.Files, err = attached(o.files)
+	return m, err
+}
+
+func attached(paths []string) ([]control.File, error) {
+	var files []control.File
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, fmt.Errorf("attach %s: %w", p, err)
+		}
+		switch info, err := os.Stat(abs); {
+		case errors.Is(err, os.ErrNotExist):
+			return nil, notFound("", "there is no file %s", p)
+		case err != nil:
+			return nil, fmt.Errorf("attach: %w", err)
+		case !info.Mode().IsRegular():
+			return nil, notFound("attach a regular file", "%s is not a file", p)
+		}
+		files = append(files, control.File{Path: abs})
+	}
+	return files, nil
+}
+
+func (c *cli) send(ctx context.Context, ref string, m control.Message, o sendOptions) error {
+	root, err := c.madeRoot()
+	if err != nil {
+		return err
+	}
+	client, err := c.dial(ctx, root)
+	if errors.Is(err, control.ErrNotRunning) {
+		if o.wait {
+			return &problem{code: exitNotRunning, err: err,
+				do: "start it with: daycare start --background   (or leave the message without --wait)"}
+		}
+		return c.leaveLetter(ctx, root, ref, m)
+	}
+	if err != nil {
+		return err
+	}
+	if o.wait {
+		return c.sendAndWait(ctx, client, ref, m)
+	}
+	r, err := client.Send(ctx, ref, m)
+	if err != nil {
+		return fmt.Errorf("send to %s: %w", ref, err)
+	}
+	return c.sent(sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
+}
+
+// sendResult is where the message is now: in an inbox, or a letter that the next
+// start will take.
+type sendResult struct {
+	Agent     string `json:"agent"`
+	Item      string `json:"item"`
+	Seq       int64  `json:"seq,omitempty"`
+	Duplicate bool   `json:"duplicate"`
+	Letter    string `json:"letter,omitempty"`
+}
+
+func (c *cli) sent(r sendResult) error {
+	if c.json {
+		return c.printJSON(r)
+	}
+	c.print("%s\n", r.Item)
+	if r.Letter != "" {
+		c.note("no daemon runs; the next start takes it from %s", r.Letter)
+	}
+	return nil
+}
+
+// sendAndWait shows the turn that the message is worked on in.
+func (c *cli) sendAndWait(ctx context.Context, client *control.Client, ref string, m control.Message) error {
+	v := c.newView()
+	var trouble error
+	o, err := client.Stream(ctx, ref, m, func(e control.RawEvent) {
+		if c.json {
+			trouble = errors.Join(trouble, c.printJSON(e.Data))
+			return
+		}
+		trouble = errors.Join(trouble, v.event(e))
+	})
+	v.newline()
+	if err = errors.Join(err, trouble); err != nil {
+		return fmt.Errorf("send to %s: %w", ref, err)
+	}
+	if c.json {
+		if err := c.printJSON(outcomeLine{"outcome", o}); err != nil {
+			return err
+		}
+	} else {
+		v.finish(o.Turn, o.Reason, o.Text)
+	}
+	return c.afterWait(ctx, client, o)
+}
+
+// afterWait is the exit of a command that waited for one item.
+func (c *cli) afterWait(ctx context.Context, client *control.Client, o event.Outcome) error {
+	asks, err := familyAsks(ctx, client, o.Agent)
+	if err != nil {
+		return err
+	}
+	if len(asks) > 0 && o.Reason == "waiting" {
+		return needsApproval(asks[0])
+	}
+	return ending(o)
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"daycare/agents"
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/agents/providers/anthropic"
+	"daycare/agents/providers/openai"
+	"daycare/agents/providers/scripted"
+	"daycare/connectors/webhook"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+	"daycare/tools/files"
+	"daycare/tools/shell"
+)
+
+// This file lists the plug-ins: connectors, model vendors, tools. Each is one line
+// here and a folder of its own.
+
+// connectorTypes are the types that settings may name.
+var connectorTypes = []string{"webhook"}
+
+// newConnector makes one connector of its settings.
+func newConnector(c *config.Config, s config.Connector, log *slog.Logger) (engine.Connector, error) {
+	switch s.Type {
+	case "webhook":
+		var o webhook.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return webhook.New(o, func(name string) string { return c.SecretEnv(name).Reveal() }, log)
+	}
+	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(connectorTypes, ", "))
+}
+
+// newProvider makes one model provider of its settings.
+func newProvider(p config.Provider) (providers.Provider, error) {
+	key := p.APIKey.Reveal
+	switch p.Type {
+	case "anthropic":
+		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+	case "openai":
+		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+	case "scripted":
+		script, _ := p.Options["script"].(string)
+		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: script})
+	}
+	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
+}
+
+// newTools makes the tools that agents have.
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error)) (*tools.Set, error) {
+	list := files.New(files.Options{Data: root, Keep: keep})
+	mode := shell.Ask
+	switch {
+	case c.Permissions.Defaults.Exec == "deny":
+		mode = shell.Deny
+	case c.Tools.Exec.Sandbox == "off":
+		mode = shell.Off
+	}
+	list = append(list, shell.New(shell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root}})...)
+	return tools.NewSet(list...)
+}
+
+// newConnectors makes all connectors. One that cannot be made (its secret is
+// missing) does not start, and says so; the others do.
+func newConnectors(c *config.Config, log *slog.Logger) (made []engine.Connector, notes []string) {
+	for _, s := range c.Connectors {
+		conn, err := newConnector(c, s, log)
+		if err != nil {
+			log.Error("connector does not start", "connector", s.ID, "err", err)
+			notes = append(notes, err.Error())
+			continue
+		}
+		made = append(made, conn)
+	}
+	return made, notes
+}
+
+// A chain is the models in force: the providers in fallback order.
+type chain struct {
+	settings  []config.Provider
+	providers []providers.Provider
+}
+
+func newChain(ctx context.Context, c *config.Config) (*chain, error) {
+	m := &chain{settings: c.Choose(ctx, config.Ollama)}
+	for _, s := range m.settings {
+		p, err := newProvider(s)
+		if err != nil {
+			return nil, err
+		}
+		if s.Type != "scripted" {
+			p = providers.Limit(p, s.Concurrency)
+		}
+		m.providers = append(m.providers, p)
+	}
+	return m, nil
+}
+
+// first is the settings of the provider that is asked first.
+func (m *chain) first() config.Provider { return m.settings[0] }
+
+// caller calls the models for an agent: its own provider first, if it named one.
+func (m *chain) caller(choice record.Model) agents.Model {
+	order := m.providers
+	for i, p := range m.providers {
+		if p.ID() == choice.ID && i > 0 {
+			order = append([]providers.Provider{p}, append(order[:i:i], order[i+1:]...)...)
+			break
+		}
+	}
+	return &providers.Caller{Chain: order}
+}
+
+// start runs one agent: the engine calls it when the agent has work.
+func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
+	c := r.settings.Current()
+	rounds := c.Agents.ToolRounds.Background
+	if seat.Meta.Descriptor.Type == address.User {
+		rounds = c.Agents.ToolRounds.Foreground
+	}
+	return agents.Run(ctx, agents.Options{
+		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
+		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
+		Model: r.models.caller, Definition: r.define,
+		Sources: prompt.Sources{
+			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
+			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
+		},
+		Settings: agents.Settings{
+			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue),
+			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+		},
+		Zone: zone, Log: r.log,
+	})
+}
+
+const (
+	// idleAfter is how long an agent stays in memory without work.
+	idleAfter = time.Minute
+	// stuckAfter ends a turn without progress, of guarantee G17.
+	stuckAfter = 10 * time.Minute
+)
+
+// define is what the system prompt of an agent is made of.
+func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Definition {
+	texts, err := prompt.Load(r.workspace)
+	if err != nil {
+		r.log.Warn("a prompt file cannot be read", "err", err)
+	}
+	d := meta.Descriptor
+	workspace := state.Permissions.WorkingDir
+	if workspace == "" {
+		workspace = r.workspace
+	}
+	return prompt.Definition{
+		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Tools: r.tools.Names(), Files: texts,
+	}
+}
+
+// newState is the state.json of a new agent: it may work in the workspace.
+func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
+	workspace := r.workspace
+	if d.WorkspaceDir != "" {
+		workspace = filepath.Join(workspace, d.WorkspaceDir)
+	}
+	now := time.Now().UTC()
+	rights := permission.Default(workspace)
+	defaults := r.settings.Current().Permissions.Defaults
+	rights.Web, rights.Hosts = defaults.Web, defaults.Hosts
+	return record.EncodeState(record.State{Permissions: rights, CreatedAt: now, UpdatedAt: now})
+}
+
+// zone is the IANA name of the machine's time zone.
+func zone() string {
+	if name := os.Getenv("TZ"); name != "" {
+		return strings.TrimPrefix(name, ":")
+	}
+	if name := time.Local.String(); name != "Local" {
+		return name
+	}
+	if target, err := os.Readlink("/etc/localtime"); err == nil {
+		if _, name, ok := strings.Cut(target, "zoneinfo/"); ok {
+			return name
+		}
+	}
+	return "UTC"
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"daycare/engine/control"
+	"daycare/engine/message"
+)
+
+const talkHelp = `/stop    cancel what the agent is doing
+/reset   begin a new conversation
+/help    this
+/quit    leave (so does Ctrl-D)
+Everything else goes to the agent, also while it is at work.`
+
+// line takes a line that was typed: an answer to a question, a command, or a
+// message. ok is false at the end of the input.
+func (t *talk) line(ctx context.Context, line string, ok bool) (over bool, err error) {
+	t.flight.prompted = false
+	if !ok {
+		return t.endOfInput(ctx)
+	}
+	t.flight.stopping = false
+	if t.asks.open() {
+		if err := t.answer(ctx, line); err != nil || t.asks.open() {
+			return err != nil, err
+		}
+		return t.settle(ctx)
+	}
+	line = strings.TrimSpace(line)
+	switch {
+	case t.once: // only questions are answered by typing
+	case line == "":
+		t.prompt()
+	case isCommand(line):
+		return t.command(ctx, line)
+	default:
+		t.say(ctx, line)
+	}
+	return false, nil
+}
+
+func (t *talk) endOfInput(ctx context.Context) (over bool, err error) {
+	t.typed = nil
+	if t.asks.open() {
+		t.asks.unanswered()
+		fmt.Fprintln(t.c.stderr)
+	}
+	if t.once {
+		return t.settle(ctx)
+	}
+	fmt.Fprintln(t.c.stderr)
+	return true, t.left()
+}
+
+// left is how a conversation ends that the person leaves.
+func (t *talk) left() error {
+	if t.asks.left != nil {
+		return needsApproval(*t.asks.left)
+	}
+	if t.flight.open > 0 {
+		t.c.note("what was sent is on disk and goes on when daycare runs")
+	}
+	return nil
+}
+
+// isCommand: a slash and one word without another slash, so that a path can begin
+// a message.
+func isCommand(line string) bool {
+	word, _, _ := strings.Cut(line, " ")
+	return len(word) > 1 && word[0] == '/' && !strings.Contains(word[1:], "/") && !strings.Contains(word, ".")
+}
+
+func (t *talk) command(ctx context.Context, line string) (over bool, err error) {
+	switch line {
+	case "/quit", "/exit":
+		return true, t.left()
+	case "/help":
+		fmt.Fprintln(t.c.stderr, talkHelp)
+	case "/stop":
+		err = t.stopTurn(ctx)
+	case "/reset":
+		err = t.reset(ctx)
+	default:
+		t.c.warn("there is no %s; /help says what there is", line)
+	}
+	if err != nil {
+		t.c.report(err) // the conversation goes on
+	}
+	t.prompt()
+	return false, nil
+}
+
+func (t *talk) stopTurn(ctx context.Context) error {
+	if t.agent == "" {
+		return errors.New("no message was sent yet")
+	}
+	stopped, err := t.client.Stop(ctx, t.agent)
+	if err != nil {
+		return fmt.Errorf("stop turn: %w", err)
+	}
+	if !stopped {
+		t.view.note("there is no turn to stop")
+	}
+	return nil
+}
+
+// reset asks for it by descriptor before the first message: the terminal's own
+// agent may have a conversation of earlier.
+func (t *talk) reset(ctx context.Context) error {
+	var r message.Receipt
+	var err error
+	if t.agent != "" {
+		r, err = t.client.Reset(ctx, t.agent)
+	} else {
+		r, err = t.client.Send(ctx, "", own(control.Message{Kind: message.Reset}))
+	}
+	if err != nil {
+		return fmt.Errorf("reset: %w", err)
+	}
+	t.agent = r.Agent
+	t.view.note("a new conversation begins")
+	return nil
+}

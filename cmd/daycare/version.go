@@ -1,0 +1,69 @@
+package main
+
+import (
+	goruntime "runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is the release that this source becomes.
+const version = "0.1.0"
+
+// A build is which source and tools this binary was made from.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // "" when it was not built inside the repository
+	Modified bool   `json:"modified"` // the source differed from the revision
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func thisBuild() build {
+	b := build{Version: version, Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	rev := b.Revision
+	switch {
+	case rev == "":
+		rev = "unknown revision"
+	case len(rev) > 12:
+		rev = rev[:12]
+	}
+	if b.Modified {
+		rev += " modified"
+	}
+	return "daycare " + b.Version + " (" + rev + ", " + b.Go + ", " + b.OS + "/" + b.Arch + ")"
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  daycare version --json",
+		Args:    words(0),
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			if c.json {
+				return c.printJSON(b)
+			}
+			c.print("%s\n", b)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/record"
+)
+
+// A view prints the turns of one agent while they happen: the answer on stdout,
+// everything about it on stderr. It is told events, which may be lost, and at the
+// end the whole text, which cannot; what was not printed by then is printed then.
+type view struct {
+	out, talk io.Writer
+	style     style // of talk
+	raw       bool  // stdout is not a terminal: the text goes out as it is
+
+	turn   string          // the turn under way, "" between turns
+	answer strings.Builder // of the answer under way, what stands on stdout
+	last   string          // the answer before, complete
+	broken bool            // the line on stdout is not ended
+	closed map[string]bool // turns that were finished on screen
+}
+
+func (c *cli) newView() *view {
+	return &view{out: c.stdout, talk: c.stderr, style: c.talk(), raw: !isTerminal(c.stdout),
+		closed: map[string]bool{}}
+}
+
+// event shows one event of the agent. What comes late, after the turn was closed
+// with its whole text, is not shown again.
+func (v *view) event(e control.RawEvent) error {
+	if v.closed[e.Turn] {
+		return nil
+	}
+	switch e.Type {
+	case event.TurnStarted:
+		v.begin(e)
+	case event.MessageDelta:
+		return show(e, v.delta)
+	case event.ToolStarted:
+		v.endAnswer()
+		return show(e, func(t event.Tool) { v.note("→ %s", callLine(t.Name, t.Arguments)) })
+	case event.ToolFinished:
+		return show(e, v.toolFinished)
+	case event.Retry:
+		return show(e, v.retry)
+	case event.SubAgentStart, event.SubAgentEnd:
+		return show(e, func(s subAgent) { v.subAgent(e.Type, s) })
+	case event.AgentCompacted:
+		v.note("the conversation was shortened to a summary")
+	case event.AgentReset:
+		v.note("a new conversation begins")
+	case event.BudgetReached:
+		v.note("the budget is used up")
+	case control.GapType:
+		v.note("some of what happened was missed")
+	case event.TurnFinished:
+		return show(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
+	}
+	return nil
+}
+
+// show decodes the body of an event for f.
+func show[T any](e control.RawEvent, f func(T)) error {
+	body, err := control.Body[T](e)
+	if err != nil {
+		return err
+	}
+	f(body)
+	return nil
+}
+
+func (v *view) begin(e control.RawEvent) {
+	v.endAnswer()
+	v.turn, v.last = e.Turn, ""
+	_ = show(e, func(s event.Started) {
+		if s.Attempt > 1 {
+			v.note("going on after an interruption (attempt %d)", s.Attempt)
+		}
+	})
+}
+
+// delta prints the part of the text that goes on where the printed part ends. What
+// follows a hole waits for the end of the turn.
+func (v *view) delta(d event.Delta) {
+	have := v.answer.Len()
+	switch {
+	case d.Offset == 0 && have > 0:
+		v.endAnswer()
+		have = 0
+	case d.Offset > have, d.Offset+len(d.Text) <= have:
+		return
+	}
+	v.print(d.Text[have-d.Offset:])
+}
+
+func (v *view) print(text string) {
+	if text == "" {
+		return
+	}
+	v.answer.WriteString(text)
+	v.broken = !strings.HasSuffix(text, "\n")
+	if !v.raw {
+		text = clean(text)
+	}
+	io.WriteString(v.out, text)
+}
+
+// endAnswer ends the line of the answer under way, which is complete.
+func (v *view) endAnswer() {
+	if v.answer.Len() > 0 {
+		v.last = v.answer.String()
+	}
+	v.answer.Reset()
+	v.newline()
+}
+
+func (v *view) newline() {
+	if v.broken {
+		io.WriteString(v.out, "\n")
+		v.broken = false
+	}
+}
+
+// note says something beside the answer.
+func (v *view) note(format string, args ...any) {
+	v.newline()
+	fmt.Fprintln(v.talk, v.style.dim(clean(fmt.Sprintf(format, args...))))
+}
+
+// prompt stands before what a person types.
+func (v *view) prompt(text string) { io.WriteString(v.talk, v.style.bold(text)) }
+
+func (v *view) toolFinished(t event.Tool) {
+	switch record.Status(t.Status) {
+	case record.StatusOK, "":
+		return
+	}
+	v.note("  %s %s: %s", t.Name, t.Status, oneLine(t.Output, 120))
+}
+
+func (v *view) retry(a event.Attempt) {
+	what := fmt.Sprintf("retry %d/%d in %s: %s", a.N, a.Of, seconds(a.InMS), cause(a))
+	if a.Fallback != "" {
+		what = fmt.Sprintf("trying %s: %s", a.Fallback, cause(a))
+	}
+	if a.Discard && v.answer.Len() > 0 {
+		// What stands on the screen cannot be taken back; say that it does not count.
+		v.newline()
+		v.answer.Reset()
+		what += "; the answer above broke off and begins again"
+	}
+	v.note("%s", what)
+}
+
+func cause(a event.Attempt) string {
+	if a.Status > 0 && !strings.Contains(a.Reason, fmt.Sprint(a.Status)) {
+		return strings.TrimSpace(fmt.Sprintf("%d %s", a.Status, a.Reason))
+	}
+	return a.Reason
+}
+
+func seconds(ms int64) string { return fmt.Sprintf("%.3g s", float64(ms)/1000) }
+
+// subAgent is the part of sub_agent_* events that is shown.
+type subAgent struct {
+	Name string `json:"subAgentName"`
+}
+
+func (v *view) subAgent(t event.Type, s subAgent) {
+	v.endAnswer()
+	if t == event.SubAgentStart {
+		v.note("  %s begins", s.Name)
+		return
+	}
+	v.note("  %s is done", s.Name)
+}
+
+// finish prints what is missing of the final answer and closes the turn on screen.
+// A turn is closed once, whoever tells first.
+func (v *view) finish(turn, reason, text string) {
+	if v.closed[turn] {
+		return
+	}
+	if turn != "" {
+		v.closed[turn] = true
+	}
+	v.complete(reason, text)
+	v.endAnswer()
+	v.turn, v.last = "", ""
+}
+
+func (v *view) complete(reason, text string) {
+	printed := v.answer.String()
+	switch {
+	case reason == record.ReasonError || reason == record.ReasonPoison:
+		// The text is what went wrong: the error of the command, not its output.
+	case printed == "" && text == v.last, text == "":
+	case strings.HasPrefix(text, printed):
+		v.print(text[len(printed):])
+	case strings.TrimSpace(text) != strings.TrimSpace(printed):
+		v.note("some of the answer was missed; here it is whole")
+		v.answer.Reset()
+		v.print(text)
+	}
+}

@@ -1,0 +1,276 @@
+// Package connectortest is the contract of a connector as a test. A connector's
+// own test describes its platform, a fake of it on loopback, by a Harness and
+// calls Run; what passes is safe to put under the engine.
+//
+// receive.go has what is asked of the way in, send.go of the way out.
+package connectortest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"daycare/engine"
+	"daycare/engine/message"
+)
+
+// A Message is one that the platform has for the connector.
+type Message struct {
+	Key  string // the platform's own id of it
+	Text string
+}
+
+// A Sent is one answer as the platform received it.
+type Sent struct {
+	Key  string // the idempotency key it came with; "" where the platform has none
+	Text string
+}
+
+// A Fault is how the platform misbehaves towards one Send.
+type Fault string
+
+const (
+	None   Fault = ""
+	Broken Fault = "broken" // takes nothing, answers like a 500
+	Busy   Fault = "busy"   // takes nothing, answers like a 429 that says 7 seconds
+	Gone   Fault = "gone"   // takes nothing, the chat is not there any more
+	Stall  Fault = "stall"  // never answers
+	Drop   Fault = "drop"   // takes it, and the answer is lost on the way
+)
+
+// BusyFor is what the platform asks for with the fault Busy.
+const BusyFor = 7 * time.Second
+
+// A Harness is a connector and a fake of its platform. The fake outlives the
+// connectors made of it, as the real one does; its functions may be called from
+// any goroutine. It should poll and retry within milliseconds.
+type Harness struct {
+	// New makes a connector on the platform, without running it; the platform
+	// turns to the newest one.
+	New func(t *testing.T, log *slog.Logger) engine.Connector
+	// Offer has the platform hand over messages of one chat of an allowed
+	// person, in this order, and tells of each whether the platform was told
+	// "received". It returns when all were, when the platform heard no, or when
+	// ctx ends. A connector that asks its platform may be offered a refused
+	// message again in the same call.
+	Offer func(ctx context.Context, messages ...Message) []bool
+	// Forge has somebody offer a message who may not: not on the allow list, or
+	// with a wrong signature. It returns when the connector is done with it.
+	Forge func(ctx context.Context, m Message)
+	// To are chats that can be answered, at least one.
+	To []message.Address
+	// Sent is what the platform took so far, oldest first. nil: there is no way
+	// out, and Send is not tested.
+	Sent func() []Sent
+	// Fault makes the platform misbehave until it is told otherwise.
+	Fault func(f Fault)
+	// Unable lists faults that this platform cannot have.
+	Unable []Fault
+	// Secrets are the canaries that must not be seen in any error or log line.
+	Secrets []string
+}
+
+// Run is the suite.
+func Run(t *testing.T, harness func(t *testing.T) Harness) {
+	checks := []struct {
+		name string
+		test func(t *testing.T, p *platform)
+	}{
+		{"receives", receives},
+		{"in order", inOrder},
+		{"received only when durable", receivedOnlyWhenDurable},
+		{"refused is offered again", refusedIsOfferedAgain},
+		{"offered twice has one key", offeredTwice},
+		{"forged is not delivered", forged},
+		{"a panic stops one message", panics},
+		{"restart in the middle", restart},
+		{"ends with its context", ends},
+		{"sends while not running", sends},
+		{"sends to many at once", sendsAtOnce},
+		{"says whether to try again", retries},
+		{"a lost answer is tried with the same key", lostAnswer},
+	}
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			// Registered first, so that it looks when all else is cleaned up.
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() {
+				if err := goleak.Find(before); err != nil {
+					t.Errorf("goroutines are left behind; wait for what was started: %v", err)
+				}
+			})
+			p := &platform{Harness: harness(t)}
+			t.Cleanup(func() { p.noSecrets(t) })
+			c.test(t, p)
+		})
+	}
+}
+
+// patience is how long anything in the suite may take.
+const patience = 5 * time.Second
+
+// platform is a Harness under test, with all that the connectors said.
+type platform struct {
+	Harness
+	said transcript
+}
+
+// transcript collects log lines and errors.
+type transcript struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(b)
+}
+
+// heard notes an error, in all the ways that one is printed.
+func (p *platform) heard(err error) {
+	if err != nil {
+		fmt.Fprintf(&p.said, "%v\n%+v\n%#v\n", err, err, err)
+	}
+}
+
+func (p *platform) new(t *testing.T) engine.Connector {
+	return p.New(t, slog.New(slog.NewTextHandler(&p.said, &slog.HandlerOptions{Level: slog.LevelDebug})))
+}
+
+// noSecrets looks for the canaries in whatever spelling they might have.
+func (p *platform) noSecrets(t *testing.T) {
+	p.said.mu.Lock()
+	defer p.said.mu.Unlock()
+	for _, secret := range p.Secrets {
+		for _, spelling := range []string{
+			secret, url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString([]byte(secret)),
+			base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprint([]byte(secret)),
+		} {
+			if strings.Contains(p.said.buf.String(), spelling) {
+				t.Errorf("a secret is in an error or log line:\n%s", p.said.buf.String())
+				return
+			}
+		}
+	}
+}
+
+// run runs a connector until the function it returns is called, or the test ends.
+func (p *platform) run(t *testing.T, c engine.Connector, deliver message.Deliver) (stop func()) {
+	t.Helper()
+	// Not the test's context, which ends before its clean-up begins.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, deliver) }()
+	stop = sync.OnceFunc(func() {
+		t.Helper()
+		select {
+		case err := <-done:
+			p.heard(err)
+			t.Errorf("Run ended by itself: %v", err)
+			cancel()
+			return
+		default:
+		}
+		cancel()
+		select {
+		case err := <-done:
+			p.heard(err)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("Run = %v after its context ended, want nil or the context's error", err)
+			}
+		case <-time.After(2 * patience):
+			t.Error("Run did not return after its context ended")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// engineDouble stands for the engine: it keeps what is delivered and drops what
+// it has seen.
+type engineDouble struct {
+	mu      sync.Mutex
+	taken   []message.Incoming
+	keys    map[string]string // dedupe key -> item
+	calls   int
+	before  func(ctx context.Context, in message.Incoming) error // asked first; nil: nothing
+	entered chan struct{}                                        // a call began
+}
+
+func newEngine() *engineDouble {
+	return &engineDouble{keys: map[string]string{}, entered: make(chan struct{}, 1000)}
+}
+
+func (e *engineDouble) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	e.entered <- struct{}{}
+	e.mu.Lock()
+	e.calls++
+	before := e.before
+	e.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, in); err != nil {
+			return message.Receipt{}, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if item, ok := e.keys[in.Dedupe]; ok {
+		return message.Receipt{Agent: "agent", Item: item, Duplicate: true}, nil
+	}
+	e.taken = append(e.taken, in)
+	item := fmt.Sprintf("item%d", len(e.taken))
+	e.keys[in.Dedupe] = item
+	return message.Receipt{Agent: "agent", Item: item, Seq: int64(len(e.taken))}, nil
+}
+
+// interpose has f asked before anything is taken from now on.
+func (e *engineDouble) interpose(f func(ctx context.Context, in message.Incoming) error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.before = f
+}
+
+func (e *engineDouble) messages() []message.Incoming {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]message.Incoming(nil), e.taken...)
+}
+
+func (e *engineDouble) texts() []string {
+	var all []string
+	for _, in := range e.messages() {
+		all = append(all, in.Text)
+	}
+	return all
+}
+
+// offer offers messages until all are received, as every platform does that wants
+// them to arrive.
+func (p *platform) offer(t *testing.T, messages ...Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for len(messages) > 0 {
+		for _, received := range p.Offer(ctx, messages...) {
+			if !received {
+				break
+			}
+			messages = messages[1:]
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the platform was not told that %q was received", messages[0].Key)
+		}
+	}
+}

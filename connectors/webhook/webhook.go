@@ -1,0 +1,188 @@
+// Package webhook is the connector for programs: whoever knows a hook's secret
+// posts to /hooks/<id>, and the text made from the payload is in the inbox of an
+// agent before the sender hears 202. Answers go to the hook's callback, signed
+// with the same secret, or nowhere.
+//
+// config.go has the settings, verify.go decides who is believed, payload.go and
+// template.go make the text, callback.go sends answers. docs/connectors/webhook.md
+// is for those who send.
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"text/template"
+	"time"
+
+	"daycare/engine/message"
+)
+
+// Limits of the listener. A body is read before its sender is known, so how many
+// at once times how large is what a stranger can make us hold: 64 MiB.
+const (
+	maxBody        = 1 << 20 // bytes
+	maxHeader      = 16 << 10
+	maxRequests    = 64 // at once
+	drainBytes     = 16 << 20
+	drainTime      = 2 * time.Second
+	headerTimeout  = 10 * time.Second
+	readTimeout    = 30 * time.Second
+	writeTimeout   = 60 * time.Second
+	idleTimeout    = 60 * time.Second
+	shutdownGrace  = 5 * time.Second
+	webhookUserID  = "webhook"
+	retryFull      = 5 * time.Second  // an inbox is full: a turn takes seconds
+	retryNoStorage = 30 * time.Second // the disk is full: a person has to act
+)
+
+// A Connector serves the hooks of one listen address.
+type Connector struct {
+	id     string
+	listen string
+	hooks  map[string]*hook
+	decoy  *hook                    // stands for hooks that are not there, so that they take as long to refuse
+	secret func(name string) string // read at every request: a changed secret counts at once
+	log    *slog.Logger
+	caller *http.Client
+	used   used
+	busy   chan struct{} // one token for each request under way
+
+	mu      sync.Mutex
+	address string
+}
+
+// A hook is a Hook with its template parsed.
+type hook struct {
+	Hook
+	template *template.Template
+}
+
+// New makes the connector that o describes. secret gives the value found under a
+// name, "" if there is none.
+func New(o Options, secret func(name string) string, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("webhook %q: %w", o.ID, err)
+	}
+	random := rand.Text()
+	c := &Connector{
+		id:     o.ID,
+		listen: o.Listen,
+		hooks:  make(map[string]*hook, len(o.Hooks)),
+		decoy:  &hook{},
+		log:    log.With("connector", o.ID),
+		caller: newCaller(),
+		busy:   make(chan struct{}, maxRequests),
+	}
+	c.secret = func(name string) string {
+		if name == "" { // the decoy's; settings do not allow it
+			return random
+		}
+		return secret(name)
+	}
+	for _, h := range o.Hooks {
+		t, err := parseTemplate(h.Template)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %q: hook %q: %w", o.ID, h.ID, err)
+		}
+		c.hooks[h.ID] = &hook{Hook: h, template: t}
+	}
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.id }
+
+// Address is where the connector listens, HOST:PORT; "" while it does not.
+func (c *Connector) Address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.address
+}
+
+func (c *Connector) setAddress(a string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address = a
+}
+
+// Run serves until ctx ends. Requests that are under way then get a few seconds
+// to be answered.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	if err := c.secrets(); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("listen for webhooks: %w", err)
+	}
+	c.setAddress(listener.Addr().String())
+	defer c.setAddress("")
+	c.log.Info("webhooks are served", "address", listener.Addr().String(), "hooks", len(c.hooks))
+	if !local(c.listen) {
+		c.log.Warn("webhooks can be posted from other machines: requests are authenticated but not encrypted, so put a TLS proxy in front", "listen", c.listen)
+	}
+
+	// Deliveries outlive ctx by the grace, so that what was read is answered.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var requests sync.WaitGroup
+	server := c.server(serving, &requests, deliver)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served: // the listener broke
+		stop()
+		_ = server.Close()
+		requests.Wait()
+		return fmt.Errorf("serve webhooks: %w", err)
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(serving, shutdownGrace)
+	defer cancel()
+	if err := server.Shutdown(patience); err != nil {
+		c.log.Warn("webhook requests were cut off at the end", "err", err)
+		stop()
+		_ = server.Close()
+	}
+	<-served
+	requests.Wait()
+	return nil
+}
+
+// secrets makes sure that every hook has a secret that can be used.
+func (c *Connector) secrets() error {
+	var missing []error
+	for _, h := range c.hooks {
+		if len(standardKey(c.secret(h.SecretEnv))) == 0 {
+			missing = append(missing, fmt.Errorf("hook %q has no usable secret under %s\nset one with: daycare auth set %s", h.ID, h.SecretEnv, h.SecretEnv))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("webhook %q does not start: %w", c.id, errors.Join(missing...))
+	}
+	return nil
+}
+
+func (c *Connector) server(ctx context.Context, requests *sync.WaitGroup, deliver message.Deliver) *http.Server {
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		defer requests.Done()
+		c.serve(w, r, deliver)
+	}
+	return &http.Server{
+		Handler:           http.HandlerFunc(handle),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}
+}

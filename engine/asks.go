@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"daycare/engine/permission"
+	"daycare/engine/watch"
+)
+
+// watchAsks makes decisions of what people write into the files of requests by
+// hand, and of requests that nobody answered in time.
+func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
+	hints := make(chan struct{}, 1)
+	dir := filepath.Join(s.root, "permissions")
+	w.Add(dir, watch.Options{}, func(watch.Hint) {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	})
+	defer w.Remove(dir)
+	for {
+		s.answeredByHand(ctx)
+		var due <-chan time.Time
+		if list := s.asks.List(); len(list) > 0 {
+			due = time.After(time.Until(list[0].ExpiresAt) + time.Millisecond)
+		}
+		select {
+		case <-hints:
+		case <-due:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *System) answeredByHand(ctx context.Context) {
+	answered, found := s.asks.Answered()
+	s.report("", found)
+	for _, p := range append(answered, s.asks.Expired(time.Now())...) {
+		by := p.DecidedBy
+		if by == "" {
+			by = "file"
+		}
+		if p.Decision == permission.Expired {
+			by = "clock"
+		}
+		if _, err := s.Decide(ctx, p.Token, p.Decision, by); err != nil {
+			s.log.Warn("decision not delivered", "token", p.Token, "err", err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Default models, one a vendor: the middle of its current range, which is fast
+// and cheap enough for agents that run all day. As of November 2026; the next
+// release changes these three lines, and a setting or `model` in state.json
+// overrides them.
+const (
+	DefaultAnthropicModel  = "claude-sonnet-5-5"
+	DefaultOpenAIModel     = "gpt-6.1-sol"
+	DefaultOpenRouterModel = "openai/gpt-6.1-sol"
+)
+
+const (
+	openRouterURL = "https://openrouter.ai/api/v1"
+	ollamaAddr    = "127.0.0.1:11434"
+	// ollamaTimeout is what looking for Ollama may add to a start without any
+	// settings; on loopback it answers in a few ms or not at all.
+	ollamaTimeout = 150 * time.Millisecond
+)
+
+// A vendor is a service that a key in the environment is enough for.
+type vendor struct {
+	id, kind, keyEnv, baseURL, model string
+}
+
+// vendors is the order in which keys are looked for.
+var vendors = []vendor{
+	{"anthropic", "anthropic", "ANTHROPIC_API_KEY", "", DefaultAnthropicModel},
+	{"openai", "openai", "OPENAI_API_KEY", "", DefaultOpenAIModel},
+	{"openrouter", "openai", "OPENROUTER_API_KEY", openRouterURL, DefaultOpenRouterModel},
+}
+
+// vendorOf finds the vendor that a type and base URL stand for.
+func vendorOf(kind, baseURL string) (vendor, bool) {
+	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.kind == kind && v.baseURL == baseURL })
+	if i < 0 {
+		return vendor{}, false
+	}
+	return vendors[i], true
+}
+
+// keyEnv is where a provider's key is looked for if the settings do not say. A
+// vendor's usual variable is only for the vendor: its key is not sent elsewhere.
+func (p Provider) keyEnv() string {
+	if p.APIKeyEnv != "" {
+		return p.APIKeyEnv
+	}
+	if p.Type == "gemini" && p.BaseURL == "" {
+		return "GEMINI_API_KEY"
+	}
+	v, _ := vendorOf(p.Type, p.BaseURL)
+	return v.keyEnv
+}
+
+// defaultModel is the model if the settings do not name one; "" where there is
+// no default.
+func (p Provider) defaultModel() string {
+	if p.Type == scripted {
+		return scripted
+	}
+	v, _ := vendorOf(p.Type, p.BaseURL)
+	return v.model
+}
+
+// scripted is type, id and model of the provider that needs nothing.
+const scripted = "scripted"
+
+// findSecrets fills in what settings only name.
+func (c *Config) findSecrets() {
+	for i := range c.Providers {
+		p := &c.Providers[i]
+		p.APIKey = c.SecretEnv(p.keyEnv())
+		if p.APIKey.IsZero() {
+			p.APIKey = c.Secret(p.ID)
+		}
+	}
+	if c.Control.Token.IsZero() {
+		c.Control.Token = c.Secret("control")
+	}
+}
+
+// A Probe looks for a model on this machine: its first model, and whether there
+// is one.
+type Probe func(ctx context.Context) (model string, ok bool)
+
+// Choose is the providers to use, in fallback order, each with Why: those of the
+// settings; without any, the first vendor whose key is in the environment; else
+// Ollama, if probe finds it; else the scripted provider, which works offline and
+// says so.
+func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
+	if len(c.Providers) > 0 {
+		return c.Providers
+	}
+	for _, v := range vendors {
+		if key := c.SecretEnv(v.keyEnv); !key.IsZero() {
+			return []Provider{{ID: v.id, Type: v.kind, BaseURL: v.baseURL, Model: v.model, APIKeyEnv: v.keyEnv,
+				Concurrency: defaultConcurrency, APIKey: key, Why: v.keyEnv + " in the environment"}}
+		}
+	}
+	if probe != nil {
+		if model, ok := probe(ctx); ok {
+			return []Provider{{ID: "ollama", Type: "openai", BaseURL: "http://" + ollamaAddr + "/v1", Model: model,
+				Concurrency: defaultConcurrency, Why: fmt.Sprintf("Ollama answers on %s and has %s", ollamaAddr, model)}}
+		}
+	}
+	return []Provider{{ID: scripted, Type: scripted, Model: scripted, Concurrency: defaultConcurrency,
+		Why: "no model is set up: no providers in " + Name + ", no API key in the environment, no Ollama on " + ollamaAddr}}
+}
+
+// Ollama is the Probe of the real program.
+func Ollama(ctx context.Context) (model string, ok bool) { return probeOllama(ctx, ollamaAddr) }
+
+func probeOllama(ctx context.Context, addr string) (model string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, ollamaTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/api/tags", nil)
+	if err != nil {
+		return "", false
+	}
+	// Its own transport: no proxy for loopback, and nothing left open after.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", false
+	}
+	defer resp.Body.Close()
+	var tags struct {
+		Models []struct{ Name string }
+	}
+	err = json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&tags)
+	if err != nil || resp.StatusCode != http.StatusOK || len(tags.Models) == 0 {
+		return "", false
+	}
+	return tags.Models[0].Name, true
+}

@@ -1,0 +1,233 @@
+// Package config makes one immutable Config of settings.yaml, auth.json and the
+// environment. It is the only importer of viper.
+//
+// The structs below are the schema: the json tag is the key in the file, the
+// other tags say what is allowed, and schema.go reads them. A file is read as a
+// tree of YAML nodes first, so that everything wrong with it is reported with
+// line and column; what is right goes to viper, which lays the environment
+// (DAYCARE_LOG_LEVEL=debug) over it.
+//
+// To add a setting: a field here, its default in defaults, a line in
+// settings.example.yaml (a test compares the three).
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Config is the configuration in force. Nobody changes it once it is made.
+type Config struct {
+	Providers   []Provider  `json:"providers"` // in fallback order
+	Models      []Model     `json:"models"`
+	Connectors  []Connector `json:"connectors"`
+	Agents      Agents      `json:"agents"`
+	Tools       Tools       `json:"tools"`
+	Cron        Cron        `json:"cron"`
+	Heartbeat   Heartbeat   `json:"heartbeat"`
+	Permissions Permissions `json:"permissions"`
+	Budget      Budget      `json:"budget"`
+	Control     Control     `json:"control"`
+	Log         Log         `json:"log"`
+
+	env     Env
+	secrets map[string]Secret // auth.json
+}
+
+// Env looks up an environment variable: os.LookupEnv.
+type Env func(name string) (value string, set bool)
+
+// A Provider is one model service.
+type Provider struct {
+	ID   string `json:"id" check:"id,required"`
+	Type string `json:"type" check:"required" allow:"anthropic|openai|gemini|scripted"`
+	// BaseURL "" is the vendor's own. Type openai speaks to any compatible service.
+	BaseURL string `json:"baseURL" check:"url"`
+	// Model "" is the vendor's default of this release.
+	Model string `json:"model"`
+	// APIKeyEnv names the variable that holds the key; "" is the vendor's usual one.
+	APIKeyEnv   string            `json:"apiKeyEnv" check:"env"`
+	Concurrency int               `json:"concurrency" min:"1" max:"1000"` // calls at once
+	Headers     map[string]string `json:"headers"`
+	Options     Options           `json:"options"` // of the vendor, sent as they are
+
+	// APIKey is found by apiKeyEnv, DAYCARE_SECRET_<ID> or auth.json, in this order.
+	APIKey Secret `json:"-"`
+	// Why says where this provider comes from: "settings.yaml:4",
+	// "ANTHROPIC_API_KEY in the environment".
+	Why string `json:"-"`
+}
+
+// Options are settings that somebody else's documentation explains. (A named
+// type: viper lower-cases the keys of plain maps.)
+type Options map[string]any
+
+// A Model overrides what the built-in catalogue says of one.
+type Model struct {
+	ID        string `json:"id" check:"required"`
+	Provider  string `json:"provider"`          // id; "": wherever it is served
+	Window    int    `json:"window" min:"0"`    // tokens; 0: as in the catalogue
+	MaxOutput int    `json:"maxOutput" min:"0"` // tokens
+	Price     Price  `json:"price"`
+}
+
+// A Price is in US dollars per million tokens; nil is what the catalogue says.
+type Price struct {
+	Input      *float64 `json:"input" min:"0"`
+	Output     *float64 `json:"output" min:"0"`
+	CacheRead  *float64 `json:"cacheRead" min:"0"`
+	CacheWrite *float64 `json:"cacheWrite" min:"0"`
+}
+
+// A Connector is one way in. Options beyond these are of its type: Decode.
+type Connector struct {
+	ID      string   `json:"id" check:"id,required"`
+	Type    string   `json:"type" check:"required"`
+	Allow   []string `json:"allow"`   // user ids; empty is nobody
+	AgentID string   `json:"agentId"` // all its messages go to this agent
+
+	Raw  *yaml.Node `json:"-"` // the whole entry, for Decode
+	file string
+}
+
+// Agents bounds what agents do.
+type Agents struct {
+	EmergencyContextLimit int           `json:"emergencyContextLimit" min:"1000"` // tokens
+	ToolRounds            ToolRounds    `json:"toolRounds"`
+	ParallelTools         int           `json:"parallelTools" min:"1" max:"64"`
+	Queue                 string        `json:"queue" allow:"steer|followup|collect|interrupt"`
+	MaxChildren           int           `json:"maxChildren" min:"0"`        // running, of one agent
+	MaxRunningChildren    int           `json:"maxRunningChildren" min:"0"` // in all
+	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // top-level, by hand
+	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // without work, before it ends
+}
+
+// ToolRounds is how often per turn the model may call tools.
+type ToolRounds struct {
+	Foreground int `json:"foreground" min:"1" max:"1000"`
+	Background int `json:"background" min:"1" max:"1000"`
+}
+
+// Tools is what tools need to know.
+type Tools struct {
+	Exec Exec  `json:"exec"`
+	Web  Web   `json:"web"`
+	MCP  []MCP `json:"mcp"`
+}
+
+// Exec is of the shell.
+type Exec struct {
+	Sandbox string        `json:"sandbox" allow:"auto|bwrap|landlock|seatbelt|off"`
+	Timeout time.Duration `json:"timeout" min:"1s"`
+}
+
+// Web is of web_fetch and web_search.
+type Web struct {
+	// Search is the service behind web_search: "" for none, else its name or
+	// address.
+	Search string `json:"search"`
+}
+
+// An MCP is a server whose tools agents may use: a command or an address.
+type MCP struct {
+	ID      string            `json:"id" check:"id,required"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	URL     string            `json:"url" check:"url"`
+	Headers map[string]string `json:"headers"`
+}
+
+// Cron is of scheduled tasks.
+type Cron struct {
+	Timezone string `json:"timezone" check:"timezone"` // IANA name; "": the machine's
+}
+
+// Heartbeat is of the agent that looks around by itself.
+type Heartbeat struct {
+	Every       time.Duration `json:"every" check:"off" min:"1m"` // 0: never
+	ActiveHours string        `json:"activeHours" check:"hours"`  // "08:00-22:00"; "": always
+}
+
+// Permissions is what new agents may do and how long a request waits.
+type Permissions struct {
+	Expiry   time.Duration `json:"expiry" min:"1m"`
+	Defaults Defaults      `json:"defaults"`
+}
+
+// Defaults are the rights of a new agent beside its workspace.
+type Defaults struct {
+	Web   bool     `json:"web"`
+	Hosts []string `json:"hosts"`
+	Exec  string   `json:"exec" allow:"sandbox|ask|deny"`
+}
+
+// Budget is what may be spent; 0 is no limit.
+type Budget struct {
+	PerDay   Limit `json:"perDay"`
+	PerAgent Limit `json:"perAgent"`
+	Total    Limit `json:"total"`
+}
+
+// A Limit counts both; whichever is reached first holds.
+type Limit struct {
+	USD    float64 `json:"usd" min:"0"`
+	Tokens int64   `json:"tokens" min:"0"`
+}
+
+// Control is of the API beyond the unix socket.
+type Control struct {
+	Listen  string `json:"listen" check:"listen"` // HOST:PORT; "": the socket only
+	Token   Secret `json:"token"`                 // or DAYCARE_SECRET_CONTROL, or auth.json
+	TLSCert string `json:"tlsCert"`
+	TLSKey  string `json:"tlsKey"`
+}
+
+// Log is of the log.
+type Log struct {
+	Level  string `json:"level" allow:"debug|info|warn|error"`
+	Format string `json:"format" allow:"text|json"` // on the terminal
+	File   string `json:"file"`                     // JSON lines; relative to .daycare; "": none
+}
+
+// Default is the configuration without a settings file.
+func Default() *Config {
+	return &Config{
+		Agents: Agents{
+			EmergencyContextLimit: 200_000, ToolRounds: ToolRounds{Foreground: 20, Background: 15},
+			ParallelTools: 4, Queue: "steer", MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20, SubagentTTL: time.Hour,
+		},
+		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 2 * time.Minute}},
+		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
+		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
+		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
+	}
+}
+
+// defaultConcurrency is how many calls one provider gets at once.
+const defaultConcurrency = 8
+
+// Connector finds a connector by id.
+func (c *Config) Connector(id string) (Connector, bool) {
+	i := slices.IndexFunc(c.Connectors, func(k Connector) bool { return k.ID == id })
+	if i < 0 {
+		return Connector{}, false
+	}
+	return c.Connectors[i], true
+}
+
+// secretEnv is the environment variable that overrides a secret of auth.json.
+func secretEnv(id string) string {
+	return "DAYCARE_SECRET_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, id)
+}

@@ -1,0 +1,303 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
+)
+
+// badSettings is a table of what people get wrong: the text, and each finding as
+// "line:column severity: reason | remedy".
+var badSettings = []struct {
+	name, text string
+	want       []string
+}{
+	{"unknown section", "log: {}\nloging: {}\n", []string{`2:1 warning: loging is unknown and not used | did you mean "log"?`}},
+	{"unknown key", "log:\n  levle: info\n", []string{`2:3 warning: log.levle is unknown and not used | did you mean "level"?`}},
+	{"wrong case", "agents: {maxchildren: 3}\n", []string{`1:10 warning: agents.maxchildren is unknown and not used | did you mean "maxChildren"?`}},
+	{"far off", "log:\n  colour: red\n", []string{"2:3 warning: log.colour is unknown and not used | known here: level, format, file"}},
+	{"not a word of the list", "log:\n  level: loud\n", []string{`2:10 error: log.level: found the text "loud", allowed: debug, info, warn, error`}},
+	{"number for a word", "log:\n  level: 3\n", []string{`2:10 error: log.level: found 3, allowed: debug, info, warn, error`}},
+	{"text for a number", "agents:\n  parallelTools: four\n", []string{`2:18 error: agents.parallelTools: found the text "four", allowed: a whole number from 1 to 64`}},
+	{"quoted number", "agents: {maxChildren: \"8\"}\n", []string{`1:23 error: agents.maxChildren: found the text "8", allowed: a whole number of at least 0`}},
+	{"fraction", "agents: {maxChildren: 1.5}\n", []string{`1:23 error: agents.maxChildren: found 1.5, allowed: a whole number of at least 0`}},
+	{"too small", "agents:\n  toolRounds:\n    foreground: 0\n", []string{`3:17 error: agents.toolRounds.foreground: found 0, allowed: a whole number from 1 to 1000`}},
+	{"negative", "budget: {perDay: {usd: -1}}\n", []string{`1:24 error: budget.perDay.usd: found -1, allowed: a number of at least 0`}},
+	{"not a number", "budget: {perDay: {usd: .nan}}\n", []string{`1:24 error: budget.perDay.usd: found .nan, allowed: a number of at least 0`}},
+	{"duration without unit", "permissions:\n  expiry: 24\n", []string{`2:11 error: permissions.expiry: found 24, allowed: a duration such as 30s, 5m or 1h30m of at least 1m`}},
+	{"duration in words", "heartbeat: {every: half an hour}\n", []string{`1:20 error: heartbeat.every: found the text "half an hour", allowed: 0 for never, or a duration such as 30m or 1h30m of at least 1m`}},
+	{"negative duration", "tools: {exec: {timeout: -5s}}\n", []string{`1:25 error: tools.exec.timeout: found the text "-5s", allowed: a duration such as 30s, 5m or 1h30m of at least 1s`}},
+	{"yes for true", "permissions: {defaults: {web: \"on\"}}\n", []string{`1:31 error: permissions.defaults.web: found the text "on", allowed: true or false`}},
+	{"value for a section", "log: debug\n", []string{`1:6 error: log: found the text "debug", allowed: keys and values`}},
+	{"value for a list", "connectors:\n  - id: t\n    type: telegram\n    allow: 5550001\n", []string{`4:12 error: connectors[0].allow: found 5550001, allowed: a list: each entry on a line that begins with "- "`}},
+	{"list for a value", "cron: {timezone: [a]}\n", []string{`1:18 error: cron.timezone: found a list, allowed: an IANA time zone such as Europe/Berlin`}},
+	{"zone", "cron: {timezone: Berlin}\n", []string{`1:18 error: cron.timezone: found the text "Berlin", allowed: an IANA time zone such as Europe/Berlin`}},
+	{"hours", "heartbeat: {activeHours: 8-22}\n", []string{`1:26 error: heartbeat.activeHours: found the text "8-22", allowed: hours such as "08:00-22:00"`}},
+	{"provider type", "providers:\n  - {id: a, type: claude}\n", []string{`2:19 error: providers[0].type: found the text "claude", allowed: anthropic, openai, gemini, scripted`}},
+	{"missing id", "providers:\n  - type: anthropic\n", []string{`2:5 error: providers[0].id is missing`}},
+	{"missing model", "providers:\n  - {id: a, type: openai, baseURL: \"http://x/v1\"}\n", []string{`2:5 error: providers[0].model is missing: there is no default for this service`}},
+	{"url", "providers:\n  - {id: a, type: openai, model: m, baseURL: localhost:8080}\n", []string{`2:46 error: providers[0].baseURL: found the text "localhost:8080", allowed: an address that begins with http:// or https://`}},
+	{"key for its name", "providers:\n  - {id: a, type: anthropic, apiKeyEnv: sk-ant-123}\n", []string{`2:41 error: providers[0].apiKeyEnv: found something else, allowed: the name of an environment variable, not the secret itself`}},
+	{"bad id", "connectors:\n  - {id: my chat, type: telegram}\n", []string{`2:10 error: connectors[0].id: found the text "my chat", allowed: letters, digits, dot, dash and underscore, at most 64`}},
+	{"same id", "connectors:\n  - {id: a, type: telegram}\n  - {id: A, type: telegram}\n", []string{`3:10 error: connectors[1].id: found "A" a second time, first on line 2`}},
+	{"connector type", "connectors:\n  - {id: a, type: telegrm}\n", []string{`2:19 error: connectors[0].type: found "telegrm", allowed: telegram, webhook | did you mean "telegram"?`}},
+	{"api's id", "connectors:\n  - {id: api, type: webhook}\n", []string{`2:10 error: connectors[0].id: found "api", allowed: any other; this one is the control API's`}},
+	{"listen", "control: {listen: 7331, token: t}\n", []string{`1:19 error: control.listen: found 7331, allowed: HOST:PORT, such as 127.0.0.1:7331`}},
+	{"listen without token", "control: {listen: \"127.0.0.1:7331\"}\n", []string{`1:19 error: control.listen needs a token | set one with: daycare auth set control`}},
+	{"listen to the world", "control: {listen: \"0.0.0.0:7331\", token: t}\n", []string{`1:19 error: control.listen: "0.0.0.0" is not a loopback address and needs tlsCert and tlsKey | listen on 127.0.0.1, or name a certificate and its key`}},
+	{"half a certificate", "control: {tlsCert: a.pem}\n", []string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
+	{"mcp without server", "tools:\n  mcp:\n    - id: x\n", []string{`3:7 error: tools.mcp[0]: found both or neither of command and url, allowed: one of them`}},
+	{"unused model", "providers: [{id: a, type: scripted}]\nmodels: [{id: m, provider: b}]\n", []string{`2:28 warning: models[0].provider: found "b", and no provider has that id | use an id of the list providers`}},
+	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level is there twice, first on line 2`}},
+	{"not YAML", "log:\n  level: info\n bad: [\n", []string{`2 error: not YAML: did not find expected key`}},
+	{"tab", "log:\n\tlevel: info\n", []string{`2 error: not YAML: found character that cannot start any token`}},
+	{"list at the top", "- a\n", []string{`1:1 error: the file: found a list, allowed: keys and values`}},
+	{"two documents", "log: {}\n---\nlog: {}\n", []string{`2 error: there is a second document after ---, allowed: one`}},
+	{"column in bytes", "log: {file: ü, levle: info}\n", []string{`1:17 warning: log.levle is unknown and not used | did you mean "level"?`}},
+	{"all at once", "log: {level: loud}\nagents: {queue: none, x: 1}\n", []string{
+		`1:14 error: log.level: found the text "loud", allowed: debug, info, warn, error`,
+		`2:17 error: agents.queue: found the text "none", allowed: steer, followup, collect, interrupt`,
+		`2:23 warning: agents.x is unknown and not used | known here: emergencyContextLimit, toolRounds, parallelTools, queue, maxChildren, maxRunningChildren, maxSpawned, subagentTTL`}},
+}
+
+func tell(found []finding.Finding) []string {
+	var lines []string
+	for _, f := range found {
+		place := fmt.Sprint(f.Line)
+		if f.Column > 0 {
+			place += fmt.Sprintf(":%d", f.Column)
+		}
+		s := fmt.Sprintf("%s %s: %s", place, f.Severity, f.Reason)
+		if f.Remedy != "" {
+			s += " | " + f.Remedy
+		}
+		lines = append(lines, s)
+	}
+	return lines
+}
+
+func TestBadSettings(t *testing.T) {
+	for _, c := range badSettings {
+		t.Run(c.name, func(t *testing.T) {
+			root := dir(t, map[string]string{Name: c.text})
+			conf, found, err := Load(root, noEnv, "telegram", "webhook")
+			if d := cmp.Diff(c.want, tell(found)); d != "" {
+				t.Errorf("findings (-want +got):\n%s", d)
+			}
+			if bad := finding.Join(found) != nil; bad != (err != nil) || bad != (conf == nil) {
+				t.Errorf("error %v, config %v, with findings %v", err, conf, found)
+			}
+			for _, f := range found {
+				if f.File != filepath.Join(root, Name) || f.ID == "" {
+					t.Errorf("finding without file or id: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestBadEnvironment(t *testing.T) {
+	_, found, err := Load(t.TempDir(), environment(map[string]string{"DAYCARE_LOG_LEVEL": "loud", "DAYCARE_TOOLS_EXEC_TIMEOUT": "5"}))
+	want := []string{
+		`0 error: DAYCARE_TOOLS_EXEC_TIMEOUT: found "5", allowed: a duration such as 30s, 5m or 1h30m of at least 1s | change or unset the variable`,
+		`0 error: DAYCARE_LOG_LEVEL: found "loud", allowed: debug, info, warn, error | change or unset the variable`,
+	}
+	if d := cmp.Diff(want, tell(found)); d != "" || err == nil {
+		t.Errorf("error %v, findings (-want +got):\n%s", err, d)
+	}
+}
+
+func TestAuth(t *testing.T) {
+	const settings = "providers: [{id: main-one, type: anthropic}]\nconnectors: [{id: tg, type: telegram, tokenEnv: TG}]\n"
+	root := dir(t, map[string]string{Name: settings, AuthName: `{"main-one": "file-key", "tg": "file-tg", "control": "ctl"}`})
+	load := func(env map[string]string) *Config {
+		t.Helper()
+		c, found, err := Load(root, environment(env))
+		if err != nil || len(found) > 0 {
+			t.Fatal(err, found)
+		}
+		return c
+	}
+	c := load(nil)
+	if c.Providers[0].APIKey.Reveal() != "file-key" || c.Secret("tg").Reveal() != "file-tg" || c.Control.Token.Reveal() != "ctl" {
+		t.Errorf("secrets of auth.json are not used")
+	}
+	env := map[string]string{"DAYCARE_SECRET_MAIN_ONE": "env-key", "DAYCARE_SECRET_TG": "env-tg", "TG": "named"}
+	c = load(env)
+	if c.Providers[0].APIKey.Reveal() != "env-key" || c.Secret("tg").Reveal() != "env-tg" || c.SecretEnv("TG").Reveal() != "named" {
+		t.Errorf("the environment does not win over auth.json")
+	}
+	env["ANTHROPIC_API_KEY"] = "vendor-key"
+	if c = load(env); c.Providers[0].APIKey.Reveal() != "vendor-key" {
+		t.Errorf("the vendor's variable does not win")
+	}
+	var all []string
+	for _, s := range c.Secrets() {
+		all = append(all, s.Reveal())
+	}
+	if d := cmp.Diff([]string{"ctl", "env-key", "env-tg", "file-key", "file-tg", "named", "vendor-key"}, all); d != "" {
+		t.Errorf("Secrets (-want +got):\n%s", d)
+	}
+}
+
+// TestVendorKeyStaysHome: a key in the environment is not sent to other services.
+func TestVendorKeyStaysHome(t *testing.T) {
+	root := dir(t, map[string]string{Name: "providers: [{id: x, type: openai, model: m, baseURL: \"http://127.0.0.1:1/v1\"}]\n"})
+	c, _, err := Load(root, environment(map[string]string{"OPENAI_API_KEY": "sk"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Providers[0].APIKey.IsZero() {
+		t.Error("OPENAI_API_KEY is used for another service")
+	}
+}
+
+func TestBadAuth(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no JSON":  {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | it has to be one object of id and secret: { "telegram": "…" }`},
+		"a list":   {`["s3cret"]`, `1:1 error: found something else than an object | it has to be one object of id and secret: { "telegram": "…" }`},
+		"a number": {`{"tg": 5}`, `1:2 error: the secret "tg" is not a string | it has to be one object of id and secret: { "telegram": "…" }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, found, err := Load(dir(t, map[string]string{AuthName: c.text}), noEnv)
+			if d := cmp.Diff([]string{c.want}, tell(found)); d != "" || err == nil {
+				t.Errorf("error %v, findings (-want +got):\n%s", err, d)
+			}
+			if strings.Contains(fmt.Sprint(err, found), "s3cret") {
+				t.Error("the finding holds the secret")
+			}
+		})
+	}
+	root := dir(t, map[string]string{AuthName: "{}"})
+	if err := os.Chmod(filepath.Join(root, AuthName), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, found, err := Load(root, noEnv)
+	if err != nil || len(found) != 1 || found[0].ID != "auth-mode" || found[0].Severity != finding.Warning {
+		t.Errorf("mode 0644: error %v, findings %v", err, found)
+	}
+}
+
+func TestSecretDoesNotPrint(t *testing.T) {
+	const value = "hunter2"
+	s := NewSecret(value)
+	holder := struct {
+		S Secret
+		P *Secret
+	}{s, &s}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		fmt.Fprintf(&out, verb+"\n", s)
+		fmt.Fprintf(&out, verb+"\n", holder)
+	}
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "s", s, "h", holder)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "s", s, "h", holder)
+	j, err := json.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := yaml.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := out.String() + string(j) + string(y)
+	for _, leak := range []string{value, fmt.Sprintf("%x", value), fmt.Sprintf("%X", value)} {
+		if strings.Contains(text, leak) {
+			t.Errorf("the secret shows as %q in:\n%s", leak, text)
+		}
+	}
+	if s.Reveal() != value || !strings.Contains(string(j), "[redacted]") {
+		t.Errorf("Reveal %q, JSON %s", s.Reveal(), j)
+	}
+}
+
+func TestMasked(t *testing.T) {
+	c, _, err := Load(dir(t, map[string]string{Name: full}), environment(map[string]string{"LOCAL_KEY": "k1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.MarshalIndent(c.Masked(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leak := range []string{"s3cret-token", "k1", "Blue", "Baz", "high"} {
+		if bytes.Contains(data, []byte(`"`+leak+`"`)) {
+			t.Errorf("Masked shows %q", leak)
+		}
+	}
+	for _, want := range []string{`"token": "[redacted]"`, `"subagentTTL": "1h30m"`, `"expiry": "1h"`, `"every": "0s"`, `"X-Team": "[redacted]"`} {
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("Masked does not show %s:\n%s", want, data)
+		}
+	}
+}
+
+func TestConnectorDecode(t *testing.T) {
+	type hook struct {
+		ID     string `json:"id" check:"id,required"`
+		Secret string `json:"secretEnv" check:"env"`
+	}
+	type options struct {
+		Listen string `json:"listen" check:"listen"`
+		Mode   string `json:"mode" allow:"poll|push"`
+		Hooks  []hook `json:"hooks"`
+	}
+	load := func(entry string) Connector {
+		t.Helper()
+		c, found, err := Load(dir(t, map[string]string{Name: "connectors:\n  - id: hooks\n    type: webhook\n    allow: []\n" + entry}), noEnv)
+		if err != nil || len(found) > 0 {
+			t.Fatal(err, found)
+		}
+		return c.Connectors[0]
+	}
+	got := options{Mode: "poll"}
+	if found := load("    listen: \"127.0.0.1:80\"\n    hooks: [{id: Ci, secretEnv: CI_SECRET}]\n").Decode(&got); len(found) > 0 {
+		t.Fatal(found)
+	}
+	if d := cmp.Diff(options{"127.0.0.1:80", "poll", []hook{{"Ci", "CI_SECRET"}}}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	found := load("    listn: x\n    mode: pull\n    hooks: [{secretEnv: A}]\n").Decode(&got)
+	want := []string{
+		`5:5 warning: connector hooks: listn is unknown and not used | did you mean "listen"?`,
+		`6:11 error: connector hooks: mode: found the text "pull", allowed: poll, push`,
+		`7:13 error: connector hooks: hooks[0].id is missing`,
+	}
+	if d := cmp.Diff(want, tell(found)); d != "" {
+		t.Errorf("findings (-want +got):\n%s", d)
+	}
+}
+
+// missing fails for each key of the schema that the example does not show.
+func missing(t *testing.T, doc *yaml.Node, path string) {
+	t.Helper()
+	var walk func(n *yaml.Node, typ reflect.Type, path string)
+	walk = func(n *yaml.Node, typ reflect.Type, path string) {
+		if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
+			n, typ = n.Content[0], typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || typ == secretType {
+			return
+		}
+		for _, f := range fields(typ) {
+			value := member(n, f.key)
+			if value == nil {
+				t.Errorf("settings.example.yaml does not have %s", join(path, f.key))
+				continue
+			}
+			walk(value, f.Type, join(path, f.key))
+		}
+	}
+	walk(doc, reflect.TypeFor[Config](), path)
+}

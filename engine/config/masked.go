@@ -1,0 +1,57 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Masked is the configuration in the spelling of settings.yaml, for people to
+// read: secrets are [redacted], durations as they are written in the file, and
+// of connectors only what is known not to be secret.
+func (c *Config) Masked() any { return masked(reflect.ValueOf(*c)) }
+
+func masked(v reflect.Value) any {
+	switch t := v.Type(); {
+	case t == durationType:
+		return spell(v.Interface().(time.Duration))
+	case t == secretType:
+		return v.Interface().(Secret).String()
+	case t.Kind() == reflect.Pointer && v.IsNil():
+		return nil
+	case t.Kind() == reflect.Pointer:
+		return masked(v.Elem())
+	case t.Kind() == reflect.Struct:
+		m := map[string]any{}
+		for _, f := range fields(t) {
+			m[f.key] = masked(v.FieldByIndex(f.Index))
+		}
+		return m
+	case t.Kind() == reflect.Slice:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = masked(v.Index(i))
+		}
+		return list
+	case t.Kind() == reflect.Map:
+		// Headers, environments and options often carry keys: the names are enough.
+		m := map[string]any{}
+		for _, k := range v.MapKeys() {
+			m[k.String()] = redacted
+		}
+		return m
+	}
+	return v.Interface()
+}
+
+// spell writes a duration as people do: 30m, not 30m0s.
+func spell(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}

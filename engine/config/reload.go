@@ -1,0 +1,51 @@
+package config
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"daycare/engine/finding"
+)
+
+// A Reloader holds the configuration in force: the last good one.
+type Reloader struct {
+	root  string
+	env   Env
+	types []string
+
+	mu      sync.Mutex // one Reload at a time, so that the newest wins
+	current atomic.Pointer[Config]
+}
+
+// NewReloader loads for the first time. Without a good configuration there is
+// nothing to keep: the error says why.
+func NewReloader(root string, env Env, connectorTypes ...string) (*Reloader, []finding.Finding, error) {
+	r := &Reloader{root: root, env: env, types: connectorTypes}
+	c, found, err := Load(root, env, connectorTypes...)
+	if err != nil {
+		return nil, found, err
+	}
+	r.current.Store(c)
+	return r, found, nil
+}
+
+// Current is the configuration in force. Read it once per piece of work.
+func (r *Reloader) Current() *Config { return r.current.Load() }
+
+// Reload reads the files again. With a finding of severity Error the last good
+// configuration stays in force.
+func (r *Reloader) Reload() []finding.Finding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, found, err := Load(r.root, r.env, r.types...)
+	if err == nil {
+		r.current.Store(c)
+		return found
+	}
+	if finding.Join(found) == nil {
+		found = append(found, finding.Finding{ID: "settings-unreadable", Severity: finding.Error,
+			File: filepath.Join(r.root, Name), Reason: err.Error()})
+	}
+	return found
+}

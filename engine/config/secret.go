@@ -1,0 +1,174 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
+)
+
+// A Secret is a string that does not print: not by fmt, JSON, YAML or slog. The
+// zero value is no secret.
+type Secret struct{ value string }
+
+// NewSecret wraps a secret.
+func NewSecret(value string) Secret { return Secret{value} }
+
+const redacted = "[redacted]"
+
+// Reveal is the secret itself, for the one place that needs it.
+func (s Secret) Reveal() string { return s.value }
+
+// IsZero reports whether there is no secret.
+func (s Secret) IsZero() bool { return s.value == "" }
+
+func (s Secret) String() string {
+	if s.value == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString is for %#v.
+func (s Secret) GoString() string { return "config.Secret{" + s.String() + "}" }
+
+// Format covers every other verb: %x would print a struct's string.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
+// MarshalJSON writes [redacted].
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// MarshalYAML writes [redacted].
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// LogValue is for slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Secret finds a secret by id: DAYCARE_SECRET_<ID> in the environment, else
+// auth.json. It is zero if there is none.
+func (c *Config) Secret(id string) Secret {
+	if s := c.SecretEnv(secretEnv(id)); !s.IsZero() {
+		return s
+	}
+	return c.secrets[id]
+}
+
+// SecretEnv reads a secret from an environment variable that a setting names.
+func (c *Config) SecretEnv(name string) Secret {
+	if c.env == nil || name == "" {
+		return Secret{}
+	}
+	v, _ := c.env(name)
+	return Secret{strings.TrimSpace(v)}
+}
+
+// Secrets lists every secret that the configuration knows of, so that their
+// values can be kept out of what is written and sent.
+func (c *Config) Secrets() []Secret {
+	var all []Secret
+	add := func(s Secret) {
+		if !s.IsZero() && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	for id := range c.secrets {
+		add(c.secrets[id])
+		add(c.Secret(id))
+	}
+	for _, p := range c.Providers {
+		add(p.APIKey)
+	}
+	for _, k := range c.Connectors {
+		add(c.Secret(k.ID))
+		for _, name := range envNames(k.Raw) {
+			add(c.SecretEnv(name))
+		}
+	}
+	for _, v := range vendors {
+		add(c.SecretEnv(v.keyEnv))
+	}
+	add(c.Control.Token)
+	slices.SortFunc(all, func(a, b Secret) int { return strings.Compare(a.value, b.value) })
+	return all
+}
+
+// envNames finds the variables that a connector's options name: the values of
+// all keys that end in Env (tokenEnv, secretEnv).
+func envNames(n *yaml.Node) (names []string) {
+	if n == nil {
+		return nil
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && child.Kind == yaml.ScalarNode && strings.HasSuffix(n.Content[i-1].Value, "Env") {
+			names = append(names, child.Value)
+		}
+		names = append(names, envNames(child)...)
+	}
+	return names
+}
+
+// AuthName is the file of secrets in a .daycare directory.
+const AuthName = "auth.json"
+
+// readAuth reads auth.json, an object of id to secret. A file that others can
+// read is used, and reported.
+func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
+	path := filepath.Join(root, AuthName)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read secrets: %w", err)
+	}
+	var found []finding.Finding
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		found = append(found, finding.Finding{ID: "auth-mode", Severity: finding.Warning, File: path,
+			Reason: fmt.Sprintf("found mode %04o, allowed: 0600: other users can read the secrets", mode), Remedy: "chmod 600 " + path})
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, found, fmt.Errorf("read secrets: %w", err)
+	}
+	secrets, bad := parseAuth(path, data)
+	return secrets, append(found, bad...), nil
+}
+
+// parseAuth never quotes what it found: it may be a secret.
+func parseAuth(path string, data []byte) (map[string]Secret, []finding.Finding) {
+	bad := func(offset int64, reason string) []finding.Finding {
+		f := finding.Finding{ID: "auth-syntax", Severity: finding.Error, File: path, Reason: reason,
+			Remedy: `it has to be one object of id and secret: { "telegram": "…" }`}
+		f.Line, f.Column = finding.Position(data, offset)
+		return []finding.Finding{f}
+	}
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return nil, nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, bad(syntax.Offset-1, "not JSON")
+		}
+		return nil, bad(0, "found something else than an object")
+	}
+	secrets := make(map[string]Secret, len(raw))
+	for id, value := range raw {
+		var s string
+		if json.Unmarshal(value, &s) != nil {
+			return nil, bad(int64(strings.Index(string(data), `"`+id+`"`)), fmt.Sprintf("the secret %q is not a string", id))
+		}
+		secrets[id] = Secret{strings.TrimSpace(s)}
+	}
+	return secrets, nil
+}

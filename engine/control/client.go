@@ -1,0 +1,239 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+// A Client speaks the API. An error of the server is an *APIError, which
+// errors.Is and errors.As see through to what it was made of. No daemon is
+// ErrNotRunning, whenever it is noticed.
+type Client struct {
+	http *http.Client
+}
+
+// dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
+const dialTimeout = 2 * time.Second
+
+// Dial connects to the daemon of a .daycare directory. It is ErrNotRunning if
+// nobody listens.
+func Dial(root string) (*Client, error) {
+	path := filepath.Join(root, SocketName)
+	conn, err := dialUnix(path)
+	if err != nil {
+		return nil, err
+	}
+	conn.Close()
+	return NewClient(&http.Transport{
+		DialContext:         func(context.Context, string, string) (net.Conn, error) { return dialUnix(path) },
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     30 * time.Second,
+	}), nil
+}
+
+// NewClient speaks over any transport: Local, or one for a TCP listener.
+func NewClient(rt http.RoundTripper) *Client {
+	return &Client{http: &http.Client{Transport: rt}}
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// agentPath is the path of an agent's route; a ref may contain a slash.
+func agentPath(ref string, more ...string) string {
+	p := "/v1/agents/" + segment(ref)
+	for _, m := range more {
+		p += "/" + segment(m)
+	}
+	return p
+}
+
+// segment escapes one element of a path, also the ones that would be taken for
+// steps ("", ".", ".."): the server shall say that there is no such agent.
+func segment(s string) string {
+	switch s {
+	case "":
+		return "%20"
+	case ".", "..":
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// do sends a request and decodes the answer into out (nil: not wanted).
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	resp, err := c.send(ctx, method, path, in, "")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+	} else {
+		err = json.NewDecoder(resp.Body).Decode(out)
+	}
+	if err != nil {
+		return fmt.Errorf("read answer of %s %s: %w", method, path, gone(err))
+	}
+	return nil
+}
+
+// send makes a request; an answer that is an error comes back as one.
+func (c *Client) send(ctx context.Context, method, path string, in any, accept string) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(data)
+	}
+	// The host is a name for the log only: the transport knows where to connect.
+	req, err := http.NewRequestWithContext(ctx, method, "http://daycare"+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	return c.roundTrip(req)
+}
+
+func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, gone(err)
+	}
+	if resp.StatusCode < 400 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, readError(resp)
+}
+
+// readError is the error in an answer, or the best that can be said of one
+// which is not from daycare.
+func readError(resp *http.Response) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("read error of %s: %w", resp.Request.URL.Path, gone(err))
+	}
+	var body errorBody
+	if json.Unmarshal(data, &body) != nil || body.Error == nil {
+		text := strings.TrimSpace(string(data[:min(len(data), 200)]))
+		return &APIError{Status: resp.StatusCode, Code: codeInternal, Message: resp.Status + ": " + text}
+	}
+	body.Error.Status = resp.StatusCode
+	return body.Error
+}
+
+// gone makes ErrNotRunning of the errors by which a missing daemon shows.
+func gone(err error) error {
+	if errors.Is(err, ErrNotRunning) {
+		return fmt.Errorf("call daemon: %w", ErrNotRunning)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("call daemon: %w: %w", ErrNotRunning, err)
+	}
+	return err
+}
+
+// Status is the daemon as a whole.
+func (c *Client) Status(ctx context.Context) (s event.Status, err error) {
+	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+}
+
+// Config is the configuration in force as JSON, secrets masked.
+func (c *Client) Config(ctx context.Context) (v json.RawMessage, err error) {
+	return v, c.do(ctx, http.MethodGet, "/v1/config", nil, &v)
+}
+
+// Tools lists the tools agents can have.
+func (c *Client) Tools(ctx context.Context) ([]ToolInfo, error) {
+	var b toolsBody
+	err := c.do(ctx, http.MethodGet, "/v1/tools", nil, &b)
+	return b.Tools, err
+}
+
+// Reload makes the daemon read its settings again. Findings come back also with
+// the error that says that the last good settings stay in force.
+func (c *Client) Reload(ctx context.Context) ([]finding.Finding, error) {
+	var b reloadBody
+	err := c.do(ctx, http.MethodPost, "/v1/reload", nil, &b)
+	var api *APIError
+	if errors.As(err, &api) {
+		return api.Findings, err
+	}
+	return b.Findings, err
+}
+
+// Shutdown begins the orderly end; it does not wait for it.
+func (c *Client) Shutdown(ctx context.Context) error {
+	return c.do(ctx, http.MethodPost, "/v1/shutdown", nil, nil)
+}
+
+// Metrics is the text of GET /metrics.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	resp, err := c.send(ctx, http.MethodGet, "/metrics", nil, "")
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return string(data), err
+}
+
+// Permissions lists the requests that wait for an answer.
+func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
+	var b asksBody
+	err := c.do(ctx, http.MethodGet, "/v1/permissions", nil, &b)
+	return b.Permissions, err
+}
+
+// Decide answers a permission request: once, always or deny. by says who, "" the
+// caller.
+func (c *Client) Decide(ctx context.Context, token, decision, by string) error {
+	return c.do(ctx, http.MethodPost, "/v1/permissions/"+url.PathEscape(token), Answer{decision, by}, nil)
+}
+
+// History is a page of records before a seq; 0: the newest. limit 0: 100.
+func (c *Client) History(ctx context.Context, ref string, before int64, limit int) (p event.Page, err error) {
+	q := url.Values{}
+	if before > 0 {
+		q.Set("before", strconv.FormatInt(before, 10))
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return p, c.do(ctx, http.MethodGet, agentPath(ref, "history")+"?"+q.Encode(), nil, &p)
+}
+
+// Reset makes the agent forget the conversation.
+func (c *Client) Reset(ctx context.Context, ref string) (r message.Receipt, err error) {
+	return r, c.do(ctx, http.MethodPost, agentPath(ref, "reset"), nil, &r)
+}
+
+// Compact makes the agent shorten its context.
+func (c *Client) Compact(ctx context.Context, ref string) (r message.Receipt, err error) {
+	return r, c.do(ctx, http.MethodPost, agentPath(ref, "compact"), nil, &r)
+}

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// bodyTimeout is how long a client may take to send a body.
+const bodyTimeout = 60 * time.Second
+
+// decode reads the JSON object of a request into v. A body that is absent is an
+// empty object, so that POST …/stop needs none.
+func decode(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+	rc := http.NewResponseController(w)
+	// Only a socket has deadlines; without one there is nobody slow to guard against.
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	return decodeBody(http.MaxBytesReader(w, r.Body, limit), v)
+}
+
+// decodeBody is decode without HTTP around it.
+func decodeBody(body io.Reader, v any) error {
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("there is more after the object")
+		}
+	}
+	return explain(err, d.InputOffset())
+}
+
+// explain turns a JSON error into words for whoever wrote the request.
+func explain(err error, offset int64) error {
+	var (
+		tooLarge *http.MaxBytesError
+		wrong    *json.UnmarshalTypeError
+		syntax   *json.SyntaxError
+	)
+	switch {
+	case errors.As(err, &tooLarge):
+		return &APIError{Status: http.StatusRequestEntityTooLarge, Code: "too_large",
+			Message: fmt.Sprintf("the request is over %d bytes", tooLarge.Limit), Hint: "send long texts as a file"}
+	case errors.As(err, &wrong):
+		return &malformed{Invalid{Field: wrong.Field,
+			Reason: "found a JSON " + wrong.Value + ", allowed: " + jsonName(wrong.Type.Kind())}}
+	case errors.As(err, &syntax):
+		return &malformed{Invalid{Reason: fmt.Sprintf("not JSON: %v at byte %d", err, syntax.Offset)}}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &malformed{Invalid{Reason: fmt.Sprintf("not JSON: it ends at byte %d", offset)}}
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		return &malformed{Invalid{Field: name, Reason: "unknown field", Hint: "leave it out, or check how it is spelled"}}
+	}
+	return &malformed{Invalid{Reason: "not a request: " + err.Error()}}
+}

@@ -1,0 +1,196 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// A FileStore keeps attachments in .daycare/files: the content as <id>__<name>
+// and its FileReference as <id>.json. Both are durable when Put returns; the
+// reference is written last, so a file without one is what a crash left.
+type FileStore struct {
+	root string // the .daycare directory, absolute
+	vol  *disk.Volume
+}
+
+// NewFileStore makes the store of a .daycare directory.
+func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", root, err)
+	}
+	return &FileStore{root: abs, vol: vol}, nil
+}
+
+func (s *FileStore) dir() string { return filepath.Join(s.root, "files") }
+
+// reference is the FileReference on disk. The path is not in it: a workspace may
+// be moved.
+type reference struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"`
+}
+
+// Put keeps what r gives, at most MaxFileBytes.
+func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
+	content, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
+	if err != nil {
+		return message.File{}, fmt.Errorf("read file %s: %w", name, err)
+	}
+	if len(content) > MaxFileBytes {
+		return message.File{}, fmt.Errorf("%w: over %d bytes", ErrFileTooLarge, MaxFileBytes)
+	}
+	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+		return message.File{}, fmt.Errorf("make %s: %w", s.dir(), err)
+	}
+	name = cleanName(name)
+	ref := reference{ID: cuid2.Generate(), Name: name, MimeType: mimeOf(name, content), Size: int64(len(content))}
+	if err := s.vol.WriteFile("files.content", s.path(ref), content); err != nil {
+		return message.File{}, fmt.Errorf("keep file %s: %w", name, err)
+	}
+	line, err := json.MarshalIndent(ref, "", "  ")
+	if err != nil {
+		return message.File{}, fmt.Errorf("encode reference of %s: %w", name, err)
+	}
+	if err := s.vol.WriteFile("files.reference", filepath.Join(s.dir(), ref.ID+".json"), append(line, '\n')); err != nil {
+		return message.File{}, fmt.Errorf("keep reference of %s: %w", name, err)
+	}
+	return s.file(ref), nil
+}
+
+// Adopt keeps a copy of a regular file. What lies in .daycare (settings, secrets,
+// other agents' histories) is refused, so that nobody is talked into sending it.
+func (s *FileStore) Adopt(path string) (message.File, error) {
+	invalid := func(reason string) (message.File, error) {
+		return message.File{}, &Invalid{Field: "path", Reason: reason}
+	}
+	if !filepath.IsAbs(path) {
+		return invalid("is not absolute")
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return invalid(plain(err))
+	}
+	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
+		return invalid("lies in .daycare, whose files are not sent")
+	}
+	// Without O_NONBLOCK a named pipe would hang the request for ever.
+	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return invalid(plain(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return invalid(plain(err))
+	}
+	if !info.Mode().IsRegular() {
+		return invalid("is not a regular file")
+	}
+	return s.Put(filepath.Base(path), f)
+}
+
+var fileID = regexp.MustCompile(`^[a-z0-9]{24,32}$`)
+
+// Get finds a kept file.
+func (s *FileStore) Get(id string) (message.File, error) {
+	if !fileID.MatchString(id) {
+		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir(), id+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return message.File{}, fmt.Errorf("%w: %s", ErrNoFile, id)
+	}
+	if err != nil {
+		return message.File{}, fmt.Errorf("read reference: %w", err)
+	}
+	var ref reference
+	if err := json.Unmarshal(data, &ref); err != nil {
+		return message.File{}, fmt.Errorf("decode reference of file %s: %w", id, err)
+	}
+	ref.ID, ref.Name = id, cleanName(ref.Name) // a person may have edited it
+	return s.file(ref), nil
+}
+
+func (s *FileStore) path(ref reference) string {
+	return filepath.Join(s.dir(), ref.ID+"__"+ref.Name)
+}
+
+func (s *FileStore) file(ref reference) message.File {
+	return message.File{ID: ref.ID, Name: ref.Name, MimeType: ref.MimeType, Size: ref.Size, Path: s.path(ref)}
+}
+
+// maxName bounds a kept file's name, in bytes: with id and "__" it has to fit
+// into the 255 of common file systems.
+const maxName = 120
+
+// cleanName makes a name that is one path element and can be shown.
+func cleanName(name string) string {
+	name = filepath.Base(strings.ReplaceAll(strings.ToValidUTF8(name, "_"), `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsPrint(r) || r == '/' || r == ':' {
+			return '_'
+		}
+		return r
+	}, name)
+	name = strings.TrimLeft(name, ". ")
+	if len(name) > maxName {
+		ext := filepath.Ext(name)
+		if len(ext) > 16 {
+			ext = ""
+		}
+		stem := name[:maxName-len(ext)]
+		for !utf8.ValidString(stem) {
+			stem = stem[:len(stem)-1]
+		}
+		name = stem + ext
+	}
+	if name == "" {
+		return "file"
+	}
+	return name
+}
+
+// mimeOf looks at the content first: a name is only what somebody said.
+func mimeOf(name string, content []byte) string {
+	found := http.DetectContentType(content)
+	if found == "application/octet-stream" || strings.HasPrefix(found, "text/plain") {
+		if byName := mime.TypeByExtension(filepath.Ext(name)); byName != "" {
+			return byName
+		}
+	}
+	return found
+}
+
+func inside(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// plain is the reason in a file error, without the operation and the path.
+func plain(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

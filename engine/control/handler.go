@@ -1,0 +1,181 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"daycare/engine/inbox"
+)
+
+// Options of a Handler.
+type Options struct {
+	Log *slog.Logger // nil: says nothing
+}
+
+// A Caller is who sent a request, as far as the way it came by tells.
+type Caller struct {
+	// Name stands for the caller where a decision is recorded: "api", "web", the
+	// name of the machine's user.
+	Name string
+	// Local: the caller is the user that daycare runs as, on this machine. Only
+	// such a caller may name paths and say on whose behalf it decides.
+	Local bool
+}
+
+type callerKey struct{}
+
+// WithCaller marks the requests of ctx. Without a mark the caller is "api", not
+// local. A user interface that serves the handler to browsers marks its own.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) Caller {
+	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
+		return c
+	}
+	return Caller{Name: "api"}
+}
+
+type closingKey struct{}
+
+// withClosing gives the requests of ctx a channel that is closed when the server
+// wants to end: streams then end by themselves.
+func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
+	return context.WithValue(ctx, closingKey{}, closing)
+}
+
+// closingOf is nil, so never closed, where no server is behind the request.
+func closingOf(ctx context.Context) <-chan struct{} {
+	c, _ := ctx.Value(closingKey{}).(<-chan struct{})
+	return c
+}
+
+// api is the handler: the backend, and what bounds the requests.
+type api struct {
+	Backend
+	log *slog.Logger
+	// large are the slots for bodies over a MiB, which are held in memory while
+	// they are read.
+	large chan struct{}
+}
+
+// largeSlots is how many large bodies are read at once: with 34 MB each and the
+// decoded content beside it, some 250 MB at worst.
+const largeSlots = 4
+
+// Handler serves the API of contract version 1 from a backend. It trusts
+// whoever reaches it: Serve and the listeners decide who does.
+func Handler(b Backend, o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{Backend: b, log: o.Log, large: make(chan struct{}, largeSlots)}
+	return a.routes()
+}
+
+// handle makes a route of a function that returns an answer: status and value.
+func (a *api) handle(f func(w http.ResponseWriter, r *http.Request) (int, any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status, v, err := f(w, r)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.send(w, r, status, v)
+	}
+}
+
+// agent makes a route under /v1/agents/{id}: f gets the id that the ref stands for.
+func (a *api) agent(f func(w http.ResponseWriter, r *http.Request, id string) (int, any, error)) http.HandlerFunc {
+	return a.handle(func(w http.ResponseWriter, r *http.Request) (int, any, error) {
+		id, err := a.Agents.Resolve(r.PathValue("id"))
+		if err != nil {
+			return 0, nil, err
+		}
+		return f(w, r, id)
+	})
+}
+
+func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// An error here means that the client went away; there is nobody to tell.
+	_, _ = w.Write(append(data, '\n'))
+}
+
+// fail sends an error.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := toAPI(err)
+	if e.Status >= http.StatusInternalServerError && e.Code != "not_running" {
+		a.log.Warn("request failed", "method", r.Method, "route", r.Pattern, "code", e.Code, "err", err)
+	}
+	if errors.Is(err, inbox.ErrFull) {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	_ = json.NewEncoder(w).Encode(map[string]*APIError{"error": e})
+}
+
+// retryAfter is what a client with a full inbox is asked to wait, in seconds:
+// about one turn.
+const retryAfter = 5
+
+// noRoute answers what no route matches, with a hint that helps.
+func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		e := &APIError{Status: http.StatusNotFound, Code: codeNoRoute, Message: "no route " + r.Method + " " + r.URL.Path,
+			Hint: "the routes begin with /v1/: agents, messages, permissions, events, status, config, tools, reload, shutdown"}
+		if allowed := otherMethods(mux, r); len(allowed) > 0 {
+			e.Hint = "this path answers to " + strings.Join(allowed, ", ")
+		} else if strings.HasPrefix(r.URL.Path, "/v1/agents/") && strings.Count(r.URL.EscapedPath(), "/") > 3 {
+			e.Hint += "; in a path a handle is written with %2F: /v1/agents/0%2F1"
+		}
+		a.fail(w, r, e)
+	}
+}
+
+// otherMethods lists the methods that the path of r has a route for.
+func otherMethods(mux *http.ServeMux, r *http.Request) []string {
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if m == r.Method {
+			continue
+		}
+		other := *r
+		other.Method = m
+		if _, pattern := mux.Handler(&other); pattern != "/" {
+			allowed = append(allowed, m)
+		}
+	}
+	return allowed
+}
+
+// jsonName is the JSON word for a Go kind.
+func jsonName(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "an object"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,212 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+func (a *api) postToAgent(w http.ResponseWriter, r *http.Request) {
+	id, err := a.Agents.Resolve(r.PathValue("id"))
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.post(w, r, id)
+}
+
+func (a *api) postByDescriptor(w http.ResponseWriter, r *http.Request) { a.post(w, r, "") }
+
+// post takes a message. It answers after the item is durable: with the receipt,
+// or with a stream of the item's turn.
+func (a *api) post(w http.ResponseWriter, r *http.Request, agent string) {
+	in, wait, err := a.readMessage(w, r, agent)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if wait || strings.Contains(r.Header.Get("Accept"), eventStream) {
+		a.streamTurn(w, r, in)
+		return
+	}
+	receipt, err := a.deliver(r.Context(), in)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.send(w, r, http.StatusAccepted, receipt)
+}
+
+// deliver hands an item to the engine; a reset stops the turn under way first.
+func (a *api) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Kind == message.Reset && in.Agent != "" {
+		if _, err := a.Agents.Stop(ctx, in.Agent); err != nil {
+			return message.Receipt{}, err
+		}
+	}
+	return a.Agents.Deliver(ctx, in)
+}
+
+func (a *api) readMessage(w http.ResponseWriter, r *http.Request, agent string) (message.Incoming, bool, error) {
+	if r.ContentLength < 0 || r.ContentLength > 1<<20 {
+		select {
+		case a.large <- struct{}{}:
+			defer func() { <-a.large }()
+		case <-r.Context().Done():
+			return message.Incoming{}, false, r.Context().Err()
+		}
+	}
+	var m Message
+	if err := decode(w, r, maxMessageBody, &m); err != nil {
+		return message.Incoming{}, false, err
+	}
+	caller := callerOf(r.Context())
+	if err := m.check(agent == "", caller); err != nil {
+		return message.Incoming{}, false, err
+	}
+	files, err := a.keep(m.Files)
+	if err != nil {
+		return message.Incoming{}, false, err
+	}
+	return m.incoming(agent, caller, files), m.Wait, nil
+}
+
+// check finds the first field that cannot be used. byDescriptor: the message has
+// to say whose agent it is for.
+func (m *Message) check(byDescriptor bool, caller Caller) error {
+	switch m.Kind {
+	case "", message.Text, message.System:
+		if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
+			return &Invalid{Field: "text", Reason: "is empty", Hint: "a message needs a text or a file"}
+		}
+	case message.Reset, message.Compact:
+	default:
+		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, system_message, reset, compact", m.Kind)}
+	}
+	if len(m.Text) > inbox.MaxItemBytes {
+		return fmt.Errorf("%w: text has %d bytes, allowed: %d", inbox.ErrTooLarge, len(m.Text), inbox.MaxItemBytes)
+	}
+	if m.Kind != message.System {
+		if m.Origin != "" {
+			return &Invalid{Field: "origin", Reason: "belongs to kind system_message"}
+		}
+		if m.Silent {
+			return &Invalid{Field: "silent", Reason: "belongs to kind system_message"}
+		}
+	}
+	if len(m.Dedupe) > maxDedupe {
+		return &Invalid{Field: "dedupe", Reason: fmt.Sprintf("has %d bytes, allowed: %d", len(m.Dedupe), maxDedupe)}
+	}
+	if m.Route != nil && (m.Route.Connector == "" || m.Route.ChannelID == "") {
+		return &Invalid{Field: "route", Reason: "needs connector and channelId"}
+	}
+	if byDescriptor {
+		if m.Connector == "" {
+			return &Invalid{Field: "connector", Reason: "is empty", Hint: "name the connector, channelId and userId, or post to /v1/agents/{id}/messages"}
+		}
+		if m.ChannelID == "" {
+			return &Invalid{Field: "channelId", Reason: "is empty"}
+		}
+	}
+	return checkFiles(m.Files, caller)
+}
+
+// maxDedupe bounds a dedupe key, in bytes; platforms' keys are far shorter.
+const maxDedupe = 512
+
+func checkFiles(files []File, caller Caller) error {
+	var total int
+	for i, f := range files {
+		field := fmt.Sprintf("files[%d]", i)
+		switch set := f.Path != "" || f.Name != ""; {
+		case f.ID != "" && set, f.Path != "" && f.Name != "", f.ID == "" && !set:
+			return &Invalid{Field: field, Reason: "is not one of {path}, {name,data} or {id}"}
+		case f.Path != "" && !caller.Local:
+			return &Invalid{Field: field + ".path", Reason: "only a caller on the unix socket may name paths", Hint: "send {name,data}"}
+		case f.Data != nil && f.Name == "":
+			return &Invalid{Field: field + ".data", Reason: "belongs to a name"}
+		}
+		total += len(f.Data)
+	}
+	if total > MaxFileBytes {
+		return fmt.Errorf("%w: %d bytes, allowed: %d in one message", ErrFileTooLarge, total, MaxFileBytes)
+	}
+	return nil
+}
+
+// keep stores the files of a message before the message itself, so that an item
+// never names a file that is not there.
+func (a *api) keep(files []File) ([]message.File, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	if a.Files == nil {
+		return nil, fmt.Errorf("keep files: %w", ErrNotRunning)
+	}
+	kept := make([]message.File, len(files))
+	for i, f := range files {
+		var err error
+		switch {
+		case f.ID != "":
+			kept[i], err = a.Files.Get(f.ID)
+		case f.Path != "":
+			kept[i], err = a.Files.Adopt(f.Path)
+		default:
+			kept[i], err = a.Files.Put(f.Name, bytes.NewReader(f.Data))
+		}
+		if err != nil {
+			return nil, inField(fmt.Sprintf("files[%d]", i), err)
+		}
+	}
+	return kept, nil
+}
+
+// inField says in which field of the request a file was named.
+func inField(field string, err error) error {
+	var invalid *Invalid
+	if errors.As(err, &invalid) {
+		return &Invalid{Field: field + "." + invalid.Field, Reason: invalid.Reason, Hint: invalid.Hint}
+	}
+	return fmt.Errorf("%s: %w", field, err)
+}
+
+func (m *Message) incoming(agent string, caller Caller, files []message.File) message.Incoming {
+	in := message.Incoming{
+		Agent: agent, Kind: m.Kind, Context: m.Context, Route: m.Route, Text: m.Text, Files: files,
+		Silent: m.Silent,
+		From:   message.Address{Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID, ThreadID: m.ThreadID},
+	}
+	if m.Connector == "" {
+		in.From = addressOf(caller)
+	}
+	if in.Kind == "" {
+		in.Kind = message.Text
+	}
+	if in.Kind == message.System {
+		in.Origin = m.Origin
+		if in.Origin == "" {
+			in.Origin = "system"
+		}
+	}
+	if m.Dedupe != "" {
+		// The prefix keeps callers out of the keys that the runtime itself uses
+		// (perm:, call:, report:, drop: and those of connectors).
+		in.Dedupe = apiConnector + ":" + m.Dedupe
+	}
+	return in
+}
+
+// apiConnector is the connector id of those who speak through the API itself.
+const apiConnector = "api"
+
+func addressOf(c Caller) message.Address {
+	return message.Address{Connector: apiConnector, ChannelID: apiConnector, UserID: c.Name}
+}
+
+func callerAddress(ctx context.Context) message.Address { return addressOf(callerOf(ctx)) }

@@ -1,0 +1,145 @@
+package control
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// TCP says how the API is served on a network address.
+type TCP struct {
+	Addr  string // HOST:PORT
+	Token string // what callers send as `Authorization: Bearer`
+	// Cert and Key are PEM files. They are required unless Addr is loopback.
+	Cert, Key string
+	Log       *slog.Logger
+}
+
+// Errors of ListenTCP that are about settings.
+var (
+	errNoToken = errors.New("control.listen needs a token\nset one with: daycare auth set control")
+	errNoTLS   = errors.New("control.listen is not a loopback address and needs tlsCert and tlsKey\nlisten on 127.0.0.1 or name a certificate")
+)
+
+// ListenTCP opens a listener that lets in only requests with the token, addressed
+// to this very host, and from no other web page than one of its own. Beyond
+// loopback it speaks TLS only, and the names it answers to are those of the
+// certificate.
+func ListenTCP(o TCP) (*Listener, error) {
+	if o.Token == "" {
+		return nil, errNoToken
+	}
+	host, _, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", o.Addr, err)
+	}
+	loopback := isLoopback(host)
+	if !loopback && (o.Cert == "" || o.Key == "") {
+		return nil, errNoTLS
+	}
+	var conf *tls.Config
+	if o.Cert != "" {
+		cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("load certificate: %w", err)
+		}
+		conf = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	l, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
+	}
+	g := &guard{token: sha256.Sum256([]byte(o.Token)), scheme: "http", port: port, log: o.Log}
+	if loopback {
+		g.hosts = []string{"localhost", "127.0.0.1", "::1", host}
+	}
+	if conf != nil {
+		g.scheme, g.cert = "https", conf.Certificates[0].Leaf
+		l = tls.NewListener(l, conf)
+	}
+	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil
+}
+
+// isLoopback reports whether a host is only reachable from this machine. Names
+// other than localhost are not: what they stand for can change.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// A guard judges requests from the network.
+type guard struct {
+	token        [sha256.Size]byte
+	scheme, port string
+	hosts        []string          // names of this server, without port
+	cert         *x509.Certificate // whose names are the server's too; nil: none
+	log          *slog.Logger
+}
+
+func (g *guard) wrap(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := g.judge(r, cross); e != nil {
+			if g.log != nil {
+				g.log.Warn("refused request", "remote", r.RemoteAddr, "code", e.Code, "reason", e.Message)
+			}
+			if e.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="daycare"`)
+			}
+			(&api{log: slog.New(slog.DiscardHandler)}).fail(w, r, e)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *guard) judge(r *http.Request, cross *http.CrossOriginProtection) *APIError {
+	if !g.isMe(r.Host) {
+		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "this server does not have the name in Host",
+			Hint: "use the address that it listens on"}
+	}
+	// CrossOriginProtection lets GET pass; events and history must not be read
+	// by other pages either.
+	if o := r.Header.Get("Origin"); o != "" && !strings.EqualFold(o, g.scheme+"://"+r.Host) {
+		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "requests from other web pages are refused"}
+	}
+	if err := cross.Check(r); err != nil {
+		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "requests from other web pages are refused"}
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	sum := sha256.Sum256([]byte(token))
+	if !ok || subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
+		return &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized, Message: "the token is missing or wrong",
+			Hint: "send it as Authorization: Bearer TOKEN"}
+	}
+	return nil
+}
+
+// isMe reports whether a Host header names this server, port included.
+func (g *guard) isMe(hostport string) bool {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), map[string]string{"http": "80", "https": "443"}[g.scheme]
+	}
+	if port != g.port {
+		return false
+	}
+	return slices.Contains(g.hosts, strings.ToLower(host)) || g.cert != nil && g.cert.VerifyHostname(host) == nil
+}

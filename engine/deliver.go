@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// Deliver makes an incoming message a durable item of its agent: the one it names,
+// or the one that its address maps to, made on first contact. When it returns nil
+// the item survives any crash.
+func (s *System) Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Kind == "" {
+		in.Kind = message.Text
+	}
+	if (in.Kind == message.Text || in.Kind == message.System) && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 {
+		return message.Receipt{}, ErrEmpty
+	}
+	if len(in.Text) > inbox.MaxItemBytes {
+		return message.Receipt{}, inbox.ErrTooLarge
+	}
+	id, err := s.agentOf(in)
+	if err != nil {
+		return message.Receipt{}, err
+	}
+	return s.post(ctx, id, item(in))
+}
+
+// ErrEmpty: a message without text and files.
+var ErrEmpty = fmt.Errorf("message is empty")
+
+func item(in message.Incoming) inbox.Item {
+	return inbox.Item{
+		Kind: in.Kind, ID: in.ID, Dedupe: in.Dedupe, Context: in.Context, Route: in.Route,
+		Text: in.Text, Files: in.Files, Origin: in.Origin, Silent: in.Silent, Hops: in.Hops,
+		Untrusted: in.Untrusted, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256,
+	}
+}
+
+// agentOf is the id of the agent that an incoming message is for.
+func (s *System) agentOf(in message.Incoming) (string, error) {
+	if in.Agent != "" {
+		return s.index.Resolve(in.Agent)
+	}
+	if in.From.Connector == "" || in.From.ChannelID == "" {
+		return "", fmt.Errorf("%w: neither an agent nor an address was given", message.ErrUnknownAgent)
+	}
+	d := address.Descriptor{Type: address.User, Connector: in.From.Connector,
+		UserID: in.From.UserID, ChannelID: in.From.ChannelID}
+	if id, ok := s.index.Lookup(d); ok {
+		return id, nil
+	}
+	meta, err := s.create(d)
+	return meta.ID, err
+}
+
+// create makes an agent, or finds the one that another first message just made.
+func (s *System) create(d address.Descriptor) (address.Meta, error) {
+	if s.vol.Full() {
+		return address.Meta{}, disk.ErrFull
+	}
+	state, err := s.newState(d)
+	if err != nil {
+		return address.Meta{}, err
+	}
+	meta, err := s.index.Create(d, state)
+	if err != nil {
+		return meta, fmt.Errorf("create agent: %w", err)
+	}
+	s.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
+	return meta, nil
+}
+
+// post appends an item to an agent's inbox and wakes the agent.
+func (s *System) post(ctx context.Context, id string, it inbox.Item) (message.Receipt, error) {
+	e, box, err := s.acquire(id)
+	if err != nil {
+		return message.Receipt{}, err
+	}
+	defer e.release()
+	receipt, err := box.Accept(ctx, it)
+	if err != nil {
+		return receipt, err
+	}
+	receipt.Agent = id
+	if receipt.Duplicate {
+		s.log.Info("message dropped: seen before", "agent", id, "item", receipt.Item)
+		return receipt, nil
+	}
+	s.events.Emit(event.Event{Type: event.ItemQueued, Agent: id,
+		Body: event.Item{Item: receipt.Item, Kind: string(it.Kind), Text: beginning(it.Text)}})
+	return receipt, nil
+}
+
+// beginning is as much of a text as an event shows.
+func beginning(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// Await returns how an item ended, waiting until it has. It reads the outcome from
+// history, never from events.
+func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
+	e, box, err := s.acquire(agent)
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	err = box.Wait(ctx, item)
+	e.release()
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	o, ok, err := record.Closing(s.folder(agent), item)
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	if !ok {
+		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
+	}
+	return event.Outcome{Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost}, nil
+}

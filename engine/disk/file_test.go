@@ -1,0 +1,233 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	for _, want := range []string{"one", "two"} {
+		if err := v.WriteFile("state", path, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, path); got != want {
+			t.Errorf("holds %q, want %q", got, want)
+		}
+	}
+	if err := v.WriteDraft("draft", path, []byte("three")); err != nil || content(t, path) != "three" {
+		t.Errorf("draft: %q, %v", content(t, path), err)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v", info.Mode())
+	}
+	// A folder that is gone ends one agent, not the disk.
+	if err := v.WriteFile("state", filepath.Join(dir, "gone", "state.json"), nil); !errors.Is(err, os.ErrNotExist) || v.Err() != nil {
+		t.Errorf("write into a folder that is gone: %v; volume: %v", err, v.Err())
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestExchange(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	if _, err := v.Exchange("state", path, []byte("first"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := v.Exchange("state", path, []byte("x"), nil); !errors.Is(err, ErrChanged) || string(found) != "first" {
+		t.Errorf("making a file that exists: %q, %v", found, err)
+	}
+	if _, err := v.Exchange("state", path, []byte("second"), []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(path, []byte("by hand"), 0o600)
+	found, err := v.Exchange("state", path, []byte("third"), []byte("second"))
+	if !errors.Is(err, ErrChanged) || string(found) != "by hand" || content(t, path) != "by hand" {
+		t.Errorf("over a person's save: %q, %v; the file holds %q", found, err, content(t, path))
+	}
+	os.Remove(path)
+	if _, err := v.Exchange("state", path, []byte("third"), []byte("by hand")); !errors.Is(err, ErrChanged) || Exists(path) {
+		t.Errorf("over a file that was deleted: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if v.Err() != nil {
+		t.Error(v.Err())
+	}
+}
+
+// saver is an editor that saves in bursts, by exchanging names. The last save of
+// a burst is what the person wants; it must come to be seen by whoever writes the
+// file besides.
+type saver struct {
+	path string
+	mu   sync.Mutex
+	seen map[string]bool
+	laps int // of the other writer
+}
+
+func (s *saver) see(found []byte) {
+	s.mu.Lock()
+	s.seen[string(found)] = true
+	s.mu.Unlock()
+}
+
+func (s *saver) lap() { s.mu.Lock(); s.laps++; s.mu.Unlock() }
+
+// lost runs the editor and counts the bursts whose last save was never seen.
+func (s *saver) lost(t *testing.T, bursts int) (lost int) {
+	temp := filepath.Join(filepath.Dir(s.path), "editor")
+	for n := range bursts {
+		var last string
+		for i := range n%3 + 1 {
+			last = fmt.Sprintf("save %d.%d\n", n, i)
+			if err := os.WriteFile(temp, []byte(last), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := exchange(temp, s.path); err != nil || !ok {
+				t.Skip("names cannot be swapped here")
+			}
+		}
+		if !s.within(last, 20) {
+			lost++
+		}
+	}
+	return lost
+}
+
+// within waits until the save was seen, or the other writer had so many chances.
+func (s *saver) within(save string, laps int) bool {
+	for start := -1; ; runtime.Gosched() {
+		s.mu.Lock()
+		seen, now := s.seen[save], s.laps
+		s.mu.Unlock()
+		if start < 0 {
+			start = now
+		}
+		if seen || now-start > laps {
+			return seen
+		}
+	}
+}
+
+func bursts() int {
+	if os.Getenv("DAYCARE_LONG") != "" {
+		return 30_000
+	}
+	return 300
+}
+
+func TestExchangeUnderHostileEditor(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	os.WriteFile(path, []byte("start"), 0o600)
+	s := &saver{path: path, seen: map[string]bool{}}
+	stop := make(chan struct{})
+	var ours sync.WaitGroup
+	ours.Go(func() {
+		base := []byte("start")
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			next := fmt.Appendf(nil, "ours %d", n)
+			found, err := v.Exchange("state", path, next, base)
+			if err != nil && !errors.Is(err, ErrChanged) {
+				t.Error(err)
+				return
+			}
+			if base = next; err != nil {
+				base = found
+				s.see(found)
+			}
+			s.lap()
+		}
+	})
+	lost := s.lost(t, bursts())
+	close(stop)
+	ours.Wait()
+	if lost > 0 {
+		t.Errorf("%d of %d saves were lost", lost, bursts())
+	}
+}
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	path, kept := filepath.Join(dir, "log"), filepath.Join(dir, "kept")
+	l := openLog(t, path)
+	l.Append([]byte("{old}\n"))
+	if err := l.Replace([]byte("{new}\n"), kept); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Durable() {
+		t.Error("what a rotation wrote does not count as durable")
+	}
+	if _, err := l.Append([]byte("{more}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, path) + content(t, kept); got != "{new}\n{more}\n{old}\n" {
+		t.Errorf("log and kept hold %q", got)
+	}
+	os.WriteFile(path, []byte("{by hand}\n"), 0o600)
+	if err := l.Replace([]byte("{newer}\n"), ""); !errors.Is(err, ErrChanged) || content(t, path) != "{by hand}\n" {
+		t.Errorf("replace over an edit: %v, the log holds %q", err, content(t, path))
+	}
+	if _, _, err := l.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Replace([]byte("{newer}\n"), kept); err == nil || l.vol.Err() != nil {
+		t.Errorf("over a kept file of another content: %v, volume: %v", err, l.vol.Err())
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A rotation puts back what a person saved while it was under way.
+func TestReplaceUnderHostileEditor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l := openLog(t, path)
+	s := &saver{path: path, seen: map[string]bool{}}
+	stop := make(chan struct{})
+	var ours sync.WaitGroup
+	ours.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			err := l.Replace(fmt.Appendf(nil, "ours %d\n", n), "")
+			if errors.Is(err, ErrChanged) {
+				var data []byte
+				data, _, err = l.Reload()
+				s.see(data)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.lap()
+		}
+	})
+	lost := s.lost(t, bursts())
+	close(stop)
+	ours.Wait()
+	if lost > 0 {
+		t.Errorf("%d of %d saves were lost", lost, bursts())
+	}
+}

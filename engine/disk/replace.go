@@ -1,0 +1,159 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"daycare/engine/crash"
+)
+
+// Replace puts content in place of the log: temp file, sync, exchange of the
+// names, directory sync. With keep set the old file gets that name first (a hard
+// link, so that there is no moment without a log). A save that a person made
+// meanwhile is put back and reported as ErrChanged, as Append does. When Replace
+// returns, content is durable. Failpoints are name.rotate.*.
+func (l *Log) Replace(content []byte, keep string) error {
+	if err := l.vol.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fs.ErrClosed
+	}
+	l.settle()
+	if err := l.same(l.id); err != nil {
+		return err
+	}
+	step := l.opts.Name + ".rotate"
+	temp, err := l.vol.temp(step, l.path, content)
+	if err != nil {
+		return err
+	}
+	// After an exchange this is the old file: kept under its own name, or done with.
+	defer os.Remove(temp)
+	old := l.id
+	if keep != "" {
+		if err := l.link(step, keep); err != nil {
+			return err
+		}
+		old.links++
+	}
+	f, info, err := l.swap(step, temp, old)
+	if err != nil {
+		if keep != "" && l.vol.Err() == nil {
+			os.Remove(keep)
+		}
+		return err
+	}
+	if err := l.vol.SyncDir(step+".dirsync", filepath.Dir(l.path)); err != nil {
+		f.Close()
+		return err
+	}
+	l.f.Close()
+	l.take(f, info)
+	l.named, l.synced = true, l.written
+	return nil
+}
+
+// link gives the old file its second name. One that an interrupted rotation left
+// there is the same file.
+func (l *Log) link(step, keep string) error {
+	err := crash.Do(step+".link", func() error { return os.Link(l.path, keep) })
+	if errors.Is(err, fs.ErrExist) {
+		info, serr := os.Lstat(keep)
+		mine, merr := l.f.Stat()
+		if serr == nil && merr == nil && os.SameFile(info, mine) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return l.vol.judgeName(fmt.Errorf("keep %s as %s: %w", l.path, keep, err))
+	}
+	return l.vol.SyncDir(step+".dirsync", filepath.Dir(keep))
+}
+
+// swap exchanges temp with the log's file and looks at what came out: if it is
+// not the file that the last append left, a person's save is put back. The new
+// file is looked at before it has the name, when nobody else can write to it.
+func (l *Log) swap(step, temp string, old identity) (f *os.File, ours os.FileInfo, err error) {
+	f, err = os.OpenFile(temp, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, l.vol.judgeName(err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if ours, err = f.Stat(); err != nil {
+		return nil, nil, l.vol.judgeName(err)
+	}
+	swapped := false
+	err = crash.Do(step+".rename", func() (err error) {
+		if swapped, err = exchange(temp, l.path); err == nil && !swapped {
+			err = os.Rename(temp, l.path)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
+	}
+	if err != nil {
+		return nil, nil, l.vol.judgeName(fmt.Errorf("replace %s: %w", l.path, err))
+	}
+	if !swapped {
+		return f, ours, nil
+	}
+	if out, err := os.Lstat(temp); err == nil && sameContent(identify(out), old) {
+		return f, ours, nil
+	}
+	if err := l.putBack(temp, identify(ours)); err != nil {
+		return nil, nil, l.vol.judgeName(fmt.Errorf("put back %s: %w", l.path, err))
+	}
+	return nil, nil, fmt.Errorf("%w: %s", ErrChanged, l.path)
+}
+
+// putBack swaps what came out in again. If another save landed on ours
+// meanwhile, that newer one comes out in the swap and is swapped in in turn.
+func (l *Log) putBack(temp string, ours identity) error {
+	for {
+		theirs, err := os.Lstat(temp)
+		if err != nil {
+			return err
+		}
+		if _, err := exchange(temp, l.path); err != nil {
+			return err
+		}
+		out, err := os.Lstat(temp)
+		if err != nil || sameContent(identify(out), ours) {
+			return err
+		}
+		ours = identify(theirs)
+	}
+}
+
+// sameContent compares all but the number of names.
+func sameContent(a, b identity) bool {
+	a.links, b.links = 0, 0
+	return a == b
+}
+
+// judgeName is judge for steps that make, link or rename a name. Those fail for
+// many reasons that say nothing about the disk (a folder that was removed, too
+// many open files), so only errors of the device itself count as failure.
+func (v *Volume) judgeName(err error) error {
+	for _, broken := range []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE} {
+		if errors.Is(err, broken) {
+			return v.fail(err)
+		}
+	}
+	if isFull(err) {
+		return v.judge(err)
+	}
+	return err
+}

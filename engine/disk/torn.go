@@ -1,0 +1,97 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/crash"
+)
+
+// A Torn tells of a last line that a crash had left incomplete: it was cut off
+// and kept beside the file.
+type Torn struct {
+	Offset int64  // where it began
+	Bytes  int    // how long it was
+	Kept   string // the path of the copy
+}
+
+// tailWindow is how much is read at a time when looking for the last newline.
+const tailWindow = 64 << 10
+
+// repair gives a valid last line its newline and puts any other that has none
+// aside. It may use the space that is kept back for a full disk: without it
+// nothing that is under way could be recorded.
+func (l *Log) repair() (*Torn, error) {
+	start, err := lastLineStart(l.f, l.id.size)
+	if err != nil {
+		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
+	}
+	if start == l.id.size {
+		return nil, nil
+	}
+	tail := make([]byte, l.id.size-start)
+	if _, err := l.f.ReadAt(tail, start); err != nil {
+		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
+	}
+	if l.opts.Valid != nil && l.opts.Valid(tail) {
+		return nil, l.write([]byte{'\n'}, true)
+	}
+	kept, err := l.vol.keepTorn(fmt.Sprintf("%s.torn-%d", l.path, start), tail)
+	if err != nil {
+		return nil, fmt.Errorf("keep torn tail: %w", err)
+	}
+	if err := crash.Do("torn.truncate", func() error { return l.f.Truncate(start) }); err != nil {
+		return nil, l.vol.judge(fmt.Errorf("cut torn tail of %s: %w", l.path, err))
+	}
+	l.written -= int64(len(tail))
+	l.id.size = start
+	l.stamp()
+	return &Torn{Offset: start, Bytes: len(tail), Kept: kept}, nil
+}
+
+// keepTorn writes tail to path, or to path-2, path-3 … where another torn tail
+// was kept before. What an interrupted attempt left is overwritten.
+func (v *Volume) keepTorn(path string, tail []byte) (string, error) {
+	name := path
+	for n := 2; ; n++ {
+		had, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) || (err == nil && bytes.HasPrefix(tail, had)) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", path, n)
+	}
+	err := v.writeNew("torn", name, tail)
+	if errors.Is(err, ErrFull) {
+		v.release()
+		err = v.writeNew("torn", name, tail)
+	}
+	if err != nil {
+		return "", err
+	}
+	return name, v.SyncDir("torn.dirsync", filepath.Dir(name))
+}
+
+// lastLineStart is the offset behind the last newline of the first size bytes.
+func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, min(size, tailWindow))
+	for end := size; end > 0; {
+		n := min(end, tailWindow)
+		chunk := buf[:n]
+		if got, err := f.ReadAt(chunk, end-n); got < len(chunk) {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(chunk, '\n'); i >= 0 {
+			return end - n + int64(i) + 1, nil
+		}
+		end -= n
+	}
+	return 0, nil
+}

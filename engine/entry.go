@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// An entry is what the engine knows of one agent that is awake or being delivered
+// to. Its lock decides between sleeping and waking: an agent goes to sleep only if
+// its inbox is empty under the lock, and a delivery either finds it awake or
+// starts it.
+type entry struct {
+	sys  *System
+	meta address.Meta
+	dir  string
+
+	activity atomic.Pointer[activity]
+
+	mu      sync.Mutex
+	box     inbox.Mailbox // nil: asleep
+	users   int           // deliveries and waits that need the box now
+	running bool          // an actor goroutine exists
+	ended   bool          // killed or removed: accepts nothing more
+	gone    bool          // no longer the engine's entry of this agent
+	cancel  context.CancelCauseFunc
+	stop    context.CancelCauseFunc // of the turn under way
+	done    chan struct{}           // closed when the actor goroutine ended
+}
+
+// errGone: the entry went to sleep between its lookup and its use; look again.
+var errGone = errors.New("entry is gone")
+
+// open returns the agent's mailbox, loading it if it sleeps. Each open needs a
+// release.
+func (e *entry) open() (inbox.Mailbox, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return nil, fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
+	}
+	if e.gone {
+		return nil, errGone
+	}
+	if e.box == nil {
+		box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
+		if err != nil {
+			return nil, fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
+		}
+		e.sys.report(e.meta.ID, found)
+		e.box = box
+	}
+	e.users++
+	return e.box, nil
+}
+
+// release gives the mailbox back and wakes the agent if there is work in it.
+func (e *entry) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.users--
+	if e.box.Len() > 0 {
+		e.wake()
+	}
+	e.sleep()
+}
+
+// wake starts the actor if there is none. The lock is held.
+func (e *entry) wake() {
+	start := e.sys.start.Load()
+	if e.running || e.ended || start == nil || e.sys.actors.Err() != nil || e.sys.vol.Err() != nil {
+		return
+	}
+	if e.box == nil { // woken by its history, not by a delivery
+		box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
+		if err != nil {
+			e.sys.log.Error("agent cannot be woken", "agent", e.meta.ID, "err", err)
+			return
+		}
+		e.sys.report(e.meta.ID, found)
+		e.box = box
+	}
+	ctx, cancel := context.WithCancelCause(e.sys.actors)
+	e.running, e.cancel, e.done = true, cancel, make(chan struct{})
+	e.sys.events.Emit(event.Event{Type: event.AgentWoke, Agent: e.meta.ID})
+	e.sys.wg.Go(func() { e.act(ctx, *start) })
+}
+
+// sleep lets go of the mailbox if nobody needs it. The lock is held.
+func (e *entry) sleep() {
+	if e.running || e.users > 0 || e.box == nil {
+		return
+	}
+	if err := e.box.Close(); err != nil {
+		e.sys.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
+	}
+	e.box, e.gone = nil, true
+	e.activity.Store(nil)
+	e.sys.forget(e)
+}
+
+// act is the actor: it runs the agent until it may sleep, and again after a
+// failure, with a growing pause.
+func (e *entry) act(ctx context.Context, start StartFunc) {
+	defer e.finish()
+	seat := Seat{Meta: e.meta, Dir: e.dir, Inbox: e.box, entry: e}
+	for pause := restartFirst; ; {
+		began := time.Now()
+		err := guard(func() error { return start(ctx, seat) })
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && e.rest():
+			return
+		case err == nil:
+			pause = restartFirst
+			continue
+		case errors.Is(err, record.ErrGone):
+			e.sys.log.Warn("agent ended: its folder is gone", "agent", e.meta.ID)
+			e.end()
+			return
+		case errors.Is(err, disk.ErrFailed):
+			e.sys.log.Error("agent stopped: durable storage failed", "agent", e.meta.ID, "err", err)
+			return
+		}
+		if time.Since(began) > restartLast {
+			pause = restartFirst
+		}
+		e.sys.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
+		e.activity.Store(&activity{event.Failing, err.Error()})
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, restartLast)
+	}
+}
+
+// Pauses between restarts of a failing agent, of guarantee G17.
+const (
+	restartFirst = time.Second
+	restartLast  = time.Minute
+)
+
+// rest decides under the entry's lock whether the agent goes to sleep.
+func (e *entry) rest() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.box.Len() > 0 {
+		return false
+	}
+	return true
+}
+
+func (e *entry) finish() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = false
+	e.cancel(nil)
+	close(e.done)
+	e.sys.events.Emit(event.Event{Type: event.AgentSlept, Agent: e.meta.ID})
+	if e.box.Len() > 0 && !e.ended {
+		e.wake() // something arrived between rest and here
+	}
+	e.sleep()
+}
+
+// turn makes a context that Stop can end.
+func (e *entry) turn(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	e.mu.Lock()
+	e.stop = cancel
+	e.mu.Unlock()
+	return ctx, func() {
+		e.mu.Lock()
+		e.stop = nil
+		e.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// stopTurn cancels the turn under way; false: there is none.
+func (e *entry) stopTurn() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stop == nil {
+		return false
+	}
+	e.stop(ErrStopped)
+	return true
+}
+
+// end makes the entry refuse everything from now on.
+func (e *entry) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+}
+
+// halt ends the actor and waits until it is gone and no delivery is in flight.
+func (e *entry) halt(ctx context.Context) error {
+	e.mu.Lock()
+	e.ended = true
+	running, done := e.running, e.done
+	if running {
+		e.cancel(ErrStopped)
+	}
+	e.mu.Unlock()
+	if running {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// guard turns a panic into an error: one bad agent does not stop the rest.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// entry returns the entry of an agent, making it. Errors: message.ErrUnknownAgent.
+func (s *System) entry(id string) (*entry, error) {
+	meta, ok := s.index.Get(id)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[id]
+	if !ok {
+		e = &entry{sys: s, meta: meta, dir: s.folder(id)}
+		s.entries[id] = e
+	}
+	return e, nil
+}
+
+// acquire returns an agent's entry with its mailbox loaded; release it after use.
+func (s *System) acquire(id string) (*entry, inbox.Mailbox, error) {
+	for {
+		e, err := s.entry(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		box, err := e.open()
+		if errors.Is(err, errGone) {
+			continue
+		}
+		return e, box, err
+	}
+}
+
+// forget takes an entry that sleeps out of memory.
+func (s *System) forget(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.meta.ID] == e {
+		delete(s.entries, e.meta.ID)
+	}
+}
+
+// awake returns the entry of an agent if it is in memory.
+func (s *System) awake(id string) (*entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[id]
+	return e, ok
+}

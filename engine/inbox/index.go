@@ -1,0 +1,194 @@
+package inbox
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+// An entry is an open item as it is kept in memory.
+type entry struct {
+	Head
+	off     int64         // of its line; -1: not in the file, owed to it
+	durable bool          // behind a barrier: may be listed and worked on
+	line    []byte        // a copy of its line, nil if the quota had no room for it
+	gone    chan struct{} // closed when it is no longer open; made by the first Wait
+}
+
+// A key is a dedupe key that was accepted.
+type key struct {
+	at  int64 // seconds since 1970
+	off int64 // of its item's line, or of its element in a keys line; -1: unknown
+}
+
+// An index is what an inbox file says, folded. The text of the items is left in
+// the file.
+type index struct {
+	byID   map[string]*entry
+	order  []*entry // open items in the order they are to be worked on
+	bytes  int64    // of the open items, on disk
+	keys   map[uint64]key
+	closed []uint64 // hashes of ids that are done or dropped, oldest first
+	odd    []span   // lines that were not understood; kept when the file is rotated
+	seq    int64    // the highest of any line
+	seen   []int64  // seq of every line that has one, only while a file is read
+}
+
+func newIndex() *index {
+	return &index{byID: map[string]*entry{}, keys: map[uint64]key{}}
+}
+
+func (ix *index) add(e *entry) {
+	ix.byID[e.ID] = e
+	ix.order = append(ix.order, e)
+	ix.bytes += int64(e.Bytes)
+}
+
+func (ix *index) remove(e *entry) {
+	delete(ix.byID, e.ID)
+	if i := slices.Index(ix.order, e); i >= 0 {
+		ix.order = slices.Delete(ix.order, i, i+1)
+		ix.bytes -= int64(e.Bytes)
+	}
+}
+
+// close takes an item out for good.
+func (ix *index) close(e *entry) {
+	ix.remove(e)
+	ix.closed = append(ix.closed, hash64(e.ID))
+}
+
+func (ix *index) front(e *entry) {
+	if i := slices.Index(ix.order, e); i > 0 {
+		ix.order = slices.Insert(slices.Delete(ix.order, i, i+1), 0, e)
+	}
+}
+
+// remember notes a dedupe key unless it is too old to matter.
+func (ix *index) remember(hash uint64, k key, now time.Time) {
+	if k.at < now.Add(-DedupeWindow).Unix() {
+		return
+	}
+	if had, ok := ix.keys[hash]; !ok || had.at <= k.at {
+		ix.keys[hash] = k
+	}
+}
+
+// A reader folds the lines of a file into an index and notes what is wrong.
+type reader struct {
+	*index
+	path   string
+	now    time.Time
+	over   map[uint64]bool // closed, by hash of the id
+	found  []finding.Finding
+	told   map[uint64]bool // what was found before, by hash of the line
+	lineNo int
+}
+
+// scan reads a whole inbox file. What is wrong with a line that told has is not
+// said again.
+func scan(path string, data []byte, now time.Time, told map[uint64]bool) (*index, []finding.Finding) {
+	r := &reader{index: newIndex(), path: path, now: now, told: told, over: map[uint64]bool{}}
+	for off, raw := range disk.Lines(data) {
+		r.lineNo++
+		r.read(off, raw)
+	}
+	return r.index, r.found
+}
+
+func (r *reader) read(off int64, raw []byte) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return
+	}
+	l, err := decode(raw)
+	if err == nil {
+		if l.byHand {
+			r.note("inbox-by-hand", finding.Info, raw, 0, "the checksum does not fit: the line was written by hand, and counts", "")
+		}
+		r.apply(l, off, raw)
+		return
+	}
+	whole := salvage(raw)
+	for _, s := range whole {
+		piece := raw[s.off : s.off+int64(s.n)]
+		if l, err := decode(piece); err == nil {
+			r.apply(l, off+s.off, piece)
+		}
+	}
+	if len(whole) == 0 {
+		r.odd = append(r.odd, span{off, len(raw)})
+	}
+	r.note("inbox-broken-line", finding.Warning, raw, column(err),
+		fmt.Sprintf("not a line of an inbox: %v (%d whole ones were found in it)", err, len(whole)),
+		"repair it by hand or delete it; all other lines count")
+}
+
+func (r *reader) note(id string, severity finding.Severity, raw []byte, column int, reason, remedy string) {
+	h := hash64(id + string(raw))
+	if r.told[h] {
+		return
+	}
+	if len(r.told) < maxTold {
+		r.told[h] = true
+	}
+	r.found = append(r.found, finding.Finding{ID: id, Severity: severity, File: r.path,
+		Line: r.lineNo, Column: column, Reason: reason, Remedy: remedy})
+}
+
+// maxTold bounds how many broken lines are remembered as said.
+const maxTold = 10_000
+
+func (r *reader) apply(l line, off int64, raw []byte) {
+	if l.Seq > 0 {
+		r.seen = append(r.seen, l.Seq)
+		r.seq = max(r.seq, l.Seq)
+	}
+	switch string(l.Kind) {
+	case lineDone:
+		for _, id := range l.IDs {
+			r.shut(id)
+		}
+	case lineDropped:
+		r.shut(l.ID)
+	case lineFront:
+		if e := r.byID[l.ID]; e != nil {
+			r.front(e)
+		}
+	case lineKeys:
+		r.carried(l.Keys, off, raw)
+	default:
+		r.item(l, off, len(raw))
+	}
+}
+
+func (r *reader) item(l line, off int64, n int) {
+	if l.Dedupe != "" {
+		r.remember(hash64(l.Dedupe), key{at: l.At.Unix(), off: off}, r.now)
+	}
+	if r.byID[l.ID] != nil || r.over[hash64(l.ID)] {
+		return // the same line twice, or one that was closed before
+	}
+	e := &entry{Head: headOf(&l.Item, n+1), off: off, durable: true}
+	r.add(e)
+}
+
+func headOf(it *Item, bytes int) Head {
+	return Head{ID: it.ID, Seq: it.Seq, At: it.At, Kind: it.Kind, Sender: senderOf(it),
+		Silent: it.Kind == message.System && it.Silent, Bytes: bytes}
+}
+
+func (r *reader) shut(id string) {
+	h := hash64(id)
+	if !r.over[h] {
+		r.over[h] = true
+		r.closed = append(r.closed, h)
+	}
+	if e := r.byID[id]; e != nil {
+		r.remove(e)
+	}
+}

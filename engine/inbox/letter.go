@@ -1,0 +1,182 @@
+package inbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/message"
+)
+
+// A Letter is a file from the slot as an item. Its At is when it was written.
+type Letter struct {
+	Name string // its name in the slot's folder of taken letters
+	Ref  string // which agent, as on the command line: id, handle, name; "": the terminal's own
+	Item Item
+}
+
+// Fields are the members of a JSON letter. Others are ignored.
+type Fields struct {
+	Text    string       `json:"text"`
+	ID      string       `json:"id,omitempty"`     // of the item; "": one is made
+	Type    message.Kind `json:"type,omitempty"`   // "": message
+	As      string       `json:"as,omitempty"`     // user or system: another way to say type
+	Origin  string       `json:"origin,omitempty"` // system_message: who speaks; "": system
+	Silent  bool         `json:"silent,omitempty"`
+	Dedupe  string       `json:"dedupe,omitempty"`
+	ReplyTo string       `json:"replyTo,omitempty"`
+	Files   []Enclosure  `json:"files,omitempty"`
+}
+
+// An Enclosure is a file that a letter names: {"path": "/a/b"} or just "/a/b".
+type Enclosure struct {
+	Path string `json:"path"`
+	Name string `json:"name,omitempty"` // "": the last element of Path
+}
+
+// UnmarshalJSON takes both spellings.
+func (e *Enclosure) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &e.Path)
+	}
+	type plain Enclosure
+	return json.Unmarshal(data, (*plain)(e))
+}
+
+const (
+	// maxLetterFile bounds a JSON letter, bytes; its text is bounded by
+	// MaxItemBytes, which escapes may blow up sixfold.
+	maxLetterFile = 6*MaxItemBytes + 64<<10
+	// maxLetterName leaves room for an item id in front and a suffix behind.
+	maxLetterName = 200
+)
+
+var (
+	itemID    = regexp.MustCompile(`^[a-z0-9]{24,32}$`)
+	handleRef = regexp.MustCompile(`^[0-9]+(-[0-9]*)+$`)
+)
+
+// address takes the agent out of a letter's name: what stands before the first
+// two underscores. A handle is written with - for /.
+func address(name string) string {
+	ref, _, ok := strings.Cut(name, "__")
+	if !ok {
+		return ""
+	}
+	if handleRef.MatchString(ref) {
+		return strings.ReplaceAll(ref, "-", "/")
+	}
+	return ref
+}
+
+// parseLetter reads the content of a letter of that name.
+func parseLetter(name string, content []byte) (Fields, error) {
+	var l Fields
+	if !utf8.ValidString(name) || len(name) > maxLetterName {
+		return l, fmt.Errorf("the name is not UTF-8 or longer than %d bytes", maxLetterName)
+	}
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".md", ".txt":
+		if !utf8.Valid(content) {
+			return l, errors.New("the text is not UTF-8")
+		}
+		l.Text = string(content)
+	case ".json":
+		if err := json.Unmarshal(content, &l); err != nil {
+			return l, fmt.Errorf("not a JSON letter: %w", err)
+		}
+	default:
+		return l, fmt.Errorf("a letter ends in .md, .txt or .json, not %q", ext)
+	}
+	return l, l.check()
+}
+
+// check completes the fields and refuses what a letter may not be. A permission
+// is never given by letter: only a person's answer to the request gives it.
+func (l *Fields) check() error {
+	switch l.As {
+	case "":
+	case "user":
+		l.Type = message.Text
+	case "system":
+		l.Type = message.System
+	default:
+		return fmt.Errorf(`"as" is user or system, not %q`, l.As)
+	}
+	if l.Type == "" {
+		l.Type = message.Text
+	}
+	kinds := []message.Kind{message.Text, message.System, message.Reset, message.Compact}
+	if !slices.Contains(kinds, l.Type) {
+		return fmt.Errorf(`"type" is one of %v, not %q`, kinds, l.Type)
+	}
+	if l.Type == message.System && l.Origin == "" {
+		l.Origin = "system"
+	}
+	if l.Type != message.System {
+		l.Origin, l.Silent = "", false
+	}
+	if l.ID != "" && !itemID.MatchString(l.ID) {
+		return fmt.Errorf(`"id" is 24 to 32 small letters and digits, not %q`, l.ID)
+	}
+	if len(l.Text) > MaxItemBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(l.Text), MaxItemBytes)
+	}
+	asks := l.Type == message.Text || l.Type == message.System
+	if asks && strings.TrimSpace(l.Text) == "" && len(l.Files) == 0 {
+		return errors.New("it has no text")
+	}
+	for _, f := range l.Files {
+		if !filepath.IsAbs(f.Path) {
+			return fmt.Errorf("file %q: the path must be absolute", f.Path)
+		}
+	}
+	return nil
+}
+
+// item makes the item of a letter. Its id is decided by then.
+func (l *Fields) item(id string, at time.Time) Item {
+	it := Item{ID: id, At: at, Kind: l.Type, Dedupe: l.Dedupe, Text: l.Text, Origin: l.Origin, Silent: l.Silent,
+		Context: message.Context{ReplyTo: l.ReplyTo}}
+	if it.Dedupe == "" {
+		it.Dedupe = "drop:" + id
+	}
+	for _, e := range l.Files {
+		it.Files = append(it.Files, e.file())
+	}
+	return it
+}
+
+// file describes the enclosure as far as can be told without copying it; its id
+// is given by whoever stores it.
+func (e Enclosure) file() message.File {
+	f := message.File{Name: e.Name, Path: e.Path, MimeType: mime.TypeByExtension(filepath.Ext(e.Path))}
+	if f.Name == "" {
+		f.Name = filepath.Base(e.Path)
+	}
+	if f.MimeType == "" {
+		f.MimeType = "application/octet-stream"
+	}
+	if info, err := os.Stat(e.Path); err == nil {
+		f.Size = info.Size()
+	}
+	return f
+}
+
+// idOr is the letter's own id, or a new one.
+func (l *Fields) idOr() string {
+	if l.ID != "" {
+		return l.ID
+	}
+	return cuid2.Generate()
+}

@@ -1,0 +1,44 @@
+package inbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/disk"
+)
+
+// Post drops a letter for the agent ref into the slot dir, durably, and returns
+// the id that its item will have. It needs no lock: it is how a command sends a
+// message while no daemon runs, since only the holder of the lock writes to
+// inboxes. ref is as on the command line; empty is the terminal's own agent.
+func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) {
+	l.ID = l.idOr()
+	if err := l.check(); err != nil {
+		return "", fmt.Errorf("post letter: %w", err)
+	}
+	name := l.ID + ".json"
+	if ref != "" {
+		written := strings.ReplaceAll(ref, "/", "-")
+		name = written + "__" + name
+		if strings.HasPrefix(ref, ".") || strings.ContainsAny(ref, "\x00\n") ||
+			address(name) != ref || len(name) > maxLetterName {
+			return "", fmt.Errorf("post letter: %q cannot be written as a file name; use the agent's id", ref)
+		}
+	}
+	content, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("post letter: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("post letter: %w", err)
+	}
+	if err := vol.WriteFile("post", filepath.Join(dir, name), append(content, '\n')); err != nil {
+		return "", fmt.Errorf("post letter: %w", err)
+	}
+	return l.ID, nil
+}

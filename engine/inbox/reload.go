@@ -1,0 +1,249 @@
+package inbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// nextSeq is the label of the next line. It goes on over a rotation, because it
+// is what tells a line that was removed in the middle of the file from one that
+// an editor never saw.
+func (f *File) nextSeq() int64 {
+	f.ix.seq++
+	return f.ix.seq
+}
+
+// write appends what is owed to the file and the lines that build adds. After an
+// edit by somebody else it reads the file anew and begins again.
+func (f *File) write(build func([]byte) []byte) error {
+	for range maxTries {
+		lines := build(f.debts(nil))
+		if len(lines) == 0 {
+			return nil
+		}
+		off, err := f.log.Append(lines)
+		if err == nil {
+			f.paid(off)
+			return nil
+		}
+		if !errors.Is(err, disk.ErrChanged) {
+			return err
+		}
+		if err := f.reload(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+}
+
+// debts appends what the file should hold and does not: items that an edit took
+// away, and a done line for what was closed.
+func (f *File) debts(b []byte) []byte {
+	for _, e := range f.lost {
+		b = append(append(b, e.line...), '\n')
+	}
+	if len(f.owed) > 0 {
+		b = appendDone(b, f.nextSeq(), f.now(), f.owed, len(f.ix.order))
+		if len(f.ix.order) == 0 && len(b) > tailBytes/2 {
+			// So that the end of the file alone proves that nothing is open.
+			b = appendDone(b, f.nextSeq(), f.now(), nil, 0)
+		}
+	}
+	return b
+}
+
+// paid notes that the debts are in the file, from off on.
+func (f *File) paid(off int64) {
+	for _, e := range f.lost {
+		e.off = off
+		off += int64(len(e.line)) + 1
+	}
+	f.lost, f.owed = nil, nil
+}
+
+// reload takes the file as it is now. Items that it no longer has are appended
+// again if they could not be in the editor's version yet, and count as removed
+// on purpose if they could.
+func (f *File) reload() error {
+	for range maxTries {
+		f.copyLines()
+		data, err := f.reread()
+		if err != nil {
+			return err
+		}
+		f.adopt(f.scan(data), data)
+		b := f.debts(nil)
+		if len(b) == 0 {
+			return nil
+		}
+		off, err := f.log.Append(b)
+		if errors.Is(err, disk.ErrFull) {
+			return nil // still owed; the next write brings it
+		}
+		if errors.Is(err, disk.ErrChanged) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.paid(off)
+		// They were acknowledged long ago, so they are durable before anything else.
+		return f.log.Barrier()
+	}
+	return fmt.Errorf("reload %s: %w", f.path(), disk.ErrChanged)
+}
+
+// reread reads the file at the path. One that was deleted is made again, in a
+// folder that is still there.
+func (f *File) reread() ([]byte, error) {
+	data, torn, err := f.log.Reload()
+	f.noteTorn(torn)
+	if !gone(err) {
+		return data, err
+	}
+	old := f.log
+	if data, err = f.openLog(); err != nil {
+		return nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
+	}
+	old.Close()
+	return data, nil
+}
+
+// copyLines copies the lines of all open items out of the file that is about to
+// be let go, as far as they are not in memory: the new one may lack them.
+func (f *File) copyLines() {
+	for _, e := range f.ix.order {
+		if e.line != nil || e.off < 0 {
+			continue
+		}
+		raw := make([]byte, e.Bytes)
+		n, _ := f.log.ReadAt(raw, e.off)
+		raw = bytes.TrimSuffix(raw[:n], []byte{'\n'})
+		if l, err := decode(raw); err == nil && l.ID == e.ID {
+			e.line = raw
+			f.quota.forceKeep(len(raw))
+		}
+	}
+}
+
+// copyLine keeps a copy of an item's line from data, if the quota has room.
+func (f *File) copyLine(e *entry, data []byte) {
+	raw := bytes.TrimSuffix(data[e.off:min(e.off+int64(e.Bytes), int64(len(data)))], []byte{'\n'})
+	f.quota.unkeep(len(e.line))
+	e.line = nil
+	if f.quota.keep(len(raw)) {
+		e.line = bytes.Clone(raw)
+	}
+}
+
+// adopt makes next, just read from data, the index of the mailbox, and notes in
+// lost and owed what has to be appended to the file.
+func (f *File) adopt(next *index, data []byte) {
+	old := f.ix
+	f.lost, f.owed = nil, nil
+	f.quota.add(next.bytes - old.bytes)
+	known := setOf(old.closed)
+	for _, e := range slices.Clone(next.order) {
+		had := old.byID[e.ID]
+		switch {
+		case had != nil:
+			had.off = e.off
+			taken := had.Taken
+			had.Head = e.Head
+			had.Taken = taken
+			next.replace(e, had)
+			f.copyLine(had, data)
+		case known[hash64(e.ID)]:
+			f.quota.add(-int64(e.Bytes))
+			next.remove(e)
+			f.owed = append(f.owed, e.ID)
+		default:
+			f.copyLine(e, data)
+			f.notify()
+		}
+	}
+	closed := setOf(next.closed)
+	last := lastOurs(next.seen, old.seq)
+	for _, e := range bySeq(old.order) {
+		if next.byID[e.ID] == nil {
+			f.missing(next, e, e.Seq <= last, closed[hash64(e.ID)])
+		}
+	}
+	for h, k := range old.keys {
+		if _, ok := next.keys[h]; !ok {
+			next.remember(h, key{at: k.at, off: -1}, f.now())
+		}
+	}
+	for _, h := range old.closed {
+		if !closed[h] {
+			next.closed = append(next.closed, h)
+		}
+	}
+	next.closed = next.closed[max(0, len(next.closed)-MaxKeys):]
+	next.seq = max(next.seq, old.seq)
+	next.seen = nil
+	f.ix = next
+}
+
+// missing decides about an open item that the file no longer has as open.
+func (f *File) missing(next *index, e *entry, removed, closed bool) {
+	switch {
+	case closed:
+	case removed:
+		f.note("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; it counts as dropped", "")
+	case e.line == nil:
+		f.note("inbox-item-lost", finding.Error, "item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
+			"ask its sender to send it again")
+	default:
+		f.note("inbox-item-restored", finding.Info, "item "+e.ID+" was missing at the end of the file, as when an older version is saved over it; it was appended again",
+			"to remove it, drop it: daycare inbox drop")
+		e.off = -1
+		e.Bytes = len(e.line) + 1
+		next.add(e)
+		f.quota.add(int64(e.Bytes))
+		f.lost = append(f.lost, e)
+		return
+	}
+	if !closed {
+		next.closed = append(next.closed, hash64(e.ID))
+	}
+	f.quota.add(int64(e.Bytes)) // which release gives back; next never counted it
+	f.release(e)
+}
+
+// replace puts the entry that was known before in the place of the one just
+// read, so that its waiters and marks stay.
+func (ix *index) replace(e, had *entry) {
+	ix.byID[had.ID] = had
+	ix.order[slices.Index(ix.order, e)] = had
+}
+
+// lastOurs is the highest seq in the file that we had given out: what had a
+// lower one was in the editor's version.
+func lastOurs(seen []int64, given int64) (last int64) {
+	for _, seq := range seen {
+		if seq <= given {
+			last = max(last, seq)
+		}
+	}
+	return last
+}
+
+func bySeq(order []*entry) []*entry {
+	sorted := slices.Clone(order)
+	slices.SortStableFunc(sorted, func(a, b *entry) int { return int(a.Seq - b.Seq) })
+	return sorted
+}
+
+func setOf(hashes []uint64) map[uint64]bool {
+	set := make(map[uint64]bool, len(hashes))
+	for _, h := range hashes {
+		set[h] = true
+	}
+	return set
+}

@@ -1,0 +1,83 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+
+	"daycare/engine/disk"
+)
+
+// rotateAt is the size, in bytes, from which an inbox is rotated when over half
+// of it is done.
+const rotateAt = 1 << 20
+
+// rotate puts a new file in place of one that is mostly done: the dedupe keys,
+// what was never understood, and the open items as they stand, in the order to
+// work on them, so that no front line is needed. What is in the new file is
+// durable when it has the name.
+func (f *File) rotate() error {
+	size := f.log.Size()
+	if size <= rotateAt || 2*f.ix.live() >= size || f.vol.Full() {
+		return nil
+	}
+	data := make([]byte, size)
+	if n, err := f.log.ReadAt(data, 0); err != nil && n < len(data) {
+		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
+	}
+	content := f.rotated(data)
+	err := f.log.Replace(content, "")
+	switch {
+	case errors.Is(err, disk.ErrChanged):
+		return f.reload()
+	case errors.Is(err, disk.ErrFull):
+		return nil
+	case err != nil:
+		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
+	}
+	f.ix.keys = nil // the new file has all that are still to be remembered
+	f.adopt(f.scan(content), content)
+	return nil
+}
+
+// live is about how many bytes a rotation would keep.
+func (ix *index) live() int64 {
+	n := ix.bytes + int64(min(len(ix.keys), MaxKeys))*keyBytes
+	for _, s := range ix.odd {
+		n += int64(s.n)
+	}
+	return n
+}
+
+func (f *File) rotated(data []byte) []byte {
+	at := func(off int64, n int) []byte {
+		return data[min(off, int64(len(data))):min(off+int64(n), int64(len(data)))]
+	}
+	open := map[uint64]bool{} // their lines carry the key themselves
+	var items []byte
+	for _, e := range f.ix.order {
+		raw := e.line
+		if e.off >= 0 {
+			raw = at(e.off, e.Bytes)
+		}
+		for len(raw) > 0 && raw[len(raw)-1] == '\n' {
+			raw = raw[:len(raw)-1]
+		}
+		if l, err := decode(raw); err == nil && l.Dedupe != "" {
+			open[hash64(l.Dedupe)] = true
+		}
+		items = append(append(items, raw...), '\n')
+	}
+	keys := f.ix.keyList(f.now(), open, func(k key) string {
+		if k.off < 0 {
+			return ""
+		}
+		id, _ := idAt(at(k.off, keyHead))
+		return id
+	})
+	content := appendKeys(nil, f.nextSeq(), f.now(), keys)
+	for _, s := range f.ix.odd {
+		content = append(append(content, at(s.off, s.n)...), '\n')
+	}
+	content = append(content, items...)
+	return appendDone(content, f.nextSeq(), f.now(), nil, len(f.ix.order))
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/watch"
+)
+
+// A letter is a file that somebody put into drop/: it is taken like any message.
+// The steps are such that a crash between any two of them neither loses the letter
+// nor delivers it twice: it is renamed into drop/.taken under the id of its item,
+// accepted under a dedupe key made of that id, and unlinked.
+
+// letterDebounce is short: a letter moved in is complete when it appears.
+const letterDebounce = 20 * time.Millisecond
+
+// watchLetters takes letters until ctx ends, each when the slot is seen to change.
+func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
+	hints := make(chan struct{}, 1)
+	dir := filepath.Join(s.root, "drop")
+	w.Add(dir, watch.Options{Debounce: letterDebounce}, func(watch.Hint) {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	})
+	defer w.Remove(dir)
+	for {
+		var again <-chan time.Time
+		if wait := s.takeLetters(ctx); wait > 0 {
+			again = time.After(wait)
+		}
+		select {
+		case <-hints:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// takeLetters takes what is ready. again > 0: look once more after that time,
+// because a letter is still being written or there was no room for one.
+func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
+	names, again, err := s.slot.Ready(time.Now())
+	if err != nil {
+		s.log.Error("letters cannot be listed", "err", err)
+		return again
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return again
+		}
+		letter, err := s.slot.Take(name)
+		if err == nil {
+			err = s.open(ctx, letter)
+		}
+		switch {
+		case errors.Is(err, inbox.ErrFull), errors.Is(err, disk.ErrFull):
+			return time.Minute // it lies in .taken; room is looked for again
+		case err != nil:
+			s.log.Warn("letter not delivered", "letter", name, "err", err)
+		}
+	}
+	if s.takeUp(ctx) != nil {
+		again = time.Minute
+	}
+	return again
+}
+
+// takeUp delivers the letters that were taken and not delivered.
+func (s *System) takeUp(ctx context.Context) error {
+	letters, err := s.slot.Taken()
+	if err != nil {
+		return fmt.Errorf("look for letters: %w", err)
+	}
+	var first error
+	for _, l := range letters {
+		if err := s.open(ctx, l); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// open delivers one letter that was taken and removes it; one that cannot be
+// delivered goes to drop/bad with the reason.
+func (s *System) open(ctx context.Context, l inbox.Letter) error {
+	in := incoming(l)
+	_, err := s.Deliver(ctx, in)
+	switch {
+	case err == nil:
+		return s.slot.Finish(l)
+	case errors.Is(err, inbox.ErrFull), errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrFailed), ctx.Err() != nil:
+		return err
+	}
+	s.log.Warn("letter refused", "letter", l.Name, "err", err)
+	return s.slot.Refuse(l.Name, err)
+}
+
+// incoming is a letter as a message. One without an agent is for the terminal's.
+func incoming(l inbox.Letter) message.Incoming {
+	it := l.Item
+	in := message.Incoming{Agent: l.Ref, Kind: it.Kind, ID: it.ID, Dedupe: it.Dedupe, Context: it.Context,
+		Route: it.Route, Text: it.Text, Files: it.Files, Origin: it.Origin, Silent: it.Silent}
+	if l.Ref == "" {
+		in.From = Terminal()
+	}
+	return in
+}

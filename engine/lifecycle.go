@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+var (
+	// ErrBusy: the agent has work under way or waiting.
+	ErrBusy = errors.New("the agent has work that is not finished")
+	// ErrProtected: agents of this kind are not killed; reset or remove them.
+	ErrProtected = errors.New("this agent cannot be killed; reset or remove it")
+)
+
+// Create makes an agent by hand. Its id is made here if the descriptor has none.
+func (s *System) Create(_ context.Context, d address.Descriptor) (event.Agent, error) {
+	if d.Type != address.User && d.ID == "" {
+		d.ID = cuid2.Generate()
+	}
+	meta, err := s.create(d)
+	if err != nil {
+		return event.Agent{}, err
+	}
+	return s.look(meta), nil
+}
+
+// Stop cancels the turn that an agent is in; false: it is in none.
+func (s *System) Stop(_ context.Context, id string) (bool, error) {
+	if _, ok := s.index.Get(id); !ok {
+		return false, message.ErrUnknownAgent
+	}
+	e, ok := s.awake(id)
+	return ok && e.stopTurn(), nil
+}
+
+// Drop removes an item that waits.
+func (s *System) Drop(_ context.Context, id, item string) error {
+	e, box, err := s.acquire(id)
+	if err != nil {
+		return err
+	}
+	defer e.release()
+	if err := box.Drop(item); err != nil {
+		return err
+	}
+	s.events.Emit(event.Event{Type: event.ItemDropped, Agent: id, Body: event.Item{Item: item}})
+	return nil
+}
+
+// Front moves an item that waits before all others.
+func (s *System) Front(_ context.Context, id, item string) error {
+	e, box, err := s.acquire(id)
+	if err != nil {
+		return err
+	}
+	defer e.release()
+	return box.Front(item)
+}
+
+// Kill ends an agent for good, and its children with it. Its folder stays
+// readable until it is removed.
+func (s *System) Kill(ctx context.Context, id string) error {
+	meta, ok := s.index.Get(id)
+	if !ok {
+		return message.ErrUnknownAgent
+	}
+	if !killable(meta) {
+		return ErrProtected
+	}
+	for _, child := range s.index.All() {
+		if child.Descriptor.ParentAgentID == id {
+			if err := s.Kill(ctx, child.ID); err != nil && !errors.Is(err, ErrProtected) {
+				return err
+			}
+		}
+	}
+	return s.retire(ctx, id, "killed")
+}
+
+// killable: what a person or an agent started may be killed; what an address maps
+// to would be made again by the next message.
+func killable(meta address.Meta) bool {
+	switch d := meta.Descriptor; d.Type {
+	case address.Subagent, address.Permanent:
+		return true
+	case address.User:
+		return d.Connector == "terminal" && d.ChannelID != "default"
+	}
+	return false
+}
+
+// retire writes that the agent has ended, lets deliveries in flight finish and
+// stops its actor.
+func (s *System) retire(ctx context.Context, id, reason string) error {
+	e, err := s.entry(id)
+	if err != nil {
+		return err
+	}
+	// First the mark, synced, then the stop: a crash in between ends it as well.
+	now := time.Now().UTC()
+	if err := record.UpdateState(s.vol, s.folder(id), func(st *record.State) {
+		st.Ended = &record.Ended{At: now, Reason: reason}
+	}); err != nil {
+		return fmt.Errorf("end agent %s: %w", id, err)
+	}
+	if err := e.halt(ctx); err != nil {
+		return err
+	}
+	s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: reason}})
+	return nil
+}
+
+// Remove moves an agent's folder to the trash. An agent with items or answers that
+// wait is removed only by force; they go along with it.
+func (s *System) Remove(ctx context.Context, id string, force bool) (trash string, err error) {
+	if _, ok := s.index.Get(id); !ok {
+		return "", message.ErrUnknownAgent
+	}
+	if !force && (len(s.waiting(id)) > 0 || !s.settled(id)) {
+		return "", ErrBusy
+	}
+	if err := s.retire(ctx, id, "removed"); err != nil {
+		return "", err
+	}
+	if e, ok := s.awake(id); ok {
+		e.mu.Lock()
+		e.sleep()
+		e.mu.Unlock()
+		s.forget(e)
+	}
+	return s.index.Remove(id)
+}
+
+// Asks lists the permission requests that wait.
+func (s *System) Asks(context.Context) ([]event.Ask, error) {
+	asks := []event.Ask{}
+	for _, p := range s.asks.List() {
+		asks = append(asks, event.Ask{Token: p.Token, AgentID: p.Agent, Tag: p.Request.Tag, Reason: p.Request.Reason,
+			Request: p.Request.Detail.String(), AskedAt: p.AskedAt, ExpiresAt: p.ExpiresAt})
+	}
+	return asks, nil
+}
+
+// Decide answers a permission request: the decision becomes an item of the agent
+// that asked. The first answer wins: earlier reports the one that was first.
+func (s *System) Decide(ctx context.Context, token string, d permission.Decision, by string) (earlier *permission.Pending, err error) {
+	p, err := s.asks.Get(token)
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := s.Deliver(ctx, message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(),
+		Text: p.Request.Detail.String(), Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256})
+	if err != nil {
+		return nil, err
+	}
+	if receipt.Duplicate {
+		return &p, nil
+	}
+	s.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
+		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})
+	if _, err := s.asks.Settle(token, d, by, time.Now()); err != nil && !errors.Is(err, permission.ErrUnknown) {
+		return nil, err
+	}
+	return nil, nil
+}

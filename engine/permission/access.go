@@ -1,0 +1,97 @@
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// An Access is one right, written as a tag: Read, Write, Web or Exec.
+type Access interface {
+	// Tag is the canonical text: Parse of it gives the Access back.
+	Tag() string
+	access()
+}
+
+type (
+	// Read is the right to read a file, or a folder with all that is in it.
+	Read struct{ Path string } // absolute and clean
+	// Write is the right to change and to read it.
+	Write struct{ Path string } // absolute and clean
+	// Web is the right to reach a host, "*.example.com" all hosts below
+	// example.com, "" any host.
+	Web struct{ Host string } // lower case
+	// Exec is the right to run commands that begin with these words.
+	Exec struct{ Prefix string }
+)
+
+func (Read) access()  {}
+func (Write) access() {}
+func (Web) access()   {}
+func (Exec) access()  {}
+
+// Tag is @read:/path.
+func (a Read) Tag() string { return "@read:" + a.Path }
+
+// Tag is @write:/path.
+func (a Write) Tag() string { return "@write:" + a.Path }
+
+// Tag is @web or @web:host.
+func (a Web) Tag() string {
+	if a.Host == "" {
+		return "@web"
+	}
+	return "@web:" + a.Host
+}
+
+// Tag is @exec:first words.
+func (a Exec) Tag() string { return "@exec:" + a.Prefix }
+
+// ErrTag: the text is not a permission tag.
+var ErrTag = errors.New("not a permission tag")
+
+const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @exec:command"
+
+// maxTag bounds a tag, in bytes: people must be able to read what they allow.
+const maxTag = 4096
+
+// hostName is a DNS name or an IPv4 address, with *. in front for all below it.
+var hostName = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+// Parse reads a tag. Errors wrap ErrTag and say what is allowed.
+func Parse(tag string) (Access, error) {
+	if len(tag) > maxTag {
+		return nil, fmt.Errorf("%w: %d bytes are too long; allowed are %d", ErrTag, len(tag), maxTag)
+	}
+	if i := strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }); i >= 0 {
+		return nil, fmt.Errorf("%w: %q holds a character that cannot be shown; %s", ErrTag, tag, tagHelp)
+	}
+	kind, value, hasValue := strings.Cut(strings.TrimSpace(tag), ":")
+	value = strings.TrimSpace(value)
+	switch {
+	case kind == "@web" && !hasValue:
+		return Web{}, nil
+	case kind == "@web":
+		host := strings.ToLower(value)
+		if !hostName.MatchString(host) || len(host) > 253 {
+			return nil, fmt.Errorf("%w: %q is not a host name; allowed: @web:example.com, @web:*.example.com", ErrTag, value)
+		}
+		return Web{Host: host}, nil
+	case kind == "@read" || kind == "@write":
+		if !filepath.IsAbs(value) {
+			return nil, fmt.Errorf("%w: %q is not an absolute path; %s", ErrTag, value, tagHelp)
+		}
+		if kind == "@read" {
+			return Read{Path: filepath.Clean(value)}, nil
+		}
+		return Write{Path: filepath.Clean(value)}, nil
+	case kind == "@exec":
+		if value == "" {
+			return nil, fmt.Errorf("%w: @exec: needs the beginning of a command; %s", ErrTag, tagHelp)
+		}
+		return Exec{Prefix: value}, nil
+	}
+	return nil, fmt.Errorf("%w: %q; %s", ErrTag, tag, tagHelp)
+}

@@ -1,0 +1,156 @@
+package permission
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// An Owner is the person who may answer a request in a chat.
+type Owner struct {
+	Connector string `json:"connector"`
+	UserID    string `json:"userId"`
+}
+
+// A Pending is a request that waits for an answer, or that was just answered.
+type Pending struct {
+	Token     string // cuid2
+	Agent     string // who asks
+	Owner     Owner
+	Request   Request
+	SHA256    string // Request.SHA256(Agent): what an answer is bound to
+	AskedAt   time.Time
+	ExpiresAt time.Time
+
+	Decision  Decision // "" while it waits
+	DecidedBy string
+	DecidedAt time.Time
+}
+
+// DedupeKey is the key under which a decision enters the asker's inbox. Every
+// surface posts under the same key, so the first answer is the one that counts.
+func (p Pending) DedupeKey() string { return "perm:" + p.Token }
+
+// file is a Pending on disk. Members that a person may set come last.
+type file struct {
+	Token      string     `json:"token"`
+	AgentID    string     `json:"agentId"`
+	Owner      Owner      `json:"owner"`
+	Permission string     `json:"permission"`
+	Reason     string     `json:"reason"`
+	Request    fileDetail `json:"request"`
+	AskAlways  bool       `json:"askAlways,omitempty"`
+	SHA256     string     `json:"sha256"`
+	AskedAt    stamp      `json:"askedAt"`
+	ExpiresAt  stamp      `json:"expiresAt"`
+	Decision   *Decision  `json:"decision"`
+	DecidedBy  string     `json:"decidedBy,omitempty"`
+	DecidedAt  *stamp     `json:"decidedAt,omitempty"`
+}
+
+// fileDetail adds to the request where it would run, without which the hash
+// could not be checked.
+type fileDetail struct {
+	Detail
+	Workdir string `json:"workdir,omitempty"`
+}
+
+// stamp is a time as it is written: UTC, milliseconds.
+type stamp struct{ time.Time }
+
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+func (s stamp) MarshalJSON() ([]byte, error) {
+	if y := s.UTC().Year(); y < 0 || y > 9999 {
+		return nil, errors.New("year is out of range")
+	}
+	return []byte(`"` + s.UTC().Format(stampLayout) + `"`), nil
+}
+
+func moment(t time.Time) stamp { return stamp{t.UTC().Truncate(time.Millisecond)} }
+
+// encode writes p as one JSON object on one line.
+func encode(p Pending) ([]byte, error) {
+	f := file{
+		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: p.Request.Tag, Reason: p.Request.Reason,
+		Request: fileDetail{p.Request.Detail, p.Request.Workdir}, AskAlways: p.Request.AskAlways,
+		SHA256: p.SHA256, AskedAt: moment(p.AskedAt), ExpiresAt: moment(p.ExpiresAt),
+	}
+	if p.Decision != "" {
+		f.Decision, f.DecidedBy = &p.Decision, p.DecidedBy
+	}
+	if !p.DecidedAt.IsZero() {
+		at := moment(p.DecidedAt)
+		f.DecidedAt = &at
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // people read commands here
+	if err := enc.Encode(f); err != nil {
+		return nil, fmt.Errorf("encode request %s: %w", p.Token, err)
+	}
+	return b.Bytes(), nil
+}
+
+// indent turns an encoded Pending into a file for people.
+func indent(line []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(line), "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// decisions are the words that may stand in a file.
+var decisions = []Decision{Once, Always, Deny, Expired}
+
+// decode reads a request. An error is a finding.Finding for the file name.
+func decode(name string, data []byte) (Pending, error) {
+	wrong := func(line, column int, format string, args ...any) (Pending, error) {
+		return Pending{}, finding.Finding{ID: "permission-file", Severity: finding.Error, File: name,
+			Line: line, Column: column, Reason: fmt.Sprintf(format, args...),
+			Remedy: "answer with `daycare permissions`, or remove the file"}
+	}
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		line, column := 0, 0
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &syntax) {
+			line, column = finding.Position(data, syntax.Offset-1)
+		} else if errors.As(err, &kind) {
+			line, column = finding.Position(data, kind.Offset-1)
+		}
+		return wrong(line, column, "not a permission request: %v", err)
+	}
+	p := Pending{Token: f.Token, Agent: f.AgentID, Owner: f.Owner, SHA256: f.SHA256,
+		Request: Request{Tag: f.Permission, Reason: f.Reason, Detail: f.Request.Detail, Workdir: f.Request.Workdir, AskAlways: f.AskAlways},
+		AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
+	if f.Decision != nil {
+		p.Decision = *f.Decision
+	}
+	if f.DecidedAt != nil {
+		p.DecidedAt = f.DecidedAt.Time
+	}
+	switch {
+	case p.Token == "" || p.Agent == "":
+		return wrong(0, 0, "token and agentId must be set")
+	case p.Decision != "" && !slices.Contains(decisions, p.Decision):
+		return wrong(0, 0, "decision is %q; allowed: once, always, deny", p.Decision)
+	case p.SHA256 != p.Request.SHA256(p.Agent):
+		return wrong(0, 0, "sha256 does not fit the request: the file was changed in more than its decision")
+	}
+	return p, nil
+}
+
+// sameQuestion reports whether b asks what a asks; how it is answered is left out.
+func sameQuestion(a, b Pending) bool {
+	return a.Token == b.Token && a.Agent == b.Agent && a.Owner == b.Owner && a.Request == b.Request &&
+		a.SHA256 == b.SHA256 && a.AskedAt.Equal(b.AskedAt) && a.ExpiresAt.Equal(b.ExpiresAt)
+}

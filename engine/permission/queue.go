@@ -1,0 +1,271 @@
+package permission
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// DefaultExpiry is how long a request waits for an answer.
+const DefaultExpiry = 24 * time.Hour
+
+const (
+	folder  = "permissions" // in .daycare
+	logName = "log.jsonl"
+)
+
+// ErrUnknown: no request with that token waits. It was answered, or there never
+// was one.
+var ErrUnknown = errors.New("no such permission request waits")
+
+// A Queue holds the requests that wait for an answer: one file each in
+// permissions/, and permissions/log.jsonl of those that were answered. Its
+// methods may be called from many goroutines at once.
+//
+// An answer becomes true when the asker's inbox has accepted the item with
+// Pending.DedupeKey, from whichever surface came first: a chat, a user
+// interface, the command line, a hand edit (Answered), the clock (Expired). So
+// whoever has an answer calls, in this order,
+//
+//	p, err := queue.Get(token)
+//	receipt, err := deliver(item with p.DedupeKey())   // first answer wins
+//	err = queue.Settle(token, decision, by, at)        // unless receipt.Duplicate
+//
+// and the agent's runtime calls Settle once more, with the decision of the item,
+// when it takes the item: after a crash in between that finishes the move.
+// Settle of a request that is settled does nothing.
+type Queue struct {
+	vol    *disk.Volume
+	dir    string
+	now    func() time.Time
+	expiry time.Duration
+	log    *disk.Log
+
+	mu      sync.Mutex
+	waiting map[string]Pending
+	refused map[string]string // token to the reason that was reported for its file
+}
+
+// ReadQueue is OpenQueue for looking only: nothing is written, and what would
+// change the queue fails.
+func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
+	q := &Queue{dir: filepath.Join(root, folder), now: now, expiry: expiry,
+		waiting: map[string]Pending{}, refused: map[string]string{}}
+	found, err := q.load()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return q, found, err
+}
+
+// OpenQueue opens the queue in root/permissions, root being .daycare, and
+// finishes what a crash left: requests that are in the log leave the queue. A
+// file that cannot be read is a finding and stays where it is. expiry 0 is
+// DefaultExpiry; now nil is time.Now.
+func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
+	q := &Queue{vol: vol, dir: filepath.Join(root, folder), now: now, expiry: expiry,
+		waiting: map[string]Pending{}, refused: map[string]string{}}
+	if q.now == nil {
+		q.now = time.Now
+	}
+	if q.expiry <= 0 {
+		q.expiry = DefaultExpiry
+	}
+	if err := os.MkdirAll(q.dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("open permission queue: %w", err)
+	}
+	if err := disk.RemoveTemps(q.dir); err != nil {
+		return nil, nil, fmt.Errorf("open permission queue: %w", err)
+	}
+	log, torn, err := vol.OpenLog(q.logPath(), disk.LogOptions{Name: "permissions", Valid: json.Valid, Ballast: true})
+	if err != nil {
+		return nil, nil, fmt.Errorf("open permission log: %w", err)
+	}
+	q.log = log
+	findings, err := q.load()
+	if err != nil {
+		log.Close()
+		return nil, nil, err
+	}
+	if torn != nil {
+		findings = append(findings, finding.Finding{ID: "permission-log-torn", Severity: finding.Info,
+			File: q.logPath(), Reason: fmt.Sprintf("a crash had cut the last line short; it is kept as %s", torn.Kept)})
+	}
+	return q, findings, nil
+}
+
+// load reads the files of the queue and removes those that the log has.
+func (q *Queue) load() ([]finding.Finding, error) {
+	paths, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list permission requests: %w", err)
+	}
+	var findings []finding.Finding
+	for _, path := range paths {
+		p, err := q.read(path)
+		var f finding.Finding
+		switch {
+		case errors.As(err, &f):
+			findings = append(findings, f)
+		case err != nil:
+			return nil, fmt.Errorf("read permission request: %w", err)
+		default:
+			p.Decision, p.DecidedBy, p.DecidedAt = "", "", time.Time{} // Answered looks at the file again
+			q.waiting[p.Token] = p
+		}
+	}
+	if len(q.waiting) == 0 || q.log == nil {
+		return findings, nil
+	}
+	return findings, q.finishMoves()
+}
+
+// finishMoves removes the files of requests that a crash left after their line
+// was in the log.
+func (q *Queue) finishMoves() error {
+	// What was read may only be in the page cache: a file must not go on the
+	// word of a line that a power cut takes back.
+	if err := q.log.Barrier(); err != nil {
+		return fmt.Errorf("settle permission log: %w", err)
+	}
+	data, err := os.ReadFile(q.logPath())
+	if err != nil {
+		return fmt.Errorf("read permission log: %w", err)
+	}
+	for _, line := range disk.Lines(data) {
+		var entry struct {
+			Token string `json:"token"`
+		}
+		if json.Unmarshal(line, &entry) != nil {
+			continue
+		}
+		if _, ok := q.waiting[entry.Token]; ok {
+			if err := q.remove(entry.Token); err != nil {
+				return err
+			}
+			delete(q.waiting, entry.Token)
+		}
+	}
+	return nil
+}
+
+func (q *Queue) read(path string) (Pending, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Pending{}, err
+	}
+	p, err := decode(path, data)
+	if err == nil && path != q.path(p.Token) {
+		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
+			Reason: "the file name is not the token in it", Remedy: "remove the file; it asks nothing"}
+	}
+	return p, err
+}
+
+func (q *Queue) path(token string) string { return filepath.Join(q.dir, token+".json") }
+
+func (q *Queue) logPath() string { return filepath.Join(q.dir, logName) }
+
+func (q *Queue) remove(token string) error {
+	if err := os.Remove(q.path(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove permission request: %w", err)
+	}
+	return nil
+}
+
+// Ask puts a request of an agent into the queue. It returns after the request is
+// durable. The same request of the same agent that waits already is not asked
+// twice: it is returned, with fresh false.
+func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool, err error) {
+	if _, err := Parse(r.Tag); err != nil {
+		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	hash := r.SHA256(agent)
+	for _, old := range q.waiting {
+		if old.Agent == agent && old.SHA256 == hash {
+			return old, false, nil
+		}
+	}
+	now := moment(q.now()).Time
+	p = Pending{Token: cuid2.Generate(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
+		AskedAt: now, ExpiresAt: now.Add(q.expiry)}
+	line, err := encode(p)
+	if err != nil {
+		return Pending{}, false, err
+	}
+	content, err := indent(line)
+	if err != nil {
+		return Pending{}, false, fmt.Errorf("encode request %s: %w", p.Token, err)
+	}
+	// The lock is held over the barrier: a second Ask for the same must not be
+	// told of a request that is not durable yet.
+	if err := q.vol.WriteFile("permission", q.path(p.Token), content); err != nil {
+		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
+	}
+	q.waiting[p.Token] = p
+	return p, true, nil
+}
+
+// List returns what waits, oldest first.
+func (q *Queue) List() []Pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.sorted(func(Pending) bool { return true })
+}
+
+func (q *Queue) sorted(keep func(Pending) bool) []Pending {
+	var list []Pending
+	for _, p := range q.waiting {
+		if keep(p) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b Pending) int {
+		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Token, b.Token))
+	})
+	return list
+}
+
+// Get returns a request that waits, or ErrUnknown.
+func (q *Queue) Get(token string) (Pending, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, ok := q.waiting[token]
+	if !ok {
+		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
+	}
+	return p, nil
+}
+
+// Expired returns what waits and is due, with the decision Expired.
+func (q *Queue) Expired(now time.Time) []Pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	due := q.sorted(func(p Pending) bool { return !now.Before(p.ExpiresAt) })
+	for i := range due {
+		due[i].Decision, due[i].DecidedBy, due[i].DecidedAt = Expired, "daycare", now
+	}
+	return due
+}
+
+// Close closes the log.
+func (q *Queue) Close() error {
+	if q.log == nil {
+		return nil
+	}
+	return q.log.Close()
+}

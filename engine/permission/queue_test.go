@@ -1,0 +1,320 @@
+package permission
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+var (
+	noon    = time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
+	owner   = Owner{Connector: "telegram", UserID: "5550001"}
+	request = Request{Tag: "@exec:git push", Reason: "publish <it> & go", Detail: Detail{Command: "git push origin"}, Workdir: "/ws", AskAlways: true}
+)
+
+const agent = "tz4a98xxat96iws9zmbrgj3a"
+
+func open(t *testing.T, root string) *Queue {
+	t.Helper()
+	q, findings, err := OpenQueue(disk.NewVolume(root), root, func() time.Time { return noon }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Errorf("finding at open: %v", f)
+	}
+	t.Cleanup(func() { q.Close() })
+	return q
+}
+
+func ask(t *testing.T, q *Queue, r Request) Pending {
+	t.Helper()
+	p, fresh, err := q.Ask(agent, owner, r)
+	if err != nil || !fresh {
+		t.Fatalf("ask: fresh %v, %v", fresh, err)
+	}
+	return p
+}
+
+func edit(t *testing.T, q *Queue, p Pending, old, new string) {
+	t.Helper()
+	data, err := os.ReadFile(q.path(p.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(data), old, new, 1)
+	if changed == string(data) {
+		t.Fatalf("%q is not in the file:\n%s", old, data)
+	}
+	if err := os.WriteFile(q.path(p.Token), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFileOnDisk(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	data, err := os.ReadFile(q.path(p.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "token": "` + p.Token + `",
+  "agentId": "tz4a98xxat96iws9zmbrgj3a",
+  "owner": {
+    "connector": "telegram",
+    "userId": "5550001"
+  },
+  "permission": "@exec:git push",
+  "reason": "publish <it> & go",
+  "request": {
+    "command": "git push origin",
+    "workdir": "/ws"
+  },
+  "askAlways": true,
+  "sha256": "` + request.SHA256(agent) + `",
+  "askedAt": "2026-11-20T12:00:00.123Z",
+  "expiresAt": "2026-11-21T12:00:00.123Z",
+  "decision": null
+}
+`
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Errorf("the file's format changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestAskedOnce(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	p := ask(t, q, request)
+	again, fresh, err := q.Ask(agent, owner, request)
+	if err != nil || fresh || again.Token != p.Token {
+		t.Errorf("the same request was asked twice: %v %v", again.Token, err)
+	}
+	if _, fresh, _ := q.Ask("another6gent0000000000000", owner, request); !fresh {
+		t.Error("the same request of another agent is another request")
+	}
+	other := request
+	other.Detail.Command += " --force"
+	ask(t, q, other)
+	q.Close()
+	if got := len(open(t, root).List()); got != 3 {
+		t.Errorf("after a restart %d requests wait, want 3", got)
+	}
+	if _, _, err := q.Ask(agent, owner, Request{Tag: "x"}); !errors.Is(err, ErrTag) {
+		t.Errorf("a request for nonsense: %v", err)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	p := ask(t, q, request)
+	if got, err := q.Get(p.Token); err != nil || got != p {
+		t.Fatalf("Get: %+v, %v", got, err)
+	}
+	if _, err := q.Settle(p.Token, "maybe", "me", noon); err == nil {
+		t.Error("a decision that does not exist was taken")
+	}
+	done, err := q.Settle(p.Token, Once, "telegram:5550001", noon.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Settle(p.Token, Deny, "late", noon); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the second settle must be ErrUnknown, it is %v", err)
+	}
+	if disk.Exists(q.path(p.Token)) || len(q.List()) != 0 {
+		t.Error("a settled request is still in the queue")
+	}
+	log, err := Log(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Pending{done}, log); diff != "" {
+		t.Errorf("log (-settled +read):\n%s", diff)
+	}
+	if done.Decision != Once || done.DecidedBy == "" || done.DecidedAt.IsZero() {
+		t.Errorf("the log does not say who decided what and when: %+v", done)
+	}
+}
+
+// A crash between the line in the log and the removal of the file leaves both.
+func TestRecoveryFinishesTheMove(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	p := ask(t, q, request)
+	left, err := os.ReadFile(q.path(p.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Settle(p.Token, Always, "me", noon); err != nil {
+		t.Fatal(err)
+	}
+	q.Close()
+	if err := os.WriteFile(q.path(p.Token), left, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q = open(t, root)
+	if len(q.List()) != 0 || disk.Exists(q.path(p.Token)) {
+		t.Error("a request that was answered waits again after a crash")
+	}
+}
+
+func TestAnsweredByHand(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	if got, findings := q.Answered(); len(got) != 0 || len(findings) != 0 {
+		t.Fatalf("nobody answered: %v %v", got, findings)
+	}
+	edit(t, q, p, `"decision": null`, `"decision":   "once"`)
+	got, findings := q.Answered()
+	if len(got) != 1 || got[0].Decision != Once || got[0].DecidedBy != "file" || len(findings) != 0 {
+		t.Fatalf("the answer in the file was not found: %+v %v", got, findings)
+	}
+	if len(q.List()) != 1 {
+		t.Error("an answer settles nothing before the inbox has it")
+	}
+}
+
+func TestChangedByHandIsRefused(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"command":  {"git push origin", "rm -rf /"},
+		"tag":      {"@exec:git push", "@exec:rm"},
+		"owner":    {"5550001", "666"},
+		"expiry":   {"2026-11-21", "2036-11-21"},
+		"sha256":   {request.SHA256(agent)[:8], "00000000"},
+		"decision": {`"decision": null`, `"decision": "perhaps"`},
+		"expired":  {`"decision": null`, `"decision": "expired"`},
+		"broken":   {`"decision": null`, `"decision": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := open(t, t.TempDir())
+			p := ask(t, q, request)
+			if name != "decision" && name != "expired" && name != "broken" {
+				edit(t, q, p, `"decision": null`, `"decision": "always"`)
+			}
+			edit(t, q, p, change[0], change[1])
+			got, findings := q.Answered()
+			if len(got) != 0 || len(findings) != 1 {
+				t.Fatalf("answers %+v, findings %v", got, findings)
+			}
+			if findings[0].File != q.path(p.Token) || findings[0].Severity != finding.Error {
+				t.Errorf("finding does not name the file: %v", findings[0])
+			}
+			if _, again := q.Answered(); len(again) != 0 {
+				t.Errorf("reported twice: %v", again)
+			}
+			if kept, err := q.Get(p.Token); err != nil || kept != p {
+				t.Error("the request as it was asked must go on waiting")
+			}
+		})
+	}
+}
+
+func TestFileRemovedByHandIsNo(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	if err := os.Remove(q.path(p.Token)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := q.Answered(); len(got) != 1 || got[0].Decision != Deny {
+		t.Fatalf("a removed request must count as denied: %+v", got)
+	}
+	if _, err := q.Settle(p.Token, Deny, "file", noon); err != nil {
+		t.Errorf("settle without file: %v", err)
+	}
+}
+
+func TestExpired(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	if got := q.Expired(p.ExpiresAt.Add(-time.Millisecond)); len(got) != 0 {
+		t.Errorf("expired too early: %+v", got)
+	}
+	if got := q.Expired(p.ExpiresAt); len(got) != 1 || got[0].Decision != Expired {
+		t.Errorf("not expired in time: %+v", got)
+	}
+}
+
+func TestOpenWithBadFiles(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	good := ask(t, q, request)
+	q.Close()
+	for name, content := range map[string]string{"a.json": "{\n  broken", "b.json": `{"token":"x"}`, ".tmp-c.json-1": "left by a crash", "log.jsonl": `{"torn":`} {
+		if err := os.WriteFile(filepath.Join(root, "permissions", name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, findings, err := OpenQueue(disk.NewVolume(root), root, nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if len(findings) != 3 {
+		t.Errorf("findings %v, want one for each bad file and the torn log", findings)
+	}
+	if findings[0].Line != 2 {
+		t.Errorf("finding without line: %v", findings[0])
+	}
+	if list := q.List(); len(list) != 1 || list[0].Token != good.Token {
+		t.Errorf("bad files must not cost the good one: %+v", list)
+	}
+	if disk.Exists(filepath.Join(root, "permissions", ".tmp-c.json-1")) {
+		t.Error("a temporary file is left")
+	}
+}
+
+func TestLogMovedAwayByHand(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	if err := os.Remove(q.logPath()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Settle(p.Token, Once, "me", noon); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(q.logPath()); !strings.Contains(string(data), p.Token) {
+		t.Errorf("the decision is not in the new log: %q", data)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	p := Pending{Token: "a", Agent: agent, Owner: owner, Request: request, SHA256: request.SHA256(agent), AskedAt: noon, ExpiresAt: noon}
+	line, err := encode(p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(line)
+	f.Add([]byte(`{"token":"a","agentId":"b","decision":"once","decidedAt":"2026-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := decode("f", data)
+		if err != nil {
+			if !errors.As(err, new(finding.Finding)) {
+				t.Fatalf("an error that is no finding: %v", err)
+			}
+			return
+		}
+		line, err := encode(p)
+		if err != nil {
+			return // a year that RFC 3339 does not have
+		}
+		again, err := decode("f", line)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, line)
+		}
+		again.AskedAt, again.ExpiresAt, again.DecidedAt = p.AskedAt, p.ExpiresAt, p.DecidedAt // cut to milliseconds
+		if again != p {
+			t.Fatalf("read %+v\nwrote %+v", p, again)
+		}
+	})
+}

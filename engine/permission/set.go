@@ -1,0 +1,180 @@
+package permission
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Default is what an agent may do that nobody gave more: read and write inside
+// the workspace, nothing else.
+func Default(workspace string) Set {
+	return Set{WorkingDir: filepath.Clean(workspace), ReadDirs: []string{}, WriteDirs: []string{}, Exec: []string{}}
+}
+
+// Allows reports whether the set holds a. Paths are compared as they are
+// written: that no symbolic link leads out is the business of who opens them.
+func (s Set) Allows(a Access) bool {
+	switch a := a.(type) {
+	case Read:
+		return slices.ContainsFunc(s.ReadRoots(), func(root string) bool { return Beneath(root, a.Path) })
+	case Write:
+		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) })
+	case Web:
+		return s.Web || a.Host != "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return covers(host, a.Host) })
+	case Exec:
+		return slices.ContainsFunc(s.Exec, func(prefix string) bool { return begins(prefix, a.Prefix) })
+	}
+	return false // nil
+}
+
+// ReadRoots are the folders and files that may be read: absolute, clean, none
+// beneath another. What may be written may be read.
+func (s Set) ReadRoots() []string { return roots(s.WorkingDir, s.WriteDirs, s.ReadDirs) }
+
+// WriteRoots are the folders and files that may be written.
+func (s Set) WriteRoots() []string { return roots(s.WorkingDir, s.WriteDirs) }
+
+// roots drops every path that lies beneath another. It is more than tidiness: a
+// folder inside one that the agent can write could be replaced by a symbolic
+// link, so it must be reached through the outer one and never opened by itself.
+func roots(workingDir string, lists ...[]string) []string {
+	all := []string{workingDir}
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	var kept []string
+	for _, path := range all {
+		if !filepath.IsAbs(path) {
+			continue // a hand edit; a relative path would mean the daemon's own folder
+		}
+		path = filepath.Clean(path)
+		if slices.ContainsFunc(kept, func(root string) bool { return Beneath(root, path) }) {
+			continue
+		}
+		kept = slices.DeleteFunc(kept, func(root string) bool { return Beneath(path, root) })
+		kept = append(kept, path)
+	}
+	return kept
+}
+
+// Beneath reports whether path is root or lies in it; both absolute.
+func Beneath(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// covers reports whether the pattern of a grant covers a host.
+func covers(pattern, host string) bool {
+	pattern, host = strings.ToLower(pattern), strings.ToLower(host)
+	if below, ok := strings.CutPrefix(pattern, "*."); ok {
+		return host == pattern || strings.HasSuffix(host, "."+below)
+	}
+	return host == pattern
+}
+
+// joiners are the characters by which a shell makes one command of several, or
+// fills one in: what follows them is not covered by the words before.
+const joiners = ";&|<>$`\n\r(){}#!~*?[]\\\"'"
+
+// begins reports whether command begins with the words of prefix. A command that
+// holds more than plain words must be the prefix itself.
+func begins(prefix, command string) bool {
+	prefix, command = strings.TrimSpace(prefix), strings.TrimSpace(command)
+	if prefix == "" {
+		return false
+	}
+	if command == prefix {
+		return true
+	}
+	rest, ok := strings.CutPrefix(command, prefix)
+	return ok && (rest[0] == ' ' || rest[0] == '\t') && !strings.ContainsAny(command, joiners)
+}
+
+// Grant gives the right of g.Tag and remembers who gave it. s itself is not
+// changed.
+func (s Set) Grant(g Grant) (Set, error) {
+	a, err := Parse(g.Tag)
+	if err != nil {
+		return s, fmt.Errorf("grant %q: %w", g.Tag, err)
+	}
+	switch a := a.(type) {
+	case Read:
+		s.ReadDirs = with(s.ReadDirs, a.Path)
+	case Write:
+		s.WriteDirs = with(s.WriteDirs, a.Path)
+	case Web:
+		if a.Host == "" {
+			s.Web = true
+		} else {
+			s.Hosts = with(s.Hosts, a.Host)
+		}
+	case Exec:
+		s.Exec = with(s.Exec, a.Prefix)
+	default:
+		return s, fmt.Errorf("grant %q: unknown kind of right", g.Tag)
+	}
+	g.Tag = a.Tag()
+	s.Grants = append(slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool { return old.Tag == g.Tag }), g)
+	return s, nil
+}
+
+// Revoke takes a right away again, however it came into the set. What a wider
+// right still covers stays allowed.
+func (s Set) Revoke(tag string) (Set, error) {
+	a, err := Parse(tag)
+	if err != nil {
+		return s, fmt.Errorf("revoke %q: %w", tag, err)
+	}
+	switch a := a.(type) {
+	case Read:
+		s.ReadDirs = without(s.ReadDirs, a.Path)
+	case Write:
+		s.WriteDirs = without(s.WriteDirs, a.Path)
+	case Web:
+		if a.Host == "" {
+			s.Web = false
+		} else {
+			s.Hosts = without(s.Hosts, a.Host)
+		}
+	case Exec:
+		s.Exec = without(s.Exec, a.Prefix)
+	default:
+		return s, fmt.Errorf("revoke %q: unknown kind of right", tag)
+	}
+	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool { return old.Tag == a.Tag() })
+	return s, nil
+}
+
+// Within is what of s the parent has too: a child gets at most its parent's
+// rights. A working folder out of the parent's reach becomes the parent's.
+func (s Set) Within(parent Set) Set {
+	drop := func(list []string, access func(string) Access) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return !parent.Allows(access(v)) })
+	}
+	if !parent.Allows(Write{Path: s.WorkingDir}) {
+		s.WorkingDir = parent.WorkingDir
+	}
+	s.ReadDirs = drop(s.ReadDirs, func(p string) Access { return Read{Path: p} })
+	s.WriteDirs = drop(s.WriteDirs, func(p string) Access { return Write{Path: p} })
+	s.Web = s.Web && parent.Web
+	s.Hosts = drop(s.Hosts, func(h string) Access { return Web{Host: h} })
+	s.Exec = drop(s.Exec, func(p string) Access { return Exec{Prefix: p} })
+	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(g Grant) bool {
+		a, err := Parse(g.Tag)
+		return err != nil || !parent.Allows(a)
+	})
+	return s
+}
+
+func with(list []string, v string) []string {
+	if slices.Contains(list, v) {
+		return list
+	}
+	return append(slices.Clone(list), v)
+}
+
+func without(list []string, v string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(old string) bool { return old == v })
+}

@@ -1,0 +1,56 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"daycare/engine/disk"
+)
+
+// MaxInline is the length in bytes beyond which a tool's output goes to a blob.
+const MaxInline = 32 << 10
+
+const blobDir = "blobs"
+
+var blobName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// PutBlob stores a text under its hash in the folder's blobs/ and returns the hash.
+// It is durable on return; the same text is stored once.
+func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
+	sum := sha256.Sum256([]byte(text))
+	sha = hex.EncodeToString(sum[:])
+	folder := filepath.Join(dir, blobDir)
+	path := filepath.Join(folder, sha)
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(text)) {
+		return sha, nil
+	}
+	err = os.Mkdir(folder, 0o700)
+	if err == nil {
+		err = vol.SyncDir("blob.dirsync", dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make folder of blobs: %w", err)
+	}
+	if err := vol.WriteFile("blob", path, []byte(text)); err != nil {
+		return "", fmt.Errorf("write blob: %w", err)
+	}
+	return sha, nil
+}
+
+// ReadBlob reads the text that PutBlob stored.
+func ReadBlob(dir, sha string) (string, error) {
+	if !blobName.MatchString(sha) {
+		return "", fmt.Errorf("read blob: %q is not a SHA-256", sha)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, blobDir, sha))
+	if err != nil {
+		return "", fmt.Errorf("read blob: %w", err)
+	}
+	return string(data), nil
+}

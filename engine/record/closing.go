@@ -1,0 +1,184 @@
+package record
+
+import (
+	"bytes"
+	"slices"
+)
+
+// An Outcome is how an item ended.
+type Outcome struct {
+	Item   string
+	Turn   string
+	Reason string // of the turn's end, or: reset, rewind, permission, recorded, compact
+	Text   string // the final answer, or the short error that the person got
+	Error  string
+	Cost   float64 // of the whole turn, US dollars
+	Tokens Tokens
+	Seq    int64 // of the closing record
+}
+
+// closed are the items that an entry closes, and how.
+func closed(e *Entry) (items []string, reason string) {
+	item := ""
+	switch r := e.Rec.(type) {
+	case *TurnEnd:
+		return r.Items, r.Reason
+	case *Reset:
+		item, reason = r.Item, "reset"
+	case *Rewind:
+		item, reason = r.Item, "rewind"
+	case *Permission:
+		item, reason = r.Item, "permission"
+	case *Summary:
+		item, reason = r.Item, "compact"
+	case *Note:
+		item, reason = r.Item, "compact"
+	case *User:
+		if r.Silent {
+			item, reason = r.Item, "recorded"
+		}
+	}
+	if item == "" {
+		return nil, ""
+	}
+	return []string{item}, reason
+}
+
+var (
+	silentMark = []byte(`"silent"`)
+	itemMark   = []byte(`"item"`)
+	itemsMark  = []byte(`"items"`)
+)
+
+// mayClose is false for lines that certainly close no item, without parsing them.
+func mayClose(line []byte) bool {
+	head, ok := readHead(line)
+	if !ok {
+		return bytes.Contains(line, itemMark) || bytes.Contains(line, itemsMark)
+	}
+	switch head.typ {
+	case TypeTurnEnd:
+		return true
+	case TypeReset, TypeRewind, TypePermission, TypeSummary, TypeNote:
+		return bytes.Contains(line, itemMark)
+	case TypeUser:
+		return bytes.Contains(line, silentMark)
+	default:
+		return false
+	}
+}
+
+// Closed reports which of the items have a closing record. It reads backward until
+// all are found, at worst the whole history.
+func (h *History) Closed(items ...string) (map[string]bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := map[string]bool{}
+	if len(items) == 0 {
+		return found, nil
+	}
+	wanted := make(map[string]bool, len(items))
+	for _, item := range items {
+		wanted[item] = true
+	}
+	err := h.backAll(func(l rawLine) bool {
+		if !mayClose(l.text) {
+			return true
+		}
+		if e, err := Decode(l.text); err == nil {
+			names, _ := closed(e)
+			for _, item := range names {
+				if wanted[item] {
+					found[item] = true
+				}
+			}
+		}
+		return len(found) < len(wanted)
+	})
+	return found, err
+}
+
+// Closing finds the record that closes an item in the files of an agent's folder,
+// with the runtime running or not. ok is false while there is none.
+func Closing(dir, item string) (o Outcome, ok bool, err error) {
+	s := closingSearch{item: item}
+	err = backFiles(dir, s.step)
+	return s.o, s.ok, err
+}
+
+// closingSearch reads backward: first for the closing record, then through its turn.
+type closingSearch struct {
+	item  string
+	o     Outcome
+	ok    bool
+	final bool // Text is set
+}
+
+func (s *closingSearch) step(l rawLine) bool {
+	if !s.ok {
+		if !mayClose(l.text) || !bytes.Contains(l.text, []byte(s.item)) {
+			return true
+		}
+		e, err := Decode(l.text)
+		if err != nil {
+			return true
+		}
+		return s.closing(e)
+	}
+	e, err := Decode(l.text)
+	return err != nil || s.turn(e)
+}
+
+// closing is false when there is nothing more to look for.
+func (s *closingSearch) closing(e *Entry) bool {
+	items, reason := closed(e)
+	if !slices.Contains(items, s.item) {
+		return true
+	}
+	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq}
+	switch r := e.Rec.(type) {
+	case *TurnEnd:
+		s.o.Turn, s.o.Error = r.Turn, r.Error
+		return true
+	case *Summary:
+		s.o.Cost, s.o.Tokens = r.Cost, r.Tokens
+	case *Note:
+		s.o.Text = r.Text
+	case *Reset:
+		s.o.Text = r.Message
+	}
+	return false
+}
+
+// turn adds an entry of the turn up; false: the turn began here.
+func (s *closingSearch) turn(e *Entry) bool {
+	switch r := e.Rec.(type) {
+	case *TurnEnd, *Reset:
+		return false
+	case *TurnBegin:
+		return r.Turn == s.o.Turn && r.Attempt > 1
+	case *Summary:
+		s.spend(r.Tokens, r.Cost)
+	case *Assistant:
+		if r.Turn != s.o.Turn {
+			return true
+		}
+		s.spend(r.Tokens, r.Cost)
+		switch r.Finish {
+		case FinishEndTurn, FinishMaxTokens, FinishError, FinishCanceled:
+			if !s.final {
+				s.o.Text, s.final = r.Text, true
+			}
+		}
+	}
+	return true
+}
+
+func (s *closingSearch) spend(t Tokens, cost float64) {
+	s.o.Cost += cost
+	s.o.Tokens.Input += t.Input
+	s.o.Tokens.Output += t.Output
+	s.o.Tokens.CacheRead += t.CacheRead
+	s.o.Tokens.CacheWrite += t.CacheWrite
+	s.o.Tokens.Estimated = s.o.Tokens.Estimated || t.Estimated
+}

@@ -1,0 +1,258 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// timeLayout is RFC 3339 with milliseconds; times are UTC.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// crcTail is the length of `,"crc":"9f2c11aa"}`, the end of every line that the
+// runtime wrote.
+const crcTail = 18
+
+// maxSeq is the highest seq that is believed: beyond it JSON numbers are no
+// longer exact, and no history gets there.
+const maxSeq = 1 << 53
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrUnknownType: a line is well formed but its type is none of ours, perhaps of
+// a newer version. Such a line is skipped with a warning and stays in the file.
+var ErrUnknownType = errors.New("unknown record type")
+
+// Encode makes the line of an entry, newline included.
+func Encode(e *Entry) []byte {
+	fields := encodeFields(e.Rec)
+	line := make([]byte, 0, len(fields)+96)
+	line = append(line, `{"seq":`...)
+	line = strconv.AppendInt(line, e.Seq, 10)
+	line = append(line, `,"at":"`...)
+	line = e.At.UTC().AppendFormat(line, timeLayout)
+	line = append(line, `","type":"`...)
+	line = append(line, e.Rec.Type()...)
+	line = append(line, '"')
+	if len(fields) > 2 {
+		line = append(line, ',')
+		line = append(line, fields[1:len(fields)-1]...)
+	}
+	sum := crc32.Checksum(line, castagnoli)
+	line = append(line, `,"crc":"`...)
+	return append(appendCRC(line, sum), '"', '}', '\n')
+}
+
+func appendCRC(b []byte, sum uint32) []byte {
+	const digits = "0123456789abcdef"
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, digits[sum>>shift&15])
+	}
+	return b
+}
+
+// encodeFields is the JSON object of a record's own members.
+func encodeFields(r Record) []byte {
+	r = written(r)
+	fields, err := marshal(r)
+	if err != nil {
+		// Arguments that are no JSON, a cost that is no number: the line must be
+		// written all the same, or a turn would be lost for a model's slip.
+		fields, err = marshal(mended(r))
+	}
+	if err != nil {
+		panic("record: a " + string(r.Type()) + " record cannot be encoded: " + err.Error())
+	}
+	return fields
+}
+
+// marshal is json.Marshal with <, > and & left as people wrote them.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
+}
+
+// written is the record as it is written: lists that a reader relies on are there
+// also when they are empty.
+func written(r Record) Record {
+	switch r := r.(type) {
+	case *TurnBegin:
+		if r.Items == nil {
+			c := *r
+			c.Items = []string{}
+			return &c
+		}
+	case *TurnEnd:
+		if r.Items == nil || r.Outs == nil {
+			c := *r
+			c.Items = append([]string{}, r.Items...)
+			c.Outs = append([]Out{}, r.Outs...)
+			return &c
+		}
+	}
+	return r
+}
+
+// mended is the record with what JSON cannot hold replaced.
+func mended(r Record) Record {
+	switch r := r.(type) {
+	case *Assistant:
+		c := *r
+		c.Cost = number(c.Cost)
+		c.ToolCalls = slices.Clone(c.ToolCalls)
+		for i, call := range c.ToolCalls {
+			switch {
+			case len(call.Arguments) == 0:
+				c.ToolCalls[i].Arguments = json.RawMessage(`{}`)
+			case !json.Valid(call.Arguments):
+				c.ToolCalls[i].Arguments, _ = marshal(string(call.Arguments))
+			}
+		}
+		return &c
+	case *Summary:
+		c := *r
+		c.Cost = number(c.Cost)
+		return &c
+	}
+	return r
+}
+
+func number(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
+// Decode reads one line. An error is, or wraps, a finding.Finding with reason and
+// column; the caller knows file and line. With ErrUnknownType the entry is
+// returned too, without Rec. A missing or wrong crc is no error: a person wrote
+// the line, and ByHand says so.
+func Decode(line []byte) (*Entry, error) {
+	line = bytes.TrimRight(line, "\r\n")
+	sealed := isSealed(line)
+	if h, ok := readHead(line); ok && sealed {
+		rec := blank(h.typ)
+		if rec == nil {
+			return &Entry{Seq: h.seq, At: h.at}, unknownType(h.typ)
+		}
+		if err := json.Unmarshal(line, rec); err != nil {
+			return nil, badLine(line, err)
+		}
+		return &Entry{Seq: h.seq, At: h.at, Rec: rec}, nil
+	}
+	return decodeByHand(line, sealed)
+}
+
+// decodeByHand reads a line in any order and spacing of its members.
+func decodeByHand(line []byte, sealed bool) (*Entry, error) {
+	var head struct {
+		Seq  int64     `json:"seq"`
+		At   time.Time `json:"at"`
+		Type Type      `json:"type"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return nil, badLine(line, err)
+	}
+	switch {
+	case bytes.TrimLeft(line, " \t\r\n")[0] != '{':
+		return nil, badLine(line, errors.New("a record is a JSON object"))
+	case head.Type == "":
+		return nil, badLine(line, errors.New(`"type" is missing`))
+	case head.Seq < 0 || head.Seq > maxSeq:
+		return nil, badLine(line, fmt.Errorf(`"seq" is %d; it counts from 1, or is left out`, head.Seq))
+	}
+	e := &Entry{Seq: head.Seq, At: head.At.UTC(), Rec: blank(head.Type), ByHand: !sealed}
+	if e.Rec == nil {
+		return e, unknownType(head.Type)
+	}
+	if err := json.Unmarshal(line, e.Rec); err != nil {
+		return nil, badLine(line, err)
+	}
+	return e, nil
+}
+
+// blank is a new record of type t, nil if there is no such type.
+func blank(t Type) Record {
+	switch t {
+	case TypeStart:
+		return new(Start)
+	case TypeReset:
+		return new(Reset)
+	case TypeMark:
+		return new(Mark)
+	case TypeRewind:
+		return new(Rewind)
+	case TypePermission:
+		return new(Permission)
+	case TypeTurnBegin:
+		return new(TurnBegin)
+	case TypeUser:
+		return new(User)
+	case TypeAssistant:
+		return new(Assistant)
+	case TypeToolStart:
+		return new(ToolStart)
+	case TypeToolResult:
+		return new(ToolResult)
+	case TypeDelivery:
+		return new(Delivery)
+	case TypeTurnEnd:
+		return new(TurnEnd)
+	case TypeSummary:
+		return new(Summary)
+	case TypeNote:
+		return new(Note)
+	default:
+		return nil
+	}
+}
+
+// isSealed reports whether the line ends in its own checksum.
+func isSealed(line []byte) bool {
+	at := len(line) - crcTail
+	if at < 1 || string(line[at:at+8]) != `,"crc":"` {
+		return false
+	}
+	var want [8]byte
+	appendCRC(want[:0], crc32.Checksum(line[:at], castagnoli))
+	return bytes.Equal(want[:], line[at+8:at+16]) && string(line[at+16:]) == `"}`
+}
+
+// badLine says what is wrong with a line, and at which column.
+func badLine(line []byte, err error) error {
+	f := finding.Finding{ID: "history-bad-line", Severity: finding.Warning, Line: 1, Reason: err.Error(),
+		Remedy: "The line is skipped and stays in the file. Correct it, or take it out."}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		// Offset counts the bytes read, the offending one included.
+		f.Column = int(min(max(syntax.Offset, 1), int64(len(line))+1))
+	case errors.As(err, &kind):
+		f.Column = int(min(max(kind.Offset, 1), int64(len(line))+1))
+		f.Reason = fmt.Sprintf("%q is a %s, not a %s", kind.Field, kind.Value, kind.Type)
+	}
+	return f
+}
+
+func unknownType(t Type) error {
+	return fmt.Errorf("%w: %w", ErrUnknownType, finding.Finding{
+		ID: "history-unknown-type", Severity: finding.Warning, Line: 1,
+		Reason: fmt.Sprintf("record type %q is unknown", t),
+		Remedy: "The line is skipped and stays in the file; a newer daycare may have written it.",
+	})
+}

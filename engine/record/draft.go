@@ -1,0 +1,60 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/disk"
+)
+
+const draftName = "draft.json"
+
+// A Draft is the answer that is being streamed. It is gone when its record is
+// written; what is there at a start was cut by a crash.
+type Draft struct {
+	Turn     string `json:"turn"`
+	Text     string `json:"text"`
+	Thinking string `json:"thinking,omitempty"`
+}
+
+// WriteDraft replaces the draft, without a barrier: it survives a kill, perhaps not
+// a power cut.
+func WriteDraft(vol *disk.Volume, dir string, d Draft) error {
+	data, err := marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := vol.WriteDraft("draft", filepath.Join(dir, draftName), append(data, '\n')); err != nil {
+		return fmt.Errorf("write draft: %w", err)
+	}
+	return nil
+}
+
+// ReadDraft reads the draft; ok is false if there is none. One that a power cut
+// left half written counts as none: nobody relies on it.
+func ReadDraft(dir string) (d Draft, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, draftName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, fmt.Errorf("read draft: %w", err)
+	}
+	if json.Unmarshal(data, &d) != nil {
+		return Draft{}, false, nil
+	}
+	return d, true, nil
+}
+
+// RemoveDraft takes the draft away, if there is one.
+func RemoveDraft(dir string) error {
+	err := os.Remove(filepath.Join(dir, draftName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// write appends encoded lines. If a person changed the file, their version is
+// taken over, and the lines go behind it.
+func (h *History) write(entries []*Entry, lines [][]byte) error {
+	// What was missing before must come first: order is line order.
+	if h.recent.behind || !h.intact() {
+		if err := h.reconcile(); err != nil {
+			return err
+		}
+	}
+	for i, e := range entries {
+		h.recent.add(e, lines[i])
+	}
+	first, last := entries[0].Seq, entries[len(entries)-1].Seq
+	all := bytes.Join(lines, nil)
+	_, err := h.file.Append(all)
+	switch {
+	case err == nil:
+		h.recent.ending(all)
+	case errors.Is(err, disk.ErrChanged):
+		err = h.reconcileFrom(first, last)
+	}
+	if err != nil {
+		h.recent.keep(func(l ownLine) bool { return l.seq < first })
+		return err
+	}
+	h.recent.trim()
+	return nil
+}
+
+// changed reports whether the file is not what the last append left.
+func (h *History) changed() bool {
+	return h.recent.behind || h.file.Changed() || !h.intact()
+}
+
+// intact compares the last line appended with what the file holds: an editor that
+// writes in place can leave device, inode and size as they were.
+func (h *History) intact() bool {
+	want := h.recent.tail
+	if want == nil {
+		return true
+	}
+	got := make([]byte, len(want))
+	_, err := h.file.Log.ReadAt(got, h.file.Size()-int64(len(got)))
+	return err == nil && bytes.Equal(got, want)
+}
+
+// reconcile takes over the file as a person left it, appends again what is missing
+// at its end, and has the context made anew. Obligations stay: an edit changes
+// what the model sees, never what is owed.
+func (h *History) reconcile() error {
+	last := h.fold.o.LastSeq
+	return h.reconcileFrom(last+1, last)
+}
+
+// reconcileFrom is reconcile with the lines from fresh to last just written.
+func (h *History) reconcileFrom(fresh, last int64) error {
+	h.recent.behind = true
+	h.view.made, h.edited = false, true
+	for {
+		content, err := h.reload()
+		if err != nil {
+			return err
+		}
+		gone := h.recent.missing(h.seqs(content), fresh, last)
+		again := joined(gone)
+		if len(gone) > 0 {
+			_, err = h.file.Append(again)
+			if errors.Is(err, disk.ErrChanged) {
+				continue // the hand is still at it; reload waits until it rests
+			}
+			if err != nil {
+				return err
+			}
+			if gone[0].seq < fresh {
+				h.tellAgain(len(gone))
+			}
+		}
+		h.recent.ending(append(content, again...))
+		h.recent.behind = false
+		return nil
+	}
+}
+
+// reload waits until the file stands still and reads it.
+func (h *History) reload() ([]byte, error) {
+	h.settle()
+	content, torn, err := h.file.Reload()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrGone, h.path())
+	}
+	h.report.torn(h.path(), torn)
+	return content, err
+}
+
+// settle waits until the file stands still: an editor that writes in pieces, or
+// moves the old file away before it writes the new one, is not done yet. It waits
+// 20 times the quiet time at most, and not at all for a folder that is gone.
+func (h *History) settle() {
+	last, stable := h.look(), 0
+	for range 20 {
+		if stable > 0 && last.size > 0 || stable > 4 || !disk.Exists(h.dir) {
+			return
+		}
+		time.Sleep(h.limits.quiet)
+		now := h.look()
+		if now == last {
+			stable++
+		} else {
+			last, stable = now, 0
+		}
+	}
+}
+
+type stand struct {
+	size int64
+	mod  time.Time
+}
+
+func (h *History) look() stand {
+	info, err := os.Stat(h.path())
+	if err != nil {
+		return stand{size: -1}
+	}
+	return stand{info.Size(), info.ModTime()}
+}
+
+// seqs yields the numbers of the lines of content that can be read, and tells of
+// the others and of those written by a hand.
+func (h *History) seqs(content []byte) iter.Seq[int64] {
+	src := &source{h.path(), bytes.NewReader(content), int64(len(content))}
+	return func(yield func(int64) bool) {
+		for off, line := range disk.Lines(content) {
+			if len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			seq := int64(0)
+			if head, ok := readHead(line); ok && isSealed(line) {
+				seq = head.seq
+			} else if e := h.report.decode(rawLine{src, off, line}); e != nil {
+				seq = e.Seq
+			}
+			if seq > 0 && !yield(seq) {
+				return
+			}
+		}
+	}
+}
+
+func (h *History) tellAgain(n int) {
+	h.log.Warn("history was edited; records missing at its end were appended again", "dir", h.dir, "records", n)
+	h.report.found = append(h.report.found, finding.Finding{
+		ID: "history-appended-again", Severity: finding.Warning, File: h.path(),
+		Reason: fmt.Sprintf("the newest %d records were missing at the end after an edit and were appended again", n),
+		Remedy: "An editor that was open meanwhile looks the same as records taken out. " +
+			"To take the newest turn out, use `daycare agents rewind` or `daycare agents edit`.",
+	})
+}

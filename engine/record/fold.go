@@ -1,0 +1,290 @@
+package record
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Obligations are what an agent owes at one moment, folded over the log: the turn
+// under way, the answers promised, the decision that waits to be acted on. It is a
+// copy; later appends do not change it.
+type Obligations struct {
+	Turn    *OpenTurn // nil: none is open
+	Outs    []OpenOut
+	Owed    bool // a permission decision came after the newest turn; a turn is due
+	Once    []OnceGrant
+	Session string
+	LastSeq int64
+	LastAt  time.Time
+}
+
+// An OpenTurn is a turn that began and has not ended.
+type OpenTurn struct {
+	Turn    string
+	Items   []string // whose user_message lies in the turn, silent ones apart
+	Taken   []string // as the newest turn_begin named them
+	Attempt int
+	Calls   []OpenCall // without a result, in the order of the model
+	Rounds  int        // answers with tool calls so far
+	// HasAnswer is the answer that ended the conversation of the turn, where the
+	// turn_end is still missing: finish end_turn, max_tokens, canceled or error.
+	HasAnswer *Entry
+	// Progress: an answer or a result was recorded since the newest turn_begin.
+	// What recovery writes (interrupted) is none.
+	Progress bool
+	// Suspended: an orderly stop left it open; opening it again is no new attempt.
+	Suspended bool
+	Users     []*Entry // the user_messages of Items, in order
+}
+
+// An OpenCall is a tool call without result.
+type OpenCall struct {
+	Call    ToolCall
+	Started bool // a tool_started was recorded: it may have had its effect
+}
+
+// An OpenOut is a promise that is not yet kept.
+type OpenOut struct {
+	Out
+	Entry     *Entry // the assistant_message that carries it; nil: not found in any file
+	Delivered map[int]bool
+	Parts     int // 0: not known yet
+}
+
+// fold keeps the obligations up to date, one entry at a time.
+type fold struct {
+	o     Obligations
+	loose []*Entry // user_messages since the newest turn, before any turn_begin
+}
+
+func (f *fold) snapshot() *Obligations {
+	o := f.o
+	o.Once = slices.Clone(o.Once)
+	o.Outs = slices.Clone(o.Outs)
+	for i := range o.Outs {
+		o.Outs[i].Delivered = maps.Clone(o.Outs[i].Delivered)
+	}
+	if o.Turn != nil {
+		t := *o.Turn
+		t.Items, t.Taken = slices.Clone(t.Items), slices.Clone(t.Taken)
+		t.Calls, t.Users = slices.Clone(t.Calls), slices.Clone(t.Users)
+		o.Turn = &t
+	}
+	return &o
+}
+
+// clone is a fold that goes its own way from here.
+func (f *fold) clone() fold {
+	return fold{o: *f.snapshot(), loose: slices.Clone(f.loose)}
+}
+
+// fill sets what a boundary record must say of what is owed. The record handed in
+// is left as it is.
+func (f *fold) fill(rec Record) Record {
+	switch r := rec.(type) {
+	case *TurnEnd:
+		c := *r
+		c.Outs, c.Once, c.Session = f.owed(), slices.Clone(f.o.Once), f.o.Session
+		if c.Items == nil && f.o.Turn != nil {
+			c.Items = slices.Clone(f.o.Turn.Items)
+		}
+		return &c
+	case *Reset:
+		c := *r
+		c.Outs, c.Once = f.owed(), slices.Clone(f.o.Once)
+		return &c
+	}
+	return rec
+}
+
+// apply folds one entry in. Records that owe nothing (marks, summaries, rewinds)
+// only move LastSeq and LastAt.
+func (f *fold) apply(e *Entry) {
+	f.o.LastSeq = max(f.o.LastSeq, e.Seq)
+	if !e.At.IsZero() {
+		f.o.LastAt = e.At
+	}
+	switch r := e.Rec.(type) {
+	case *Start:
+		f.boundary(r.Session, r.Outs, r.Once)
+	case *Reset:
+		f.boundary(r.Session, r.Outs, r.Once)
+	case *TurnEnd:
+		if r.Session != "" {
+			f.o.Session = r.Session
+		}
+		f.boundary(f.o.Session, r.Outs, r.Once)
+	case *Permission:
+		f.permission(r)
+	case *TurnBegin:
+		f.begin(r)
+	case *User:
+		f.user(e, r)
+	case *Assistant:
+		f.assistant(e, r)
+	case *ToolStart:
+		f.started(r)
+	case *ToolResult:
+		f.result(r)
+	case *Delivery:
+		f.delivery(r)
+	case *Note:
+		if t := f.o.Turn; t != nil && r.Suspended == t.Turn {
+			t.Suspended = true
+		}
+	}
+}
+
+// boundary is a place where no turn is open and everything owed is listed.
+func (f *fold) boundary(session string, outs []Out, once []OnceGrant) {
+	known := f.o.Outs
+	f.o.Outs = nil
+	for _, out := range outs {
+		open := OpenOut{Delivered: map[int]bool{}, Parts: out.Parts}
+		for _, part := range out.Delivered {
+			open.Delivered[part] = true
+		}
+		if i := slices.IndexFunc(known, func(k OpenOut) bool { return k.ID == out.ID }); i >= 0 {
+			open.Entry = known[i].Entry
+		}
+		out.Parts, out.Delivered = 0, nil
+		open.Out = out
+		f.o.Outs = append(f.o.Outs, open)
+	}
+	f.o.Session, f.o.Once = session, slices.Clone(once)
+	f.o.Turn, f.o.Owed, f.loose = nil, false, nil
+}
+
+// owed is what a boundary record lists of promises.
+func (f *fold) owed() []Out {
+	outs := []Out{}
+	for _, open := range f.o.Outs {
+		out := open.Out
+		out.Parts = open.Parts
+		out.Delivered = slices.Sorted(maps.Keys(open.Delivered))
+		outs = append(outs, out)
+	}
+	return outs
+}
+
+func decision(event string) bool {
+	switch event {
+	case "once", "always", "deny", "expired":
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *fold) permission(r *Permission) {
+	f.dropOnce(r.Token)
+	if r.Event == "once" {
+		f.o.Once = append(f.o.Once, OnceGrant{r.Token, r.SHA256})
+	}
+	if decision(r.Event) && f.o.Turn == nil {
+		f.o.Owed = true
+	}
+}
+
+func (f *fold) dropOnce(token string) {
+	f.o.Once = slices.DeleteFunc(f.o.Once, func(g OnceGrant) bool { return g.Token == token })
+}
+
+func (f *fold) begin(r *TurnBegin) {
+	t := f.o.Turn
+	if t == nil || t.Turn != r.Turn {
+		t = &OpenTurn{Turn: r.Turn}
+		f.o.Turn = t
+	}
+	t.Attempt, t.Taken = max(r.Attempt, 1), slices.Clone(r.Items)
+	t.Progress, t.Suspended = false, false
+	f.o.Owed = false
+	for _, e := range f.loose {
+		if u := e.Rec.(*User); slices.Contains(r.Items, u.Item) {
+			t.add(e, u)
+		}
+	}
+	f.loose = nil
+}
+
+func (f *fold) user(e *Entry, r *User) {
+	switch {
+	case r.Silent: // closes its item by itself
+	case f.o.Turn == nil:
+		f.loose = append(f.loose, e)
+	default:
+		f.o.Turn.add(e, r)
+	}
+}
+
+func (t *OpenTurn) add(e *Entry, u *User) {
+	if u.Item != "" && slices.Contains(t.Items, u.Item) {
+		return
+	}
+	t.Users, t.HasAnswer = append(t.Users, e), nil
+	if u.Item != "" {
+		t.Items = append(t.Items, u.Item)
+	}
+}
+
+func (f *fold) assistant(e *Entry, r *Assistant) {
+	if r.Out != nil && !slices.ContainsFunc(f.o.Outs, func(o OpenOut) bool { return o.ID == r.Out.ID }) {
+		f.o.Outs = append(f.o.Outs, OpenOut{Out: *r.Out, Entry: e, Delivered: map[int]bool{}})
+	}
+	t := f.o.Turn
+	if t == nil || r.Finish == FinishInterrupted {
+		return
+	}
+	t.Progress, t.HasAnswer = true, nil
+	if r.Finish == FinishError || len(r.ToolCalls) == 0 {
+		if r.Finish != FinishToolUse {
+			t.HasAnswer = e
+		}
+		return
+	}
+	t.Rounds++
+	for _, call := range r.ToolCalls {
+		t.Calls = append(t.Calls, OpenCall{Call: call})
+	}
+}
+
+func (f *fold) started(r *ToolStart) {
+	if r.Grant != "" {
+		f.dropOnce(r.Grant)
+	}
+	if t := f.o.Turn; t != nil {
+		for i := range t.Calls {
+			if t.Calls[i].Call.ID == r.ToolCallID {
+				t.Calls[i].Started = true
+			}
+		}
+	}
+}
+
+func (f *fold) result(r *ToolResult) {
+	t := f.o.Turn
+	if t == nil {
+		return
+	}
+	t.Calls = slices.DeleteFunc(t.Calls, func(c OpenCall) bool { return c.Call.ID == r.ToolCallID })
+	if r.Status != StatusInterrupted {
+		t.Progress = true
+	}
+}
+
+// delivery closes a promise when all parts arrived, or when it was given up.
+func (f *fold) delivery(r *Delivery) {
+	i := slices.IndexFunc(f.o.Outs, func(o OpenOut) bool { return o.ID == r.Out })
+	if i < 0 {
+		return
+	}
+	out := &f.o.Outs[i]
+	out.Parts = max(r.Parts, 1)
+	if r.Error == "" {
+		out.Delivered[r.Part] = true
+	}
+	if r.Final || len(out.Delivered) >= out.Parts {
+		f.o.Outs = slices.Delete(f.o.Outs, i, i+1)
+	}
+}

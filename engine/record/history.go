@@ -1,0 +1,232 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// ErrGone: the folder or the history of the agent was taken away. The agent ends;
+// the files are never made again.
+var ErrGone = errors.New("history is gone")
+
+// RotateBytes is the size beyond which a history is rotated at a reset or summary.
+const RotateBytes = 8 << 20
+
+// A History is history.jsonl of one agent, open for appending, with both folds
+// kept up to date. One goroutine owns it.
+type History struct {
+	// mu is for Barrier alone, which may run beside the owner's work.
+	mu     sync.Mutex
+	vol    *disk.Volume
+	dir    string
+	now    func() time.Time
+	log    *slog.Logger
+	file   *logFile
+	fold   fold
+	view   view
+	tally  tally
+	recent recent
+	report report
+	limits limits
+	edited bool // a person's version was taken over since the last Refresh
+}
+
+type limits struct {
+	rotate int64         // bytes
+	quiet  time.Duration // how long a file must stand still to be taken as edited
+}
+
+// A logFile counts what is read of it: reading is to be linear in what is needed,
+// never in the file.
+type logFile struct {
+	*disk.Log
+	read int64 // bytes
+}
+
+func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.Log.ReadAt(p, off)
+	f.read += int64(n)
+	return n, err
+}
+
+// Open opens the history of the agent folder dir, repairs what a crash left and
+// folds the open turn. It reads one turn, however long the file is, and writes
+// nothing to an empty history. Nothing that it found is durable before Sync.
+func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
+	h := &History{vol: vol, dir: dir, now: now, log: log,
+		limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
+	if !disk.Exists(dir) {
+		return nil, nil, fmt.Errorf("open history: %w: no folder %s", ErrGone, dir)
+	}
+	if err := cleanUp(dir); err != nil {
+		return nil, nil, fmt.Errorf("clean up %s: %w", dir, err)
+	}
+	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine})
+	if err != nil {
+		return nil, nil, fmt.Errorf("open history: %w", err)
+	}
+	h.file = &logFile{Log: file}
+	h.report.torn(h.path(), torn)
+	if err := h.recover(); err != nil {
+		file.Close()
+		return nil, nil, fmt.Errorf("open history: %w", err)
+	}
+	return h, h.report.take(), nil
+}
+
+func (h *History) path() string { return filepath.Join(h.dir, historyName) }
+
+// source is the file as it stands now.
+func (h *History) source() *source {
+	return &source{h.path(), h.file, h.file.Size()}
+}
+
+// wholeLine judges a last line without newline: whole, or torn by a crash.
+func wholeLine(line []byte) bool {
+	_, err := Decode(line)
+	return err == nil || errors.Is(err, ErrUnknownType)
+}
+
+// cleanUp removes what a crash left half done: temporary files, and the second
+// name of a history whose rotation did not get to the new file.
+func cleanUp(dir string) error {
+	for _, pattern := range []string{".tmp-" + historyName + "*", ".tmp-" + draftName + "*", filepath.Join(blobDir, ".tmp-*")} {
+		left, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return unlinkRotation(dir)
+}
+
+func unlinkRotation(dir string) error {
+	paths, err := closedFiles(dir)
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	newest, err := os.Stat(paths[0])
+	if err != nil {
+		return err
+	}
+	current, err := os.Stat(filepath.Join(dir, historyName))
+	if err != nil || !os.SameFile(newest, current) {
+		return nil
+	}
+	return os.Remove(paths[0])
+}
+
+// Begin opens the first session of an empty history.
+func (h *History) Begin(session string) error {
+	if h.file.Size() > 0 {
+		if h.fold.o.Session == "" { // written by a hand, without a start
+			h.fold.o.Session = session
+		}
+		return nil
+	}
+	_, err := h.Append(&Start{Session: session, V: Version})
+	return err
+}
+
+// Obligations is what the agent owes now.
+func (h *History) Obligations() *Obligations { return h.fold.snapshot() }
+
+// Append writes records as whole lines in one write, without a barrier, and folds
+// them. The lists of what is owed in boundary records (TurnEnd, Reset) are set
+// here, from the log. If a person changed the file meanwhile, their version is
+// taken over first. Errors: ErrGone, disk.ErrFull (nothing was written),
+// disk.ErrFailed.
+func (h *History) Append(recs ...Record) ([]*Entry, error) {
+	if len(recs) == 0 {
+		return nil, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ended := h.endedBy(recs)
+	next, at := h.fold.clone(), h.now().UTC().Truncate(time.Millisecond)
+	entries := make([]*Entry, len(recs))
+	lines := make([][]byte, len(recs))
+	for i, rec := range recs {
+		lines[i] = Encode(&Entry{Seq: next.o.LastSeq + 1, At: at, Rec: next.fill(rec)})
+		// What is in memory is what a restart would read, byte for byte, or the
+		// prompt after it would differ.
+		e, err := Decode(lines[i])
+		if err != nil {
+			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
+		}
+		next.apply(e)
+		entries[i] = e
+	}
+	if err := h.write(entries, lines); err != nil {
+		return nil, fmt.Errorf("append to history: %w", err)
+	}
+	h.fold = next
+	h.tally.ended = append(h.tally.ended, ended...)
+	for _, e := range entries {
+		h.view.apply(e)
+		h.tally.apply(e)
+	}
+	return entries, nil
+}
+
+// Barrier returns when everything appended is durable, in the file that a reader
+// would find. Unlike all other methods it may be called from any goroutine.
+func (h *History) Barrier() error {
+	for {
+		if err := h.file.Barrier(); err != nil {
+			return fmt.Errorf("sync history: %w", err)
+		}
+		// A file put in the place of ours does not have our lines.
+		if !h.file.Changed() {
+			return nil
+		}
+		h.mu.Lock()
+		err := h.takeOver()
+		h.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("sync history: %w", err)
+		}
+	}
+}
+
+// Sync forces what was read at Open to the disk: it may only be in the page cache.
+func (h *History) Sync() error { return h.Barrier() }
+
+// Durable reports whether everything appended is behind a barrier.
+func (h *History) Durable() bool { return h.file.Durable() }
+
+// Refresh looks whether a person changed the file, and takes their version over.
+// It is called before each model call. found is everything noticed since the last
+// Refresh that a person should hear of.
+func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if changed = h.changed(); changed {
+		err = h.reconcile()
+	}
+	h.edited, changed = false, changed || h.edited
+	return changed, h.report.take(), err
+}
+
+// takeOver takes a person's version over if there is one.
+func (h *History) takeOver() error {
+	if !h.changed() {
+		return nil
+	}
+	return h.reconcile()
+}
+
+// Close ends it without a barrier.
+func (h *History) Close() error { return h.file.Close() }

@@ -1,0 +1,107 @@
+package record
+
+import (
+	"bytes"
+	"iter"
+)
+
+const (
+	// keepBytes of the newest lines are kept to be appended again: enough for the
+	// time that a person has an editor open.
+	keepBytes = 1 << 20
+	// maxRecent bounds them also within one turn.
+	maxRecent = 64 << 20
+)
+
+// recent keeps the lines appended last as they were written, at least those since
+// the newest two turn_ends: what a person's save of an older copy takes off the
+// end of the file is appended again from here.
+type recent struct {
+	lines []ownLine
+	ends  int
+	bytes int
+	tail  []byte // how the file ended after the last append; nil: not known
+	// behind: lines of ours are known to be missing in the file.
+	behind bool
+}
+
+type ownLine struct {
+	seq  int64
+	end  bool // a turn_end
+	text []byte
+}
+
+func (r *recent) add(e *Entry, text []byte) {
+	_, end := e.Rec.(*TurnEnd)
+	r.lines = append(r.lines, ownLine{e.Seq, end, text})
+	r.bytes += len(text)
+	if end {
+		r.ends++
+	}
+}
+
+// trim forgets the oldest lines.
+func (r *recent) trim() {
+	for len(r.lines) > 1 && (r.bytes > keepBytes && r.ends > 2 || r.bytes > maxRecent) {
+		first := r.lines[0]
+		r.bytes -= len(first.text)
+		if first.end {
+			r.ends--
+		}
+		r.lines[0].text = nil
+		r.lines = r.lines[1:]
+	}
+}
+
+// keep leaves only the lines that pass.
+func (r *recent) keep(pass func(ownLine) bool) {
+	old := r.lines
+	r.lines, r.bytes, r.ends = nil, 0, 0
+	for _, l := range old {
+		if pass(l) {
+			r.lines = append(r.lines, l)
+			r.bytes += len(l.text)
+			if l.end {
+				r.ends++
+			}
+		}
+	}
+}
+
+// missing compares the numbers found in the file with what was appended. A line is
+// missing at the end when nothing newer of ours is in the file; those are
+// returned. One that is missing in the middle was taken out on purpose and is
+// forgotten. The lines from seq fresh on were just written, perhaps onto a file
+// cut short: that they are there says nothing about the ones before.
+func (r *recent) missing(found iter.Seq[int64], fresh, last int64) []ownLine {
+	highest, present := int64(0), map[int64]bool{}
+	for seq := range found {
+		if seq <= last {
+			present[seq] = true
+		}
+		if seq < fresh {
+			highest = max(highest, seq)
+		}
+	}
+	r.keep(func(l ownLine) bool { return l.seq > highest || present[l.seq] })
+	var gone []ownLine
+	for _, l := range r.lines {
+		if l.seq > highest && !present[l.seq] {
+			gone = append(gone, l)
+		}
+	}
+	return gone
+}
+
+func joined(lines []ownLine) []byte {
+	var buf bytes.Buffer
+	for _, l := range lines {
+		buf.Write(l.text)
+	}
+	return buf.Bytes()
+}
+
+// ending remembers how the file ends now.
+func (r *recent) ending(content []byte) {
+	r.tail = bytes.Clone(content[max(0, len(content)-4096):])
+}

@@ -1,0 +1,127 @@
+package record
+
+import (
+	"bytes"
+	"slices"
+)
+
+// recover folds the obligations of what is in the file: from the newest record
+// that lists what is owed up to the end.
+func (h *History) recover() error {
+	s := search{report: &h.report}
+	src := h.source()
+	if _, err := src.back(s.step); err != nil {
+		return err
+	}
+	slices.Reverse(s.tail)
+	for _, e := range s.tail {
+		h.fold.apply(e)
+	}
+	o := &h.fold.o
+	// A damaged line keeps its number; one that is far off was damaged itself.
+	if s.damaged > o.LastSeq && s.damaged-o.LastSeq < 10_000 {
+		o.LastSeq = s.damaged
+	}
+	return h.complete()
+}
+
+// A search collects the newest entries, backward, up to a boundary.
+type search struct {
+	report  *report
+	tail    []*Entry // newest first
+	damaged int64    // highest seq of a line that cannot be read
+}
+
+func (s *search) step(l rawLine) bool {
+	e := s.report.decode(l)
+	if e == nil {
+		s.damaged = max(s.damaged, seqOf(l.text))
+		return true
+	}
+	s.tail = append(s.tail, e)
+	switch e.Rec.(type) {
+	case *Start, *Reset, *TurnEnd:
+		return false
+	default:
+		return true
+	}
+}
+
+// complete looks further back for what the boundary only names: the session where
+// a person's turn_end does not have it, and the texts of answers still owed.
+func (h *History) complete() error {
+	o := &h.fold.o
+	texts := map[string]*OpenOut{}
+	for i := range o.Outs {
+		if out := &o.Outs[i]; out.Entry == nil {
+			texts[out.ID] = out
+		}
+	}
+	noSession := o.Session == ""
+	if h.file.Size() == 0 || (!noSession && len(texts) == 0) {
+		return nil
+	}
+	return h.backAll(func(l rawLine) bool {
+		o.LastSeq = max(o.LastSeq, min(seqOf(l.text), o.LastSeq+1_000_000))
+		if noSession {
+			if id, ok := sessionOf(l); ok {
+				o.Session, noSession = id, false
+			}
+		}
+		for id, out := range texts {
+			if e := carrier(l, id); e != nil {
+				out.Entry = e
+				delete(texts, id)
+			}
+		}
+		return noSession || len(texts) > 0
+	})
+}
+
+// backAll reads the whole history backward: the open file, then the rotated ones.
+func (h *History) backAll(fn func(rawLine) bool) error {
+	lowest := int64(0)
+	done, err := h.source().back(func(l rawLine) bool {
+		lowest = lower(lowest, seqOf(l.text), l.off)
+		return fn(l)
+	})
+	if done || err != nil {
+		return err
+	}
+	return backClosed(h.dir, lowest, fn)
+}
+
+// sessionOf is the session that a line begins.
+func sessionOf(l rawLine) (string, bool) {
+	if !bytes.Contains(l.text, []byte(`"session"`)) {
+		return "", false
+	}
+	e, err := Decode(l.text)
+	if err != nil {
+		return "", false
+	}
+	switch r := e.Rec.(type) {
+	case *Start:
+		return r.Session, true
+	case *Reset:
+		return r.Session, true
+	case *TurnEnd:
+		return r.Session, r.Session != ""
+	}
+	return "", false
+}
+
+// carrier is the entry of l if it is the answer that promised out id.
+func carrier(l rawLine, id string) *Entry {
+	if !bytes.Contains(l.text, []byte(id)) {
+		return nil
+	}
+	e, err := Decode(l.text)
+	if err != nil {
+		return nil
+	}
+	if a, ok := e.Rec.(*Assistant); ok && a.Out != nil && a.Out.ID == id {
+		return e
+	}
+	return nil
+}

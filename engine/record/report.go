@@ -1,0 +1,72 @@
+package record
+
+import (
+	"fmt"
+	"hash/maphash"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// A report collects what a person should hear of, each thing once.
+type report struct {
+	found []finding.Finding
+	told  map[uint64]bool // lines that were told of
+}
+
+var lineSeed = maphash.MakeSeed()
+
+// line tells of one line, unless it was told of before.
+func (r *report) line(l rawLine, make func() finding.Finding) {
+	sum := maphash.Bytes(lineSeed, l.text)
+	if r.told[sum] {
+		return
+	}
+	if r.told == nil {
+		r.told = map[uint64]bool{}
+	}
+	r.told[sum] = true
+	r.found = append(r.found, make())
+}
+
+// bad tells of a line that cannot be read.
+func (r *report) bad(l rawLine, err error) {
+	r.line(l, func() finding.Finding { return l.finding(err) })
+}
+
+// byHand tells of a line that a person wrote.
+func (r *report) byHand(l rawLine) {
+	r.line(l, func() finding.Finding {
+		return finding.Finding{ID: "history-by-hand", Severity: finding.Info, File: l.src.path, Line: l.lineNumber(),
+			Reason: "written by a hand (its crc is missing or does not fit); it counts like any other"}
+	})
+}
+
+// torn tells of a half line that a crash had left.
+func (r *report) torn(path string, t *disk.Torn) {
+	if t == nil {
+		return
+	}
+	r.found = append(r.found, finding.Finding{ID: "history-torn", Severity: finding.Warning, File: path,
+		Reason: fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was cut off", t.Bytes, t.Offset),
+		Remedy: "It was never acknowledged to anyone. It is kept as " + t.Kept + "."})
+}
+
+func (r *report) take() []finding.Finding {
+	found := r.found
+	r.found = nil
+	return found
+}
+
+// decode reads a line and tells of what is wrong with it; nil: it is skipped.
+func (r *report) decode(l rawLine) *Entry {
+	e, err := Decode(l.text)
+	if err != nil {
+		r.bad(l, err)
+		return nil
+	}
+	if e.ByHand {
+		r.byHand(l)
+	}
+	return e
+}

@@ -1,0 +1,167 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"daycare/engine/disk"
+)
+
+// An endedSession is a line of sessions.jsonl.
+type endedSession struct {
+	ID               string    `json:"id"`
+	Title            string    `json:"title"`
+	StartedAt        time.Time `json:"startedAt"`
+	EndedAt          time.Time `json:"endedAt"`
+	Messages         int       `json:"messages"`
+	PromptTokens     int64     `json:"promptTokens"`
+	CompletionTokens int64     `json:"completionTokens"`
+	Cost             float64   `json:"cost"`
+	File             string    `json:"file"`  // where its last record lies
+	First            int64     `json:"first"` // seq of its first and last record
+	Last             int64     `json:"last"`
+}
+
+// endedBy counts the session that a reset among recs ends.
+func (h *History) endedBy(recs []Record) []endedSession {
+	for _, rec := range recs {
+		if _, ok := rec.(*Reset); !ok || h.file.Size() == 0 {
+			continue
+		}
+		s, err := h.session()
+		if err != nil {
+			h.log.Warn("session that ends was not counted", "dir", h.dir, "err", err)
+			return nil
+		}
+		return []endedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: h.now().UTC().Truncate(time.Millisecond),
+			Messages: s.Messages, PromptTokens: s.PromptTokens, CompletionTokens: s.CompletionTokens,
+			Cost: s.Cost, File: historyName, First: s.First, Last: h.fold.o.LastSeq}}
+	}
+	return nil
+}
+
+// Rotate is called after a reset or a summary was appended, between turns. It
+// writes the line of the session that ended to sessions.jsonl. Where history is
+// over RotateBytes and what the context still needs is under half of it, that part
+// goes to a new file and the old file becomes history/NNNNNN.jsonl.
+func (h *History) Rotate() (rotated bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begin, err := h.rotatable()
+	if err != nil {
+		return false, err
+	}
+	file := historyName
+	if begin > 0 {
+		if file, err = h.rotate(begin); err != nil {
+			return false, fmt.Errorf("rotate history: %w", err)
+		}
+	}
+	for i := range h.tally.ended {
+		h.tally.ended[i].File = file
+	}
+	return file != historyName, h.writeSessions()
+}
+
+// rotatable is the offset of the oldest line to keep; 0: not now.
+func (h *History) rotatable() (int64, error) {
+	size := h.file.Size()
+	if size <= h.limits.rotate || h.fold.o.Turn != nil || h.fold.o.Owed || len(h.fold.loose) > 0 || h.changed() {
+		return 0, nil
+	}
+	s, err := h.scanContext()
+	if err != nil || size-s.begin > h.limits.rotate/2 {
+		return 0, err
+	}
+	return s.begin, nil
+}
+
+// rotate keeps the lines from offset begin on and returns the old file's new name.
+func (h *History) rotate(begin int64) (name string, err error) {
+	kept := make([]byte, h.file.Size()-begin)
+	if _, err := h.file.ReadAt(kept, begin); err != nil {
+		return "", err
+	}
+	if name, err = h.nextClosed(); err != nil {
+		return "", err
+	}
+	// The old file is read from now on without a barrier of its own.
+	if err := h.file.Barrier(); err != nil {
+		return "", err
+	}
+	start := &Start{Session: h.fold.o.Session, V: Version, Outs: h.fold.owed(), Once: h.fold.o.Once, Continues: name}
+	line := Encode(&Entry{Seq: startSeq(kept, h.fold.o.LastSeq), At: h.now().UTC(), Rec: start})
+	content := append(line, kept...)
+	if err := h.file.Replace(content, filepath.Join(h.dir, name)); errors.Is(err, disk.ErrChanged) {
+		return historyName, nil // a person was at it: the next boundary will do
+	} else if err != nil {
+		return "", err
+	}
+	h.recent.ending(content)
+	return name, nil
+}
+
+// startSeq is the number of the start record of a rotated file: just below the
+// first line kept, so that numbers rise down the file. The record that had it lies
+// in the file before.
+func startSeq(kept []byte, last int64) int64 {
+	for _, line := range disk.Lines(kept) {
+		if seq := seqOf(line); seq > 0 {
+			return seq - 1
+		}
+	}
+	return last
+}
+
+func (h *History) nextClosed() (name string, err error) {
+	dir := filepath.Join(h.dir, closedDir)
+	err = os.Mkdir(dir, 0o700)
+	if err == nil {
+		err = h.vol.SyncDir("history.rotate.dirsync", h.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	paths, err := closedFiles(h.dir)
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	if len(paths) > 0 {
+		if _, err := fmt.Sscanf(filepath.Base(paths[0]), "%d.jsonl", &n); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s/%06d.jsonl", closedDir, n+1), nil
+}
+
+// writeSessions appends the lines of ended sessions. The file can be rebuilt from
+// history, so a crash before it costs nothing.
+func (h *History) writeSessions() error {
+	if len(h.tally.ended) == 0 {
+		return nil
+	}
+	log, _, err := h.vol.OpenLog(filepath.Join(h.dir, "sessions.jsonl"), disk.LogOptions{Name: "sessions", Valid: json.Valid})
+	if err != nil {
+		return fmt.Errorf("open sessions: %w", err)
+	}
+	defer log.Close()
+	var lines []byte
+	for _, s := range h.tally.ended {
+		line, err := marshal(s)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if _, err := log.Append(lines); err != nil {
+		return fmt.Errorf("append to sessions: %w", err)
+	}
+	h.tally.ended = nil
+	return log.Barrier()
+}

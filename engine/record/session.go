@@ -1,0 +1,227 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Session is a conversation from one start or reset to the next, counted.
+type Session struct {
+	ID               string    `json:"id"`
+	Parent           string    `json:"parent,omitempty"` // agent id that it was forked from
+	Title            string    `json:"title"`            // its first message, shortened
+	StartedAt        time.Time `json:"startedAt"`
+	UpdatedAt        time.Time `json:"updatedAt"`
+	Messages         int       `json:"messages"` // user and assistant messages
+	PromptTokens     int64     `json:"promptTokens"`
+	CompletionTokens int64     `json:"completionTokens"`
+	Cost             float64   `json:"cost"`              // US dollars
+	Summary          int64     `json:"summary,omitempty"` // seq of its newest summary
+	First            int64     `json:"first,omitempty"`   // seq of the record that began it
+}
+
+// maxTitle is how long a session's title may be, in characters.
+const maxTitle = 60
+
+// tally keeps the session's counts, made on first use and extended by appends.
+type tally struct {
+	s      Session
+	loaded bool
+	ended  []endedSession // not yet in sessions.jsonl
+}
+
+// apply counts an appended entry.
+func (t *tally) apply(e *Entry) {
+	switch r := e.Rec.(type) {
+	case *Start:
+		t.begin(r.Session, e)
+		if r.ForkedFrom != nil {
+			t.s.Parent = r.ForkedFrom.Agent
+		}
+	case *Reset:
+		t.begin(r.Session, e)
+	default:
+		if t.loaded {
+			t.s.count(e)
+		}
+	}
+}
+
+func (t *tally) begin(session string, e *Entry) {
+	t.s, t.loaded = Session{ID: session, First: e.Seq, StartedAt: e.At, UpdatedAt: e.At}, true
+}
+
+func (s *Session) count(e *Entry) {
+	if e.At.After(s.UpdatedAt) {
+		s.UpdatedAt = e.At
+	}
+	switch r := e.Rec.(type) {
+	case *User:
+		s.Messages++
+		if s.Title == "" && r.Origin == "" {
+			s.Title = title(r.Text)
+		}
+	case *Assistant:
+		if r.Finish != FinishInterrupted {
+			s.Messages++
+		}
+		s.spend(r.Tokens, r.Cost)
+	case *Summary:
+		s.Summary = e.Seq
+		s.spend(r.Tokens, r.Cost)
+	}
+}
+
+func (s *Session) spend(t Tokens, cost float64) {
+	s.PromptTokens += t.Input + t.CacheRead + t.CacheWrite
+	s.CompletionTokens += t.Output
+	s.Cost += cost
+}
+
+// title is a text as one line of at most maxTitle characters.
+func title(text string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(line) <= maxTitle {
+		return line
+	}
+	return strings.TrimSpace(string([]rune(line)[:maxTitle-1])) + "…"
+}
+
+// Session counts the current session. The first call reads what came after the
+// counts in state.json, and without those the whole session.
+func (h *History) Session() (Session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.session()
+}
+
+// session is Session for who holds h.mu.
+func (h *History) session() (Session, error) {
+	if !h.tally.loaded {
+		if err := h.countSession(); err != nil {
+			return Session{}, fmt.Errorf("count session: %w", err)
+		}
+	}
+	return h.tally.s, nil
+}
+
+func (h *History) countSession() error {
+	t := &h.tally
+	cached, _, _, err := ReadState(h.dir)
+	if err != nil || cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {
+		cached = State{}
+	}
+	base := Session{ID: h.fold.o.Session}
+	if cached.Seq > 0 {
+		base = cached.Session
+	}
+	var tail []*Entry
+	err = h.backAll(func(l rawLine) bool {
+		e := h.report.decode(l)
+		if e == nil {
+			return true
+		}
+		if cached.Seq > 0 && e.Seq > 0 && e.Seq <= cached.Seq {
+			return false
+		}
+		if s, ok := e.Rec.(*Start); ok && s.Continues != "" {
+			return true
+		}
+		tail = append(tail, e)
+		return !begins(e)
+	})
+	if err != nil {
+		return err
+	}
+	t.s, t.loaded = base, true
+	for i := len(tail) - 1; i >= 0; i-- {
+		t.apply(tail[i])
+	}
+	return nil
+}
+
+// begins reports whether an entry begins a session.
+func begins(e *Entry) bool {
+	switch r := e.Rec.(type) {
+	case *Start:
+		return r.Continues == ""
+	case *Reset:
+		return true
+	}
+	return false
+}
+
+// A Usage is what calls of one model cost.
+type Usage struct {
+	Input      int64   `json:"input"`
+	Output     int64   `json:"output"`
+	CacheRead  int64   `json:"cacheRead"`
+	CacheWrite int64   `json:"cacheWrite"`
+	Cost       float64 `json:"cost"` // US dollars
+	Calls      int     `json:"calls"`
+}
+
+// Stats are usage by provider and model.
+type Stats map[string]map[string]Usage
+
+func (s Stats) add(provider, model string, t Tokens, cost float64) {
+	if provider == "" {
+		return
+	}
+	if s[provider] == nil {
+		s[provider] = map[string]Usage{}
+	}
+	u := s[provider][model]
+	u.Input, u.Output = u.Input+t.Input, u.Output+t.Output
+	u.CacheRead, u.CacheWrite = u.CacheRead+t.CacheRead, u.CacheWrite+t.CacheWrite
+	u.Cost, u.Calls = u.Cost+cost, u.Calls+1
+	s[provider][model] = u
+}
+
+// Add adds other to s.
+func (s Stats) Add(other Stats) {
+	for provider, models := range other {
+		if s[provider] == nil {
+			s[provider] = map[string]Usage{}
+		}
+		for model, u := range models {
+			sum := s[provider][model]
+			sum.Input, sum.Output = sum.Input+u.Input, sum.Output+u.Output
+			sum.CacheRead, sum.CacheWrite = sum.CacheRead+u.CacheRead, sum.CacheWrite+u.CacheWrite
+			sum.Cost, sum.Calls = sum.Cost+u.Cost, sum.Calls+u.Calls
+			s[provider][model] = sum
+		}
+	}
+}
+
+// Totals sums what the records after seq since used. It reads no further back.
+func (h *History) Totals(since int64) (Stats, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	stats := Stats{}
+	err := h.backAll(func(l rawLine) bool {
+		if seq := seqOf(l.text); seq > 0 && seq <= since {
+			return false
+		}
+		head, ok := readHead(l.text)
+		if ok && head.typ != TypeAssistant && head.typ != TypeSummary {
+			return true
+		}
+		if e := h.report.decode(l); e != nil && (e.Seq == 0 || e.Seq > since) {
+			stats.entry(e)
+		}
+		return true
+	})
+	return stats, err
+}
+
+func (s Stats) entry(e *Entry) {
+	switch r := e.Rec.(type) {
+	case *Assistant:
+		s.add(r.Provider, r.Model, r.Tokens, r.Cost)
+	case *Summary:
+		s.add(r.Provider, r.Model, r.Tokens, r.Cost)
+	}
+}

@@ -1,0 +1,196 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+)
+
+const stateName = "state.json"
+
+// State is state.json. People own Permissions, Provider, Queue and Budget; the
+// runtime owns CreatedAt and Ended; all else is a cache that can be rebuilt from
+// history.
+type State struct {
+	Permissions permission.Set `json:"permissions"`
+	Provider    Model          `json:"provider"`
+	Queue       string         `json:"queue,omitempty"` // steer, followup, collect, interrupt; "": the connector's
+	Budget      *Budget        `json:"budget,omitempty"`
+	Session     Session        `json:"session"`
+	Tokens      *Tokens        `json:"tokens"` // last usage
+	Stats       Stats          `json:"stats"`
+	Seq         int64          `json:"seq"` // history is counted into Session and Stats up to here
+	CreatedAt   time.Time      `json:"createdAt"`
+	UpdatedAt   time.Time      `json:"updatedAt"`
+	Ended       *Ended         `json:"ended,omitempty"`
+}
+
+// A Model is which model an agent uses; empty members mean the configured default.
+type Model struct {
+	ID          string   `json:"id"` // of the provider in settings
+	Model       string   `json:"model"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	MaxTokens   int      `json:"maxTokens,omitempty"`
+	Thinking    string   `json:"thinking,omitempty"` // low, medium, high
+}
+
+// A Budget is what an agent may spend; 0 is no limit.
+type Budget struct {
+	USD    float64 `json:"usd,omitempty"`
+	Tokens int64   `json:"tokens,omitempty"`
+}
+
+// Ended says when and why an agent ended.
+type Ended struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// ReadState reads state.json of the agent folder dir. A missing file is the zero
+// State with raw nil. A member that cannot be read keeps its zero value and is a
+// finding of severity Error; unknown members are findings of severity Info.
+func ReadState(dir string) (s State, raw []byte, found []finding.Finding, err error) {
+	path := filepath.Join(dir, stateName)
+	raw, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil, nil, nil
+	}
+	if err != nil {
+		return s, nil, nil, fmt.Errorf("read state: %w", err)
+	}
+	s, found = ParseState(path, raw)
+	return s, raw, found, nil
+}
+
+// ParseState is ReadState of content that is not in its place yet; path is for the
+// findings.
+func ParseState(path string, raw []byte) (State, []finding.Finding) {
+	var s State
+	p := parser{path: path, raw: raw}
+	doc, ok := p.document()
+	if !ok {
+		return s, p.found
+	}
+	for _, m := range doc.members {
+		if target := s.member(m.key); target != nil {
+			p.value(m, target)
+		} else {
+			p.tell(finding.Info, "state-unknown-key", m.at, fmt.Sprintf("unknown member %q is kept and not used", m.key))
+		}
+	}
+	return s, p.found
+}
+
+// member is where the member of that name goes; nil: it is none of ours.
+func (s *State) member(key string) any {
+	switch key {
+	case "permissions":
+		return &s.Permissions
+	case "provider":
+		return &s.Provider
+	case "queue":
+		return &s.Queue
+	case "budget":
+		return &s.Budget
+	case "session":
+		return &s.Session
+	case "tokens":
+		return &s.Tokens
+	case "stats":
+		return &s.Stats
+	case "seq":
+		return &s.Seq
+	case "createdAt":
+		return &s.CreatedAt
+	case "updatedAt":
+		return &s.UpdatedAt
+	case "ended":
+		return &s.Ended
+	default:
+		return nil
+	}
+}
+
+// EncodeState is the content of a new state.json.
+func EncodeState(s State) ([]byte, error) {
+	data, err := marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return indented(data)
+}
+
+func indented(data []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := json.Indent(&buf, data, "", "  "); err != nil {
+		return nil, err
+	}
+	buf.WriteByte('\n')
+	return buf.Bytes(), nil
+}
+
+// UpdateState changes state.json. change gets the newest version and must set only
+// what the runtime owns; everything that it leaves alone stays as it is written,
+// unknown members and order included. A save that a person makes meanwhile is kept:
+// change is then called again with that version. A file that a person broke is not
+// overwritten: the findings are returned.
+func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
+	path := filepath.Join(dir, stateName)
+	for {
+		if !disk.Exists(dir) {
+			return fmt.Errorf("update state: %w: no folder %s", ErrGone, dir)
+		}
+		before, raw, found, err := ReadState(dir)
+		if err != nil {
+			return err
+		}
+		if err := finding.Join(found); err != nil {
+			return fmt.Errorf("update state: %w", err)
+		}
+		content, err := changed(before, raw, change)
+		if err != nil || content == nil {
+			return err
+		}
+		_, err = vol.Exchange("state", path, content, raw)
+		if err == nil || !errors.Is(err, disk.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// changed is the file's content after the change; nil: nothing changed.
+func changed(before State, raw []byte, change func(*State)) ([]byte, error) {
+	old, err := marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	var after State // a deep copy, so that change cannot reach into before
+	if err := json.Unmarshal(old, &after); err != nil {
+		return nil, err
+	}
+	change(&after)
+	updated, err := marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	if raw == nil {
+		return indented(updated)
+	}
+	if bytes.Equal(old, updated) {
+		return nil, nil
+	}
+	merged, err := merge(raw, old, updated)
+	if err != nil {
+		return nil, fmt.Errorf("merge state: %w", err)
+	}
+	return indented(merged)
+}

@@ -1,0 +1,182 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/engine/disk"
+)
+
+// settledWindow is how much of the end of a history the check at boot reads.
+const settledWindow = 4 << 10
+
+// Settled reports whether the end of the history in dir proves that nothing is to
+// be done: no turn is open, no decision waits, every promise was kept or given up.
+// It reads 4 KiB; false says only that they prove nothing.
+func Settled(dir string) (bool, error) {
+	tail, whole, err := readTail(filepath.Join(dir, historyName), settledWindow)
+	if err != nil || len(tail) == 0 {
+		return err == nil, err
+	}
+	if tail[len(tail)-1] != '\n' {
+		return false, nil
+	}
+	if !whole { // the first line is cut
+		tail = tail[bytes.IndexByte(tail, '\n')+1:]
+	}
+	p := proof{done: map[string]map[int]bool{}, parts: map[string]int{}}
+	var rerr error
+	for _, line := range disk.Backward(bytes.NewReader(tail), int64(len(tail)), &rerr) {
+		e, err := Decode(line)
+		if err != nil || e.ByHand {
+			return false, nil
+		}
+		if settled, more := p.step(e); !more {
+			return settled, nil
+		}
+	}
+	return false, nil
+}
+
+// readTail reads the last n bytes of a file; whole says that this is all of it. A
+// missing file is empty.
+func readTail(path string, n int64) (tail []byte, whole bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	tail = make([]byte, min(n, info.Size()))
+	_, err = f.ReadAt(tail, info.Size()-int64(len(tail)))
+	if err == io.EOF {
+		err = nil
+	}
+	return tail, int64(len(tail)) == info.Size(), err
+}
+
+// proof walks backward over what may follow a finished turn.
+type proof struct {
+	done  map[string]map[int]bool // parts delivered, by out
+	parts map[string]int          // of an out; -1: given up
+}
+
+func (p *proof) step(e *Entry) (settled, more bool) {
+	switch r := e.Rec.(type) {
+	case *Delivery:
+		p.delivery(r)
+		return false, true
+	case *TurnEnd:
+		return p.kept(r.Outs), false
+	case *Reset:
+		return p.kept(r.Outs), false
+	case *Start:
+		return p.kept(r.Outs), false
+	case *User:
+		return false, r.Silent
+	case *Permission:
+		return false, !decision(r.Event)
+	case *Mark, *Rewind, *Summary, *Note:
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+func (p *proof) delivery(r *Delivery) {
+	switch {
+	case r.Final:
+		p.parts[r.Out] = -1
+	case r.Error == "":
+		if p.done[r.Out] == nil {
+			p.done[r.Out] = map[int]bool{}
+		}
+		p.done[r.Out][r.Part] = true
+		if p.parts[r.Out] == 0 {
+			p.parts[r.Out] = max(r.Parts, 1)
+		}
+	}
+}
+
+func (p *proof) kept(outs []Out) bool {
+	for _, out := range outs {
+		have := len(p.done[out.ID])
+		for _, part := range out.Delivered {
+			if !p.done[out.ID][part] {
+				have++
+			}
+		}
+		parts := p.parts[out.ID]
+		if parts == 0 || (parts > 0 && have < parts) {
+			return false
+		}
+	}
+	return true
+}
+
+// Tail returns up to limit lines of history that come before seq before (0: from
+// the end), oldest first, as they stand on disk, and what to ask for next; next is
+// nil at the beginning. It goes on into the rotated files. Lines that are no JSON
+// are left out.
+func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *int64, err error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	lowest, skip, numbered, more := int64(0), before > 0, false, false
+	err = backFiles(dir, func(l rawLine) bool {
+		e, derr := Decode(l.text)
+		if derr != nil && !errors.Is(derr, ErrUnknownType) {
+			return true
+		}
+		if s, ok := e.Rec.(*Start); ok && s.Continues != "" {
+			return true
+		}
+		if skip {
+			// A line without a number belongs to the page of the line before it.
+			if skip = e.Seq == 0 || e.Seq > before; skip || e.Seq == before {
+				return true
+			}
+		}
+		// A page ends at a line with a number: the next one is asked for by it.
+		if len(lines) >= limit && numbered {
+			more = true
+			return false
+		}
+		lines = append(lines, json.RawMessage(bytes.Clone(bytes.TrimSpace(l.text))))
+		if numbered = e.Seq > 0; numbered && (lowest == 0 || e.Seq < lowest) {
+			lowest = e.Seq
+		}
+		return true
+	})
+	slices.Reverse(lines)
+	if more {
+		next = &lowest
+	}
+	return lines, next, err
+}
+
+// LastAt is the time of the newest record in dir, zero if there is none.
+func LastAt(dir string) (at time.Time, err error) {
+	err = backFiles(dir, func(l rawLine) bool {
+		if head, ok := readHead(l.text); ok && isSealed(l.text) {
+			at = head.at
+		} else if e, err := Decode(l.text); err == nil {
+			at = e.At
+		}
+		return at.IsZero()
+	})
+	return at, err
+}

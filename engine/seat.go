@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// A StartFunc runs one agent until it has nothing more to do (nil: it may go to
+// sleep), its context ends, or it fails. The engine calls it when the agent has
+// work, never twice at once for one agent.
+type StartFunc func(ctx context.Context, seat Seat) error
+
+// ErrStopped is the cause of a turn's context when a person stopped it.
+var ErrStopped = errors.New("stopped")
+
+// A Seat is what the engine gives to a running agent.
+type Seat struct {
+	Meta  address.Meta
+	Dir   string // the agent's folder
+	Inbox inbox.Mailbox
+
+	entry *entry
+}
+
+// Turn makes the context of a turn: it ends with ctx, or when somebody stops the
+// turn. The returned function must be called at the turn's end.
+func (s Seat) Turn(ctx context.Context) (context.Context, func()) { return s.entry.turn(ctx) }
+
+// Show says what the agent is doing, for user interfaces.
+func (s Seat) Show(state event.State, detail string) {
+	s.entry.activity.Store(&activity{state, detail})
+}
+
+// Send gives a promised answer to the sender of its chat. It returns at once.
+func (s Seat) Send(p message.Promise) { s.entry.sys.senders.send(p) }
+
+// Answers reports whether answers to an address are to be promised at all. Where
+// people read from history (terminal, web, API) they are not.
+func (s Seat) Answers(to message.Address) bool { return s.entry.sys.answers(to) }
+
+// Interim reports whether the chat wants the text beside tool calls too.
+func (s Seat) Interim(to message.Address) bool {
+	c, ok := s.entry.sys.connectors[to.Connector].(Interim)
+	return ok && c.Interim()
+}
+
+type activity struct {
+	state  event.State
+	detail string
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/watch"
+)
+
+// Options are what a System is built from.
+type Options struct {
+	Root       string // the .daycare directory
+	Volume     *disk.Volume // nil: for looking at the files only, never Run
+	Index      *address.Index
+	Events     *event.Stream
+	Asks       *permission.Queue
+	Connectors []Connector
+	Watcher    *watch.Watcher // running beside; nil: letters are taken at start only
+	Log        *slog.Logger
+	// NewState is the state.json of a new agent.
+	NewState func(d address.Descriptor) ([]byte, error)
+	// Model names the model of agents whose state names none.
+	Model string
+	// Grace bounds how long answers under way may take to leave at shutdown.
+	Grace time.Duration
+}
+
+// A System is all agents of one .daycare directory.
+type System struct {
+	root       string
+	vol        *disk.Volume
+	index      *address.Index
+	events     *event.Stream
+	asks       *permission.Queue
+	slot       *inbox.Slot
+	connectors map[string]Connector
+	quota      *inbox.Quota
+	senders    *senders
+	health     *health
+	watcher    *watch.Watcher
+	log        *slog.Logger
+	newState   func(address.Descriptor) ([]byte, error)
+	model      string
+	grace      time.Duration
+
+	start  atomic.Pointer[StartFunc]
+	actors context.Context // ends when agents are to suspend
+	stop   context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+// New makes a System. Messages may be delivered at once; agents work while Run
+// runs.
+func New(o Options) (*System, error) {
+	var slot *inbox.Slot
+	if o.Volume != nil {
+		var err error
+		if slot, err = inbox.OpenSlot(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
+			return nil, fmt.Errorf("open letter slot: %w", err)
+		}
+	}
+	s := &System{
+		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
+		connectors: map[string]Connector{}, quota: inbox.NewQuota(inbox.MaxBytesTotal),
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, grace: o.Grace,
+		entries: map[string]*entry{}, health: newHealth(),
+	}
+	for _, c := range o.Connectors {
+		if s.connectors[c.ID()] != nil {
+			return nil, fmt.Errorf("two connectors have the id %q", c.ID())
+		}
+		s.connectors[c.ID()] = c
+	}
+	s.actors, s.stop = context.WithCancelCause(context.Background())
+	s.senders = newSenders(s.connectors, o.Events, o.Log)
+	return s, nil
+}
+
+// Run wakes every agent that has something to do and lets agents work until ctx
+// ends. Then turns under way are suspended, answers under way may still leave for
+// a while, and Run returns when everything has stopped.
+func (s *System) Run(ctx context.Context, start StartFunc) error {
+	s.start.Store(&start)
+	defer s.shutdown()
+	if err := s.recover(ctx); err != nil {
+		return err
+	}
+	if s.watcher != nil {
+		inner, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { s.watchLetters(inner, s.watcher) })
+		wg.Go(func() { s.watchAsks(inner, s.watcher) })
+		defer wg.Wait()
+		defer cancel()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.vol.Failed():
+		return s.vol.Err()
+	}
+}
+
+func (s *System) shutdown() {
+	s.stop(errors.New("daycare stops"))
+	// Agents write down what becomes of their answers, so the two end together.
+	s.senders.close(s.grace)
+	s.wg.Wait()
+	s.mu.Lock()
+	left := make([]*entry, 0, len(s.entries))
+	for _, e := range s.entries {
+		left = append(left, e)
+	}
+	s.mu.Unlock()
+	for _, e := range left {
+		e.mu.Lock()
+		e.sleep()
+		e.mu.Unlock()
+	}
+}
+
+// recover finishes letters that were being taken, and wakes the agents whose
+// files do not prove that they have nothing to do.
+func (s *System) recover(ctx context.Context) error {
+	if err := s.takeUp(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2 * runtime.GOMAXPROCS(0))
+	for _, meta := range s.index.All() {
+		group.Go(func() error {
+			if ctx.Err() != nil || s.settled(meta.ID) {
+				return nil
+			}
+			s.rouse(meta.ID)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// Terminal is the address of the terminal's own agent: that of the person whose
+// machine this is.
+func Terminal() message.Address {
+	name := "user"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return message.Address{Connector: "terminal", ChannelID: "default", UserID: name}
+}
+
+// settled reports whether an agent's files prove that it has nothing to do.
+func (s *System) settled(id string) bool {
+	dir := s.folder(id)
+	box, err := inbox.Settled(dir)
+	if err != nil {
+		s.log.Error("inbox cannot be looked at", "agent", id, "err", err)
+	}
+	history, herr := record.Settled(dir)
+	if herr != nil {
+		s.log.Error("history cannot be looked at", "agent", id, "err", herr)
+	}
+	return box && history && err == nil && herr == nil
+}
+
+// rouse starts an agent that has work in its files.
+func (s *System) rouse(id string) {
+	e, err := s.entry(id)
+	if err != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.gone {
+		e.wake()
+	}
+}
+
+func (s *System) folder(id string) string { return filepath.Join(s.root, "agents", id) }
+
+// answers reports whether answers to an address are promised.
+func (s *System) answers(to message.Address) bool {
+	c, ok := s.connectors[to.Connector]
+	if !ok {
+		return false
+	}
+	if a, ok := c.(Answerer); ok {
+		return a.Answers(to)
+	}
+	return true
+}
+
+// report tells people what is wrong with an agent's files.
+func (s *System) report(agent string, found []finding.Finding) {
+	for _, f := range found {
+		s.log.Warn("file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
+		s.events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
+			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
+	}
+}

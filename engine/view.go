@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// What people see is computed when they ask: from an agent in memory if it is
+// awake, else from its files. So it works with nothing running, too.
+
+// Agents lists all agents in the order of their handles.
+func (s *System) Agents(context.Context) ([]event.Agent, error) {
+	all := s.index.All()
+	list := make([]event.Agent, 0, len(all))
+	for _, meta := range all {
+		list = append(list, s.look(meta))
+	}
+	return list, nil
+}
+
+// Agent is one agent by its id.
+func (s *System) Agent(_ context.Context, id string) (event.Agent, error) {
+	meta, ok := s.index.Get(id)
+	if !ok {
+		return event.Agent{}, message.ErrUnknownAgent
+	}
+	return s.look(meta), nil
+}
+
+func (s *System) look(meta address.Meta) event.Agent {
+	dir := s.folder(meta.ID)
+	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
+		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: s.model}
+	if state, _, _, err := record.ReadState(dir); err == nil {
+		for _, models := range state.Stats {
+			for _, u := range models {
+				a.Cost += u.Cost
+			}
+		}
+		if state.Provider.Model != "" {
+			a.Model = state.Provider.Model
+		}
+		if state.Ended != nil {
+			a.State, a.Detail = event.Ended, state.Ended.Reason
+		}
+	}
+	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
+		a.LastAt = &at
+	}
+	heads := s.waiting(meta.ID)
+	for _, h := range heads {
+		if !h.Taken {
+			a.Queued++
+		}
+	}
+	if len(heads) > 0 {
+		at := heads[0].At
+		a.OldestAt = &at
+		if a.State == event.Idle {
+			a.State = event.Queued
+		}
+	}
+	if s.asks != nil && slices.ContainsFunc(s.asks.List(), func(p permission.Pending) bool { return p.Agent == meta.ID }) {
+		a.State = event.WaitingPermission
+	}
+	if e, ok := s.awake(meta.ID); ok {
+		e.mu.Lock()
+		a.Running = e.running
+		e.mu.Unlock()
+		if act := e.activity.Load(); act != nil && act.state != event.Idle {
+			a.State, a.Detail = act.state, act.detail
+		}
+	}
+	return a
+}
+
+// waiting are the open items of an agent.
+func (s *System) waiting(id string) []inbox.Head {
+	if e, ok := s.awake(id); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.box != nil {
+			return e.box.Open()
+		}
+	}
+	heads, err := inbox.Survey(s.folder(id))
+	if err != nil {
+		s.log.Warn("inbox cannot be read", "agent", id, "err", err)
+	}
+	return heads
+}
+
+// Inbox lists what waits for an agent, first to be done first.
+func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
+	if _, ok := s.index.Get(id); !ok {
+		return nil, message.ErrUnknownAgent
+	}
+	bodies, err := inbox.ReadAll(s.folder(id))
+	if err != nil {
+		return nil, err
+	}
+	text := make(map[string]string, len(bodies))
+	for _, it := range bodies {
+		text[it.ID] = it.Text
+	}
+	list := []event.Waiting{}
+	for _, h := range s.waiting(id) {
+		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes, State: "waiting"}
+		if h.Taken {
+			w.State = "taken"
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+// History is a page of an agent's records, ending before the record with seq
+// before (0: the end).
+func (s *System) History(_ context.Context, id string, before int64, limit int) (event.Page, error) {
+	if _, ok := s.index.Get(id); !ok {
+		return event.Page{}, message.ErrUnknownAgent
+	}
+	lines, next, err := record.Tail(s.folder(id), before, limit)
+	return event.Page{Records: lines, Before: next}, err
+}
+
+// Draft is the answer that an agent is streaming, as it stands on disk.
+func (s *System) Draft(_ context.Context, id string) (event.Draft, error) {
+	if _, ok := s.index.Get(id); !ok {
+		return event.Draft{}, message.ErrUnknownAgent
+	}
+	d, _, err := record.ReadDraft(s.folder(id))
+	return event.Draft{Turn: d.Turn, Text: d.Text, Thinking: d.Thinking}, err
+}
+
+// Counts are the agents in memory and the items that wait in all inboxes.
+func (s *System) Counts() (agents, awake, queued int) {
+	for _, meta := range s.index.All() {
+		agents++
+		if e, ok := s.awake(meta.ID); ok {
+			e.mu.Lock()
+			if e.running {
+				awake++
+			}
+			if e.box != nil {
+				queued += e.box.Len()
+			}
+			e.mu.Unlock()
+			continue
+		}
+		if settled, err := inbox.Settled(s.folder(meta.ID)); err == nil && !settled {
+			queued += len(s.waiting(meta.ID))
+		}
+	}
+	return agents, awake, queued
+}
+
+// Foreground is the most recent foreground agent: the user agent with the newest
+// message of a person on disk, whether it is in memory or not.
+func (s *System) Foreground() (id string, ok bool) {
+	var newest time.Time
+	for _, meta := range s.index.All() {
+		if meta.Descriptor.Type != address.User {
+			continue
+		}
+		// A file that was not written since cannot hold a newer message.
+		info, err := os.Stat(filepath.Join(s.folder(meta.ID), "inbox.jsonl"))
+		if err != nil || info.ModTime().Before(newest) {
+			continue
+		}
+		if at, found := inbox.LastMessage(s.folder(meta.ID)); found && at.After(newest) {
+			id, ok, newest = meta.ID, true, at
+		}
+	}
+	return id, ok
+}

@@ -1,0 +1,174 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"daycare/tools"
+)
+
+type editArgs struct {
+	Path string `json:"path"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+	All  bool   `json:"all"`
+}
+
+func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
+	switch {
+	case a.Old == "":
+		return tools.Errorf("old is empty; to make a file use write"), nil
+	case a.Old == a.New:
+		return tools.Errorf("old and new are the same"), nil
+	}
+	p, err := r.file(a.Path, true)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	defer p.close()
+	name := r.shown(p.abs)
+	if err := p.writable(name); err != nil {
+		return tools.Result{}, err
+	}
+	data, err := readAll(p, name, maxChange)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if isBinary(data[:min(len(data), sniff)]) {
+		return tools.Errorf("%s is a binary file", name), nil
+	}
+	before := string(data)
+	a = a.inLineEndsOf(before)
+	n := strings.Count(before, a.Old)
+	switch {
+	case n == 0:
+		return tools.Errorf("old is not in %s.%s", name, closest(before, a.Old)), nil
+	case n > 1 && !a.All:
+		return tools.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all", n, name, where(before, a.Old)), nil
+	}
+	after := strings.ReplaceAll(before, a.Old, a.New)
+	if len(after) > maxChange {
+		return tools.Errorf("the file would have %s; at most %s can be written", size(int64(len(after))), size(maxChange)), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return tools.Result{}, err
+	}
+	if err := p.replace([]byte(after)); err != nil {
+		return tools.Result{}, fmt.Errorf("edit %s: %s", name, plain(err))
+	}
+	text := fmt.Sprintf("changed line %d of %s", lineOf(before, strings.Index(before, a.Old)), name)
+	if n > 1 {
+		text = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(before, a.Old))
+	}
+	return tools.Result{Text: text, Blocks: diff(name, before, after)}, nil
+}
+
+// inLineEndsOf lets a model, which sees lines and not their ends, edit a file
+// whose lines end as on Windows.
+func (a editArgs) inLineEndsOf(text string) editArgs {
+	if strings.Contains(text, a.Old) || !strings.Contains(text, "\r\n") || strings.Contains(a.Old, "\r") {
+		return a
+	}
+	a.Old, a.New = strings.ReplaceAll(a.Old, "\n", "\r\n"), strings.ReplaceAll(a.New, "\n", "\r\n")
+	return a
+}
+
+func lineOf(text string, offset int) int { return strings.Count(text[:offset], "\n") + 1 }
+
+// where lists the lines at which old begins, the first ten.
+func where(text, old string) string {
+	var lines []string
+	for offset := 0; ; {
+		i := strings.Index(text[offset:], old)
+		if i < 0 {
+			return strings.Join(lines, ", ")
+		}
+		if len(lines) == 10 {
+			return strings.Join(lines, ", ") + ", …"
+		}
+		offset += i
+		lines = append(lines, fmt.Sprint(lineOf(text, offset)))
+		offset += len(old)
+	}
+}
+
+const (
+	maxCompared = 20_000 // lines that are compared for the closest one
+	maxCompare  = 300    // bytes of each that are
+)
+
+// closest helps after a miss: it shows the line that is most like the first line
+// of what was looked for.
+func closest(text, old string) string {
+	want := firstLine(old)
+	if want == "" {
+		return " Read the file again and copy the text exactly."
+	}
+	grams := bigrams(want)
+	best, bestLine, bestText, n := 0.0, 0, "", 0
+	for line := range strings.Lines(text) {
+		if n++; n > maxCompared {
+			break
+		}
+		line = strings.TrimRight(line, "\r\n")
+		score := alike(grams, want, cutAt(strings.TrimSpace(line), maxCompare))
+		if score > best {
+			best, bestLine, bestText = score, n, line
+		}
+	}
+	if best < 0.4 {
+		return " No line is like its first one. Read the file again."
+	}
+	hint := ""
+	if strings.TrimSpace(bestText) == want {
+		hint = " Spaces, or the lines after it, differ."
+	}
+	return fmt.Sprintf(" The closest line is\n%d\t%s\n%sRead the file again and copy the text exactly, without line numbers.", bestLine, cutAt(bestText, maxCompare), strings.TrimPrefix(hint+" ", " "))
+}
+
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return cutAt(line, maxCompare)
+		}
+	}
+	return ""
+}
+
+func cutAt(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+type gram [2]byte
+
+func bigrams(s string) map[gram]int {
+	m := make(map[gram]int, len(s))
+	for i := 0; i+1 < len(s); i++ {
+		m[gram{s[i], s[i+1]}]++
+	}
+	return m
+}
+
+// alike is Dice's measure over pairs of letters: 1 for the same text, 0 for
+// nothing in common.
+func alike(grams map[gram]int, want, line string) float64 {
+	if want == line {
+		return 1
+	}
+	if len(want) < 2 || len(line) < 2 {
+		return 0
+	}
+	common := 0
+	for g, n := range bigrams(line) {
+		common += min(n, grams[g])
+	}
+	return 2 * float64(common) / float64(len(want)+len(line)-2)
+}

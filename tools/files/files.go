@@ -1,0 +1,140 @@
+// Package files gives agents hands on files: read, write, edit, ls, glob, grep.
+//
+// Every path is walked from an open permitted folder (os.Root), name by name, and
+// every symbolic link is judged anew from the start, so there is no gap between
+// check and use: a path that leads out, by whatever way, is refused, and so is
+// what is out of reach whatever was granted (see forbidden). What is missing is
+// refused with the tag to ask for.
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/tools"
+)
+
+// Options say what is out of reach whatever an agent was granted.
+type Options struct {
+	// Data is the absolute path of .daycare. Nothing in it can be reached but,
+	// read-only, files/, skills/ and the agent's own blobs/.
+	Data string
+	// Home is whose .ssh and shell start files are denied; "" asks the system.
+	Home string
+	// Denied are further absolute paths.
+	Denied []string
+	// TaskDir is the files folder of the agent's own scheduled task, which it may
+	// read and write, "" if it has none. nil: no agent has one.
+	TaskDir func(agent string) string
+	// Keep stores a picture that was read, so that what the model is shown later
+	// is what was read now. nil: the result names the file itself.
+	Keep func(name, mimeType string, data []byte) (message.File, error)
+}
+
+// New makes the tools: read, ls, glob, grep, write, edit.
+func New(o Options) []tools.Tool {
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
+	}
+	b := &base{o}
+	return []tools.Tool{
+		tool[readArgs]{readSpec, b, read},
+		tool[lsArgs]{lsSpec, b, ls},
+		tool[globArgs]{globSpec, b, glob},
+		tool[grepArgs]{grepSpec, b, grep},
+		tool[writeArgs]{writeSpec, b, write},
+		tool[editArgs]{editSpec, b, edit},
+	}
+}
+
+type base struct{ Options }
+
+// tool is one of the tools: A are its arguments, run does it.
+type tool[A any] struct {
+	spec tools.Spec
+	base *base
+	run  func(ctx context.Context, r *reach, args A) (tools.Result, error)
+}
+
+func (t tool[A]) Spec() tools.Spec { return t.spec }
+
+// Run decodes the arguments, runs the tool and puts what went wrong into words.
+func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return canceled(), nil
+	}
+	var args A
+	if err := json.Unmarshal(whole(call.Arguments), &args); err != nil {
+		return tools.Errorf("%s: the arguments do not fit: %v", t.spec.Name, err), nil
+	}
+	res, err := t.run(ctx, t.base.reach(call), args)
+	var no *refusal
+	switch {
+	case err == nil:
+		return res, nil
+	case errors.As(err, &no):
+		return tools.Result{Text: no.Error(), Status: tools.Denied}, nil
+	case ctx.Err() != nil:
+		return canceled(), nil
+	}
+	return tools.Errorf("%s", plain(err)), nil
+}
+
+func canceled() tools.Result { return tools.Result{Text: "Cancelled", Status: tools.Canceled} }
+
+// whole lets arguments pass that are missing altogether.
+func whole(args json.RawMessage) json.RawMessage {
+	if len(bytes.TrimSpace(args)) == 0 {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
+// plain is an error in the words of the file system, without its own path names,
+// which are relative to some folder on the way.
+func plain(err error) string {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err.Error()
+	case errors.As(err, &link):
+		return link.Err.Error()
+	}
+	return err.Error()
+}
+
+// number is an integer as models write it: 10, 10.0 or "10".
+type number int
+
+func (n *number) UnmarshalJSON(data []byte) error {
+	var f json.Number
+	if err := json.Unmarshal(data, &f); err != nil {
+		return err
+	}
+	v, err := f.Float64()
+	if err != nil || v != v || v > 1<<31 || v < -(1<<31) {
+		return fmt.Errorf("%s is not a usable number", data)
+	}
+	*n = number(v)
+	return nil
+}
+
+// A refusal is what an agent may not do, with the way to ask for it.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// missing is the refusal of a path out of every permitted folder (behaviour 7.4).
+func missing(a permission.Access, shown string) error {
+	return refuse("%s is outside the folders you may use; ask with request_permission for %s", shown, a.Tag())
+}

@@ -1,0 +1,79 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"daycare/tools"
+)
+
+// maxFound is how many names glob returns.
+const maxFound = 200
+
+type globArgs struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+}
+
+type found struct {
+	path string
+	at   time.Time
+}
+
+func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
+	if !doublestar.ValidatePattern(a.Pattern) {
+		return tools.Errorf("the pattern %q is not valid; ** is any folders, * any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
+	}
+	// What stands before the first wildcard is a folder to begin at; it may also
+	// lead out, so it is judged as any path is.
+	base, pattern := doublestar.SplitPattern(filepath.ToSlash(a.Pattern))
+	start := filepath.Join(a.Path, base)
+	if filepath.IsAbs(base) {
+		start = base
+	}
+	p, err := r.locate(start, false)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	defer p.close()
+	if p.info == nil || !p.info.IsDir() {
+		return tools.Result{}, fmt.Errorf("no such folder: %s", r.shown(p.abs))
+	}
+	var all []found
+	full, err := r.walk(ctx, p, false, func(v visit) error {
+		if doublestar.MatchUnvalidated(pattern, v.rel) {
+			all = append(all, found{filepath.Join(p.abs, filepath.FromSlash(v.rel)), v.info.ModTime()})
+		}
+		return nil
+	})
+	if err != nil {
+		return tools.Result{}, err
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return b.at.Compare(a.at) })
+	return tools.Result{Text: r.foundText(all, full)}, nil
+}
+
+func (r *reach) foundText(all []found, full bool) string {
+	var b strings.Builder
+	for _, f := range all[:min(len(all), maxFound)] {
+		b.WriteString(printable(r.shown(f.path)) + "\n")
+	}
+	switch {
+	case len(all) == 0:
+		b.WriteString("[no file matches]\n")
+	case len(all) > maxFound:
+		fmt.Fprintf(&b, "[the newest %d of %d; make the pattern narrower]\n", maxFound, len(all))
+	}
+	if !full {
+		b.WriteString(stoppedEarly)
+	}
+	return b.String()
+}
+
+const stoppedEarly = "[stopped early: too many files; name a folder further down]\n"

@@ -1,0 +1,196 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"daycare/tools"
+)
+
+// Bounds of what grep returns.
+const (
+	maxMatches   = 200
+	maxGrepBytes = 30_000
+	maxGrepLine  = 300 // bytes of a line that are shown
+)
+
+type grepArgs struct {
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path"`
+	Include    string `json:"include"`
+	Context    number `json:"context"`
+	IgnoreCase bool   `json:"ignoreCase"`
+}
+
+// grepper collects matches.
+type grepper struct {
+	ctx    context.Context
+	reach  *reach
+	re     *regexp.Regexp
+	around int
+	out    strings.Builder
+	hits   int
+}
+
+func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
+	expr := a.Pattern
+	if a.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return tools.Errorf("the pattern is not a regular expression (RE2): %v", err), nil
+	}
+	if a.Include != "" && !doublestar.ValidatePattern(a.Include) {
+		return tools.Errorf("include %q is not a valid pattern", a.Include), nil
+	}
+	if a.Path == "" {
+		a.Path = "."
+	}
+	p, err := r.locate(a.Path, false)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	defer p.close()
+	g := &grepper{ctx: ctx, reach: r, re: re, around: min(max(int(a.Context), 0), 20)}
+	full := true
+	switch {
+	case p.info == nil:
+		return tools.Result{}, fmt.Errorf("no such file or folder: %s", r.shown(p.abs))
+	case p.info.IsDir():
+		full, err = r.walk(ctx, p, true, func(v visit) error {
+			if a.Include != "" && !included(a.Include, v.rel) {
+				return nil
+			}
+			return g.file(v, r.shown(filepath.Join(p.abs, filepath.FromSlash(v.rel))))
+		})
+	default:
+		err = g.file(visit{p.dir, p.name, "", p.info}, r.shown(p.abs))
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return tools.Result{}, err
+	}
+	return tools.Result{Text: g.text(full)}, nil
+}
+
+// included matches a pattern without slash against the name alone.
+func included(pattern, rel string) bool {
+	if !strings.Contains(pattern, "/") {
+		rel = path.Base(rel)
+	}
+	return doublestar.MatchUnvalidated(pattern, rel)
+}
+
+func (g *grepper) text(full bool) string {
+	switch {
+	case g.hits == 0:
+		g.out.WriteString("[no match]\n")
+	case g.full():
+		g.out.WriteString("[more matches follow; make the pattern or the path narrower]\n")
+	}
+	if !full {
+		g.out.WriteString(stoppedEarly)
+	}
+	return g.out.String()
+}
+
+func (g *grepper) full() bool { return g.hits >= maxMatches || g.out.Len() >= maxGrepBytes }
+
+// file searches one file, line by line. What cannot be read is passed over.
+func (g *grepper) file(v visit, name string) error {
+	f, err := openFile(v.dir, v.name, v.info)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 64<<10)
+	if head, _ := in.Peek(sniff); isBinary(head) {
+		return nil
+	}
+	s := &stretch{g: g, name: printable(name)}
+	for n := 1; ; n++ {
+		if n%1000 == 0 && g.ctx.Err() != nil {
+			return g.ctx.Err()
+		}
+		line, err := in.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			line = append([]byte(nil), line...)
+			if err = skipLine(in); err == io.EOF {
+				err = nil
+			}
+		}
+		if err != nil && err != io.EOF || err == io.EOF && len(line) == 0 {
+			return nil
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		hit := g.re.Match(line)
+		if !hit && g.around == 0 {
+			continue
+		}
+		s.line(n, string(line), hit)
+		if g.full() {
+			return errEnough
+		}
+	}
+}
+
+// skipLine reads over the rest of a line that is too long to be looked at.
+func skipLine(in *bufio.Reader) error {
+	for {
+		if _, err := in.ReadSlice('\n'); err != bufio.ErrBufferFull {
+			return err
+		}
+	}
+}
+
+// stretch writes matches with the lines around them.
+type stretch struct {
+	g       *grepper
+	name    string
+	before  []string // lines not yet written that may come before a match
+	after   int      // lines still to write behind the last match
+	written int      // number of the last line written
+}
+
+func (s *stretch) line(n int, text string, hit bool) {
+	around := s.g.around
+	switch {
+	case hit:
+		if around > 0 && s.g.out.Len() > 0 && n-len(s.before) != s.written+1 {
+			s.g.out.WriteString("--\n")
+		}
+		for i, b := range s.before {
+			s.write(n-len(s.before)+i, b, '-')
+		}
+		s.before = s.before[:0]
+		s.write(n, text, ':')
+		s.after = around
+		s.g.hits++
+	case s.after > 0:
+		s.write(n, text, '-')
+		s.after--
+	case around > 0:
+		if len(s.before) == around {
+			s.before = append(s.before[:0], s.before[1:]...)
+		}
+		s.before = append(s.before, text)
+	}
+}
+
+func (s *stretch) write(n int, text string, mark byte) {
+	if len(text) > maxGrepLine {
+		text = cutAt(text, maxGrepLine) + "…"
+	}
+	fmt.Fprintf(&s.g.out, "%s:%d%c %s\n", s.name, n, mark, strings.ToValidUTF8(text, "\uFFFD"))
+	s.written = n
+}

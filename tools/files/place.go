@@ -1,0 +1,221 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// A place is where a path led: an open folder and a name in it that is no
+// symbolic link.
+type place struct {
+	dir   *os.Root
+	name  string      // "." is dir itself
+	info  os.FileInfo // nil: there is nothing of that name
+	abs   string      // the path that was asked for, links resolved below the root
+	real  string      // the same with the links of the root resolved too
+	below []string    // names behind name, if name is missing
+	own   bool        // in one of the agent's own folders in .daycare
+}
+
+func (p *place) close() { p.dir.Close() }
+
+var (
+	errRace  = errors.New("the path changed while it was opened; try again")
+	errLinks = errors.New("too many symbolic links")
+)
+
+const maxLinks = 40 // as the Linux kernel has it
+
+// locate walks path. What it returns must be closed.
+func (r *reach) locate(path string, write bool) (*place, error) {
+	abs, err := r.abs(path)
+	if err != nil {
+		return nil, err
+	}
+	for range maxLinks {
+		p, next, err := r.walkTo(abs, write)
+		if err != nil {
+			return nil, err
+		}
+		if next == "" {
+			return p, nil
+		}
+		abs = next // a link was met; where it leads is judged from the start
+	}
+	return nil, errLinks
+}
+
+// walkTo walks from the permitted folder that abs lies in, name by name. At a
+// symbolic link it returns the path with the link replaced.
+func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error) {
+	root, own, err := r.ground(abs, write)
+	if err != nil {
+		return nil, "", err
+	}
+	cur, at, err := r.openGround(root, own)
+	if err != nil {
+		return nil, "", err
+	}
+	p = &place{dir: cur, name: ".", abs: abs, real: realPath(at), own: own}
+	defer func() {
+		if err != nil || next != "" {
+			p.close()
+		}
+	}()
+	rel, err := filepath.Rel(at, abs)
+	if err != nil {
+		return nil, "", err
+	}
+	if rel == "." {
+		p.info, err = p.dir.Stat(".")
+		return p, "", err
+	}
+	names := strings.Split(rel, string(filepath.Separator))
+	for i, name := range names {
+		done, link, err := r.enter(p, name, names[i+1:])
+		if err != nil {
+			return nil, "", err
+		}
+		if link != "" {
+			if !filepath.IsAbs(link) {
+				link = filepath.Join(at, filepath.Join(names[:i]...), link)
+			}
+			return p, filepath.Join(link, filepath.Join(names[i+1:]...)), nil
+		}
+		if done {
+			break
+		}
+	}
+	return p, "", nil
+}
+
+// openGround opens a permitted folder. A grant of a single file opens the folder
+// that it is in; ground has seen to it that only this file is asked for.
+func (r *reach) openGround(root string, own bool) (dir *os.Root, at string, err error) {
+	at = root
+	if info, err := os.Stat(root); !own && (err != nil || !info.IsDir()) {
+		at = filepath.Dir(root)
+	}
+	// Some folder above may be out of reach under another name.
+	real := realPath(at)
+	for up := real; !own; up = filepath.Dir(up) {
+		info, err := os.Stat(up)
+		if err == nil && r.forbidden(up, info) {
+			return nil, "", r.never(root)
+		}
+		if up == filepath.Dir(up) {
+			break
+		}
+	}
+	dir, err = os.OpenRoot(real)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("no such folder: %s", r.shown(at))
+	}
+	return dir, at, err
+}
+
+// enter goes one name further: into a folder, to a last name (done), or to a
+// symbolic link, whose target it returns.
+func (r *reach) enter(p *place, name string, rest []string) (done bool, link string, err error) {
+	real := filepath.Join(p.real, name)
+	info, err := p.dir.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if !p.own && r.forbidden(filepath.Join(real, filepath.Join(rest...)), nil) {
+			return false, "", r.never(p.abs)
+		}
+		p.name, p.real, p.below = name, real, rest
+		return true, "", nil
+	case err != nil:
+		return false, "", err
+	case info.Mode()&fs.ModeSymlink != 0:
+		link, err = p.dir.Readlink(name)
+		return false, link, err
+	case !p.own && r.forbidden(real, info):
+		return false, "", r.never(p.abs)
+	case len(rest) == 0:
+		p.name, p.real, p.info = name, real, info
+		return true, "", nil
+	case !info.IsDir():
+		return false, "", fmt.Errorf("%s is not a folder", filepath.Base(real))
+	}
+	return false, "", p.descend(name, real, info)
+}
+
+// descend makes the folder name the open one. That it is the folder that was
+// looked at is checked after it is open: no link swapped in is followed.
+func (p *place) descend(name, real string, info os.FileInfo) error {
+	sub, err := p.dir.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	got, err := sub.Stat(".")
+	if err == nil && !os.SameFile(info, got) {
+		err = errRace
+	}
+	if err != nil {
+		sub.Close()
+		return err
+	}
+	p.dir.Close()
+	p.dir, p.real = sub, real
+	return nil
+}
+
+// open opens the regular file at the place for reading. O_NONBLOCK keeps a pipe
+// swapped in from blocking.
+func (p *place) open() (*os.File, error) {
+	return openFile(p.dir, p.name, p.info)
+}
+
+func openFile(dir *os.Root, name string, info os.FileInfo) (*os.File, error) {
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	got, err := f.Stat()
+	if err == nil && !os.SameFile(info, got) {
+		err = errRace
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// file locates an existing regular file.
+func (r *reach) file(path string, write bool) (*place, error) {
+	p, err := r.locate(path, write)
+	if err != nil {
+		return nil, err
+	}
+	switch shown := r.shown(p.abs); {
+	case p.info == nil:
+		err = fmt.Errorf("no such file: %s", shown)
+	case p.info.IsDir():
+		err = fmt.Errorf("%s is a folder; use ls", shown)
+	case !p.info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", shown)
+	default:
+		return p, nil
+	}
+	p.close()
+	return nil, err
+}
+
+// links is how many names the file has.
+func links(info os.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}

@@ -1,0 +1,171 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/engine/permission"
+	"daycare/tools"
+)
+
+// reach is what one call may touch.
+type reach struct {
+	*base
+	set    permission.Set
+	agent  string
+	denied []forbiddenPath
+}
+
+// forbiddenPath is out of reach whatever was granted: by the file it is now, so
+// that no other name of it helps, and by its path, so that it cannot be made.
+type forbiddenPath struct {
+	path string      // without symbolic links as far as it exists
+	info os.FileInfo // nil: it does not exist
+}
+
+// startFiles of shells and others run by every login, relative to home.
+var startFiles = []string{".ssh", ".gnupg", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+	".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish"}
+
+func (b *base) reach(call tools.Call) *reach {
+	r := &reach{base: b, set: call.Access, agent: call.Agent}
+	paths := slices.Clone(b.Denied)
+	if b.Data != "" {
+		paths = append(paths, b.Data)
+	}
+	if b.Home != "" {
+		for _, name := range startFiles {
+			paths = append(paths, filepath.Join(b.Home, name))
+		}
+	}
+	for _, path := range paths {
+		f := forbiddenPath{path: realPath(path)}
+		f.info, _ = os.Stat(f.path) // nil if it does not exist
+		r.denied = append(r.denied, f)
+	}
+	return r
+}
+
+// realPath resolves symbolic links of as much of path as exists.
+func realPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}
+
+// forbidden reports whether the file at path, which holds no symbolic link, is
+// out of reach whatever was granted. info is nil if there is none yet.
+func (r *reach) forbidden(path string, info os.FileInfo) bool {
+	inGit := false
+	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
+		// Names are compared without case because some file systems do.
+		switch part = strings.ToLower(part); {
+		case part == ".daycare":
+			return true
+		case inGit && (part == "hooks" || part == "config"):
+			return true // git runs what stands there
+		case part == ".git":
+			inGit = true
+		}
+	}
+	for _, d := range r.denied {
+		if permission.Beneath(strings.ToLower(d.path), strings.ToLower(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
+			return true
+		}
+	}
+	return false
+}
+
+// forbiddenIn is forbidden for an entry of a folder that is not forbidden and
+// not in .git: it looks at the name alone, because it is asked for every entry.
+func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
+	if strings.EqualFold(name, ".daycare") {
+		return true
+	}
+	for _, d := range r.denied {
+		if d.info != nil && os.SameFile(d.info, info) {
+			return true
+		}
+		if len(d.path) == len(folder)+1+len(name) && strings.EqualFold(d.path, filepath.Join(folder, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// own are the folders in .daycare that the agent may use.
+func (r *reach) own(write bool) []string {
+	var dirs []string
+	if r.TaskDir != nil {
+		if dir := r.TaskDir(r.agent); dir != "" {
+			dirs = append(dirs, dir)
+		}
+	}
+	if !write && r.Data != "" {
+		dirs = append(dirs, filepath.Join(r.Data, "files"), filepath.Join(r.Data, "skills"))
+		if r.agent != "" && filepath.IsLocal(r.agent) {
+			dirs = append(dirs, filepath.Join(r.Data, "agents", r.agent, "blobs"))
+		}
+	}
+	return dirs
+}
+
+// abs makes a path of the model absolute.
+func (r *reach) abs(path string) (string, error) {
+	switch {
+	case strings.ContainsRune(path, 0):
+		return "", refuse("a path cannot hold a zero byte")
+	case path == "~" || strings.HasPrefix(path, "~/"):
+		path = filepath.Join(r.Home, path[1:])
+	}
+	if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(r.set.WorkingDir) {
+			return "", refuse("you have no working folder; use an absolute path")
+		}
+		path = filepath.Join(r.set.WorkingDir, path)
+	}
+	return filepath.Clean(path), nil
+}
+
+// shown is how a path is named to the model: relative to its working folder if
+// it is in there.
+func (r *reach) shown(abs string) string {
+	if rel, err := filepath.Rel(r.set.WorkingDir, abs); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return abs
+}
+
+// ground is the permitted folder or file that path lies in; own tells that it is
+// one of the agent's own in .daycare.
+func (r *reach) ground(path string, write bool) (root string, own bool, err error) {
+	for _, dir := range r.own(write) {
+		if permission.Beneath(dir, path) {
+			return dir, true, nil
+		}
+	}
+	if r.forbidden(path, nil) {
+		return "", false, r.never(path)
+	}
+	roots, access := r.set.ReadRoots(), permission.Access(permission.Read{Path: path})
+	if write {
+		roots, access = r.set.WriteRoots(), permission.Write{Path: path}
+	}
+	for _, root := range roots {
+		if permission.Beneath(root, path) {
+			return root, false, nil
+		}
+	}
+	return "", false, missing(access, r.shown(path))
+}
+
+func (r *reach) never(path string) error {
+	return refuse("%s is never open to agents", r.shown(path))
+}

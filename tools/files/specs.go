@@ -1,0 +1,60 @@
+package files
+
+import (
+	"encoding/json"
+
+	"daycare/tools"
+)
+
+// What the model is told is sent with every call, so it is kept short.
+
+var (
+	readSpec = tools.Spec{Name: "read", Replay: tools.ReadOnly, Parallel: true,
+		Description: "Read a text file with line numbers, or look at an image. At most 2,000 lines or 50 KB at once.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"path":{"type":"string"},
+"offset":{"type":"integer","minimum":1,"description":"first line"},
+"limit":{"type":"integer","minimum":1,"description":"number of lines"}},
+"required":["path"],"additionalProperties":false}`)}
+
+	lsSpec = tools.Spec{Name: "ls", Replay: tools.ReadOnly, Parallel: true,
+		Description: "List a folder.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"path":{"type":"string"}},"additionalProperties":false}`)}
+
+	globSpec = tools.Spec{Name: "glob", Replay: tools.ReadOnly, Parallel: true,
+		Description: "Find files by name, newest first.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"pattern":{"type":"string","description":"like **/*.go"},
+"path":{"type":"string","description":"folder to look in"}},
+"required":["pattern"],"additionalProperties":false}`)}
+
+	grepSpec = tools.Spec{Name: "grep", Replay: tools.ReadOnly, Parallel: true,
+		Description: "Search file contents by regular expression (RE2). Skips binary and git-ignored files.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"pattern":{"type":"string"},
+"path":{"type":"string","description":"file or folder"},
+"include":{"type":"string","description":"only files like *.go"},
+"context":{"type":"integer","minimum":0,"maximum":20,"description":"lines around each match"},
+"ignoreCase":{"type":"boolean"}},
+"required":["pattern"],"additionalProperties":false}`)}
+
+	// Writing the same text once more changes nothing: idempotent.
+	writeSpec = tools.Spec{Name: "write", Replay: tools.Idempotent,
+		Description: "Create or overwrite a file. Prefer edit for changes.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"path":{"type":"string"},
+"content":{"type":"string"}},
+"required":["path","content"],"additionalProperties":false}`)}
+
+	// An edit that was made finds its old text no more, or finds it again inside
+	// the new one and doubles it: it must not be run twice.
+	editSpec = tools.Spec{Name: "edit", Replay: tools.Once,
+		Description: "Replace text in a file. old must match exactly and once, without line numbers.",
+		Schema: json.RawMessage(`{"type":"object","properties":{
+"path":{"type":"string"},
+"old":{"type":"string"},
+"new":{"type":"string"},
+"all":{"type":"boolean","description":"replace every match"}},
+"required":["path","old","new"],"additionalProperties":false}`)}
+)

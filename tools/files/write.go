@@ -1,0 +1,183 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"daycare/tools"
+)
+
+const (
+	// maxChange bounds the files that write and edit take, in bytes.
+	maxChange = 10 << 20
+	// maxDiff bounds what a diff is made of, in bytes of both sides together.
+	maxDiff = 256 << 10
+)
+
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
+	if len(a.Content) > maxChange {
+		return tools.Errorf("the content has %s; at most %s can be written at once", size(int64(len(a.Content))), size(maxChange)), nil
+	}
+	p, err := r.locate(a.Path, true)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	defer p.close()
+	name := r.shown(p.abs)
+	old, existed, err := p.before(name)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if existed && string(old) == a.Content {
+		return tools.Result{Text: fmt.Sprintf("%s has this content already", name)}, nil
+	}
+	if err := p.makeParents(); err != nil {
+		return tools.Result{}, fmt.Errorf("make the folder of %s: %s", name, plain(err))
+	}
+	if err := ctx.Err(); err != nil {
+		return tools.Result{}, err
+	}
+	if err := p.replace([]byte(a.Content)); err != nil {
+		return tools.Result{}, fmt.Errorf("write %s: %s", name, plain(err))
+	}
+	verb := "created"
+	if existed {
+		verb = "overwrote"
+	}
+	res := tools.Result{Text: fmt.Sprintf("%s %s (%d lines, %s)", verb, name, countLines(a.Content), size(int64(len(a.Content))))}
+	if !isBinary(old[:min(len(old), sniff)]) {
+		res.Blocks = diff(name, string(old), a.Content)
+	}
+	return res, nil
+}
+
+// before is what the file holds that is to be written, and whether it may be.
+func (p *place) before(name string) (old []byte, existed bool, err error) {
+	if p.info == nil {
+		return nil, false, nil
+	}
+	if p.info.IsDir() {
+		return nil, false, fmt.Errorf("%s is a folder", name)
+	}
+	if err := p.writable(name); err != nil {
+		return nil, false, err
+	}
+	if p.info.Size() > maxDiff {
+		return nil, true, nil
+	}
+	old, err = readAll(p, name, maxDiff)
+	return old, true, err
+}
+
+// writable refuses what must not be replaced: a file of several names may be one
+// that is out of reach, and one that its owner made read-only is so on purpose.
+func (p *place) writable(name string) error {
+	switch {
+	case !p.info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", name)
+	case links(p.info) > 1:
+		return refuse("%s has several names (hard links); it is not written", name)
+	case p.info.Mode().Perm()&0o200 == 0:
+		return refuse("%s is read-only", name)
+	}
+	return nil
+}
+
+// makeParents makes the folders that are missing before the last name and goes
+// into them.
+func (p *place) makeParents() error {
+	for len(p.below) > 0 {
+		name := p.name
+		if err := p.dir.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		info, err := p.dir.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return errRace
+		}
+		if err := p.descend(name, p.real, info); err != nil {
+			return err
+		}
+		p.name, p.real, p.below = p.below[0], filepath.Join(p.real, p.below[0]), p.below[1:]
+	}
+	return nil
+}
+
+// replace puts content in place of the file in one step, with its mode. What
+// stands there must still be what was looked at, so no other save is lost.
+func (p *place) replace(content []byte) error {
+	mode := fs.FileMode(0o644)
+	if p.info != nil {
+		mode = p.info.Mode().Perm()
+	}
+	temp := ".tmp-" + rand.Text()
+	f, err := p.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && p.info != nil {
+		err = f.Chmod(mode) // the umask does not count for a file that exists
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = p.unchanged()
+	}
+	if err == nil {
+		err = p.dir.Rename(temp, p.name)
+	}
+	if err != nil {
+		p.dir.Remove(temp) // best effort; the first error is the one to tell
+	}
+	return err
+}
+
+func (p *place) unchanged() error {
+	now, err := p.dir.Lstat(p.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && p.info == nil:
+		return nil
+	case err != nil:
+		return err
+	case p.info == nil || !os.SameFile(p.info, now) || now.Size() != p.info.Size() || !now.ModTime().Equal(p.info.ModTime()):
+		return errors.New("somebody else changed the file meanwhile; read it again")
+	}
+	return nil
+}
+
+func countLines(s string) int {
+	n := bytes.Count([]byte(s), []byte("\n"))
+	if s != "" && s[len(s)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// diff is a unified diff for people, nothing if it would be too long.
+func diff(name, before, after string) []tools.Block {
+	if len(before)+len(after) > maxDiff {
+		return nil
+	}
+	return []tools.Block{{Type: "diff", Text: udiff.Unified("a/"+name, "b/"+name, before, after)}}
+}

@@ -1,0 +1,102 @@
+package tools
+
+import (
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+)
+
+// nameRule is what every vendor allows in the name of a tool.
+var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// A Set is the tools of one agent, in the order in which a model is told of
+// them. It is not changed once made and may be used from many goroutines.
+type Set struct {
+	names  []string
+	byName map[string]entry
+}
+
+type entry struct {
+	tool    Tool
+	spec    Spec
+	checker *Checker
+}
+
+// NewSet makes a set. Schemas are compiled here, once. Two tools of one name, a
+// name that a vendor would refuse and a schema that does not compile are errors.
+func NewSet(list ...Tool) (*Set, error) {
+	s := &Set{byName: make(map[string]entry, len(list))}
+	for _, t := range list {
+		spec := t.Spec()
+		if !nameRule.MatchString(spec.Name) {
+			return nil, fmt.Errorf("add tool %q: the name must match %s", spec.Name, nameRule)
+		}
+		if _, ok := s.byName[spec.Name]; ok {
+			return nil, fmt.Errorf("add tool %q: there is one of that name", spec.Name)
+		}
+		switch spec.Replay {
+		case ReadOnly, Idempotent, Once:
+		default:
+			return nil, fmt.Errorf("add tool %q: replay class %q is not one of %s, %s, %s", spec.Name, spec.Replay, ReadOnly, Idempotent, Once)
+		}
+		c, err := NewChecker(spec)
+		if err != nil {
+			return nil, fmt.Errorf("add tool %q: %w", spec.Name, err)
+		}
+		s.names = append(s.names, spec.Name)
+		s.byName[spec.Name] = entry{t, spec, c}
+	}
+	return s, nil
+}
+
+// Len is how many tools the set has.
+func (s *Set) Len() int { return len(s.names) }
+
+// All yields the tools with their specs, in order.
+func (s *Set) All() iter.Seq2[Spec, Tool] {
+	return func(yield func(Spec, Tool) bool) {
+		for _, name := range s.names {
+			if e := s.byName[name]; !yield(e.spec, e.tool) {
+				return
+			}
+		}
+	}
+}
+
+// Names are the names of the tools, in order.
+func (s *Set) Names() []string { return slices.Clone(s.names) }
+
+// Get finds a tool by its name.
+func (s *Set) Get(name string) (Tool, Spec, bool) {
+	e, ok := s.byName[name]
+	return e.tool, e.spec, ok
+}
+
+// Validate checks the arguments of a call against the tool's schema. Its error
+// is for the model: it names the field and what is allowed.
+func (s *Set) Validate(name string, args []byte) error {
+	e, ok := s.byName[name]
+	if !ok {
+		return fmt.Errorf("tool not found: %s", name)
+	}
+	return e.checker.Validate(args)
+}
+
+// Only is the subset of the named tools, in the set's order; names that it does
+// not have are returned too. Schemas are not compiled again.
+func (s *Set) Only(names ...string) (sub *Set, missing []string) {
+	sub = &Set{byName: make(map[string]entry, len(names))}
+	for _, name := range s.names {
+		if slices.Contains(names, name) {
+			sub.names = append(sub.names, name)
+			sub.byName[name] = s.byName[name]
+		}
+	}
+	for _, name := range names {
+		if _, ok := s.byName[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	return sub, missing
+}

@@ -1,0 +1,49 @@
+package shell
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// attributes puts the command into a group of its own and ends it with daycare.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// killMarked ends all processes whose environment holds mark: those that made a
+// session of their own and so left the group. It looks again until it finds
+// none, because a process may have forked meanwhile.
+func killMarked(mark string) {
+	for range 10 {
+		found := false
+		paths, err := filepath.Glob("/proc/[0-9]*/environ")
+		if err != nil {
+			return
+		}
+		for _, path := range paths {
+			environ, err := os.ReadFile(path)
+			if err != nil || !holds(environ, mark) {
+				continue // not ours to look at, or gone
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err == nil && pid != os.Getpid() && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				found = true
+			}
+		}
+		if !found {
+			return
+		}
+	}
+}
+
+func holds(environ []byte, mark string) bool {
+	for kv := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(kv) == mark {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+package shell
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/engine/permission"
+)
+
+// workdir is where the command starts: inside a permitted folder, symbolic links
+// resolved. It keeps a command where it belongs; it is no wall, which only a
+// sandbox can be.
+func (e *Exec) workdir(set permission.Set, path string) (string, error) {
+	if !filepath.IsAbs(set.WorkingDir) {
+		return "", fmt.Errorf("there is no working folder to run a command in")
+	}
+	asked := path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(set.WorkingDir, path)
+	}
+	real, err := filepath.EvalSymlinks(filepath.Clean(path))
+	if err != nil {
+		return "", fmt.Errorf("workdir %s: no such folder", asked)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("workdir %s is not a folder", asked)
+	}
+	for part := range strings.SplitSeq(real, string(filepath.Separator)) {
+		if strings.EqualFold(part, ".daycare") {
+			return "", fmt.Errorf("workdir %s is never open to agents", asked)
+		}
+	}
+	beneath := func(root string) bool {
+		root, err := filepath.EvalSymlinks(root)
+		return err == nil && permission.Beneath(root, real)
+	}
+	if slices.ContainsFunc(e.options.Denied, beneath) {
+		return "", fmt.Errorf("workdir %s is never open to agents", asked)
+	}
+	if !slices.ContainsFunc(set.ReadRoots(), beneath) {
+		return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked, permission.Read{Path: real}.Tag())
+	}
+	return real, nil
+}
+
+// passed are the variables that commands may see. The daemon's own environment
+// holds keys, so all else is left out.
+var passed = []string{"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"}
+
+// environment is what the command gets.
+func (e *Exec) environment(a arguments) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(e.options.Keep, name) {
+			env = append(env, kv)
+		}
+	}
+	return append(env, a.environment()...)
+}
+
+// environment is what the call adds, in the order of names.
+func (a arguments) environment() []string {
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		env = append(env, name+"="+a.Env[name])
+	}
+	return env
+}
