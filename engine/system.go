@@ -27,7 +27,7 @@ import (
 
 // Options are what a System is built from.
 type Options struct {
-	Root       string // the .daycare directory
+	Root       string       // the .daycare directory
 	Volume     *disk.Volume // nil: for looking at the files only, never Run
 	Index      *address.Index
 	Events     *event.Stream

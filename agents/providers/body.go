@@ -85,10 +85,14 @@ type Head struct {
 	set     []string // written by Set
 }
 
-// NewHead begins an object; options are written by Done or in place of a Field of
-// the same name.
-func NewHead(options Options) *Head {
-	return &Head{Bytes: append(make([]byte, 0, 1024), '{'), options: options}
+// NewHead begins the object for req, with room for its system prompt and tools;
+// options are written by Done, in place of a Field of the same name.
+func NewHead(req *Request, options Options) *Head {
+	size := 1024 + len(req.System)*9/8
+	for _, t := range req.Tools {
+		size += 128 + len(t.Name) + len(t.Description)*9/8 + len(t.Schema)
+	}
+	return &Head{Bytes: append(make([]byte, 0, size), '{'), options: options}
 }
 
 // Field appends a field with the JSON in raw, if the options do not have it.
@@ -128,6 +132,14 @@ func (h *Head) add(name, raw string) {
 
 const hex = "0123456789abcdef"
 
+// plain are the bytes that stand for themselves in a JSON string.
+var plain = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // AppendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
 // It exists because encoding/json cannot append and escapes < > & as well, which
 // costs tokens where models see the raw text.
@@ -136,7 +148,7 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		if plain[c] {
 			i++
 			continue
 		}

@@ -45,15 +45,15 @@ func tokens(chars int) int64 { return int64((chars + charsPerToken - 1) / charsP
 // Chars is the length of the message in characters, images as a placeholder. It
 // is counted once.
 func (m *Message) Chars() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.chars == 0 {
-		m.chars = 1
-		for _, p := range m.Parts {
-			m.chars += partChars(p)
-		}
+	if n := m.chars.Load(); n > 0 {
+		return int(n - 1)
 	}
-	return m.chars - 1
+	n := 0
+	for _, p := range m.Parts {
+		n += partChars(p)
+	}
+	m.chars.Store(int64(n + 1))
+	return n
 }
 
 func partChars(p Part) int {

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -68,7 +69,7 @@ type Message struct {
 
 	mu      sync.Mutex
 	encoded map[string][]byte
-	chars   int // what Chars counted, plus one; 0: not counted yet
+	chars   atomic.Int64 // what Chars counted, plus one; 0: not counted yet
 }
 
 // Encoded returns what encode made of the message for key, making it on first

@@ -13,9 +13,11 @@ import (
 // approvals is how a talk deals with what its agents ask to be allowed.
 type approvals struct {
 	c      *cli
-	policy string          // ask, deny, allow or, where nobody can be asked, leave
-	seen   map[string]bool // tokens that were dealt with
-	queue  []event.Ask     // to be asked of the person; the first is on the screen
+	policy string            // ask, deny, allow or, where nobody can be asked, leave
+	seen   map[string]bool   // tokens that were dealt with
+	old    map[string]bool   // tokens that waited before the talk began
+	names  map[string]string // handles by agent id
+	queue  []event.Ask       // to be asked of the person; the first is on the screen
 	denied bool
 	left   *event.Ask // the first that was left waiting
 }
@@ -28,18 +30,45 @@ func newApprovals(c *cli, flag string) *approvals {
 			policy = "ask"
 		}
 	}
-	return &approvals{c: c, policy: policy, seen: map[string]bool{}}
+	return &approvals{c: c, policy: policy, seen: map[string]bool{}, old: map[string]bool{}}
 }
 
-// fresh picks the requests that were not dealt with before.
-func (p *approvals) fresh(asks []event.Ask) (out []event.Ask) {
+// begin looks at what waits already. A conversation puts it to the person; a
+// single message has nothing to do with it, and a flag must not allow it.
+func (p *approvals) begin(ctx context.Context, client *control.Client, once bool) error {
+	if !once && p.policy == "ask" {
+		return nil
+	}
+	asks, err := client.Permissions(ctx)
+	if err != nil {
+		return fmt.Errorf("list permissions: %w", err)
+	}
 	for _, a := range asks {
-		if !p.seen[a.Token] {
-			p.seen[a.Token] = true
-			out = append(out, a)
+		p.old[a.Token] = true
+	}
+	return nil
+}
+
+// fresh picks the requests that were not dealt with before. A turn that waits with
+// no new request waits for an old one: nothing is asked twice.
+func (p *approvals) fresh(asks []event.Ask, waiting bool) []event.Ask {
+	var fresh, old []event.Ask
+	for _, a := range asks {
+		switch {
+		case p.seen[a.Token]:
+		case p.old[a.Token]:
+			old = append(old, a)
+		default:
+			fresh = append(fresh, a)
 		}
 	}
-	return out
+	if len(fresh) == 0 && waiting && len(p.seen) == 0 {
+		fresh = old
+	}
+	for _, a := range fresh {
+		p.seen[a.Token] = true
+	}
+	return fresh
 }
 
 // open reports whether a question stands on the screen.
@@ -72,7 +101,7 @@ func (p *approvals) put() {
 		}
 	}
 	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission."))
-	line("agent", a.AgentID)
+	line("agent", orElse(p.names[a.AgentID], a.AgentID))
 	line("permission", a.Tag)
 	line("request", a.Request)
 	line("reason", a.Reason)
@@ -116,6 +145,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 		if t.typed == nil {
 			t.typed = t.c.typedLines()
 		}
+		p.names = handlesByID(ctx, t.client)
 		first := !p.open()
 		p.queue = append(p.queue, fresh...)
 		if first {

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/disk"
 
 	"github.com/spf13/cobra"
 )
@@ -129,10 +131,31 @@ func (c *cli) join(ctx context.Context) (client *control.Client, leave func() er
 	if err := c.ensureHome(root); err != nil {
 		return nil, nil, err
 	}
-	if err := c.nobodyRuns(root); err != nil {
-		return nil, nil, err
+	if client, err := c.joinStarting(ctx, root); client != nil || err != nil {
+		return client, func() error { return nil }, err
 	}
 	return c.inProcess(ctx, root)
+}
+
+// startingWait is how long a process that holds the lock and does not answer yet
+// is waited for.
+const startingWait = 10 * time.Second
+
+// joinStarting waits for the socket of a process that just starts, or ends; nil if
+// there is none.
+func (c *cli) joinStarting(ctx context.Context, root string) (*control.Client, error) {
+	for deadline := time.Now().Add(startingWait); disk.Held(lockPath(root)); {
+		if client, err := c.dial(ctx, root); err == nil {
+			return client, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, alreadyRunning(root)
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // dial connects to the daemon of a workspace, or gives control.ErrNotRunning.

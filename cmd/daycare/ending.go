@@ -81,15 +81,18 @@ func inFamily(agents []event.Agent, id, ancestor string) bool {
 }
 
 // busy reports whether an agent is at work or about to be; children: also
-// when only its background agents are.
-func busy(s event.State, children bool) bool {
-	switch s {
+// when only its background agents are. An item that is not done counts whatever
+// the state says, since a request that waits for its answer hides it there.
+func busy(a event.Agent, children bool) bool {
+	switch a.State {
 	case event.Queued, event.Thinking, event.UsingTool, event.Retrying:
 		return true
 	case event.WaitingAgent:
 		return children
+	case event.Paused, event.Failing, event.Ended:
+		return false
 	}
-	return false
+	return a.OldestAt != nil
 }
 
 // lastTurn reads how the newest ended turn of an agent ended.

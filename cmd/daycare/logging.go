@@ -87,4 +87,3 @@ func redactor(c *config.Config) func([]string, slog.Attr) slog.Attr {
 		return a
 	}
 }
-

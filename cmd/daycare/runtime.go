@@ -91,7 +91,7 @@ func openFiles(ctx context.Context, workspace string) (*runtimeParts, error) {
 // terminal.
 func newParts(workspace string, terminal io.Writer) *runtimeParts {
 	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, terminal: terminal,
-		log: slog.New(slog.DiscardHandler),
+		log:     slog.New(slog.DiscardHandler),
 		startAt: time.Now(), stopped: make(chan struct{})}
 }
 

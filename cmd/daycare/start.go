@@ -26,7 +26,7 @@ import (
 	"daycare/engine/record"
 	"daycare/tools"
 	"daycare/tools/files"
-	"daycare/tools/shell"
+	toolshell "daycare/tools/shell"
 )
 
 // This file lists the plug-ins: connectors, model vendors, tools. Each is one line
@@ -66,14 +66,14 @@ func newProvider(p config.Provider) (providers.Provider, error) {
 // newTools makes the tools that agents have.
 func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error)) (*tools.Set, error) {
 	list := files.New(files.Options{Data: root, Keep: keep})
-	mode := shell.Ask
+	mode := toolshell.Ask
 	switch {
 	case c.Permissions.Defaults.Exec == "deny":
-		mode = shell.Deny
+		mode = toolshell.Deny
 	case c.Tools.Exec.Sandbox == "off":
-		mode = shell.Off
+		mode = toolshell.Off
 	}
-	list = append(list, shell.New(shell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root}})...)
+	list = append(list, toolshell.New(toolshell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root}})...)
 	return tools.NewSet(list...)
 }
 

@@ -72,6 +72,9 @@ func (t *talk) run(ctx context.Context, text string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.wg.Wait()
 	defer cancel()
+	if err := t.asks.begin(ctx, t.client, t.once); err != nil {
+		return err
+	}
 	if t.once {
 		t.say(ctx, text)
 	} else {
@@ -191,7 +194,6 @@ func (t *talk) showEvent(e control.RawEvent) error {
 	if t.c.json {
 		return t.c.printJSON(e.Data)
 	}
-	t.flight.prompted = false
 	if err := t.view.event(e); err != nil {
 		return err
 	}
@@ -204,6 +206,9 @@ func (t *talk) showEvent(e control.RawEvent) error {
 // conclude closes a turn on the screen with its whole text.
 func (t *talk) conclude(o event.Outcome) error {
 	t.flight.last = o
+	if !t.once {
+		t.flight.stopping = false // Ctrl-C had its effect; the next one is a first again
+	}
 	if t.c.json {
 		if t.view.closed[o.Turn] {
 			return nil
@@ -238,7 +243,7 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if err := t.answerAsks(ctx, t.asks.fresh(asks)); err != nil || t.asks.open() {
+	if err := t.answerAsks(ctx, t.asks.fresh(asks, t.flight.last.Reason == record.ReasonWaiting)); err != nil || t.asks.open() {
 		return err != nil, err
 	}
 	if t.flight.following {
@@ -265,7 +270,7 @@ func (t *talk) busy(ctx context.Context) (bool, error) {
 	}
 	for _, a := range agents {
 		mine := a.ID == t.agent || t.wait && inFamily(agents, a.ID, t.agent)
-		if mine && busy(a.State, t.wait) {
+		if mine && busy(a, t.wait) {
 			return true, nil
 		}
 	}
@@ -294,15 +299,14 @@ func (t *talk) nextLine() {
 		t.c.report(ending(t.flight.last))
 		t.flight.last.Reason = ""
 	}
-	t.flight.stopping = false
 	t.prompt()
 }
 
+// prompt shows that a line can be typed, once while nothing else is printed.
 func (t *talk) prompt() {
-	if t.once || t.flight.prompted || t.view.turn != "" {
+	if t.once || t.asks.open() || t.view.turn != "" || t.flight.prompted && !t.view.wrote {
 		return
 	}
-	t.view.newline()
 	t.flight.prompted = true
 	t.view.prompt("> ")
 }

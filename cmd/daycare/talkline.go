@@ -122,6 +122,8 @@ func (t *talk) reset(ctx context.Context) error {
 		return fmt.Errorf("reset: %w", err)
 	}
 	t.agent = r.Agent
-	t.view.note("a new conversation begins")
+	if !t.flight.watching {
+		t.view.note("a new conversation begins")
+	}
 	return nil
 }

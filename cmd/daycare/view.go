@@ -22,6 +22,7 @@ type view struct {
 	answer strings.Builder // of the answer under way, what stands on stdout
 	last   string          // the answer before, complete
 	broken bool            // the line on stdout is not ended
+	wrote  bool            // something was printed since the last prompt
 	closed map[string]bool // turns that were finished on screen
 }
 
@@ -103,6 +104,7 @@ func (v *view) print(text string) {
 		return
 	}
 	v.answer.WriteString(text)
+	v.wrote = true
 	v.broken = !strings.HasSuffix(text, "\n")
 	if !v.raw {
 		text = clean(text)
@@ -129,11 +131,16 @@ func (v *view) newline() {
 // note says something beside the answer.
 func (v *view) note(format string, args ...any) {
 	v.newline()
+	v.wrote = true
 	fmt.Fprintln(v.talk, v.style.dim(clean(fmt.Sprintf(format, args...))))
 }
 
 // prompt stands before what a person types.
-func (v *view) prompt(text string) { io.WriteString(v.talk, v.style.bold(text)) }
+func (v *view) prompt(text string) {
+	v.newline()
+	v.wrote = false
+	io.WriteString(v.talk, v.style.bold(text))
+}
 
 func (v *view) toolFinished(t event.Tool) {
 	switch record.Status(t.Status) {

@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	_ engine.Connector                              = (*Connector)(nil)
-	_ interface{ Answers(to message.Address) bool } = (*Connector)(nil)
+	_ engine.Connector = (*Connector)(nil)
+	_ engine.Answerer  = (*Connector)(nil)
 )
 
 const canary = "canary+secret/of=the hook"

@@ -3,14 +3,16 @@ package address
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nrednav/cuid2"
 
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -22,66 +24,77 @@ const (
 // ErrReadOnly: the index was loaded for looking only.
 var ErrReadOnly = errors.New("agents cannot be changed here")
 
-// Create makes an agent, or returns the one that its address maps to. Two first
-// messages at once make one agent. The folder is built under another name, synced
-// and renamed, so an agent either exists whole or not at all; its handle is
-// durable before.
+// Create makes an agent with the given state.json, or returns the one that its
+// address or id belongs to already. Two first messages at once make one agent. The
+// folder is built under another name, synced and renamed, so an agent either
+// exists whole or not at all; its handle is durable before. Errors: ErrReadOnly,
+// disk.ErrFull, disk.ErrFailed.
 func (x *Index) Create(d Descriptor, state []byte) (Meta, error) {
 	if x.vol == nil {
 		return Meta{}, ErrReadOnly
-	}
-	if k := d.key(); k != "" {
-		lock := x.lockOf(k)
-		lock.Lock()
-		defer lock.Unlock()
-		if id, ok := x.Lookup(d); ok {
-			m, _ := x.Get(id)
-			return m, nil
-		}
 	}
 	id := d.ID
 	if id == "" {
 		id = cuid2.Generate()
 	}
-	if m, ok := x.Get(id); ok {
-		return m, nil // a repeated call after a crash
+	if d.Type == Subagent || d.Type == Permanent {
+		d.ID = id
 	}
 	data, err := Encode(d)
 	if err != nil {
 		return Meta{}, err
 	}
-	x.mu.Lock()
-	_, err = x.handles.give(id, d.ParentAgentID, time.Now())
-	x.mu.Unlock()
+	address := d.key()
+	if address == "" {
+		address = id
+	}
+	m, err, _ := x.making.Do(address, func() (any, error) {
+		if known, ok := x.known(d, id); ok {
+			return known, nil
+		}
+		return x.make(id, d, data, state)
+	})
+	if err != nil {
+		return Meta{}, fmt.Errorf("make agent %s: %w", id, full(err))
+	}
+	return m.(Meta), nil
+}
+
+// known is the agent that a descriptor or an id belongs to.
+func (x *Index) known(d Descriptor, id string) (Meta, bool) {
+	if have, ok := x.Lookup(d); ok {
+		id = have
+	}
+	return x.Get(id)
+}
+
+func (x *Index) make(id string, d Descriptor, descriptor, state []byte) (Meta, error) {
+	h, err := x.handles.give(id, d.ParentAgentID, time.Now())
+	if err == nil {
+		err = x.handles.sync()
+	}
 	if err != nil {
 		return Meta{}, err
 	}
-	if err := x.build(id, data, state); err != nil {
-		return Meta{}, fmt.Errorf("make agent %s: %w", id, err)
+	if err := x.build(id, descriptor, state); err != nil {
+		return Meta{}, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.add(id, d)
-}
-
-// lockOf is the lock of one address.
-func (x *Index) lockOf(key string) *sync.Mutex {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	l, ok := x.making[key]
-	if !ok {
-		l = &sync.Mutex{}
-		x.making[key] = l
-	}
-	return l
+	return x.put(id, d, h), nil
 }
 
 // build makes the folder: files, sync, rename, sync of agents/.
-func (x *Index) build(id string, descriptor, state []byte) error {
+func (x *Index) build(id string, descriptor, state []byte) (err error) {
 	temp, final := filepath.Join(x.dir, newPrefix+id), filepath.Join(x.dir, id)
 	if err := os.RemoveAll(temp); err != nil { // of an earlier try
 		return err
 	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(temp)
+		}
+	}()
 	if err := crash.Do("folder.mkdir", func() error { return os.Mkdir(temp, 0o700) }); err != nil {
 		return err
 	}
@@ -100,32 +113,44 @@ func (x *Index) build(id string, descriptor, state []byte) error {
 	return x.vol.SyncDir("folder.dirsync", x.dir)
 }
 
+// full says in the engine's words that there is no room.
+func full(err error) error {
+	if !errors.Is(err, disk.ErrFull) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+		return fmt.Errorf("%w: %w", disk.ErrFull, err)
+	}
+	return err
+}
+
 // Remove moves an agent's folder to trash/<time>-<id> and forgets the agent. It
-// returns where the folder is now.
+// returns where the folder is now. Moved back, it is the same agent with the same
+// handle after the next Rescan.
 func (x *Index) Remove(id string) (string, error) {
 	if x.vol == nil {
 		return "", ErrReadOnly
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	m, ok := x.byID[id]
-	if !ok {
+	if _, ok := x.Get(id); !ok {
 		return "", fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
 	}
 	trash := filepath.Join(filepath.Dir(x.dir), "trash")
 	if err := os.MkdirAll(trash, 0o700); err != nil {
-		return "", err
+		return "", fmt.Errorf("make trash: %w", err)
 	}
 	to := filepath.Join(trash, time.Now().UTC().Format("20060102T150405.000Z")+"-"+id)
-	if err := crash.Do("trash.rename", func() error { return os.Rename(filepath.Join(x.dir, id), to) }); err != nil {
+	err := crash.Do("trash.rename", func() error { return os.Rename(filepath.Join(x.dir, id), to) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("move agent to trash: %w", err)
 	}
-	if err := errors.Join(x.vol.SyncDir("trash.dirsync", trash), x.vol.SyncDir("trash.dirsync", x.dir)); err != nil {
-		return "", err
-	}
-	delete(x.byID, id)
-	if k := m.Descriptor.key(); x.byKey[k] == id {
-		delete(x.byKey, k)
-	}
-	return to, nil
+	x.Forget(id)
+	return to, errors.Join(x.vol.SyncDir("trash.dirsync", trash), x.vol.SyncDir("trash.dirsync", x.dir))
+}
+
+// Forget takes an agent out of the index; its folder stays as it is. A Rescan
+// finds it again.
+func (x *Index) Forget(id string) {
+	x.scan.mu.Lock()
+	defer x.scan.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(id)
+	delete(x.scan.seen, id)
 }

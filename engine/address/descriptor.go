@@ -10,7 +10,6 @@ package address
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -61,74 +60,72 @@ func (d Descriptor) key() string {
 		return "cron\x00" + d.ID
 	case Heartbeat:
 		return "heartbeat"
+	default:
+		return ""
 	}
-	return ""
 }
 
-// check says what is missing or wrong.
-func (d Descriptor) check() error {
-	need := func(member, value string) error {
+// A defect is what is wrong with one member of a descriptor.
+type defect struct{ member, reason string }
+
+// check lists what is missing or wrong.
+func (d Descriptor) check() []defect {
+	var bad []defect
+	need := func(member, value string) {
 		if value == "" {
-			return fmt.Errorf("%q is missing; a descriptor of type %q needs it", member, d.Type)
+			bad = append(bad, defect{member, fmt.Sprintf("%q is missing; a descriptor of type %q needs it", member, d.Type)})
 		}
-		return nil
-	}
-	id := func() error {
-		if d.ID != "" && !ValidID(d.ID) {
-			return fmt.Errorf("id %q is not an agent id (24 to 32 of a-z and 0-9)", d.ID)
-		}
-		return need("id", d.ID)
 	}
 	switch d.Type {
 	case User:
-		return errors.Join(need("connector", d.Connector), need("channelId", d.ChannelID))
-	case Heartbeat:
-		return nil
+		need("connector", d.Connector)
+		need("channelId", d.ChannelID)
 	case Cron:
-		return id()
+		need("id", d.ID)
+	case Heartbeat:
 	case Subagent:
-		return errors.Join(id(), need("parentAgentId", d.ParentAgentID), need("name", d.Name))
+		need("id", d.ID)
+		need("parentAgentId", d.ParentAgentID)
+		need("name", d.Name)
 	case Permanent:
-		return errors.Join(id(), need("name", d.Name))
+		need("id", d.ID)
+		need("name", d.Name)
+	default:
+		bad = append(bad, defect{"type", fmt.Sprintf("type %q is not one of user, cron, heartbeat, subagent, permanent", d.Type)})
 	}
-	return fmt.Errorf("type %q is not one of user, cron, heartbeat, subagent, permanent", d.Type)
+	for member, id := range map[string]string{"id": d.ID, "parentAgentId": d.ParentAgentID} {
+		if id != "" && !ValidID(id) {
+			bad = append(bad, defect{member, fmt.Sprintf("%q is not an agent id (24 to 32 of a-z and 0-9)", id)})
+		}
+	}
+	return bad
 }
 
 // Encode writes a descriptor as its file.
 func Encode(d Descriptor) ([]byte, error) {
-	if err := d.check(); err != nil {
+	if bad := d.check(); len(bad) > 0 {
+		return nil, fmt.Errorf("write descriptor: %s", bad[0].reason)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(d); err != nil {
 		return nil, fmt.Errorf("write descriptor: %w", err)
 	}
-	data, err := json.MarshalIndent(d, "", "  ")
-	return append(data, '\n'), err
+	return buf.Bytes(), nil
 }
 
-// Decode reads a descriptor; file names it in errors, which are finding.Findings.
-// Members that it does not know are left alone.
-func Decode(file string, data []byte) (Descriptor, error) {
+// Decode reads a descriptor; file names it in the findings. With one of severity
+// Error the descriptor is not to be used. Members that it does not know stay in
+// the file and are findings of severity Info.
+func Decode(file string, data []byte) (Descriptor, []finding.Finding) {
 	var d Descriptor
-	bad := func(offset int64, reason string) (Descriptor, error) {
-		line, column := finding.Position(data, offset)
-		return Descriptor{}, finding.Finding{ID: "descriptor-invalid", Severity: finding.Error, File: file,
-			Line: line, Column: column, Reason: reason, Remedy: "correct the file; until then this agent takes no messages"}
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if strict.Decode(&d) == nil && !strict.More() && len(d.check()) == 0 {
+		return d, nil // the usual case, at the price of one parse
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&d); err != nil {
-		var syntax *json.SyntaxError
-		var kind *json.UnmarshalTypeError
-		switch {
-		case errors.As(err, &kind):
-			return bad(kind.Offset-1, fmt.Sprintf("%q is a %s, want a %s", kind.Field, kind.Value, kind.Type))
-		case errors.As(err, &syntax):
-			return bad(syntax.Offset-1, "not JSON: "+syntax.Error())
-		}
-		return bad(int64(len(data)), "not JSON: the file ends too early")
-	}
-	if dec.More() {
-		return bad(dec.InputOffset(), "more than one JSON value")
-	}
-	if err := d.check(); err != nil {
-		return bad(0, strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	return d, nil
+	p := parser{file: file, data: data}
+	return p.descriptor(), p.found
 }

@@ -1,20 +1,25 @@
 package address
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
 
-// handle is one line of handles.jsonl.
+// A handle is one line of handles.jsonl: the path of serial numbers by which
+// people call an agent, "3/" at the top, "3/0" for its first child.
 type handle struct {
 	Handle string    `json:"handle"`
 	ID     string    `json:"id"`
@@ -22,50 +27,172 @@ type handle struct {
 	At     time.Time `json:"at"`
 }
 
-// handles are the serial numbers given out so far.
+// handles are the serial numbers given out so far, also to agents that are gone.
 type handles struct {
-	log  *disk.Log // nil: read only
-	byID map[string]string
-	next map[string]int // handle of the parent ("" at the top) -> next serial
+	vol  *disk.Volume
+	path string
+
+	mu    sync.Mutex
+	log   *disk.Log // nil: read only
+	given []handle
+	byID  map[string]string
+	taken map[string]string // handle -> id
+	next  map[string]int    // handle of the parent ("" at the top) -> next serial
 }
 
 // loadHandles reads the file; with a volume it is opened for appending.
 func loadHandles(vol *disk.Volume, path string) (*handles, []finding.Finding, error) {
-	h := &handles{byID: map[string]string{}, next: map[string]int{}}
+	h := &handles{vol: vol, path: path, byID: map[string]string{}, taken: map[string]string{}, next: map[string]int{}}
 	if vol != nil {
-		log, _, err := vol.OpenLog(path, disk.LogOptions{Name: "handles", Valid: json.Valid})
-		if err != nil {
+		if err := h.open(); err != nil {
 			return nil, nil, err
 		}
-		h.log = log
 	}
 	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	return h, h.read(path, data), nil
+	found, _ := h.read(data)
+	return h, found, nil
 }
 
-func (h *handles) read(path string, data []byte) []finding.Finding {
-	var found []finding.Finding
+func (h *handles) open() (err error) {
+	h.log, _, err = h.vol.OpenLog(h.path, disk.LogOptions{Name: "handles", Valid: json.Valid})
+	return err
+}
+
+// read takes the lines of the file in. seen are the ids that it names.
+func (h *handles) read(data []byte) (found []finding.Finding, seen map[string]bool) {
+	seen = map[string]bool{}
 	n := 0
 	for _, line := range disk.Lines(data) {
 		n++
-		var l handle
-		if err := json.Unmarshal(line, &l); err != nil || !validHandle(l.Handle) {
-			found = append(found, finding.Finding{ID: "handle-invalid", Severity: finding.Warning, File: path, Line: n, Column: 1,
-				Reason: "not a handle line", Remedy: "remove the line; the agent gets a new handle"})
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		h.byID[l.ID] = l.Handle
-		parent, serial := split(l.Handle)
-		h.next[parent] = max(h.next[parent], serial+1)
+		tell := func(reason string) {
+			found = append(found, finding.Finding{ID: "handle-invalid", Severity: finding.Warning, File: h.path, Line: n, Column: 1,
+				Reason: reason, Remedy: "Take the line out; its agent gets a new handle."})
+		}
+		var l handle
+		if err := json.Unmarshal(line, &l); err != nil || !validHandle(l.Handle) || l.ID == "" {
+			tell(`not a line {"handle":"0/1","id":…}`)
+			continue
+		}
+		l.Handle = canonical(l.Handle)
+		seen[l.ID] = true
+		if other := h.taken[l.Handle]; other != "" && other != l.ID {
+			tell(fmt.Sprintf("handle %s belongs to agent %s", l.Handle, other))
+			continue
+		}
+		if h.byID[l.ID] == "" {
+			h.put(l)
+		}
 	}
-	return found
+	return found, seen
+}
+
+func (h *handles) put(l handle) {
+	h.given = append(h.given, l)
+	h.byID[l.ID], h.taken[l.Handle] = l.Handle, l.ID
+	parent, serial := split(l.Handle)
+	h.next[parent] = max(h.next[parent], serial+1)
+}
+
+// of is the handle of an agent, "" if it has none.
+func (h *handles) of(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.byID[id]
+}
+
+// give gives an agent its handle; one that it has already stays. It is durable
+// after sync.
+func (h *handles) give(id, parentID string, now time.Time) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		if have := h.byID[id]; have != "" {
+			return have, nil
+		}
+		parent := h.byID[parentID]
+		l := handle{join(parent, h.next[parent]), id, parentID, now.UTC().Truncate(time.Millisecond)}
+		err := h.append(l)
+		if errors.Is(err, disk.ErrChanged) {
+			err = h.reload()
+			if err == nil {
+				continue // its number may be taken now
+			}
+		}
+		if err != nil {
+			return "", fmt.Errorf("give handle %s: %w", l.Handle, err)
+		}
+		h.put(l)
+		return l.Handle, nil
+	}
+}
+
+func (h *handles) append(given ...handle) error {
+	if h.log == nil || len(given) == 0 {
+		return nil
+	}
+	var lines []byte
+	for _, l := range given {
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	_, err := h.log.Append(lines)
+	return err
+}
+
+// reload takes over what a person made of the file. Lines that are missing are
+// appended again: a number that was given is never given again.
+func (h *handles) reload() error {
+	for {
+		data, _, err := h.log.Reload()
+		if errors.Is(err, fs.ErrNotExist) {
+			h.log.Close()
+			err = h.open()
+		}
+		if err != nil {
+			return err
+		}
+		_, seen := h.read(data)
+		var missing []handle
+		for _, l := range h.given {
+			if !seen[l.ID] {
+				missing = append(missing, l)
+			}
+		}
+		if err = h.append(missing...); !errors.Is(err, disk.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// sync makes all handles given so far durable.
+func (h *handles) sync() error {
+	h.mu.Lock()
+	log := h.log
+	h.mu.Unlock()
+	if log == nil {
+		return nil
+	}
+	return log.Barrier()
+}
+
+func (h *handles) close() error {
+	if h.log == nil {
+		return nil
+	}
+	return h.log.Close()
 }
 
 func validHandle(s string) bool {
-	for part := range strings.SplitSeq(s, "/") {
+	for part := range strings.SplitSeq(strings.TrimSuffix(s, "/"), "/") {
 		if n, err := strconv.Atoi(part); err != nil || n < 0 || part != strconv.Itoa(n) {
 			return false
 		}
@@ -73,74 +200,52 @@ func validHandle(s string) bool {
 	return true
 }
 
+// canonical writes a valid handle as handles are written: "3/" at the top, no
+// slash at the end further down.
+func canonical(s string) string {
+	s = strings.TrimSuffix(s, "/")
+	if !strings.Contains(s, "/") {
+		s += "/"
+	}
+	return s
+}
+
+// split is the handle of the parent, "" at the top, and the agent's own serial.
 func split(handle string) (parent string, serial int) {
+	handle = strings.TrimSuffix(handle, "/")
 	i := strings.LastIndexByte(handle, '/')
-	serial, _ = strconv.Atoi(handle[i+1:])
-	if i < 0 {
+	serial, err := strconv.Atoi(handle[i+1:])
+	if err != nil || i < 0 {
 		return "", serial
 	}
-	return handle[:i], serial
+	return canonical(handle[:i]), serial
 }
 
-// give gives an agent its handle, durably. One that it has already stays.
-func (h *handles) give(id, parentID string, now time.Time) (string, error) {
-	if have, ok := h.byID[id]; ok {
-		return have, nil
+// join is the handle of a child, or of an agent at the top: "3/", "3/0", "3/0/1".
+func join(parent string, serial int) string {
+	if parent == "" {
+		return strconv.Itoa(serial) + "/"
 	}
-	parent := h.byID[parentID]
-	serial := h.next[parent]
-	path := strconv.Itoa(serial)
-	if parent != "" {
-		path = parent + "/" + path
-	}
-	if h.log != nil {
-		line, err := json.Marshal(handle{path, id, parentID, now.UTC().Truncate(time.Millisecond)})
-		if err != nil {
-			return "", err
-		}
-		if err := h.append(append(line, '\n')); err != nil {
-			return "", fmt.Errorf("give handle %s: %w", path, err)
-		}
-	}
-	h.byID[id] = path
-	h.next[parent] = serial + 1
-	return path, nil
-}
-
-func (h *handles) append(line []byte) error {
-	_, err := h.log.Append(line)
-	if errors.Is(err, disk.ErrChanged) {
-		data, _, rerr := h.log.Reload()
-		if rerr != nil {
-			return rerr
-		}
-		h.read("handles.jsonl", data)
-		_, err = h.log.Append(line)
-	}
-	if err != nil {
-		return err
-	}
-	return h.log.Barrier()
+	return strings.TrimSuffix(parent, "/") + "/" + strconv.Itoa(serial)
 }
 
 // compareHandles orders handles as people count: 2 before 10, parents before
-// children; agents without one last.
+// children; "" last.
 func compareHandles(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(b, a)
 	}
-	for a != "" || b != "" {
-		var x, y string
-		x, a, _ = strings.Cut(a, "/")
-		y, b, _ = strings.Cut(b, "/")
-		m, merr := strconv.Atoi(x)
-		n, nerr := strconv.Atoi(y)
-		if merr != nil || nerr != nil {
-			return cmp.Compare(x, y)
+	return slices.Compare(serials(a), serials(b))
+}
+
+func serials(handle string) []int {
+	var path []int
+	for part := range strings.SplitSeq(strings.TrimSuffix(handle, "/"), "/") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return path
 		}
-		if m != n {
-			return cmp.Compare(m, n)
-		}
+		path = append(path, n)
 	}
-	return 0
+	return path
 }

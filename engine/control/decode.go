@@ -39,11 +39,11 @@ func decodeBody(body io.Reader, v any) error {
 			err = errors.New("there is more after the object")
 		}
 	}
-	return explain(err, d.InputOffset())
+	return explain(err)
 }
 
 // explain turns a JSON error into words for whoever wrote the request.
-func explain(err error, offset int64) error {
+func explain(err error) error {
 	var (
 		tooLarge *http.MaxBytesError
 		wrong    *json.UnmarshalTypeError
@@ -59,7 +59,7 @@ func explain(err error, offset int64) error {
 	case errors.As(err, &syntax):
 		return &malformed{Invalid{Reason: fmt.Sprintf("not JSON: %v at byte %d", err, syntax.Offset)}}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &malformed{Invalid{Reason: fmt.Sprintf("not JSON: it ends at byte %d", offset)}}
+		return &malformed{Invalid{Reason: "not JSON: it ends before the object does"}}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)

@@ -133,7 +133,7 @@ func (a *api) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inco
 		a.fail(w, r, err)
 		return
 	}
-	turn.agent, turn.item = receipt.Agent, receipt.Item
+	turn.agent, turn.item, turn.old = receipt.Agent, receipt.Item, receipt.Duplicate
 	out, err := startSSE(w)
 	if err != nil {
 		return
@@ -198,7 +198,7 @@ func (a *api) endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFi
 	}
 	t := turn.teller(out)
 	late := time.After(tailGrace)
-	for turn.id != "" && !turn.over {
+	for turn.tail(end.outcome) {
 		select {
 		case <-f.wake:
 			if f.drain(t) != nil {

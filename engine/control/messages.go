@@ -43,14 +43,20 @@ func (a *api) post(w http.ResponseWriter, r *http.Request, agent string) {
 	a.send(w, r, http.StatusAccepted, receipt)
 }
 
-// deliver hands an item to the engine; a reset stops the turn under way first.
+// deliver hands an item to the engine. A reset also stops the turn under way:
+// before, so that the reset is what comes next; after, where only the engine
+// knows which agent the message is for.
 func (a *api) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == message.Reset && in.Agent != "" {
 		if _, err := a.Agents.Stop(ctx, in.Agent); err != nil {
 			return message.Receipt{}, err
 		}
 	}
-	return a.Agents.Deliver(ctx, in)
+	r, err := a.Agents.Deliver(ctx, in)
+	if err == nil && in.Kind == message.Reset && in.Agent == "" && !r.Duplicate {
+		_, err = a.Agents.Stop(ctx, r.Agent)
+	}
+	return r, err
 }
 
 func (a *api) readMessage(w http.ResponseWriter, r *http.Request, agent string) (message.Incoming, bool, error) {

@@ -12,6 +12,7 @@ import (
 // restart is found again by its next turn.started.
 type turnFilter struct {
 	agent, item string
+	old         bool   // the item was accepted before: its turn may be long over
 	id          string // the turn; "" before the item was taken
 	over        bool   // its turn.finished was seen
 }
@@ -61,4 +62,10 @@ func (t *turnFilter) tells(e event.Event) bool {
 		return false // made of the outcome
 	}
 	return t.id != "" && e.Turn == t.id
+}
+
+// tail reports whether events of the turn are still to come once its outcome is
+// known.
+func (t *turnFilter) tail(o event.Outcome) bool {
+	return !t.over && (t.id != "" || o.Turn != "" && !t.old)
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func child(t *testing.T, scenario, dir, failpoint string) (died bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "DISK_TEST_CHILD="+scenario+"@"+dir, "DAYCARE_FAILPOINT="+failpoint)
+	cmd.Env = append(os.Environ(), "DISK_TEST_CHILD="+scenario+"@"+dir, "DAYCARE_FAILPOINT="+failpoint, "GORACE=atexit_sleep_ms=0")
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() < 0 {

@@ -125,7 +125,7 @@ func bursts() int {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		return 30_000
 	}
-	return 300
+	return 60
 }
 
 func TestExchangeUnderHostileEditor(t *testing.T) {

@@ -241,7 +241,7 @@ func (f *File) appendItem(item *Item) (*entry, error) {
 		f.ix.seq++
 		item.Seq = f.ix.seq
 		buf = appendItem(buf, item)
-		n := len(buf) - start
+		n := len(buf) - start - 1 // without newline, as Head.Bytes
 		if err := f.room(n); err != nil {
 			return nil, err
 		}

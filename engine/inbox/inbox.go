@@ -46,7 +46,7 @@ type Head struct {
 	Kind   message.Kind
 	Sender string // who it is from, for joining adjacent messages of one sender
 	Silent bool
-	Bytes  int  // length of its line
+	Bytes  int  // length of its line, without newline
 	Taken  bool // in a turn now; such an item can no longer be dropped
 }
 

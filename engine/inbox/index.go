@@ -173,7 +173,7 @@ func (r *reader) item(l line, off int64, n int) {
 	if r.byID[l.ID] != nil || r.over[hash64(l.ID)] {
 		return // the same line twice, or one that was closed before
 	}
-	e := &entry{Head: headOf(&l.Item, n+1), off: off, durable: true}
+	e := &entry{Head: headOf(&l.Item, n), off: off, durable: true}
 	r.add(e)
 }
 

@@ -58,10 +58,11 @@ func decode(raw []byte) (line, error) {
 	return l, nil
 }
 
-// usable judges a last line that has no newline.
+// usable judges a last line that has no newline: an editor may have left it out,
+// or damage may have put something else in its place.
 func usable(raw []byte) bool {
 	_, err := decode(raw)
-	return err == nil
+	return err == nil || len(salvage(raw)) > 0
 }
 
 // intact reports whether the line ends with the right checksum of itself.

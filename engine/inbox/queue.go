@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +130,7 @@ func (f *File) body(e *entry) (Item, error) {
 		}
 		raw := make([]byte, e.Bytes)
 		n, _ := f.log.ReadAt(raw, e.off)
-		if l, err := decode(bytes.TrimSuffix(raw[:n], []byte{'\n'})); err == nil && l.ID == e.ID {
+		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
 			return l.Item, nil
 		}
 		if err := f.reload(); err != nil {

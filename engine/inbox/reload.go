@@ -123,8 +123,7 @@ func (f *File) copyLines() {
 		}
 		raw := make([]byte, e.Bytes)
 		n, _ := f.log.ReadAt(raw, e.off)
-		raw = bytes.TrimSuffix(raw[:n], []byte{'\n'})
-		if l, err := decode(raw); err == nil && l.ID == e.ID {
+		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
 			e.line = raw
 			f.quota.forceKeep(len(raw))
 		}
@@ -133,7 +132,7 @@ func (f *File) copyLines() {
 
 // copyLine keeps a copy of an item's line from data, if the quota has room.
 func (f *File) copyLine(e *entry, data []byte) {
-	raw := bytes.TrimSuffix(data[e.off:min(e.off+int64(e.Bytes), int64(len(data)))], []byte{'\n'})
+	raw := data[e.off : e.off+int64(e.Bytes)]
 	f.quota.unkeep(len(e.line))
 	e.line = nil
 	if f.quota.keep(len(raw)) {
@@ -203,7 +202,7 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 		f.note("inbox-item-restored", finding.Info, "item "+e.ID+" was missing at the end of the file, as when an older version is saved over it; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1
-		e.Bytes = len(e.line) + 1
+		e.Bytes = len(e.line)
 		next.add(e)
 		f.quota.add(int64(e.Bytes))
 		f.lost = append(f.lost, e)

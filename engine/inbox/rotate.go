@@ -59,9 +59,6 @@ func (f *File) rotated(data []byte) []byte {
 		if e.off >= 0 {
 			raw = at(e.off, e.Bytes)
 		}
-		for len(raw) > 0 && raw[len(raw)-1] == '\n' {
-			raw = raw[:len(raw)-1]
-		}
 		if l, err := decode(raw); err == nil && l.Dedupe != "" {
 			open[hash64(l.Dedupe)] = true
 		}

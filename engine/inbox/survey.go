@@ -80,8 +80,7 @@ func ReadAll(dir string) ([]Item, error) {
 	}
 	items := make([]Item, 0, len(ix.order))
 	for _, e := range ix.order {
-		raw := data[e.off:min(e.off+int64(e.Bytes), int64(len(data)))]
-		l, err := decode(bytes.TrimSuffix(raw, []byte{'\n'}))
+		l, err := decode(data[e.off : e.off+int64(e.Bytes)])
 		if err != nil {
 			return nil, fmt.Errorf("read item %s: %w", e.ID, err)
 		}

@@ -68,8 +68,10 @@ func Parse(tag string) (Access, error) {
 	if i := strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }); i >= 0 {
 		return nil, fmt.Errorf("%w: %q holds a character that cannot be shown; %s", ErrTag, tag, tagHelp)
 	}
-	kind, value, hasValue := strings.Cut(strings.TrimSpace(tag), ":")
-	value = strings.TrimSpace(value)
+	kind, value, hasValue := strings.Cut(strings.TrimLeft(tag, " "), ":")
+	if kind != "@read" && kind != "@write" {
+		value = strings.TrimSpace(value) // a path may end in a space
+	}
 	switch {
 	case kind == "@web" && !hasValue:
 		return Web{}, nil

@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"@read:/p", Read{"/p"}},
 		{"@read:/p/../q/", Read{"/q"}},
-		{" @write:/a b ", Write{"/a b"}},
+		{" @write:/a b ", Write{"/a b "}},
 		{"@web", Web{}},
 		{"@web:Example.COM", Web{"example.com"}},
 		{"@web:*.example.com", Web{"*.example.com"}},

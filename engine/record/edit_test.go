@@ -95,7 +95,7 @@ func TestEditOfTheSameSize(t *testing.T) {
 func TestLineAddedByHand(t *testing.T) {
 	h := editable(t)
 	lines := splitLines(content(t, h))
-	lines = slices.Insert(lines, 6, []byte(`{"type":"user_message","text":"and think of Ada"}`+"\n"))
+	lines = slices.Insert(lines, 7, []byte(`{"type":"user_message","text":"and think of Ada"}`+"\n"))
 	lines = append(lines, []byte("\n\n"), []byte(`{"type":"user_message","text":"last words"}`)) // without newline
 	save(t, h, bytes.Join(lines, nil))
 	refresh(t, h)

@@ -143,7 +143,11 @@ func save(t testing.TB, h *History, data []byte) {
 	}
 }
 
-func splitLines(data []byte) [][]byte { return bytes.SplitAfter(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) }
+// splitLines keeps the newlines.
+func splitLines(data []byte) [][]byte {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	return lines[:len(lines)-1]
+}
 
 func ids(found []finding.Finding) []string {
 	var all []string

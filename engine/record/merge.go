@@ -157,7 +157,7 @@ func (p *parser) value(m member, target any) {
 	offset, reason := m.at, err.Error()
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		offset += max(kind.Offset-1, 0)
+		offset += valueStart(m.raw, kind.Offset)
 		name := m.key
 		if kind.Field != "" {
 			name += "." + kind.Field
@@ -165,6 +165,24 @@ func (p *parser) value(m member, target any) {
 		reason = fmt.Sprintf("%s is a %s; it must be %s", name, kind.Value, kindName(kind.Type.String()))
 	}
 	p.tell(finding.Error, "state-wrong-type", offset, reason)
+}
+
+// valueStart is where the value begins that ends at offset end. encoding/json says
+// only where it ends; of an object or a list, where it begins.
+func valueStart(raw []byte, end int64) int64 {
+	at := min(max(end, 1), int64(len(raw))) - 1
+	switch raw[at] {
+	case '{', '[':
+		return at
+	case '"':
+		for at--; at > 0 && (raw[at] != '"' || raw[at-1] == '\\'); at-- {
+		}
+		return max(at, 0)
+	}
+	for at > 0 && !bytes.ContainsRune([]byte(" \t\r\n:,[{"), rune(raw[at-1])) {
+		at--
+	}
+	return at
 }
 
 // kindName is a Go type in the words of JSON.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"daycare/engine/disk"
@@ -145,10 +146,12 @@ func indented(data []byte) ([]byte, error) {
 // overwritten: the findings are returned.
 func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 	path := filepath.Join(dir, stateName)
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return fmt.Errorf("update state: %w", err)
+	}
+	defer unlock()
 	for {
-		if !disk.Exists(dir) {
-			return fmt.Errorf("update state: %w: no folder %s", ErrGone, dir)
-		}
 		before, raw, found, err := ReadState(dir)
 		if err != nil {
 			return err
@@ -165,6 +168,29 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 			return err
 		}
 	}
+}
+
+// lockFolder keeps other updates out: exchange-and-verify holds against people, who
+// never look at what stands there for an instant; two updates at once would.
+func lockFolder(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: no folder %s", ErrGone, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return func() { f.Close() }, nil
 }
 
 // changed is the file's content after the change; nil: nothing changed.

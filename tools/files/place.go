@@ -57,41 +57,42 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	cur, at, err := r.openGround(root, own)
+	dir, at, err := r.openGround(root, own)
 	if err != nil {
 		return nil, "", err
 	}
-	p = &place{dir: cur, name: ".", abs: abs, real: realPath(at), own: own}
-	defer func() {
-		if err != nil || next != "" {
-			p.close()
-		}
-	}()
-	rel, err := filepath.Rel(at, abs)
+	p = &place{dir: dir, name: ".", abs: abs, real: realPath(at), own: own}
+	if next, err = r.walkOn(p, at); err != nil || next != "" {
+		p.close()
+		return nil, next, err
+	}
+	return p, "", nil
+}
+
+// walkOn walks p from the open folder at to p.abs.
+func (r *reach) walkOn(p *place, at string) (next string, err error) {
+	rel, err := filepath.Rel(at, p.abs)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	if rel == "." {
 		p.info, err = p.dir.Stat(".")
-		return p, "", err
+		return "", err
 	}
 	names := strings.Split(rel, string(filepath.Separator))
 	for i, name := range names {
 		done, link, err := r.enter(p, name, names[i+1:])
-		if err != nil {
-			return nil, "", err
+		if err != nil || done {
+			return "", err
 		}
 		if link != "" {
 			if !filepath.IsAbs(link) {
 				link = filepath.Join(at, filepath.Join(names[:i]...), link)
 			}
-			return p, filepath.Join(link, filepath.Join(names[i+1:]...)), nil
-		}
-		if done {
-			break
+			return filepath.Join(link, filepath.Join(names[i+1:]...)), nil
 		}
 	}
-	return p, "", nil
+	return "", nil
 }
 
 // openGround opens a permitted folder. A grant of a single file opens the folder

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -57,7 +57,7 @@ func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
 	if existed {
 		verb = "overwrote"
 	}
-	res := tools.Result{Text: fmt.Sprintf("%s %s (%d lines, %s)", verb, name, countLines(a.Content), size(int64(len(a.Content))))}
+	res := tools.Result{Text: fmt.Sprintf("%s %s (%s, %s)", verb, name, countLines(a.Content), size(int64(len(a.Content))))}
 	if !isBinary(old[:min(len(old), sniff)]) {
 		res.Blocks = diff(name, string(old), a.Content)
 	}
@@ -166,12 +166,15 @@ func (p *place) unchanged() error {
 	return nil
 }
 
-func countLines(s string) int {
-	n := bytes.Count([]byte(s), []byte("\n"))
+func countLines(s string) string {
+	n := strings.Count(s, "\n")
 	if s != "" && s[len(s)-1] != '\n' {
 		n++
 	}
-	return n
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
 }
 
 // diff is a unified diff for people, nothing if it would be too long.

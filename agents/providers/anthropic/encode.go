@@ -30,7 +30,7 @@ const redacted = "redacted:"
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(p.options)
+	head := providers.NewHead(req, p.options)
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	b = appendSystem(b, req.System)

@@ -18,7 +18,7 @@ var (
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(p.options)
+	head := providers.NewHead(req, p.options)
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	b = append(b, `"messages":[`...)

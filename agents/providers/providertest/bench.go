@@ -53,15 +53,21 @@ func Long(n int) *providers.Request {
 	return req
 }
 
+// The texts are made once: only sending them is measured.
+var (
+	said      = strings.Repeat("I look at the next file.\n", 20)
+	arguments = json.RawMessage(`{"path":"` + strings.Repeat("dir/", 100) + `"}`)
+	result    = strings.Repeat("\tline of \"code\" {\n", 55)
+)
+
 func turn(i int) *providers.Message {
-	id := fmt.Sprintf("call%d", i/2)
 	if i%2 == 0 {
 		return &providers.Message{Role: providers.Assistant, Parts: []providers.Part{
-			providers.Text{Text: strings.Repeat("I look at the next file.\n", 20)},
-			providers.Call{ID: id, Name: "tool_1", Arguments: json.RawMessage(`{"path":"` + strings.Repeat("dir/", 100) + `"}`)},
+			providers.Text{Text: said},
+			providers.Call{ID: "call1", Name: "tool_1", Arguments: arguments},
 		}}
 	}
 	return &providers.Message{Role: providers.Results, Parts: []providers.Part{
-		providers.Result{CallID: id, Name: "tool_1", Text: strings.Repeat("\tline of \"code\" {\n", 55)},
+		providers.Result{CallID: "call1", Name: "tool_1", Text: result},
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,7 +88,10 @@ func client(t testing.TB) *http.Client {
 // serve starts a server and the provider that talks to it.
 func (s suite) serve(t testing.TB, handler http.HandlerFunc) providers.Provider {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // a server notices that the client left only after that
+		handler(w, r)
+	}))
 	t.Cleanup(server.Close)
 	return s.new(t, server.URL, client(t))
 }

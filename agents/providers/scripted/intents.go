@@ -65,7 +65,7 @@ func grammar() []pattern {
 		p(says, `what does\s+`+file+`(?P<path>`+anyArg+`)\s+say\s+about\s+(?P<what>.+)`, nil),
 		p(says, `does\s+`+file+`(?P<path>`+anyArg+`)\s+(?:mention|contain|say(?: anything about)?)\s+(?P<what>.+)`, nil),
 		p(list, `(?:ls|dir)(?:\s+-\w+)*(?:\s+(?P<path>`+anyArg+`))?`, nil),
-		p(list, `(?:list|show|what are)(?:\s+me)?(?:\s+(?:all|the|my))*\s+(?:files|folders|entries|everything|contents)(?:\s+(?:and|or)\s+(?:files|folders|directories))?(?:\s+(?:in|of|under|inside)\s+(?:the\s+)?(?P<path>`+here+`|`+anyArg+`)`+folder+`)?(?:\s+(?:here|there))?`, nil),
+		p(list, `(?:list|show|what are)(?:\s+me)?(?:\s+(?:all|the|my))*\s+(?:files|folders|entries|everything|contents)(?:\s+(?:and|or)\s+(?:files|folders|directories))?(?:\s+(?:in|under|inside)\s+(?:the\s+)?(?P<path>`+here+`|`+anyArg+`)`+folder+`)?(?:\s+(?:here|there))?`, nil),
 		p(list, `(?:what|which)\s+(?:files|folders)(?:\s+(?:are|exist|is|do (?:we|you|i) have))*(?:\s+(?:here|there))?(?:\s+(?:in|under|inside)\s+(?:the\s+)?(?P<path>`+here+`|`+anyArg+`)`+folder+`)?`, nil),
 		p(list, `what(?:'s|’s| is| do you see)\s+(?:in\s+)?(?P<path>`+here+`)`, nil),
 		p(find, `(?:list|find|show)(?:\s+me)?(?:\s+(?:all|the|every|my))*\s+(?P<what>`+anyArg+`)\s+files?(?:\s+(?:in|under)\s+(?P<path>`+anyArg+`)`+folder+`)?`, nil),

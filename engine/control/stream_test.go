@@ -1,0 +1,544 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// watch collects events until stop says that it is enough.
+func watch(ctx context.Context, c *Client, filter Filter, last string, stop func(RawEvent) bool) ([]RawEvent, error) {
+	var got []RawEvent
+	err := c.Events(ctx, filter, last, func(e RawEvent) error {
+		got = append(got, e)
+		if stop(e) {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return got, err
+}
+
+func ids(events []RawEvent) []string {
+	var list []string
+	for _, e := range events {
+		list = append(list, e.ID)
+	}
+	return list
+}
+
+// emit sends n ring events of an agent, numbered in Turn.
+func emit(s *event.Stream, agent string, n int) {
+	for range n {
+		s.Emit(event.Event{Type: event.ItemDone, Agent: agent, Turn: fmt.Sprint(s.Next())})
+	}
+}
+
+func TestEventsFromNowOn(t *testing.T) {
+	c, s := serve(t, &fake{})
+	emit(s, alpha, 3) // before: not told
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		soon(t, "somebody watches", s.Watched)
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t", Body: event.Delta{Offset: 2, Text: "xy"}})
+		emit(s, alpha, 1)
+	}()
+	got, err := watch(t.Context(), c, Filter{}, "", func(e RawEvent) bool { return e.Type == event.ItemDone })
+	<-done
+	if err != nil || len(got) != 2 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if d, err := Body[event.Delta](got[0]); err != nil || d.Offset != 2 || d.Text != "xy" || got[0].ID != "" || got[0].Agent != alpha || got[0].Turn != "t" {
+		t.Errorf("delta %+v, %v, head %+v", d, err, got[0])
+	}
+	if got[1].ID != "boot.4" || got[1].At.IsZero() {
+		t.Errorf("head %+v", got[1])
+	}
+}
+
+func TestEventsReplay(t *testing.T) {
+	c, s := serve(t, &fake{})
+	emit(s, alpha, 5)
+	last := func(id string) func(RawEvent) bool { return func(e RawEvent) bool { return e.ID == id } }
+	got, err := watch(t.Context(), c, Filter{}, "boot.2", last("boot.5"))
+	if d := cmp.Diff([]string{"boot.3", "boot.4", "boot.5"}, ids(got)); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+
+	for range 4096 / 32 {
+		emit(s, alpha, 32)
+	}
+	got, err = watch(t.Context(), c, Filter{}, "boot.2", last("boot.4101"))
+	if err != nil || len(got) != 4097 {
+		t.Fatalf("after a wrap: %d events, %v", len(got), err)
+	}
+	if gap, err := Body[Gap](got[0]); err != nil || got[0].Type != GapType || gap != (Gap{From: "boot.2", To: "boot.6"}) || got[1].ID != "boot.6" {
+		t.Errorf("gap %+v, %v, then %s", gap, err, got[1].ID)
+	}
+
+	for name, id := range map[string]string{"another boot": "old.7", "nonsense": "x", "the future": "boot.99999"} {
+		got, err = watch(t.Context(), c, Filter{}, id, last("boot.4101"))
+		if err != nil || len(got) != 4097 {
+			t.Fatalf("%s: %d events, %v", name, len(got), err)
+		}
+		if gap, err := Body[Gap](got[0]); err != nil || gap != (Gap{From: id, To: "boot.6"}) {
+			t.Errorf("%s: gap %+v, %v", name, gap, err)
+		}
+	}
+}
+
+func TestEventsFilter(t *testing.T) {
+	c, s := serve(t, &fake{})
+	for range 50 {
+		emit(s, "other", 10)
+		emit(s, alpha, 1)
+		s.Emit(event.Event{Type: event.AgentWoke, Agent: alpha})
+	}
+	s.Emit(event.Event{Type: event.AgentSlept, Agent: alpha})
+	got, err := watch(t.Context(), c, Filter{Agent: "0/", Types: []event.Type{event.ItemDone, event.AgentSlept}}, "boot.0",
+		func(e RawEvent) bool { return e.Type == event.AgentSlept })
+	if err != nil || len(got) != 51 {
+		t.Fatalf("%d events, %v", len(got), err)
+	}
+	for _, e := range got {
+		if e.Agent != alpha || e.Type == event.AgentWoke || e.Type == GapType {
+			t.Errorf("event %+v passes the filter", e)
+		}
+	}
+}
+
+// TestSlowReader: a reader that takes nothing for a while loses no event but
+// deltas' borders: texts are joined, everything else comes from the ring.
+func TestSlowReader(t *testing.T) {
+	c, s := serve(t, &fake{})
+	const rounds, deltas = 300, 10
+	var text strings.Builder
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		soon(t, "somebody watches", s.Watched)
+		for r := range rounds {
+			for d := range deltas {
+				piece := fmt.Sprintf("%d.%d ", r, d)
+				s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t", Body: event.Delta{Offset: text.Len(), Text: piece}})
+				text.WriteString(piece)
+				if d%5 == 0 {
+					time.Sleep(50 * time.Microsecond) // the Broker's buffer is small
+				}
+			}
+			emit(s, "other", 1)
+			if r%10 == 0 {
+				emit(s, alpha, 1)
+			}
+		}
+		s.Emit(event.Event{Type: event.AgentSlept, Agent: alpha})
+	})
+	first := true
+	got, err := watch(t.Context(), c, Filter{}, "", func(e RawEvent) bool {
+		if first {
+			time.Sleep(200 * time.Millisecond)
+			first = false
+		}
+		return e.Type == event.AgentSlept
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	var numbers []uint64
+	end, n := 0, 0
+	for _, e := range got {
+		if e.Type != event.MessageDelta {
+			number, _ := numberOf(e.ID)
+			numbers = append(numbers, number)
+			continue
+		}
+		d, err := Body[event.Delta](e)
+		if err != nil || d.Offset < end {
+			t.Fatalf("delta at %d after %d: %v", d.Offset, end, err)
+		}
+		if whole := text.String(); whole[d.Offset:d.Offset+len(d.Text)] != d.Text {
+			t.Fatalf("the text at %d is not what was said there: %q", d.Offset, d.Text)
+		}
+		end = d.Offset + len(d.Text)
+		n++
+	}
+	if want := rounds + rounds/10 + 1; len(numbers) != want || !slices.IsSorted(numbers) {
+		t.Errorf("%d events that are not deltas, want %d, sorted %v", len(numbers), want, slices.IsSorted(numbers))
+	}
+	if n >= rounds*deltas {
+		t.Errorf("%d deltas of %d: they were not joined for the slow reader", n, rounds*deltas)
+	}
+}
+
+// TestFeed is about order and bounds without a transport in between.
+func TestFeed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := event.NewStream("b")
+	emit(s, "a", 3)
+	f := newFeed(ctx, s, 2, func(event.Event) bool { return true })
+	defer func() { cancel(); <-f.done }()
+	delta := func(agent string, offset int, text string) {
+		f.add(event.Event{Type: event.MessageDelta, Agent: agent, Body: event.Delta{Offset: offset, Text: text}})
+	}
+	other := func(agent string, n int) {
+		f.add(event.Event{ID: fmt.Sprintf("b.%d", n), Type: event.ItemDone, Agent: agent})
+	}
+	delta("a", 0, "one ")
+	delta("b", 0, "x")
+	delta("a", 4, "two ")
+	delta("a", 9, "hole")
+	other("a", 3) // fetched already
+	other("a", 4)
+	delta("a", 13, "after")
+	delta("b", 1, "y")
+	var got []string
+	told := teller{event: func(e event.Event) error {
+		if d, ok := e.Body.(event.Delta); ok {
+			got = append(got, fmt.Sprintf("%s %d %s", e.Agent, d.Offset, d.Text))
+		} else {
+			got = append(got, e.ID)
+		}
+		return nil
+	}, gap: func(g Gap) error { got = append(got, "gap "+g.From+" "+g.To); return nil }}
+	if err := f.drain(told); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"b.2", "b.3", "a 0 one two ", "b 0 xy", "a 9 hole", "b.4", "a 13 after"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+
+	// A flood with a reader that takes nothing: bounded.
+	for i := range 3 * maxPending {
+		other("a", 5+i)
+		delta("b", i, strings.Repeat("z", 8<<10))
+	}
+	if len(f.queue) > maxPending+1 || f.text > maxPendingText {
+		t.Errorf("%d entries and %d bytes wait", len(f.queue), f.text)
+	}
+	if last := f.queue[len(f.queue)-1]; last.to == 0 {
+		t.Error("what came after the bound is not marked to be fetched")
+	}
+}
+
+// TestFeedFindsTheTail: the Broker dropped the last events, and none follows.
+func TestFeedFindsTheTail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := event.NewStream("b")
+		block := make(chan struct{})
+		var once sync.Once
+		f := newFeed(ctx, s, 1, func(event.Event) bool {
+			once.Do(func() { <-block }) // the pump hangs, the Broker's buffer overflows
+			return true
+		})
+		emit(s, "a", 500)
+		close(block)
+		time.Sleep(2 * tailCheck)
+		n := 0
+		err := f.drain(teller{event: func(event.Event) error { n++; return nil }, gap: func(Gap) error { t.Error("gap"); return nil }})
+		if err != nil || n != 500 {
+			t.Errorf("told %d events of 500, %v", n, err)
+		}
+		cancel()
+		<-f.done
+	})
+}
+
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daycare/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := Local(Handler(f.backend(), Options{})).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		start := time.Now()
+		buf := make([]byte, 100)
+		var at []time.Duration
+		for range 3 {
+			n, err := resp.Body.Read(buf)
+			if err != nil || !strings.HasPrefix(string(buf[:n]), ": ") {
+				t.Fatalf("read %q, %v", buf[:n], err)
+			}
+			at = append(at, time.Since(start))
+		}
+		if d := cmp.Diff([]time.Duration{0, keepAlive, 2 * keepAlive}, at); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestNoEventsWithoutDaemon(t *testing.T) {
+	b := (&fake{}).backend()
+	b.Events, b.Files = nil, nil
+	c := NewClient(Local(Handler(b, Options{})))
+	if err := c.Events(t.Context(), Filter{}, "", nil); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Events: %v", err)
+	}
+	if _, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Stream: %v", err)
+	}
+	if _, err := c.Send(t.Context(), "alpha", Message{Text: "x", Files: []File{{Name: "a"}}}); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Send with a file: %v", err)
+	}
+}
+
+func TestReadSSE(t *testing.T) {
+	const text = ": hello\n\nid: b.1\nevent: x\ndata: {\"a\":1}\n\n" +
+		"event: y\r\ndata:one\r\ndata: two\r\n\r\nevent: no data\n\ndata: cut"
+	var got []string
+	err := readSSE(strings.NewReader(text), func(e sseEvent) error {
+		got = append(got, e.ID+"|"+e.Type+"|"+string(e.Data))
+		return nil
+	})
+	if d := cmp.Diff([]string{`b.1|x|{"a":1}`, "|y|one\ntwo"}, got); d != "" || !errors.Is(err, io.EOF) {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	big := "data: " + strings.Repeat("x", 100<<10) + "\n\n"
+	if err := readSSE(strings.NewReader(big), func(e sseEvent) error {
+		if len(e.Data) != 100<<10 {
+			t.Errorf("%d bytes", len(e.Data))
+		}
+		return errEnough
+	}); !errors.Is(err, errEnough) {
+		t.Error(err)
+	}
+	if err := readSSE(strings.NewReader("data: "+strings.Repeat("x", maxEvent)), nil); !errors.Is(err, errEventTooLarge) {
+		t.Error(err)
+	}
+}
+
+func FuzzReadSSE(f *testing.F) {
+	f.Add("id: 1\nevent: x\ndata: {}\n\n")
+	f.Add("data: \r\n\r\n:\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_ = readEvents(strings.NewReader(text), func(e RawEvent) error {
+			if !strings.Contains(text, "data") {
+				t.Errorf("event %+v out of nothing", e)
+			}
+			return nil
+		})
+	})
+}
+
+// turnFake answers with a turn whose events it emits while Await waits.
+func turnFake(s **event.Stream, play func(s *event.Stream), release <-chan struct{}) *fake {
+	return &fake{
+		deliver: func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+			(*s).Emit(event.Event{Type: event.ItemQueued, Agent: alpha, Body: event.Item{Item: "item1"}})
+			go play(*s)
+			return message.Receipt{Agent: alpha, Item: "item1", Seq: 7}, nil
+		},
+		await: func(ctx context.Context, id, item string) (event.Outcome, error) {
+			select {
+			case <-release:
+				return event.Outcome{Agent: id, Item: item, Turn: "t1", Reason: "done", Text: "hello", Cost: 0.25}, nil
+			case <-ctx.Done():
+				return event.Outcome{}, ctx.Err()
+			}
+		},
+	}
+}
+
+func TestStreamTurn(t *testing.T) {
+	var s *event.Stream
+	release := make(chan struct{})
+	f := turnFake(&s, func(s *event.Stream) {
+		defer close(release)
+		say := func(typ event.Type, agent, turn string, b event.Body) {
+			s.Emit(event.Event{Type: typ, Agent: agent, Turn: turn, Body: b})
+			time.Sleep(time.Millisecond)
+		}
+		say(event.MessageDelta, alpha, "t0", event.Delta{Text: "of an earlier turn"})
+		say(event.TurnFinished, alpha, "t0", event.Finished{Reason: "done", Items: []string{"item0"}})
+		say(event.ItemTaken, alpha, "", event.Item{Item: "item1"})
+		say(event.TurnStarted, "other", "t9", event.Started{Items: []string{"item1"}})
+		say(event.TurnStarted, alpha, "t1", event.Started{Items: []string{"item1"}})
+		say(event.MessageDelta, alpha, "t1", event.Delta{Text: "hel"})
+		say(event.MessageDelta, "other", "t9", event.Delta{Text: "no"})
+		say(event.ItemQueued, alpha, "", event.Item{Item: "item2"})
+		say(event.MessageDelta, alpha, "t1", event.Delta{Offset: 3, Text: "lo"})
+		say(event.ItemDone, alpha, "t1", event.Item{Item: "item1"})
+		say(event.TurnFinished, alpha, "t1", event.Finished{Reason: "from the broker"})
+		say(event.MessageDelta, alpha, "t2", event.Delta{Text: "of a later turn"})
+	}, release)
+	c, stream := serve(t, f)
+	s = stream
+	var got []string
+	o, err := c.Stream(t.Context(), "alpha", Message{Text: "hi"}, func(e RawEvent) {
+		got = append(got, fmt.Sprintf("%s %s", e.Type, e.Turn))
+	})
+	want := []string{"item.queued ", "item.taken ", "turn.started t1", "message.delta t1", "message.delta t1", "item.done t1", "turn.finished t1"}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	if d := cmp.Diff(event.Outcome{Agent: alpha, Item: "item1", Turn: "t1", Reason: "done", Text: "hello", Cost: 0.25}, o); d != "" {
+		t.Errorf("outcome (-want +got):\n%s", d)
+	}
+}
+
+// TestStreamFolded: the item is folded into a turn that runs already.
+func TestStreamFolded(t *testing.T) {
+	var s *event.Stream
+	release := make(chan struct{})
+	f := turnFake(&s, func(s *event.Stream) {
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t1", Body: event.Delta{Text: "before"}})
+		s.Emit(event.Event{Type: event.ItemTaken, Agent: alpha, Turn: "t1", Body: event.Item{Item: "item1"}})
+		s.Emit(event.Event{Type: event.MessageDelta, Agent: alpha, Turn: "t1", Body: event.Delta{Text: "after"}})
+		close(release)
+		s.Emit(event.Event{Type: event.TurnFinished, Agent: alpha, Turn: "t1", Body: event.Finished{}})
+	}, release)
+	c, stream := serve(t, f)
+	s = stream
+	var got []string
+	_, err := c.Stream(t.Context(), "alpha", Message{Text: "hi"}, func(e RawEvent) {
+		d, _ := Body[event.Delta](e)
+		got = append(got, string(e.Type)+" "+d.Text)
+	})
+	// The last one has the text of the outcome.
+	want := []string{"item.queued ", "item.taken ", "message.delta after", "turn.finished hello"}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}
+
+// TestStreamWithoutEvents: events are lossy; the answer comes from Await alone.
+func TestStreamWithoutEvents(t *testing.T) {
+	for name, f := range map[string]*fake{
+		"all lost": {},
+		"duplicate that is done": {deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
+			return message.Receipt{Agent: alpha, Item: "item0", Duplicate: true}, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := serve(t, f)
+			var got []event.Type
+			duplicate := false
+			o, err := c.Stream(t.Context(), "alpha", Message{Text: "hi", Dedupe: "k"}, func(e RawEvent) {
+				got = append(got, e.Type)
+				if item, err := Body[event.Item](e); err == nil && item.Duplicate {
+					duplicate = true
+				}
+			})
+			if d := cmp.Diff([]event.Type{event.ItemQueued, event.TurnFinished}, got); err != nil || d != "" {
+				t.Errorf("%v (-want +got):\n%s", err, d)
+			}
+			if o.Text != "the answer" || o.Cost != 0.5 || duplicate != (f.deliver != nil) {
+				t.Errorf("outcome %+v, duplicate %v", o, duplicate)
+			}
+		})
+	}
+}
+
+func TestStreamAccept(t *testing.T) {
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://daycare/v1/agents/alpha/messages", strings.NewReader(`{"text":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := Local(Handler((&fake{}).backend(), Options{})).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("status %d, %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+}
+
+func TestStreamErrors(t *testing.T) {
+	refused := &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
+		return message.Receipt{}, message.ErrUnknownAgent
+	}}
+	c, _ := serve(t, refused)
+	if _, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("refused: %v", err)
+	}
+	lost := &fake{await: func(context.Context, string, string) (event.Outcome, error) {
+		return event.Outcome{}, fmt.Errorf("await: %w", message.ErrUnknownAgent)
+	}}
+	c, _ = serve(t, lost)
+	o, err := c.Stream(t.Context(), "alpha", Message{Text: "x"}, nil)
+	if !errors.Is(err, message.ErrUnknownAgent) || o.Item != "item1" {
+		t.Errorf("agent removed while waiting: %+v, %v", o, err)
+	}
+	waits := &fake{await: func(ctx context.Context, _, _ string) (event.Outcome, error) {
+		<-ctx.Done()
+		return event.Outcome{}, ctx.Err()
+	}}
+	c, _ = serve(t, waits)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = c.Stream(ctx, "alpha", Message{Text: "x"}, func(RawEvent) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller goes: %v", err)
+	}
+}
+
+func TestLocalStreamsAndEnds(t *testing.T) {
+	release := make(chan struct{})
+	ended := make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		fmt.Fprint(w, "one")
+		<-release
+		fmt.Fprint(w, "two")
+		<-r.Context().Done()
+	})
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://x/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := Local(h).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 10)
+	n, _ := resp.Body.Read(buf) // while the handler runs
+	close(release)
+	m, _ := resp.Body.Read(buf[n:])
+	if string(buf[:n+m]) != "onetwo" {
+		t.Errorf("read %q", buf[:n+m])
+	}
+	resp.Body.Close()
+	select {
+	case <-ended:
+	default:
+		t.Error("Close returned before the handler")
+	}
+	// A handler that says nothing, and a caller that goes before the answer.
+	resp, err = Local(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("silent handler: %v", err)
+	}
+	resp.Body.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
+	if _, err := Local(hangs).RoundTrip(req.WithContext(ctx)); !errors.Is(err, context.Canceled) {
+		t.Errorf("caller gone: %v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestBrokerHandsToAll(t *testing.T) {
+	var b Broker[int]
+	b.Publish(0) // nobody is there
+	if b.Watched() {
+		t.Error("Watched without subscribers")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	one, two := b.Subscribe(ctx), b.Subscribe(ctx)
+	if !b.Watched() {
+		t.Error("not Watched with two subscribers")
+	}
+	for i := range 3 {
+		b.Publish(i)
+	}
+	cancel()
+	for _, ch := range []<-chan int{one, two} {
+		var got []int
+		for v := range ch { // ends: the channel is closed with ctx
+			got = append(got, v)
+		}
+		if d := cmp.Diff([]int{0, 1, 2}, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	if b.Watched() {
+		t.Error("Watched after the subscribers left")
+	}
+}
+
+func TestBrokerNeverWaits(t *testing.T) {
+	var b Broker[int]
+	ctx, cancel := context.WithCancel(t.Context())
+	slow := b.Subscribe(ctx)
+	for i := range 10 * buffer {
+		b.Publish(i)
+	}
+	cancel()
+	n := 0
+	for v := range slow {
+		if v != n {
+			t.Fatalf("value %d is %d: the first ones must be kept, in order", n, v)
+		}
+		n++
+	}
+	if n != buffer {
+		t.Errorf("a slow subscriber got %d values, want its buffer of %d", n, buffer)
+	}
+}
+
+func TestBrokerSubscribeAfterEnd(t *testing.T) {
+	var b Broker[int]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range b.Subscribe(ctx) {
+		t.Error("a value came after the end")
+	}
+}
+
+// TestBrokerRace lets publishers and subscribers come and go at once.
+func TestBrokerRace(t *testing.T) {
+	s := NewStream("b")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				s.Emit(Event{Type: MessageDelta, Body: Delta{Offset: i}})
+				s.Emit(Event{Type: ItemQueued})
+			}
+		})
+		wg.Go(func() {
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				for range s.Subscribe(ctx) {
+				}
+				cancel()
+				s.Since(s.Next() - 1)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestStreamNumbersInOrder(t *testing.T) {
+	s := NewStream("boot")
+	ctx, cancel := context.WithCancel(t.Context())
+	ch := s.Subscribe(ctx)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 10 {
+				s.Emit(Event{Type: ItemQueued, Agent: "a"})
+			}
+		})
+	}
+	wg.Wait()
+	cancel()
+	n := 0
+	for e := range ch {
+		n++
+		if want := fmt.Sprintf("boot.%d", n); e.ID != want {
+			t.Fatalf("event %d has id %s, want %s", n, e.ID, want)
+		}
+		if e.At.IsZero() {
+			t.Fatal("At is not set")
+		}
+	}
+	if n != 40 || s.Next() != 41 || s.Boot() != "boot" {
+		t.Errorf("%d events, next %d, boot %s", n, s.Next(), s.Boot())
+	}
+}
+
+func TestDeltasAreNotKept(t *testing.T) {
+	s := NewStream("b")
+	for _, typ := range []Type{MessageDelta, MessageThinking, TurnStarted} {
+		s.Emit(Event{Type: typ})
+	}
+	kept, first := s.Since(0)
+	if len(kept) != 1 || first != 1 || kept[0].Type != TurnStarted || kept[0].ID != "b.1" {
+		t.Errorf("kept %v from %d", kept, first)
+	}
+}
+
+func TestSince(t *testing.T) {
+	s := NewStream("b")
+	if kept, first := s.Since(1); len(kept) != 0 || first != 1 {
+		t.Errorf("empty stream: %d events from %d", len(kept), first)
+	}
+	const all = ringSize + 100
+	for i := range all {
+		s.Emit(Event{Type: ItemQueued, Turn: fmt.Sprint(i + 1)})
+	}
+	const oldest = all - ringSize + 1
+	for _, c := range []struct {
+		from, first uint64
+		n           int
+	}{
+		{0, oldest, ringSize},          // gap
+		{1, oldest, ringSize},          // gap
+		{oldest - 1, oldest, ringSize}, // a gap of one
+		{oldest, oldest, ringSize},
+		{oldest + 1, oldest + 1, ringSize - 1},
+		{all, all, 1},
+		{all + 1, all + 1, 0},
+		{all + 50, all + 50, 0}, // from the future
+	} {
+		kept, first := s.Since(c.from)
+		if first != c.first || len(kept) != c.n {
+			t.Errorf("Since(%d): %d events from %d, want %d from %d", c.from, len(kept), first, c.n, c.first)
+			continue
+		}
+		for i, e := range kept {
+			if want := fmt.Sprint(first + uint64(i)); e.Turn != want || e.ID != "b."+want {
+				t.Fatalf("Since(%d): event %d is %s, %s; want %s", c.from, i, e.ID, e.Turn, want)
+			}
+		}
+	}
+}
+
+func TestJSONIsFlat(t *testing.T) {
+	at := time.Date(2026, 11, 20, 19, 22, 33, 123456789, time.FixedZone("CET", 3600))
+	for name, c := range map[string]struct {
+		e    Event
+		want string
+	}{
+		"bare":  {Event{Type: AgentWoke, At: at}, `{"type":"agent.woke","at":"2026-11-20T18:22:33.123Z"}`},
+		"head":  {Event{ID: "b.7", Type: AgentSlept, At: at, Agent: "a", Turn: "t"}, `{"id":"b.7","type":"agent.slept","at":"2026-11-20T18:22:33.123Z","agent":"a","turn":"t"}`},
+		"delta": {Event{Type: MessageDelta, At: at, Agent: "a", Body: Delta{Offset: 3, Text: "x\n\"y\""}}, `{"type":"message.delta","at":"2026-11-20T18:22:33.123Z","agent":"a","offset":3,"text":"x\n\"y\""}`},
+		"item":  {Event{ID: "b.8", Type: ItemQueued, At: at, Agent: "a", Body: Item{Item: "i", Kind: "message"}}, `{"id":"b.8","type":"item.queued","at":"2026-11-20T18:22:33.123Z","agent":"a","item":"i","kind":"message"}`},
+		"tool":  {Event{Type: ToolStarted, At: at, Body: Tool{Call: "c", Name: "read", Arguments: json.RawMessage(`{"path":"x"}`)}}, `{"type":"tool.started","at":"2026-11-20T18:22:33.123Z","toolCallId":"c","name":"read","arguments":{"path":"x"}}`},
+		"finished": {Event{Type: TurnFinished, At: at, Agent: "a", Body: Finished{Reason: "done", Text: "ok", Items: []string{"i"}}},
+			`{"type":"turn.finished","at":"2026-11-20T18:22:33.123Z","agent":"a","reason":"done","text":"ok","items":["i"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(c.e)
+			if err != nil || string(got) != c.want {
+				t.Errorf("%v\n got %s\nwant %s", err, got, c.want)
+			}
+		})
+	}
+	if _, err := json.Marshal(Event{Type: ToolStarted, Body: Tool{Arguments: json.RawMessage("{")}}); err == nil {
+		t.Error("a body that is not JSON must be an error")
+	}
+}
