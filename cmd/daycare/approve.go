@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -18,6 +20,7 @@ type approvals struct {
 	old    map[string]bool   // tokens that waited before the talk began
 	names  map[string]string // handles by agent id
 	queue  []event.Ask       // to be asked of the person; the first is on the screen
+	due    []string          // tokens of decisions that a turn must follow
 	denied bool
 	left   *event.Ask // the first that was left waiting
 }
@@ -74,13 +77,29 @@ func (p *approvals) fresh(asks []event.Ask, waiting bool) []event.Ask {
 // open reports whether a question stands on the screen.
 func (p *approvals) open() bool { return len(p.queue) > 0 }
 
-// decided takes a question back that somebody else has answered.
-func (p *approvals) decided(a event.Asked) {
+// decidedElsewhere takes a question back that somebody else has answered.
+func (t *talk) decidedElsewhere(a event.Asked) {
+	p := t.asks
 	if !p.open() || p.queue[0].Token != a.Token {
 		return
 	}
 	p.c.warn("\nanswered elsewhere: %s by %s", a.Decision, a.By)
+	t.expectTurn(p.queue[0])
 	p.next()
+}
+
+// expectTurn: a turn of the agent follows from the answer to its request.
+func (t *talk) expectTurn(a event.Ask) {
+	t.flight.following, t.flight.calm = true, time.Time{}
+	if a.AgentID == t.agent {
+		t.asks.due = append(t.asks.due, a.Token)
+	}
+}
+
+// heardOf reports whether a turn has followed every decision.
+func (p *approvals) heardOf(followed map[string]bool) bool {
+	p.due = slices.DeleteFunc(p.due, func(token string) bool { return followed[token] })
+	return len(p.due) == 0
 }
 
 // next puts the next question.
@@ -196,6 +215,6 @@ func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
 		t.asks.denied = t.asks.denied || decision == "deny"
 		t.view.note("%s: %s", oneLine(join(" ", a.Tag, a.Request), 120), decision)
 	}
-	t.flight.following = true
+	t.expectTurn(a)
 	return nil
 }

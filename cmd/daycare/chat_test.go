@@ -85,9 +85,8 @@ func asking(t *testing.T) *house {
 	ask := event.Ask{Token: "tok12345", AgentID: agent0, Tag: "@exec:git push", Request: "git push origin main"}
 	return newHouse(t, func(h *house, in message.Incoming) event.Outcome {
 		if in.Kind == message.Permission {
-			h.state(event.Thinking)
-			defer h.state(event.Idle)
-			time.Sleep(2 * lookEvery) // the state is looked at in between
+			h.state(event.Idle)
+			time.Sleep(2 * lookEvery) // it looks idle for a while, and is not done
 			h.begin("t2", in)
 			return answer(h, "t2", "Decided: "+in.Decision)
 		}

@@ -95,26 +95,43 @@ func busy(a event.Agent, children bool) bool {
 	return a.OldestAt != nil
 }
 
-// lastTurn reads how the newest ended turn of an agent ended.
-func lastTurn(ctx context.Context, client *control.Client, id string) (event.Outcome, error) {
-	lines, err := newest(ctx, client, id, 100)
+// A past is what the end of a history tells.
+type past struct {
+	last     event.Outcome   // of the newest turn
+	followed map[string]bool // tokens of decisions that a whole turn has followed
+}
+
+// pastReach is how many records are looked at, more than a turn commonly has.
+const pastReach = 500
+
+// readPast reads how the newest turn of an agent ended, and which decisions it has
+// heard of.
+func readPast(ctx context.Context, client *control.Client, id string) (past, error) {
+	p := past{last: event.Outcome{Agent: id}, followed: map[string]bool{}}
+	lines, err := newest(ctx, client, id, pastReach)
 	if err != nil {
-		return event.Outcome{}, err
+		return p, err
 	}
-	o := event.Outcome{Agent: id}
-	text := ""
+	text, decided := "", []string{}
 	for _, line := range lines {
 		entry, err := record.Decode(line)
 		if err != nil {
 			continue // reported by whoever loads the agent
 		}
 		switch r := entry.Rec.(type) {
+		case *record.Permission:
+			if r.Event != "asked" {
+				decided = append(decided, r.Token)
+			}
 		case *record.Assistant:
 			text = r.Text
 		case *record.TurnEnd:
-			o.Turn, o.Reason, o.Error, o.Text = r.Turn, r.Reason, r.Error, text
-			text = ""
+			p.last.Turn, p.last.Reason, p.last.Error, p.last.Text = r.Turn, r.Reason, r.Error, text
+			for _, token := range decided {
+				p.followed[token] = true
+			}
+			text, decided = "", nil
 		}
 	}
-	return o, nil
+	return p, nil
 }

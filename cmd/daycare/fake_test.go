@@ -182,6 +182,7 @@ func (h *house) Decide(_ context.Context, token, decision, by string) error {
 	h.asks = nil
 	h.agents[0].State = event.Queued
 	h.wg.Go(func() {
+		h.record(&record.Permission{Token: token, Event: decision})
 		h.turn(h, message.Incoming{Kind: message.Permission, Token: token, Decision: decision})
 	})
 	return nil

@@ -51,6 +51,7 @@ type flight struct {
 	stopping  bool          // Ctrl-C was pressed
 	prompted  bool          // the prompt stands on the screen
 	looked    time.Time     // when the queue of requests was last read
+	calm      time.Time     // since when a turn is due and the agent has no work
 }
 
 // heard is what goroutines hand to run: an event, the end of an own message, or
@@ -187,7 +188,7 @@ func (t *talk) showEvent(e control.RawEvent) error {
 		t.agent = e.Agent
 	}
 	if e.Type == event.PermissionDecided {
-		if err := show(e, t.asks.decided); err != nil {
+		if err := show(e, t.decidedElsewhere); err != nil {
 			return err
 		}
 	}
@@ -249,6 +250,7 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 	if t.flight.following {
 		t.watch(ctx)
 		if more, err := t.busy(ctx); more || err != nil {
+			t.flight.calm = time.Time{}
 			return err != nil, err
 		}
 		return t.settled(ctx)
@@ -277,16 +279,27 @@ func (t *talk) busy(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// settled: the turns that were due have ended. The newest is taken from history,
-// because its events may have been lost.
+// calmLimit is how long an agent without work is believed to begin a turn that a
+// decision has to lead to.
+const calmLimit = 10 * time.Second
+
+// settled: the agent is not at work. The turns that were due are over when history
+// has a turn after each decision; the newest is shown from there, because its
+// events may have been lost.
 func (t *talk) settled(ctx context.Context) (over bool, err error) {
-	t.flight.following = false
-	o, err := lastTurn(ctx, t.client, t.agent)
+	p, err := readPast(ctx, t.client, t.agent)
 	if err != nil {
 		return true, err
 	}
-	if o.Turn != "" && o.Turn != t.flight.last.Turn {
-		if err := t.conclude(o); err != nil {
+	if t.flight.calm.IsZero() {
+		t.flight.calm = time.Now()
+	}
+	if !t.asks.heardOf(p.followed) && time.Since(t.flight.calm) < calmLimit {
+		return false, nil
+	}
+	t.flight.following = false
+	if p.last.Turn != "" && p.last.Turn != t.flight.last.Turn {
+		if err := t.conclude(p.last); err != nil {
 			return true, err
 		}
 	}

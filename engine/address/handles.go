@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -235,17 +234,15 @@ func compareHandles(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(b, a)
 	}
-	return slices.Compare(serials(a), serials(b))
-}
-
-func serials(handle string) []int {
-	var path []int
-	for part := range strings.SplitSeq(strings.TrimSuffix(handle, "/"), "/") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return path
+	a, b = strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/")
+	for a != "" && b != "" {
+		var x, y string
+		x, a, _ = strings.Cut(a, "/")
+		y, b, _ = strings.Cut(b, "/")
+		// Without leading zeros the longer number is the larger.
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+			return c
 		}
-		path = append(path, n)
 	}
-	return path
+	return cmp.Compare(len(a), len(b))
 }

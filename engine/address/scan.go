@@ -1,8 +1,10 @@
 package address
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,7 +26,7 @@ type Diff struct{ Added, Removed, Changed []string } // ids
 // scan is what Rescan remembers from one time to the next.
 type scan struct {
 	mu   sync.Mutex
-	seen map[string]stamp          // of each descriptor that is in force
+	seen map[string]stamp         // of each descriptor that is in force
 	told map[finding.Finding]bool // each thing is told once
 }
 
@@ -36,10 +38,11 @@ type stamp struct {
 
 // A reading is what one folder gave.
 type reading struct {
-	id    string
-	d     Descriptor
-	stamp stamp
-	found []finding.Finding
+	id     string
+	d      Descriptor
+	handle string // that it has already
+	stamp  stamp
+	found  []finding.Finding
 }
 
 // Rescan reads the folders again: agents that were added, changed or removed by
@@ -60,7 +63,7 @@ func (x *Index) Rescan() (Diff, []finding.Finding, error) {
 		}
 	}
 	diff, found, err := x.takeIn(x.readAll(unread))
-	if err != nil {
+	if err = errors.Join(err, x.handles.sync()); err != nil {
 		return diff, found, err
 	}
 	diff.Removed = x.forgetMissing(present)
@@ -82,49 +85,82 @@ func (x *Index) readAll(ids []string) []reading {
 		x.log.Error("agents not read", "err", err)
 	}
 	read = slices.DeleteFunc(read, func(r reading) bool { return r.id == "" })
-	slices.SortFunc(read, x.older)
+	depth := depths(read)
+	for i := range read {
+		read[i].handle = x.handles.of(read[i].id)
+	}
+	slices.SortFunc(read, func(a, b reading) int {
+		return cmp.Or(compareHandles(a.handle, b.handle),
+			cmp.Compare(depth[a.id], depth[b.id]), a.stamp.mod.Compare(b.stamp.mod), strings.Compare(a.id, b.id))
+	})
 	return read
+}
+
+var errSame = errors.New("as it was")
+
+// readNewer reads a file that was written since known.
+func readNewer(path string, known stamp) ([]byte, stamp, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	now := stamp{info.ModTime(), info.Size()}
+	if now == known {
+		return nil, now, errSame
+	}
+	data := make([]byte, now.size)
+	n, err := io.ReadFull(f, data)
+	if err == io.ErrUnexpectedEOF || err == io.EOF { // it became shorter this instant
+		err = nil
+	}
+	return data[:n], now, err
+}
+
+// depths is how many parents each agent has among the readings. Agents with a
+// handle come first, in its order; then parents before their children, and the
+// older before the younger: of two with one address the first keeps it.
+func depths(read []reading) map[string]int {
+	parent, depth := map[string]string{}, map[string]int{}
+	for _, r := range read {
+		parent[r.id] = r.d.ParentAgentID
+	}
+	for id := range parent {
+		n := 0
+		for up := parent[id]; up != "" && n < len(read); up = parent[up] {
+			n++
+		}
+		depth[id] = n
+	}
+	return depth
 }
 
 // read reads one descriptor. An empty reading: it is as it was.
 func (x *Index) read(id string) reading {
 	path := filepath.Join(x.dir, id, descriptorFile)
 	r := reading{id: id}
-	info, err := os.Stat(path)
-	if err == nil {
-		r.stamp = stamp{info.ModTime(), info.Size()}
-		if x.scan.seen[id] == r.stamp {
-			return reading{}
-		}
-	}
-	data, rerr := os.ReadFile(path)
-	if err = errors.Join(err, rerr); err != nil {
-		if !disk.Exists(filepath.Dir(path)) {
-			return reading{} // moved away this instant
-		}
+	data, st, err := readNewer(path, x.scan.seen[id])
+	switch {
+	case errors.Is(err, errSame):
+		return reading{}
+	case err != nil && !disk.Exists(filepath.Dir(path)):
+		return reading{} // moved away this instant
+	case err != nil:
 		r.found = []finding.Finding{{ID: "descriptor-missing", Severity: finding.Error, File: path,
-			Reason: "the descriptor cannot be read: " + rerr.Error(), Remedy: "Restore the file, or move the folder away."}}
+			Reason: "the descriptor cannot be read: " + err.Error(), Remedy: "Restore the file, or move the folder away."}}
 		return r
 	}
+	r.stamp = st
 	r.d, r.found = Decode(path, data)
 	if finding.Join(r.found) == nil && r.d.ID != "" && r.d.ID != id {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,
 			Reason: fmt.Sprintf("id %q is not the name of its folder", r.d.ID), Remedy: "Set it to " + id + "."})
 	}
 	return r
-}
-
-// older puts agents with a handle first, in its order, then the others by age, so
-// that of two with one address the first to be made keeps it, and parents get
-// their handles before their children.
-func (x *Index) older(a, b reading) int {
-	if c := compareHandles(x.handles.of(a.id), x.handles.of(b.id)); c != 0 {
-		return c
-	}
-	if c := a.stamp.mod.Compare(b.stamp.mod); c != 0 {
-		return c
-	}
-	return strings.Compare(a.id, b.id)
 }
 
 // takeIn makes the readings count.
@@ -146,14 +182,14 @@ func (x *Index) takeIn(read []reading) (diff Diff, found []finding.Finding, err 
 				found = append(found, f)
 			}
 		}
-		if finding.Join(r.found) != nil || !disk.Exists(filepath.Join(x.dir, r.id)) {
+		if finding.Join(r.found) != nil {
 			continue
 		}
 		if err := x.takeOne(r, &diff); err != nil {
 			return diff, found, err
 		}
 	}
-	return diff, found, x.handles.sync()
+	return diff, found, nil
 }
 
 func (x *Index) takeOne(r reading, diff *Diff) error {
@@ -161,6 +197,9 @@ func (x *Index) takeOne(r reading, diff *Diff) error {
 	known, ok := x.byID[r.id]
 	if ok && known.Descriptor == r.d {
 		return nil
+	}
+	if !disk.Exists(filepath.Join(x.dir, r.id)) {
+		return nil // removed while the folders were read
 	}
 	h, err := x.handles.give(r.id, r.d.ParentAgentID, time.Now())
 	if err != nil {

@@ -121,7 +121,7 @@ type Tools struct {
 // Exec is of the shell.
 type Exec struct {
 	Sandbox string        `json:"sandbox" allow:"auto|bwrap|landlock|seatbelt|off"`
-	Timeout time.Duration `json:"timeout" min:"1s"`
+	Timeout time.Duration `json:"timeout" min:"1s" max:"30m"` // for calls that name none
 }
 
 // Web is of web_fetch and web_search.
@@ -200,7 +200,7 @@ func Default() *Config {
 			EmergencyContextLimit: 200_000, ToolRounds: ToolRounds{Foreground: 20, Background: 15},
 			ParallelTools: 4, Queue: "steer", MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20, SubagentTTL: time.Hour,
 		},
-		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 2 * time.Minute}},
+		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},

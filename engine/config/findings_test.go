@@ -37,7 +37,7 @@ var badSettings = []struct {
 	{"not a number", "budget: {perDay: {usd: .nan}}\n", []string{`1:24 error: budget.perDay.usd: found .nan, allowed: a number of at least 0`}},
 	{"duration without unit", "permissions:\n  expiry: 24\n", []string{`2:11 error: permissions.expiry: found 24, allowed: a duration such as 30s, 5m or 1h30m of at least 1m`}},
 	{"duration in words", "heartbeat: {every: half an hour}\n", []string{`1:20 error: heartbeat.every: found the text "half an hour", allowed: 0 for never, or a duration such as 30m or 1h30m of at least 1m`}},
-	{"negative duration", "tools: {exec: {timeout: -5s}}\n", []string{`1:25 error: tools.exec.timeout: found the text "-5s", allowed: a duration such as 30s, 5m or 1h30m of at least 1s`}},
+	{"negative duration", "tools: {exec: {timeout: -5s}}\n", []string{`1:25 error: tools.exec.timeout: found the text "-5s", allowed: a duration such as 30s, 5m or 1h30m from 1s to 30m`}},
 	{"yes for true", "permissions: {defaults: {web: \"on\"}}\n", []string{`1:31 error: permissions.defaults.web: found the text "on", allowed: true or false`}},
 	{"value for a section", "log: debug\n", []string{`1:6 error: log: found the text "debug", allowed: keys and values`}},
 	{"value for a list", "connectors:\n  - id: t\n    type: telegram\n    allow: 5550001\n", []string{`4:12 error: connectors[0].allow: found 5550001, allowed: a list: each entry on a line that begins with "- "`}},
@@ -110,7 +110,7 @@ func TestBadSettings(t *testing.T) {
 func TestBadEnvironment(t *testing.T) {
 	_, found, err := Load(t.TempDir(), environment(map[string]string{"DAYCARE_LOG_LEVEL": "loud", "DAYCARE_TOOLS_EXEC_TIMEOUT": "5"}))
 	want := []string{
-		`0 error: DAYCARE_TOOLS_EXEC_TIMEOUT: found "5", allowed: a duration such as 30s, 5m or 1h30m of at least 1s | change or unset the variable`,
+		`0 error: DAYCARE_TOOLS_EXEC_TIMEOUT: found "5", allowed: a duration such as 30s, 5m or 1h30m from 1s to 30m | change or unset the variable`,
 		`0 error: DAYCARE_LOG_LEVEL: found "loud", allowed: debug, info, warn, error | change or unset the variable`,
 	}
 	if d := cmp.Diff(want, tell(found)); d != "" || err == nil {

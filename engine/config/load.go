@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,19 +131,17 @@ func parseYAML(path string, data []byte) (*yaml.Node, *finding.Finding) {
 	return doc.Content[0], nil
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// yamlError takes the line out of a message of the YAML package.
+// yamlError takes the line out of a message of the YAML package: "yaml: line 3:
+// reason", or "yaml: reason".
 func yamlError(err error) (line int, reason string) {
-	text := err.Error()
-	m := yamlLine.FindStringSubmatch(text)
-	if m == nil {
-		return 0, "not YAML: " + text
+	reason = strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(reason, "line "); ok {
+		number, after, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			line, reason = n, after
+		}
 	}
-	if m[1] != "" {
-		line, _ = strconv.Atoi(m[1])
-	}
-	return line, "not YAML: " + text[len(m[0]):]
+	return line, "not YAML: " + reason
 }
 
 // assemble lays the environment over the values of the file and the defaults

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,28 +44,9 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 	written := func(kinds ...string) bool { return kind == "" || slices.Contains(kinds, kind) }
 	switch {
 	case t == durationType:
-		d, err := time.ParseDuration(text)
-		if text == "0" {
-			d, err = 0, nil
-		}
-		if err != nil {
-			return nil, allowed
-		}
-		if hasCheck(tag, "off") && d == 0 {
-			return d, ""
-		}
-		if low, err := time.ParseDuration(tag.Get("min")); d < 0 || err == nil && d < low {
-			return d, allowed
-		}
-		return d, ""
+		return parseDuration(text, tag, allowed)
 	case t == secretType, t.Kind() == reflect.String:
-		if allow := tag.Get("allow"); allow != "" && !slices.Contains(strings.Split(allow, "|"), text) {
-			return text, allowed
-		}
-		if text != "" && !checks(text, tag) {
-			return text, allowed
-		}
-		if text == "" && hasCheck(tag, "required") {
+		if !fits(text, tag) {
 			return text, allowed
 		}
 		return text, ""
@@ -90,6 +70,35 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 		return i, outside(float64(i), tag, allowed)
 	}
 	return nil, "nothing: the program has no reading for this setting"
+}
+
+func parseDuration(text string, tag reflect.StructTag, allowed string) (any, string) {
+	d, err := time.ParseDuration(text) // "0" needs no unit
+	if err != nil {
+		return nil, allowed
+	}
+	if d == 0 && hasCheck(tag, "off") {
+		return d, ""
+	}
+	if low, err := time.ParseDuration(tag.Get("min")); d < 0 || err == nil && d < low {
+		return d, allowed
+	}
+	if high, err := time.ParseDuration(tag.Get("max")); err == nil && d > high {
+		return d, allowed
+	}
+	return d, ""
+}
+
+// fits reports whether a text is one that its field allows. Where the field is
+// not required, the empty text is its way to say "not set".
+func fits(text string, tag reflect.StructTag) bool {
+	if allow := tag.Get("allow"); allow != "" {
+		return slices.Contains(strings.Split(allow, "|"), text)
+	}
+	if text == "" {
+		return !hasCheck(tag, "required")
+	}
+	return checks(text, tag)
 }
 
 // outside is allowed if f is not within the field's bounds, else "".
@@ -153,20 +162,14 @@ func checks(text string, tag reflect.StructTag) bool {
 	return true
 }
 
-var (
-	idPattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	envPattern   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	hoursPattern = regexp.MustCompile(`^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$`)
-)
-
 // textChecks are the forms of text that a field may ask for in its check tag.
 var textChecks = map[string]struct {
 	ok    func(string) bool
 	words string
 }{
-	"id":       {idPattern.MatchString, "letters, digits, dot, dash and underscore, at most 64"},
-	"env":      {envPattern.MatchString, "the name of an environment variable, not the secret itself"},
-	"hours":    {hoursPattern.MatchString, `hours such as "08:00-22:00"`},
+	"id":       {isID, "letters, digits, dot, dash and underscore, at most 64"},
+	"env":      {isEnvName, "the name of an environment variable, not the secret itself"},
+	"hours":    {isHours, `hours such as "08:00-22:00"`},
 	"url":      {isURL, "an address that begins with http:// or https://"},
 	"listen":   {isListen, "HOST:PORT, such as 127.0.0.1:7331"},
 	"timezone": {isZone, "an IANA time zone such as Europe/Berlin"},
@@ -189,4 +192,32 @@ func isListen(s string) bool {
 func isZone(s string) bool {
 	_, err := time.LoadLocation(s)
 	return err == nil
+}
+
+// The forms below are written out: compiled patterns would cost every command a
+// part of a millisecond at start.
+
+func isID(s string) bool {
+	return len(s) <= 64 && letterOrDigit(rune(s[0])) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !letterOrDigit(r) && !strings.ContainsRune("._-", r) })
+}
+
+func isEnvName(s string) bool {
+	return len(s) <= 128 && (s[0] < '0' || s[0] > '9') &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !letterOrDigit(r) && r != '_' })
+}
+
+func letterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+// isHours knows "08:00-22:00"; the end may be 24:00 and may be before the start.
+func isHours(s string) bool {
+	from, to, ok := strings.Cut(s, "-")
+	return ok && isClock(from) && (isClock(to) || to == "24:00")
+}
+
+func isClock(s string) bool {
+	_, err := time.Parse("15:04", s)
+	return err == nil && len(s) == 5
 }

@@ -117,7 +117,7 @@ func TestDamageAtEveryOffset(t *testing.T) {
 			// Only the newline is missing: the line is whole and is kept.
 			delete(touched, ids[bytes.Count(cut, []byte{'\n'})])
 		}
-		if at > 0 && data[at-1] == '\n' || data[at] == '\n' {
+		if at == 0 || data[at-1] == '\n' || data[at] == '\n' {
 			found = append(found, finding.Finding{File: "nothing to report"})
 		}
 		check(t, fmt.Sprintf("cut at %d", at), ids, got, touched, found)

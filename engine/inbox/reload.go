@@ -124,8 +124,8 @@ func (f *File) copyLines() {
 		raw := make([]byte, e.Bytes)
 		n, _ := f.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			e.line = raw
-			f.quota.forceKeep(len(raw))
+			e.line = raw[:n]
+			f.quota.forceKeep(n)
 		}
 	}
 }

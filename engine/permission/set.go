@@ -92,12 +92,20 @@ func begins(prefix, command string) bool {
 	return ok && (rest[0] == ' ' || rest[0] == '\t') && !strings.ContainsAny(command, joiners)
 }
 
-// Grant gives the right of g.Tag and remembers who gave it. s itself is not
-// changed.
+// Grant gives the right of g.Tag and remembers who gave it. A grant that is bound
+// to one exact request (g.SHA256) is remembered alone: it does not widen the set.
+// s itself is not changed.
 func (s Set) Grant(g Grant) (Set, error) {
 	a, err := Parse(g.Tag)
 	if err != nil {
 		return s, fmt.Errorf("grant %q: %w", g.Tag, err)
+	}
+	g.Tag = a.Tag()
+	s.Grants = append(slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool {
+		return old.Tag == g.Tag && old.SHA256 == g.SHA256
+	}), g)
+	if g.SHA256 != "" {
+		return s, nil
 	}
 	switch a := a.(type) {
 	case Read:
@@ -115,8 +123,6 @@ func (s Set) Grant(g Grant) (Set, error) {
 	default:
 		return s, fmt.Errorf("grant %q: unknown kind of right", g.Tag)
 	}
-	g.Tag = a.Tag()
-	s.Grants = append(slices.DeleteFunc(slices.Clone(s.Grants), func(old Grant) bool { return old.Tag == g.Tag }), g)
 	return s, nil
 }
 

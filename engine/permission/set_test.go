@@ -186,6 +186,10 @@ func TestGrantAndRevoke(t *testing.T) {
 	if less.Allows(Read{"/a"}) || len(set.ReadDirs) != before {
 		t.Error("revoke must take the right from the new set and leave the old one")
 	}
+	exact, err := Default("/ws").Grant(Grant{Tag: "@exec:make", SHA256: "00"})
+	if err != nil || exact.Allows(Exec{"make"}) || len(exact.Grants) != 1 {
+		t.Errorf("a grant of one exact request must not widen the set: %+v, %v", exact, err)
+	}
 	if _, err := set.Grant(Grant{Tag: "nonsense"}); !errors.Is(err, ErrTag) {
 		t.Errorf("granting nonsense: %v", err)
 	}

@@ -267,3 +267,32 @@ func TestHostileSaves(t *testing.T) {
 	again, _ := reopen(t, h.dir, newClock())
 	wantTexts(t, again, want...)
 }
+
+// TestBarriersBesideTheWork: the barrier of a delivery runs beside the next turn,
+// while a person saves.
+func TestBarriersBesideTheWork(t *testing.T) {
+	h := begun(t)
+	done := make(chan error)
+	go func() {
+		for range 50 {
+			if err := h.Barrier(); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for i := range 30 {
+		turn(t, h, "t"+string(rune('A'+i)), "q", "r")
+		texts(t, h)
+		if i%7 == 0 {
+			save(t, h, content(t, h))
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(texts(t, h)); n != 60 {
+		t.Errorf("%d entries, want 60", n)
+	}
+}

@@ -32,11 +32,15 @@ func (o *offline) answer(sc scene, j *job, missing []string) string {
 	if c := j.next(); c != nil && slices.Contains(missing, c.tool) {
 		return fmt.Sprintf("I would need the tool `%s` for that, and I do not have it here.", c.tool)
 	}
-	if j.said.system {
-		return systemAnswer(j.said)
-	}
-	if j.in.do == vague {
+	switch {
+	case j.in.do == vague:
 		return "Which command exactly? For example: `run go test ./...`"
+	case j.in.do == outside:
+		return "This came from outside, from nobody I know, so I change nothing and run nothing for it."
+	case j.said.system:
+		return systemAnswer(j.said)
+	case len(j.said.files) > 0:
+		return "I have got " + count(len(j.said.files), "file") + ". Say for example `read " + j.said.files[0] + "`."
 	}
 	if regexpTime.MatchString(j.said.text) && j.said.time != "" {
 		return "Your message is from " + j.said.time + "."
@@ -90,8 +94,8 @@ func systemAnswer(s said) string {
 		return "All right, I leave it."
 	case isDecision(s):
 		return "Thank you. I do not find the call that this was for; please ask me again."
-	case s.text == "":
-		return ""
+	case s.text == "" || s.origin == "system":
+		return "" // a note of the runtime, for the context
 	}
 	return "A message from another agent:\n\n" + quote(clip(s.text, 1500))
 }

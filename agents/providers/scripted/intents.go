@@ -30,6 +30,7 @@ const (
 	replace verb = "replace" // text in a file
 	run     verb = "run"     // a command
 	vague   verb = "vague"   // a command, but which?
+	outside verb = "outside" // a change that somebody unknown asks for
 )
 
 // pattern is one way to ask.

@@ -103,14 +103,14 @@ func (o *offline) jobs(sc scene) []*job {
 // newJobs makes the jobs of one message: one, or one for each line if each line
 // is a request (messages sent right after each other arrive as one).
 func (o *offline) newJobs(sc scene, s said) []*job {
-	if s.system {
+	if isDecision(s) {
 		j := &job{said: s}
-		if isDecision(s) && !refusal.MatchString(s.text) {
+		if !refusal.MatchString(s.text) {
 			j.again = awaited(sc.req.Messages, s.text)
 		}
 		return []*job{j}
 	}
-	if in := understand(o.patterns, s.text); in.do != talk || !strings.Contains(s.text, "\n") {
+	if in := o.understand(s); in.do != talk || s.system || !strings.Contains(s.text, "\n") {
 		return []*job{{said: s, in: in}}
 	}
 	var jobs []*job
@@ -120,7 +120,7 @@ func (o *offline) newJobs(sc scene, s said) []*job {
 		}
 		one := s
 		one.text = line
-		jobs = append(jobs, &job{said: one, in: understand(o.patterns, line)})
+		jobs = append(jobs, &job{said: one, in: o.understand(one)})
 	}
 	if !slices.ContainsFunc(jobs, func(j *job) bool { return j.in.do != talk }) {
 		return []*job{{said: s}}
@@ -128,29 +128,48 @@ func (o *offline) newJobs(sc scene, s said) []*job {
 	return jobs
 }
 
-var needsApproval = regexp.MustCompile(`(?i)needs approval[: ]*([a-z0-9]{24,32})?`)
+// understand finds what a message asks for. What comes from outside, without a
+// known person behind it, is looked up only: nothing is changed for it.
+func (o *offline) understand(s said) intent {
+	in := understand(o.patterns, s.text)
+	if s.untrusted && (in.do == write || in.do == replace || in.do == run) {
+		return intent{do: outside}
+	}
+	return in
+}
+
+var needsApproval = regexp.MustCompile(`(?i)\bneeds approval\b`)
 
 // awaited finds the call whose approval a note of the runtime tells of: the one
-// whose token it names, else the newest one that waited.
+// whose command it quotes, else the newest one that waited.
 func awaited(messages []*providers.Message, note string) *providers.Call {
-	var id string
-search:
+	var newest *providers.Call
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, r := range resultsOf(messages[i]) {
-			m := needsApproval.FindStringSubmatch(r.Text)
-			if m == nil {
+			if !needsApproval.MatchString(r.Text) {
 				continue
 			}
-			if m[1] != "" && strings.Contains(note, m[1]) {
-				id = r.CallID
-				break search
+			c := callOf(messages[:i], r.CallID)
+			if c == nil {
+				continue
 			}
-			if id == "" {
-				id = r.CallID
+			var args struct {
+				Command string `json:"command"`
+			}
+			if json.Unmarshal(c.Arguments, &args) == nil && args.Command != "" && strings.Contains(note, "("+args.Command+")") {
+				return c
+			}
+			if newest == nil {
+				newest = c
 			}
 		}
 	}
-	for i := len(messages) - 1; i >= 0 && id != ""; i-- {
+	return newest
+}
+
+// callOf finds a call by its id.
+func callOf(messages []*providers.Message, id string) *providers.Call {
+	for i := len(messages) - 1; i >= 0; i-- {
 		for _, c := range callsOf(messages[i]) {
 			if c.ID == id {
 				return &c

@@ -2,7 +2,6 @@ package scripted
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"syscall"
@@ -81,7 +80,7 @@ func (pl *player) step(s *step, v View) bool {
 		return pl.broken("fill in thinking", err)
 	}
 	if thinking != "" {
-		pl.out += len(thinking)
+		pl.out += utf8.RuneCountInString(thinking)
 		if !pl.say(providers.ThinkingDelta{Text: thinking}) || !pl.say(providers.ThinkingDelta{Signature: "scripted"}) {
 			return false
 		}
@@ -118,7 +117,7 @@ const shown = 12
 
 // text yields text in pieces of chunk characters.
 func (pl *player) text(text string, chunk int, every time.Duration) bool {
-	pl.out += len(text)
+	pl.out += utf8.RuneCountInString(text)
 	every = max(every, pl.p.delay)
 	if chunk == 0 && every > 0 {
 		chunk = shown
@@ -147,7 +146,7 @@ func prefix(s string, n int) int {
 }
 
 func (pl *player) call(name, arguments string) bool {
-	pl.out += len(name) + len(arguments)
+	pl.out += len(name) + utf8.RuneCountInString(arguments)
 	pl.finish = providers.ToolUse
 	id := "call_" + strconv.FormatInt(pl.p.calls.Add(1), 10)
 	return pl.say(providers.ToolUseStart{ID: id, Name: name}) &&
@@ -189,7 +188,7 @@ func kindOf(status int) providers.Kind {
 }
 
 func (pl *player) complete() {
-	u := providers.Usage{Input: pl.size() / 4, Output: int64(pl.out) / 4, Estimated: true}
+	u := providers.EstimateUsage(pl.req, pl.out)
 	if pl.usage != nil {
 		u = providers.Usage{Input: pl.usage.Input, Output: pl.usage.Output, CacheRead: pl.usage.CacheRead, CacheWrite: pl.usage.CacheWrite}
 	}
@@ -198,39 +197,4 @@ func (pl *player) complete() {
 		model = pl.req.Model
 	}
 	pl.say(providers.Complete{Finish: pl.finish, Usage: u, Model: model})
-}
-
-// size is the length of the request in bytes. That of each message is kept with
-// the message, so that a long conversation is not counted anew at every call.
-func (pl *player) size() int64 {
-	n := int64(len(pl.req.System))
-	for _, t := range pl.req.Tools {
-		n += int64(len(t.Name) + len(t.Description) + len(t.Schema))
-	}
-	for _, m := range pl.req.Messages {
-		n += int64(binary.LittleEndian.Uint64(m.Encoded("scripted", sizeOf)))
-	}
-	return n
-}
-
-// imageSize stands for a picture, whose bytes say nothing of its cost.
-const imageSize = len("<image>")
-
-func sizeOf(m *providers.Message) []byte {
-	n := 0
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case providers.Text:
-			n += len(p.Text)
-		case providers.Reasoning:
-			n += len(p.Text)
-		case providers.Call:
-			n += len(p.Name) + len(p.Arguments)
-		case providers.Result:
-			n += len(p.Text) + len(p.Images)*imageSize
-		case providers.Image:
-			n += imageSize
-		}
-	}
-	return binary.LittleEndian.AppendUint64(nil, uint64(n))
 }

@@ -21,10 +21,12 @@ type View struct {
 
 // said is one message in a conversation, without its wrapping.
 type said struct {
-	text   string
-	system bool   // from an agent or the runtime, not from a person
-	origin string // system: who speaks
-	time   string // the clock that came with it
+	text      string
+	system    bool     // from an agent or the runtime, not from a person
+	origin    string   // system: who speaks
+	untrusted bool     // from outside, without a known person behind it
+	time      string   // the clock that came with it
+	files     []string // paths of what was attached
 }
 
 // scene is a request seen as a conversation.
@@ -139,10 +141,13 @@ func resultsOf(m *providers.Message) []providers.Result {
 	return results
 }
 
-// wrapped is one message as agents/prompt writes it.
-var wrapped = regexp.MustCompile(`(?s)(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>(.*?)</(?:message|system_message)>`)
+// wrapped is one message as agents/prompt writes it, with the lines of its files.
+var wrapped = regexp.MustCompile(`(?s)(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>(.*?)</(?:message|system_message)>((?:\n\[file: [^\n]*)*)`)
 
-var originAttr = regexp.MustCompile(`origin="([^"]*)"`)
+var (
+	originAttr = regexp.MustCompile(`origin="([^"]*)"`)
+	fileLine   = regexp.MustCompile(`(?m)^\[file: .*, \d+ bytes, (.*?)\]`)
+)
 
 // saidIn takes the messages out of a user message: several if they were folded.
 // Text without the wrapping is one message.
@@ -161,9 +166,13 @@ func saidIn(m *providers.Message) []said {
 			continue
 		}
 		for _, f := range wrapped.FindAllStringSubmatch(t.Text, -1) {
-			one := said{text: strings.TrimSpace(unescape(f[4])), system: f[2] == "system_message", time: f[1]}
+			one := said{text: strings.TrimSpace(unescape(f[4])), system: f[2] == "system_message", time: f[1],
+				untrusted: strings.Contains(f[3], `untrusted="true"`)}
 			if o := originAttr.FindStringSubmatch(f[3]); o != nil {
 				one.origin = unescape(o[1])
+			}
+			for _, line := range fileLine.FindAllStringSubmatch(f[5], -1) {
+				one.files = append(one.files, unescape(line[1]))
 			}
 			all = append(all, one)
 		}
@@ -178,14 +187,14 @@ func unescape(s string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&#39;", "'", "&amp;", "&").Replace(s)
 }
 
+// How agents/prompt tells of the answer to a permission request.
 var (
-	decided = regexp.MustCompile(`(?i)\b(permission|approval|approved|granted|denied|request)\b`)
-	refusal = regexp.MustCompile(`(?i)\b(deny|denied|refused|rejected|expired|not (approved|allowed|granted))\b`)
-	consent = regexp.MustCompile(`(?i)\b(once|always|approved|allowed|granted|yes)\b`)
+	consent = regexp.MustCompile(`^Allowed (once|from now on)\b`)
+	refusal = regexp.MustCompile(`^(Denied:|Nobody answered the request\b)`)
 )
 
 // isDecision reports whether the message is the runtime's note of an answer to a
 // permission request.
 func isDecision(s said) bool {
-	return s.system && decided.MatchString(s.text) && (refusal.MatchString(s.text) || consent.MatchString(s.text))
+	return s.system && (consent.MatchString(s.text) || refusal.MatchString(s.text))
 }

@@ -87,7 +87,7 @@ func TestPlaysRules(t *testing.T) {
 	if text, _ = c.results(providers.Result{Text: "A & B"}, providers.Result{}).answer(); text != "It says: A & B" {
 		t.Error(text)
 	}
-	if text, _ = c.system("Permission x was granted: always").answer(); text != "thanks" {
+	if text, _ = c.system("Allowed from now on: @web. Make the call again.").answer(); text != "thanks" {
 		t.Error(text)
 	}
 }

@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"daycare/agents"
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// A World is the real engine with real files and a given model: what is measured
+// is all that daycare does beside the model.
+type World struct {
+	Root    string
+	System  *engine.System
+	Events  *event.Stream
+	Volume  *disk.Volume
+	Asks    *permission.Queue
+	index   *address.Index
+	model   agents.Model
+	tools   *tools.Set
+	queue   agents.Queue
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+// NewWorld opens the engine on the workspace dir. model answers every request.
+func NewWorld(dir string, model providers.Provider, queue agents.Queue, connectors ...engine.Connector) (*World, error) {
+	w := &World{Root: filepath.Join(dir, ".daycare"), Events: event.NewStream("bench"),
+		model: &providers.Caller{Chain: []providers.Provider{model}}, queue: queue}
+	if err := os.MkdirAll(w.Root, 0o700); err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	w.Volume = disk.NewVolume(w.Root)
+	var err error
+	if w.index, _, err = address.Load(w.Volume, w.Root, log); err != nil {
+		return nil, err
+	}
+	if w.Asks, _, err = permission.OpenQueue(w.Volume, w.Root, time.Now, time.Hour); err != nil {
+		return nil, err
+	}
+	if w.tools, err = tools.NewSet(); err != nil {
+		return nil, err
+	}
+	w.System, err = engine.New(engine.Options{Root: w.Root, Volume: w.Volume, Index: w.index, Events: w.Events,
+		Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
+		NewState: func(address.Descriptor) ([]byte, error) {
+			return record.EncodeState(record.State{Permissions: permission.Default(dir), CreatedAt: time.Now().UTC()})
+		}})
+	return w, err
+}
+
+// Run lets the agents work until Close. It returns when all agents that have work
+// were woken.
+func (w *World) Run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	w.stopped.Go(func() { w.System.Run(ctx, w.start) })
+}
+
+func (w *World) start(ctx context.Context, seat engine.Seat) error {
+	return agents.Run(ctx, agents.Options{
+		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat, Volume: w.Volume,
+		Events: w.Events, Tools: w.tools, Permits: w.Asks, Model: func(record.Model) agents.Model { return w.model },
+		Definition: func(m address.Meta, _ record.State) prompt.Definition {
+			return prompt.Definition{Name: m.Name, Handle: m.Handle, Workspace: filepath.Dir(w.Root), OS: "linux"}
+		},
+		Settings: agents.Settings{Rounds: 20, Parallel: 4, Queue: w.queue, Idle: time.Minute, Stuck: time.Minute},
+		Zone:     func() string { return "UTC" }, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// Close ends the agents and lets go of the files.
+func (w *World) Close() error {
+	if w.stop != nil {
+		w.stop()
+		w.stopped.Wait()
+	}
+	if err := w.Asks.Close(); err != nil {
+		return err
+	}
+	return w.index.Close()
+}
+
+// Agents makes n agents, as first messages would.
+func (w *World) Agents(ctx context.Context, n int) ([]string, error) {
+	ids := make([]string, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	for i := range ids {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			a, err := w.System.Create(ctx, address.Descriptor{Type: address.User, Connector: "bench", ChannelID: fmt.Sprint(i), UserID: "u"})
+			ids[i], errs[i] = a.ID, err
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// Say delivers a message and returns its item.
+func (w *World) Say(ctx context.Context, agent, text string) (string, error) {
+	r, err := w.System.Deliver(ctx, message.Incoming{Agent: agent, Text: text})
+	return r.Item, err
+}
+
+// Ask delivers a message and waits for its answer.
+func (w *World) Ask(ctx context.Context, agent, text string) (event.Outcome, error) {
+	item, err := w.Say(ctx, agent, text)
+	if err != nil {
+		return event.Outcome{}, err
+	}
+	return w.System.Await(ctx, agent, item)
+}

@@ -1,0 +1,76 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// A Prompt is one heartbeat/<slug>.md.
+type Prompt struct {
+	Slug         string
+	Title        string
+	Enabled      bool
+	Gate         *Gate
+	Hours        Hours
+	Watch        []string
+	WatchCommand string
+	Text         string
+}
+
+var promptKeys = []string{"title", "enabled", "gate", "activeHours", "watch", "watchCommand"}
+
+// DecodePrompt reads a prompt of the heartbeat. The keys are optional, and so are
+// the lines of --- around them.
+func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
+	f := readFront(file, data)
+	p := Prompt{Slug: slug, Title: f.text("title"), Enabled: f.flag("enabled", true), Gate: f.gate(),
+		Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Text: f.body}
+	f.unknown(promptKeys...)
+	if p.Title == "" {
+		p.Title = slug
+	}
+	var err error
+	if p.Hours, err = ParseHours(f.text("activeHours")); err != nil {
+		f.bad(f.at("activeHours"), "wrong-value", err.Error())
+	}
+	f.globs(p.Watch)
+	return p, f.found
+}
+
+// Hours are a part of the day, by the clock on the wall. The zero value is always.
+type Hours struct{ from, to int } // minutes from midnight
+
+// ParseHours reads "08:00-22:00"; "22:00-06:00" goes over midnight, "" is always.
+func ParseHours(text string) (Hours, error) {
+	if text == "" {
+		return Hours{}, nil
+	}
+	low, high, ok := strings.Cut(text, "-")
+	from, ferr := time.Parse("15:04", strings.TrimSpace(low))
+	to, terr := time.Parse("15:04", strings.TrimSpace(high))
+	if strings.TrimSpace(high) == "24:00" {
+		to, terr = time.Time{}, nil
+	}
+	h := Hours{minuteOf(from), minuteOf(to)}
+	if !ok || ferr != nil || terr != nil || h.from == h.to && h.from != 0 {
+		return Hours{}, fmt.Errorf("activeHours is %q; want hours such as 08:00-22:00", text)
+	}
+	return h, nil
+}
+
+func minuteOf(t time.Time) int { return t.Hour()*60 + t.Minute() }
+
+// Cover reports whether a time lies in the hours. t is in the zone of the clock.
+func (h Hours) Cover(t time.Time) bool {
+	now := minuteOf(t)
+	switch {
+	case h == Hours{}:
+		return true
+	case h.from < h.to:
+		return h.from <= now && now < h.to
+	}
+	return now >= h.from || now < h.to
+}
