@@ -112,7 +112,7 @@ func (a *agent) hear(heads []inbox.Head) error {
 	if err != nil {
 		return fmt.Errorf("take: %w", err)
 	}
-	if _, err := a.append(a.users(items)...); err != nil {
+	if _, err := a.append(a.users("", items)...); err != nil {
 		return err
 	}
 	if err := a.barrier(); err != nil {
@@ -121,8 +121,9 @@ func (a *agent) hear(heads []inbox.Head) error {
 	return a.done(ids(heads)...)
 }
 
-// users are the records of items as they enter the conversation.
-func (a *agent) users(items []inbox.Item) []record.Record {
+// users are the records of items as they enter the conversation, in a turn or, if
+// they are silent, between turns.
+func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 	recs := make([]record.Record, len(items))
 	for i, it := range items {
 		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: a.Zone(),
@@ -142,7 +143,7 @@ func (a *agent) users(items []inbox.Item) []record.Record {
 			u.Joins = it.Kind == message.Text && p.Kind == message.Text && sender(it) == sender(p) && it.At.Sub(p.At) <= joinWithin
 		}
 		recs[i] = u
-		a.emit(event.ItemTaken, "", event.Item{Item: it.ID, Kind: string(it.Kind)})
+		a.emit(event.ItemTaken, turn, event.Item{Item: it.ID, Kind: string(it.Kind)})
 	}
 	return recs
 }

@@ -140,7 +140,7 @@ func (a *agent) takeAgain(t *turn, open *record.OpenTurn) error {
 	if err != nil {
 		return fmt.Errorf("take again: %w", err)
 	}
-	entries, err := a.append(a.users(items)...)
+	entries, err := a.append(a.users(t.id, items)...)
 	a.join(t, entries)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/event"
@@ -49,7 +50,7 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	}
 	a.lookAtState()
 	t := &turn{id: cuid2.Generate(), attempt: 1}
-	recs := append([]record.Record{a.opening(t, items)}, a.users(items)...)
+	recs := append([]record.Record{a.opening(t, items)}, a.users(t.id, items)...)
 	entries, err := a.append(recs...)
 	if err != nil {
 		return err
@@ -129,6 +130,9 @@ func (a *agent) ask(ctx context.Context, t *turn) (*providers.Response, error) {
 		return nil, err
 	}
 	req, err := a.build(t)
+	if errors.Is(err, prompt.ErrNothingNew) {
+		return nil, callError{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func (a *agent) fold(t *turn) error {
 	if err != nil {
 		return fmt.Errorf("take: %w", err)
 	}
-	entries, err := a.append(a.users(items)...)
+	entries, err := a.append(a.users(t.id, items)...)
 	a.join(t, entries)
 	return err
 }
@@ -180,6 +184,9 @@ func (a *agent) broken(ctx, inner context.Context, t *turn, partial *providers.R
 		return a.finish(t, record.ReasonError, a.apology(t, fmt.Errorf("no progress for %s", a.Settings.Stuck)))
 	case inner.Err() != nil, errors.Is(err, errInterrupt):
 		return a.finish(t, record.ReasonCanceled, a.assistant(t, partial, record.FinishCanceled))
+	}
+	if errors.Is(err, prompt.ErrNothingNew) { // a person took the messages of this turn out of history
+		return a.finish(t, record.ReasonDone, nil)
 	}
 	var f *providers.Failure
 	if errors.As(err, &f) && f.Kind == providers.Overflow {

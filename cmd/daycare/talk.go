@@ -10,7 +10,6 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/event"
-	"daycare/engine/record"
 )
 
 // lookEvery is how often a talk asks how the agent stands while it waits for a
@@ -227,85 +226,6 @@ type outcomeLine struct {
 	event.Outcome
 }
 
-// look is the regular glance while no own message is under way.
-func (t *talk) look(ctx context.Context) (over bool, err error) {
-	idle := !t.flight.following && time.Since(t.flight.looked) < time.Second
-	if t.flight.open > 0 || t.agent == "" || idle || t.once && t.asks.open() {
-		return false, nil
-	}
-	return t.settle(ctx)
-}
-
-// settle decides, with no own message under way, whether more is to come: the
-// answer of a person to what the agent asks, and the turns that follow from it.
-func (t *talk) settle(ctx context.Context) (over bool, err error) {
-	t.flight.looked = time.Now()
-	asks, err := familyAsks(ctx, t.client, t.agent)
-	if err != nil {
-		return true, err
-	}
-	if err := t.answerAsks(ctx, t.asks.fresh(asks, t.flight.last.Reason == record.ReasonWaiting)); err != nil || t.asks.open() {
-		return err != nil, err
-	}
-	if t.flight.following {
-		t.watch(ctx)
-		if more, err := t.busy(ctx); more || err != nil {
-			t.flight.calm = time.Time{}
-			return err != nil, err
-		}
-		return t.settled(ctx)
-	}
-	if !t.once {
-		t.watch(ctx)
-		t.nextLine()
-		return false, nil
-	}
-	return true, t.leaving()
-}
-
-// busy reports whether the agent is at work or will be; with --wait, its
-// background agents too.
-func (t *talk) busy(ctx context.Context) (bool, error) {
-	agents, err := t.client.Agents(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, a := range agents {
-		mine := a.ID == t.agent || t.wait && inFamily(agents, a.ID, t.agent)
-		if mine && busy(a, t.wait) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// calmLimit is how long an agent without work is believed to begin a turn that a
-// decision has to lead to.
-const calmLimit = 10 * time.Second
-
-// settled: the agent is not at work. The turns that were due are over when history
-// has a turn after each decision; the newest is shown from there, because its
-// events may have been lost.
-func (t *talk) settled(ctx context.Context) (over bool, err error) {
-	p, err := readPast(ctx, t.client, t.agent)
-	if err != nil {
-		return true, err
-	}
-	if t.flight.calm.IsZero() {
-		t.flight.calm = time.Now()
-	}
-	if !t.asks.heardOf(p.followed) && time.Since(t.flight.calm) < calmLimit {
-		return false, nil
-	}
-	t.flight.following = false
-	if p.last.Turn != "" && p.last.Turn != t.flight.last.Turn {
-		if err := t.conclude(p.last); err != nil {
-			return true, err
-		}
-	}
-	return t.settle(ctx)
-}
-
 // nextLine makes ready for what the person types next.
 func (t *talk) nextLine() {
 	if t.flight.last.Reason != "" {
@@ -322,26 +242,6 @@ func (t *talk) prompt() {
 	}
 	t.flight.prompted = true
 	t.view.prompt("> ")
-}
-
-// leaving is the exit of a talk of one message.
-func (t *talk) leaving() error {
-	if t.flight.stopping {
-		return errInterrupted
-	}
-	if t.asks.left != nil {
-		return needsApproval(*t.asks.left)
-	}
-	if err := ending(t.flight.last); err != nil {
-		return err
-	}
-	if t.asks.denied {
-		return &problem{code: exitDenied, err: errSilent}
-	}
-	if t.flight.last.Reason == record.ReasonWaiting {
-		t.c.note("it waits for its background agents; with --wait the command does, too")
-	}
-	return nil
 }
 
 // signal: the first Ctrl-C stops the turn, the second leaves.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"daycare/engine/crash"
 )
@@ -44,6 +45,8 @@ type Log struct {
 	synced  int64
 	syncing bool
 	named   bool // the directory entry is durable too
+
+	hectic time.Time // when Reload last waited in vain for the file to be left alone
 }
 
 // LogOptions say how a Log is opened.

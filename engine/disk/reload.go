@@ -33,8 +33,11 @@ func (l *Log) Reload() ([]byte, *Torn, error) {
 const (
 	// A file that changed within the last freshness may be in the middle of being
 	// written; Reload waits for that at most patience.
+	// After it waited in vain it does not wait again for a while: then it is a
+	// program that writes all the time.
 	freshness   = 30 * time.Millisecond
 	patience    = 300 * time.Millisecond
+	impatience  = 5 * time.Second
 	reloadTries = 20
 )
 
@@ -60,7 +63,11 @@ func (l *Log) reload() ([]byte, *Torn, error) {
 // would damage the rest. A file that was renamed over the path is complete, if
 // its end looks like it.
 func (l *Log) awaitQuiet() {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(freshness / 6) {
+	begin := time.Now()
+	if begin.Sub(l.hectic) < impatience {
+		return
+	}
+	for ; time.Since(begin) < patience; time.Sleep(freshness / 6) {
 		info, err := os.Lstat(l.path)
 		if err != nil || !info.Mode().IsRegular() {
 			return
@@ -73,6 +80,7 @@ func (l *Log) awaitQuiet() {
 			return
 		}
 	}
+	l.hectic = time.Now()
 }
 
 // endsLine reports whether the last byte of the file is a newline.

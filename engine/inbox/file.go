@@ -294,11 +294,12 @@ func (f *File) room(n int) error {
 
 // settle waits until everything appended so far is durable in the file that has
 // the inbox's name, then lets e be seen. If the file was read anew meanwhile, or
-// is no longer the one that was synced, that is done again.
+// is no longer the one that was synced, that is done again; but not for ever,
+// because an editor may as well save right after.
 func (f *File) settle(e *entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for range maxTries {
+	for try := 1; ; try++ {
 		log, ix := f.log, f.ix
 		f.mu.Unlock()
 		err := log.Barrier()
@@ -310,7 +311,7 @@ func (f *File) settle(e *entry) error {
 			return ErrClosed
 		case err != nil:
 			return err
-		case log.Changed():
+		case try < settleTries && log.Changed():
 			if err := f.reload(); err != nil {
 				return err
 			}
@@ -319,8 +320,10 @@ func (f *File) settle(e *entry) error {
 		f.publish(e)
 		return nil
 	}
-	return fmt.Errorf("settle %s: %w", f.path(), disk.ErrChanged)
 }
+
+// settleTries is how often the file is looked at after a barrier.
+const settleTries = 4
 
 // publish lets e be seen, and everything appended before it: the barrier covered
 // them too, and an item must not be worked on before an older one.

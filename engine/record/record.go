@@ -7,8 +7,9 @@
 // edits away; Context (what the model sees) is folded with reset, summary, rewind
 // and hand edits applied. A hand edit can change the second, never the first.
 //
-// Only the agent's own goroutine writes here. The reading functions (Closing,
-// Tail, ReadState…) work on the files alone, with the runtime running or not.
+// Only the agent's own goroutine writes here, except UpdateState, which the engine
+// calls too. The reading functions (Closing, Tail, Settled, ReadState…) work on the
+// files alone, with the runtime running or not.
 package record
 
 import (

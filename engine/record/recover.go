@@ -47,8 +47,8 @@ func (s *search) step(l rawLine) bool {
 	}
 }
 
-// complete looks further back for what the boundary only names: the session where
-// a person's turn_end does not have it, and the texts of answers still owed.
+// complete looks further back for what the newest turn does not have: the texts of
+// answers still owed, and, where a person wrote its lines, session and number.
 func (h *History) complete() error {
 	o := &h.fold.o
 	texts := map[string]*OpenOut{}
@@ -58,11 +58,13 @@ func (h *History) complete() error {
 		}
 	}
 	noSession := o.Session == ""
-	if h.file.Size() == 0 || (!noSession && len(texts) == 0) {
+	if h.file.Size() == 0 || (!noSession && len(texts) == 0 && o.LastSeq > 0) {
 		return nil
 	}
 	return h.backAll(func(l rawLine) bool {
-		o.LastSeq = max(o.LastSeq, min(seqOf(l.text), o.LastSeq+1_000_000))
+		if o.LastSeq == 0 { // all newer lines are a person's, without numbers
+			o.LastSeq = seqOf(l.text)
+		}
 		if noSession {
 			if id, ok := sessionOf(l); ok {
 				o.Session, noSession = id, false
@@ -74,7 +76,7 @@ func (h *History) complete() error {
 				delete(texts, id)
 			}
 		}
-		return noSession || len(texts) > 0
+		return noSession || len(texts) > 0 || o.LastSeq == 0
 	})
 }
 

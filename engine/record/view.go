@@ -7,8 +7,8 @@ import (
 
 // A Context is what the model sees of the conversation: the records since the
 // session began or since a summary, without what was rewound. Its Entries are
-// User, Assistant (neither interrupted nor error), ToolResult and the decisions
-// among Permission. A rewind never leads back over a reset.
+// User, Assistant (neither interrupted nor error), ToolResult, the decisions among
+// Permission, and a TurnEnd that set its messages aside or was canceled. A rewind never leads back over a reset.
 type Context struct {
 	Session    string
 	Generation int    // changes when this is not the former context plus new entries
@@ -45,6 +45,8 @@ func visible(e *Entry) bool {
 	switch r := e.Rec.(type) {
 	case *User, *ToolResult:
 		return true
+	case *TurnEnd: // what was set aside or stopped is shown as such
+		return r.Reason == ReasonPoison || r.Reason == ReasonCanceled
 	case *Permission:
 		return decision(r.Event)
 	case *Assistant:
@@ -155,7 +157,7 @@ func (s *contextScan) step(l rawLine) bool {
 // silent are the types that the context never needs; their lines are not parsed.
 func silent(t Type) bool {
 	switch t {
-	case TypeMark, TypeTurnBegin, TypeTurnEnd, TypeToolStart, TypeDelivery, TypeNote:
+	case TypeMark, TypeTurnBegin, TypeToolStart, TypeDelivery, TypeNote:
 		return true
 	default:
 		return false

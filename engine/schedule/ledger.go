@@ -1,0 +1,146 @@
+package schedule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"time"
+
+	"daycare/engine/disk"
+)
+
+// Outcome is what became of a slot.
+type Outcome string
+
+const (
+	Ran     Outcome = "ran"
+	Skipped Outcome = "skipped" // the reason says why: a gate, busy, disabled, unchanged …
+	Missed  Outcome = "missed"  // nothing ran at that time, or another slot ran for it
+	Failed  Outcome = "failed"
+)
+
+// Via is what made a slot run.
+type Via string
+
+const (
+	ViaSchedule Via = ""         // on time
+	ViaCatchUp  Via = "catch-up" // late
+	ViaWatch    Via = "watch"    // something changed
+	ViaHand     Via = "hand"     // somebody asked
+)
+
+// nominal reports a slot that the schedule names.
+func (v Via) nominal() bool { return v == ViaSchedule || v == ViaCatchUp }
+
+// A line is one line of runs.jsonl. With an outcome it is the one line of its
+// slot; with firing or set it is a note for the next start.
+type line struct {
+	Slot    *time.Time `json:"slot,omitempty"` // the nominal time
+	At      time.Time  `json:"at"`             // the actual time: when it was fired, skipped or found missed
+	Outcome Outcome    `json:"outcome,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+	Via     Via        `json:"via,omitempty"`
+	Why     string     `json:"why,omitempty"` // in words, what woke it
+	Item    string     `json:"item,omitempty"`
+	MS      int64      `json:"ms,omitempty"`
+	// Count slots from From to Slot share this line, where they are many.
+	From  *time.Time `json:"from,omitempty"`
+	Count int        `json:"count,omitempty"`
+
+	Firing *time.Time `json:"firing,omitempty"` // this slot is being handed over
+	Extra  string     `json:"extra,omitempty"`  // firing: what the gate said
+	Set    string     `json:"set,omitempty"`    // the schedule counts from From on
+	Spec   string     `json:"spec,omitempty"`   // which schedule the slot is of
+	Hash   string     `json:"hash,omitempty"`   // of what was looked at
+	OK     bool       `json:"ok,omitempty"`     // heartbeat: nothing to report
+	Text   string     `json:"text,omitempty"`   // heartbeat: the beginning of the answer
+}
+
+// slot is the slot that an outcome or firing line is about.
+func (l line) slot() *time.Time {
+	if l.Firing != nil {
+		return l.Firing
+	}
+	return l.Slot
+}
+
+// specHash is a schedule's text in short.
+func specHash(text string) string {
+	h := fnv.New32a()
+	h.Write([]byte(text))
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// milli is a time as it stands in a file.
+func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// write appends lines to a ledger, durably. The folder must be there: a task that
+// was removed meanwhile is not made again.
+func write(vol *disk.Volume, path string, lines ...line) (err error) {
+	var text []byte
+	for _, l := range lines {
+		l.At = milli(l.At)
+		data, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("encode run: %w", err)
+		}
+		text = append(append(text, data...), '\n')
+	}
+	log, _, err := vol.OpenLog(path, disk.LogOptions{Name: "runs", Ballast: true, Valid: json.Valid})
+	if err != nil {
+		return fmt.Errorf("open ledger: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if _, err = log.Append(text); errors.Is(err, disk.ErrChanged) {
+		// Somebody edits the ledger at this moment. A line that got in twice says
+		// the same twice; one that got lost would make a slot run twice.
+		if _, _, err = log.Reload(); err == nil {
+			_, err = log.Append(text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	if err := log.Barrier(); err != nil {
+		return fmt.Errorf("sync ledger: %w", err)
+	}
+	return nil
+}
+
+// tailBytes is how much of a ledger is read: some two thousand slots.
+const tailBytes = 256 << 10
+
+// readTail reads the newest lines of a ledger, oldest first. Lines that are none
+// are skipped: people edit this file too.
+func readTail(path string) ([]line, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	from := max(info.Size()-tailBytes, 0)
+	data := make([]byte, info.Size()-from)
+	n, err := f.ReadAt(data, from)
+	if err != nil && n < len(data) {
+		data = data[:n] // it was cut meanwhile
+	}
+	var all []line
+	for off, text := range disk.Lines(data) {
+		var l line
+		if off == 0 && from > 0 || json.Unmarshal(text, &l) != nil {
+			continue
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
