@@ -47,6 +47,10 @@ type Model interface {
 // Permits asks a person for what a tool call needs: *permission.Queue.
 type Permits interface {
 	Ask(agent string, owner permission.Owner, r permission.Request) (p permission.Pending, fresh bool, err error)
+	// Settle takes a request whose decision is recorded out of the queue. It is
+	// called for every decision, because a crash may have come before whoever
+	// answered could do it.
+	Settle(token string, d permission.Decision, by string, at time.Time) (permission.Pending, error)
 }
 
 // Settings are the figures of behaviour; the zero value is not usable, Defaults is.

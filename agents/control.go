@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,6 +72,13 @@ func (a *agent) decided(it inbox.Item) error {
 	if err := a.barrier(); err != nil {
 		return err
 	}
+	if a.Permits != nil {
+		_, err := a.Permits.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
+		if err != nil && !errors.Is(err, permission.ErrUnknown) {
+			return fmt.Errorf("settle request: %w", err)
+		}
+	}
+	a.Stage.Show(event.Thinking, "") // the turn that follows is already owed
 	return a.done(it.ID)
 }
 
@@ -87,6 +95,9 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 		return "", &r, nil
 	}
 	if need == nil {
+		return "", nil, nil
+	}
+	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && a.state.Permissions.Allows(access) {
 		return "", nil, nil
 	}
 	sha := need.SHA256(a.Meta.ID)

@@ -126,7 +126,9 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	}
 	p.tool, p.spec = tool, spec
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: a.state.Permissions, Progress: func(string) {}}
+		Access: a.state.Permissions, Progress: func(text string) {
+			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
+		}}
 	grant, refused, err := a.permit(t, p)
 	if err != nil {
 		return p, err

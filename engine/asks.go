@@ -9,6 +9,10 @@ import (
 	"daycare/engine/watch"
 )
 
+// expiryPause is how long the expiry of a request waits at least: one whose
+// decision cannot be delivered now is tried again, not at once.
+const expiryPause = time.Second
+
 // watchAsks makes decisions of what people write into the files of requests by
 // hand, and of requests that nobody answered in time.
 func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
@@ -25,7 +29,7 @@ func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
 		s.answeredByHand(ctx)
 		var due <-chan time.Time
 		if list := s.asks.List(); len(list) > 0 {
-			due = time.After(time.Until(list[0].ExpiresAt) + time.Millisecond)
+			due = time.After(max(time.Until(list[0].ExpiresAt), expiryPause))
 		}
 		select {
 		case <-hints:

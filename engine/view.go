@@ -71,7 +71,7 @@ func (s *System) look(meta address.Meta) event.Agent {
 		}
 	}
 	if s.asks != nil && slices.ContainsFunc(s.asks.List(), func(p permission.Pending) bool { return p.Agent == meta.ID }) {
-		a.State = event.WaitingPermission
+		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
 	}
 	if e, ok := s.awake(meta.ID); ok {
 		e.mu.Lock()

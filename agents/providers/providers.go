@@ -68,7 +68,7 @@ type Message struct {
 	Parts []Part
 
 	mu      sync.Mutex
-	encoded map[string][]byte
+	encoded []encoding // one, rarely two: a map for each message costs more than it saves
 	chars   atomic.Int64 // what Chars counted, plus one; 0: not counted yet
 }
 
@@ -79,15 +79,20 @@ type Message struct {
 func (m *Message) Encoded(key string, encode func(*Message) []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b, ok := m.encoded[key]; ok {
-		return b
-	}
-	if m.encoded == nil {
-		m.encoded = make(map[string][]byte, 1)
+	for _, e := range m.encoded {
+		if e.key == key {
+			return e.bytes
+		}
 	}
 	b := encode(m)
-	m.encoded[key] = b
+	m.encoded = append(m.encoded, encoding{key, b})
 	return b
+}
+
+// encoding is a message as one wire sends it.
+type encoding struct {
+	key   string
+	bytes []byte
 }
 
 // A Part is one piece of a Message: Text, Reasoning, Call, Result or Image.

@@ -73,7 +73,8 @@ func newTools(root string, c *config.Config, keep func(name, mime string, data [
 	case c.Tools.Exec.Sandbox == "off":
 		mode = toolshell.Off
 	}
-	list = append(list, toolshell.New(toolshell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root}})...)
+	list = append(list, toolshell.New(toolshell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root},
+		Spill: func(agent string) string { return filepath.Join(root, "agents", agent, "blobs") }})...)
 	return tools.NewSet(list...)
 }
 

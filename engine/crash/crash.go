@@ -19,6 +19,10 @@
 //	DAYCARE_FAILPOINT_TRACE=FILE
 //
 // appends the name of each point passed to FILE, one a line.
+//
+//	DAYCARE_FAILPOINT_MIRROR=DIR
+//
+// keeps in DIR what a power cut at this moment would leave; see Mirror.
 package crash
 
 import (

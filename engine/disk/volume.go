@@ -124,7 +124,7 @@ func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) 
 		if crash.Bug("nosync") {
 			return nil
 		}
-		return how(f)
+		return crash.Sync(f, how)
 	})
 	v.barriers.Add(1)
 	v.barrierNanos.Add(int64(time.Since(begin)))

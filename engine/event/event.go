@@ -33,6 +33,9 @@ const (
 
 	ToolStarted  Type = "tool.started"
 	ToolFinished Type = "tool.finished"
+	// ToolProgress carries output of a tool while it runs. Like a delta it is not
+	// kept for those who come back.
+	ToolProgress Type = "tool.progress"
 
 	SubAgentStart    Type = "sub_agent_start"
 	SubAgentProgress Type = "sub_agent_progress"
@@ -100,6 +103,11 @@ type (
 		Output    string          `json:"output,omitempty"` // the beginning
 		MS        int64           `json:"ms,omitempty"`
 	}
+	// Progress is of tool.progress.
+	Progress struct {
+		Call string `json:"toolCallId"`
+		Text string `json:"text"`
+	}
 	// Attempt is of retry. Discard: forget the deltas of this answer so far.
 	Attempt struct {
 		N        int    `json:"n"`
@@ -159,6 +167,7 @@ func (Item) body()     {}
 func (Delta) body()    {}
 func (Tool) body()     {}
 func (Attempt) body()  {}
+func (Progress) body() {}
 func (Finished) body() {}
 func (Started) body()  {}
 func (Asked) body()    {}
@@ -167,7 +176,13 @@ func (File) body()     {}
 func (Reason) body()   {}
 
 // Replayable is false for deltas: they are not kept, the record has the text.
-func (e Event) Replayable() bool { return e.Type != MessageDelta && e.Type != MessageThinking }
+func (e Event) Replayable() bool {
+	switch e.Type {
+	case MessageDelta, MessageThinking, ToolProgress:
+		return false
+	}
+	return true
+}
 
 // MarshalJSON writes head and body as one flat object.
 func (e Event) MarshalJSON() ([]byte, error) {

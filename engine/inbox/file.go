@@ -39,10 +39,11 @@ type File struct {
 
 	mu      sync.Mutex
 	log     *disk.Log
-	ix      *index   // replaced whenever the file is read anew
-	waiting []*entry // appended, not yet behind a barrier, in order
-	lost    []*entry // open, but an edit of the file took them out: owed to it
-	owed    []string // ids that are done and not yet named in a done line
+	ix      *index    // replaced whenever the file is read anew
+	waiting []*entry  // appended, not yet behind a barrier, in order
+	lost    []*entry  // open, but an edit of the file took them out: owed to it
+	owed    []string  // ids that are done and not yet named in a done line
+	reread  time.Time // when the file was last read anew
 	found   []finding.Finding
 	told    map[uint64]bool // what was found and said before
 }

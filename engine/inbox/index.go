@@ -37,6 +37,7 @@ type index struct {
 	odd    []span   // lines that were not understood; kept when the file is rotated
 	seq    int64    // the highest of any line
 	seen   []int64  // seq of every line that has one, only while a file is read
+	whole  bool     // what the file lacks was removed on purpose
 }
 
 func newIndex() *index {
@@ -120,7 +121,7 @@ func (r *reader) read(off int64, raw []byte) {
 			r.apply(l, off+s.off, piece)
 		}
 	}
-	if len(whole) == 0 {
+	if len(whole) == 0 { // else rotation keeps the lines found in it
 		r.odd = append(r.odd, span{off, len(raw)})
 	}
 	r.note("inbox-broken-line", finding.Warning, raw, column(err),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -68,15 +69,20 @@ func (f *File) paid(off int64) {
 
 // reload takes the file as it is now. Items that it no longer has are appended
 // again if they could not be in the editor's version yet, and count as removed
-// on purpose if they could.
+// on purpose if they could. That is believed of a file which is whole and was
+// left alone for a while before; in one that somebody writes all the time it is
+// more likely that two writes went through each other.
 func (f *File) reload() error {
 	for range maxTries {
 		f.copyLines()
-		data, err := f.reread()
+		data, err := f.load()
 		if err != nil {
 			return err
 		}
-		f.adopt(f.scan(data), data)
+		next := f.scan(data)
+		next.whole = len(next.odd) == 0 && time.Since(f.reread) > calm
+		f.reread = time.Now()
+		f.adopt(next, data)
 		b := f.debts(nil)
 		if len(b) == 0 {
 			return nil
@@ -98,9 +104,12 @@ func (f *File) reload() error {
 	return fmt.Errorf("reload %s: %w", f.path(), disk.ErrChanged)
 }
 
-// reread reads the file at the path. One that was deleted is made again, in a
+// calm is how long a file must have been left alone for a removal to be believed.
+const calm = 2 * time.Second
+
+// load reads the file at the path. One that was deleted is made again, in a
 // folder that is still there.
-func (f *File) reread() ([]byte, error) {
+func (f *File) load() ([]byte, error) {
 	data, torn, err := f.log.Reload()
 	f.noteTorn(torn)
 	if !gone(err) {
@@ -170,7 +179,7 @@ func (f *File) adopt(next *index, data []byte) {
 	last := lastOurs(next.seen, old.seq)
 	for _, e := range bySeq(old.order) {
 		if next.byID[e.ID] == nil {
-			f.missing(next, e, e.Seq <= last, closed[hash64(e.ID)])
+			f.missing(next, e, next.whole && e.Seq <= last, closed[hash64(e.ID)])
 		}
 	}
 	for h, k := range old.keys {
@@ -199,7 +208,7 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 		f.note("inbox-item-lost", finding.Error, "item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")
 	default:
-		f.note("inbox-item-restored", finding.Info, "item "+e.ID+" was missing at the end of the file, as when an older version is saved over it; it was appended again",
+		f.note("inbox-item-restored", finding.Info, "item "+e.ID+" was missing, as when an older version of the file is saved over it; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1
 		e.Bytes = len(e.line)

@@ -49,7 +49,7 @@ func draw(r *rapid.T, last int64, outs *int) Record {
 		d.Error = rapid.SampledFrom([]string{"", "", "no"}).Draw(r, "error")
 		return d
 	case 13, 14:
-		return &TurnEnd{Turn: id("t"), Reason: ReasonDone}
+		return &TurnEnd{Turn: id("t"), Reason: rapid.SampledFrom([]string{ReasonDone, ReasonPoison, ReasonCanceled}).Draw(r, "reason")}
 	default:
 		return &Summary{Text: text, From: 1, KeptFrom: rapid.Int64Range(0, last+2).Draw(r, "kept"), Provider: id("v"), Cost: 1}
 	}

@@ -8,7 +8,8 @@ import (
 // A Context is what the model sees of the conversation: the records since the
 // session began or since a summary, without what was rewound. Its Entries are
 // User, Assistant (neither interrupted nor error), ToolResult, the decisions among
-// Permission, and a TurnEnd that set its messages aside or was canceled. A rewind never leads back over a reset.
+// Permission, and a TurnEnd that set its messages aside or was canceled. A rewind
+// never leads back over a reset.
 type Context struct {
 	Session    string
 	Generation int    // changes when this is not the former context plus new entries

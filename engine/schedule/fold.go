@@ -83,7 +83,9 @@ func (s *state) mark(l line, now time.Time) {
 	if l.Spec != "" {
 		s.spec = l.Spec
 	}
-	s.anchor = slot
+	if s.anchor = slot; l.From != nil {
+		s.anchor = *l.From // where many share a line its end may lie between two slots
+	}
 	switch {
 	case !slot.After(now):
 		s.cursor = later(s.cursor, slot)

@@ -1,0 +1,267 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// grace is how late a slot may be and still count as on time: twice what the loop
+// may sleep.
+const grace = 2 * longest
+
+// A job is a task as the loop knows it.
+type job struct {
+	task Task
+	file os.FileInfo
+	track
+	looked time.Time // when what it watches was looked at
+	begun  bool      // the ledger says since when its schedule counts
+	bad    time.Time // since when its file has been broken; zero: it is not
+	found  []finding.Finding
+}
+
+// advance brings a task up to now: what is due is fired or noted. It returns when
+// to look again; zero: something else will say.
+func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Time, error) {
+	if now.Before(j.retry) {
+		return j.retry, nil
+	}
+	path := s.cron(j.task.Slug, runsFile)
+	if j.running {
+		return s.overlap(j, path, now)
+	}
+	if err := j.refold(path, now); err != nil {
+		return time.Time{}, err
+	}
+	if !j.begun || j.st.spec != specHash(j.task.spec()) {
+		if err := s.begin(j, path, now); err != nil {
+			return time.Time{}, err
+		}
+	}
+	switch {
+	case j.st.open != nil:
+		s.resume(ctx, j)
+		return time.Time{}, nil
+	case !j.task.Enabled:
+		return time.Time{}, nil
+	case j.task.When.timing.Empty():
+		return s.lookOut(ctx, j, now), nil
+	}
+	return s.due(ctx, j, path, now)
+}
+
+// due fires the slot that is due, and notes those that are missed.
+func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time) (time.Time, error) {
+	if j.task.CatchUp == CatchUpAll {
+		slot, ok := j.st.next(j.task.When, j.st.cursor)
+		if ok && !slot.After(now) {
+			s.fire(ctx, j, slot, now)
+			return time.Time{}, nil
+		}
+		return s.coming(j, now), nil
+	}
+	b := j.st.backlog(j.task.When, now)
+	if b.count == 0 {
+		return s.coming(j, now), nil
+	}
+	none := j.task.CatchUp == CatchUpNone && now.Sub(b.newest) > grace
+	missed := b.lines(line{At: now, Outcome: Missed, Reason: "not running then", Spec: j.st.spec}, none)
+	if err := s.note(j, path, now, missed...); err != nil {
+		return time.Time{}, err
+	}
+	if none {
+		return s.coming(j, now), nil
+	}
+	s.fire(ctx, j, b.newest, now)
+	return time.Time{}, nil
+}
+
+// coming is the next slot.
+func (s *Scheduler) coming(j *job, now time.Time) time.Time {
+	slot, _ := j.st.next(j.task.When, now)
+	return slot
+}
+
+// overlap is advance while a run is under way. A slot that comes meanwhile is
+// skipped, unless all slots are to run: then it waits.
+func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, error) {
+	if !j.begun || !j.task.Enabled || j.task.CatchUp == CatchUpAll || j.task.When.timing.Empty() || j.st.cursor.After(now) {
+		return time.Time{}, nil
+	}
+	b := j.st.backlog(j.task.When, now)
+	if b.count == 0 {
+		return s.coming(j, now), nil
+	}
+	if now.Sub(b.newest) > grace {
+		return time.Time{}, nil // it is caught up with when the run has ended
+	}
+	lines := b.lines(line{At: now, Outcome: Missed, Reason: "not running then", Spec: j.st.spec}, false)
+	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the run before has not ended", Spec: j.st.spec})
+	return s.coming(j, now), s.note(j, path, now, lines...)
+}
+
+// note writes lines for slots that are not fired.
+func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if err := write(s.Volume, path, lines...); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		open := j.st.open
+		j.st.end(l, now)
+		j.st.open = open
+		s.o.Tell(s.firing(j.task, l), runOf(l))
+	}
+	return nil
+}
+
+// firstSight is how far back a task that was never seen before counts: from when
+// its file was last saved, at most this long ago.
+const firstSight = 24 * time.Hour
+
+// begin writes down since when a schedule counts: it is new, or it was changed.
+func (s *Scheduler) begin(j *job, path string, now time.Time) error {
+	spec := j.task.spec()
+	if j.st.spec == specHash(spec) {
+		j.begun = true
+		return nil
+	}
+	from := now
+	if j.file != nil {
+		from = j.file.ModTime()
+	}
+	from = later(later(from, now.Add(-firstSight)), j.st.cursor)
+	if from.After(now) {
+		from = now
+	}
+	var lines []line
+	if j.st.set == spec+"; disabled" {
+		// What came while it was switched off is accounted for.
+		b := j.st.backlog(j.task.When, now)
+		lines = b.lines(line{At: now, Outcome: Skipped, Reason: "disabled", Spec: j.st.spec}, true)
+		from = now
+	}
+	from = from.UTC().Truncate(time.Second)
+	lines = append(lines, line{At: now, From: &from, Set: spec})
+	if at := j.task.When.at; !at.IsZero() && !at.After(from) && j.st.spec == "" {
+		lines = append(lines, line{Slot: &at, At: now, Outcome: Missed, Reason: "it was over when the task was first seen", Spec: specHash(spec)})
+	}
+	if err := write(s.Volume, path, lines...); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if l.Outcome != "" {
+			s.o.Tell(s.firing(j.task, l), runOf(l))
+		}
+	}
+	j.read = false
+	if err := j.refold(path, now); err != nil {
+		return err
+	}
+	j.begun = true
+	return nil
+}
+
+// fire starts the run of a slot of the schedule.
+func (s *Scheduler) fire(ctx context.Context, j *job, slot, now time.Time) {
+	l := line{Firing: &slot, Spec: j.st.spec}
+	if late := now.Sub(slot); late > grace {
+		l.Via, l.Why = ViaCatchUp, "late by "+span(late.Truncate(time.Minute))
+	}
+	j.st.mark(l, now)
+	s.start(ctx, j, l, false)
+}
+
+// resume hands a firing over again whose end is not known.
+func (s *Scheduler) resume(ctx context.Context, j *job) { s.start(ctx, j, *j.st.open, true) }
+
+// lookOut starts a look at what a task without a schedule watches.
+func (s *Scheduler) lookOut(ctx context.Context, j *job, now time.Time) time.Time {
+	if next := j.looked.Add(longest); !j.looked.IsZero() && !j.looked.After(now) && now.Before(next) {
+		return next
+	}
+	j.looked = now
+	slot := now.UTC().Truncate(time.Second)
+	s.start(ctx, j, line{Firing: &slot, Via: ViaWatch, Spec: j.st.spec}, false)
+	return now.Add(longest)
+}
+
+func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
+	j.running = true
+	t, hash := j.task, j.st.hash
+	s.spawn(func() {
+		err := s.run(ctx, t, l, hash, resumed)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = nil
+		}
+		s.finish(&j.track, t.Slug, err)
+	})
+}
+
+// ErrBusy: a run of the task is under way.
+var ErrBusy = errors.New("it is running already")
+
+// RunNow runs a task once, whatever its schedule says, and returns its slot.
+func (s *Scheduler) RunNow(ctx context.Context, slug string) (time.Time, error) {
+	t, found, err := s.load(slug)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := finding.Join(found); err != nil {
+		return time.Time{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	s.look(now)
+	j := s.jobs[slug]
+	switch {
+	case j == nil:
+		return time.Time{}, fmt.Errorf("%w: %s", ErrNotFound, slug)
+	case j.running:
+		return time.Time{}, ErrBusy
+	}
+	t.ID = j.task.ID
+	j.task = t
+	slot := now.UTC().Truncate(time.Millisecond)
+	s.start(ctx, j, line{Firing: &slot, Via: ViaHand, Why: "run by hand"}, false)
+	return slot, nil
+}
+
+// look reads the folders again: what is new, changed, renamed, broken or gone.
+func (s *Scheduler) look(now time.Time) {
+	names, found, err := slugs(s.cron(), "")
+	if err != nil {
+		s.o.Log.Warn("tasks cannot be listed", "err", err)
+		s.again = now.Add(longest)
+		return
+	}
+	for slug := range s.jobs {
+		if !slices.Contains(names, slug) {
+			delete(s.jobs, slug)
+		}
+	}
+	owner := map[string]string{}
+	folders := []string{s.cron(), s.heart()}
+	for _, slug := range names {
+		folders = append(folders, s.cron(slug))
+		found = append(found, s.lookAt(slug, now, owner)...)
+	}
+	found = append(found, s.lookAtBeat()...)
+	if s.o.Folders != nil && !slices.Equal(folders, s.folder) {
+		s.folder = folders
+		s.o.Folders(folders)
+	}
+	if !slices.Equal(found, s.told) {
+		s.told = found
+		s.o.Findings(found)
+	}
+}

@@ -1,0 +1,158 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// DefaultEvery is how often the heartbeat beats.
+const DefaultEvery = 30 * time.Minute
+
+// A Beat is the heartbeat as a whole: its prompts and what its ledger says.
+type Beat struct {
+	Prompts []PromptEntry
+	Every   time.Duration // 0: switched off
+	Next    time.Time     // zero: not due (no prompt, stopped, switched off)
+	Last    *Run
+	Running bool
+	Stopped bool // after too many failures in a row
+}
+
+// A PromptEntry is a prompt with what is wrong with its file.
+type PromptEntry struct {
+	Prompt
+	Found []finding.Finding
+}
+
+// Heartbeat reads all prompts and the ledger.
+func (s *Store) Heartbeat() (Beat, []finding.Finding, error) {
+	b := Beat{Every: s.Every()}
+	names, found, err := slugs(s.heart(), ".md")
+	if err != nil {
+		return b, nil, err
+	}
+	on := false
+	for _, slug := range names {
+		data, err := read(s.heart(slug + ".md"))
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return b, nil, err
+		}
+		p, bad := DecodePrompt(s.heart(slug+".md"), slug, data)
+		b.Prompts = append(b.Prompts, PromptEntry{p, bad})
+		on = on || p.beats(bad)
+	}
+	lines, err := readTail(s.heart(runsFile))
+	if err != nil {
+		return b, nil, err
+	}
+	st := fold(lines, s.Now())
+	if runs := runsOf(lines); len(runs) > 0 {
+		b.Last = &runs[len(runs)-1]
+	}
+	b.Running, b.Stopped = st.open != nil, st.fails >= maxFails
+	if on && !b.Stopped && b.Every > 0 {
+		b.Next = beatDue(st, b.Every, s.Now())
+	}
+	return b, found, nil
+}
+
+// beats reports a prompt that takes part in the heartbeat.
+func (p Prompt) beats(found []finding.Finding) bool {
+	return p.Enabled && p.Text != "" && finding.Join(found) == nil
+}
+
+// beatDue is when the heartbeat is due: a while after the last time it was looked
+// at, whatever came of it.
+func beatDue(st state, every time.Duration, now time.Time) time.Time {
+	last := st.at
+	if last.IsZero() || last.After(now) {
+		last = now // never yet, or the clock went back
+	}
+	return last.Add(every).UTC().Truncate(time.Second)
+}
+
+// AddPrompt makes a prompt of the heartbeat. With replay set, a prompt of the same
+// title and text is the one that an earlier try made.
+func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptEntry, error) {
+	if s.Volume == nil {
+		return PromptEntry{}, ErrReadOnly
+	}
+	if title = strings.TrimSpace(title); title == "" {
+		title = strings.Join(collect(firstWords(text, 4)), " ")
+	}
+	var keys []key
+	keys = append(keys, key{"title", quote(title)})
+	if hours != "" {
+		keys = append(keys, key{"activeHours", jsonText(hours)})
+	}
+	if gate != "" {
+		keys = append(keys, key{"gate", "{ command: " + jsonText(gate) + " }"})
+	}
+	data := withBody(withKeys(nil, keys...), text)
+	if replay {
+		b, _, err := s.Heartbeat()
+		if err != nil {
+			return PromptEntry{}, err
+		}
+		for _, p := range b.Prompts {
+			if p.Title == title && p.Text == strings.TrimSpace(text) {
+				return p, nil
+			}
+		}
+	}
+	slug := freeSlug(s.heart(), ".md", title)
+	p, found := DecodePrompt(slug+".md", slug, data)
+	if p.Text == "" {
+		found = append(found, finding.Finding{ID: "schedule-empty", Severity: finding.Error, File: slug + ".md", Reason: "the prompt has no text"})
+	}
+	if err := finding.Join(found); err != nil {
+		return PromptEntry{}, err
+	}
+	if err := s.publish(s.heart(slug+".md"), data, nil); err != nil {
+		return PromptEntry{}, err
+	}
+	s.changed()
+	return PromptEntry{p, found}, nil
+}
+
+func collect(seq func(func(string) bool)) []string {
+	var all []string
+	for v := range seq {
+		all = append(all, v)
+	}
+	return all
+}
+
+// RemovePrompt moves a prompt to the trash.
+func (s *Store) RemovePrompt(slug string) (string, error) {
+	if !ValidSlug(slug) {
+		return "", fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	to, err := s.trash(s.heart(slug+".md"), slug+".md")
+	if err == nil {
+		s.changed()
+	}
+	return to, err
+}
+
+// PromptRuns are the newest n beats, oldest first.
+func (s *Store) PromptRuns(n int) ([]Run, error) { return newest(s.heart(runsFile), n) }
+
+// prompts reads the prompts that take part now.
+func (s *Store) prompts() ([]Prompt, error) {
+	b, _, err := s.Heartbeat()
+	var all []Prompt
+	for _, p := range b.Prompts {
+		if p.beats(p.Found) {
+			all = append(all, p.Prompt)
+		}
+	}
+	return all, err
+}

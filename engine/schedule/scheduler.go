@@ -1,0 +1,241 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// Kind says what a firing is of.
+type Kind string
+
+const (
+	Cron      Kind = "cron"
+	Heartbeat Kind = "heartbeat"
+)
+
+// A Firing is a slot on its way to an agent.
+type Firing struct {
+	Kind   Kind
+	Slug   string // of the task; "" for the heartbeat
+	Name   string
+	TaskID string
+	Agent  string // whom it is for; "": the task's own agent, or the heartbeat's
+	Slot   time.Time
+	Via    Via
+	Why    string // in words, what woke it, where that is not the schedule
+	Dedupe string // the same at every try: cron:<taskId>/<slot>
+	Zone   *time.Location
+	Model  string
+	Dir    string // the task's files/, made; its working folder
+
+	Prompt string
+	Memory string // MEMORY.md
+	Gate   string // what the gate said
+	// Resumed: it may have been handed over before, and Gate is what it said then.
+	Resumed bool
+}
+
+// A Result is how a firing ended.
+type Result struct {
+	Outcome Outcome // Ran, Failed, or Skipped: the agent was busy
+	Reason  string
+	Item    string
+	Text    string // the final answer
+	// Nothing: the agent said that there is nothing to report.
+	Nothing bool
+}
+
+// Options are what a Scheduler is run with. All functions may be called from
+// several goroutines at once.
+type Options struct {
+	Store *Store
+	// Target makes sure that the agent of a firing is there and returns its id.
+	Target func(ctx context.Context, f Firing) (agent string, err error)
+	// Due hands a firing over and returns when it has ended. When ctx ends it
+	// returns ctx's error; the same firing then comes again at the next start.
+	Due func(ctx context.Context, f Firing) (Result, error)
+	// Gate runs a command with the rights of an agent; nil: no gate opens.
+	Gate GateFunc
+	// Workspace is the folder that watch patterns are relative to.
+	Workspace string
+	// Tell is told of every run: when it is handed over (outcome "") and of each
+	// line of the ledger. Findings tell what is wrong with which files, all there
+	// is, whenever that changes. Say tells the owner something, once per key.
+	Tell     func(f Firing, r Run)
+	Findings func([]finding.Finding)
+	Say      func(ctx context.Context, key, text string) error
+	// Folders is told which folders to watch; a change in one calls Changed.
+	Folders func(dirs []string)
+	Log     *slog.Logger
+}
+
+// A Scheduler fires what is due. Its zero cost is zero: with nothing scheduled Run
+// sleeps until Changed is called.
+type Scheduler struct {
+	*Store
+	o     Options
+	wake  chan struct{} // capacity 1
+	spawn func(func())
+
+	mu     sync.Mutex
+	wg     sync.WaitGroup
+	stale  bool // look at the files
+	again  time.Time
+	jobs   map[string]*job
+	beat   beat
+	folder []string
+	told   []finding.Finding
+}
+
+// New makes a Scheduler that does nothing before Run.
+func New(o Options) *Scheduler {
+	if o.Tell == nil {
+		o.Tell = func(Firing, Run) {}
+	}
+	if o.Findings == nil {
+		o.Findings = func([]finding.Finding) {}
+	}
+	if o.Say == nil {
+		o.Say = func(context.Context, string, string) error { return nil }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Scheduler{Store: o.Store, o: o, wake: make(chan struct{}, 1), stale: true, jobs: map[string]*job{}}
+	s.spawn = s.wg.Go
+	s.Store.Changed = s.Changed
+	return s
+}
+
+// longest is how long the loop sleeps at most while something is scheduled: if the
+// clock jumps, nothing is later than this.
+const longest = 30 * time.Second
+
+// Changed makes the loop look at the files again.
+func (s *Scheduler) Changed() {
+	s.mu.Lock()
+	s.stale = true
+	s.mu.Unlock()
+	s.poke()
+}
+
+func (s *Scheduler) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run fires what is due until ctx ends, and returns when everything it started has
+// ended. It fails only with durable storage.
+func (s *Scheduler) Run(ctx context.Context) error {
+	defer s.wg.Wait()
+	for {
+		next := s.step(ctx, s.Now())
+		if err := s.failure(); err != nil {
+			return err
+		}
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(min(max(next.Sub(s.Now()), 0), longest))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-due:
+		}
+	}
+}
+
+func (s *Scheduler) failure() error {
+	if s.Volume == nil {
+		return ErrReadOnly
+	}
+	return s.Volume.Err()
+}
+
+// step does what is due now and says when to come again; zero: nothing is
+// scheduled.
+func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stale || !s.again.IsZero() && !now.Before(s.again) {
+		s.stale, s.again = false, time.Time{}
+		s.look(now)
+	}
+	next = s.again
+	for _, j := range s.sorted() {
+		at, err := s.advance(ctx, j, now)
+		if err != nil {
+			at = s.troubled(&j.track, j.task.Slug, now, err)
+		}
+		next = earlier(next, at)
+	}
+	at, err := s.pulse(ctx, now)
+	if err != nil {
+		at = s.troubled(&s.beat.track, "heartbeat", now, err)
+	}
+	return earlier(next, at)
+}
+
+func (s *Scheduler) sorted() []*job {
+	all := make([]*job, 0, len(s.jobs))
+	for _, j := range s.jobs {
+		all = append(all, j)
+	}
+	slices.SortFunc(all, func(a, b *job) int { return strings.Compare(a.task.Slug, b.task.Slug) })
+	return all
+}
+
+// A track is what a job and the heartbeat have in common: their ledger, and
+// whether a run is under way.
+type track struct {
+	st      state
+	read    bool // st is what the ledger says
+	running bool
+	retry   time.Time // after trouble with a file: not before
+}
+
+// refold reads the ledger if that is needed: at first, after trouble, and when the
+// clock went back behind what was done already.
+func (t *track) refold(path string, now time.Time) error {
+	if t.read && !t.st.cursor.After(now) {
+		return nil
+	}
+	lines, err := readTail(path)
+	if err != nil {
+		return err
+	}
+	t.st, t.read = fold(lines, now), true
+	return nil
+}
+
+// troubled postpones a job whose files cannot be read or written.
+func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) time.Time {
+	if errors.Is(err, disk.ErrFailed) {
+		return time.Time{} // Run returns it
+	}
+	s.o.Log.Warn("schedule cannot go on, trying again", "task", name, "err", err, "in", longest)
+	t.read, t.retry = false, now.Add(longest)
+	return t.retry
+}
+
+// finish ends a run: what it wrote is in the ledger, which is read again.
+func (s *Scheduler) finish(t *track, name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.running, t.read = false, false
+	if err != nil {
+		s.troubled(t, name, s.Now(), err)
+	}
+	s.poke()
+}

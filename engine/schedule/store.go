@@ -1,0 +1,191 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+var (
+	// ErrNotFound: no task or prompt has that name.
+	ErrNotFound = errors.New("no such task")
+	// ErrReadOnly: the store was made for looking only.
+	ErrReadOnly = errors.New("tasks cannot be changed here")
+	// ErrName: the name is no slug. Names are never paths.
+	ErrName = errors.New("not a name of a task: small letters, digits and - only, at most 64")
+	// ErrExists: there is one of that name.
+	ErrExists = errors.New("there is one of that name")
+)
+
+// fileStep is the failpoint prefix of TASK.md, MEMORY.md and prompts: whole files
+// that people write too, published like state.json.
+const fileStep = "state"
+
+// A Store is the tasks and prompts of one .daycare directory as files. It holds
+// nothing in memory: everything is read when it is asked for, so it is right with
+// the daemon running or not.
+type Store struct {
+	Root   string       // the .daycare directory
+	Volume *disk.Volume // nil: looking only
+	Now    func() time.Time
+	Zone   func() *time.Location // of files that name none
+	// Every and Hours are of the heartbeat. Every 0: it is switched off.
+	Every func() time.Duration
+	Hours func() Hours
+	// Changed, if set, is called after a change.
+	Changed func()
+}
+
+func (s *Store) cron(elem ...string) string {
+	return filepath.Join(append([]string{s.Root, "cron"}, elem...)...)
+}
+
+func (s *Store) heart(elem ...string) string {
+	return filepath.Join(append([]string{s.Root, "heartbeat"}, elem...)...)
+}
+
+func (s *Store) changed() {
+	if s.Changed != nil {
+		s.Changed()
+	}
+}
+
+// read reads the file of a task or prompt.
+func read(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, filepath.Base(filepath.Dir(path)))
+	}
+	return data, err
+}
+
+// slugs lists the names that a folder holds: folders, or files with a suffix.
+func slugs(dir, suffix string) ([]string, []finding.Finding, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	var names []string
+	var found []finding.Finding
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		switch {
+		case strings.HasPrefix(name, ".") || e.IsDir() != (suffix == "") || !ok:
+		case !ValidSlug(name):
+			found = append(found, finding.Finding{ID: "schedule-name", Severity: finding.Error, File: filepath.Join(dir, e.Name()),
+				Reason: fmt.Sprintf("%q cannot be used as a name", name), Remedy: "rename it: small letters, digits and - only"})
+		default:
+			names = append(names, name)
+		}
+	}
+	return names, found, nil
+}
+
+// publish replaces a file that people write too. base is what the change was made
+// from; nil: there was no file. Somebody else's change in between is ErrChanged.
+func (s *Store) publish(path string, content, base []byte) error {
+	if s.Volume == nil {
+		return ErrReadOnly
+	}
+	if len(content) > maxFile {
+		return fmt.Errorf("write %s: %d bytes are too much, allowed are %d", filepath.Base(path), len(content), maxFile)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	if _, err := s.Volume.Exchange(fileStep, path, content, base); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// edit changes a file, on top of whatever somebody else saved meanwhile.
+func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
+	if s.Volume == nil {
+		return ErrReadOnly
+	}
+	for try := 0; ; try++ {
+		base, err := read(path)
+		if err != nil {
+			return err
+		}
+		content, err := change(base)
+		if err != nil || string(content) == string(base) {
+			return err
+		}
+		if err = s.publish(path, content, base); !errors.Is(err, disk.ErrChanged) || try == 9 {
+			return err
+		}
+	}
+}
+
+// trash moves a folder or file to trash/<time>-<name>.
+func (s *Store) trash(path, name string) (string, error) {
+	if s.Volume == nil {
+		return "", ErrReadOnly
+	}
+	dir := filepath.Join(s.Root, "trash")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make trash: %w", err)
+	}
+	to := filepath.Join(dir, s.Now().UTC().Format("20060102T150405.000Z")+"-"+name)
+	err := crash.Do("trash.rename", func() error { return os.Rename(path, to) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("move %s to trash: %w", name, err)
+	}
+	return to, errors.Join(s.Volume.SyncDir("trash.dirsync", dir), s.Volume.SyncDir("trash.dirsync", filepath.Dir(path)))
+}
+
+// identify gives a task its id, on first sight. The rest of the file, and what a
+// person saves at this moment, stay as they are.
+func (s *Store) identify(slug string) error {
+	return s.edit(s.cron(slug, taskFile), func(data []byte) ([]byte, error) {
+		f := readFront(slug, data)
+		if f.failed() || idRule.MatchString(f.text("taskId")) {
+			return data, nil
+		}
+		return first(data, key{"taskId", cuid2.Generate()}), nil
+	})
+}
+
+// first writes a key as the first of its file, where people look for it.
+func first(data []byte, k key) []byte {
+	data = withKeys(data, key{Name: k.Name})
+	_, rest, _ := strings.Cut(string(data), "\n")
+	return []byte("---\n" + k.Name + ": " + k.Value + "\n" + rest)
+}
+
+// freeSlug makes a name of a title that nothing in dir has.
+func freeSlug(dir, suffix, title string) string {
+	slug := strings.Trim(strings.Join(slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}), func(w string) bool { return w == "" }), "-"), "-")
+	if len(slug) > 40 {
+		slug = strings.TrimRight(slug[:40], "-")
+	}
+	if slug == "" {
+		slug = "task"
+	}
+	name := slug
+	for n := 2; disk.Exists(filepath.Join(dir, name+suffix)); n++ {
+		name = fmt.Sprintf("%s-%d", slug, n)
+	}
+	return name
+}

@@ -1,0 +1,348 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/finding"
+)
+
+const (
+	taskFile   = "TASK.md"
+	memoryFile = "MEMORY.md"
+	runsFile   = "runs.jsonl"
+	filesDir   = "files" // where the task works
+)
+
+// A Run is a slot with its fate, as people see it.
+type Run struct {
+	Slot    time.Time // the nominal time
+	At      time.Time // the actual time
+	Outcome Outcome   // "": it is under way
+	Reason  string
+	Via     Via
+	Why     string
+	Item    string
+	MS      int64
+	From    time.Time // Count slots from here to Slot share this line
+	Count   int
+}
+
+// An Entry is a task with what follows from its ledger and the time.
+type Entry struct {
+	Task
+	Next    []time.Time // at most three
+	Last    *Run
+	Running bool
+	Found   []finding.Finding // with one of severity Error the task is not in force
+}
+
+// Tasks lists all tasks by name. What is in a folder that is none is a finding.
+func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
+	names, found, err := slugs(s.cron(), "")
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []Entry
+	for _, slug := range names {
+		e, err := s.Task(slug)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, e)
+	}
+	return all, found, nil
+}
+
+// Task is one task by its name.
+func (s *Store) Task(slug string) (Entry, error) {
+	t, found, err := s.load(slug)
+	if err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Task: t, Found: found}
+	now := s.Now()
+	lines, err := readTail(s.cron(slug, runsFile))
+	if err != nil {
+		return Entry{}, err
+	}
+	st := fold(lines, now)
+	if runs := runsOf(lines); len(runs) > 0 {
+		e.Last = &runs[len(runs)-1]
+	}
+	e.Running = st.open != nil
+	if !t.Enabled || finding.Join(found) != nil {
+		return e, nil
+	}
+	if st.spec != specHash(t.spec()) {
+		st.anchor, st.done = now.Truncate(time.Second), nil
+	}
+	for at, ok := st.next(t.When, now); ok && len(e.Next) < 3; at, ok = st.next(t.When, at) {
+		e.Next = append(e.Next, at)
+	}
+	return e, nil
+}
+
+// load reads a task.
+func (s *Store) load(slug string) (Task, []finding.Finding, error) {
+	if !ValidSlug(slug) {
+		return Task{}, nil, fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	path := s.cron(slug, taskFile)
+	data, err := read(path)
+	if err != nil {
+		return Task{}, nil, err
+	}
+	t, found := DecodeTask(path, slug, data, s.Zone())
+	return t, found, nil
+}
+
+// A Change is what to write into a task's file; nil leaves it as it is.
+type Change struct {
+	Name, Description, Prompt *string
+	Timing                    *Timing
+	Timezone                  *string
+	Enabled                   *bool
+	Agent                     *string
+	CatchUp                   *CatchUp
+	DeleteAfterRun            *bool
+	Model                     *string
+	GateCommand               *string // "" takes the gate away
+	Watch                     *[]string
+	WatchCommand              *string
+}
+
+// keys are the lines of a change.
+func (c Change) keys() []key {
+	var all []key
+	text := func(name string, v *string) {
+		if v != nil {
+			value := ""
+			if *v != "" {
+				value = quote(*v)
+			}
+			all = append(all, key{name, value})
+		}
+	}
+	text("name", c.Name)
+	text("description", c.Description)
+	if c.Timing != nil {
+		text("schedule", &c.Timing.Cron)
+		text("every", &c.Timing.Every)
+		text("at", &c.Timing.At)
+	}
+	text("timezone", c.Timezone)
+	if c.Enabled != nil {
+		all = append(all, key{"enabled", fmt.Sprint(*c.Enabled)})
+	}
+	text("agentId", c.Agent)
+	text("catchUp", (*string)(c.CatchUp))
+	if c.DeleteAfterRun != nil {
+		all = append(all, key{"deleteAfterRun", fmt.Sprint(*c.DeleteAfterRun)})
+	}
+	text("model", c.Model)
+	if c.GateCommand != nil {
+		k := key{Name: "gate"}
+		if *c.GateCommand != "" {
+			k.Value = "{ command: " + jsonText(*c.GateCommand) + " }"
+		}
+		all = append(all, k)
+	}
+	if c.Watch != nil {
+		k := key{Name: "watch"}
+		if len(*c.Watch) > 0 {
+			k.Value = quoteList(*c.Watch)
+		}
+		all = append(all, k)
+	}
+	text("watchCommand", c.WatchCommand)
+	return all
+}
+
+// apply changes a file, and refuses what would not be in force.
+func (s *Store) apply(slug string, data []byte, c Change) ([]byte, error) {
+	data = withKeys(data, c.keys()...)
+	if c.Prompt != nil {
+		data = withBody(data, *c.Prompt)
+	}
+	_, found := DecodeTask(taskFile, slug, data, s.Zone())
+	return data, finding.Join(found)
+}
+
+// Create makes a task. id may name its taskId, so that a repeated call finds the
+// task that the first one made; "": a new one. A findings error says what is wrong.
+func (s *Store) Create(id string, c Change) (Entry, error) {
+	if s.Volume == nil {
+		return Entry{}, ErrReadOnly
+	}
+	if id == "" {
+		id = cuid2.Generate()
+	} else if e, ok, err := s.byID(id); err != nil || ok {
+		return e, err
+	}
+	title := ""
+	if c.Name != nil {
+		title = *c.Name
+	}
+	if title == "" && c.Prompt != nil {
+		title = strings.Join(collect(firstWords(*c.Prompt, 4)), " ")
+		c.Name = &title
+	}
+	slug := freeSlug(s.cron(), "", title)
+	data, err := s.apply(slug, first(nil, key{"taskId", id}), c)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := s.publish(s.cron(slug, taskFile), data, nil); err != nil {
+		return Entry{}, err
+	}
+	if err := s.Volume.SyncDir(fileStep+".dirsync", s.cron()); err != nil {
+		return Entry{}, err
+	}
+	s.changed()
+	return s.Task(slug)
+}
+
+func firstWords(text string, n int) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for i, w := range strings.Fields(text) {
+			if i == n || !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) byID(id string) (Entry, bool, error) {
+	all, _, err := s.Tasks()
+	for _, e := range all {
+		if e.ID == id {
+			return e, true, nil
+		}
+	}
+	return Entry{}, false, err
+}
+
+// Update changes a task's file; comments and unknown keys stay.
+func (s *Store) Update(slug string, c Change) (Entry, error) {
+	if !ValidSlug(slug) {
+		return Entry{}, fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	err := s.edit(s.cron(slug, taskFile), func(data []byte) ([]byte, error) { return s.apply(slug, data, c) })
+	if err != nil {
+		return Entry{}, err
+	}
+	s.changed()
+	return s.Task(slug)
+}
+
+// Remove moves a task's folder to the trash and says where it lies there.
+func (s *Store) Remove(slug string) (string, error) {
+	if !ValidSlug(slug) {
+		return "", fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	to, err := s.trash(s.cron(slug), slug)
+	if err == nil {
+		s.changed()
+	}
+	return to, err
+}
+
+// Source is a task's file as it stands.
+func (s *Store) Source(slug string) (string, error) {
+	if !ValidSlug(slug) {
+		return "", fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	data, err := read(s.cron(slug, taskFile))
+	return string(data), err
+}
+
+// Memory is what a task keeps for its next run; "" if there is nothing.
+func (s *Store) Memory(slug string) (string, error) {
+	if _, _, err := s.load(slug); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(s.cron(slug, memoryFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(data), err
+}
+
+// SetMemory replaces it.
+func (s *Store) SetMemory(slug, text string) error {
+	if _, _, err := s.load(slug); err != nil {
+		return err
+	}
+	path := s.cron(slug, memoryFile)
+	base, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		base, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.publish(path, []byte(strings.TrimRight(text, "\n")+"\n"), base)
+}
+
+// Runs are the newest n slots of a task, oldest first; the newest may be under way.
+func (s *Store) Runs(slug string, n int) ([]Run, error) {
+	if !ValidSlug(slug) {
+		return nil, fmt.Errorf("%w: %q", ErrName, slug)
+	}
+	if _, err := os.Stat(s.cron(slug)); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, slug)
+	}
+	return newest(filepath.Join(s.cron(slug), runsFile), n)
+}
+
+func newest(path string, n int) ([]Run, error) {
+	lines, err := readTail(path)
+	if err != nil {
+		return nil, err
+	}
+	runs := runsOf(lines)
+	if n > 0 && len(runs) > n {
+		runs = runs[len(runs)-n:]
+	}
+	return runs, nil
+}
+
+// runsOf are the slots of a ledger; of a firing only the one that has no end yet.
+func runsOf(lines []line) []Run {
+	var runs []Run
+	var open *line
+	for _, l := range lines {
+		switch {
+		case l.Firing != nil:
+			open = &l
+		case l.Slot != nil && l.Outcome != "":
+			if open != nil && open.Firing.Equal(*l.Slot) && open.Via == l.Via {
+				open = nil
+			}
+			runs = append(runs, runOf(l))
+		}
+	}
+	if open != nil {
+		runs = append(runs, runOf(*open))
+	}
+	return runs
+}
+
+func runOf(l line) Run {
+	r := Run{Slot: *l.slot(), At: l.At, Outcome: l.Outcome, Reason: l.Reason, Via: l.Via, Why: l.Why, Item: l.Item, MS: l.MS, Count: max(l.Count, 1)}
+	if l.From != nil {
+		r.From = *l.From
+	}
+	return r
+}
