@@ -74,8 +74,8 @@ type Options struct {
 	Events     *event.Stream
 	Tools      *tools.Set
 	Permits    Permits
-	Model      func(p record.Model) Model                    // the chain for an agent's choice
-	Price      func(model string, u providers.Usage) float64 // US dollars
+	Model      func(p record.Model) Model                              // the chain for an agent's choice
+	Price      func(provider, model string, u providers.Usage) float64 // US dollars
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings

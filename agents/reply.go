@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (a *agent) assistant(t *turn, r *providers.Response, finish record.Finish) 
 		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}
 	if a.Price != nil {
-		as.Cost = a.Price(r.Model, r.Usage)
+		as.Cost = a.Price(r.Provider, r.Model, r.Usage)
 	}
 	return as
 }
@@ -312,7 +313,7 @@ func (a *agent) path(elem ...string) string {
 // tell reports what is wrong with the agent's files.
 func (a *agent) tell(found []finding.Finding) {
 	for _, f := range found {
-		a.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
+		a.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
 		a.emit(event.FileInvalid, "", event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
 	}
 }

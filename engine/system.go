@@ -214,7 +214,7 @@ func (s *System) answers(to message.Address) bool {
 // report tells people what is wrong with an agent's files.
 func (s *System) report(agent string, found []finding.Finding) {
 	for _, f := range found {
-		s.log.Warn("file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
+		s.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
 		s.events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 	}

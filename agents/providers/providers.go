@@ -68,7 +68,7 @@ type Message struct {
 	Parts []Part
 
 	mu      sync.Mutex
-	encoded []encoding // one, rarely two: a map for each message costs more than it saves
+	encoded []encoding   // one, rarely two: a map for each message costs more than it saves
 	chars   atomic.Int64 // what Chars counted, plus one; 0: not counted yet
 }
 

@@ -52,6 +52,7 @@ var imports = map[string][]string{
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},
 
+	"agents/providers/catalogue":    {"agents/providers"},
 	"agents/providers/anthropic":    {"agents/providers"},
 	"agents/providers/gemini":       {"agents/providers"},
 	"agents/providers/scripted":     {"agents/providers", "engine/finding"},

@@ -129,6 +129,11 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.models, err = newChain(ctx, c); err != nil {
 		return err
 	}
+	if r.lock != nil {
+		if err := r.models.checkAll(); err != nil {
+			return err
+		}
+	}
 	if r.files, err = control.NewFileStore(r.root, r.vol); err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 
 func (r *runtimeParts) report(found []finding.Finding) {
 	for _, f := range found {
-		r.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
+		r.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/agents/providers/anthropic"
+	"daycare/agents/providers/catalogue"
 	"daycare/agents/providers/openai"
 	"daycare/agents/providers/scripted"
 	"daycare/connectors/webhook"
@@ -97,10 +98,11 @@ func newConnectors(c *config.Config, log *slog.Logger) (made []engine.Connector,
 type chain struct {
 	settings  []config.Provider
 	providers []providers.Provider
+	catalogue *catalogue.Catalogue
 }
 
 func newChain(ctx context.Context, c *config.Config) (*chain, error) {
-	m := &chain{settings: c.Choose(ctx, config.Ollama)}
+	m := &chain{settings: c.Choose(ctx, config.Ollama), catalogue: newCatalogue(c)}
 	for _, s := range m.settings {
 		p, err := newProvider(s)
 		if err != nil {
@@ -119,12 +121,15 @@ func (m *chain) first() config.Provider { return m.settings[0] }
 
 // caller calls the models for an agent: its own provider first, if it named one.
 func (m *chain) caller(choice record.Model) agents.Model {
-	order := m.providers
+	order, first := m.providers, m.first()
 	for i, p := range m.providers {
 		if p.ID() == choice.ID && i > 0 {
-			order = append([]providers.Provider{p}, append(order[:i:i], order[i+1:]...)...)
+			order, first = append([]providers.Provider{p}, append(order[:i:i], order[i+1:]...)...), m.settings[i]
 			break
 		}
+	}
+	if err := m.check(first, choice.Model); err != nil {
+		return noModel{err}
 	}
 	return &providers.Caller{Chain: order}
 }
@@ -139,7 +144,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, agents.Options{
 		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
-		Model: r.models.caller, Definition: r.define,
+		Model: r.models.caller, Price: r.models.price, Definition: r.define,
 		Sources: prompt.Sources{
 			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
 			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },

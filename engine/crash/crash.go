@@ -54,6 +54,7 @@ var names = []string{
 	"send.before", "send.after",
 	"state.write", "state.sync", "state.rename", "state.dirsync",
 	"sessions.write", "sessions.sync",
+	"runs.write", "runs.sync",
 	"permission.write", "permission.sync", "permission.rename", "permission.dirsync",
 	"permissions.write", "permissions.sync",
 	"blob.write", "blob.sync", "blob.rename", "blob.dirsync",

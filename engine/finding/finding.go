@@ -6,6 +6,7 @@ package finding
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 )
 
@@ -17,6 +18,17 @@ const (
 	Warning Severity = "warning" // part of the file is not used
 	Error   Severity = "error"   // the file as it stands is not in force
 )
+
+// Level is how loud a log is about it.
+func (s Severity) Level() slog.Level {
+	switch s {
+	case Error:
+		return slog.LevelError
+	case Warning:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
 
 // A Finding is one thing that is wrong with one file.
 type Finding struct {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -217,11 +218,13 @@ func TestHostileEditor(t *testing.T) {
 			end := sync.OnceFunc(func() { close(stop); editor.Wait() })
 			defer end()
 			editor.Go(func() {
+				pace := time.NewTicker(500 * time.Microsecond)
+				defer pace.Stop()
 				for n := 0; ; n++ {
 					select {
 					case <-stop:
 						return
-					default:
+					case <-pace.C:
 					}
 					data, err := os.ReadFile(e.path)
 					if err == nil && n%3 > 0 {
@@ -230,7 +233,7 @@ func TestHostileEditor(t *testing.T) {
 				}
 			})
 			var want []string
-			for i := range 25 {
+			for i := range 150 {
 				text := fmt.Sprint("item ", i)
 				id := e.accept(text)
 				if i%2 == 0 {

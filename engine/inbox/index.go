@@ -36,6 +36,7 @@ type index struct {
 	closed []uint64 // hashes of ids that are done or dropped, oldest first
 	odd    []span   // lines that were not understood; kept when the file is rotated
 	seq    int64    // the highest of any line
+	solid  int64    // the highest of an append that nobody disturbed
 	seen   []int64  // seq of every line that has one, only while a file is read
 	whole  bool     // what the file lacks was removed on purpose
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/nrednav/cuid2"
-
 	"daycare/engine/message"
 )
 
@@ -178,5 +176,5 @@ func (l *Fields) idOr() string {
 	if l.ID != "" {
 		return l.ID
 	}
-	return cuid2.Generate()
+	return newID()()
 }

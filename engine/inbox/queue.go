@@ -110,7 +110,8 @@ func (f *File) look() error {
 	if !f.log.Changed() {
 		return nil
 	}
-	return f.reload()
+	_, err := f.reload(nil)
+	return err
 }
 
 // Refresh makes an edit of the file count now instead of at the next operation.
@@ -133,7 +134,7 @@ func (f *File) body(e *entry) (Item, error) {
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
 			return l.Item, nil
 		}
-		if err := f.reload(); err != nil {
+		if _, err := f.reload(nil); err != nil {
 			return Item{}, err
 		}
 		if f.ix.byID[e.ID] != e {

@@ -22,7 +22,7 @@ func (f *File) nextSeq() int64 {
 // write appends what is owed to the file and the lines that build adds. After an
 // edit by somebody else it reads the file anew and begins again.
 func (f *File) write(build func([]byte) []byte) error {
-	for range maxTries {
+	for again := tries(); again(); {
 		lines := build(f.debts(nil))
 		if len(lines) == 0 {
 			return nil
@@ -35,7 +35,7 @@ func (f *File) write(build func([]byte) []byte) error {
 		if !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
-		if err := f.reload(); err != nil {
+		if landed, err := f.reload(lines); landed || err != nil {
 			return err
 		}
 	}
@@ -65,6 +65,7 @@ func (f *File) paid(off int64) {
 		off += int64(len(e.line)) + 1
 	}
 	f.lost, f.owed = nil, nil
+	f.ix.solid = f.ix.seq
 }
 
 // reload takes the file as it is now. Items that it no longer has are appended
@@ -72,37 +73,68 @@ func (f *File) paid(off int64) {
 // on purpose if they could. That is believed of a file which is whole and was
 // left alone for a while before; in one that somebody writes all the time it is
 // more likely that two writes went through each other.
-func (f *File) reload() error {
-	for range maxTries {
-		f.copyLines()
-		data, err := f.load()
-		if err != nil {
-			return err
-		}
+//
+// The lines in urgent are appended right after reading and before anything else:
+// to compare takes long enough that a program which writes all the time would
+// always come first. landed says that they are in the file.
+func (f *File) reload(urgent []byte) (landed bool, err error) {
+	f.copyLines()
+	data, landed, urgentErr := f.loadAnd(urgent)
+	if urgentErr != nil && data == nil {
+		return false, urgentErr
+	}
+	for try := 1; ; try++ {
 		next := f.scan(data)
 		next.whole = len(next.odd) == 0 && time.Since(f.reread) > calm
 		f.reread = time.Now()
 		f.adopt(next, data)
-		b := f.debts(nil)
-		if len(b) == 0 {
-			return nil
+		owed := f.debts(nil)
+		if len(owed) == 0 {
+			f.ix.solid = f.ix.seq
+			return landed, urgentErr
 		}
-		off, err := f.log.Append(b)
-		if errors.Is(err, disk.ErrFull) {
-			return nil // still owed; the next write brings it
+		off, err := f.log.Append(owed)
+		switch {
+		case err == nil:
+			f.paid(off)
+			// They were acknowledged long ago, so they are durable before anything else.
+			return landed, errors.Join(urgentErr, f.log.Barrier())
+		case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrChanged) && try == settleTries:
+			return landed, urgentErr // still owed; the next write brings it
+		case !errors.Is(err, disk.ErrChanged):
+			return landed, err
 		}
-		if errors.Is(err, disk.ErrChanged) {
-			continue
+		f.copyLines()
+		if data, err = f.load(); err != nil {
+			return landed, err
 		}
-		if err != nil {
-			return err
-		}
-		f.paid(off)
-		// They were acknowledged long ago, so they are durable before anything else.
-		return f.log.Barrier()
 	}
-	return fmt.Errorf("reload %s: %w", f.path(), disk.ErrChanged)
 }
+
+// loadAnd reads the file and appends urgent to it in the same breath. An error
+// with data says that only the appending failed.
+func (f *File) loadAnd(urgent []byte) (data []byte, landed bool, err error) {
+	for try := 1; ; try++ {
+		if data, err = f.load(); err != nil {
+			return nil, false, err
+		}
+		if len(urgent) == 0 {
+			return data, false, nil
+		}
+		_, err = f.log.Append(urgent)
+		switch {
+		case err == nil:
+			return append(data, urgent...), true, nil
+		case !errors.Is(err, disk.ErrChanged):
+			return slices.Grow(data, 1), false, err
+		case try == urgentTries:
+			return slices.Grow(data, 1), false, nil
+		}
+	}
+}
+
+// urgentTries is how often a file is read for the sake of urgent lines alone.
+const urgentTries = 20
 
 // calm is how long a file must have been left alone for a removal to be believed.
 const calm = 2 * time.Second
@@ -176,7 +208,7 @@ func (f *File) adopt(next *index, data []byte) {
 		}
 	}
 	closed := setOf(next.closed)
-	last := lastOurs(next.seen, old.seq)
+	last := lastOurs(next.seen, old.solid)
 	for _, e := range bySeq(old.order) {
 		if next.byID[e.ID] == nil {
 			f.missing(next, e, next.whole && e.Seq <= last, closed[hash64(e.ID)])
@@ -193,7 +225,7 @@ func (f *File) adopt(next *index, data []byte) {
 		}
 	}
 	next.closed = next.closed[max(0, len(next.closed)-MaxKeys):]
-	next.seq = max(next.seq, old.seq)
+	next.seq, next.solid = max(next.seq, old.seq), old.solid
 	next.seen = nil
 	f.ix = next
 }
@@ -231,8 +263,9 @@ func (ix *index) replace(e, had *entry) {
 	ix.order[slices.Index(ix.order, e)] = had
 }
 
-// lastOurs is the highest seq in the file that we had given out: what had a
-// lower one was in the editor's version.
+// lastOurs is the highest seq in the file that we had given out before this edit:
+// what had a lower one was in the editor's version. A line that was being
+// appended during the edit is no proof of that.
 func lastOurs(seen []int64, given int64) (last int64) {
 	for _, seq := range seen {
 		if seq <= given {

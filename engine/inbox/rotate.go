@@ -28,7 +28,8 @@ func (f *File) rotate() error {
 	err := f.log.Replace(content, "")
 	switch {
 	case errors.Is(err, disk.ErrChanged):
-		return f.reload()
+		_, err := f.reload(nil)
+		return err
 	case errors.Is(err, disk.ErrFull):
 		return nil
 	case err != nil:

@@ -33,7 +33,8 @@ type ownLine struct {
 
 func (r *recent) add(e *Entry, text []byte) {
 	_, end := e.Rec.(*TurnEnd)
-	r.lines = append(r.lines, ownLine{e.Seq, end, text})
+	// A copy of its own size: the encoder's buffer is up to twice as long.
+	r.lines = append(r.lines, ownLine{e.Seq, end, bytes.Clone(text)})
 	r.bytes += len(text)
 	if end {
 		r.ends++

@@ -8,13 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// maxWatched bounds the files that one look takes in.
+// maxWatched bounds the files that one look takes in; those beyond are not seen.
 const maxWatched = 20_000
 
 // digest hashes the state of what is looked at: names, sizes and times of files,
@@ -32,9 +30,9 @@ func (d digest) sum() string { return hex.EncodeToString(d.Sum(nil)[:16]) }
 
 // files adds what is known of the files beneath root that fit a pattern. What
 // daycare and version control write by themselves is not looked at.
-func (d digest) files(root string, patterns []string) error {
+func (d digest) files(root string, patterns []string) {
 	n := 0
-	err := fs.WalkDir(os.DirFS(root), ".", func(path string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(os.DirFS(root), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // it went away meanwhile, or is not ours to read
 		}
@@ -49,17 +47,13 @@ func (d digest) files(root string, patterns []string) error {
 			return nil
 		}
 		if n++; n > maxWatched {
-			return fmt.Errorf("more than %d files fit the pattern", maxWatched)
+			return fs.SkipAll
 		}
 		if info, err := e.Info(); err == nil {
 			d.text("file", fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano()))
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("look at %s in %s: %w", strings.Join(patterns, " "), filepath.Base(root), err)
-	}
-	return nil
 }
 
 func fits(patterns []string, path string) bool {

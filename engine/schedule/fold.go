@@ -28,23 +28,28 @@ type state struct {
 func fold(lines []line, now time.Time) state {
 	s := state{done: map[int64]bool{}}
 	for _, l := range lines {
-		switch {
-		case l.Set != "":
-			s.begin(l, now)
-		case l.Firing != nil:
-			s.open = &l
-			s.mark(l, now)
-		case l.Slot != nil && l.Outcome != "":
-			s.end(l, now)
-		}
-		if l.Hash != "" && l.Firing == nil {
-			s.hash = l.Hash
-		}
+		s.add(l, now)
 	}
 	if s.cursor.After(now) {
 		s.cursor = now // the schedule was made while the clock was ahead
 	}
 	return s
+}
+
+// add takes one line more.
+func (s *state) add(l line, now time.Time) {
+	switch {
+	case l.Set != "":
+		s.begin(l, now)
+	case l.Firing != nil:
+		s.open = &l
+		s.mark(l, now)
+	case l.Slot != nil && l.Outcome != "":
+		s.end(l, now)
+	}
+	if l.Hash != "" && l.Firing == nil {
+		s.hash = l.Hash
+	}
 }
 
 func (s *state) begin(l line, now time.Time) {

@@ -21,6 +21,7 @@ type job struct {
 	file os.FileInfo
 	track
 	looked time.Time // when what it watches was looked at
+	hand   time.Time // somebody asked for a run at this time
 	begun  bool      // the ledger says since when its schedule counts
 	bad    time.Time // since when its file has been broken; zero: it is not
 	found  []finding.Finding
@@ -47,6 +48,11 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 	switch {
 	case j.st.open != nil:
 		s.resume(ctx, j)
+		return time.Time{}, nil
+	case !j.hand.IsZero():
+		slot := j.hand
+		j.hand = time.Time{}
+		s.start(ctx, j, line{Firing: &slot, Via: ViaHand, Why: "run by hand", Spec: j.st.spec}, false)
 		return time.Time{}, nil
 	case !j.task.Enabled:
 		return time.Time{}, nil
@@ -198,11 +204,9 @@ func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
 	j.running = true
 	t, hash := j.task, j.st.hash
 	s.spawn(func() {
-		err := s.run(ctx, t, l, hash, resumed)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = nil
-		}
-		s.finish(&j.track, t.Slug, err)
+		r := &run{s: s, Task: t}
+		err := r.do(ctx, l, hash, resumed)
+		s.finish(ctx, &j.track, t.Slug, r.lines, err)
 	})
 }
 
@@ -210,7 +214,7 @@ func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
 var ErrBusy = errors.New("it is running already")
 
 // RunNow runs a task once, whatever its schedule says, and returns its slot.
-func (s *Scheduler) RunNow(ctx context.Context, slug string) (time.Time, error) {
+func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 	t, found, err := s.load(slug)
 	if err != nil {
 		return time.Time{}, err
@@ -226,14 +230,13 @@ func (s *Scheduler) RunNow(ctx context.Context, slug string) (time.Time, error) 
 	switch {
 	case j == nil:
 		return time.Time{}, fmt.Errorf("%w: %s", ErrNotFound, slug)
-	case j.running:
+	case j.running, !j.hand.IsZero():
 		return time.Time{}, ErrBusy
 	}
 	t.ID = j.task.ID
-	j.task = t
-	slot := now.UTC().Truncate(time.Millisecond)
-	s.start(ctx, j, line{Firing: &slot, Via: ViaHand, Why: "run by hand"}, false)
-	return slot, nil
+	j.task, j.hand = t, now.UTC().Truncate(time.Millisecond)
+	s.poke()
+	return j.hand, nil
 }
 
 // look reads the folders again: what is new, changed, renamed, broken or gone.

@@ -229,12 +229,15 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 	return t.retry
 }
 
-// finish ends a run: what it wrote is in the ledger, which is read again.
-func (s *Scheduler) finish(t *track, name string, err error) {
+// finish ends a run that wrote these lines.
+func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []line, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.running, t.read = false, false
-	if err != nil {
+	t.running = false
+	for _, l := range lines {
+		t.st.add(l, s.Now())
+	}
+	if err != nil && ctx.Err() == nil {
 		s.troubled(t, name, s.Now(), err)
 	}
 	s.poke()

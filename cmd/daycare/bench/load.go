@@ -40,6 +40,11 @@ func Accept(ctx context.Context, dir string, n int, d time.Duration) (rate float
 		if err != nil {
 			return 0, 0, 0, err
 		}
+		var warm sync.WaitGroup
+		for _, id := range ids { // the first message of each opens its files
+			warm.Go(func() { w.Say(ctx, id, "first") })
+		}
+		warm.Wait()
 		return spread(ctx, ids, d, func(ctx context.Context, id string) error {
 			_, err := w.Say(ctx, id, "a message of a usual length, which says what somebody wants")
 			return err
@@ -124,6 +129,8 @@ func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, 
 	}
 	if running {
 		w.Run()
+	} else {
+		w.Hold()
 	}
 	rate, p50, p99, err := f(w)
 	if cerr := w.Close(); err == nil {

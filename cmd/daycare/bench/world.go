@@ -65,12 +65,21 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	return w, err
 }
 
-// Run lets the agents work until Close. It returns when all agents that have work
-// were woken.
-func (w *World) Run() {
+// Run lets the agents work until Close.
+func (w *World) Run() { w.runWith(w.start) }
+
+// Hold keeps agents awake without letting them work: what is delivered stays.
+func (w *World) Hold() {
+	w.runWith(func(ctx context.Context, _ engine.Seat) error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+func (w *World) runWith(start engine.StartFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
-	w.stopped.Go(func() { w.System.Run(ctx, w.start) })
+	w.stopped.Go(func() { w.System.Run(ctx, start) })
 }
 
 func (w *World) start(ctx context.Context, seat engine.Seat) error {

@@ -1,0 +1,143 @@
+// Package chaos makes daycare die in every way it can and shows that nothing is
+// lost: it starts the real daemon, talks to it as chat platforms and people do,
+// kills it at every durable step, cuts its power, breaks its disk, and compares
+// after every death what the files say with what the outside world saw.
+//
+// Where to look: scenario.go and scenarios.go are what is played, world.go and
+// user.go the outside world, daemon.go the process under test, play.go one case
+// from its first start to its end, cut.go a power cut, check.go the promises,
+// enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
+// the defects put in on purpose, report.go the table.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A Length is how much is played.
+type Length int
+
+// Lengths.
+const (
+	Default Length = iota
+	Short          // a sample, for every change
+	Full           // everything, for a night
+)
+
+// Options say what to play.
+type Options struct {
+	Binary   string // the daycare to kill
+	Dir      string // where cases live; "": in memory where possible
+	Length   Length
+	Scenario string // only this one; "": all
+	Kill     string // only this one case of Scenario, as a failing case is printed
+	Random   int    // deaths at random moments; -1: as Length says
+	Power    int    // power cuts of each real file system; -1: as Length says
+	Bugs     bool   // show that each seeded bug is caught, instead
+	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
+	Progress func(done, of int, what string)
+	Log      io.Writer // what was skipped, and why
+}
+
+// A harness runs cases.
+type harness struct {
+	Options
+	dir    string
+	report *Report
+	ports  *ports
+	shared *server
+	made   templates
+}
+
+// Run plays everything that o asks for. An error means that the harness itself
+// could not work; what the daemon did wrong is in the report.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	h, err := newHarness(o)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	began := time.Now()
+	if o.Bugs {
+		err = h.bugs(ctx)
+	} else {
+		err = h.all(ctx)
+	}
+	h.report.Seconds = time.Since(began).Seconds()
+	return h.report, err
+}
+
+func (h *harness) all(ctx context.Context) error {
+	if h.Kill != "" {
+		return h.repeat(ctx)
+	}
+	for _, way := range []func(context.Context) error{h.enumerate, h.cuts, h.faults, h.random, h.volumes} {
+		if err := way(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newHarness(o Options) (*harness, error) {
+	h := &harness{Options: o, report: newReport(), ports: newPorts()}
+	if h.Progress == nil {
+		h.Progress = func(int, int, string) {}
+	}
+	if h.Log == nil {
+		h.Log = io.Discard
+	}
+	var err error
+	if h.Binary, err = filepath.Abs(o.Binary); err != nil {
+		return nil, fmt.Errorf("find the binary: %w", err)
+	}
+	if h.dir, err = os.MkdirTemp(where(o.Dir), "daycare-chaos-"); err != nil {
+		return nil, fmt.Errorf("make folder of cases: %w", err)
+	}
+	if h.shared, err = newServer(); err != nil {
+		return nil, fmt.Errorf("listen for answers: %w", err)
+	}
+	h.made.h = h
+	return h, nil
+}
+
+// where is a folder in memory: what the disk does to a sync is played by itself.
+func where(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// close keeps the folder if a case in it failed.
+func (h *harness) close() error {
+	err := h.shared.close()
+	if len(h.report.Failures) > 0 {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(h.dir))
+}
+
+// pick is a figure of the flags, or the one of the length.
+func (h *harness) pick(flag, short, normal, full int) int {
+	if flag >= 0 {
+		return flag
+	}
+	switch h.Length {
+	case Short:
+		return short
+	case Full:
+		return full
+	default:
+		return normal
+	}
+}

@@ -1,0 +1,169 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A daemon is one life of the process under test.
+type daemon struct {
+	cmd    *exec.Cmd
+	trace  string
+	stderr string
+	exited chan struct{}
+	killed bool // by this process
+}
+
+// launch says how a life begins.
+type launch struct {
+	binary    string
+	workspace string
+	dir       string // of the case: traces and what was said go here
+	life      int
+	failpoint string
+	mirror    string
+	bug       string
+}
+
+func (l launch) environment(trace string) []string {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "TZ=UTC", "GOTRACEBACK=all",
+		secretEnv + "=" + secret, "DAYCARE_FAILPOINT_TRACE=" + trace,
+	}
+	for name, value := range map[string]string{
+		"DAYCARE_FAILPOINT": l.failpoint, "DAYCARE_FAILPOINT_MIRROR": l.mirror, "DAYCARE_BUG": l.bug,
+	} {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// start starts the daemon. It is ready when it answers; who talks to it tries until
+// then.
+func (l launch) start() (*daemon, error) {
+	d := &daemon{exited: make(chan struct{}),
+		trace:  filepath.Join(l.dir, fmt.Sprintf("trace-%03d", l.life)),
+		stderr: filepath.Join(l.dir, fmt.Sprintf("stderr-%03d", l.life))}
+	out, err := os.Create(d.stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	d.cmd = exec.Command(l.binary, "--workspace", l.workspace, "start")
+	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
+	d.cmd.Stdout, d.cmd.Stderr = out, out
+	// It must not outlive a harness that is killed itself.
+	d.cmd.SysProcAttr = childAttributes()
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start daemon: %w", err)
+	}
+	go func() {
+		d.cmd.Wait()
+		close(d.exited)
+	}()
+	return d, nil
+}
+
+// kill ends it as nothing can prevent.
+func (d *daemon) kill() {
+	d.killed = true
+	d.cmd.Process.Kill()
+	<-d.exited
+}
+
+// stop ends it in order; false: it did not end.
+func (d *daemon) stop(patience time.Duration) bool {
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// stuck ends a daemon that does nothing any more, and has it say where it hangs.
+func (d *daemon) stuck() {
+	d.killed = true
+	d.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-d.exited:
+	case <-time.After(2 * time.Second):
+		d.kill()
+	}
+}
+
+func (d *daemon) alive() bool {
+	select {
+	case <-d.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// code is its exit code; -1: a signal ended it, which is what killing looks like.
+func (d *daemon) code() int { return d.cmd.ProcessState.ExitCode() }
+
+// died reports whether SIGKILL ended it.
+func (d *daemon) died() bool {
+	status, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// said is the end of what it wrote for people.
+func (d *daemon) said() string {
+	data, err := os.ReadFile(d.stderr)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data[max(0, len(data)-2000):]))
+}
+
+// passed lists the failpoints it passed, in order.
+func (d *daemon) passed() []string {
+	data, err := os.ReadFile(d.trace)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(data))
+}
+
+// ports hands out addresses for daemons to listen at. They lie below the range
+// from which systems take the near end of connections.
+type ports struct {
+	mu   sync.Mutex
+	next int
+}
+
+func newPorts() *ports { return &ports{next: 20_000 + os.Getpid()%5_000} }
+
+func (p *ports) take(ctx context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ctx.Err() == nil {
+		if p.next++; p.next > 32_000 {
+			p.next = 20_000
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", p.next)
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, l.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return "", err
+		}
+	}
+	return "", ctx.Err()
+}

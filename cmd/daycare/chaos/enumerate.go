@@ -1,0 +1,167 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// scenarios are those that are asked for.
+func (h *harness) scenarios() ([]*Scenario, error) {
+	all := Scenarios()
+	if h.Scenario == "" {
+		return all, nil
+	}
+	var names []string
+	for _, s := range all {
+		if s.Name == h.Scenario {
+			return []*Scenario{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, fmt.Errorf("there is no scenario %q, only %s", h.Scenario, strings.Join(names, ", "))
+}
+
+// learn plays a scenario in peace and returns the failpoints that it passes.
+func (h *harness) learn(ctx context.Context, s *Scenario, bug string) ([]string, error) {
+	r, err := h.play(ctx, Case{Way: "peace", Scenario: s, Bug: bug})
+	if err != nil {
+		return nil, err
+	}
+	if bug == "" {
+		h.take(r)
+	}
+	return r.Passed, nil
+}
+
+// take adds a result to the report and lets go of the folder of a case that held.
+func (h *harness) take(r *Result) {
+	h.report.add(r)
+	if len(r.Violations) == 0 {
+		os.RemoveAll(r.Dir)
+	}
+}
+
+// each plays cases beside each other.
+func (h *harness) each(ctx context.Context, what string, cases []Case) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers())
+	done := make(chan struct{}, len(cases))
+	for _, c := range cases {
+		group.Go(func() error {
+			r, err := h.play(ctx, c)
+			if err != nil {
+				return err
+			}
+			h.take(r)
+			done <- struct{}{}
+			h.Progress(len(done), len(cases), what)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// workers is more than the processors, because a case often waits for a timer or
+// another process.
+func workers() int { return 2 * runtime.GOMAXPROCS(0) }
+
+// enumerate kills the daemon at every operation of every scenario, and once more
+// while it recovers.
+func (h *harness) enumerate(ctx context.Context) error {
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	for _, s := range scenarios {
+		passed, err := h.learn(ctx, s, "")
+		if err != nil {
+			return err
+		}
+		if err := h.each(ctx, "kill "+s.Name, h.killCases(s, passed, "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killCases are a death at each operation with each tear, and double deaths.
+func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []Case) {
+	tears := []int{0, 100}
+	if h.Length == Full {
+		tears = []int{0, 1, 50, 99, 100}
+	}
+	n := 0
+	for k, name := range passed {
+		if !s.worth(name) {
+			continue
+		}
+		if n++; h.Length == Short && n%5 != 0 {
+			continue
+		}
+		for i, tear := range tears {
+			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tear)}
+			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}, Bug: bug})
+			for _, j := range h.again(n + i) {
+				second := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", j, tear)}
+				cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{first, second}, Bug: bug})
+			}
+		}
+	}
+	return cases
+}
+
+// recoverySteps is how many operations of a start are looked at for a second death.
+const recoverySteps = 16
+
+// again are the operations of the second life to die at. Going through them one
+// case after the other meets all of them, though not in all combinations.
+func (h *harness) again(n int) (at []int) {
+	if h.Length != Full {
+		if n%2 == 0 || h.Length == Short {
+			return nil
+		}
+		return []int{1 + n/2%recoverySteps}
+	}
+	for j := range recoverySteps {
+		at = append(at, j+1)
+	}
+	return at
+}
+
+// worth reports whether a scenario wants a death at a point.
+func (s *Scenario) worth(name string) bool {
+	if len(s.Only) == 0 {
+		return true
+	}
+	for _, prefix := range s.Only {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// repeat plays one case, as a failing one was printed.
+func (h *harness) repeat(ctx context.Context) error {
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	if len(scenarios) != 1 {
+		return fmt.Errorf("say of which scenario: --scenario NAME")
+	}
+	deaths, err := ParseDeaths(h.Kill)
+	if err != nil {
+		return err
+	}
+	r, err := h.play(ctx, Case{Way: "kill", Scenario: scenarios[0], Deaths: deaths})
+	if err == nil {
+		h.take(r)
+	}
+	return err
+}

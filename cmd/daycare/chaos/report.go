@@ -1,0 +1,235 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"daycare/engine/crash"
+)
+
+// A Result is what one case came to.
+type Result struct {
+	Case       string   `json:"case"`
+	Repeat     string   `json:"repeat"` // the flags that play it again
+	Dir        string   `json:"dir"`
+	Violations []string `json:"violations,omitempty"`
+
+	Figures
+	way     string
+	Passed  []string        `json:"-"` // failpoints of the first life, in order
+	Reached map[string]bool `json:"-"`
+	DiedAt  map[string]int  `json:"-"`
+}
+
+// Figures are what the table adds up.
+type Figures struct {
+	Cases       int     `json:"cases"`
+	Deaths      int     `json:"deaths"`
+	GaveUp      int     `json:"gaveUp"` // ended by itself, because storage failed
+	Messages    int     `json:"messages"`
+	ToolCalls   int     `json:"toolCalls"`
+	Effects     int     `json:"effects"`
+	Lost        int     `json:"lost"`
+	Duplicated  int     `json:"duplicated"`
+	Reordered   int     `json:"reordered"`
+	Repeated    int     `json:"repeatedEffects"`
+	Again       int     `json:"answersAgain"` // in the window between sending and noting it
+	Torn        int     `json:"tornRepaired"`
+	Interrupted int     `json:"interrupted"`
+	Seconds     float64 `json:"seconds"`
+}
+
+func newResult(c Case) *Result {
+	return &Result{Case: c.String(), Repeat: c.flags(), way: c.Way, Reached: map[string]bool{}, DiedAt: map[string]int{},
+		Figures: Figures{Cases: 1}}
+}
+
+// String names a case.
+func (c Case) String() string {
+	return strings.TrimSpace(c.Way + " " + c.Scenario.Name + " " + c.deaths())
+}
+
+func (c Case) deaths() string {
+	list := make([]string, len(c.Deaths))
+	for i, d := range c.Deaths {
+		list[i] = d.String()
+	}
+	return strings.Join(list, ",")
+}
+
+// flags play the case again; "" where chance had a part in it.
+func (c Case) flags() string {
+	if len(c.Deaths) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("--scenario %s --kill '%s'", c.Scenario.Name, c.deaths())
+}
+
+// mostViolations bounds what is kept of one case: the first ones say it all.
+const mostViolations = 10
+
+func (r *Result) violate(format string, args ...any) {
+	if len(r.Violations) < mostViolations {
+		r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// tally counts what the files say at the end.
+func (r *Result) tally(v view) {
+	r.Messages, r.Effects = len(v.said), len(v.effects)
+	for _, a := range v.agents {
+		r.Torn += a.torn
+		for _, l := range a.history {
+			if l.Type == "tool_result" {
+				r.ToolCalls++
+				if l.Status == "interrupted" {
+					r.Interrupted++
+				}
+			}
+		}
+	}
+}
+
+func (f *Figures) add(o Figures) {
+	f.Cases, f.Deaths, f.GaveUp = f.Cases+o.Cases, f.Deaths+o.Deaths, f.GaveUp+o.GaveUp
+	f.Messages, f.ToolCalls, f.Effects = f.Messages+o.Messages, f.ToolCalls+o.ToolCalls, f.Effects+o.Effects
+	f.Lost, f.Duplicated, f.Reordered = f.Lost+o.Lost, f.Duplicated+o.Duplicated, f.Reordered+o.Reordered
+	f.Repeated, f.Again = f.Repeated+o.Repeated, f.Again+o.Again
+	f.Torn, f.Interrupted, f.Seconds = f.Torn+o.Torn, f.Interrupted+o.Interrupted, f.Seconds+o.Seconds
+}
+
+// A Report is what a run came to.
+type Report struct {
+	mu       sync.Mutex
+	order    []string
+	ways     map[string]*Figures
+	reached  map[string]bool
+	diedAt   map[string]int
+	Failures []*Result
+	Skipped  []string
+	Bugs     []Caught
+	Seconds  float64
+}
+
+func newReport() *Report {
+	return &Report{ways: map[string]*Figures{}, reached: map[string]bool{}, diedAt: map[string]int{}}
+}
+
+func (r *Report) add(one *Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ways[one.way] == nil {
+		r.ways[one.way] = &Figures{}
+		r.order = append(r.order, one.way)
+	}
+	r.ways[one.way].add(one.Figures)
+	maps.Copy(r.reached, one.Reached)
+	for name, n := range one.DiedAt {
+		r.diedAt[name] += n
+	}
+	if len(one.Violations) > 0 {
+		r.Failures = append(r.Failures, one)
+	}
+}
+
+func (r *Report) skip(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Skipped = append(r.Skipped, fmt.Sprintf(format, args...))
+}
+
+// OK reports whether nothing that was promised was broken.
+func (r *Report) OK() bool {
+	return len(r.Failures) == 0 && !slices.ContainsFunc(r.Bugs, func(c Caught) bool { return c.By == "" })
+}
+
+// Total is the sum of all ways to die.
+func (r *Report) Total() Figures {
+	var sum Figures
+	for _, f := range r.ways {
+		sum.add(*f)
+	}
+	return sum
+}
+
+// Unreached lists the failpoints that are compiled in and were never passed.
+func (r *Report) Unreached() (names []string) {
+	for _, name := range crash.Names() {
+		if !r.reached[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) error {
+	if len(r.Bugs) > 0 {
+		return r.printBugs(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tFAILED\t")
+	for _, way := range r.order {
+		r.row(t, way, *r.ways[way])
+	}
+	r.row(t, "all", r.Total())
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at, in %.0f s\n",
+		len(r.reached), len(crash.Names()), len(r.diedAt), r.Seconds)
+	if names := r.Unreached(); len(names) > 0 {
+		fmt.Fprintf(w, "not reached: %s\n", strings.Join(names, " "))
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(w, "SKIPPED: %s\n", s)
+	}
+	return r.printFailures(w)
+}
+
+func (r *Report) row(w io.Writer, name string, f Figures) {
+	failed := 0
+	for _, one := range r.Failures {
+		if name == "all" || one.way == name {
+			failed++
+		}
+	}
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, f.Cases, f.Deaths, f.Messages, f.ToolCalls,
+		f.Lost, f.Duplicated, f.Reordered, f.Repeated, f.Again, f.Torn, f.Interrupted, failed)
+}
+
+// shownFailures bounds what is printed; the folders of all are kept.
+const shownFailures = 20
+
+func (r *Report) printFailures(w io.Writer) error {
+	for i, one := range r.Failures {
+		if i == shownFailures {
+			fmt.Fprintf(w, "\n… and %d more\n", len(r.Failures)-i)
+			break
+		}
+		fmt.Fprintf(w, "\nFAILED %s\n", one.Case)
+		for _, v := range one.Violations {
+			fmt.Fprintf(w, "  %s\n", v)
+		}
+		fmt.Fprintf(w, "  kept in %s\n", one.Dir)
+		if one.Repeat != "" {
+			fmt.Fprintf(w, "  again: daycare chaos %s\n", one.Repeat)
+		}
+	}
+	return nil
+}
+
+// PrintJSON writes one object.
+func (r *Report) PrintJSON(w io.Writer) error {
+	return json.NewEncoder(w).Encode(map[string]any{
+		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
+		"reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
+		"skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
+	})
+}

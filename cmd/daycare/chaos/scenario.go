@@ -1,0 +1,95 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// A Scenario is a conversation and the conditions in which it is held. A feature
+// adds its own to the list in scenarios.go.
+type Scenario struct {
+	Name string
+	// Before is played once and outlived in peace: cases begin with what it left.
+	Before []step
+	// Prepare changes the files once more before a case begins.
+	Prepare func(u *user) error
+	Steps   []step
+	// Hooks are the names of the webhooks; none: one.
+	Hooks []string
+	// Asks: commands need the approval of a person.
+	Asks bool
+	// Only: the points that are worth dying at, by their beginning; none: all.
+	Only []string
+	// After is done to the files after each death, as a person would.
+	After func(u *user) error
+	// NoCut: what the person does is not in the picture of a power cut.
+	NoCut bool
+	// Refuse: so many answers are refused by the platform after it took them.
+	Refuse int
+}
+
+// A step is something that a person or platform does. It returns when it is done,
+// however often the daemon dies meanwhile.
+type step func(ctx context.Context, u *user) error
+
+func (s *Scenario) hooks() []string {
+	if len(s.Hooks) == 0 {
+		return []string{"a"}
+	}
+	return s.Hooks
+}
+
+// say posts a message: the key is its first word.
+func say(hook, key, text string) step {
+	return func(ctx context.Context, u *user) error { return u.say(ctx, hook, key, text) }
+}
+
+// burst posts n messages one right after the other.
+func burst(hook, key, text string, n int) step {
+	return func(ctx context.Context, u *user) error {
+		for i := range n {
+			if err := u.say(ctx, hook, fmt.Sprintf("%s%d", key, i), text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// together plays steps at the same time.
+func together(steps ...step) step {
+	return func(ctx context.Context, u *user) error {
+		var wg sync.WaitGroup
+		errs := make([]error, len(steps))
+		for i, s := range steps {
+			wg.Go(func() { errs[i] = s(ctx, u) })
+		}
+		wg.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// happened waits for an effect.
+func happened(key string) step {
+	return func(ctx context.Context, u *user) error { return u.happened(ctx, key) }
+}
+
+// answered waits until n answers have come.
+func answered(n int) step {
+	return func(ctx context.Context, u *user) error { return u.answers(ctx, n) }
+}
+
+func playAll(ctx context.Context, u *user, steps []step) error {
+	for _, s := range steps {
+		if err := s(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// script is the model of all scenarios: it does what the words of the newest
+// message say, whose first word is its key.
+const script = `
+model: chaos
+rules:
+  - tool_result: "*"
+    reply: [ { text: "did it" } ]
+  - after: permission
+    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
+  - match: '^\S+ ask'
+    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
+  - match: '^(?<key>\S+) act'
+    reply: [ { text: "I do it.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } } ] } ]
+  - match: '^(?<key>\S+) slow'
+    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 0.03" } } ] } ]
+  - match: '^(?<key>\S+) large'
+    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
+  - match: '^(?<key>\S+) look'
+    reply: [ { calls: [ { name: read, arguments: { path: README.md } } ] } ]
+  - match: '^(?<key>\S+) several'
+    reply: [ { calls: [
+      { name: read, arguments: { path: README.md } }, { name: glob, arguments: { pattern: "*" } },
+      { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } },
+      { name: read, arguments: { path: README.md } }, { name: ls, arguments: { path: "." } } ] } ]
+  - match: '^(?<key>\S+) recite'
+    reply: [ { text: "one two three four", chunk: 6, every: 100ms } ]
+  - match: '^(?<key>\S+) think'
+    reply: [ { delay: 20ms, text: "{{.Name.key}}: I have thought" } ]
+  - reply: [ { text: "noted" } ]
+`
+
+// effectCommand appends the call's id and its argument to a file in one write.
+const effectCommand = `printf '%s %s\\n' \"$DAYCARE_CALL\"`
+
+func scriptFor(effects string) string {
+	return fmt.Sprintf(script, effectCommand, effects)
+}
+
+var first = []step{say("a", "first", "hello"), answered(1)}
+
+// Scenarios lists all that is played.
+func Scenarios() []*Scenario {
+	return []*Scenario{
+		{Name: "chat", Steps: []step{say("a", "m1", "hello"), answered(1), say("a", "m2", "hello"), say("a", "m3", "think")}},
+		{Name: "waiting", Before: first, Steps: []step{burst("a", "w", "think", 6)}},
+		{Name: "tools", Before: first, Steps: []step{say("a", "t1", "look"), answered(1), say("a", "t2", "act")}},
+		{Name: "parallel", Before: first, Steps: []step{say("a", "p1", "several"), answered(1), say("a", "p2", "several")}},
+		{Name: "steer", Before: first, Steps: []step{say("a", "s1", "slow"), happened("s1"), burst("a", "s2-", "hello", 2)}},
+		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happenedOnce, say("a", "q2", "hello")}},
+		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), answered(2)}},
+		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
+		{Name: "inbox-rotation", Before: []step{say("a", "b1", large), answered(1), say("a", "b2", large), answered(2)},
+			Only: []string{"inbox.", "turn.", "torn."}, Steps: []step{say("a", "b3", large), answered(1), say("a", "b4", "hello")}},
+		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.", "sessions.", "state.", "inbox."},
+			Steps: []step{say("a", "h1", "hello"), answered(1), reset("h2"), say("a", "h3", "hello")}},
+		{Name: "letters", Before: first, Prepare: letters, Steps: []step{letter("l3"), say("a", "l4", "hello")}},
+		{Name: "blob", Before: first, Steps: []step{say("a", "o1", "large"), answered(1)}},
+		{Name: "draft", Before: first, Only: []string{"draft.", "turn."}, Steps: []step{say("a", "d1", "recite"), answered(1)}},
+		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."}, Steps: []step{say("a", "c1", "hello"), answered(1)}},
+		{Name: "file", Before: first, Steps: []step{attach("f1")}},
+		{Name: "remove", Before: first, Steps: []step{remove}},
+		{Name: "hand-edit", Before: first, After: cutTurn("e1"), NoCut: true,
+			Steps: []step{say("a", "e1", "hello"), answered(1), say("a", "e2", "hello"), answered(2), say("a", "e3", "hello")}},
+		{Name: "agents", Hooks: []string{"a", "b", "c"}, Steps: []step{together(
+			burst("a", "a", "think", 2), burst("b", "b", "act", 2), burst("c", "c", "look", 2))}},
+	}
+}
+
+// large makes a message of which three are more than an inbox holds before it is
+// rotated.
+var large = "hello " + strings.Repeat("lorem ipsum ", 34_000)
+
+func decide(decision string) step {
+	return func(ctx context.Context, u *user) error { return u.decide(ctx, decision) }
+}
+
+// happenedOnce waits for the turn that follows a decision: the answer to the
+// request, and the answer after it.
+func happenedOnce(ctx context.Context, u *user) error { return u.answers(ctx, 2) }
+
+func reset(key string) step {
+	return func(ctx context.Context, u *user) error {
+		return u.tell(ctx, "0/", key, "reset", control.Message{Kind: message.Reset})
+	}
+}
+
+// lengthen brings the history just over the size beyond which a reset rotates it.
+func lengthen(u *user) error {
+	paths, err := filepath.Glob(filepath.Join(u.root, "agents", "*", "history.jsonl"))
+	if err != nil || len(paths) == 0 {
+		return errors.Join(err, errors.New("there is no history to lengthen"))
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		return err
+	}
+	seq := int64(bytes.Count(data, []byte{'\n'}))
+	note := &record.Note{Text: strings.Repeat("for people ", 12_000)}
+	for len(data) <= record.RotateBytes {
+		seq++
+		data = append(data, record.Encode(&record.Entry{Seq: seq, At: time.Now().UTC(), Rec: note})...)
+	}
+	return os.WriteFile(paths[0], data, 0o600)
+}
+
+// letters lie in the slot before the daemon starts.
+func letters(u *user) error {
+	if err := u.drop("0-__one.md", "l1", "l1 hello from a script"); err != nil {
+		return err
+	}
+	return u.drop("two.json", "l2", `{"text": "l2 hello"}`)
+}
+
+// letter drops one while the daemon runs.
+func letter(key string) step {
+	return func(_ context.Context, u *user) error {
+		return u.drop("0-__"+key+".json", key, fmt.Sprintf(`{"id": "lettertothedaycare%06d", "text": "%s hello"}`, len(key), key))
+	}
+}
+
+// attach sends a message with a file, which is kept before the message is.
+func attach(key string) step {
+	return func(ctx context.Context, u *user) error {
+		return u.tell(ctx, "0/", key, "user_message", control.Message{Text: key + " hello",
+			Files: []control.File{{Name: "a.txt", Data: []byte("attached")}}})
+	}
+}
+
+// remove makes an agent and removes it.
+func remove(ctx context.Context, u *user) error {
+	const name = "short-lived"
+	err := u.ask(ctx, func(c *control.Client) error {
+		if _, err := c.Agent(ctx, name); err == nil {
+			return nil
+		}
+		_, err := c.Create(ctx, control.NewAgent{Type: "permanent", Name: name})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return u.ask(ctx, func(c *control.Client) error {
+		_, err := c.Remove(ctx, name, true)
+		if errors.Is(err, message.ErrUnknownAgent) {
+			return nil
+		}
+		return err
+	})
+}
+
+// cutTurn removes the turn of a message from the history, once it is finished and
+// another followed it: what a person removed in the middle must not come back.
+func cutTurn(key string) func(u *user) error {
+	return func(u *user) error {
+		s := u.byKey[key]
+		files, err := agentFiles(u.root)
+		if err != nil || s == nil || !s.accepted || s.removed {
+			return err
+		}
+		for _, a := range files {
+			if kept, ok := a.withoutTurn(s.item); ok {
+				u.mu.Lock()
+				s.removed = true
+				u.mu.Unlock()
+				u.note("removed", key)
+				return os.WriteFile(filepath.Join(a.dir, "history.jsonl"), kept, 0o600)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,181 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"daycare/engine/crash"
+)
+
+var caseNumber atomic.Int64
+
+// newPlay makes the folder of a case:
+//
+//	DIR/workspace/.daycare  what the daemon has
+//	DIR/mirror              what of it is durable, where power is cut
+//	DIR/world.jsonl effects the outside world
+//	DIR/script.yaml         the model
+func (h *harness) newPlay(ctx context.Context, c Case) (*play, error) {
+	template, err := h.made.of(ctx, c.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	return h.stage(ctx, c, template)
+}
+
+func (h *harness) stage(ctx context.Context, c Case, template string) (*play, error) {
+	id := fmt.Sprintf("case-%05d", caseNumber.Add(1))
+	p := &play{Case: c, h: h, dir: filepath.Join(h.dir, id), result: newResult(c)}
+	p.result.Dir = p.dir
+	workspace := filepath.Join(p.dir, "workspace")
+	if c.Root != "" {
+		workspace = c.Root
+	}
+	p.root = filepath.Join(workspace, ".daycare")
+	for _, dir := range []string{p.dir, workspace} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if template == "" {
+		err := errors.Join(os.MkdirAll(p.root, 0o700), os.WriteFile(filepath.Join(workspace, "README.md"), []byte("# Read me\n"), 0o600))
+		if err != nil {
+			return nil, err
+		}
+	} else if err := os.CopyFS(workspace, os.DirFS(template)); err != nil {
+		return nil, err
+	}
+	world, err := newWorld(p.dir, id)
+	if err != nil {
+		return nil, err
+	}
+	world.refuse = c.Scenario.Refuse
+	address, err := h.ports.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.user = newUser(world, p.root, "http://"+address)
+	p.check = &checker{play: p}
+	if err := p.settings(address); err != nil {
+		return nil, err
+	}
+	h.shared.add(world)
+	return p, p.ready()
+}
+
+// ready does what comes before the first start.
+func (p *play) ready() error {
+	if p.cuts() {
+		p.mirror = filepath.Join(p.dir, "mirror")
+		if err := seed(p.root, p.mirror); err != nil {
+			return err
+		}
+		p.user.mirror = crash.OpenMirror(p.mirror)
+	}
+	if p.Scenario.Prepare == nil {
+		return nil
+	}
+	if err := p.Scenario.Prepare(p.user); err != nil || p.mirror == "" {
+		return err
+	}
+	return seed(p.root, p.mirror)
+}
+
+func (p *play) cuts() bool {
+	for _, d := range p.Deaths {
+		if d.Cut != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// settings writes settings.yaml and the model's script.
+func (p *play) settings(address string) error {
+	script := filepath.Join(p.dir, "script.yaml")
+	if err := os.WriteFile(script, []byte(scriptFor(p.user.effects)), 0o600); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "providers:\n  - { id: chaos, type: scripted, options: { script: %q } }\n", script)
+	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", address)
+	for _, hook := range p.Scenario.hooks() {
+		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id)
+	}
+	if !p.Scenario.Asks {
+		b.WriteString("tools: { exec: { sandbox: \"off\" } }\n")
+	}
+	b.WriteString("log: { file: \"\" }\n")
+	return os.WriteFile(filepath.Join(p.root, "settings.yaml"), []byte(b.String()), 0o600)
+}
+
+// templates are the folders that scenarios begin with, each made once.
+type templates struct {
+	h    *harness
+	mu   sync.Mutex
+	made map[string]*template
+}
+
+type template struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func (t *templates) of(ctx context.Context, s *Scenario) (string, error) {
+	if len(s.Before) == 0 {
+		return "", nil
+	}
+	t.mu.Lock()
+	if t.made == nil {
+		t.made = map[string]*template{}
+	}
+	one := t.made[s.Name]
+	if one == nil {
+		one = &template{}
+		t.made[s.Name] = one
+	}
+	t.mu.Unlock()
+	one.once.Do(func() { one.dir, one.err = t.make(ctx, s) })
+	return one.dir, one.err
+}
+
+// make plays what comes before a scenario, in peace.
+func (t *templates) make(ctx context.Context, s *Scenario) (string, error) {
+	quiet := &Scenario{Name: s.Name, Steps: s.Before, Hooks: s.Hooks, Asks: s.Asks}
+	p, err := t.h.stage(ctx, Case{Way: "before", Scenario: quiet}, "")
+	if err != nil {
+		return "", err
+	}
+	defer t.h.shared.remove(p.user.world)
+	limited, cancel := context.WithTimeoutCause(ctx, patience, errStuck)
+	defer cancel()
+	if err := p.lives(limited); err != nil {
+		return "", err
+	}
+	if len(p.result.Violations) > 0 {
+		return "", fmt.Errorf("even in peace: %s (%s)", strings.Join(p.result.Violations, "; "), p.dir)
+	}
+	workspace := filepath.Dir(p.root)
+	return workspace, tidy(workspace)
+}
+
+// tidy removes what cannot be copied or need not be.
+func tidy(workspace string) error {
+	return filepath.WalkDir(workspace, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ephemeral(d.Name()) || d.Type()&fs.ModeSocket != 0 {
+			return os.Remove(path)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"daycare/agents/providers"
+	"daycare/agents/providers/catalogue"
+	"daycare/engine/config"
+)
+
+// newCatalogue is the model catalogue with what the settings say over it.
+func newCatalogue(c *config.Config) *catalogue.Catalogue {
+	var overrides []catalogue.Override
+	for _, m := range c.Models {
+		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window, MaxOutput: m.MaxOutput,
+			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead, CacheWrite: m.Price.CacheWrite}})
+	}
+	return catalogue.New(overrides)
+}
+
+// check is an *catalogue.UnknownModel where a provider that only serves what its
+// vendor makes is to be asked for a model that nobody knows. Whoever runs a server
+// of their own, or asks a service that serves all kinds, may call models anything.
+func (m *chain) check(p config.Provider, model string) error {
+	if p.Type == "scripted" || p.BaseURL != "" || model == "" {
+		return nil
+	}
+	return m.catalogue.Check(p.ID, model)
+}
+
+// checkAll checks the models of the settings.
+func (m *chain) checkAll() error {
+	for _, p := range m.settings {
+		if err := m.check(p, p.Model); err != nil {
+			return &problem{code: exitFailure, err: err}
+		}
+	}
+	return nil
+}
+
+// price is what a call cost in US dollars, 0 where that is not known.
+func (m *chain) price(provider, model string, u providers.Usage) float64 {
+	for _, p := range m.settings {
+		if p.ID != provider {
+			continue
+		}
+		if model == "" { // not every server says what it is
+			model = p.Model
+		}
+		// What runs on this machine costs nothing, whatever others take for it,
+		// unless the settings say so.
+		if local(p.BaseURL) && !m.catalogue.Priced(provider, model) {
+			return 0
+		}
+	}
+	usd, _ := m.catalogue.Cost(provider, model, u, time.Now())
+	return usd
+}
+
+// local reports an address on this machine.
+func local(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// noModel is the model of an agent that asks for one that nobody knows.
+type noModel struct{ err error }
+
+// Call fails at once: a model is never replaced by another one that the agent's
+// owner did not ask for.
+func (n noModel) Call(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {
+	return nil, &providers.Failure{Kind: providers.Rejected, Provider: "model", Err: n.err}
+}

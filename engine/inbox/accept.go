@@ -1,0 +1,220 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// Accept takes an item. It is one write and one barrier, shared with all who
+// accept at the same time.
+func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return message.Receipt{}, err
+	}
+	if len(item.Text) > MaxItemBytes {
+		return message.Receipt{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(item.Text), MaxItemBytes)
+	}
+	if f.vol.Full() {
+		return message.Receipt{}, disk.ErrFull
+	}
+	f.mu.Lock()
+	if f.isClosed() {
+		f.mu.Unlock()
+		return message.Receipt{}, ErrClosed
+	}
+	f.inflight.Add(1)
+	defer f.inflight.Done()
+	receipt, e, err := f.enter(&item)
+	f.mu.Unlock()
+	if err != nil {
+		return message.Receipt{}, err
+	}
+	if crash.Bug("ackearly") {
+		f.mu.Lock()
+		f.publish(e)
+		f.mu.Unlock()
+		return receipt, nil
+	}
+	if err := f.settle(e); err != nil {
+		return message.Receipt{}, fmt.Errorf("accept item %s: %w", receipt.Item, err)
+	}
+	crash.Point("inbox.accepted")
+	return receipt, nil
+}
+
+// enter appends the item, or finds that it is there already: the entry is then
+// nil, but the receipt holds only after the next barrier all the same.
+func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
+	if item.At.IsZero() {
+		item.At = f.now()
+	}
+	item.At = item.At.UTC().Truncate(time.Millisecond)
+	var hash uint64
+	if item.Dedupe != "" {
+		hash = hash64(item.Dedupe)
+	}
+	if r, ok := f.duplicate(item, hash); ok {
+		return r, nil, nil
+	}
+	if item.ID == "" {
+		item.ID = newID()()
+	}
+	e, err := f.appendItem(item)
+	if err != nil {
+		return message.Receipt{}, nil, err
+	}
+	if item.Dedupe != "" {
+		f.ix.keys[hash] = key{at: f.now().Unix(), off: e.off}
+	}
+	return message.Receipt{Agent: f.agent(), Item: item.ID, Seq: e.Seq}, e, nil
+}
+
+// duplicate looks for an item of the same dedupe key, or an open one of the same
+// id.
+func (f *File) duplicate(item *Item, hash uint64) (message.Receipt, bool) {
+	if crash.Bug("nodedupe") {
+		return message.Receipt{}, false
+	}
+	r := message.Receipt{Agent: f.agent(), Duplicate: true}
+	if e := f.ix.byID[item.ID]; e != nil {
+		r.Item, r.Seq = e.ID, e.Seq
+		return r, true
+	}
+	k, ok := f.ix.keys[hash]
+	if item.Dedupe == "" || !ok || k.at < f.now().Add(-DedupeWindow).Unix() {
+		return r, false
+	}
+	r.Item, r.Seq = f.idOf(k)
+	return r, true
+}
+
+// idOf reads the id of the item that brought a key from the file; empty if the
+// line is no longer there.
+func (f *File) idOf(k key) (string, int64) {
+	if k.off < 0 {
+		return "", 0
+	}
+	head := make([]byte, keyHead)
+	n, _ := f.log.ReadAt(head, k.off)
+	return idAt(head[:n])
+}
+
+// appendItem writes the item's line and makes its entry.
+func (f *File) appendItem(item *Item) (*entry, error) {
+	buf := make([]byte, 0, len(item.Text)+256)
+	for again := tries(); again(); {
+		buf = f.debts(buf[:0])
+		start := len(buf)
+		f.ix.seq++
+		item.Seq = f.ix.seq
+		buf = appendItem(buf, item)
+		n := len(buf) - start - 1 // without newline, as Head.Bytes
+		if err := f.room(n); err != nil {
+			return nil, err
+		}
+		off, err := f.log.Append(buf)
+		if err == nil {
+			f.paid(off)
+			e := &entry{Head: headOf(item, n), off: off + int64(start)}
+			if f.quota.keep(n) {
+				e.line = bytes.Clone(buf[start : len(buf)-1])
+			}
+			f.ix.add(e)
+			f.waiting = append(f.waiting, e)
+			return e, nil
+		}
+		f.quota.add(-int64(n))
+		if !errors.Is(err, disk.ErrChanged) {
+			return nil, err
+		}
+		if _, err := f.reload(buf); err != nil {
+			return nil, err
+		}
+		if e := f.ix.byID[item.ID]; e != nil {
+			// It had reached the file that the edit left.
+			e.durable = false
+			f.waiting = append(f.waiting, e)
+			return e, nil
+		}
+	}
+	return nil, fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+}
+
+// tries bounds how long an operation begins anew because somebody changes the
+// file under it all the time.
+func tries() (again func() bool) {
+	end := time.Now().Add(5 * time.Second)
+	return func() bool { return time.Now().Before(end) }
+}
+
+// room takes what a line of n bytes needs of the limits.
+func (f *File) room(n int) error {
+	switch {
+	case n > MaxBytes:
+		return fmt.Errorf("%w: %d bytes on disk, at most %d", ErrTooLarge, n, MaxBytes)
+	case len(f.ix.order) >= MaxItems:
+		return fmt.Errorf("%w: %d items wait", ErrFull, len(f.ix.order))
+	case f.ix.bytes+int64(n) > MaxBytes:
+		return fmt.Errorf("%w: %d bytes wait", ErrFull, f.ix.bytes)
+	case !f.quota.room(int64(n)):
+		return fmt.Errorf("%w: all inboxes together hold %d bytes", ErrFull, f.quota.Used())
+	}
+	return nil
+}
+
+// settle waits until everything appended so far is durable in the file that has
+// the inbox's name, then lets e be seen. If the file was read anew meanwhile, or
+// is no longer the one that was synced, that is done again; but not for ever,
+// because an editor may as well save right after.
+func (f *File) settle(e *entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for try := 1; ; try++ {
+		log, ix := f.log, f.ix
+		f.mu.Unlock()
+		err := log.Barrier()
+		f.mu.Lock()
+		switch {
+		case f.ix != ix:
+			continue
+		case errors.Is(err, fs.ErrClosed):
+			return ErrClosed
+		case err != nil:
+			return err
+		case try < settleTries && log.Changed():
+			if _, err := f.reload(nil); err != nil {
+				return err
+			}
+			continue
+		}
+		f.publish(e)
+		return nil
+	}
+}
+
+// settleTries is how often the file is looked at after a barrier.
+const settleTries = 4
+
+// publish lets e be seen, and everything appended before it: the barrier covered
+// them too, and an item must not be worked on before an older one.
+func (f *File) publish(e *entry) {
+	for i, w := range f.waiting {
+		if w != e {
+			continue
+		}
+		for _, w := range f.waiting[:i+1] {
+			w.durable = true
+		}
+		f.waiting = append(f.waiting[:0], f.waiting[i+1:]...)
+		f.notify()
+		return
+	}
+}

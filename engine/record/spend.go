@@ -1,0 +1,50 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// A Spend is what one call of a model used, as history has it.
+type Spend struct {
+	At              time.Time
+	Provider, Model string
+	Tokens          Tokens
+	Cost            float64 // US dollars
+}
+
+// Spent calls fn for each call of a model in the history of the folder dir since
+// that time, the newest first, with the runtime running or not. A zero time is
+// all of it; otherwise nothing older is read. What cannot be read is left out.
+func Spent(dir string, since time.Time, fn func(Spend)) error {
+	err := backFiles(dir, func(l rawLine) bool {
+		h, ok := readHead(l.text)
+		if ok && h.at.Before(since) {
+			return false
+		}
+		if ok && h.typ != TypeAssistant && h.typ != TypeSummary {
+			return true
+		}
+		if e, err := Decode(bytes.TrimSpace(l.text)); err == nil {
+			if s, ok := spend(e); ok && !s.At.Before(since) {
+				fn(s)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("read what was spent: %w", err)
+	}
+	return nil
+}
+
+func spend(e *Entry) (s Spend, ok bool) {
+	switch r := e.Rec.(type) {
+	case *Assistant:
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost}
+	case *Summary:
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost}
+	}
+	return s, s.Provider != ""
+}

@@ -1,0 +1,240 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// maxFails is how many failures in a row stop the heartbeat.
+const maxFails = 5
+
+// beat is the heartbeat as the loop knows it.
+type beat struct {
+	track
+	prompts int       // that take part
+	saved   time.Time // when one of them was last saved
+	hand    time.Time
+}
+
+// lookAtBeat reads the prompts.
+func (s *Scheduler) lookAtBeat() []finding.Finding {
+	b, found, err := s.Heartbeat()
+	if err != nil {
+		s.o.Log.Warn("heartbeat cannot be read", "err", err)
+		return nil
+	}
+	s.beat.prompts, s.beat.saved = 0, time.Time{}
+	for _, p := range b.Prompts {
+		found = append(found, p.Found...)
+		if info, err := os.Stat(s.heart(p.Slug + ".md")); err == nil {
+			s.beat.saved = later(s.beat.saved, info.ModTime())
+		}
+		if p.beats(p.Found) {
+			s.beat.prompts++
+		}
+	}
+	return found
+}
+
+// pulse is advance for the heartbeat.
+func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error) {
+	b, every := &s.beat, s.Every()
+	switch {
+	case b.running:
+		return time.Time{}, nil
+	case now.Before(b.retry):
+		return b.retry, nil
+	case b.prompts == 0 && b.hand.IsZero():
+		return time.Time{}, nil
+	}
+	path := s.heart(runsFile)
+	if err := b.refold(path, now); err != nil {
+		return time.Time{}, err
+	}
+	if b.st.set == "" && b.st.last == nil {
+		l := line{At: now, Set: "heartbeat"}
+		if err := write(s.Volume, path, l); err != nil {
+			return time.Time{}, err
+		}
+		b.st.begin(l, now)
+	}
+	if b.st.at.After(now) {
+		b.st.at = now // the clock went back; count from here
+	}
+	switch stopped := b.st.fails >= maxFails; {
+	case b.st.open != nil:
+		s.beatOn(ctx, *b.st.open, true)
+		return time.Time{}, nil
+	case !b.hand.IsZero():
+		slot := b.hand
+		b.hand = time.Time{}
+		s.beatOn(ctx, line{Firing: &slot, Via: ViaHand, Why: "run by hand"}, false)
+		return time.Time{}, nil
+	case every <= 0:
+		return time.Time{}, nil
+	case stopped && b.st.last.Outcome == Failed:
+		s.sayStopped(ctx, now)
+		return time.Time{}, nil
+	case stopped && !b.saved.After(b.st.at):
+		return time.Time{}, nil
+	}
+	due := beatDue(b.st, every, now)
+	if due.After(now) {
+		return due, nil
+	}
+	s.beatOn(ctx, line{Firing: &due}, false)
+	return time.Time{}, nil
+}
+
+// beatOn starts one beat.
+func (s *Scheduler) beatOn(ctx context.Context, l line, resumed bool) {
+	st := s.beat.st
+	s.beatDo(ctx, func(r *run) error { return r.beat(ctx, l, st, resumed) })
+}
+
+func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
+	s.beat.running = true
+	s.spawn(func() {
+		r := &run{s: s, path: s.heart(runsFile)}
+		err := do(r)
+		s.finish(ctx, &s.beat.track, "heartbeat", r.lines, err)
+	})
+}
+
+// sayStopped tells the owner that the heartbeat stands still. The line that says so
+// comes after, so that a crash in between tells again under the same key.
+func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
+	last, fails, slot := *s.beat.st.last, s.beat.st.fails, now.UTC().Truncate(time.Second)
+	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It goes on when one of its prompts is saved, or with: daycare heartbeat run",
+		fails, last.Reason)
+	s.beatDo(ctx, func(r *run) error {
+		if err := s.o.Say(ctx, "heartbeat:stopped/"+last.Slot.UTC().Format(time.RFC3339), text); err != nil {
+			return err
+		}
+		return r.close(Firing{Kind: Heartbeat, Slot: slot}, line{Slot: &slot, At: now, Outcome: Skipped,
+			Reason: fmt.Sprintf("stopped after %d failures in a row", fails)})
+	})
+}
+
+// BeatNow runs the heartbeat once, changed or not, and returns its slot.
+func (s *Scheduler) BeatNow() (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look(s.Now())
+	switch {
+	case s.beat.prompts == 0:
+		return time.Time{}, fmt.Errorf("%w: the heartbeat has no prompt", ErrNotFound)
+	case s.beat.running, !s.beat.hand.IsZero():
+		return time.Time{}, ErrBusy
+	}
+	s.beat.hand = s.Now().UTC().Truncate(time.Millisecond)
+	s.poke()
+	return s.beat.hand, nil
+}
+
+// beat is do for the heartbeat: all prompts are one batch.
+func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
+	s := r.s
+	began, slot := s.Now(), l.Firing.UTC()
+	f := Firing{Kind: Heartbeat, Name: "heartbeat", Slot: slot, Via: l.Via, Why: l.Why, Zone: s.Zone(), Memory: st.text,
+		Dedupe: "heartbeat:" + slot.Format(time.RFC3339), Prompt: l.Extra, Resumed: resumed}
+	if l.Via == ViaHand {
+		f.Dedupe = "heartbeat:" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
+	}
+	end := line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}
+	skip := func(reason string) error {
+		end.Outcome, end.Reason = Skipped, reason
+		return r.close(f, end)
+	}
+	if !s.Hours().Cover(began.In(s.Zone())) && l.Via != ViaHand && !resumed {
+		return skip("outside active hours")
+	}
+	agent, err := s.o.Target(ctx, f)
+	if err != nil {
+		return r.failed(ctx, f, end, err)
+	}
+	if !resumed {
+		text, hash, none, err := s.batch(ctx, agent, began, l.Via == ViaHand)
+		switch {
+		case err != nil:
+			return r.failed(ctx, f, end, err)
+		case none != "":
+			return skip(none)
+		case hash == st.okHash && l.Via != ViaHand:
+			end.Hash = hash
+			return skip("unchanged since there was nothing to report")
+		}
+		f.Prompt, l.Extra, l.Hash, l.At = text, text, hash, began
+		if err := r.write(l); err != nil {
+			return err
+		}
+	}
+	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}))
+	res, err := s.o.Due(ctx, f)
+	if err != nil {
+		return r.failed(ctx, f, end, err)
+	}
+	end.Hash, end.OK, end.Text = l.Hash, res.Nothing, beginning(res.Text)
+	return r.ended(f, end, res)
+}
+
+// beginning is as much of an answer as the next beat is told of.
+func beginning(text string) string {
+	const most = 500
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// batch makes one text of all prompts that take part now, and the hash of all that
+// they look at. none says why there is none.
+func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, always bool) (text, hash, none string, err error) {
+	prompts, err := s.prompts()
+	if err != nil {
+		return "", "", "", err
+	}
+	d := newDigest()
+	var parts []string
+	none = "there is no prompt"
+	for _, p := range prompts {
+		if !p.Hours.Cover(now.In(s.Zone())) && !always {
+			none = "outside active hours"
+			continue
+		}
+		gated := ""
+		if p.Gate != nil {
+			var skip string
+			if gated, skip, err = s.gate(ctx, agent, s.o.Workspace, *p.Gate); err != nil {
+				return "", "", "", err
+			}
+			if skip != "" {
+				none = skip
+				continue
+			}
+			d.text("gate", gated)
+		}
+		d.text("prompt", p.Slug+"\n"+p.Title+"\n"+p.Text)
+		patterns := p.Watch
+		if len(patterns) == 0 && p.WatchCommand == "" && p.Gate == nil {
+			patterns = []string{"**"} // it says not what it looks at: all that is here
+		}
+		if skip, err := s.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, d); skip != "" || err != nil {
+			return "", "", skip, err
+		}
+		part := "## " + p.Title + "\n" + p.Text
+		if gated != "" {
+			part += "\n\n[Gate output]\n" + gated
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "", "", none, nil
+	}
+	return strings.Join(parts, "\n\n"), d.sum(), "", nil
+}

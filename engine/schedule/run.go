@@ -1,0 +1,240 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+// A run is one slot on its way, and the lines of the ledger that it wrote.
+type run struct {
+	s *Scheduler
+	Task
+	path  string
+	lines []line
+}
+
+// write adds to the ledger.
+func (r *run) write(l line) error {
+	if err := write(r.s.Volume, r.path, l); err != nil {
+		return err
+	}
+	r.lines = append(r.lines, l)
+	return nil
+}
+
+// do brings one slot of a task to its end: what is watched is looked at, the gate
+// is asked, the firing is written down and handed over, and its end becomes the
+// slot's line. Only trouble with the ledger, or ctx's end, is an error; the slot
+// then comes again.
+func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
+	s := r.s
+	r.path = s.cron(r.Slug, runsFile)
+	if fresh, found, err := s.load(r.Slug); err == nil && fresh.ID == r.ID && finding.Join(found) == nil {
+		r.Task = fresh // what the file says at this moment is what runs
+	}
+	t := r.Task
+	began := s.Now()
+	f := s.firing(t, l)
+	f.Gate, f.Resumed = l.Extra, resumed
+	end := line{Slot: l.Firing, Via: l.Via, Why: l.Why, Spec: l.Spec, At: began}
+	agent, err := s.o.Target(ctx, f)
+	if err != nil && l.Via == ViaWatch {
+		return err // it is looked at again soon; a line for each try helps nobody
+	}
+	if err != nil {
+		return r.failed(ctx, f, end, err)
+	}
+	if !resumed {
+		skip, err := s.check(ctx, t, agent, hash, &f, &l)
+		switch {
+		case err != nil:
+			return r.failed(ctx, f, end, err)
+		case skip == unchanged && l.Via == ViaWatch:
+			return r.watched(began, l.Hash, hash)
+		case skip != "":
+			// Only what ran has seen a change: behind a closed gate it is still one.
+			end.Outcome, end.Reason = Skipped, skip
+			return r.close(f, end)
+		}
+		l.At, l.Why = began, f.Why
+		if err := r.write(l); err != nil {
+			return err
+		}
+	}
+	if f.Memory, err = s.Memory(t.Slug); err != nil {
+		s.o.Log.Warn("memory of task cannot be read", "task", t.Slug, "err", err)
+	}
+	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
+	end.Why, end.Hash = f.Why, l.Hash
+	res, err := s.o.Due(ctx, f)
+	if err != nil {
+		return r.failed(ctx, f, end, err)
+	}
+	return r.ended(f, end, res)
+}
+
+// ended writes how a firing ended, and removes a task that was to run once.
+func (r *run) ended(f Firing, end line, res Result) error {
+	end.Outcome, end.Reason, end.Item = res.Outcome, res.Reason, res.Item
+	end.MS = max(r.s.Now().Sub(end.At).Milliseconds(), 0)
+	if err := r.close(f, end); err != nil {
+		return err
+	}
+	if !r.DeleteAfterRun || res.Outcome != Ran {
+		return nil
+	}
+	if _, err := r.s.Remove(r.Slug); err != nil && !errors.Is(err, ErrNotFound) {
+		r.s.o.Log.Warn("task has run and cannot be removed", "task", r.Slug, "err", err)
+	}
+	return nil
+}
+
+// failed writes down that a firing came to nothing; the end of ctx is no failure.
+func (r *run) failed(ctx context.Context, f Firing, end line, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	end.Outcome, end.Reason = Failed, oneLine(err.Error())
+	return r.close(f, end)
+}
+
+// close writes the line of a slot.
+func (r *run) close(f Firing, end line) error {
+	if err := r.write(end); err != nil {
+		return err
+	}
+	r.s.o.Tell(f, runOf(end))
+	return nil
+}
+
+const unchanged = "unchanged: nothing that is watched has changed"
+
+// check decides whether a slot runs. skip says why not. It completes the firing
+// and its line.
+func (s *Scheduler) check(ctx context.Context, t Task, agent, hash string, f *Firing, l *line) (skip string, err error) {
+	if t.watches() {
+		d := newDigest()
+		if skip, err := s.inputs(ctx, agent, f.Dir, t.Watch, t.WatchCommand, d); skip != "" || err != nil {
+			return skip, err
+		}
+		l.Hash = d.sum()
+		first := hash == "" && l.Via == ViaWatch // what it looks like when the watch begins is no change
+		if (l.Hash == hash || first) && l.Via != ViaHand {
+			return unchanged, nil
+		}
+		if l.Via != ViaHand {
+			f.Why = strings.TrimPrefix(f.Why+"; something it watches has changed: "+watchWords(t), "; ")
+		}
+	}
+	if t.Gate == nil {
+		return "", nil
+	}
+	out, skip, err := s.gate(ctx, agent, f.Dir, *t.Gate)
+	f.Gate, l.Extra = out, out
+	return skip, err
+}
+
+func watchWords(t Task) string {
+	all := t.Watch
+	if t.WatchCommand != "" {
+		all = append(all[:len(all):len(all)], "the output of "+oneLine(t.WatchCommand))
+	}
+	return strings.Join(all, ", ")
+}
+
+// watched remembers what a watch saw when it began.
+func (r *run) watched(at time.Time, hash, before string) error {
+	if before != "" {
+		return nil
+	}
+	return r.write(line{At: at, Reason: "watching begins", Hash: hash})
+}
+
+// inputs adds what files and a command say to a digest.
+func (s *Scheduler) inputs(ctx context.Context, agent, dir string, patterns []string, command string, d digest) (skip string, err error) {
+	if len(patterns) > 0 {
+		d.files(s.o.Workspace, patterns)
+	}
+	if command == "" {
+		return "", nil
+	}
+	if s.o.Gate == nil {
+		return "commands cannot be run here", nil
+	}
+	out, err := s.o.Gate(ctx, agent, dir, Gate{Command: command, Timeout: gateTimeout})
+	if err != nil || out.Refused != "" {
+		return out.Refused, err
+	}
+	d.text("command", fmt.Sprintf("%d %s", out.Code, out.Text))
+	return "", nil
+}
+
+// maxExtra bounds what a gate hands to the task, in bytes: it stands in the ledger
+// until the run has ended.
+const maxExtra = 16 << 10
+
+// gate asks a gate. Exit 0 opens it.
+func (s *Scheduler) gate(ctx context.Context, agent, dir string, g Gate) (text, skip string, err error) {
+	if s.o.Gate == nil {
+		return "", "gate: commands cannot be run here", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	out, err := s.o.Gate(ctx, agent, dir, g)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "", fmt.Sprintf("gate: took longer than %s", g.Timeout), nil
+	case err != nil:
+		return "", "", fmt.Errorf("run gate: %w", err)
+	case out.Refused != "":
+		return "", "gate: " + out.Refused, nil
+	case out.Code != 0:
+		return "", strings.TrimSpace(fmt.Sprintf("gate: exit code %d %s", out.Code, oneLine(out.Text))), nil
+	}
+	if text = strings.ToValidUTF8(out.Text, "\ufffd"); len(text) > maxExtra {
+		text = strings.ToValidUTF8(text[:maxExtra], "") + "\n[cut]"
+	}
+	return strings.TrimSpace(text), "", nil
+}
+
+// firing is a slot of a task as the outside sees it.
+func (s *Scheduler) firing(t Task, l line) Firing {
+	slot := l.slot().UTC()
+	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Slot: slot, Via: l.Via, Why: l.Why,
+		Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339), Zone: t.When.zone, Model: t.Model,
+		Dir: s.cron(t.Slug, filesDir), Prompt: t.Prompt}
+	if !l.Via.nominal() {
+		f.Dedupe += "-" + string(l.Via)
+	}
+	if f.Via == ViaHand {
+		f.Dedupe = "cron:" + t.ID + "/" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
+	}
+	if s.Volume != nil && isDir(filepath.Dir(f.Dir)) {
+		if err := os.Mkdir(f.Dir, 0o700); err != nil && !os.IsExist(err) {
+			s.o.Log.Warn("folder of task cannot be made", "dir", f.Dir, "err", err)
+		}
+	}
+	return f
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// oneLine is the beginning of a text on one line.
+func oneLine(text string) string {
+	const most = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
