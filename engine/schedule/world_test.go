@@ -168,6 +168,7 @@ func (w *world) live(r *rand.Rand, end time.Time) (restarts, jumps, crashes int)
 		}
 		return Result{}, nil
 	}
+	begin := w.now.Add(time.Second)
 	var ahead time.Time // the latest time that ever was
 	for w.now.Before(end) || w.now.Before(ahead) {
 		next := w.settle()
@@ -187,10 +188,11 @@ func (w *world) live(r *rand.Rand, end time.Time) (restarts, jumps, crashes int)
 			w.now = w.now.Add(time.Duration(r.Int64N(int64(48 * time.Hour))))
 			jumps++
 		case p == 2: // the clock was set back
-			w.now = w.now.Add(-time.Duration(r.Int64N(int64(36 * time.Hour))))
+			// Not before the tasks were made: slots from before are nobody's.
+			w.now = later(w.now.Add(-time.Duration(r.Int64N(int64(36*time.Hour)))), begin)
 			jumps++
 		case p < 8:
-			w.now = w.now.Add(-time.Duration(r.Int64N(int64(3 * time.Second)))) // NTP
+			w.now = later(w.now.Add(-time.Duration(r.Int64N(int64(3*time.Second)))), begin) // NTP
 		default:
 			w.now = later(next, w.now).Add(time.Duration(r.Int64N(int64(time.Second))))
 		}
