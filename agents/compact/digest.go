@@ -18,11 +18,18 @@ const (
 	maxPaths = 60
 )
 
+// The parts of a digest, by which a later one takes it up again.
+const (
+	beforeHead = "## Earlier summary"
+	askedHead  = "## Asked since"
+	filesHead  = "## Files named since"
+)
+
 // Digest is the text of a summary made without a model: what was asked and
 // answered, and the files. It is what is left when the oldest whole turns are
 // dropped. If it grows too long, its oldest lines go.
 func Digest(t Task) string {
-	asked, files := earlier(t.Plan.Before)
+	before, asked, files := earlier(t.Plan.Before)
 	for _, e := range t.Plan.Gone {
 		switch r := e.Rec.(type) {
 		case *record.User:
@@ -40,42 +47,49 @@ func Digest(t Task) string {
 			}
 		}
 	}
-	return t.complete(t.fit(asked, files))
-}
-
-// fit drops the oldest lines until the text is short enough.
-func (t Task) fit(asked, files []string) string {
 	files = files[max(0, len(files)-maxPaths):]
+	before = shorten(before, 4*t.Limits.Summary/2)
 	for {
-		var b strings.Builder
-		b.WriteString(digestHead + "\n\n## Progress\n" + strings.Join(asked, "\n"))
-		if len(files) > 0 {
-			b.WriteString("\n\n## Files\n" + strings.Join(files, "\n"))
+		text := digest(before, asked, files)
+		if len(text)/4 <= t.Limits.Summary || len(asked) == 0 {
+			return t.complete(text)
 		}
-		if b.Len()/4 <= t.Limits.Summary || len(asked) == 0 {
-			return b.String()
-		}
-		asked = asked[1+len(asked)/20:]
+		asked = asked[min(1+len(asked)/20, len(asked)):]
 	}
 }
 
-// earlier takes the lists of an earlier digest up again. The summary of a model is
-// kept whole, as the first line.
-func earlier(text string) (asked, files []string) {
-	text = strip(text)
-	if text == "" {
-		return nil, nil
+func digest(before string, asked, files []string) string {
+	text := digestHead
+	if before != "" {
+		text += "\n\n" + beforeHead + "\n" + before
 	}
+	if len(asked) > 0 {
+		text += "\n\n" + askedHead + "\n" + strings.Join(asked, "\n")
+	}
+	if len(files) > 0 {
+		text += "\n\n" + filesHead + "\n" + strings.Join(files, "\n")
+	}
+	return text
+}
+
+// earlier takes an earlier digest apart. Any other summary is kept as it is.
+func earlier(text string) (before string, asked, files []string) {
+	text = strip(text)
 	rest, ok := strings.CutPrefix(text, digestHead)
 	if !ok {
-		return []string{text}, nil
+		return text, nil, nil
 	}
-	rest, list, _ := strings.Cut(rest, "\n## Files\n")
-	_, rest, _ = strings.Cut(rest, "## Progress\n")
-	if list != "" {
-		files = strings.Split(strings.TrimSpace(list), "\n")
+	rest, list, _ := strings.Cut(rest, filesHead+"\n")
+	rest, lines, _ := strings.Cut(rest, askedHead+"\n")
+	_, before, _ = strings.Cut(rest, beforeHead+"\n")
+	return strings.TrimSpace(before), lined(lines), lined(list)
+}
+
+func lined(text string) []string {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
 	}
-	return strings.Split(strings.TrimSpace(rest), "\n"), files
+	return strings.Split(text, "\n")
 }
 
 // note adds the path that a call names.

@@ -110,32 +110,32 @@ func (f *File) idOf(k key) (string, int64) {
 // appendItem writes the item's line and makes its entry.
 func (f *File) appendItem(item *Item) (*entry, error) {
 	buf := make([]byte, 0, len(item.Text)+256)
-	for again := tries(); again(); {
+	for n, again := 1, tries(); again(); n++ {
 		buf = f.debts(buf[:0])
 		start := len(buf)
 		f.ix.seq++
 		item.Seq = f.ix.seq
 		buf = appendItem(buf, item)
-		n := len(buf) - start - 1 // without newline, as Head.Bytes
-		if err := f.room(n); err != nil {
+		size := len(buf) - start - 1 // without newline, as Head.Bytes
+		if err := f.room(size); err != nil {
 			return nil, err
 		}
 		off, err := f.log.Append(buf)
 		if err == nil {
 			f.paid(off)
-			e := &entry{Head: headOf(item, n), off: off + int64(start)}
-			if f.quota.keep(n) {
+			e := &entry{Head: headOf(item, size), off: off + int64(start)}
+			if f.quota.keep(size) {
 				e.line = bytes.Clone(buf[start : len(buf)-1])
 			}
 			f.ix.add(e)
 			f.waiting = append(f.waiting, e)
 			return e, nil
 		}
-		f.quota.add(-int64(n))
+		f.quota.add(-int64(size))
 		if !errors.Is(err, disk.ErrChanged) {
 			return nil, err
 		}
-		if _, err := f.reload(buf); err != nil {
+		if _, err := f.reload(urgent(n, buf)); err != nil {
 			return nil, err
 		}
 		if e := f.ix.byID[item.ID]; e != nil {
@@ -146,6 +146,15 @@ func (f *File) appendItem(item *Item) (*entry, error) {
 		}
 	}
 	return nil, fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+}
+
+// urgent is lines after a few tries in vain, nothing before: what an edit took
+// away then comes back in front of them, as it was accepted earlier.
+func urgent(try int, lines []byte) []byte {
+	if try < settleTries {
+		return nil
+	}
+	return lines
 }
 
 // tries bounds how long an operation begins anew because somebody changes the

@@ -22,7 +22,7 @@ func (f *File) nextSeq() int64 {
 // write appends what is owed to the file and the lines that build adds. After an
 // edit by somebody else it reads the file anew and begins again.
 func (f *File) write(build func([]byte) []byte) error {
-	for again := tries(); again(); {
+	for n, again := 1, tries(); again(); n++ {
 		lines := build(f.debts(nil))
 		if len(lines) == 0 {
 			return nil
@@ -35,7 +35,7 @@ func (f *File) write(build func([]byte) []byte) error {
 		if !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
-		if landed, err := f.reload(lines); landed || err != nil {
+		if landed, err := f.reload(urgent(n, lines)); landed || err != nil {
 			return err
 		}
 	}

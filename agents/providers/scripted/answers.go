@@ -108,7 +108,7 @@ func (j *job) report() string {
 	_ = json.Unmarshal(c.Arguments, &args)
 	arg := func(name string) string { s, _ := args[name].(string); return s }
 	switch {
-	case needsApproval.MatchString(r.Text):
+	case waits(r):
 		return approval(c.Name, arg("command"))
 	case r.IsError && r.Name != "exec":
 		return failed(j, r.Text)

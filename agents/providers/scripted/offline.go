@@ -138,7 +138,11 @@ func (o *offline) understand(s said) intent {
 	return in
 }
 
-var needsApproval = regexp.MustCompile(`(?i)\bneeds approval\b`)
+var needsApproval = regexp.MustCompile(`\bneeds approval [a-z0-9]{24,32}\b`)
+
+// waits reports whether a call was held back until a person allows it. A file may
+// speak of approvals too: only a failed call's result with a token is one.
+func waits(r providers.Result) bool { return r.IsError && needsApproval.MatchString(r.Text) }
 
 // awaited finds the call whose approval a note of the runtime tells of: the one
 // whose command it quotes, else the newest one that waited.
@@ -146,7 +150,7 @@ func awaited(messages []*providers.Message, note string) *providers.Call {
 	var newest *providers.Call
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, r := range resultsOf(messages[i]) {
-			if !needsApproval.MatchString(r.Text) {
+			if !waits(r) {
 				continue
 			}
 			c := callOf(messages[:i], r.CallID)
@@ -238,7 +242,7 @@ var (
 // README.md, or ask to read a folder.
 func (j *job) another() *call {
 	last := j.results[len(j.results)-1]
-	if j.in.do != show && j.in.do != about && j.in.do != says || needsApproval.MatchString(last.Text) {
+	if j.in.do != show && j.in.do != about && j.in.do != says || waits(last) {
 		return nil
 	}
 	switch {

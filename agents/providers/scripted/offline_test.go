@@ -205,6 +205,7 @@ func TestAnswersFromResults(t *testing.T) {
 		{"write 'x' to a.txt", providers.Result{Text: "created a.txt (1 lines, 2 B)"}, []string{"Done: created a.txt"}},
 		{"replace a with b in a.txt", providers.Result{Text: "old is not in a.txt.", IsError: true}, []string{"That did not work: old is not in a.txt."}},
 		{"run false", providers.Result{Text: "[exit code 1]", IsError: true}, []string{"`false` gave:", "[exit code 1]"}},
+		{"what is in README.md?", providers.Result{Text: "1\t# Permissions\n2\t\n3\tA command needs approval before it runs.\n"}, []string{"“Permissions”"}},
 		{"run rm x", providers.Result{Text: "needs approval pfh0haxfpzowht3oi213cqos", IsError: true}, []string{"I need your approval for `rm x`"}},
 		{"read /etc/passwd", providers.Result{Text: "/etc/passwd is outside the folders you may use; ask with request_permission for @read:/etc/passwd", IsError: true}, []string{"That did not work", "@read:/etc/passwd"}},
 		{"read pic.png", providers.Result{Text: "pic.png: image/png", Images: []providers.Image{{}}}, []string{"is a picture"}},
