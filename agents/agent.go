@@ -14,6 +14,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -61,6 +62,9 @@ type Settings struct {
 	Idle       time.Duration // in memory without work before it sleeps
 	Stuck      time.Duration // a turn without progress is canceled after this
 	ExecDenied bool          // what would ask is refused instead
+	// ContextLimit is how many tokens of context there may be, whatever the
+	// model takes; 0 is the default.
+	ContextLimit int
 }
 
 // Options are what an agent is run with.
@@ -79,7 +83,9 @@ type Options struct {
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings
-	Zone       func() string // IANA name of the zone people are in
+	Window     func(model string) int // tokens of context that a model takes; 0, or nil: not known
+	Running    func() []string        // what works for the agent meanwhile, for its summaries; may be nil
+	Zone       func() string          // IANA name of the zone people are in
 	Log        *slog.Logger
 }
 
@@ -92,6 +98,7 @@ type agent struct {
 	builder *prompt.Builder
 	system  string
 	session string // the session that system was rendered for
+	room    room
 	fates   *fates
 	pending map[string]bool // promises given to the outbox whose fate is open
 	syncs   sync.WaitGroup  // barriers that run beside the work
@@ -120,7 +127,7 @@ func Run(ctx context.Context, o Options) (err error) {
 // loop takes one piece of work after the other.
 func (a *agent) loop(ctx context.Context) error {
 	for {
-		if err := a.settle(); err != nil {
+		if err := errors.Join(a.settle(), a.rotate()); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -239,6 +246,9 @@ func (a *agent) lookAtState() {
 	if err != nil {
 		a.log.Warn("state not read; the last good version stays in force", "err", err)
 		return
+	}
+	if finding.Join(found) != nil && a.stated != nil {
+		return // told above; the last good version stays in force
 	}
 	a.state, a.stated = state, info
 }

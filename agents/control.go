@@ -29,7 +29,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 	case message.Permission:
 		return a.decided(it)
 	case message.Compact:
-		return a.compact(it)
+		return a.compact(ctx, it)
 	default:
 		return fmt.Errorf("item %s: unknown kind %q", it.ID, it.Kind)
 	}
@@ -135,15 +135,4 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
 	return &tools.Result{Status: tools.Denied, Text: "needs approval " + pending.Token +
 		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}, nil
-}
-
-// compact closes a request to shorten the context.
-func (a *agent) compact(it inbox.Item) error {
-	if _, err := a.append(&record.Note{Text: "asked to compact; the context is whole, nothing was shortened", Item: it.ID}); err != nil {
-		return err
-	}
-	if err := a.barrier(); err != nil {
-		return err
-	}
-	return a.done(it.ID)
 }

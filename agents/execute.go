@@ -26,6 +26,7 @@ const (
 // stand side by side run beside each other. It returns the reason to end the turn,
 // "" to go on.
 func (a *agent) execute(ctx, inner context.Context, t *turn, calls []record.ToolCall) (reason string, err error) {
+	t.share = a.share(len(calls))
 	for len(calls) > 0 {
 		if ctx.Err() != nil {
 			return suspended, a.suspend(t)
@@ -94,7 +95,7 @@ func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]
 	}
 	wg.Wait()
 	for i, r := range results {
-		if err := a.cap(r.(*record.ToolResult)); err != nil {
+		if err := a.cap(t, r.(*record.ToolResult)); err != nil {
 			return nil, err
 		}
 		a.finished(t, calls[i], r.(*record.ToolResult))
@@ -201,18 +202,25 @@ func (a *agent) cancelled(calls []record.ToolCall) error {
 	return err
 }
 
+// share is how many characters each of n results of one round may have. All of
+// them together take a quarter of the context at most, so that the round fits
+// beside the summary of what was before it.
+func (a *agent) share(n int) int {
+	return min(maxOutput, max(a.limit()/max(n, 1), 500))
+}
+
 // cap shortens an output that is too long for the context: head and tail stay, the
 // whole text goes to a file that the marker names.
-func (a *agent) cap(r *record.ToolResult) error {
+func (a *agent) cap(t *turn, r *record.ToolResult) error {
 	text := r.Output.Text
-	if len(text) <= maxOutput || utf8.RuneCountInString(text) <= maxOutput && len(text) <= blobOver {
+	if len(text) <= t.share || utf8.RuneCountInString(text) <= t.share && len(text) <= blobOver {
 		return nil
 	}
 	blob, err := record.PutBlob(a.Volume, a.Dir, text)
 	if err != nil {
 		return fmt.Errorf("keep tool output: %w", err)
 	}
-	half := maxOutput / 2
+	half := t.share / 2
 	head, tail := strings.ToValidUTF8(text[:half], ""), strings.ToValidUTF8(text[len(text)-half:], "")
 	r.Output.Blob = blob
 	r.Output.Text = fmt.Sprintf("%s\n[… %d bytes left out; the whole output is in %s …]\n%s",

@@ -30,17 +30,19 @@ var (
 // A turn is the work on one or more items, from taking them to their closing
 // record. Everything in it can be computed from history again.
 type turn struct {
-	id      string
-	attempt int
-	items   []string // whose user_message lies in the turn
-	hops    int
-	route   *message.Address // of its last message; nil: that one came from the agent's own address
-	spoken  bool             // a person's message is in it
-	replyTo string
-	rounds  int // of tool calls
-	loop    loopGuard
-	waiting bool // a tool call asked for a permission
-	clock   *progress
+	id       string
+	attempt  int
+	items    []string // whose user_message lies in the turn
+	hops     int
+	route    *message.Address // of its last message; nil: that one came from the agent's own address
+	spoken   bool             // a person's message is in it
+	replyTo  string
+	rounds   int // of tool calls
+	loop     loopGuard
+	waiting  bool // a tool call asked for a permission
+	share    int  // characters that one result of the round may have
+	squeezed bool // a request was refused as too long, and shortened
+	clock    *progress
 }
 
 // begin opens a turn over items; none: the turn that a decision asks for.
@@ -136,7 +138,17 @@ func (a *agent) ask(ctx context.Context, t *turn) (*providers.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req, err = a.fit(ctx, t, req); err != nil {
+		return nil, err
+	}
 	answer, err := a.call(ctx, t, req)
+	if overflowed(err) {
+		if req, failed := a.squeeze(ctx, t); failed != nil {
+			return nil, failed
+		} else if req != nil {
+			answer, err = a.call(ctx, t, req)
+		}
+	}
 	if err != nil {
 		return answer, callError{err}
 	}
@@ -188,9 +200,8 @@ func (a *agent) broken(ctx, inner context.Context, t *turn, partial *providers.R
 	if errors.Is(err, prompt.ErrNothingNew) { // a person took the messages of this turn out of history
 		return a.finish(t, record.ReasonDone, nil)
 	}
-	var f *providers.Failure
-	if errors.As(err, &f) && f.Kind == providers.Overflow {
-		return a.overflow(t, f)
+	if overflowed(err) {
+		return a.overflow(t, err)
 	}
 	a.log.Warn("turn failed", "turn", t.id, "err", err)
 	return a.finish(t, record.ReasonError, a.apology(t, err), err)
@@ -209,12 +220,18 @@ func (a *agent) suspend(t *turn) error {
 
 // overflow ends a conversation that no longer fits the model's window: the turn
 // says so, and the context begins anew.
-func (a *agent) overflow(t *turn, f *providers.Failure) error {
+func (a *agent) overflow(t *turn, why error) error {
 	text := "This conversation has grown too long for the model, so I started a new one. Everything said is still in my history file. Please ask again."
-	if err := a.finish(t, record.ReasonError, &record.Assistant{Turn: t.id, Text: text, Finish: record.FinishError}, f); err != nil {
+	if err := a.finish(t, record.ReasonError, &record.Assistant{Turn: t.id, Text: text, Finish: record.FinishError}, why); err != nil {
 		return err
 	}
-	return a.reset("", "emergency", f.Message)
+	return a.reset("", "emergency", why.Error())
+}
+
+// overflowed reports that a request was refused because it is too long.
+func overflowed(err error) bool {
+	var f *providers.Failure
+	return errors.As(err, &f) && f.Kind == providers.Overflow
 }
 
 // apology is the one short message that a person gets instead of an answer.

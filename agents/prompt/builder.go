@@ -98,6 +98,12 @@ func (b *Builder) Build(ctx *record.Context, sys string, tools []providers.Tool,
 // least what the vendor counted for the newest answer plus what came after it.
 func (b *Builder) Tokens() int { return b.size.tokens() }
 
+// Fixed is what system prompt and tools take of it.
+func (b *Builder) Fixed() int { return b.size.static / 4 }
+
+// Counted is the characters / 4 alone.
+func (b *Builder) Counted() int { return b.size.counted() }
+
 // restart forgets everything and begins with the context's summary.
 func (b *Builder) restart(ctx *record.Context) {
 	*b = Builder{src: b.src, seen: position{

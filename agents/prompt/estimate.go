@@ -19,12 +19,14 @@ type estimate struct {
 }
 
 func (s *estimate) tokens() int {
-	counted := (s.static + s.answered + s.open) / 4
+	counted := s.counted()
 	if s.reported == 0 {
 		return counted
 	}
 	return max(counted, s.reported+(s.answered-s.reportedAt+s.open)/4)
 }
+
+func (s *estimate) counted() int { return (s.static + s.answered + s.open) / 4 }
 
 func (s *estimate) fixed(sys string, tools []providers.Tool) {
 	s.static = chars(sys)

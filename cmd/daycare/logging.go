@@ -24,7 +24,7 @@ func (r *runtimeParts) openLog() error {
 		return fmt.Errorf("log level %q: %w", c.Log.Level, err)
 	}
 	hide := redactor(c)
-	handlers := []slog.Handler{terminalHandler(r.terminal, c.Log.Format, level, hide)}
+	handlers := []slog.Handler{terminalHandler(os.Stderr, c.Log.Format, r.heard(level), hide)}
 	if c.Log.File != "" {
 		path := c.Log.File
 		if !filepath.IsAbs(path) {
@@ -44,12 +44,18 @@ func (r *runtimeParts) openLog() error {
 	return nil
 }
 
-// terminalHandler shows warnings and worse, unless the settings ask for more than
-// the usual: the banner says what runs, and routine is in the file.
-func terminalHandler(w io.Writer, format string, level slog.Level, hide func([]string, slog.Attr) slog.Attr) slog.Handler {
-	if level == slog.LevelInfo {
-		level = slog.LevelWarn
+// heard is how loud something must be to be shown on the terminal: the banner says
+// what runs and routine is in the file, unless the settings ask for another level
+// than the usual.
+func (r *runtimeParts) heard(set slog.Level) slog.Level {
+	if set == slog.LevelInfo {
+		return r.loud
 	}
+	return set
+}
+
+// terminalHandler writes for a person.
+func terminalHandler(w io.Writer, format string, level slog.Level, hide func([]string, slog.Attr) slog.Attr) slog.Handler {
 	if format == "json" {
 		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
 	}

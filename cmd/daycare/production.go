@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
+	"log/slog"
 	"path/filepath"
 
 	"daycare/engine/config"
@@ -18,7 +17,7 @@ func production() wiring {
 
 // runDaemon runs the daemon in the foreground until ctx ends.
 func runDaemon(ctx context.Context, o startOptions, ready func(banner)) error {
-	r, err := openRuntime(ctx, o.Workspace, os.Stderr)
+	r, err := openRuntime(ctx, o.Workspace, slog.LevelWarn)
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func lookAtFiles(root string) (*control.Client, error) {
 // runInside runs the engine in this process, with the socket, so that other
 // commands join it, but without receiving from connectors: that is the daemon's.
 func runInside(ctx context.Context, root string) (*control.Client, func() error, error) {
-	r, err := openRuntime(ctx, root, io.Discard)
+	r, err := openRuntime(ctx, root, slog.LevelError)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -37,7 +36,7 @@ const shutdownGrace = 5 * time.Second
 type runtimeParts struct {
 	root      string // the .daycare directory
 	workspace string
-	terminal  io.Writer
+	loud      slog.Level // what a person on the terminal sees at least
 	log       *slog.Logger
 	logFile   *os.File
 	settings  *config.Reloader
@@ -62,8 +61,8 @@ type runtimeParts struct {
 
 // openRuntime takes the lock of a workspace and builds everything. Nothing runs
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
-func openRuntime(ctx context.Context, workspace string, terminal io.Writer) (*runtimeParts, error) {
-	r := newParts(workspace, terminal)
+func openRuntime(ctx context.Context, workspace string, loud slog.Level) (*runtimeParts, error) {
+	r := newParts(workspace, loud)
 	var err error
 	if r.lock, _, err = disk.TryLock(lockPath(workspace), disk.Holder{
 		PID: os.Getpid(), StartedAt: r.startAt.UTC(), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
@@ -79,7 +78,7 @@ func openRuntime(ctx context.Context, workspace string, terminal io.Writer) (*ru
 
 // openFiles builds what is needed to look at a workspace, whoever runs it.
 func openFiles(ctx context.Context, workspace string) (*runtimeParts, error) {
-	r := newParts(workspace, io.Discard)
+	r := newParts(workspace, slog.LevelError)
 	if err := r.open(ctx); err != nil {
 		r.close()
 		return nil, err
@@ -87,10 +86,10 @@ func openFiles(ctx context.Context, workspace string) (*runtimeParts, error) {
 	return r, nil
 }
 
-// newParts is a runtime of which nothing is open. What is logged for people goes to
-// terminal.
-func newParts(workspace string, terminal io.Writer) *runtimeParts {
-	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, terminal: terminal,
+// newParts is a runtime of which nothing is open. What is logged goes to the
+// terminal from loud on.
+func newParts(workspace string, loud slog.Level) *runtimeParts {
+	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, loud: loud,
 		log:     slog.New(slog.DiscardHandler),
 		startAt: time.Now(), stopped: make(chan struct{})}
 }

@@ -152,6 +152,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 		Settings: agents.Settings{
 			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue),
 			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+			ContextLimit: c.Agents.EmergencyContextLimit,
 		},
 		Zone: zone, Log: r.log,
 	})

@@ -2,15 +2,16 @@ package format
 
 import "strings"
 
-// A fence is the code fence that a place in a text lies in; zero: none.
+// A fence is the code fence or the table that a place in a text lies in; zero:
+// none. A part that begins in one begins with its first lines again.
 type fence struct {
-	line string // the opening line, without its end
-	mark string // its run of ` or ~
+	line string // the opening line, without its end; of a table its two
+	mark string // its run of ` or ~; "" in a table
 }
 
 // open is what a part begins with that begins inside the fence.
 func (f fence) open() string {
-	if f.mark == "" {
+	if f.line == "" {
 		return ""
 	}
 	return f.line + "\n"
@@ -29,10 +30,14 @@ func (f fence) close(text string) string {
 
 // after is the fence at the end of text, which begins in f.
 func (f fence) after(text string) fence {
+	before := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		mark, rest := fenceMark(line)
 		switch {
+		case mark == "" && f.mark == "":
+			f = f.table(before, line)
+			before = line
 		case mark == "":
 		case f.mark == "":
 			if mark[0] != '`' || !strings.Contains(rest, "`") { // else it is code in a line
@@ -43,6 +48,18 @@ func (f fence) after(text string) fence {
 		}
 	}
 	return f
+}
+
+// table is the table, if any, at the end of a line outside of code, which follows
+// another. It ends where its rows do: models write every row with a bar.
+func (f fence) table(before, line string) fence {
+	switch {
+	case f.line != "" && strings.Contains(line, "|"):
+		return f
+	case strings.Contains(before, "|") && strings.Contains(line, "-") && strings.Contains(line, "|") && strings.Trim(line, "|-: \t") == "":
+		return fence{line: before + "\n" + line}
+	}
+	return fence{}
 }
 
 // opensAt reports whether the last line of text, which begins in f, opens a fence

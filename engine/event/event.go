@@ -157,23 +157,31 @@ type (
 		Column int    `json:"column,omitempty"`
 		Text   string `json:"text"` // what changed, or what is wrong
 	}
+	// Compacted is of agent.compacted: about how many tokens of context there
+	// were, and how many records a summary stands for and how many stay.
+	Compacted struct {
+		Before int `json:"before"`
+		Gone   int `json:"gone"`
+		Kept   int `json:"kept"`
+	}
 	// Reason is of agent.reset, agent.ended and others that need one word.
 	Reason struct {
 		Reason string `json:"reason"`
 	}
 )
 
-func (Item) body()     {}
-func (Delta) body()    {}
-func (Tool) body()     {}
-func (Attempt) body()  {}
-func (Progress) body() {}
-func (Finished) body() {}
-func (Started) body()  {}
-func (Asked) body()    {}
-func (Sent) body()     {}
-func (File) body()     {}
-func (Reason) body()   {}
+func (Compacted) body() {}
+func (Item) body()      {}
+func (Delta) body()     {}
+func (Tool) body()      {}
+func (Attempt) body()   {}
+func (Progress) body()  {}
+func (Finished) body()  {}
+func (Started) body()   {}
+func (Asked) body()     {}
+func (Sent) body()      {}
+func (File) body()      {}
+func (Reason) body()    {}
 
 // Replayable is false for deltas: they are not kept, the record has the text.
 func (e Event) Replayable() bool {

@@ -210,6 +210,10 @@ func TestDeletedFile(t *testing.T) {
 // An editor saves its old version all the time while items are accepted and done.
 // Each item is either done or still open at the end.
 func TestHostileEditor(t *testing.T) {
+	items := 60
+	if os.Getenv("DAYCARE_LONG") != "" {
+		items = 2000
+	}
 	for how, save := range saves {
 		t.Run(how, func(t *testing.T) {
 			e, _ := newEdited(t)
@@ -218,7 +222,7 @@ func TestHostileEditor(t *testing.T) {
 			end := sync.OnceFunc(func() { close(stop); editor.Wait() })
 			defer end()
 			editor.Go(func() {
-				pace := time.NewTicker(500 * time.Microsecond)
+				pace := time.NewTicker(2 * time.Millisecond)
 				defer pace.Stop()
 				for n := 0; ; n++ {
 					select {
@@ -233,7 +237,7 @@ func TestHostileEditor(t *testing.T) {
 				}
 			})
 			var want []string
-			for i := range 150 {
+			for i := range items {
 				text := fmt.Sprint("item ", i)
 				id := e.accept(text)
 				if i%2 == 0 {

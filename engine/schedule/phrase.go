@@ -61,6 +61,25 @@ func ParsePhrase(text string, now time.Time, zone *time.Location) (Timing, error
 	return Timing{}, unclear(text, phraseHelp)
 }
 
+// ParseWhen reads when something is due in any way that people write it: a date and
+// time, a time span, a cron expression, plain words.
+func ParseWhen(text string, now time.Time, zone *time.Location) (Timing, error) {
+	text = strings.TrimSpace(text)
+	for _, t := range []Timing{{At: text}, {Every: text}} {
+		if _, err := NewSchedule(t, zone); err == nil && text != "" {
+			return t, nil
+		}
+	}
+	timing, err := ParsePhrase(text, now, zone)
+	if err != nil && len(strings.Fields(text)) == 5 && strings.ContainsAny(text, "*0123456789") {
+		// It looks like an expression: say what is wrong with it as one.
+		if _, _, wrong := parseExpression(text); wrong != nil {
+			err = fmt.Errorf("%w: %w", ErrPhrase, wrong)
+		}
+	}
+	return timing, err
+}
+
 func unclear(text, help string) error { return fmt.Errorf("%w: %q; %s", ErrPhrase, text, help) }
 
 func fromNow(count, unit string, now time.Time, zone *time.Location) Timing {

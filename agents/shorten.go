@@ -1,0 +1,198 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"daycare/agents/compact"
+	"daycare/agents/providers"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/record"
+)
+
+// defaultContextLimit is agents.emergencyContextLimit where settings say nothing.
+const defaultContextLimit = 200_000
+
+// A room is how much context there is room for, and what was tried to keep it.
+type room struct {
+	learned  int    // tokens at which the model's service refused a request
+	model    string // the model that this is of
+	failedAt int    // size of the context when it could not be summarised
+	rotate   bool   // a summary was recorded since history was last rotated
+}
+
+// limit is how many tokens of context there is room for: the smaller of the
+// model's window and the owner's limit.
+func (a *agent) limit() int {
+	model := a.state.Provider.Model
+	limit := a.Settings.ContextLimit
+	if limit <= 0 {
+		limit = defaultContextLimit
+	}
+	if a.Window != nil {
+		if w := a.Window(model); w > 0 {
+			limit = min(limit, w)
+		}
+	}
+	if a.room.model != model {
+		a.room = room{model: model, rotate: a.room.rotate}
+	}
+	if a.room.learned > 0 {
+		limit = min(limit, a.room.learned)
+	}
+	return limit
+}
+
+// fit returns the request as it is, or, where the context has grown too long for
+// it, the request of a shorter one.
+func (a *agent) fit(ctx context.Context, t *turn, req *providers.Request) (*providers.Request, error) {
+	limit := a.limit()
+	size, l := a.builder.Tokens(), compact.For(limit)
+	if size < l.Trigger || a.conversation() < limit/8 { // a system prompt cannot be shortened
+		return req, nil
+	}
+	if size < limit*9/10 && size < a.room.failedAt+limit/20 {
+		return req, nil // it was tried a moment ago
+	}
+	short, err := a.shorten(ctx, t, limit, "", "")
+	if err != nil {
+		return nil, err
+	}
+	if short {
+		if req, err = a.build(t); err != nil {
+			return nil, err
+		}
+	}
+	if a.builder.Tokens() >= limit && a.conversation() > limit/4 {
+		return nil, callError{&providers.Failure{Kind: providers.Overflow, Provider: "daycare",
+			Message: fmt.Sprintf("about %d tokens of context, and room for %d", a.builder.Tokens(), limit)}}
+	}
+	return req, nil
+}
+
+// squeeze is fit after a service refused a request as too long: its window is
+// smaller than was known. It returns nil where nothing can be made shorter.
+func (a *agent) squeeze(ctx context.Context, t *turn) (*providers.Request, error) {
+	const worthwhile = 1000 // tokens
+	if t.squeezed || a.conversation() < worthwhile {
+		return nil, nil
+	}
+	t.squeezed = true
+	a.limit() // forgets what was learned of another model
+	a.room.learned = a.builder.Tokens() * 9 / 10
+	if short, err := a.shorten(ctx, t, a.room.learned, "", ""); err != nil || !short {
+		return nil, err
+	}
+	return a.build(t)
+}
+
+// conversation is what the messages take of the context, in tokens.
+func (a *agent) conversation() int { return a.builder.Tokens() - a.builder.Fixed() }
+
+// shorten puts a summary in the place of what is older in the context. It reports
+// false where nothing was recorded: there is nothing to shorten, or no model could
+// be reached and there is room left to wait for one.
+func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus string) (bool, error) {
+	ctxt, err := a.history.Context()
+	if err != nil {
+		return false, fmt.Errorf("read context: %w", err)
+	}
+	l := compact.For(limit)
+	if item != "" { // asked for: as short as may be
+		l.Tail, l.Round = l.Tail/8, l.Tail/8
+	} else if real, counted := a.builder.Tokens(), a.builder.Counted(); counted > 0 {
+		l.Tail, l.Round = l.Tail*counted/real, l.Round*counted/real // records are counted in characters
+	}
+	plan, ok := compact.Make(ctxt, l, a.history.Obligations().LastSeq+1)
+	if !ok {
+		return false, nil
+	}
+	a.Stage.Show(event.Thinking, "shortening the conversation")
+	task := compact.Task{Plan: plan, Limits: l, Model: a.state.Provider.Model, Agent: a.Meta.ID, Focus: focus, Waiting: a.foreground()}
+	if a.Running != nil {
+		task.Running = a.Running()
+	}
+	if t != nil {
+		task.Watch = func(providers.Event) { t.clock.tick() }
+	}
+	before := a.builder.Tokens()
+	s, err := compact.Summarize(ctx, a.Model(a.state.Provider), task)
+	if ctx.Err() != nil {
+		return false, callError{context.Cause(ctx)}
+	}
+	if err != nil {
+		a.log.Warn("conversation not summarised", "err", err)
+		a.room.failedAt = before
+		if !errors.Is(err, compact.ErrUseless) && (item != "" || before < limit*9/10) {
+			return false, nil // the old context stays; a later call tries again
+		}
+		s.Text = compact.Digest(task)
+	}
+	return true, a.summarized(t, plan, s, item, before)
+}
+
+// summarized records a summary: from here on the model sees it instead of what it
+// stands for.
+func (a *agent) summarized(t *turn, plan compact.Plan, s record.Summary, item string, before int) error {
+	s.From, s.KeptFrom, s.SHA256, s.Item = plan.From, plan.KeptFrom, plan.SHA256(), item
+	if a.Price != nil {
+		s.Cost = a.Price(s.Provider, s.Model, providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output,
+			CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite})
+	}
+	if _, err := a.append(&s); err != nil {
+		return err
+	}
+	if err := a.barrier(); err != nil {
+		return err
+	}
+	a.room.rotate, a.room.failedAt = true, 0
+	turn := ""
+	if t != nil {
+		turn = t.id
+	}
+	a.emit(event.AgentCompacted, turn, event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept)})
+	return nil
+}
+
+// rotate moves what a summary made superfluous to an old file, between turns.
+func (a *agent) rotate() error {
+	if !a.room.rotate {
+		return nil
+	}
+	a.room.rotate = false
+	_, err := a.history.Rotate()
+	return err
+}
+
+// compact shortens the context because somebody asked for it. Its record closes
+// the item, whatever came of it.
+func (a *agent) compact(ctx context.Context, it inbox.Item) error {
+	inner, end := a.Stage.Turn(ctx)
+	defer end()
+	short, err := a.shorten(inner, nil, a.limit(), it.ID, it.Text)
+	if ctx.Err() != nil {
+		return nil // taken up at the next start
+	}
+	var canceled callError
+	if err != nil && !errors.As(err, &canceled) {
+		return err
+	}
+	if !short {
+		why := "asked to compact; nothing was shortened: there was nothing older than the newest messages, or no model could be reached"
+		if err != nil {
+			why = "asked to compact; stopped before anything was shortened"
+		}
+		if _, err := a.append(&record.Note{Text: why, Item: it.ID}); err != nil {
+			return err
+		}
+		if err := a.barrier(); err != nil {
+			return err
+		}
+	}
+	if err := a.done(it.ID); err != nil {
+		return err
+	}
+	return a.rotate()
+}

@@ -1,0 +1,424 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// windowed is a model with a window. It counts tokens in its own way, refuses what
+// is too long or out of order, and remembers nothing but what a request says.
+type windowed struct {
+	window  int
+	useless bool // its summaries are none
+
+	mu        sync.Mutex
+	sizes     []int // of each request in a conversation
+	refused   int
+	summaries int
+	invalid   []string
+}
+
+const (
+	charsPerToken = 3.2
+	tokensOfImage = 1500
+)
+
+func (w *windowed) Call(_ context.Context, req *providers.Request, _ func(providers.Event)) (*providers.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	size := count(req)
+	if size > w.window {
+		w.refused++
+		return nil, &providers.Failure{Kind: providers.Overflow, Provider: "w", Status: 400, Message: "prompt is too long"}
+	}
+	if why := invalid(req); why != "" {
+		w.invalid = append(w.invalid, why)
+	}
+	r := &providers.Response{Finish: providers.EndTurn, Provider: "w", Model: "m",
+		Usage: providers.Usage{Input: int64(size), Output: 50}}
+	if strings.HasPrefix(req.System, "You write the memory") {
+		w.summaries++
+		r.Text = w.summary(textOf(req))
+		return r, nil
+	}
+	w.sizes = append(w.sizes, size)
+	w.answer(req, r)
+	return r, nil
+}
+
+var (
+	fact     = regexp.MustCompile(`the code of turn \d+ is [a-z]+\d+`)
+	question = regexp.MustCompile(`what is the code of turn (\d+)\?`)
+	number   = regexp.MustCompile(`this is turn (\d+)`)
+)
+
+// summary keeps the facts, as a good summary does.
+func (w *windowed) summary(text string) string {
+	if w.useless {
+		return "You asked me to summarise."
+	}
+	seen := map[string]bool{}
+	kept := ""
+	for _, f := range fact.FindAllString(text, -1) {
+		if !seen[f] {
+			seen[f] = true
+			kept += "- " + f + "\n"
+		}
+	}
+	return "## Goal\nx\n## Constraints\n" + kept + "## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone"
+}
+
+// answer calls tools once a turn, then says what the person asked for.
+func (w *windowed) answer(req *providers.Request, r *providers.Response) {
+	last := req.Messages[len(req.Messages)-1]
+	asked := textOf(&providers.Request{Messages: []*providers.Message{last}})
+	if q := question.FindStringSubmatch(asked); q != nil {
+		r.Text = "I do not know."
+		if f := regexp.MustCompile(`the code of turn ` + q[1] + ` is [a-z]+\d+`).FindString(textOf(req)); f != "" {
+			r.Text = f
+		}
+		return
+	}
+	if n := number.FindStringSubmatch(asked); n != nil && last.Role == providers.User {
+		for i := range len(n[1]) { // one to three calls
+			args := json.RawMessage(fmt.Sprintf(`{"n":"%s-%d"}`, n[1], i))
+			r.Calls = append(r.Calls, providers.ResponseCall{RemoteID: fmt.Sprint("c", i), Name: "big", Arguments: args, Valid: true})
+		}
+		r.Finish = providers.ToolUse
+		return
+	}
+	r.Text = "Done."
+}
+
+func textOf(req *providers.Request) string {
+	var b strings.Builder
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case providers.Text:
+				b.WriteString(p.Text + "\n")
+			case providers.Result:
+				b.WriteString(p.Text + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// count is the size of a request as this model counts it: not as daycare does.
+func count(req *providers.Request) int {
+	chars, images := len(req.System), 0
+	for _, t := range req.Tools {
+		chars += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	for _, m := range req.Messages {
+		chars += 20
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case providers.Text:
+				chars += len(p.Text)
+			case providers.Call:
+				chars += len(p.Name) + len(p.Arguments)
+			case providers.Result:
+				chars += len(p.Text)
+				images += len(p.Images)
+			case providers.Image:
+				images++
+			}
+		}
+	}
+	return int(float64(chars)/charsPerToken) + images*tokensOfImage
+}
+
+// invalid says what a strict vendor would refuse in a request.
+func invalid(req *providers.Request) string {
+	if len(req.Messages) == 0 || req.Messages[0].Role != providers.User {
+		return "the first message is not the user's"
+	}
+	ids := map[string]bool{}
+	for i, m := range req.Messages {
+		if len(m.Parts) == 0 {
+			return fmt.Sprintf("message %d is empty", i)
+		}
+		var open []string
+		for _, p := range m.Parts {
+			if c, ok := p.(providers.Call); ok {
+				if ids[c.ID] || !json.Valid(c.Arguments) {
+					return "a call's id is there twice, or its arguments are no JSON"
+				}
+				ids[c.ID] = true
+				open = append(open, c.ID)
+			}
+			if t, ok := p.(providers.Text); ok && strings.TrimSpace(t.Text) == "" {
+				return "an empty text"
+			}
+		}
+		if why := follows(req, i, open); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// follows checks that the calls of message i have their results in the next one.
+func follows(req *providers.Request, i int, open []string) string {
+	m := req.Messages[i]
+	if m.Role == providers.Assistant {
+		if i+1 == len(req.Messages) {
+			return "the last message is the model's"
+		}
+		var got []string
+		for _, p := range req.Messages[i+1].Parts {
+			if r, ok := p.(providers.Result); ok {
+				got = append(got, r.CallID)
+			}
+		}
+		if diff := cmp.Diff(open, got); diff != "" {
+			return "calls and results differ: " + diff
+		}
+	}
+	if m.Role == providers.Results && (i == 0 || req.Messages[i-1].Role != providers.Assistant) {
+		return "results without calls"
+	}
+	if i > 0 && m.Role == req.Messages[i-1].Role {
+		return "two messages of one role"
+	}
+	return ""
+}
+
+// bigTool gives far more than the window takes, and a picture now and then.
+type bigTool struct{ calls int }
+
+func (*bigTool) Spec() tools.Spec {
+	return tools.Spec{Name: "big", Description: "gives much", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.ReadOnly}
+}
+
+func (b *bigTool) Run(_ context.Context, c tools.Call) (tools.Result, error) {
+	b.calls++
+	r := tools.Result{Text: strings.Repeat("output of "+string(c.Arguments)+" ", 200+b.calls*7919%6000)}
+	if b.calls%5 == 0 {
+		r.Blocks = []tools.Block{{Type: "image", File: &message.File{Name: "p.png", MimeType: "image/png", Size: 1000, Path: "/p.png"}}}
+	}
+	return r, nil
+}
+
+func newWindowed(t *testing.T, w *windowed, list ...tools.Tool) *bench {
+	t.Helper()
+	b := newBench(t, callHold, list...)
+	b.opts.Model = func(record.Model) Model { return w }
+	b.opts.Window = func(string) int { return w.window }
+	b.opts.Sources = prompt.Sources{Image: func(message.File) ([]byte, error) { return make([]byte, 1000), nil }}
+	return b
+}
+
+// A conversation of 400 turns with outputs that are larger than the window, and
+// pictures, through a model of 32,000 tokens: nothing is ever refused, and what was
+// said in turn 3 is known at the end.
+func TestLongConversationNeverOverflows(t *testing.T) {
+	turns := 400
+	if testing.Short() {
+		turns = 60
+	}
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	b.run()
+	for n := 1; n <= turns; n++ {
+		it := inbox.Item{Kind: message.Text, Text: fmt.Sprintf("this is turn %d", n)}
+		if n%7 == 0 {
+			it.Files = []message.File{{Name: "cat.png", MimeType: "image/png", Size: 1000, Path: "/cat.png"}}
+		}
+		if n%40 == 3 {
+			it.Text += fmt.Sprintf(". Remember: the code of turn %d is swallow%d", n, n*17)
+		}
+		r, err := b.box.Accept(context.Background(), it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := b.outcome(r.Item); o.Reason != record.ReasonDone || o.Text != "Done." {
+			t.Fatalf("turn %d: %+v", n, o)
+		}
+	}
+	if o := b.outcome(b.say("what is the code of turn 3?")); o.Text != "the code of turn 3 is swallow51" {
+		t.Errorf("asked for turn 3: %q", o.Text)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused > 0 || len(w.invalid) > 0 {
+		t.Errorf("%d requests were too long, %d invalid: %v", w.refused, len(w.invalid), w.invalid[:min(3, len(w.invalid))])
+	}
+	if strings.Contains(b.history(), `"type":"reset"`) {
+		t.Error("the conversation was reset")
+	}
+	most, sum := 0, 0
+	for _, s := range w.sizes {
+		most, sum = max(most, s), sum+s
+	}
+	t.Logf("%d calls, largest %d, mean %d tokens; %d summaries", len(w.sizes), most, sum/len(w.sizes), w.summaries)
+	if path := os.Getenv("DAYCARE_PLOT"); path != "" {
+		os.WriteFile(path, []byte(strings.Trim(fmt.Sprint(w.sizes), "[]")), 0o600)
+	}
+}
+
+// A model whose summaries are useless: the oldest turns are dropped, and the list
+// of what was asked stays.
+func TestUselessSummaryFallsBack(t *testing.T) {
+	w := &windowed{window: 32_000, useless: true}
+	b := newWindowed(t, w, &bigTool{})
+	b.run()
+	for n := 1; n <= 30; n++ {
+		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
+	}
+	if o := b.outcome(b.say("what is the code of turn 3?")); o.Text != "the code of turn 3 is owl3" {
+		t.Errorf("asked for turn 3: %q", o.Text)
+	}
+	if w.refused > 0 || len(w.invalid) > 0 {
+		t.Errorf("%d refused, invalid: %v", w.refused, w.invalid)
+	}
+}
+
+// A service whose window is smaller than known refuses once; after that the limit
+// is the right one.
+func TestSmallerWindowIsLearned(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	b.opts.Window = nil
+	b.run()
+	for n := 1; n <= 40; n++ {
+		if o := b.outcome(b.say(fmt.Sprintf("this is turn %d", n))); o.Reason != record.ReasonDone {
+			t.Fatalf("turn %d: %+v", n, o)
+		}
+	}
+	if w.refused > 2 || w.summaries == 0 || len(w.invalid) > 0 {
+		t.Errorf("%d refused, %d summaries, invalid: %v", w.refused, w.summaries, w.invalid)
+	}
+}
+
+func TestMessageLargerThanTheWindow(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	b.run()
+	b.wait(b.say("hello"))
+	if o := b.outcome(b.say("read this: " + strings.Repeat("lorem ipsum ", 40_000))); o.Reason != record.ReasonDone {
+		t.Errorf("outcome %s %q", o.Reason, o.Error)
+	}
+	if o := b.outcome(b.say("and now?")); o.Reason != record.ReasonDone {
+		t.Errorf("the next turn: %s %q", o.Reason, o.Error)
+	}
+}
+
+func TestCompactOnRequest(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	events := b.opts.Events.Subscribe(t.Context())
+	b.run()
+	order := func() string {
+		r, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Compact, Text: "keep the codes"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.wait(r.Item)
+		return r.Item
+	}
+	order() // nothing to shorten: a note closes it
+	if b.count("note") != 1 || b.count("summary") != 0 {
+		t.Errorf("an empty conversation was shortened\n%s", b.history())
+	}
+	for n := 1; n <= 3; n++ {
+		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
+	}
+	item := order()
+	if o := b.outcome(item); o.Reason != "compact" {
+		t.Errorf("outcome %+v", o)
+	}
+	for e := range events {
+		if e.Type == event.AgentCompacted {
+			break
+		}
+	}
+	if o := b.outcome(b.say("what is the code of turn 1?")); o.Text != "the code of turn 1 is owl1" {
+		t.Errorf("after it: %q", o.Text)
+	}
+	if last := w.sizes[len(w.sizes)-1]; last > 2000 {
+		t.Errorf("the request after it has %d tokens", last)
+	}
+}
+
+// unreachable is a model that fails for all summaries.
+type unreachable struct{ *windowed }
+
+func (u unreachable) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+	if strings.HasPrefix(req.System, "You write the memory") {
+		return nil, &providers.Failure{Kind: providers.Busy, Provider: "w", Err: errors.New("busy")}
+	}
+	return u.windowed.Call(ctx, req, watch)
+}
+
+// Without a model the context stays whole as long as it fits.
+func TestFailedSummaryKeepsTheContextWhileItFits(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	b.opts.Model = func(record.Model) Model { return unreachable{w} }
+	b.run()
+	for n := 1; n <= 40; n++ {
+		if o := b.outcome(b.say(fmt.Sprintf("this is turn %d", n))); o.Reason != record.ReasonDone {
+			t.Fatalf("turn %d: %+v", n, o)
+		}
+	}
+	if w.refused > 0 || b.count("summary") == 0 || strings.Contains(b.history(), `"type":"reset"`) {
+		t.Errorf("%d refused, %d summaries", w.refused, b.count("summary"))
+	}
+}
+
+// What a restart reads is what was seen before it.
+func TestSummarySurvivesARestart(t *testing.T) {
+	w := &windowed{window: 32_000}
+	b := newWindowed(t, w, &bigTool{})
+	b.run()
+	for n := 1; n <= 12; n++ {
+		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
+	}
+	b.halt()
+	if b.count("summary") == 0 {
+		t.Fatal("nothing was shortened")
+	}
+	h, _, err := record.Open(b.vol, b.dir, time.Now, b.opts.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := h.Context()
+	if err != nil || c.Summary == nil {
+		t.Fatalf("no summary in force: %v", err)
+	}
+	s := c.Summary.Rec.(*record.Summary)
+	if len(c.Entries) > 0 && c.Entries[0].Seq != s.KeptFrom {
+		t.Errorf("the context begins at %d, the summary keeps from %d", c.Entries[0].Seq, s.KeptFrom)
+	}
+	h.Close()
+	if _, err := os.Stat(filepath.Join(b.dir, "history.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	b.openBox()
+	b.run()
+	if o := b.outcome(b.say("what is the code of turn 1?")); o.Text != "the code of turn 1 is owl1" {
+		t.Errorf("after the restart: %q", o.Text)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"daycare/agents/providers/catalogue"
+	"daycare/engine/config"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) modelsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "models [NAME]",
+		Short: "The models that daycare knows, or one of them",
+		Long: "The models that daycare knows: how much fits into one, what it costs in US dollars\n" +
+			"per million tokens, which levels of thinking it takes. What the settings say of a\n" +
+			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
+			"in front or a date behind.",
+		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5",
+		Args:    words(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			conf, err := c.config()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return c.listModels(newCatalogue(conf), conf)
+			}
+			return c.showModel(newCatalogue(conf), args[0])
+		},
+	}
+}
+
+// config reads the settings of the workspace, if there is one. Commands that only
+// look something up get on without what is broken in it.
+func (c *cli) config() (*config.Config, error) {
+	root, err := c.root()
+	if err != nil {
+		return nil, err
+	}
+	conf, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, connectorTypes...)
+	if err != nil && len(found) == 0 {
+		return nil, err
+	}
+	if err != nil {
+		c.warn("the settings are not used: %s", found[0])
+		return config.Default(), nil
+	}
+	return conf, nil
+}
+
+// A modelInfo is one model in --json; prices are those of today.
+type modelInfo struct {
+	catalogue.Model
+	Providers []string `json:"providers,omitempty"` // of the settings, that use it
+}
+
+func (c *cli) listModels(cat *catalogue.Catalogue, conf *config.Config) error {
+	all := cat.All()
+	users := usersOf(cat, conf)
+	if c.json {
+		list := make([]modelInfo, len(all))
+		for i, m := range all {
+			list[i] = modelInfo{today(m), users[m.ID]}
+		}
+		return c.printJSON(struct {
+			AsOf   string      `json:"asOf"`
+			Models []modelInfo `json:"models"`
+		}{catalogue.AsOf(), list})
+	}
+	var t table
+	t.row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
+	for _, m := range all {
+		p := m.PriceAt(time.Now(), 0)
+		t.row(m.ID, orElse(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
+			dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite), strings.Join(users[m.ID], ", "))
+	}
+	if err := t.write(c.stdout, c.data()); err != nil {
+		return err
+	}
+	c.note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", catalogue.AsOf())
+	return nil
+}
+
+// usersOf is which providers of the settings use which model.
+func usersOf(cat *catalogue.Catalogue, conf *config.Config) map[string][]string {
+	users := map[string][]string{}
+	for _, p := range conf.Providers {
+		if m, ok := cat.Find(p.ID, p.Model); ok && !slices.Contains(users[m.ID], p.ID) {
+			users[m.ID] = append(users[m.ID], p.ID)
+		}
+	}
+	return users
+}
+
+func today(m catalogue.Model) catalogue.Model {
+	m.Price = m.PriceAt(time.Now(), 0)
+	return m
+}
+
+func (c *cli) showModel(cat *catalogue.Catalogue, name string) error {
+	var unknown *catalogue.UnknownModel
+	if err := cat.Check("", name); errors.As(err, &unknown) {
+		do := "list all with: daycare models"
+		if len(unknown.Near) > 0 {
+			do = "near to it: " + strings.Join(unknown.Near, ", ")
+		}
+		return notFound(do, "no model %q is known", name)
+	}
+	m, _ := cat.Find("", name)
+	if c.json {
+		return c.printJSON(modelInfo{Model: today(m)})
+	}
+	p := m.PriceAt(time.Now(), 0)
+	c.fields("model", m.ID, "also", strings.Join(m.Aliases, ", "), "vendor", m.Vendor,
+		"window", tokens(m.Window), "answer", tokens(m.MaxOutput), "images", yes(m.Images),
+		"thinking", orElse(strings.Join(m.Thinking, ", "), "-"), "price", priceLine(p))
+	if m.Long != nil {
+		c.fields("long    ", fmt.Sprintf("prompts over %s: %s", tokens(int(m.Long.Over)), priceLine(m.PriceAt(time.Now(), m.Long.Over+1))))
+	}
+	if m.Next != nil && time.Now().UTC().Format(time.DateOnly) < m.Next.From {
+		c.fields("later   ", fmt.Sprintf("from %s: %s", m.Next.From, priceLine(m.Next.Price)))
+	}
+	return nil
+}
+
+func priceLine(p catalogue.Price) string {
+	if p == (catalogue.Price{}) {
+		return "not known; the settings can say it (models)"
+	}
+	return fmt.Sprintf("input %s, output %s, cache read %s, cache write %s (US dollars per million tokens)",
+		dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite))
+}
+
+func dollars(p *float64) string {
+	if p == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*p, 'f', -1, 64)
+}
+
+// count is a number of tokens, short: 200k, 1.05M.
+func count(n int) string {
+	switch {
+	case n == 0:
+		return "-"
+	case n < 1_000_000:
+		return strconv.Itoa(n/1000) + "k"
+	}
+	return strconv.FormatFloat(float64(n/10_000)/100, 'f', -1, 64) + "M"
+}
+
+func tokens(n int) string {
+	if n == 0 {
+		return "not known"
+	}
+	return strconv.Itoa(n) + " tokens"
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}

@@ -1,0 +1,147 @@
+package cron
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/permission"
+	"daycare/engine/schedule"
+	"daycare/tools"
+	"daycare/tools/toolstest"
+)
+
+const caller = "aaaaaaaaaaaaaaaaaaaaaaaa"
+
+// setup is a workspace with one task of its own agent, one of the caller's, one of
+// somebody else's, and a prompt of the heartbeat.
+func setup(t *testing.T) (root string, set *tools.Set) {
+	t.Helper()
+	root = t.TempDir()
+	for path, text := range map[string]string{
+		"cron/own/TASK.md":    "---\ntaskId: tttttttttttttttttttttttt\nschedule: \"@daily\"   # at night\n---\nLook.\n",
+		"cron/mine/TASK.md":   "---\ntaskId: uuuuuuuuuuuuuuuuuuuuuuuu\nevery: 1h\nagentId: " + caller + "\n---\nLook.\n",
+		"cron/theirs/TASK.md": "---\ntaskId: vvvvvvvvvvvvvvvvvvvvvvvv\nevery: 1h\nagentId: bbbbbbbbbbbbbbbbbbbbbbbb\n---\nLook.\n",
+		"heartbeat/disk.md":   "Is the disk full?\n",
+		"secret/TASK.md":      "---\nevery: 1h\n---\nnot a task\n",
+	} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
+	s := schedule.New(schedule.Options{Store: &schedule.Store{Root: root, Volume: disk.NewVolume(root), Now: func() time.Time { return now },
+		Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return time.Hour }, Hours: func() schedule.Hours { return schedule.Hours{} }}})
+	set, err := tools.NewSet(New(s)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, set
+}
+
+func call(t *testing.T, set *tools.Set, id, name, args string) tools.Result {
+	t.Helper()
+	tool, spec, ok := set.Get(name)
+	if !ok {
+		t.Fatalf("no tool %s", name)
+	}
+	if err := tools.Validate(spec, json.RawMessage(args)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := tool.Run(t.Context(), tools.Call{ID: id, Name: name, Arguments: json.RawMessage(args), Agent: caller, Progress: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestContract(t *testing.T) {
+	for name, o := range map[string]toolstest.Options{
+		"add_cron": {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`},
+			Bad: []string{`{"prompt":"x"}`, `{"when":"soon","prompt":"x"}`, `{"when":"every day at 9","prompt":""}`, `{"when":"61 * * * *","prompt":"x"}`, `{"watch":["../**"],"prompt":"x"}`}},
+		"cron_list":         {Good: []string{`{}`}},
+		"cron_read_task":    {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"none"}`, `{"task":"/etc"}`, `{"task":".."}`}},
+		"cron_read_memory":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`}},
+		"cron_write_memory": {Good: []string{`{"task":"own","text":"seen"}`}, Bad: []string{`{"task":"../secret","text":"x"}`, `{"task":"theirs","text":"x"}`}},
+		"cron_update":       {Good: []string{`{"task":"mine","enabled":false}`}, Bad: []string{`{"task":"../secret","enabled":false}`, `{"task":"theirs","prompt":"rm"}`, `{"task":"own","when":"soon"}`}},
+		"cron_run":          {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
+		"cron_delete_task":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
+		"heartbeat_add":     {Good: []string{`{"title":"Mail","prompt":"Any mail?"}`}, Bad: []string{`{"title":"x","prompt":" "}`, `{"title":"x","prompt":"y","activeHours":"all"}`}},
+		"heartbeat_list":    {Good: []string{`{}`}},
+		"heartbeat_run":     {Good: []string{`{}`}},
+		"heartbeat_remove":  {Good: []string{`{"name":"disk"}`}, Bad: []string{`{"name":"../cron/own/TASK"}`, `{"name":"none"}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, set := setup(t)
+			tool, _, _ := set.Get(name)
+			o.Access, o.Agent = permission.Default(t.TempDir()), caller
+			toolstest.Run(t, tool, o)
+			if _, err := os.Stat(filepath.Join(root, "secret/TASK.md")); err != nil {
+				t.Error("a file outside cron was touched")
+			}
+		})
+	}
+}
+
+func TestAddCron(t *testing.T) {
+	root, set := setup(t)
+	args := `{"name":"Stand-up","when":"every weekday at 9","prompt":"Remind me of the stand-up.","here":true,"timezone":"Europe/Berlin"}`
+	res := call(t, set, "call1", "add_cron", args)
+	if want := "Task stand-up: Monday to Friday at 09:00 (Europe/Berlin); next: Mon 2026-11-23 09:00, Tue 2026-11-24 09:00, Wed 2026-11-25 09:00"; res.Text != want {
+		t.Errorf("said %q, want %q", res.Text, want)
+	}
+	// The same call after a crash finds what it made; another one makes another.
+	if again := call(t, set, "call1", "add_cron", args); again.Text != res.Text {
+		t.Errorf("the same call made %q", again.Text)
+	}
+	if other := call(t, set, "call2", "add_cron", args); !strings.HasPrefix(other.Text, "Task stand-up-2: ") {
+		t.Errorf("another call gave %q", other.Text)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "cron/stand-up/TASK.md"))
+	if err != nil || !strings.Contains(string(data), "agentId: "+caller) {
+		t.Errorf("the file is\n%s%v", data, err)
+	}
+}
+
+func TestUpdateKeepsComments(t *testing.T) {
+	root, set := setup(t)
+	res := call(t, set, "c", "cron_update", `{"task":"own","when":"every 10 minutes","prompt":"Look twice."}`)
+	if !strings.HasPrefix(res.Text, "Task own: every 10 minutes; next:") {
+		t.Errorf("said %q", res.Text)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "cron/own/TASK.md"))
+	if want := "---\ntaskId: tttttttttttttttttttttttt\nevery: 10m\n---\nLook twice.\n"; err != nil || string(data) != want {
+		t.Errorf("the file is\n%s, want\n%s", data, want)
+	}
+}
+
+func TestDeleteGoesToTrash(t *testing.T) {
+	root, set := setup(t)
+	call(t, set, "c", "cron_delete_task", `{"task":"own"}`)
+	call(t, set, "c", "heartbeat_remove", `{"name":"disk"}`)
+	for _, pattern := range []string{"trash/*-own/TASK.md", "trash/*-disk.md"} {
+		if found, _ := filepath.Glob(filepath.Join(root, pattern)); len(found) != 1 {
+			t.Errorf("%s: %v", pattern, found)
+		}
+	}
+	if res := call(t, set, "c", "cron_list", `{}`); strings.Contains(res.Text, "own (") {
+		t.Errorf("the list still has it: %s", res.Text)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	_, set := setup(t)
+	call(t, set, "c", "cron_write_memory", `{"task":"own","text":"seen 3"}`)
+	call(t, set, "c", "cron_write_memory", `{"task":"own","text":"seen 4"}`)
+	if res := call(t, set, "c", "cron_read_memory", `{"task":"own"}`); res.Text != "seen 4\n" {
+		t.Errorf("the memory is %q", res.Text)
+	}
+}

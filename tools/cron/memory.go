@@ -1,0 +1,42 @@
+package cron
+
+import "daycare/tools"
+
+type memoryArgs struct {
+	Task string `json:"task"`
+	Text string `json:"text"`
+}
+
+const memorySchema = `{"type":"object","properties":{
+"task":{"type":"string","description":"its name in cron_list"},
+"text":{"type":"string","description":"the whole new content"}},
+"required":["task","text"],"additionalProperties":false}`
+
+func (c *clocks) memoryTools() []tools.Tool {
+	return []tools.Tool{
+		makeTool("cron_read_memory", "Read what a scheduled task noted for its next run.", tools.ReadOnly, slugSchema, c.readMemory),
+		makeTool("cron_write_memory", "Replace what a scheduled task knows at its next run.", tools.Idempotent, memorySchema, c.writeMemory),
+	}
+}
+
+func (c *clocks) readMemory(_ tools.Call, a slugArgs) (tools.Result, error) {
+	text, err := c.Memory(a.Task)
+	if err == nil && text == "" {
+		text = "There is nothing yet."
+	}
+	return tools.Result{Text: text}, err
+}
+
+func (c *clocks) writeMemory(call tools.Call, a memoryArgs) (tools.Result, error) {
+	e, err := c.Task(a.Task)
+	if err == nil && e.ID != call.Agent {
+		_, err = c.own(call, a.Task)
+	}
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if err := c.SetMemory(a.Task, a.Text); err != nil {
+		return tools.Result{}, err
+	}
+	return tools.Result{Text: "Noted."}, nil
+}
