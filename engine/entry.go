@@ -53,16 +53,30 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	if e.gone {
 		return nil, errGone
 	}
-	if e.box == nil {
-		box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
-		if err != nil {
-			return nil, fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
-		}
-		e.sys.report(e.meta.ID, found)
-		e.box = box
+	if err := e.load(); err != nil {
+		return nil, err
 	}
 	e.users++
 	return e.box, nil
+}
+
+// load opens the mailbox if the agent sleeps. An agent that was ended, by this
+// process or an earlier one, stays ended. The lock is held.
+func (e *entry) load() error {
+	if e.box != nil {
+		return nil
+	}
+	if state, _, _, err := record.ReadState(e.dir); err == nil && state.Ended != nil {
+		e.ended = true
+		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
+	}
+	box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
+	if err != nil {
+		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
+	}
+	e.sys.report(e.meta.ID, found)
+	e.box = box
+	return nil
 }
 
 // release gives the mailbox back and wakes the agent if there is work in it.
@@ -82,14 +96,11 @@ func (e *entry) wake() {
 	if e.running || e.ended || start == nil || e.sys.actors.Err() != nil || e.sys.vol.Err() != nil {
 		return
 	}
-	if e.box == nil { // woken by its history, not by a delivery
-		box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
-		if err != nil {
+	if err := e.load(); err != nil { // woken by its history, not by a delivery
+		if !e.ended {
 			e.sys.log.Error("agent cannot be woken", "agent", e.meta.ID, "err", err)
-			return
 		}
-		e.sys.report(e.meta.ID, found)
-		e.box = box
+		return
 	}
 	ctx, cancel := context.WithCancelCause(e.sys.actors)
 	e.running, e.cancel, e.done = true, cancel, make(chan struct{})

@@ -65,8 +65,7 @@ func call(t *testing.T, set *tools.Set, id, name, args string) tools.Result {
 
 func TestContract(t *testing.T) {
 	for name, o := range map[string]toolstest.Options{
-		"add_cron": {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`},
-			Bad: []string{`{"prompt":"x"}`, `{"when":"soon","prompt":"x"}`, `{"when":"every day at 9","prompt":""}`, `{"when":"61 * * * *","prompt":"x"}`, `{"watch":["../**"],"prompt":"x"}`}},
+		"add_cron": {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`}},
 		"cron_list":         {Good: []string{`{}`}},
 		"cron_read_task":    {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"none"}`, `{"task":"/etc"}`, `{"task":".."}`}},
 		"cron_read_memory":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`}},
@@ -108,6 +107,25 @@ func TestAddCron(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "cron/stand-up/TASK.md"))
 	if err != nil || !strings.Contains(string(data), "agentId: "+caller) {
 		t.Errorf("the file is\n%s%v", data, err)
+	}
+}
+
+func TestAddCronRefuses(t *testing.T) {
+	root, set := setup(t)
+	for args, want := range map[string]string{
+		`{"prompt":"x"}`:                                     "say when",
+		`{"when":"soon","prompt":"x"}`:                       "every weekday at 9:00",
+		`{"when":"every day at 9","prompt":" "}`:             "no text",
+		`{"when":"61 * * * *","prompt":"x"}`:                 "above maximum",
+		`{"watch":["../**"],"prompt":"x"}`:                   "inside the workspace",
+		`{"when":"@daily","prompt":"x","timezone":"Berlin"}`: "Europe/Berlin",
+	} {
+		if res := call(t, set, args, "add_cron", args); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
+			t.Errorf("%s gave %q, want it refused with %q", args, res.Text, want)
+		}
+	}
+	if made, _ := filepath.Glob(filepath.Join(root, "cron/*")); len(made) != 3 {
+		t.Errorf("what was refused was made: %v", made)
 	}
 }
 

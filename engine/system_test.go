@@ -1,0 +1,427 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/watch"
+)
+
+// A house is a System on real files, with agents that the test plays.
+type house struct {
+	*System
+	t     *testing.T
+	index *address.Index
+	end   func() error
+}
+
+// newHouse opens a System on root; start plays every agent.
+func newHouse(t *testing.T, root string, start StartFunc, connectors ...Connector) *house {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	vol := disk.NewVolume(root)
+	index, _, err := address.Load(vol, root, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, _, err := permission.OpenQueue(vol, root, time.Now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher := watch.New(log)
+	s, err := New(Options{Root: root, Volume: vol, Index: index, Events: event.NewStream("t"), Asks: asks,
+		Connectors: connectors, Watcher: watcher, Log: log, Grace: 100 * time.Millisecond,
+		NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{System: s, t: t, index: index}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- watcher.Run(ctx) }()
+	go func() { done <- s.Run(ctx, start) }()
+	h.end = sync.OnceValue(func() error {
+		cancel()
+		err := errors.Join(<-done, <-done, asks.Close(), index.Close())
+		return err
+	})
+	t.Cleanup(func() {
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *house) deliver(in message.Incoming) message.Receipt {
+	h.t.Helper()
+	r, err := h.Deliver(context.Background(), in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+func from(channel, text string) message.Incoming {
+	return message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: "u"}, Text: text}
+}
+
+// echo plays an agent that handles each item at once and goes to sleep when there
+// is none.
+func echo(handled func(agent string, it inbox.Item)) StartFunc {
+	return func(ctx context.Context, seat Seat) error {
+		for {
+			heads := seat.Inbox.Open()
+			if len(heads) == 0 || ctx.Err() != nil {
+				return nil
+			}
+			items, err := seat.Inbox.Take(heads[0].ID)
+			if err != nil {
+				return err
+			}
+			handled(seat.Meta.ID, items[0])
+			if err := seat.Inbox.Done(heads[0].ID); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func TestNothingIsLostBetweenSleepAndDelivery(t *testing.T) {
+	// The agent sleeps as soon as it can, so deliveries keep meeting the moment
+	// between its last look and its sleep.
+	var mu sync.Mutex
+	got := map[string]int{}
+	h := newHouse(t, t.TempDir(), echo(func(_ string, it inbox.Item) {
+		mu.Lock()
+		got[it.Text]++
+		mu.Unlock()
+	}))
+	const senders, each = 4, 50
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for i := range each {
+				r := h.deliver(from("one", fmt.Sprintf("%d.%d", s, i)))
+				if _, err := h.Await(context.Background(), r.Agent, r.Item); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(got) != senders*each {
+		t.Errorf("%d messages handled, want %d", len(got), senders*each)
+	}
+	for text, n := range got {
+		if n != 1 {
+			t.Errorf("message %s was handled %d times", text, n)
+		}
+	}
+	if all := h.index.All(); len(all) != 1 {
+		t.Errorf("%d agents for one address", len(all))
+	}
+}
+
+func TestASlowAgentDelaysNoOther(t *testing.T) {
+	release := make(chan struct{})
+	started := make(chan struct{}, 1)
+	h := newHouse(t, t.TempDir(), echo(func(_ string, it inbox.Item) {
+		if it.Text == "slow" {
+			started <- struct{}{}
+			<-release
+		}
+	}))
+	slow := h.deliver(from("slow", "slow"))
+	<-started
+	for i := range 20 {
+		r := h.deliver(from(fmt.Sprint("quick", i), "quick"))
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if _, err := h.Await(ctx, r.Agent, r.Item); err != nil {
+			t.Fatalf("agent %d waited for the slow one: %v", i, err)
+		}
+		cancel()
+	}
+	close(release)
+	if _, err := h.Await(context.Background(), slow.Agent, slow.Item); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPanickingAgentStopsNoOther(t *testing.T) {
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+		if seat.Meta.Descriptor.ChannelID == "bad" {
+			panic("seeded")
+		}
+		return echo(func(string, inbox.Item) {})(ctx, seat)
+	})
+	h.deliver(from("bad", "x"))
+	r := h.deliver(from("good", "x"))
+	if _, err := h.Await(context.Background(), r.Agent, r.Item); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatWaitsIsFoundAtTheNextStart(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, func(ctx context.Context, _ Seat) error { <-ctx.Done(); return nil })
+	r := h.deliver(from("one", "kept"))
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	h = newHouse(t, root, echo(func(agent string, it inbox.Item) { got <- agent + it.ID }))
+	if id := <-got; id != r.Agent+r.Item {
+		t.Errorf("handled %s, want %s", id, r.Agent+r.Item)
+	}
+}
+
+func TestForegroundIsFoundOnDisk(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	h.deliver(from("older", "x"))
+	newer := h.deliver(from("newer", "x"))
+	older, _ := h.index.Lookup(address.Descriptor{Type: address.User, Connector: "c", ChannelID: "older", UserID: "u"})
+	h.deliver(message.Incoming{Agent: older, Kind: message.System, Text: "does not count"})
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
+	if id, ok := h.Foreground(); !ok || id != newer.Agent {
+		t.Errorf("foreground %s, want %s", id, newer.Agent)
+	}
+}
+
+func TestLettersAreTakenLikeMessages(t *testing.T) {
+	root := t.TempDir()
+	got := make(chan string, 10)
+	start := echo(func(_ string, it inbox.Item) { got <- it.Text })
+	if err := os.MkdirAll(filepath.Join(root, "drop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) {
+		temp := filepath.Join(root, "letter")
+		if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Minute)
+		if err := os.Chtimes(temp, old, old); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(temp, filepath.Join(root, "drop", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before.md", "before the start")
+	h := newHouse(t, root, start)
+	if text := <-got; text != "before the start" {
+		t.Errorf("got %q", text)
+	}
+	put("0-__note.md", "while it runs")
+	if text := <-got; text != "while it runs" {
+		t.Errorf("got %q", text)
+	}
+	put("nobody__note.md", "lost?")
+	for {
+		if _, err := os.Stat(filepath.Join(root, "drop", "bad", "nobody__note.md")); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := len(h.index.All()); n != 1 {
+		t.Errorf("%d agents, want the terminal's alone", n)
+	}
+}
+
+// chatRoom is a connector that notes what it sends and fails as it is told.
+type chatRoom struct {
+	mu   sync.Mutex
+	fail []error // of the next tries
+	sent []string
+}
+
+func (*chatRoom) ID() string { return "room" }
+func (*chatRoom) Run(ctx context.Context, _ message.Deliver) error {
+	<-ctx.Done()
+	return nil
+}
+func (c *chatRoom) Send(_ context.Context, out message.Outgoing) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.fail) > 0 {
+		err := c.fail[0]
+		c.fail = c.fail[1:]
+		if err != nil {
+			return "", err
+		}
+	}
+	c.sent = append(c.sent, out.Key())
+	return "remote", nil
+}
+func (*chatRoom) Split(text string) []string {
+	parts := []string{}
+	for part := range slices.Chunk([]byte(text), 2) {
+		parts = append(parts, string(part))
+	}
+	return parts
+}
+
+func TestAnswersKeepTheirOrderAndGoOnWhereTheyWere(t *testing.T) {
+	room := &chatRoom{fail: []error{nil, &message.NotSent{Err: errors.New("busy"), After: time.Millisecond}}}
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	fates := make(chan message.Fate, 20)
+	send := func(id, text string, done map[int]bool) {
+		h.senders.send(message.Promise{Since: time.Now(), Done: done, Report: func(f message.Fate) { fates <- f },
+			Outgoing: message.Outgoing{ID: id, Text: text, To: message.Address{Connector: "room", ChannelID: "1"}}})
+	}
+	send("a", "112233", nil)
+	send("b", "1122", map[int]bool{0: true})
+	var delivered []string
+	for len(delivered) < 4 {
+		f := <-fates
+		if f.Delivered() {
+			delivered = append(delivered, fmt.Sprintf("%s.%d retry %v", f.Out, f.Part, f.Retry))
+		}
+	}
+	want := []string{"a.0 retry false", "a.1 retry true", "a.2 retry false", "b.1 retry false"}
+	if !slices.Equal(delivered, want) {
+		t.Errorf("delivered %v, want %v", delivered, want)
+	}
+	room.mu.Lock()
+	defer room.mu.Unlock()
+	if want := []string{"a.0", "a.1", "a.2", "b.1"}; !slices.Equal(room.sent, want) {
+		t.Errorf("sent %v, want %v", room.sent, want)
+	}
+}
+
+func TestAFinalRefusalGivesUp(t *testing.T) {
+	room := &chatRoom{fail: []error{&message.NotSent{Err: errors.New("the chat is gone"), Final: true}}}
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	fates := make(chan message.Fate, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+		Outgoing: message.Outgoing{ID: "a", Text: "x", To: message.Address{Connector: "room", ChannelID: "1"}}})
+	if f := <-fates; !f.Final || f.Error == "" {
+		t.Errorf("fate %+v, want final with its reason", f)
+	}
+}
+
+func TestAtTheEndUndeliveredAnswersAreKept(t *testing.T) {
+	room := &chatRoom{fail: slices.Repeat([]error{errors.New("down")}, 100)}
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	fates := make(chan message.Fate, 200)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+		Outgoing: message.Outgoing{ID: "a", Text: "x", To: message.Address{Connector: "room", ChannelID: "1"}}})
+	<-fates // the first failure
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	close(fates)
+	var last message.Fate
+	for f := range fates {
+		last = f
+	}
+	if !last.Kept {
+		t.Errorf("last fate %+v, want kept", last)
+	}
+}
+
+func TestKillAndRemove(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, func(ctx context.Context, seat Seat) error {
+		if seat.Meta.Descriptor.ChannelID == "busy" {
+			<-ctx.Done()
+			return nil
+		}
+		return echo(func(string, inbox.Item) {})(ctx, seat)
+	})
+	ctx := context.Background()
+	user := h.deliver(from("one", "x"))
+	if _, err := h.Await(ctx, user.Agent, user.Item); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(ctx, user.Agent); !errors.Is(err, ErrProtected) {
+		t.Errorf("kill of a user's agent: %v, want ErrProtected", err)
+	}
+	parent, err := h.Create(ctx, address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := h.Create(ctx, address.Descriptor{Type: address.Subagent, ParentAgentID: parent.ID, Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(ctx, parent.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{parent.ID, child.ID} {
+		if _, err := h.Deliver(ctx, message.Incoming{Agent: id, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("posting to a dead agent: %v, want ErrUnknownAgent", err)
+		}
+		if st, _, _, err := record.ReadState(h.folder(id)); err != nil || st.Ended == nil {
+			t.Errorf("agent %s is not marked as ended: %v", id, err)
+		}
+	}
+	busy := h.deliver(from("busy", "x"))
+	if _, err := h.Remove(ctx, busy.Agent, false); !errors.Is(err, ErrBusy) {
+		t.Errorf("removal of a busy agent: %v, want ErrBusy", err)
+	}
+	trash, err := h.Remove(ctx, busy.Agent, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items, err := inbox.ReadAll(trash); err != nil || len(items) != 1 {
+		t.Errorf("the item did not go along: %d items, %v", len(items), err)
+	}
+	if again := h.deliver(from("busy", "x")); again.Agent == busy.Agent {
+		t.Error("the next message went to the removed agent")
+	}
+}
+
+func TestAnEndedAgentStaysEnded(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	ctx := context.Background()
+	a, err := h.Create(ctx, address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(ctx, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	h = newHouse(t, root, echo(func(string, inbox.Item) { t.Error("a dead agent works") }))
+	if _, err := h.Deliver(ctx, message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("posting to an agent that ended before the restart: %v, want ErrUnknownAgent", err)
+	}
+}
+
+func TestEmptyAndOversizedMessagesAreRefused(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	ctx := context.Background()
+	if _, err := h.Deliver(ctx, from("one", " \n")); !errors.Is(err, ErrEmpty) {
+		t.Errorf("empty: %v", err)
+	}
+	if _, err := h.Deliver(ctx, from("one", string(make([]byte, inbox.MaxItemBytes+1)))); !errors.Is(err, inbox.ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	if n := len(h.index.All()); n != 0 {
+		t.Errorf("a refused message made %d agents", n)
+	}
+}
