@@ -111,6 +111,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		var wg sync.WaitGroup
 		wg.Go(func() { s.watchLetters(inner, s.watcher) })
 		wg.Go(func() { s.watchAsks(inner, s.watcher) })
+		wg.Go(func() { s.watchFolders(inner, s.watcher) })
 		defer wg.Wait()
 		defer cancel()
 	}

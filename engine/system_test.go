@@ -392,6 +392,42 @@ func TestKillAndRemove(t *testing.T) {
 	}
 }
 
+func TestAFolderCopiedInIsAnAgent(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	events := h.events.Subscribe(t.Context())
+	const id = "abcdefghijklmnopqrstuvwx"
+	temp := filepath.Join(t.TempDir(), id)
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(temp, "descriptor.json"), []byte(`{"type":"permanent","id":"`+id+`","name":"Copy"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(temp, filepath.Join(root, "agents", id)); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(kind event.Type) {
+		t.Helper()
+		for e := range events {
+			if e.Type == kind && e.Agent == id {
+				return
+			}
+		}
+	}
+	wait(event.AgentCreated)
+	if r := h.deliver(message.Incoming{Agent: "Copy", Text: "hello"}); r.Agent != id {
+		t.Errorf("delivered to %s, want %s", r.Agent, id)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "agents", id)); err != nil {
+		t.Fatal(err)
+	}
+	wait(event.AgentEnded)
+	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("delivery to a folder that is gone: %v", err)
+	}
+}
+
 func TestAnEndedAgentStaysEnded(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))

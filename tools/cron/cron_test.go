@@ -65,7 +65,7 @@ func call(t *testing.T, set *tools.Set, id, name, args string) tools.Result {
 
 func TestContract(t *testing.T) {
 	for name, o := range map[string]toolstest.Options{
-		"add_cron": {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`}},
+		"add_cron":          {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`}},
 		"cron_list":         {Good: []string{`{}`}},
 		"cron_read_task":    {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"none"}`, `{"task":"/etc"}`, `{"task":".."}`}},
 		"cron_read_memory":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`}},

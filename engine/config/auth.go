@@ -1,0 +1,171 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/engine/finding"
+)
+
+// ErrNoSecret: auth.json has no secret of that id.
+var ErrNoSecret = errors.New("no such secret")
+
+// SetSecret puts a secret into auth.json of a .daycare directory. The file is
+// replaced in one step and is nobody's but its owner's. One that cannot be read is
+// not overwritten: the error is its findings.
+func SetSecret(root, id string, s Secret) error {
+	if id == "" || !isID(id) {
+		return fmt.Errorf("set secret: found id %q, allowed: %s", id, textChecks["id"].words)
+	}
+	if s.IsZero() {
+		return errors.New("set secret: it is empty")
+	}
+	return changeAuth(root, func(secrets map[string]Secret) error {
+		secrets[id] = s
+		return nil
+	})
+}
+
+// RemoveSecret takes a secret out of auth.json, or returns ErrNoSecret.
+func RemoveSecret(root, id string) error {
+	return changeAuth(root, func(secrets map[string]Secret) error {
+		if _, ok := secrets[id]; !ok {
+			return fmt.Errorf("remove secret %q: %w", id, ErrNoSecret)
+		}
+		delete(secrets, id)
+		return nil
+	})
+}
+
+func changeAuth(root string, change func(map[string]Secret) error) error {
+	secrets, found, err := readAuth(root)
+	if err = errors.Join(err, finding.Join(found)); err != nil {
+		return err
+	}
+	if secrets == nil {
+		secrets = map[string]Secret{}
+	}
+	if err := change(secrets); err != nil {
+		return err
+	}
+	plain := map[string]string{}
+	for id, s := range secrets {
+		plain[id] = s.value
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(plain); err != nil {
+		return fmt.Errorf("write secrets: %w", err)
+	}
+	if err := replace(filepath.Join(root, AuthName), b.Bytes()); err != nil {
+		return fmt.Errorf("write secrets: %w", err)
+	}
+	return nil
+}
+
+// replace puts content at path in one step, durably. (The functions of engine/disk
+// count for crash tests what a running daemon writes; this is a command's.)
+func replace(path string, content []byte) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".tmp-"+filepath.Base(path)+"-") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// A SecretSource says where one secret comes from, without saying it.
+type SecretSource struct {
+	ID     string   `json:"id"`
+	Source string   `json:"source"`           // auth.json, or the variable that holds it; "": it is missing
+	File   bool     `json:"file"`             // it is in auth.json, perhaps overridden
+	UsedBy []string `json:"usedBy,omitempty"` // "provider claude", "connector ops: tokenEnv"
+}
+
+// SecretSources lists the secrets that are in auth.json or that the settings ask
+// for, by id.
+func (c *Config) SecretSources() []SecretSource {
+	all := map[string]*SecretSource{}
+	at := func(id, usedBy string, envs ...string) {
+		s := all[id]
+		if s == nil {
+			s = &SecretSource{ID: id}
+			all[id] = s
+		}
+		if usedBy != "" {
+			s.UsedBy = append(s.UsedBy, usedBy)
+		}
+		if _, s.File = c.secrets[id]; s.File && s.Source == "" {
+			s.Source = AuthName
+		}
+		for _, name := range append([]string{secretEnv(id)}, envs...) { // the last wins
+			if name != "" && !c.SecretEnv(name).IsZero() {
+				s.Source = name
+			}
+		}
+	}
+	for id := range c.secrets {
+		at(id, "")
+	}
+	for _, p := range c.Providers {
+		if p.Type != scripted {
+			at(p.ID, "provider "+p.ID, p.keyEnv())
+		}
+	}
+	for _, k := range c.Connectors {
+		if _, ok := c.secrets[k.ID]; ok || !c.SecretEnv(secretEnv(k.ID)).IsZero() {
+			at(k.ID, "connector "+k.ID)
+		}
+		for _, name := range envNames(k.Raw) {
+			if id, ok := strings.CutPrefix(name, "DAYCARE_SECRET_"); ok {
+				at(strings.ToLower(id), "connector "+k.ID)
+				continue
+			}
+			s := SecretSource{ID: name, UsedBy: []string{"connector " + k.ID}}
+			if !c.SecretEnv(name).IsZero() {
+				s.Source = name
+			}
+			all[name] = &s
+		}
+	}
+	if c.Control.Listen != "" {
+		at("control", "control.listen")
+	}
+	list := []SecretSource{}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, *all[id])
+	}
+	return list
+}
+
+// Missing reports whether nobody has the secret.
+func (s SecretSource) Missing() bool { return s.Source == "" }
+
