@@ -19,6 +19,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/redact"
 	"daycare/tools"
 )
 
@@ -83,6 +84,7 @@ type Options struct {
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings
+	Redact     *redact.Redactor       // of secrets, before anything is written; nil: none are known
 	Window     func(model string) int // tokens of context that a model takes; 0, or nil: not known
 	Running    func() []string        // what works for the agent meanwhile, for its summaries; may be nil
 	Zone       func() string          // IANA name of the zone people are in

@@ -49,7 +49,7 @@ func (a *agent) build(t *turn) (*providers.Request, error) {
 // introduce renders the system prompt of a session. It is kept for the whole
 // session, because a changed prompt is a new prefix for every cache.
 func (a *agent) introduce(session string) error {
-	a.system, a.session = prompt.System(a.Definition(a.Meta, a.state)), session
+	a.system, a.session = a.Redact.Text(prompt.System(a.Definition(a.Meta, a.state))), session
 	if err := a.Volume.WriteDraft("draft", a.path("SYSTEM.md"), []byte(a.system)); err != nil {
 		a.log.Warn("system prompt not written for people to read", "err", err)
 	}
@@ -142,7 +142,7 @@ func (s *stream) draft() {
 		return
 	}
 	s.drafted, s.onDisk = time.Now(), true
-	d := record.Draft{Turn: s.turn.id, Text: s.text.String(), Thinking: s.thinking.String()}
+	d := record.Draft{Turn: s.turn.id, Text: s.agent.Redact.Text(s.text.String()), Thinking: s.agent.Redact.Text(s.thinking.String())}
 	if err := record.WriteDraft(s.agent.Volume, s.agent.Dir, d); err != nil {
 		s.agent.log.Warn("draft not written", "err", err)
 	}

@@ -95,6 +95,7 @@ func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]
 	}
 	wg.Wait()
 	for i, r := range results {
+		a.hide(r)
 		if err := a.cap(t, r.(*record.ToolResult)); err != nil {
 			return nil, err
 		}

@@ -292,6 +292,9 @@ func (f *fates) take() []message.Fate {
 
 // append writes records; what a person did to the file meanwhile is told.
 func (a *agent) append(recs ...record.Record) ([]*record.Entry, error) {
+	for _, rec := range recs {
+		a.hide(rec)
+	}
 	entries, err := a.history.Append(recs...)
 	if err != nil {
 		return entries, fmt.Errorf("write history: %w", err)

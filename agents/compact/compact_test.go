@@ -50,7 +50,7 @@ func TestMake(t *testing.T) {
 		requests int
 	}{
 		{"all fits", "u10 a10", -1, 0},
-		{"old turns go", "u100 a100 u100 a200 u10 a10", 4, 0},
+		{"old turns go", "u100 a100 u100 a210 u10 a10", 4, 0},
 		{"cut where a conversation may begin", "u200 c10 r200 a10 u10", 3, 0},
 		{"the turn under way stays whole", "u300 a10 u10 c10 r100 c10 r100", 2, 0},
 		{"it may take more room than the tail", "u10 a10 u100 c10 r100 c10 r90", 2, 0},

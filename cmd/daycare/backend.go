@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
 
 	"daycare/engine"
@@ -207,7 +206,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 		s.DiskFull = p.vol.Full()
 	}
 	s.Providers = []event.Service{}
-	for _, m := range p.models.settings {
+	for _, m := range p.models.Load().settings {
 		s.Providers = append(s.Providers, event.Service{ID: m.ID, Type: m.Type, State: "configured", Model: m.Model, Detail: m.Why})
 	}
 	return s, nil
@@ -231,18 +230,11 @@ func (b *backend) connectors() []event.Service {
 }
 
 // Reload reads the settings again.
-func (b *backend) Reload(context.Context) ([]finding.Finding, error) {
+func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
 	if b.parts.lock == nil {
 		return nil, control.ErrNotRunning
 	}
-	found := b.parts.settings.Reload()
-	kind := event.ConfigReloaded
-	text := "settings read again"
-	if err := finding.Join(found); err != nil {
-		kind, text = event.ConfigInvalid, err.Error()
-	}
-	b.parts.events.Emit(event.Event{Type: kind, Body: event.File{File: filepath.Join(b.parts.root, "settings.yaml"), Text: text}})
-	return found, nil
+	return b.parts.reload(ctx), nil
 }
 
 // Shutdown begins the orderly end.

@@ -34,6 +34,7 @@ var imports = map[string][]string{
 	"engine/finding":         {},
 	"engine/message":         {},
 	"engine/watch":           {},
+	"engine/redact":          {},
 	"engine/disk":            {"engine/crash"},
 	"engine/permission":      {"engine/disk", "engine/crash", "engine/finding", "engine/message"},
 	"engine/address":         {"engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
@@ -44,7 +45,7 @@ var imports = map[string][]string{
 	"engine/config":          {"engine/finding", "engine/disk"},
 	"engine/control":         {"engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
 
-	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
+	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
 	"agents/prompt":           {"agents/providers", "engine/record", "engine/message"},
 	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
 	"agents/budget":           {"agents/providers", "engine/disk", "engine/record"},

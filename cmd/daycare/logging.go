@@ -6,12 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/lmittmann/tint"
-
-	"daycare/engine/config"
 )
 
 // openLog makes the log of the settings: JSON lines in a file, and on the terminal
@@ -23,7 +20,7 @@ func (r *runtimeParts) openLog() error {
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return fmt.Errorf("log level %q: %w", c.Log.Level, err)
 	}
-	hide := redactor(c)
+	hide := r.secrets.Attr
 	handlers := []slog.Handler{terminalHandler(os.Stderr, c.Log.Format, r.heard(level), hide)}
 	if c.Log.File != "" {
 		path := c.Log.File
@@ -69,27 +66,4 @@ func colours(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// redactor replaces secrets in texts and errors.
-func redactor(c *config.Config) func([]string, slog.Attr) slog.Attr {
-	var pairs []string
-	for _, s := range c.Secrets() {
-		if v := s.Reveal(); len(v) >= 6 {
-			pairs = append(pairs, v, "[redacted]")
-		}
-	}
-	if len(pairs) == 0 {
-		return nil
-	}
-	replace := strings.NewReplacer(pairs...)
-	return func(_ []string, a slog.Attr) slog.Attr {
-		switch v := a.Value.Any().(type) {
-		case string:
-			a.Value = slog.StringValue(replace.Replace(v))
-		case error:
-			a.Value = slog.StringValue(replace.Replace(v.Error()))
-		}
-		return a
-	}
 }

@@ -29,7 +29,7 @@ func (r *runtimeParts) banner(listen string) banner {
 	if listen == "" {
 		listen = c.Control.Listen
 	}
-	first := r.models.first()
+	first := r.models.Load().first()
 	b := banner{Socket: filepath.Join(r.root, control.SocketName), Listen: listen,
 		Provider: first.ID, Model: first.Model, Why: first.Why, Notes: r.notes}
 	if path := filepath.Join(r.root, config.Name); exists(path) {

@@ -58,7 +58,7 @@ func newRoot(c *cli) *cobra.Command {
 		c.initCommand(), c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(),
 		c.chatCommand(), c.sendCommand(),
 		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(),
-		c.modelsCommand(), c.costCommand(),
+		c.modelsCommand(), c.costCommand(), c.authCommand(),
 		c.chaosCommand(), c.versionCommand(),
 		c.benchCommand(),
 	)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nrednav/cuid2"
@@ -24,6 +25,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/redact"
 	"daycare/engine/watch"
 	"daycare/tools"
 )
@@ -40,6 +42,7 @@ type runtimeParts struct {
 	log       *slog.Logger
 	logFile   *os.File
 	settings  *config.Reloader
+	secrets   redact.Redactor // of what is written and sent
 	startAt   time.Time
 
 	lock    *disk.Lock // nil: looking only
@@ -50,7 +53,7 @@ type runtimeParts struct {
 	watcher *watch.Watcher
 	system  *engine.System
 	tools   *tools.Set
-	models  *chain
+	models  atomic.Pointer[chain]
 	files   *control.FileStore
 	handler http.Handler
 	notes   []string // for the banner: what did not start
@@ -99,6 +102,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, connectorTypes...); err != nil {
 		return err
 	}
+	r.hideSecrets()
 	if r.lock != nil {
 		if err := r.openLog(); err != nil {
 			return err
@@ -125,11 +129,13 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	r.report(found)
 	r.events = event.NewStream(cuid2.Generate()[:8])
 	r.watcher = watch.New(r.log)
-	if r.models, err = newChain(ctx, c); err != nil {
+	models, err := newChain(ctx, c, r.keyOf)
+	if err != nil {
 		return err
 	}
+	r.models.Store(models)
 	if r.lock != nil {
-		if err := r.models.checkAll(); err != nil {
+		if err := models.checkAll(); err != nil {
 			return err
 		}
 	}
@@ -148,7 +154,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	connectors, r.notes = newConnectors(c, r.log)
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.first().Model, Grace: shutdownGrace,
+		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Grace: shutdownGrace,
 	})
 	if err != nil {
 		return err
@@ -187,6 +193,7 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 		add(&g, r.receive)
 	}
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, r.start) })
+	add(&g, r.watchSettings)
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
 	ready()

@@ -44,14 +44,14 @@ func newConnector(c *config.Config, s config.Connector, log *slog.Logger) (engin
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return webhook.New(o, func(name string) string { return c.SecretEnv(name).Reveal() }, log)
+		return webhook.New(o, func(name string) string { return c.SecretNamed(name).Reveal() }, log)
 	}
 	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(connectorTypes, ", "))
 }
 
-// newProvider makes one model provider of its settings.
-func newProvider(p config.Provider) (providers.Provider, error) {
-	key := p.APIKey.Reveal
+// newProvider makes one model provider of its settings; key is asked at every
+// request.
+func newProvider(p config.Provider, key func() string) (providers.Provider, error) {
 	switch p.Type {
 	case "anthropic":
 		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
@@ -101,10 +101,10 @@ type chain struct {
 	catalogue *catalogue.Catalogue
 }
 
-func newChain(ctx context.Context, c *config.Config) (*chain, error) {
+func newChain(ctx context.Context, c *config.Config, key func(config.Provider) func() string) (*chain, error) {
 	m := &chain{settings: c.Choose(ctx, config.Ollama), catalogue: newCatalogue(c)}
 	for _, s := range m.settings {
-		p, err := newProvider(s)
+		p, err := newProvider(s, key(s))
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,10 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, agents.Options{
 		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
-		Model: r.models.caller, Price: r.models.price, Definition: r.define,
+		Model: func(m record.Model) agents.Model { return r.models.Load().caller(m) },
+		Price: func(provider, model string, u providers.Usage) float64 {
+			return r.models.Load().price(provider, model, u)
+		}, Definition: r.define,
 		Sources: prompt.Sources{
 			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
 			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
@@ -154,7 +157,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
 			ContextLimit: c.Agents.EmergencyContextLimit,
 		},
-		Zone: zone, Log: r.log,
+		Redact: &r.secrets, Zone: zone, Log: r.log,
 	})
 }
 

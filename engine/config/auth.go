@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"daycare/engine/finding"
 )
@@ -107,7 +106,7 @@ type SecretSource struct {
 	ID     string   `json:"id"`
 	Source string   `json:"source"`           // auth.json, or the variable that holds it; "": it is missing
 	File   bool     `json:"file"`             // it is in auth.json, perhaps overridden
-	UsedBy []string `json:"usedBy,omitempty"` // "provider claude", "connector ops: tokenEnv"
+	UsedBy []string `json:"usedBy,omitempty"` // "provider claude", "connector ops"
 }
 
 // SecretSources lists the secrets that are in auth.json or that the settings ask
@@ -145,15 +144,7 @@ func (c *Config) SecretSources() []SecretSource {
 			at(k.ID, "connector "+k.ID)
 		}
 		for _, name := range envNames(k.Raw) {
-			if id, ok := strings.CutPrefix(name, "DAYCARE_SECRET_"); ok {
-				at(strings.ToLower(id), "connector "+k.ID)
-				continue
-			}
-			s := SecretSource{ID: name, UsedBy: []string{"connector " + k.ID}}
-			if !c.SecretEnv(name).IsZero() {
-				s.Source = name
-			}
-			all[name] = &s
+			at(name, "connector "+k.ID, name)
 		}
 	}
 	if c.Control.Listen != "" {
@@ -168,4 +159,3 @@ func (c *Config) SecretSources() []SecretSource {
 
 // Missing reports whether nobody has the secret.
 func (s SecretSource) Missing() bool { return s.Source == "" }
-

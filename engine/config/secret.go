@@ -71,6 +71,15 @@ func (c *Config) SecretEnv(name string) Secret {
 	return Secret{strings.TrimSpace(v)}
 }
 
+// SecretNamed is the secret that a connector's setting names: the environment
+// variable of that name, else the secret of that id.
+func (c *Config) SecretNamed(name string) Secret {
+	if s := c.SecretEnv(name); !s.IsZero() {
+		return s
+	}
+	return c.Secret(name)
+}
+
 // Secrets lists every secret that the configuration knows of, so that their
 // values can be kept out of what is written and sent.
 func (c *Config) Secrets() []Secret {
@@ -86,11 +95,16 @@ func (c *Config) Secrets() []Secret {
 	}
 	for _, p := range c.Providers {
 		add(p.APIKey)
+		addNamed(add, p.Headers)
+	}
+	for _, m := range c.Tools.MCP {
+		addNamed(add, m.Headers)
+		addNamed(add, m.Env)
 	}
 	for _, k := range c.Connectors {
 		add(c.Secret(k.ID))
 		for _, name := range envNames(k.Raw) {
-			add(c.SecretEnv(name))
+			add(c.SecretNamed(name))
 		}
 	}
 	for _, v := range vendors {
@@ -99,6 +113,18 @@ func (c *Config) Secrets() []Secret {
 	add(c.Control.Token)
 	slices.SortFunc(all, func(a, b Secret) int { return strings.Compare(a.value, b.value) })
 	return all
+}
+
+// addNamed adds the values whose name says that they are secret, such as the
+// header Authorization and the variable GITHUB_TOKEN.
+func addNamed(add func(Secret), values map[string]string) {
+	for name, value := range values {
+		name = strings.ToLower(name)
+		if slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password"}, func(word string) bool { return strings.Contains(name, word) }) {
+			value = strings.TrimPrefix(value, "Bearer ")
+			add(Secret{value})
+		}
+	}
 }
 
 // envNames finds the variables that a connector's options name: the values of

@@ -212,7 +212,7 @@ func TestDeletedFile(t *testing.T) {
 func TestHostileEditor(t *testing.T) {
 	items := 60
 	if os.Getenv("DAYCARE_LONG") != "" {
-		items = 2000
+		items = 500
 	}
 	for how, save := range saves {
 		t.Run(how, func(t *testing.T) {

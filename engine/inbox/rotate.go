@@ -3,6 +3,7 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"daycare/engine/disk"
 )
@@ -21,11 +22,16 @@ func (f *File) rotate() error {
 		return nil
 	}
 	data := make([]byte, size)
-	if n, err := f.log.ReadAt(data, 0); err != nil && n < len(data) {
+	n, err := f.log.ReadAt(data, 0)
+	if errors.Is(err, io.EOF) && n < len(data) {
+		_, err := f.reload(nil) // somebody is writing it at this moment
+		return err
+	}
+	if n < len(data) {
 		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
 	}
 	content := f.rotated(data)
-	err := f.log.Replace(content, "")
+	err = f.log.Replace(content, "")
 	switch {
 	case errors.Is(err, disk.ErrChanged):
 		_, err := f.reload(nil)

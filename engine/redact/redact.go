@@ -32,7 +32,9 @@ const Shortest = 8
 
 // A Redactor replaces secrets. Its methods may be called from many goroutines at
 // once, also while Set changes what is secret. A nil Redactor knows none.
-type Redactor struct{ now atomic.Pointer[strings.Replacer] }
+type Redactor struct {
+	now atomic.Pointer[strings.Replacer]
+}
 
 // New makes a Redactor of secrets.
 func New(secrets ...string) *Redactor {

@@ -242,3 +242,15 @@ func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []l
 	}
 	s.poke()
 }
+
+// FilesOf is the folder in which a task's own agent works; "" for other agents.
+func (s *Scheduler) FilesOf(agent string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for slug, j := range s.jobs {
+		if j.task.ID == agent && j.task.Agent == "" {
+			return s.cron(slug, filesDir)
+		}
+	}
+	return ""
+}

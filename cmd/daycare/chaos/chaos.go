@@ -35,11 +35,11 @@ type Options struct {
 	Binary   string // the daycare to kill
 	Dir      string // where cases live; "": in memory where possible
 	Length   Length
-	Scenario string // only this one; "": all
-	Kill     string // only this one case of Scenario, as a failing case is printed
-	Random   int    // deaths at random moments; -1: as Length says
-	Power    int    // power cuts of each real file system; -1: as Length says
-	Bugs     bool   // show that each seeded bug is caught, instead
+	Scenario string                                     // only this one; "": all
+	Kill     string                                     // only this one case of Scenario, as a failing case is printed
+	Random   int                                        // deaths at random moments; -1: as Length says
+	Power    int                                        // power cuts of each real file system; -1: as Length says
+	Bugs     bool                                       // show that each seeded bug is caught, instead
 	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
 	Progress func(done, of int, what string)
 	Log      io.Writer // what was skipped, and why

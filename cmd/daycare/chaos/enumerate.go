@@ -53,6 +53,9 @@ func (h *harness) each(ctx context.Context, what string, cases []Case) error {
 	done := make(chan struct{}, len(cases))
 	for _, c := range cases {
 		group.Go(func() error {
+			if h.report.enough() {
+				return nil
+			}
 			r, err := h.play(ctx, c)
 			if err != nil {
 				return err

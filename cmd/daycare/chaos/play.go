@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ type Case struct {
 }
 
 // patience is how long a case may take before it counts as stuck.
-const patience = 30 * time.Second
+const patience = 15 * time.Second
 
 // A play is a case under way.
 type play struct {
@@ -74,6 +75,8 @@ type play struct {
 	check  *checker
 	said   chan struct{} // closed when the user is through with the scenario
 	failed error         // and why, if not by saying everything
+
+	greeted bool // the message after the last death was said
 }
 
 func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
@@ -102,11 +105,7 @@ var errStuck = errors.New("it does not get on")
 // lives plays one life after the other, while the user goes on as if nothing was.
 func (p *play) lives(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
-	p.said = make(chan struct{})
-	go func() {
-		defer close(p.said)
-		p.failed = playAll(inner, p.user, p.Scenario.Steps)
-	}()
+	p.talk(inner, p.Scenario.Steps)
 	defer func() {
 		cancel()
 		<-p.said
@@ -131,6 +130,15 @@ func (p *play) lives(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// talk has the user do steps, beside everything else.
+func (p *play) talk(ctx context.Context, steps []step) {
+	p.said = make(chan struct{})
+	go func() {
+		defer close(p.said)
+		p.failed = playAll(ctx, p.user, steps)
+	}()
 }
 
 // outOfTime: the harness is to end, as opposed to the case being stuck.
@@ -183,11 +191,23 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 				quiet = 0
 				continue
 			}
-			if quiet++; quiet > 1 {
-				return p.end(d, armed)
+			if quiet++; quiet < 2 {
+				continue
 			}
+			if p.survived(armed) {
+				p.greeted = true
+				p.talk(ctx, []step{say(p.Scenario.hooks()[0], "again", "hello")})
+				continue
+			}
+			return p.end(ctx, d, armed)
 		}
 	}
+}
+
+// survived reports whether the last death lies behind and nothing was said since.
+// Another message then shows that the agent still works, and has it clean up.
+func (p *play) survived(armed Death) bool {
+	return p.result.Deaths > 0 && armed == (Death{}) && !p.greeted
 }
 
 // allSaid reports whether the user is through with the scenario.
@@ -204,7 +224,9 @@ func (p *play) allSaid() bool {
 }
 
 // end is the orderly end of a life. A death that was armed may still come.
-func (p *play) end(d *daemon, armed Death) bool {
+func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
+	// One that is still starting knows no signals.
+	_ = until(ctx, func() bool { return !d.alive() || p.user.reachable() })
 	if !d.stop(10 * time.Second) {
 		p.result.violate("stuck: it does not end at SIGTERM")
 		d.stuck()
@@ -232,10 +254,12 @@ func (p *play) settled() bool {
 			return false
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(p.root, "drop", "*__*"))
-	taken, err2 := filepath.Glob(filepath.Join(p.root, "drop", ".taken", "*"))
-	other, err3 := filepath.Glob(filepath.Join(p.root, "drop", "*.*"))
-	return len(left)+len(taken)+len(other) == 0 && errors.Join(err, err2, err3) == nil
+	return noFiles(filepath.Join(p.root, "drop")) && noFiles(filepath.Join(p.root, "drop", ".taken"))
+}
+
+func noFiles(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() })
 }
 
 // judgeExit: it may die as it was told to, and it may give up on a disk that was

@@ -138,6 +138,13 @@ func (r *Report) add(one *Result) {
 	}
 }
 
+// enough reports whether so much went wrong that more of it would tell nothing new.
+func (r *Report) enough() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.Failures) >= shownFailures
+}
+
 func (r *Report) skip(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

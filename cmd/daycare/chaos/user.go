@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,6 +79,15 @@ func (u *user) post(ctx context.Context, hook, key string, body []byte) (item st
 		return "", false
 	}
 	return receipt.Item, true
+}
+
+// reachable reports whether the daemon answers.
+func (u *user) reachable() bool {
+	c, err := control.Dial(u.root)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }
 
 // ask calls the API until f is content.
@@ -187,5 +195,3 @@ func (u *user) answers(ctx context.Context, n int) error {
 		return len(distinct) >= n
 	})
 }
-
-func (u *user) String() string { return fmt.Sprintf("world %s at %s", u.id, u.hooks) }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"daycare/connectors/clock"
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/record"
+	"daycare/engine/schedule"
+	"daycare/engine/watch"
+)
+
+// newSchedule builds the clocks of a workspace. Nothing fires before Run. commands
+// runs gates; nil: no gate opens.
+func (r *runtimeParts) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
+	local := sync.OnceValue(machineZone)
+	store := &schedule.Store{Root: r.root, Volume: r.vol, Now: time.Now,
+		Zone: func() *time.Location {
+			z, err := schedule.LoadZone(r.settings.Current().Cron.Timezone, local())
+			if err != nil {
+				return local()
+			}
+			return z
+		},
+		Every: func() time.Duration { return r.settings.Current().Heartbeat.Every },
+		Hours: func() schedule.Hours {
+			h, err := schedule.ParseHours(r.settings.Current().Heartbeat.ActiveHours)
+			if err != nil {
+				r.log.Warn("heartbeat.activeHours is not used", "err", err)
+			}
+			return h
+		},
+	}
+	c := clock.New(clockAgents{r}, func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+		return r.system.Deliver(ctx, in)
+	},
+		func(ctx context.Context, agent, item string) (clock.End, error) {
+			o, err := r.system.Await(ctx, agent, item)
+			return clock.End{Reason: o.Reason, Text: o.Text, Error: o.Error}, err
+		}, r.log)
+	folders := &folders{watcher: r.watcher}
+	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
+		Workspace: r.workspace, Tell: r.tellRun, Findings: r.tellFindings, Folders: folders.set, Log: r.log})
+	folders.changed = s.Changed
+	return s
+}
+
+// machineZone is the zone of this machine under its own name, so that what is said
+// names it.
+func machineZone() *time.Location {
+	if z, err := time.LoadLocation(zone()); err == nil {
+		return z
+	}
+	return time.Local
+}
+
+// tellRun makes events of what the clocks do.
+func (r *runtimeParts) tellRun(f schedule.Firing, run schedule.Run) {
+	kind := event.CronFired
+	reason := string(run.Outcome)
+	switch run.Outcome {
+	case "":
+		reason = "fired"
+	case schedule.Skipped, schedule.Missed:
+		kind = event.CronSkipped
+	case schedule.Failed:
+		r.log.Warn("scheduled run failed", "kind", f.Kind, "task", f.Slug, "slot", run.Slot, "reason", run.Reason)
+	}
+	agent := f.TaskID
+	if f.Agent != "" {
+		agent = f.Agent
+	}
+	r.events.Emit(event.Event{Type: kind, Agent: agent, Body: event.Reason{Reason: join(": ", join(" ", string(f.Kind), f.Slug, reason), run.Reason)}})
+}
+
+// tellFindings tells what is wrong with the files of tasks.
+func (r *runtimeParts) tellFindings(found []finding.Finding) {
+	for _, f := range found {
+		r.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
+		r.events.Emit(event.Event{Type: event.FileInvalid, Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
+	}
+}
+
+// folders keeps the watches on the folders of tasks.
+type folders struct {
+	watcher *watch.Watcher
+	changed func()
+	now     []string
+}
+
+func (f *folders) set(dirs []string) {
+	for _, dir := range f.now {
+		if !slices.Contains(dirs, dir) {
+			f.watcher.Remove(dir)
+		}
+	}
+	for _, dir := range dirs {
+		if !slices.Contains(f.now, dir) {
+			f.watcher.Add(dir, watch.Options{Ignore: ledgers}, func(watch.Hint) { f.changed() })
+		}
+	}
+	f.now = dirs
+}
+
+// ledgers are what the clocks write themselves, beside hidden names.
+func ledgers(name string) bool { return watch.Hidden(name) || name == "runs.jsonl" }
+
+// clockAgents is the engine as the clocks want it.
+type clockAgents struct{ *runtimeParts }
+
+// Cron makes the agent of a task: it works in the task's own folder.
+func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
+	d := address.Descriptor{Type: address.Cron, ID: t.ID, Name: t.Name}
+	if _, ok := r.index.Lookup(d); !ok {
+		if _, err := r.system.Create(ctx, d); err != nil {
+			return "", fmt.Errorf("make the task's agent: %w", err)
+		}
+	}
+	return t.ID, r.furnish(t)
+}
+
+// furnish gives an agent its folder and model, if it has not got them already.
+func (r clockAgents) furnish(t clock.Task) error {
+	dir := filepath.Join(r.root, "agents", t.ID)
+	state, _, _, err := record.ReadState(dir)
+	if err != nil {
+		return fmt.Errorf("read state of the task's agent: %w", err)
+	}
+	// A person may have given it another folder; only the default is replaced.
+	moved := state.Permissions.WorkingDir == r.workspace
+	if !moved && (t.Model == "" || state.Provider.Model == t.Model) {
+		return nil
+	}
+	return record.UpdateState(r.vol, dir, func(s *record.State) {
+		if moved {
+			s.Permissions.WorkingDir = t.Dir
+		}
+		if t.Model != "" {
+			s.Provider.Model = t.Model
+		}
+	})
+}
+
+// Heartbeat makes the agent of the heartbeat.
+func (r clockAgents) Heartbeat(ctx context.Context) (string, error) {
+	d := address.Descriptor{Type: address.Heartbeat}
+	if id, ok := r.index.Lookup(d); ok {
+		return id, nil
+	}
+	a, err := r.system.Create(ctx, d)
+	return a.ID, err
+}
+
+// Find is the id of an agent.
+func (r clockAgents) Find(ref string) (string, error) { return r.index.Resolve(ref) }
+
+// Busy reports whether an agent has work.
+func (r clockAgents) Busy(id string) bool {
+	a, err := r.system.Agent(context.Background(), id)
+	return err == nil && (a.Queued > 0 || a.State != event.Idle)
+}
+
+// Foreground is the agent that a person wrote to last.
+func (r clockAgents) Foreground() (string, bool) { return r.system.Foreground() }

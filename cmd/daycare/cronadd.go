@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/control"
+
+	"github.com/spf13/cobra"
+)
+
+// taskFlags are the flags of add and edit.
+type taskFlags struct {
+	name, cron, every, at, tz, agent, catchUp, model, gate, description, watchCommand string
+	watch                                                                             []string
+	deleteAfterRun                                                                    bool
+}
+
+func (f *taskFlags) define(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "", "what people call it")
+	flags.StringVar(&f.description, "description", "", "what it is for")
+	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day of month, month, day of week; or @daily and its like")
+	flags.StringVar(&f.every, "every", "", "a time span: 10m, 2h, 1d")
+	flags.StringVar(&f.at, "at", "", "once, at a date and time: 2026-12-01T09:00")
+	flags.StringVar(&f.tz, "tz", "", "time zone: Europe/Berlin (default: cron.timezone, else this machine's)")
+	flags.StringVar(&f.agent, "agent", "", "run it in this agent's conversation (default: an agent of its own)")
+	flags.StringVar(&f.catchUp, "catch-up", "", "runs that were missed: one, all or none")
+	flags.StringVar(&f.model, "model", "", "another model than usual")
+	flags.StringVar(&f.gate, "gate", "", "command that decides: exit 0 runs the task, with its output")
+	flags.StringArrayVar(&f.watch, "watch", nil, "run only when a file that fits this pattern changed; may be repeated")
+	flags.StringVar(&f.watchCommand, "watch-command", "", "run only when the output of this command changed")
+	flags.BoolVar(&f.deleteAfterRun, "delete-after-run", false, "move it to the trash when it has run")
+}
+
+// timed reports whether a flag says when.
+func (f *taskFlags) timed(cmd *cobra.Command) bool {
+	for _, name := range []string{"cron", "every", "at", "watch", "watch-command"} {
+		if cmd.Flags().Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// change is what the flags that were given say.
+func (f *taskFlags) change(cmd *cobra.Command) control.TaskChange {
+	given := func(name string, v *string) *string {
+		if !cmd.Flags().Changed(name) {
+			return nil
+		}
+		return v
+	}
+	c := control.TaskChange{Name: given("name", &f.name), Description: given("description", &f.description), Schedule: given("cron", &f.cron),
+		Every: given("every", &f.every), At: given("at", &f.at), Timezone: given("tz", &f.tz), AgentID: given("agent", &f.agent),
+		CatchUp: given("catch-up", &f.catchUp), Model: given("model", &f.model), Gate: given("gate", &f.gate), WatchCommand: given("watch-command", &f.watchCommand)}
+	if cmd.Flags().Changed("watch") {
+		c.Watch = &f.watch
+	}
+	if cmd.Flags().Changed("delete-after-run") {
+		c.DeleteAfterRun = &f.deleteAfterRun
+	}
+	return c
+}
+
+func (c *cli) cronAdd() *cobra.Command {
+	var f taskFlags
+	cmd := &cobra.Command{
+		Use:   "add [WHEN] PROMPT…",
+		Short: "Add a task, and say when it will run",
+		Long: "Add a task. WHEN is what --cron, --every or --at would say, or plain words as far as they are\n" +
+			"clear: 'every weekday at 9', 'every 10 minutes', 'tomorrow at 7:30', 'in 20 minutes'.\n" +
+			"With one of the flags every argument is the prompt.",
+		Example: "  daycare cron add 'every weekday at 9' Summarise my inbox\n" +
+			"  daycare cron add --cron '*/20 8-18 * * mon-fri' --tz Europe/Berlin Look at the queue\n" +
+			"  daycare cron add --watch 'notes/**/*.md' Update the index of the notes",
+		Args: words(-1, "a PROMPT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change := f.change(cmd)
+			if !f.timed(cmd) {
+				if len(args) < 2 {
+					return usage(cmd, "say when it shall run and what it shall do: daycare cron add 'every day at 9' PROMPT")
+				}
+				change.When, args = &args[0], args[1:]
+			}
+			prompt := strings.Join(args, " ")
+			change.Prompt = &prompt
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.agentFlag(cmd.Context(), client, &change); err != nil {
+				return err
+			}
+			t, err := client.AddTask(cmd.Context(), change)
+			if err != nil {
+				return unclear(cmd, fmt.Errorf("add task: %w", err))
+			}
+			return c.echoTask(t)
+		},
+	}
+	f.define(cmd)
+	return cmd
+}
+
+// unclear makes what the daemon could not read a problem with what was typed.
+func unclear(cmd *cobra.Command, err error) error {
+	var invalid *control.Invalid
+	if errors.As(err, &invalid) {
+		return &problem{code: exitUsage, err: err, do: orElse(invalid.Hint, "usage: "+cmd.UseLine())}
+	}
+	return err
+}
+
+// agentFlag makes an id of what was typed.
+func (c *cli) agentFlag(ctx context.Context, client *control.Client, change *control.TaskChange) error {
+	if change.AgentID == nil || *change.AgentID == "" {
+		return nil
+	}
+	a, err := client.Agent(ctx, *change.AgentID)
+	if err != nil {
+		return fmt.Errorf("find agent %s: %w", *change.AgentID, err)
+	}
+	change.AgentID = &a.ID
+	return nil
+}
+
+func (c *cli) cronEdit() *cobra.Command {
+	var f taskFlags
+	var when, prompt string
+	cmd := &cobra.Command{
+		Use:   "edit NAME",
+		Short: "Change a task by flags, or its file in your editor",
+		Long: "Change a task. Flags change single keys; comments and everything else in the file stay.\n" +
+			"Without flags $EDITOR opens the file; what you save counts at once.",
+		Example: "  daycare cron edit queue-watch --every 1h\n  daycare cron edit queue-watch",
+		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().NFlag() == 0 {
+				return c.cronEditor(cmd.Context(), args[0])
+			}
+			change := f.change(cmd)
+			if cmd.Flags().Changed("when") {
+				change.When = &when
+			}
+			if cmd.Flags().Changed("prompt") {
+				change.Prompt = &prompt
+			}
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.agentFlag(cmd.Context(), client, &change); err != nil {
+				return err
+			}
+			return unclear(cmd, c.changeTask(cmd.Context(), args[0], change))
+		},
+	}
+	f.define(cmd)
+	cmd.Flags().StringVar(&when, "when", "", "when it runs, in plain words")
+	cmd.Flags().StringVar(&prompt, "prompt", "", "what it shall do")
+	return cmd
+}
+
+// cronEditor opens TASK.md and says what it means now.
+func (c *cli) cronEditor(ctx context.Context, name string) error {
+	client, err := c.reader(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := client.Task(ctx, name)
+	if err != nil {
+		return noTask(fmt.Errorf("edit task: %w", err))
+	}
+	root, err := c.madeRoot()
+	if err != nil {
+		return err
+	}
+	if err := c.editFile(ctx, filepath.Join(root, home, "cron", t.Slug, "TASK.md")); err != nil {
+		return err
+	}
+	if t, err = client.Task(ctx, name); err != nil {
+		return noTask(fmt.Errorf("read task again: %w", err))
+	}
+	return c.echoTask(t)
+}
+
+// runEditor runs an editor, which may be a command with arguments, on a file.
+func (c *cli) runEditor(ctx context.Context, editor, path string) error {
+	run := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
+	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := run.Run(); err != nil {
+		return fmt.Errorf("run editor: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) heartbeatCommand() *cobra.Command {
+	return group("heartbeat", "What is looked at now and then, in the background",
+		"  daycare heartbeat add --title Disk 'Is the disk filling up?'\n  daycare heartbeat ls",
+		c.heartbeatLs(), c.heartbeatAdd(), c.heartbeatRm(), c.heartbeatRun(), c.heartbeatRuns())
+}
+
+func (c *cli) heartbeatLs() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Aliases: []string{"list"},
+		Short:   "List what the heartbeat looks at, when it is due and how it went",
+		Example: "  daycare heartbeat ls",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			h, err := client.Heartbeat(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("read heartbeat: %w", err)
+			}
+			if c.json {
+				return c.printJSON(h)
+			}
+			if len(h.Prompts) == 0 {
+				c.note("the heartbeat has nothing to look at")
+				return nil
+			}
+			return c.showHeartbeat(h)
+		},
+	}
+}
+
+func (c *cli) showHeartbeat(h control.Heartbeat) error {
+	next := "switched off (heartbeat.every in settings)"
+	switch {
+	case h.Stopped:
+		next = "stopped after too many failures; daycare heartbeat run starts it again"
+	case h.Next != nil:
+		next = h.Next.Local().Format("Mon 2006-01-02 15:04")
+	}
+	c.fields("every", h.Every, "last", lastRun(h.Last, time.Now()), "next", next)
+	var t table
+	t.row("NAME", "STATE", "TITLE", "PROMPT")
+	for _, p := range h.Prompts {
+		state := "on"
+		if !p.Enabled {
+			state = "off"
+		}
+		for _, f := range p.Findings {
+			c.warn("%s", f.Error())
+			state = "broken"
+		}
+		t.row(p.Slug, state, oneLine(p.Title, 40), oneLine(p.Prompt, 80))
+	}
+	c.print("\n")
+	return t.write(c.stdout, c.data())
+}
+
+func (c *cli) heartbeatAdd() *cobra.Command {
+	var p control.PromptChange
+	cmd := &cobra.Command{
+		Use:     "add PROMPT…",
+		Short:   "Add something to look at",
+		Example: "  daycare heartbeat add --title Disk --hours 08:00-22:00 'Is the disk filling up?'",
+		Args:    words(-1, "a PROMPT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p.Prompt = strings.Join(args, " ")
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			made, err := client.AddPrompt(cmd.Context(), p)
+			if err != nil {
+				return fmt.Errorf("add to heartbeat: %w", err)
+			}
+			if c.json {
+				return c.printJSON(made)
+			}
+			c.print("the heartbeat looks at %s\n", made.Slug)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&p.Title, "title", "", "what people call it")
+	cmd.Flags().StringVar(&p.ActiveHours, "hours", "", "only at these hours: 08:00-22:00")
+	cmd.Flags().StringVar(&p.Gate, "gate", "", "command that decides whether it takes part: exit 0 does")
+	return cmd
+}
+
+func (c *cli) heartbeatRm() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Short:   "Move a point of the heartbeat to the trash",
+		Example: "  daycare heartbeat rm disk",
+		Args:    words(0, "a NAME of daycare heartbeat ls"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			trash, err := client.RemovePrompt(cmd.Context(), args[0])
+			if err != nil {
+				return noTask(fmt.Errorf("remove from heartbeat: %w", err))
+			}
+			return c.removed(args[0], trash)
+		},
+	}
+}
+
+func (c *cli) heartbeatRun() *cobra.Command {
+	return &cobra.Command{
+		Use:     "run",
+		Short:   "Run the heartbeat now, changed or not",
+		Example: "  daycare heartbeat run",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			slot, err := client.RunHeartbeat(cmd.Context())
+			if err != nil {
+				return noTask(fmt.Errorf("run heartbeat: %w", err))
+			}
+			return c.begun("the heartbeat", slot, "daycare heartbeat runs")
+		},
+	}
+}
+
+func (c *cli) heartbeatRuns() *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use:     "runs",
+		Short:   "What became of each beat",
+		Example: "  daycare heartbeat runs -n 50",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			runs, err := client.HeartbeatRuns(cmd.Context(), n)
+			if err != nil {
+				return fmt.Errorf("list beats: %w", err)
+			}
+			return c.showRuns(runs)
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many, the newest")
+	return cmd
+}

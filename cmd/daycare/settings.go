@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"daycare/engine/config"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/watch"
+)
+
+// reload reads the settings again. What is good counts at once: models and limits
+// from each agent's next turn. Bad settings leave the last good ones in force.
+func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
+	before := r.settings.Current()
+	found := r.settings.Reload()
+	now := r.settings.Current()
+	path := filepath.Join(r.root, config.Name)
+	if now != before {
+		models, err := newChain(ctx, now, r.keyOf)
+		if err != nil {
+			found = append(found, finding.Finding{ID: "settings-providers", Severity: finding.Error, File: path, Reason: err.Error()})
+		} else {
+			r.models.Store(models)
+		}
+		found = append(found, needRestart(path, before, now)...)
+	}
+	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}
+	if err := finding.Join(found); err != nil {
+		e = event.Event{Type: event.ConfigInvalid, Body: event.File{File: path, Text: err.Error()}}
+	}
+	r.events.Emit(e)
+	r.report(found)
+	return found
+}
+
+// needRestart names the sections that were changed and count only from the next
+// start, because open sockets and built tools hang on them.
+func needRestart(path string, before, now *config.Config) (found []finding.Finding) {
+	sections := map[string][2]any{
+		"connectors": {plain(before.Connectors), plain(now.Connectors)},
+		"tools":      {before.Tools, now.Tools},
+		"control":    {before.Control, now.Control},
+		"log":        {before.Log, now.Log},
+	}
+	for name, s := range sections {
+		if !reflect.DeepEqual(s[0], s[1]) {
+			found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
+				Reason: name + " was changed and counts from the next start", Remedy: "daycare stop, then daycare start"})
+		}
+	}
+	slices.SortFunc(found, func(a, b finding.Finding) int { return strings.Compare(a.Reason, b.Reason) })
+	return found
+}
+
+// plain is what connectors are set to, without where in the file that stands.
+func plain(list []config.Connector) []any {
+	values := make([]any, len(list))
+	for i, c := range list {
+		if c.Raw == nil || c.Raw.Decode(&values[i]) != nil {
+			values[i] = c.ID
+		}
+	}
+	return values
+}
+
+// watchSettings reads the settings again when their file changes.
+func (r *runtimeParts) watchSettings(ctx context.Context) error {
+	hints := make(chan struct{}, 1)
+	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
+		if !slices.Contains(h.Names, config.Name) && !slices.Contains(h.Names, config.AuthName) {
+			return
+		}
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	})
+	defer r.watcher.Remove(r.root)
+	for {
+		select {
+		case <-hints:
+			r.reload(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

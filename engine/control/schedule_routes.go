@@ -1,0 +1,164 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Bodies of answers.
+type (
+	tasksBody struct {
+		Tasks []Task `json:"tasks"`
+	}
+	runsBody struct {
+		Runs []TaskRun `json:"runs"`
+	}
+	slotBody struct {
+		Slot time.Time `json:"slot"`
+	}
+)
+
+// clocks is the routes of Schedules.
+type clocks struct {
+	*api
+	Schedules
+}
+
+// scheduleRoutes adds the routes of the clocks.
+func (a *api) scheduleRoutes(mux *http.ServeMux, s Schedules) {
+	c := clocks{a, s}
+	mux.HandleFunc("GET /v1/cron", a.handle(c.tasks))
+	mux.HandleFunc("POST /v1/cron", a.handle(c.addTask))
+	mux.HandleFunc("GET /v1/cron/{slug}", a.handle(c.task))
+	mux.HandleFunc("PUT /v1/cron/{slug}", a.handle(c.changeTask))
+	mux.HandleFunc("DELETE /v1/cron/{slug}", a.handle(c.removeTask))
+	mux.HandleFunc("POST /v1/cron/{slug}/run", a.handle(c.runTask))
+	mux.HandleFunc("GET /v1/cron/{slug}/runs", a.handle(c.taskRuns))
+	mux.HandleFunc("GET /v1/heartbeats", a.handle(c.heartbeat))
+	mux.HandleFunc("POST /v1/heartbeats", a.handle(c.addPrompt))
+	mux.HandleFunc("DELETE /v1/heartbeats/{slug}", a.handle(c.removePrompt))
+	mux.HandleFunc("POST /v1/heartbeats/run", a.handle(c.runHeartbeat))
+	mux.HandleFunc("GET /v1/heartbeats/runs", a.handle(c.heartbeatRuns))
+}
+
+// clockError gives the errors of the clocks their status.
+func clockError(err error) error {
+	switch {
+	case errors.Is(err, ErrNoTask):
+		return &APIError{Status: http.StatusNotFound, Code: codeNoTask, Message: err.Error(), Hint: "GET /v1/cron and /v1/heartbeats list them"}
+	case errors.Is(err, ErrTaskBusy):
+		return &APIError{Status: http.StatusConflict, Code: codeTaskBusy, Message: err.Error(), Hint: "wait until the run has ended"}
+	}
+	return err
+}
+
+const (
+	codeNoTask   = "unknown_task"
+	codeTaskBusy = "task_busy"
+)
+
+func (c clocks) tasks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	list, err := c.Tasks(r.Context())
+	return http.StatusOK, tasksBody{some(list)}, clockError(err)
+}
+
+func (c clocks) task(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	t, err := c.Task(r.Context(), r.PathValue("slug"))
+	return http.StatusOK, t, clockError(err)
+}
+
+func (c clocks) addTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	var change TaskChange
+	if err := decode(w, r, maxBody, &change); err != nil {
+		return 0, nil, err
+	}
+	if change.Prompt == nil || *change.Prompt == "" {
+		return 0, nil, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent shall do"}
+	}
+	t, err := c.AddTask(r.Context(), change)
+	return http.StatusCreated, t, clockError(err)
+}
+
+func (c clocks) changeTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	var change TaskChange
+	if err := decode(w, r, maxBody, &change); err != nil {
+		return 0, nil, err
+	}
+	t, err := c.ChangeTask(r.Context(), r.PathValue("slug"), change)
+	return http.StatusOK, t, clockError(err)
+}
+
+func (c clocks) removeTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	trash, err := c.RemoveTask(r.Context(), r.PathValue("slug"))
+	return http.StatusOK, trashBody{trash}, clockError(err)
+}
+
+func (c clocks) runTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	slot, err := c.RunTask(r.Context(), r.PathValue("slug"))
+	return http.StatusAccepted, slotBody{slot}, clockError(err)
+}
+
+func (c clocks) taskRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	limit, err := runLimit(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	runs, err := c.TaskRuns(r.Context(), r.PathValue("slug"), limit)
+	return http.StatusOK, runsBody{some(runs)}, clockError(err)
+}
+
+func (c clocks) heartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	h, err := c.Heartbeat(r.Context())
+	h.Prompts = some(h.Prompts)
+	return http.StatusOK, h, clockError(err)
+}
+
+func (c clocks) addPrompt(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	var p PromptChange
+	if err := decode(w, r, maxBody, &p); err != nil {
+		return 0, nil, err
+	}
+	made, err := c.AddPrompt(r.Context(), p)
+	return http.StatusCreated, made, clockError(err)
+}
+
+func (c clocks) removePrompt(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	trash, err := c.RemovePrompt(r.Context(), r.PathValue("slug"))
+	return http.StatusOK, trashBody{trash}, clockError(err)
+}
+
+func (c clocks) runHeartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	slot, err := c.RunHeartbeat(r.Context())
+	return http.StatusAccepted, slotBody{slot}, clockError(err)
+}
+
+func (c clocks) heartbeatRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	limit, err := runLimit(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	runs, err := c.HeartbeatRuns(r.Context(), limit)
+	return http.StatusOK, runsBody{some(runs)}, clockError(err)
+}
+
+// runLimit is how many runs are asked for.
+func runLimit(r *http.Request) (int, error) {
+	n, err := number(r, "limit", 20, 1, maxPage)
+	return int(n), err
+}
+
+// taskError is clockError seen from the other side.
+func taskError(err error, name string) error {
+	var api *APIError
+	if errors.As(err, &api) {
+		switch api.Code {
+		case codeNoTask:
+			return fmt.Errorf("%w: %s", ErrNoTask, name)
+		case codeTaskBusy:
+			return ErrTaskBusy
+		}
+	}
+	return err
+}
