@@ -1,0 +1,268 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// cards are the requests that were shown here and are not settled yet. They are
+// in memory only: after a restart each open request is shown once more, and the
+// buttons of the old card work as well, because the token is in them.
+type cards struct {
+	mu    sync.Mutex
+	shown map[string]card // by token
+}
+
+// A card is one request as it stands in a chat.
+type card struct {
+	to     message.Address
+	remote string // the platform's id of it, "" where nothing can be replaced
+	text   string
+}
+
+func (c *cards) has(token string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.shown[token]
+	return ok
+}
+
+func (c *cards) put(token string, k card) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown[token] = k
+}
+
+// take removes a card, if it is there.
+func (c *cards) take(token string) (card, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.shown[token]
+	delete(c.shown, token)
+	return k, ok
+}
+
+func (c *cards) tokens() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for t := range c.shown {
+		all = append(all, t)
+	}
+	return all
+}
+
+// decisions are the commands that answer a request.
+var decisions = map[string]permission.Decision{
+	"once": permission.Once, "allow": permission.Once, "always": permission.Always, "deny": permission.Deny,
+}
+
+// told is what people read of a decision.
+var told = map[permission.Decision]string{
+	permission.Once: "Allowed once", permission.Always: "Allowed from now on",
+	permission.Deny: "Denied", permission.Expired: "Expired without an answer",
+}
+
+// choices are the buttons of a card.
+func choices(token string) []Choice {
+	return []Choice{{"Once", "once " + token}, {"Always", "always " + token}, {"Deny", "deny " + token}}
+}
+
+// look shows requests that are not shown yet, and settles cards of requests that
+// no longer wait: what an event that was lost would have said.
+func (d *Desk) look(ctx context.Context) {
+	if d.host.Asks == nil {
+		return
+	}
+	waiting := map[string]bool{}
+	for _, p := range d.host.Asks.List() {
+		waiting[p.Token] = true
+		if !d.cards.has(p.Token) {
+			d.show(ctx, p)
+		}
+	}
+	for _, token := range d.cards.tokens() {
+		if !waiting[token] {
+			d.settle(ctx, token, "", "")
+		}
+	}
+}
+
+// show puts a request before its owner, if they are reached here.
+func (d *Desk) show(ctx context.Context, p permission.Pending) {
+	to, ok := d.home(p.Agent)
+	if !ok {
+		return
+	}
+	k := card{to: to, text: d.describe(ctx, p)}
+	c, ok := d.platform.(Cardist)
+	if !ok {
+		code := p.Token[:codeLength]
+		d.cards.put(p.Token, k)
+		d.sayTo(ctx, to, "", fmt.Sprintf("%s\n\nAnswer with `%[2]sonce %[3]s`, `%[2]salways %[3]s` or `%[2]sdeny %[3]s`.", k.text, d.mark(), code))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	var err error
+	if k.remote, err = c.Card(ctx, to, k.text, choices(p.Token)); err != nil {
+		d.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
+		return
+	}
+	d.cards.put(p.Token, k)
+}
+
+const (
+	codeLength = 6    // of a token, for those who type it
+	maxRequest = 2500 // characters of a request; a diff may be long
+)
+
+func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
+	who := p.Agent
+	if d.host.Agents != nil {
+		if a, err := d.host.Agents.Agent(ctx, p.Agent); err == nil {
+			who = strings.TrimSpace(a.Handle + " " + a.Name)
+		}
+	}
+	text := fmt.Sprintf("**Permission needed** by %s: `%s`", who, strings.ReplaceAll(p.Request.Tag, "`", "'"))
+	if detail := []rune(p.Request.Detail.String()); len(detail) > 0 {
+		if len(detail) > maxRequest {
+			detail = append(detail[:maxRequest], []rune("\n… cut; the whole is in daycare permissions ls")...)
+		}
+		fence := "```"
+		for strings.Contains(string(detail), fence) {
+			fence += "`"
+		}
+		text += "\n\n" + fence + "\n" + string(detail) + "\n" + fence
+	}
+	if p.Request.Reason != "" {
+		text += "\n\nReason: " + p.Request.Reason
+	}
+	return text
+}
+
+// Answer takes a pressed button and returns what to tell the person who pressed.
+func (d *Desk) Answer(ctx context.Context, from message.Address, data string) string {
+	from.Connector = d.o.ID
+	if !d.gate.allows(from.UserID) {
+		return "I work for somebody else."
+	}
+	word, token, _ := strings.Cut(data, " ")
+	decision, ok := decisions[word]
+	if !ok || token == "" {
+		return "That button does nothing."
+	}
+	return d.decide(ctx, from, decision, token)
+}
+
+// decide answers a request for a person, by its token or the beginning of it.
+func (d *Desk) decide(ctx context.Context, from message.Address, decision permission.Decision, code string) string {
+	if d.host.Asks == nil {
+		return "I cannot do that now."
+	}
+	token, refused := d.token(from, strings.ToLower(code))
+	if refused != "" {
+		return refused
+	}
+	earlier, err := d.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
+	switch {
+	case errors.Is(err, permission.ErrUnknown):
+		return "That request is no longer open."
+	case err != nil:
+		d.log.Error("a decision was not taken", "token", token, "err", err)
+		return "I could not take that down. Try again."
+	case earlier != nil && earlier.Decision != "":
+		return fmt.Sprintf("%s had answered already: %s.", orSomebody(earlier.DecidedBy), strings.ToLower(told[earlier.Decision]))
+	case earlier != nil:
+		return "Somebody had answered already."
+	}
+	d.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+	return told[decision] + "."
+}
+
+// token finds the one request that a code means and that this person may answer.
+func (d *Desk) token(from message.Address, code string) (token, refused string) {
+	if len(code) < 4 {
+		return "", fmt.Sprintf("Say which: `%spermissions` lists what waits.", d.mark())
+	}
+	var found []permission.Pending
+	for _, p := range d.host.Asks.List() {
+		if strings.HasPrefix(p.Token, code) {
+			found = append(found, p)
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return "", "Several requests begin like that; give more of the code."
+	case len(found) == 0 && len(code) > codeLength:
+		return code, "" // it may have been answered: whoever keeps the log says by whom
+	case len(found) == 0:
+		return "", "That request is no longer open."
+	case !d.mayAnswer(from, found[0]):
+		return "", "Only the person whom this agent works for may answer that."
+	}
+	return found[0].Token, ""
+}
+
+// mayAnswer: the owner of a request, and nobody else in a chat.
+func (d *Desk) mayAnswer(from message.Address, p permission.Pending) bool {
+	if p.Owner.Connector == from.Connector && p.Owner.UserID == from.UserID {
+		return true
+	}
+	home, ok := d.home(p.Agent)
+	return ok && home.UserID == from.UserID
+}
+
+// settle takes the buttons off a card, once.
+func (d *Desk) settle(ctx context.Context, token string, decision permission.Decision, by string) {
+	k, ok := d.cards.take(token)
+	if !ok || k.remote == "" {
+		return
+	}
+	outcome := "Answered"
+	if decision != "" {
+		outcome = told[decision] + " by " + orSomebody(by)
+	}
+	c, ok := d.platform.(Cardist)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	if err := c.Settle(ctx, k.to, k.remote, k.text+"\n\n**"+outcome+".**"); err != nil {
+		d.log.Warn("a settled request still shows its buttons", "token", token, "err", err)
+	}
+}
+
+func orSomebody(by string) string {
+	if by == "" {
+		return "somebody"
+	}
+	return by
+}
+
+// permissions lists what waits for this person, with buttons.
+func (d *Desk) permissions(ctx context.Context, p Post) {
+	var mine []permission.Pending
+	if d.host.Asks != nil {
+		for _, ask := range d.host.Asks.List() {
+			if d.mayAnswer(p.From, ask) {
+				mine = append(mine, ask)
+			}
+		}
+	}
+	if len(mine) == 0 {
+		d.say(ctx, p, "Nothing waits for your permission.")
+		return
+	}
+	for _, ask := range mine {
+		d.cards.take(ask.Token) // shown again, at the end of the chat
+		d.show(ctx, ask)
+	}
+}

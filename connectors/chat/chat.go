@@ -1,0 +1,128 @@
+// Package chat is what is the same for all chat platforms, written once: who may
+// write, the slash commands, approvals, files, "typing", and what becomes of a
+// message that cannot be taken. A connector makes a Desk, hands it each message
+// (Take) and each pressed button (Answer), and lets it watch (Run) while it runs.
+//
+// desk.go takes messages, gate.go keeps strangers out, commands.go answers
+// commands, asks.go shows permission requests, watch.go follows the events.
+package chat
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// A Platform is what the desk asks of its connector. What else a platform can do
+// is in the interfaces below, each of them optional.
+type Platform interface {
+	// Say sends a short Markdown text that no history promises: the answer to a
+	// command, a notice. One try; an error is only logged. replyTo may be "".
+	Say(ctx context.Context, to message.Address, replyTo, text string) error
+}
+
+// A Typist shows that somebody is at work, for about typingEvery.
+type Typist interface {
+	Typing(ctx context.Context, to message.Address) error
+}
+
+// A Cardist shows questions with buttons. Each choice's Data comes back through
+// Desk.Answer; it is at most 64 bytes, which is the least that a platform takes.
+type Cardist interface {
+	Card(ctx context.Context, to message.Address, text string, choices []Choice) (remoteID string, err error)
+	// Settle replaces a card by a text without buttons.
+	Settle(ctx context.Context, to message.Address, remoteID, text string) error
+}
+
+// A Director finds the private chat with a person by their id.
+type Director interface {
+	Direct(userID string) (to message.Address, ok bool)
+}
+
+// A Choice is one button.
+type Choice struct{ Label, Data string }
+
+// A Host is the engine as chats see it, beside delivery. A nil member is an
+// ability that is not there.
+type Host struct {
+	Directory Directory
+	Agents    Agents
+	Asks      Asks
+	Events    Events
+	Files     Files
+	Session   func(agent string) (Session, error)
+}
+
+// A Directory knows whose agent is whose.
+type Directory interface {
+	// Find is the agent that an address maps to, if it was made already.
+	Find(from message.Address) (agent string, ok bool)
+	// Home is where the person is reached that an agent works for.
+	Home(agent string) (to message.Address, ok bool)
+}
+
+// Agents is what chats ask about agents, and do to them.
+type Agents interface {
+	Agent(ctx context.Context, id string) (event.Agent, error)
+	Agents(ctx context.Context) ([]event.Agent, error)
+	// Stop cancels the turn under way; false: there is none.
+	Stop(ctx context.Context, id string) (bool, error)
+}
+
+// Asks is the queue of permission requests.
+type Asks interface {
+	List() []permission.Pending
+	// Decide answers a request. earlier: somebody was faster, and with what.
+	// Errors: permission.ErrUnknown.
+	Decide(ctx context.Context, token string, d permission.Decision, by string) (earlier *permission.Pending, err error)
+}
+
+// Events is the engine's stream. What it says is a hint: the desk looks for
+// itself, too.
+type Events interface {
+	Subscribe(ctx context.Context) <-chan event.Event
+}
+
+// Files keeps what people send.
+type Files interface {
+	Put(name string, r io.Reader) (message.File, error)
+}
+
+// A Session is an agent's conversation since its start or last reset.
+type Session struct {
+	Title     string
+	Since     time.Time
+	Messages  int
+	Context   int64 // tokens that the newest request had, 0 unknown
+	Tokens    int64 // spent, in and out
+	Cost      float64
+	Providers []string // "id: model", in the order in which they are tried
+}
+
+// A Post is one message as its platform handed it over.
+type Post struct {
+	Key       string // the platform's own id of it, for the dedupe key
+	From      message.Address
+	Sender    string // a name for people
+	MessageID string
+	ReplyTo   string // id of the message that it answers
+	Quote     string // the text of that message, if the platform says
+	Text      string
+	Files     []File
+	Group     bool // others read along
+	Addressed bool // in a group: it is meant for us
+	// Note: it changes what was said before (an edit, a reaction). The agent hears
+	// of it with its next message and begins no turn.
+	Note bool
+}
+
+// A File is an attachment that is still on the platform.
+type File struct {
+	Name string
+	Size int64 // bytes, 0: not said
+	Open func(ctx context.Context) (io.ReadCloser, error)
+}

@@ -1,0 +1,207 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// A Command is one line of a platform's menu.
+type Command struct{ Name, About string }
+
+// Commands are the commands that every chat has, in the order of the list that
+// /help shows.
+var Commands = []Command{
+	{"help", "what I understand"},
+	{"status", "what I am doing"},
+	{"stop", "stop what I am doing"},
+	{"reset", "begin a new conversation"},
+	{"compact", "shorten what I remember of this conversation"},
+	{"context", "how long this conversation is"},
+	{"model", "which model I use"},
+	{"agents", "all agents"},
+	{"permissions", "what waits for your permission"},
+}
+
+// commandRule: a word, nothing else, after the slash, so that /etc/passwd is no
+// command. A platform that adds @bot to commands has taken it off.
+var commandRule = regexp.MustCompile(`^([/!])([A-Za-z_]{1,32})(?:\s+([^\n]*))?\s*$`)
+
+// command reads a command out of a message.
+func (d *Desk) command(p Post) (name, rest string, ok bool) {
+	m := commandRule.FindStringSubmatch(strings.TrimSpace(p.Text))
+	if m == nil || p.Note || len(p.Files) > 0 || m[1] != "/" && m[1] != d.o.Prefix {
+		return "", "", false
+	}
+	return strings.ToLower(m[2]), strings.TrimSpace(m[3]), true
+}
+
+// run runs a command. Those that change the agent are items of its inbox, durable
+// like a message; what only looks is answered at once.
+func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
+	switch name {
+	case "reset", "new", "compact":
+		return d.control(ctx, deliver, p, name)
+	case "stop":
+		d.say(ctx, p, d.stop(ctx, p))
+	case "once", "allow", "always", "deny":
+		d.say(ctx, p, d.decide(ctx, p.From, decisions[name], rest))
+	case "permissions":
+		d.permissions(ctx, p)
+	case "status":
+		d.say(ctx, p, d.about(ctx, p, status))
+	case "context":
+		d.say(ctx, p, d.about(ctx, p, d.context))
+	case "model":
+		d.say(ctx, p, d.about(ctx, p, d.model))
+	case "agents":
+		d.say(ctx, p, d.agents(ctx))
+	case "help", "start":
+		d.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+d.list())
+	default:
+		d.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", d.mark(), name, d.list()))
+	}
+	return nil
+}
+
+// mark is what a person types before a command.
+func (d *Desk) mark() string {
+	if d.o.Prefix != "" {
+		return d.o.Prefix
+	}
+	return "/"
+}
+
+func (d *Desk) list() string {
+	var b strings.Builder
+	for _, c := range Commands {
+		fmt.Fprintf(&b, "- %s%s: %s\n", d.mark(), c.Name, c.About)
+	}
+	return b.String()
+}
+
+// control posts what changes the agent; a reset also stops what is under way.
+func (d *Desk) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
+	in := message.Incoming{From: p.From, Agent: d.o.AgentID, Kind: message.Compact, Dedupe: d.o.ID + ":" + p.Key}
+	done := "I will shorten what I remember of this conversation."
+	if name != "compact" {
+		in.Kind, done = message.Reset, "This is a new conversation. My files and my memory stay."
+	}
+	if err := d.deliver(ctx, deliver, p, in); err != nil {
+		return err
+	}
+	if in.Kind == message.Reset {
+		d.stop(ctx, p)
+	}
+	d.say(ctx, p, done)
+	return nil
+}
+
+func (d *Desk) stop(ctx context.Context, p Post) string {
+	id, ok := d.agent(p.From)
+	if !ok || d.host.Agents == nil {
+		return "There is nothing to stop."
+	}
+	stopped, err := d.host.Agents.Stop(ctx, id)
+	switch {
+	case err != nil:
+		d.log.Error("turn not stopped", "agent", id, "err", err)
+		return "I could not stop."
+	case !stopped:
+		return "There is nothing to stop."
+	}
+	return "Stopped. What waits in my inbox stays."
+}
+
+// about answers a question about the agent of a chat.
+func (d *Desk) about(ctx context.Context, p Post, tell func(event.Agent) string) string {
+	id, ok := d.agent(p.From)
+	if !ok || d.host.Agents == nil {
+		return "We have not spoken yet."
+	}
+	a, err := d.host.Agents.Agent(ctx, id)
+	if err != nil {
+		d.log.Error("agent cannot be looked at", "agent", id, "err", err)
+		return "I cannot look at that now."
+	}
+	return tell(a)
+}
+
+func status(a event.Agent) string {
+	s := "**" + a.Handle + "** is " + string(a.State)
+	if a.Detail != "" {
+		s += ": " + a.Detail
+	}
+	if a.Queued > 0 {
+		s += fmt.Sprintf("\nmessages that wait: %d", a.Queued)
+	}
+	return s + fmt.Sprintf("\nmodel: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
+}
+
+func (d *Desk) session(a event.Agent) (Session, bool) {
+	if d.host.Session == nil {
+		return Session{}, false
+	}
+	s, err := d.host.Session(a.ID)
+	if err != nil {
+		d.log.Warn("session cannot be looked at", "agent", a.ID, "err", err)
+	}
+	return s, err == nil
+}
+
+func (d *Desk) context(a event.Agent) string {
+	s, ok := d.session(a)
+	if !ok || s.Messages == 0 {
+		return "This conversation is empty."
+	}
+	text := fmt.Sprintf("%d messages since %s", s.Messages, s.Since.Local().Format("2006-01-02 15:04"))
+	if s.Context > 0 {
+		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
+	}
+	return text + fmt.Sprintf("\ntokens in all: %d, cost: $%.4f\n%scompact shortens it, %sreset begins anew", s.Tokens, s.Cost, d.mark(), d.mark())
+}
+
+func (d *Desk) model(a event.Agent) string {
+	text := "I use `" + a.Model + "`."
+	if s, ok := d.session(a); ok && len(s.Providers) > 0 {
+		text += "\n\nIn the order in which they are tried:\n"
+		for _, p := range s.Providers {
+			text += "\n- " + p
+		}
+	}
+	return text
+}
+
+// maxListed bounds lists: a chat is no place for hundreds of lines.
+const maxListed = 30
+
+func (d *Desk) agents(ctx context.Context) string {
+	if d.host.Agents == nil {
+		return "I cannot look at that now."
+	}
+	all, err := d.host.Agents.Agents(ctx)
+	if err != nil {
+		d.log.Error("agents cannot be listed", "err", err)
+		return "I cannot look at that now."
+	}
+	var b strings.Builder
+	for i, a := range all {
+		if i == maxListed {
+			fmt.Fprintf(&b, "\nand %d more", len(all)-maxListed)
+			break
+		}
+		fmt.Fprintf(&b, "- `%s` %s, %s", a.Handle, a.Type, a.State)
+		if a.Name != "" {
+			fmt.Fprintf(&b, ", %s", a.Name)
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() == 0 {
+		return "There are no agents yet."
+	}
+	return b.String()
+}

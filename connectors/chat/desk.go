@@ -1,0 +1,242 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// Options are what the desk takes of a connector's settings.
+type Options struct {
+	ID      string
+	Allow   []string // user ids; empty is nobody
+	AgentID string   // all messages go to this agent; "": one agent a chat
+	Prefix  string   // what commands begin with beside "/", where "/" is the client's own
+	NoTell  bool     // strangers are not answered: on this platform that would be a nuisance
+}
+
+// A Desk serves one connector. Its methods may be called from any goroutine.
+type Desk struct {
+	o        Options
+	host     Host
+	platform Platform
+	log      *slog.Logger
+
+	gate  *gate
+	cards cards
+
+	mu     sync.Mutex
+	routes map[string]message.Address // agent -> where it was last written to, for agents that many chats share
+	failed map[string]int             // key -> how often its files could not be fetched
+}
+
+// New makes the desk of a connector.
+func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
+	return &Desk{o: o, host: host, platform: p, log: log, gate: newGate(o.Allow),
+		cards: cards{shown: map[string]card{}}, routes: map[string]message.Address{}, failed: map[string]int{}}
+}
+
+// Take deals with one message. When it returns nil the platform may be told
+// "received": the message is durable, or there is nothing more to do about it. An
+// error asks for the message to be offered again, before those that follow it.
+func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error {
+	p.From.Connector = d.o.ID
+	if !d.gate.allows(p.From.UserID) {
+		d.stranger(ctx, p)
+		return nil
+	}
+	if p.Group && !p.Addressed && !p.Note {
+		return nil
+	}
+	if name, rest, ok := d.command(p); ok {
+		return d.run(ctx, deliver, p, name, rest)
+	}
+	in, err := d.incoming(ctx, p)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 {
+		return nil // a sticker of a kind that nobody can read, or an empty line
+	}
+	return d.deliver(ctx, deliver, p, in)
+}
+
+// deliver hands a message on and says what became of one that cannot be taken.
+func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in message.Incoming) error {
+	receipt, err := deliver(ctx, in)
+	switch {
+	case errors.Is(err, inbox.ErrTooLarge):
+		d.say(ctx, p, "That message is too long for me: over 1 MiB of text. Send it as a file.")
+		return nil
+	case errors.Is(err, message.ErrUnknownAgent):
+		d.log.Error("a message has nowhere to go", "agent", d.o.AgentID, "err", err)
+		d.say(ctx, p, "The agent that I should pass this on to is not there. Whoever runs me has to look at `agentId` in the settings.")
+		return nil
+	case err != nil:
+		return err
+	}
+	if d.o.AgentID != "" {
+		d.mu.Lock()
+		d.routes[receipt.Agent] = p.From
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+// incoming makes the message for the engine, its files fetched.
+func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
+	in := message.Incoming{
+		From: p.From, Agent: d.o.AgentID, Dedupe: d.o.ID + ":" + p.Key, Text: p.Text,
+		Context: message.Context{MessageID: p.MessageID, ReplyTo: p.ReplyTo, Sender: p.Sender},
+	}
+	if d.o.AgentID != "" || p.From.ThreadID != "" {
+		// The agent's own address does not say this thread, or is another chat.
+		from := p.From
+		in.Route = &from
+	}
+	if p.Note {
+		in.Kind, in.Silent, in.Origin = message.System, true, "system"
+		return in, nil
+	}
+	if q := strings.TrimSpace(p.Quote); q != "" {
+		in.Text = quoted(q) + "\n\n" + in.Text
+	}
+	for _, f := range p.Files {
+		kept, err := d.keep(ctx, p, f)
+		var lost *notKept
+		switch {
+		case errors.As(err, &lost):
+			in.Text = strings.TrimSpace(in.Text + "\n[the file " + f.Name + " is missing: " + lost.reason + "]")
+		case err != nil:
+			return in, err
+		default:
+			in.Files = append(in.Files, kept)
+		}
+	}
+	return in, nil
+}
+
+const (
+	maxFile = 20 << 20 // bytes: what the file store keeps of one
+	// fetchTries is how often a file is asked for before the message goes on
+	// without it: one broken picture must not hold up a chat for good.
+	fetchTries = 4
+	fetchTime  = time.Minute
+	maxQuote   = 500 // characters of a quoted message
+)
+
+// notKept is why a file will not come.
+type notKept struct{ reason string }
+
+func (e *notKept) Error() string { return e.reason }
+
+// TooLarge is what a File's Open returns for one that the platform does not hand
+// out.
+var TooLarge error = &notKept{"it is over 20 MB"}
+
+func (d *Desk) keep(ctx context.Context, p Post, f File) (message.File, error) {
+	if d.host.Files == nil {
+		return message.File{}, &notKept{"files are not taken here"}
+	}
+	if f.Size > maxFile {
+		return message.File{}, TooLarge
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	body, err := f.Open(ctx)
+	if err == nil {
+		defer body.Close()
+		limited := &io.LimitedReader{R: body, N: maxFile + 1}
+		var kept message.File
+		kept, err = d.host.Files.Put(f.Name, limited)
+		if err == nil {
+			d.forgive(p.Key)
+			return kept, nil
+		}
+		if limited.N == 0 {
+			return kept, TooLarge
+		}
+	}
+	var lost *notKept
+	if errors.As(err, &lost) {
+		return message.File{}, err
+	}
+	if d.strike(p.Key) >= fetchTries {
+		d.forgive(p.Key)
+		d.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
+		return message.File{}, &notKept{"it could not be fetched"}
+	}
+	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
+}
+
+func (d *Desk) strike(key string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed[key]++
+	return d.failed[key]
+}
+
+func (d *Desk) forgive(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.failed, key)
+}
+
+// quoted is a text as a Markdown quotation, shortened.
+func quoted(text string) string {
+	if utf8.RuneCountInString(text) > maxQuote {
+		text = string([]rune(text)[:maxQuote]) + "…"
+	}
+	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// agent is the agent that a person talks to.
+func (d *Desk) agent(from message.Address) (string, bool) {
+	if d.o.AgentID != "" {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for id := range d.routes {
+			return id, true // there is one: all messages go to it
+		}
+		return d.o.AgentID, true
+	}
+	if d.host.Directory == nil {
+		return "", false
+	}
+	return d.host.Directory.Find(from)
+}
+
+// home is the chat of this connector in which an agent's person is reached.
+func (d *Desk) home(agent string) (message.Address, bool) {
+	d.mu.Lock()
+	to, ok := d.routes[agent]
+	d.mu.Unlock()
+	if !ok && d.host.Directory != nil {
+		to, ok = d.host.Directory.Home(agent)
+	}
+	return to, ok && to.Connector == d.o.ID
+}
+
+const sayTime = 20 * time.Second
+
+// say answers a message with a text that is nobody's promise.
+func (d *Desk) say(ctx context.Context, p Post, text string) {
+	d.sayTo(ctx, p.From, p.MessageID, text)
+}
+
+func (d *Desk) sayTo(ctx context.Context, to message.Address, replyTo, text string) {
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	if err := d.platform.Say(ctx, to, replyTo, text); err != nil {
+		d.log.Warn("a notice was not delivered", "channel", to.ChannelID, "err", err)
+	}
+}

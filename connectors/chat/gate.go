@@ -1,0 +1,86 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"daycare/engine/message"
+)
+
+// maxStrangers bounds how many people are remembered as told; beyond it nobody
+// new is told anything.
+const maxStrangers = 1000
+
+// A gate lets in whom the allow list names, and remembers who was turned away.
+type gate struct {
+	allow []string
+	tell  *rate.Limiter // how often strangers are answered, all together
+
+	mu     sync.Mutex
+	turned map[string]bool
+}
+
+func newGate(allow []string) *gate {
+	return &gate{allow: allow, tell: rate.NewLimiter(rate.Every(6*time.Minute), 5), turned: map[string]bool{}}
+}
+
+func (g *gate) allows(user string) bool { return user != "" && slices.Contains(g.allow, user) }
+
+// first reports whether somebody is turned away for the first time.
+func (g *gate) first(user string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turned[user] || len(g.turned) >= maxStrangers {
+		return false
+	}
+	g.turned[user] = true
+	return true
+}
+
+// stranger turns somebody away: logged once, told once, and the owner is told how
+// to let them in. Nothing of what they wrote is kept.
+func (d *Desk) stranger(ctx context.Context, p Post) {
+	if p.Group && !p.Addressed || p.Note {
+		return // they do not talk to us
+	}
+	if !d.gate.first(p.From.UserID) {
+		return
+	}
+	d.log.Warn("a message of somebody who is not on the allow list was refused",
+		"user", p.From.UserID, "name", p.Sender, "remedy", fmt.Sprintf("add %q to allow of this connector in settings.yaml", p.From.UserID))
+	if !d.gate.tell.Allow() {
+		return
+	}
+	if !d.o.NoTell {
+		d.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
+	}
+	if to, ok := d.owner(); ok {
+		d.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml` and restart daycare.",
+			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))
+	}
+}
+
+// owner is the private chat with the first person of the allow list.
+func (d *Desk) owner() (message.Address, bool) {
+	dir, ok := d.platform.(Director)
+	if !ok || len(d.o.Allow) == 0 {
+		return message.Address{}, false
+	}
+	to, ok := dir.Direct(d.o.Allow[0])
+	to.Connector = d.o.ID
+	return to, ok
+}
+
+// nameless keeps a name that somebody chose from being read as our own words.
+func nameless(name string) string {
+	runes := []rune(name)
+	if len(runes) > 40 {
+		runes = append(runes[:40], '…')
+	}
+	return fmt.Sprintf("%q", string(runes))
+}

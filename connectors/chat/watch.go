@@ -1,0 +1,87 @@
+package chat
+
+import (
+	"context"
+	"time"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+const (
+	typingEvery = 4 * time.Second  // platforms show "typing" for about five
+	typingTime  = 3 * time.Second  // one try may take
+	lookEvery   = 30 * time.Second // for what an event that was lost would have told
+)
+
+// Run watches the engine until ctx ends: it shows requests as they come, and
+// "typing" while an agent of this connector works.
+func (d *Desk) Run(ctx context.Context) {
+	if d.host.Events == nil {
+		return
+	}
+	events := d.host.Events.Subscribe(ctx)
+	typing, look := time.NewTicker(typingEvery), time.NewTicker(lookEvery)
+	defer typing.Stop()
+	defer look.Stop()
+	work := map[string]message.Address{} // agents at work, and where that is shown
+	d.look(ctx)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			d.happened(ctx, e, work)
+		case <-typing.C:
+			for agent, to := range work {
+				d.typing(ctx, agent, to, work)
+			}
+		case <-look.C:
+			d.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]message.Address) {
+	switch e.Type {
+	case event.TurnStarted:
+		if to, ok := d.home(e.Agent); ok {
+			work[e.Agent] = to
+			d.typing(ctx, e.Agent, to, work)
+		}
+	case event.TurnFinished, event.AgentSlept, event.AgentEnded:
+		delete(work, e.Agent)
+	case event.PermissionRequested:
+		d.look(ctx)
+	case event.PermissionDecided:
+		if a, ok := e.Body.(event.Asked); ok {
+			d.settle(ctx, a.Token, permission.Decision(a.Decision), a.By)
+		}
+	}
+}
+
+// typing shows that an agent works, as long as it does: the end of its turn may
+// be an event that was lost.
+func (d *Desk) typing(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
+	t, ok := d.platform.(Typist)
+	if !ok {
+		delete(work, agent)
+		return
+	}
+	if d.host.Agents != nil {
+		a, err := d.host.Agents.Agent(ctx, agent)
+		if err != nil || a.State == event.Idle || a.State == event.Ended || a.State == event.WaitingPermission {
+			delete(work, agent)
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, typingTime)
+	defer cancel()
+	if err := t.Typing(ctx, to); err != nil {
+		d.log.Debug("typing not shown", "err", err)
+	}
+}
