@@ -515,6 +515,27 @@ func TestPoisonousTurnIsSetAside(t *testing.T) {
 	}
 }
 
+// A failure of the agent alone leaves the mailbox open, as in the engine: the next
+// run must find what the failed one had taken.
+func TestAgentFailsAndIsRunAgain(t *testing.T) {
+	b := newBench(t, callHold)
+	good := b.opts.Model
+	b.opts.Model = func(record.Model) Model { return panicking{} }
+	item := b.say("x")
+	func() {
+		defer func() { recover() }()
+		Run(context.Background(), b.opts)
+	}()
+	b.opts.Model = good
+	b.run()
+	if o := b.outcome(item); o.Reason != record.ReasonDone {
+		t.Errorf("outcome %+v\n%s", o, b.history())
+	}
+	if n := b.count("user_message"); n != 1 {
+		t.Errorf("%d user messages, want 1\n%s", n, b.history())
+	}
+}
+
 type panicking struct{}
 
 func (panicking) Call(context.Context, *providers.Request, func(providers.Event)) (*providers.Response, error) {

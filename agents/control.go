@@ -37,7 +37,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 
 // reset ends the session: id and files stay, the context is empty.
 func (a *agent) reset(item, reason, text string) error {
-	if _, err := a.append(&record.Reset{Session: cuid2.Generate(), V: record.Version, Outs: a.outs(),
+	if _, err := a.append(&record.Reset{Session: cuid2.Generate(), V: record.Version,
 		Item: item, Reason: reason, Message: text}); err != nil {
 		return err
 	}
@@ -120,6 +120,10 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	if a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
+	if token := a.decisionWaits(sha); token != "" {
+		t.waiting = true
+		return needsApproval(token), nil
+	}
 	d := a.Meta.Descriptor
 	pending, fresh, err := a.Permits.Ask(a.Meta.ID, permission.Owner{Connector: d.Connector, UserID: d.UserID}, need)
 	if err != nil {
@@ -133,6 +137,25 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 		}
 	}
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
-	return &tools.Result{Status: tools.Denied, Text: "needs approval " + pending.Token +
-		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}, nil
+	return needsApproval(pending.Token), nil
+}
+
+func needsApproval(token string) *tools.Result {
+	return &tools.Result{Status: tools.Denied, Text: "needs approval " + token +
+		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}
+}
+
+// decisionWaits finds the token of a request whose decision lies in the inbox. A
+// turn that is taken up again after a crash comes to the same call once more; the
+// person who answered meanwhile must not be asked twice.
+func (a *agent) decisionWaits(sha string) (token string) {
+	for _, h := range a.Inbox.Open() {
+		if h.Kind != message.Permission {
+			continue
+		}
+		if it, err := a.Inbox.Read(h.ID); err == nil && it.SHA256 == sha {
+			return it.Token
+		}
+	}
+	return ""
 }

@@ -13,6 +13,13 @@ import (
 // recover brings inbox and outbox in line with history. It decides everything from
 // the files, so a crash in the middle of it is just another crash.
 func (a *agent) recover() error {
+	// After a failure of the agent alone the mailbox is still open, and what the
+	// failed run was working on is still marked.
+	for _, h := range a.Inbox.Open() {
+		if h.Taken {
+			a.Inbox.Untake(h.ID)
+		}
+	}
 	ob, heads := a.history.Obligations(), a.Inbox.Open()
 	if ob.Turn == nil && len(ob.Outs) == 0 && len(heads) == 0 {
 		return nil
@@ -97,14 +104,20 @@ func nextAttempt(open *record.OpenTurn) int {
 
 // complete writes the closing record that a torn write lost.
 func (a *agent) complete(t *turn, e *record.Entry) error {
-	end := &record.TurnEnd{Turn: t.id, Items: t.items, Outs: a.outs(), Reason: record.ReasonDone}
+	as := e.Rec.(*record.Assistant)
+	end := &record.TurnEnd{Turn: t.id, Items: t.items, Reason: record.ReasonDone}
+	switch as.Finish {
+	case record.FinishError:
+		end.Reason = record.ReasonError
+	case record.FinishCanceled:
+		end.Reason = record.ReasonCanceled
+	}
 	if _, err := a.append(end); err != nil {
 		return err
 	}
 	if err := a.barrier(); err != nil {
 		return err
 	}
-	as := e.Rec.(*record.Assistant)
 	a.told(t, end, as)
 	return a.done(t.items...) // the promise itself was taken up by recover
 }

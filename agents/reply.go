@@ -106,7 +106,7 @@ func (a *agent) notice(t *turn, reason string) *record.Assistant {
 // finish closes a turn: the last answer (or none) and the closing record in one
 // write behind one barrier, then the items are done and the answer leaves.
 func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...error) error {
-	end := &record.TurnEnd{Turn: t.id, Items: t.items, Reason: reason, Outs: a.outs()}
+	end := &record.TurnEnd{Turn: t.id, Items: t.items, Reason: reason} // what is owed is added by history
 	if err := errors.Join(cause...); err != nil {
 		end.Error = err.Error()
 	}
@@ -114,9 +114,6 @@ func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...er
 	if as != nil && (as.Text != "" || len(as.Thinking) > 0) {
 		if reason != record.ReasonCanceled {
 			as.Out = a.promise(t, as.Text)
-		}
-		if as.Out != nil {
-			end.Outs = append(end.Outs, *as.Out)
 		}
 		recs = append(recs, as)
 	}
@@ -150,16 +147,6 @@ func (a *agent) told(t *turn, end *record.TurnEnd, as *record.Assistant) {
 		f.Text = as.Text
 	}
 	a.emit(event.TurnFinished, t.id, f)
-}
-
-// outs are the answers that were promised and are not delivered yet.
-func (a *agent) outs() []record.Out {
-	open := a.history.Obligations().Outs
-	outs := make([]record.Out, 0, len(open)+1)
-	for _, o := range open {
-		outs = append(outs, o.Out)
-	}
-	return outs
 }
 
 // promise is the promise to deliver an answer; nil where there is none to deliver
