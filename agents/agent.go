@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
-	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -70,14 +68,18 @@ type Settings struct {
 
 // Options are what an agent is run with.
 type Options struct {
-	Meta       address.Meta
-	Dir        string // the agent's folder
-	Inbox      inbox.Mailbox
-	Outbox     Outbox
-	Stage      Stage
-	Volume     *disk.Volume
-	Events     *event.Stream
-	Tools      *tools.Set
+	Meta   address.Meta
+	Dir    string // the agent's folder
+	Inbox  inbox.Mailbox
+	Outbox Outbox
+	Stage  Stage
+	Volume *disk.Volume
+	Events *event.Stream
+	Tools  *tools.Set
+	// Toolset gives the tools anew at the beginning of each turn; nil: they stay.
+	Toolset    func() *tools.Set
+	Reports    Reports
+	Preface    func() string // what stands before a person's message: agents at work; nil: nothing
 	Permits    Permits
 	Model      func(p record.Model) Model                              // the chain for an agent's choice
 	Price      func(provider, model string, u providers.Usage) float64 // US dollars
@@ -89,6 +91,10 @@ type Options struct {
 	Running    func() []string        // what works for the agent meanwhile, for its summaries; may be nil
 	Zone       func() string          // IANA name of the zone people are in
 	Log        *slog.Logger
+	// Identity is the descriptor as it is now; nil: Meta, for ever.
+	Identity func() address.Meta
+	// Edited is sent to when somebody changed files in the folder; may be nil.
+	Edited <-chan struct{}
 }
 
 // agent is the state of a running agent. Only its own goroutine touches it.
@@ -96,7 +102,7 @@ type agent struct {
 	Options
 	history *record.History
 	state   record.State
-	stated  os.FileInfo // of state.json as it was read
+	edits
 	builder *prompt.Builder
 	system  string
 	session string // the session that system was rendered for
@@ -119,7 +125,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		a.syncs.Wait()
 		err = errors.Join(err, a.history.Close())
 	}()
-	a.lookAtState()
+	if err := a.lookAround(); err != nil {
+		return fmt.Errorf("look at files: %w", err)
+	}
 	if err := a.recover(); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
@@ -173,6 +181,8 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	select {
 	case <-a.Inbox.Arrived():
 	case <-a.fates.arrived:
+	case <-a.Edited:
+		return false, a.disturbed()
 	case <-ctx.Done():
 	case <-idle:
 		return true, nil
@@ -207,6 +217,12 @@ func (a *agent) saveState(change func(*record.State)) error {
 		return fmt.Errorf("count session: %w", err)
 	}
 	var failed error
+	announced := a.announced
+	if change != nil && announced != nil { // what the runtime gives is announced by its own record
+		s := record.State{Permissions: *copyOf(*announced)}
+		change(&s)
+		announced = &s.Permissions
+	}
 	err = record.UpdateState(a.Volume, a.Dir, func(s *record.State) {
 		used, err := a.history.Totals(s.Seq)
 		if err != nil {
@@ -221,6 +237,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 		if change != nil {
 			change(s)
 		}
+		s.Announced, a.announced = announced, announced
 		a.state = *s
 	})
 	if err = errors.Join(err, failed); err != nil && !errors.Is(err, disk.ErrFailed) {
@@ -234,25 +251,6 @@ func (a *agent) saveState(change func(*record.State)) error {
 
 func (a *agent) emit(t event.Type, turn string, body event.Body) {
 	a.Events.Emit(event.Event{Type: t, Agent: a.Meta.ID, Turn: turn, Body: body})
-}
-
-// lookAtState takes over what a person wrote into state.json. It is called when a
-// turn begins; a file that cannot be read leaves the last good version in force.
-func (a *agent) lookAtState() {
-	info, err := os.Stat(a.path("state.json"))
-	if err == nil && a.stated != nil && os.SameFile(info, a.stated) && info.ModTime().Equal(a.stated.ModTime()) && info.Size() == a.stated.Size() {
-		return
-	}
-	state, _, found, err := record.ReadState(a.Dir)
-	a.tell(found)
-	if err != nil {
-		a.log.Warn("state not read; the last good version stays in force", "err", err)
-		return
-	}
-	if finding.Join(found) != nil && a.stated != nil {
-		return // told above; the last good version stays in force
-	}
-	a.state, a.stated = state, info
 }
 
 // foreground reports whether a person waits for the answers of this agent.

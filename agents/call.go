@@ -18,13 +18,8 @@ const draftEvery = 250 * time.Millisecond
 // build makes the request of the next model call from history as it is now: what a
 // person edited since the last call counts.
 func (a *agent) build(t *turn) (*providers.Request, error) {
-	changed, found, err := a.history.Refresh()
-	if err != nil {
+	if err := a.refresh(t.id); err != nil {
 		return nil, err
-	}
-	a.tell(found)
-	if changed {
-		a.emit(event.FileEdited, t.id, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
 	}
 	context, err := a.history.Context()
 	if err != nil {
@@ -49,7 +44,8 @@ func (a *agent) build(t *turn) (*providers.Request, error) {
 // introduce renders the system prompt of a session. It is kept for the whole
 // session, because a changed prompt is a new prefix for every cache.
 func (a *agent) introduce(session string) error {
-	a.system, a.session = a.Redact.Text(prompt.System(a.Definition(a.Meta, a.state))), session
+	a.definition = a.Definition(a.Meta, a.state)
+	a.system, a.session = a.Redact.Text(prompt.System(a.definition)), session
 	if err := a.Volume.WriteDraft("draft", a.path("SYSTEM.md"), []byte(a.system)); err != nil {
 		a.log.Warn("system prompt not written for people to read", "err", err)
 	}

@@ -30,6 +30,10 @@ func (a *agent) control(ctx context.Context, id string) error {
 		return a.decided(it)
 	case message.Compact:
 		return a.compact(ctx, it)
+	case message.Rewind:
+		return a.rewind(it)
+	case message.Mark:
+		return a.close(it, &record.Mark{Name: it.Text, Item: it.ID})
 	default:
 		return fmt.Errorf("item %s: unknown kind %q", it.ID, it.Kind)
 	}

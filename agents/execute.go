@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,11 +40,14 @@ func (a *agent) execute(ctx, inner context.Context, t *turn, calls []record.Tool
 		if err != nil {
 			return "", err
 		}
+		if ctx.Err() != nil {
+			results = a.keep(results)
+		}
 		if _, err := a.append(results...); err != nil {
 			return "", err
 		}
 		for i, r := range results {
-			if t.loop.again(calls[i], r.(*record.ToolResult)) {
+			if len(results) == n && t.loop.again(calls[i], r.(*record.ToolResult)) {
 				reason = record.ReasonLoop
 			}
 		}
@@ -128,7 +132,7 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	}
 	p.tool, p.spec = tool, spec
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: a.state.Permissions, Progress: func(text string) {
+		Access: a.state.Permissions, Hops: t.hops + 1, Route: a.workRoute(t), Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	grant, refused, err := a.permit(t, p)
@@ -191,6 +195,17 @@ func run(ctx context.Context, p prepared) (r tools.Result) {
 		r = tools.Errorf("%v", err)
 	}
 	return r
+}
+
+// keep is the results that count when an orderly stop cut calls: one that may be
+// run again has none then, so that it is at the next start and finds the agent, the
+// item or the file that it had begun with.
+func (a *agent) keep(results []record.Record) []record.Record {
+	return slices.DeleteFunc(results, func(rec record.Record) bool {
+		r := rec.(*record.ToolResult)
+		_, spec, ok := a.Tools.Get(r.Name)
+		return ok && r.Status == record.StatusCanceled && spec.Replay != tools.Once
+	})
 }
 
 // cancelled gives every call that did not run the result it needs.

@@ -86,7 +86,11 @@ func joins(before, h inbox.Head) bool {
 }
 
 func control(k message.Kind) bool {
-	return k == message.Reset || k == message.Permission || k == message.Compact
+	switch k {
+	case message.Reset, message.Permission, message.Compact, message.Rewind, message.Mark:
+		return true
+	}
+	return false
 }
 
 func leading(heads []inbox.Head, ok func(inbox.Head) bool) []inbox.Head {
@@ -133,6 +137,9 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 			if u.Origin == "" {
 				u.Origin = "system"
 			}
+		}
+		if i == 0 && it.Kind == message.Text && a.Preface != nil {
+			u.Preface = a.Preface()
 		}
 		if it.Context != (message.Context{}) {
 			c := it.Context

@@ -31,14 +31,19 @@ func (a *agent) recover() error {
 	if err := a.closeDone(heads); err != nil {
 		return err
 	}
+	var removed []record.Record
 	for _, o := range ob.Outs {
 		if o.Entry == nil {
-			a.log.Error("promised answer not found in history", "out", o.ID)
+			// A hand took it away. The promise is given up, or the agent would owe it
+			// for ever.
+			a.log.Warn("promised answer is no longer in history", "out", o.ID)
+			removed = append(removed, &record.Delivery{Out: o.ID, Parts: 1, Error: "the answer was removed from history", Final: true})
 			continue
 		}
 		a.send(o.Out, o.Entry, o.Delivered, true)
 	}
-	return nil
+	_, err := a.append(removed...)
+	return err
 }
 
 // closeDone closes items whose closing record is in history, but whose done line a
@@ -62,7 +67,7 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 
 // resume takes up a turn that a crash or a stop left open.
 func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
-	t := &turn{id: open.Turn, attempt: nextAttempt(open), rounds: open.Rounds}
+	t := &turn{id: open.Turn, attempt: nextAttempt(open), rounds: open.Rounds, waiting: open.Asked}
 	a.join(t, open.Users)
 	if open.HasAnswer != nil { // a torn write: the answer is there, its closing record is not
 		return a.complete(t, open.HasAnswer)
@@ -118,7 +123,7 @@ func (a *agent) complete(t *turn, e *record.Entry) error {
 	if err := a.barrier(); err != nil {
 		return err
 	}
-	a.told(t, end, as)
+	a.announce(t, end, as)
 	return a.done(t.items...) // the promise itself was taken up by recover
 }
 

@@ -111,10 +111,13 @@ func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...er
 		end.Error = err.Error()
 	}
 	var recs []record.Record
-	if as != nil && (as.Text != "" || len(as.Thinking) > 0) {
-		if reason != record.ReasonCanceled {
-			as.Out = a.promise(t, as.Text)
-		}
+	if as != nil && (as.Text != "" || len(as.Thinking) > 0) && reason != record.ReasonCanceled {
+		as.Out = a.promise(t, as.Text)
+	}
+	if as == nil || as.Out == nil {
+		as = a.reporting(t, reason, as)
+	}
+	if as != nil && (as.Text != "" || len(as.Thinking) > 0 || as.Out != nil) {
 		recs = append(recs, as)
 	}
 	entries, err := a.append(append(recs, end)...)
@@ -136,12 +139,12 @@ func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...er
 	if as != nil && as.Out != nil && !crash.Bug("sendfirst") {
 		a.send(*as.Out, entries[0], nil, false)
 	}
-	a.told(t, end, as)
+	a.announce(t, end, as)
 	return nil
 }
 
-// told tells whoever watches that the turn is over.
-func (a *agent) told(t *turn, end *record.TurnEnd, as *record.Assistant) {
+// announce tells whoever watches that the turn is over.
+func (a *agent) announce(t *turn, end *record.TurnEnd, as *record.Assistant) {
 	f := event.Finished{Reason: end.Reason, Error: end.Error, Items: t.items}
 	if as != nil {
 		f.Text = as.Text
@@ -184,6 +187,14 @@ func (a *agent) answerTo(t *turn) message.Address {
 	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 }
 
+// workRoute is where the outcome of work that is begun in this turn is to be told.
+func (a *agent) workRoute(t *turn) message.Address {
+	if a.foreground() {
+		return a.answerTo(t)
+	}
+	return a.Meta.Descriptor.Route
+}
+
 // lastRoute is the route of the newest message of a person, if it had one.
 func (a *agent) lastRoute() *message.Address {
 	c, err := a.history.Context()
@@ -207,7 +218,7 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	}
 	a.pending[out.ID] = true
 	a.Outbox.Send(message.Promise{
-		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry},
+		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry, Report: a.reported(out, as)},
 		Since:    e.At, Done: delivered, Report: a.fates.put,
 	})
 }

@@ -50,7 +50,10 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.history.Begin(cuid2.Generate()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
 	}
-	a.lookAtState()
+	if err := a.lookAtFiles(); err != nil {
+		return fmt.Errorf("look at files: %w", err)
+	}
+	a.retool()
 	t := &turn{id: cuid2.Generate(), attempt: 1}
 	recs := append([]record.Record{a.opening(t, items)}, a.users(t.id, items)...)
 	entries, err := a.append(recs...)
@@ -60,6 +63,13 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	a.join(t, entries)
 	crash.Point("turn.taken")
 	return a.run(ctx, t, nil)
+}
+
+// retool takes over what a person changed in the tools since the last turn.
+func (a *agent) retool() {
+	if a.Toolset != nil {
+		a.Tools = a.Toolset()
+	}
 }
 
 func (a *agent) opening(t *turn, items []inbox.Item) *record.TurnBegin {
@@ -80,11 +90,14 @@ func (a *agent) join(t *turn, entries []*record.Entry) {
 		}
 		t.items = append(t.items, u.Item)
 		t.hops = max(t.hops, u.Hops)
-		if u.Origin == "" {
+		switch {
+		case u.Origin == "":
 			t.spoken, t.route, t.replyTo = true, u.Route, ""
 			if u.Context != nil {
 				t.replyTo = u.Context.MessageID
 			}
+		case !t.spoken && u.Route != nil && a.foreground():
+			t.route = u.Route // a report: the answer goes where the work was asked for
 		}
 	}
 }

@@ -70,9 +70,13 @@ func (s *System) create(d address.Descriptor) (address.Meta, error) {
 	if err != nil {
 		return address.Meta{}, err
 	}
+	_, known := s.index.Get(d.ID)
 	meta, err := s.index.Create(d, state)
 	if err != nil {
 		return meta, fmt.Errorf("create agent: %w", err)
+	}
+	if known {
+		return meta, nil // a call that a crash cut short is made again
 	}
 	s.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
 	return meta, nil
@@ -127,5 +131,7 @@ func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, 
 	if !ok {
 		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
 	}
-	return event.Outcome{Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost}, nil
+	return event.Outcome{Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost,
+		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
+			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, Output: o.Tokens.Output}}, nil
 }

@@ -27,6 +27,7 @@ type entry struct {
 	dir  string
 
 	activity atomic.Pointer[activity]
+	edited   chan struct{} // capacity 1: a person may have written in the folder
 
 	mu      sync.Mutex
 	box     inbox.Mailbox // nil: asleep
@@ -125,7 +126,11 @@ func (e *entry) sleep() {
 // failure, with a growing pause.
 func (e *entry) act(ctx context.Context, start StartFunc) {
 	defer e.finish()
-	seat := Seat{Meta: e.meta, Dir: e.dir, Inbox: e.box, entry: e}
+	e.watch()
+	defer e.unwatch()
+	e.sys.reread(e.meta.ID, true) // it may have been edited while the agent slept
+	seat := Seat{Dir: e.dir, Inbox: e.box, entry: e}
+	seat.Meta = seat.Identity()
 	for pause := restartFirst; ; {
 		began := time.Now()
 		err := guard(func() error { return start(ctx, seat) })
@@ -259,7 +264,7 @@ func (s *System) entry(id string) (*entry, error) {
 	defer s.mu.Unlock()
 	e, ok := s.entries[id]
 	if !ok {
-		e = &entry{sys: s, meta: meta, dir: s.folder(id)}
+		e = &entry{sys: s, meta: meta, dir: s.folder(id), edited: make(chan struct{}, 1)}
 		s.entries[id] = e
 	}
 	return e, nil

@@ -15,6 +15,7 @@ import (
 // a folder that was copied in is an agent from then on, one that is gone has ended.
 func (s *System) watchFolders(ctx context.Context, w *watch.Watcher) {
 	hints := make(chan struct{}, 1)
+	hints <- struct{}{} // what was changed since the index was loaded gives no hint
 	dir := filepath.Join(s.root, "agents")
 	w.Add(dir, watch.Options{}, func(h watch.Hint) {
 		if !h.Overflow && !slices.ContainsFunc(h.Names, s.unexpected) {
@@ -63,6 +64,6 @@ func (s *System) rescan() {
 	}
 	for _, id := range diff.Changed {
 		s.events.Emit(event.Event{Type: event.FileEdited, Agent: id,
-			Body: event.File{File: "descriptor.json", Text: "edited by hand; it counts from the agent's next waking"}})
+			Body: event.File{File: "descriptor.json", Text: "edited by hand; it counts from the next turn"}})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -20,6 +21,10 @@ import (
 
 // letterDebounce is short: a letter moved in is complete when it appears.
 const letterDebounce = 20 * time.Millisecond
+
+// letterRetry is the pause after which a letter is tried again that found no room,
+// or a disk that failed.
+const letterRetry = 5 * time.Second
 
 // watchLetters takes letters until ctx ends, each when the slot is seen to change.
 func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
@@ -64,13 +69,14 @@ func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 		}
 		switch {
 		case errors.Is(err, inbox.ErrFull), errors.Is(err, disk.ErrFull):
-			return time.Minute // it lies in .taken; room is looked for again
+			return letterRetry // it lies in .taken; room is looked for again
 		case err != nil:
 			s.log.Warn("letter not delivered", "letter", name, "err", err)
+			again = letterRetry
 		}
 	}
 	if s.takeUp(ctx) != nil {
-		again = time.Minute
+		again = letterRetry
 	}
 	return again
 }
@@ -98,11 +104,17 @@ func (s *System) open(ctx context.Context, l inbox.Letter) error {
 	switch {
 	case err == nil:
 		return s.slot.Finish(l)
-	case errors.Is(err, inbox.ErrFull), errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrFailed), ctx.Err() != nil:
-		return err
+	case !final(err) || ctx.Err() != nil:
+		return err // it stays in .taken
 	}
 	s.log.Warn("letter refused", "letter", l.Name, "err", err)
 	return s.slot.Refuse(l.Name, err)
+}
+
+// final reports whether trying again would be no use: the fault is in the letter.
+func final(err error) bool {
+	return errors.Is(err, message.ErrUnknownAgent) || errors.As(err, new(*address.Ambiguous)) ||
+		errors.Is(err, ErrEmpty) || errors.Is(err, inbox.ErrTooLarge)
 }
 
 // incoming is a letter as a message. One without an agent is for the terminal's.

@@ -20,12 +20,23 @@ var ErrStopped = errors.New("stopped")
 
 // A Seat is what the engine gives to a running agent.
 type Seat struct {
-	Meta  address.Meta
-	Dir   string // the agent's folder
+	Meta  address.Meta // as it was when the agent was woken; Identity is as it is now
+	Dir   string       // the agent's folder
 	Inbox inbox.Mailbox
 
 	entry *entry
 }
+
+// Identity is the agent's descriptor with what a person edited in it meanwhile.
+func (s Seat) Identity() address.Meta {
+	if meta, ok := s.entry.sys.index.Get(s.entry.meta.ID); ok {
+		return meta
+	}
+	return s.entry.meta
+}
+
+// Edited is sent to when files in the agent's folder were changed by somebody.
+func (s Seat) Edited() <-chan struct{} { return s.entry.edited }
 
 // Turn makes the context of a turn: it ends with ctx, or when somebody stops the
 // turn. The returned function must be called at the turn's end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -68,6 +69,7 @@ type System struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
+	edits   *edits
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -84,7 +86,7 @@ func New(o Options) (*System, error) {
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		connectors: map[string]Connector{}, quota: inbox.NewQuota(inbox.MaxBytesTotal),
 		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, grace: o.Grace,
-		entries: map[string]*entry{}, health: newHealth(),
+		entries: map[string]*entry{}, health: newHealth(), edits: newEdits(),
 	}
 	for _, c := range o.Connectors {
 		if s.connectors[c.ID()] != nil {
@@ -93,7 +95,9 @@ func New(o Options) (*System, error) {
 		s.connectors[c.ID()] = c
 	}
 	s.actors, s.stop = context.WithCancelCause(context.Background())
-	s.senders = newSenders(s.connectors, o.Events, o.Log)
+	sending := maps.Clone(s.connectors)
+	sending[message.ToAgent] = parents{s}
+	s.senders = newSenders(sending, o.Events, o.Log)
 	return s, nil
 }
 
@@ -112,6 +116,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 		wg.Go(func() { s.watchLetters(inner, s.watcher) })
 		wg.Go(func() { s.watchAsks(inner, s.watcher) })
 		wg.Go(func() { s.watchFolders(inner, s.watcher) })
+		wg.Go(func() { s.watchEdits(inner) })
 		defer wg.Wait()
 		defer cancel()
 	}
@@ -144,8 +149,11 @@ func (s *System) shutdown() {
 // recover finishes letters that were being taken, and wakes the agents whose
 // files do not prove that they have nothing to do.
 func (s *System) recover(ctx context.Context) error {
-	if err := s.takeUp(ctx); err != nil {
+	if err := s.takeUp(ctx); errors.Is(err, disk.ErrFailed) {
 		return err
+	} else if err != nil {
+		// One letter that finds no room must not keep all agents from working.
+		s.log.Warn("letters wait", "err", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))

@@ -62,7 +62,9 @@ type Call struct {
 	Arguments json.RawMessage // a JSON object that passed the schema
 	Agent     string          // id of the calling agent
 	Turn      string
-	Access    permission.Set // what the agent may do, with WorkingDir
+	Access    permission.Set  // what the agent may do, with WorkingDir
+	Hops      int             // how many agents the cause of the turn has passed
+	Route     message.Address // where the turn's answer goes; zero: to nobody
 	// Progress, never nil, takes output while the tool runs, for people who watch.
 	Progress func(text string)
 }

@@ -168,7 +168,9 @@ func (x *Exchange) refused(resp *http.Response, body string) error {
 	if strings.TrimSpace(a.Message) == "" {
 		a.Message = http.StatusText(resp.StatusCode)
 	}
-	return x.failure(resp, a.Kind(), a.Message)
+	f := x.failure(resp, a.Kind(), a.Message)
+	f.RetryAfter = max(f.RetryAfter, a.Wait)
+	return f
 }
 
 func (x *Exchange) failure(resp *http.Response, kind Kind, message string) *Failure {

@@ -19,6 +19,7 @@ type Answer struct {
 	Type    string
 	Code    string
 	Message string
+	Wait    time.Duration // until the next try makes sense, as Google says it; 0: not said
 }
 
 // ReadAnswer reads an error body of any of the known shapes:
@@ -47,6 +48,7 @@ func ReadAnswer(status int, body string) Answer {
 	}
 	a.Type = firstString(e.Get("type"), e.Get("status"))
 	a.Code = e.Get("code").String()
+	a.Wait, _ = time.ParseDuration(e.Get(`details.#(@type%"*RetryInfo").retryDelay`).String())
 	// OpenRouter wraps the error of the service behind it.
 	a.Message = firstString(e.Get("message"), e.Get("metadata.raw"))
 	if raw := e.Get("metadata.raw").String(); raw != "" && raw != a.Message {
@@ -85,7 +87,7 @@ func (a Answer) Kind() Kind {
 		status = n
 	}
 	switch {
-	case containsAny(text, noCredit):
+	case containsAny(text, noCredit), containsAny(text, badKey):
 		return Auth
 	case status == http.StatusTooManyRequests && strings.Contains(text, "request too large"):
 		return Overflow // more in one request than a whole minute's allowance
@@ -111,6 +113,7 @@ func (a Answer) Kind() Kind {
 // not known is Rejected, which stops at once and shows the message.
 var (
 	noCredit = []string{"insufficient_quota", "credit balance is too low", "billing_error"}
+	badKey   = []string{"api key not valid", "api_key_invalid"} // Gemini says 400
 	tooLong  = []string{
 		"prompt is too long", "exceed context limit", "request_too_large", // Anthropic
 		"context_length_exceeded", "maximum context length", // OpenAI, vLLM, OpenRouter

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"daycare/engine/control"
 	"daycare/engine/record"
@@ -13,27 +12,31 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// followEvery is how often tail -f looks for new records. It asks the history and
-// not the events, so it shows the same with the daemon stopped, and all of it.
-const followEvery = 300 * time.Millisecond
-
 func (c *cli) agentsTail() *cobra.Command {
 	var n int
-	var follow bool
+	var follow, all bool
 	cmd := &cobra.Command{
-		Use:     "tail ID",
-		Short:   "The newest history of an agent, readable",
-		Example: "  daycare agents tail 0/ -n 50 -f",
-		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Use:   "tail ID | --all",
+		Short: "The newest history of an agent, readable",
+		Long: "The newest history of an agent, or of all of them. It asks the histories and not the\n" +
+			"events of a daemon, so it shows the same with the daemon stopped, and all of it.",
+		Example: "  daycare agents tail 0/ -n 50 -f\n  daycare agents tail --all -f",
+		Args:    words(1), ValidArgsFunction: c.refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 0 {
+			switch {
+			case n < 0:
 				return usage(cmd, "-n %d is less than none", n)
+			case all == (len(args) == 1):
+				return usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
+			case all:
+				return c.tailAll(cmd.Context(), n, follow)
 			}
 			return c.tail(cmd.Context(), args[0], n, follow)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", 20, "how many records")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
+	cmd.Flags().BoolVar(&all, "all", false, "of all agents")
 	return cmd
 }
 
@@ -58,12 +61,20 @@ func (c *cli) tail(ctx context.Context, ref string, n int, follow bool) error {
 		}
 		seen = maxSeq(last)
 	}
+	if !follow {
+		return c.showRecords(records)
+	}
+	f := newFollower(ctx)
+	defer f.close()
+	if err := c.followAgent(f, a.ID); err != nil {
+		return err
+	}
 	for {
-		if err := c.showRecords(records); err != nil || !follow {
+		if err := c.showRecords(records); err != nil {
 			return err
 		}
 		seen = max(seen, maxSeq(records))
-		if err := pause(ctx, followEvery); err != nil {
+		if _, err := f.next(ctx); err != nil {
 			return err
 		}
 		if records, err = c.after(ctx, a.ID, seen); err != nil {

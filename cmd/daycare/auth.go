@@ -99,7 +99,7 @@ func (c *cli) secretKept(root, id string) error {
 		c.warn("it is not used as long as %s is set: the environment wins", s.Source)
 	}
 	if disk.Held(lockPath(root)) {
-		c.note("a running daemon takes it over with: daycare reload")
+		c.note("a running daemon uses it from its next request on")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, 
 	if err != nil {
 		return event.Agent{}, err
 	}
-	a, err := b.System.Create(ctx, d)
+	a, err := b.parts.family.Spawn(ctx, d)
 	if err != nil || n.Prompt == "" {
 		return a, err
 	}
@@ -254,7 +254,7 @@ func (b *backend) Config(context.Context) (any, error) {
 // Tools lists the tools that agents have.
 func (b *backend) Tools(context.Context) ([]control.ToolInfo, error) {
 	list := []control.ToolInfo{}
-	for s := range b.parts.tools.All() {
+	for s := range b.parts.toolset.all().All() {
 		list = append(list, control.ToolInfo{Name: s.Name, Description: s.Description, Replay: string(s.Replay)})
 	}
 	return list, nil

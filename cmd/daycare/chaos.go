@@ -1,7 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"daycare/cmd/daycare/chaos"
 
@@ -10,30 +16,106 @@ import (
 
 func (c *cli) chaosCommand() *cobra.Command {
 	var o chaos.Options
+	var full, short bool
 	cmd := &cobra.Command{
 		Use:   "chaos",
 		Short: "Kill daycare in every way it can die, and show that nothing is lost",
-		Args:  words(0),
+		Long: "Start this very program in workspaces of its own, talk to it, kill it at every\n" +
+			"durable step, cut its power, break its disk, and compare after each death what\n" +
+			"its files say with what the outside world saw. It touches no workspace of yours.\n" +
+			"A failing case leaves its folder and the flags that play it again.",
+		Example: "  daycare chaos --short\n" +
+			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
+			"  daycare chaos --bugs",
+		Args: words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return err
+			switch {
+			case full && short:
+				return usage(cmd, "--full and --short exclude each other")
+			case full:
+				o.Length = chaos.Full
+			case short:
+				o.Length = chaos.Short
 			}
-			o.Binary = self
-			r, err := chaos.Run(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			if err := r.Print(c.stdout); err != nil {
-				return err
-			}
-			if !r.OK() {
-				return errSilent
-			}
-			return nil
+			return c.chaos(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Scenario, "scenario", "", "")
-	cmd.Flags().StringVar(&o.Kill, "kill", "", "")
+	flags := cmd.Flags()
+	flags.BoolVar(&full, "full", false, "every tear and every double death: hours")
+	flags.BoolVar(&short, "short", false, "a sample: under a minute")
+	flags.StringVar(&o.Scenario, "scenario", "", "play only the scenario `NAME`")
+	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")
+	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
+	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")
+	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
+	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
+}
+
+func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
+	var err error
+	if o.Binary, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Build = buildWithBugs
+	if !c.json {
+		o.Progress = c.progress()
+	}
+	r, err := chaos.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		err = r.PrintJSON(c.stdout)
+	} else {
+		c.clearLine()
+		err = r.Print(c.stdout)
+	}
+	if err == nil && !r.OK() {
+		err = errSilent
+	}
+	return err
+}
+
+// progress draws a bar on a terminal and nothing elsewhere.
+func (c *cli) progress() func(done, of int, what string) {
+	if !isTerminal(c.stderr) {
+		return nil
+	}
+	const width = 30
+	return func(done, of int, what string) {
+		filled := width * done / max(of, 1)
+		fmt.Fprintf(c.stderr, "\r\x1b[K%s%s %d/%d %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), done, of, what)
+	}
+}
+
+func (c *cli) clearLine() {
+	if isTerminal(c.stderr) {
+		fmt.Fprint(c.stderr, "\r\x1b[K")
+	}
+}
+
+// buildWithBugs makes a daycare in which the seeded bugs can be switched on, from
+// the source around the current folder.
+func buildWithBugs(ctx context.Context, to string) error {
+	hint := func(err error) error {
+		return &problem{code: exitFailure, err: err,
+			do: "run it inside the source of daycare, with Go installed; people's binaries have no seeded bugs"}
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return hint(errors.New("seeded bugs have to be built in, and there is no go command here"))
+	}
+	module, err := exec.CommandContext(ctx, tool, "env", "GOMOD").Output()
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	if err != nil || !exists(filepath.Join(root, "cmd", "daycare")) {
+		return hint(errors.New("seeded bugs have to be built in, and the source of daycare is not here"))
+	}
+	build := exec.CommandContext(ctx, tool, "build", "-tags", "seededbugs", "-o", to, "./cmd/daycare")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return hint(fmt.Errorf("build with seeded bugs: %w\n%s", err, out))
+	}
+	return nil
 }

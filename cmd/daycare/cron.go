@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -107,7 +106,11 @@ func times(t control.Task) []string {
 	}
 	var out []string
 	for _, at := range t.Next {
-		out = append(out, at.In(zone).Format("Mon 2006-01-02 15:04"))
+		layout := "Mon 2006-01-02 15:04"
+		if at.Second() != 0 {
+			layout += ":05"
+		}
+		out = append(out, at.In(zone).Format(layout))
 	}
 	return out
 }
@@ -235,97 +238,4 @@ func (c *cli) echoTask(t control.Task) error {
 	}
 	c.fields("task", t.Slug, "when", t.Words, "next", orElse(next, "nothing to come"))
 	return nil
-}
-
-func (c *cli) cronRun() *cobra.Command {
-	return &cobra.Command{
-		Use:     "run NAME",
-		Short:   "Run a task now, beside its schedule",
-		Example: "  daycare cron run queue-watch",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
-			if err != nil {
-				return err
-			}
-			slot, err := client.RunTask(cmd.Context(), args[0])
-			if err != nil {
-				return noTask(fmt.Errorf("run task: %w", err))
-			}
-			return c.begun(args[0], slot, "daycare cron runs "+args[0])
-		},
-	}
-}
-
-func (c *cli) begun(name string, slot time.Time, look string) error {
-	if c.json {
-		return c.printJSON(struct {
-			Name string    `json:"name"`
-			Slot time.Time `json:"slot"`
-		}{name, slot})
-	}
-	c.print("%s runs\n", name)
-	c.note("see how it ends with: %s", look)
-	return nil
-}
-
-func (c *cli) cronRuns() *cobra.Command {
-	var n int
-	cmd := &cobra.Command{
-		Use:     "runs NAME",
-		Short:   "What became of each due time",
-		Example: "  daycare cron runs queue-watch -n 50",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			runs, err := client.TaskRuns(cmd.Context(), args[0], n)
-			if err != nil {
-				return noTask(fmt.Errorf("list runs: %w", err))
-			}
-			return c.showRuns(runs)
-		},
-	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many, the newest")
-	return cmd
-}
-
-func (c *cli) showRuns(runs []control.TaskRun) error {
-	if c.json {
-		return c.printJSON(struct {
-			Runs []control.TaskRun `json:"runs"`
-		}{append([]control.TaskRun{}, runs...)})
-	}
-	if len(runs) == 0 {
-		c.note("it was never due")
-		return nil
-	}
-	var t table
-	t.row("DUE", "AT", "OUTCOME", "TOOK", "REASON")
-	for _, r := range runs {
-		took := ""
-		if r.MS > 0 {
-			took = (time.Duration(r.MS) * time.Millisecond).Round(100 * time.Millisecond).String()
-		}
-		outcome := r.Outcome
-		if r.Count > 1 {
-			outcome += fmt.Sprintf(" %d times", r.Count)
-		}
-		t.row(r.Slot.Local().Format("2006-01-02 15:04:05"), r.At.Local().Format("2006-01-02 15:04:05"), outcome, took, oneLine(join("; ", r.Reason, r.Why), 100))
-	}
-	return t.write(c.stdout, c.data())
-}
-
-// editFile opens the person's editor on a file.
-func (c *cli) editFile(ctx context.Context, path string) error {
-	if !exists(path) {
-		return notFound("list them with: daycare cron ls", "there is no file %s", path)
-	}
-	editor := orElse(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
-	if editor == "" {
-		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"), do: "edit the file yourself: " + path}
-	}
-	return c.runEditor(ctx, editor, path)
 }

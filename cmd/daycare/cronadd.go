@@ -199,3 +199,15 @@ func (c *cli) runEditor(ctx context.Context, editor, path string) error {
 	}
 	return nil
 }
+
+// editFile opens the person's editor on a file.
+func (c *cli) editFile(ctx context.Context, path string) error {
+	if !exists(path) {
+		return notFound("list them with: daycare cron ls", "there is no file %s", path)
+	}
+	editor := orElse(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	if editor == "" {
+		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"), do: "edit the file yourself: " + path}
+	}
+	return c.runEditor(ctx, editor, path)
+}

@@ -84,7 +84,7 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 			}
 			made, err := client.AddPrompt(cmd.Context(), p)
 			if err != nil {
-				return fmt.Errorf("add to heartbeat: %w", err)
+				return unclear(cmd, fmt.Errorf("add to heartbeat: %w", err))
 			}
 			if c.json {
 				return c.printJSON(made)

@@ -49,7 +49,7 @@ var imports = map[string][]string{
 	"agents/prompt":           {"agents/providers", "engine/record", "engine/message"},
 	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
 	"agents/budget":           {"agents/providers", "engine/disk", "engine/record"},
-	"agents/subagent":         {"agents/providers", "tools", "engine/finding", "engine/event", "engine/message", "engine/permission"},
+	"agents/subagent":         {"tools", "engine/address", "engine/finding", "engine/event", "engine/message", "engine/permission"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},
 
@@ -59,37 +59,46 @@ var imports = map[string][]string{
 	"agents/providers/scripted":     {"agents/providers", "engine/finding"},
 	"agents/providers/providertest": {"agents/providers"},
 
-	"tools":           {"engine/message", "engine/permission"},
-	"tools/toolstest": {"tools", "engine/message", "engine/permission"},
-	"tools/files":     {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
-	"tools/shell":     {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
-	"tools/fetch":     {"tools", "engine/message", "engine/permission"},
-	"tools/memory":    {"tools", "engine/message", "engine/permission", "engine/disk"},
-	"tools/peers":     {"tools", "engine/message", "engine/permission"},
-	"tools/cron":      {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding"},
-	"tools/ask":       {"tools", "engine/message", "engine/permission"},
-	"tools/mcp":       {"tools", "engine/message", "engine/permission"},
-	"tools/skills":    {"tools", "engine/message", "engine/permission", "engine/finding"},
+	"tools":               {"engine/message", "engine/permission"},
+	"tools/toolstest":     {"tools", "engine/message", "engine/permission"},
+	"tools/files":         {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/shell":         {"tools", "tools/shell/sandbox", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/shell/sandbox": {},
+	"tools/fetch":         {"tools", "engine/message", "engine/permission"},
+	"tools/memory":        {"tools", "engine/message", "engine/permission", "engine/disk"},
+	"tools/peers":         {"tools", "engine/message", "engine/permission", "engine/address", "engine/event"},
+	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding"},
+	"tools/ask":           {"tools", "engine/message", "engine/permission"},
+	"tools/mcp":           {"tools", "engine/message", "engine/permission"},
+	"tools/skills":        {"tools", "engine/message", "engine/permission", "engine/finding"},
 
 	"connectors":               {},
 	"connectors/format":        {},
+	"connectors/chat":          {"engine/message", "engine/inbox", "engine/event", "engine/permission", "engine/disk"},
 	"connectors/connectortest": {"engine/..."},
 	"connectors/clock":         {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
 	"connectors/web":           {"engine/message", "engine/control", "engine/event", "engine/finding", "engine/inbox"},
-	"connectors/terminal":      {"connectors/format", "engine/message", "engine/control", "engine/event", "engine/finding"},
-	"connectors/webhook":       {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/telegram":      {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/signal":        {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/slack":         {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/discord":       {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/mcp":           {"engine/message", "engine/control", "engine/event", "engine/finding"},
+	"connectors/terminal":      {"connectors/terminal/...", "engine/address", "engine/message", "engine/control", "engine/event", "engine/finding"},
+
+	"connectors/terminal/theme":      {},
+	"connectors/terminal/markdown":   {"connectors/terminal/theme"},
+	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
+
+	"connectors/webhook":  {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/telegram": {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/signal":   {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/slack":    {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/discord":  {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/mcp":      {"engine/message", "engine/control", "engine/event", "engine/finding"},
+
+	"connectors/telegram/telegramtest": {},
 }
 
 // suites are contracts as tests; every test may import them, and what is written
 // to be used by tests.
 var suites = []string{
 	"engine/inbox/inboxtest", "agents/providers/providertest", "agents/providers/scripted",
-	"connectors/connectortest", "tools/toolstest",
+	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest",
 }
 
 // only is which folder alone may import a foreign module: its quirks are then

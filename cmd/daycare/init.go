@@ -18,8 +18,8 @@ const (
 
 # Where answers come from, in order: the next is tried when one fails. Without
 # this, the first key found in the environment decides: ANTHROPIC_API_KEY,
-# OPENAI_API_KEY, OPENROUTER_API_KEY; then an Ollama on this machine; then an
-# offline model that needs nothing, and can little.
+# OPENAI_API_KEY, OPENROUTER_API_KEY, GEMINI_API_KEY; then an Ollama on this
+# machine; then an offline model that needs nothing, and can little.
 #providers:
 #  - id: claude
 #    type: anthropic          # anthropic | openai | gemini | scripted

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -22,22 +21,16 @@ func (r *runtimeParts) openLog() error {
 	}
 	hide := r.secrets.Attr
 	handlers := []slog.Handler{terminalHandler(os.Stderr, c.Log.Format, r.heard(level), hide)}
-	if c.Log.File != "" {
-		path := c.Log.File
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.root, path)
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("open log: %w", err)
-		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if path := logPath(r.root, c); path != "" {
+		f, err := openLogFile(path, logBytes, logFiles)
 		if err != nil {
-			return fmt.Errorf("open log: %w", err)
+			return err
 		}
 		r.logFile = f
 		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide}))
 	}
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
+	r.log.Info("daycare starts", "version", version, "pid", os.Getpid(), "workspace", r.workspace)
 	return nil
 }
 

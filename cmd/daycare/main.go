@@ -13,12 +13,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"daycare/tools/shell/sandbox"
 )
 
 func main() { main1() }
 
 // main1 is main in the shape that testscript wants.
-func main1() { os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main1() {
+	if code, ours := sandbox.Main(os.Args); ours { // the shell tool calls this binary as its helper
+		os.Exit(code)
+	}
+	os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // execute is the whole program: it returns the exit code. A signal ends it at once
 // with 130, unless the command took the signals (cli.takeSignals); then the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -58,6 +59,13 @@ func (m *chain) price(provider, model string, u providers.Usage) float64 {
 	}
 	usd, _ := m.catalogue.Cost(provider, model, u, time.Now())
 	return usd
+}
+
+// window is how many tokens of context a model takes, 0 where that is not known.
+func (m *chain) window(model string) int {
+	first := m.first()
+	known, _ := m.catalogue.Find(first.ID, cmp.Or(model, first.Model))
+	return known.Window
 }
 
 // local reports an address on this machine.

@@ -35,7 +35,7 @@ func newRoot(c *cli) *cobra.Command {
 			"Everything it knows is in .daycare: read it, edit it, copy it.",
 		Example:           "  daycare init && daycare chat hello",
 		Args:              noSuchCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.tui(cmd) },
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
@@ -58,9 +58,10 @@ func newRoot(c *cli) *cobra.Command {
 		c.initCommand(), c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(),
 		c.chatCommand(), c.sendCommand(),
 		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(),
-		c.modelsCommand(), c.costCommand(), c.authCommand(),
+		c.cronCommand(), c.heartbeatCommand(),
+		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
 		c.chaosCommand(), c.versionCommand(),
-		c.benchCommand(),
+		c.benchCommand(), c.connectorsCommand(),
 	)
 	return root
 }

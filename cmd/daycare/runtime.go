@@ -26,8 +26,10 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/redact"
+	"daycare/engine/schedule"
 	"daycare/engine/watch"
 	"daycare/tools"
+	toolshell "daycare/tools/shell"
 )
 
 // shutdownGrace bounds how long answers under way may take to leave at the end.
@@ -40,9 +42,10 @@ type runtimeParts struct {
 	workspace string
 	loud      slog.Level // what a person on the terminal sees at least
 	log       *slog.Logger
-	logFile   *os.File
+	logFile   *logFile
 	settings  *config.Reloader
 	secrets   redact.Redactor // of what is written and sent
+	meter     meter
 	startAt   time.Time
 
 	lock    *disk.Lock // nil: looking only
@@ -52,7 +55,11 @@ type runtimeParts struct {
 	events  *event.Stream
 	watcher *watch.Watcher
 	system  *engine.System
-	tools   *tools.Set
+	family  *engine.Family
+	tools   *tools.Set // without those between agents
+	toolset *toolsets
+	clocks  *schedule.Scheduler
+	jobs    *toolshell.Jobs // background processes; they end with the runtime
 	models  atomic.Pointer[chain]
 	files   *control.FileStore
 	handler http.Handler
@@ -72,7 +79,7 @@ func openRuntime(ctx context.Context, workspace string, loud slog.Level) (*runti
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.root)
-	if err := r.open(ctx); err != nil {
+	if err := errors.Join(r.open(ctx), r.keepFolders()); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -142,7 +149,8 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.files, err = control.NewFileStore(r.root, r.vol); err != nil {
 		return err
 	}
-	if r.tools, err = newTools(r.root, c, r.keep); err != nil {
+	r.clocks = r.newSchedule(r.gate)
+	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -151,7 +159,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 // build makes the system with its connectors, and the API before it.
 func (r *runtimeParts) build(c *config.Config) (err error) {
 	var connectors []engine.Connector
-	connectors, r.notes = newConnectors(c, r.log)
+	connectors, r.notes = newConnectors(c, r.chatHost(), r.log)
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
 		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Grace: shutdownGrace,
@@ -159,8 +167,13 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	r.family = engine.NewFamily(r.system, r.limits)
+	if r.toolset, err = newToolsets(r.root, r.tools, r.family, r.events, r.report); err != nil {
+		return err
+	}
 	b := &backend{System: r.system, parts: r}
-	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events},
+	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events,
+		Schedules: schedules{r.clocks, r.lock != nil}},
 		control.Options{Log: r.log})
 	return nil
 }
@@ -191,9 +204,12 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 	})
 	if connect {
 		add(&g, r.receive)
+		add(&g, r.clocks.Run)
 	}
+	add(&g, r.family.Run)
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, r.start) })
 	add(&g, r.watchSettings)
+	add(&g, r.keepJournal)
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
 	ready()
@@ -246,6 +262,9 @@ func (r *runtimeParts) shutdown() { r.stopOnce.Do(func() { close(r.stopped) }) }
 
 func (r *runtimeParts) close() {
 	var errs []error
+	if r.jobs != nil {
+		r.jobs.Close()
+	}
 	if r.asks != nil {
 		errs = append(errs, r.asks.Close())
 	}

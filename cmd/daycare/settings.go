@@ -19,14 +19,19 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 	before := r.settings.Current()
 	found := r.settings.Reload()
 	now := r.settings.Current()
+	r.hideSecrets()
 	path := filepath.Join(r.root, config.Name)
 	if now != before {
 		models, err := newChain(ctx, now, r.keyOf)
+		if err == nil {
+			err = models.checkAll()
+		}
 		if err != nil {
 			found = append(found, finding.Finding{ID: "settings-providers", Severity: finding.Error, File: path, Reason: err.Error()})
 		} else {
 			r.models.Store(models)
 		}
+		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
 		found = append(found, needRestart(path, before, now)...)
 	}
 	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}

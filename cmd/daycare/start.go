@@ -15,8 +15,12 @@ import (
 	"daycare/agents/providers"
 	"daycare/agents/providers/anthropic"
 	"daycare/agents/providers/catalogue"
+	"daycare/agents/providers/gemini"
 	"daycare/agents/providers/openai"
 	"daycare/agents/providers/scripted"
+	"daycare/connectors/chat"
+	"daycare/connectors/irc"
+	"daycare/connectors/telegram"
 	"daycare/connectors/webhook"
 	"daycare/engine"
 	"daycare/engine/address"
@@ -25,7 +29,9 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/schedule"
 	"daycare/tools"
+	"daycare/tools/cron"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
 )
@@ -34,11 +40,23 @@ import (
 // here and a folder of its own.
 
 // connectorTypes are the types that settings may name.
-var connectorTypes = []string{"webhook"}
+var connectorTypes = []string{"irc", "telegram", "webhook"}
 
 // newConnector makes one connector of its settings.
-func newConnector(c *config.Config, s config.Connector, log *slog.Logger) (engine.Connector, error) {
+func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
 	switch s.Type {
+	case "irc":
+		var o irc.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return irc.New(o, secretOf(c, o.SecretEnv, o.ID), host, log)
+	case "telegram":
+		var o telegram.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return telegram.New(o, secretOf(c, o.TokenEnv, o.ID), host, log)
 	case "webhook":
 		var o webhook.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
@@ -57,6 +75,8 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
 	case "openai":
 		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+	case "gemini":
+		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
 	case "scripted":
 		script, _ := p.Options["script"].(string)
 		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: script})
@@ -64,26 +84,29 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
 }
 
-// newTools makes the tools that agents have.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error)) (*tools.Set, error) {
-	list := files.New(files.Options{Data: root, Keep: keep})
-	mode := toolshell.Ask
-	switch {
-	case c.Permissions.Defaults.Exec == "deny":
-		mode = toolshell.Deny
-	case c.Tools.Exec.Sandbox == "off":
-		mode = toolshell.Off
+// newTools makes the tools that agents have, and the processes that those of them
+// left running, which are to be closed.
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler) (*tools.Set, *toolshell.Jobs, error) {
+	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
+	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf))
+	list = append(append(list, shell...), cron.New(clocks)...)
+	set, err := tools.NewSet(list...)
+	return set, jobs, err
+}
+
+// secretOf is the secret that a setting names, else that of the connector's id.
+func secretOf(c *config.Config, name, id string) string {
+	if name != "" {
+		return c.SecretNamed(name).Reveal()
 	}
-	list = append(list, toolshell.New(toolshell.Options{Mode: mode, Timeout: c.Tools.Exec.Timeout, Denied: []string{root},
-		Spill: func(agent string) string { return filepath.Join(root, "agents", agent, "blobs") }})...)
-	return tools.NewSet(list...)
+	return c.Secret(id).Reveal()
 }
 
 // newConnectors makes all connectors. One that cannot be made (its secret is
 // missing) does not start, and says so; the others do.
-func newConnectors(c *config.Config, log *slog.Logger) (made []engine.Connector, notes []string) {
+func newConnectors(c *config.Config, host chat.Host, log *slog.Logger) (made []engine.Connector, notes []string) {
 	for _, s := range c.Connectors {
-		conn, err := newConnector(c, s, log)
+		conn, err := newConnector(c, s, host, log)
 		if err != nil {
 			log.Error("connector does not start", "connector", s.ID, "err", err)
 			notes = append(notes, err.Error())
@@ -141,13 +164,16 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	if seat.Meta.Descriptor.Type == address.User {
 		rounds = c.Agents.ToolRounds.Foreground
 	}
-	return agents.Run(ctx, agents.Options{
-		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
+	return agents.Run(ctx, r.fit(seat, agents.Options{
+		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
 		Model: func(m record.Model) agents.Model { return r.models.Load().caller(m) },
 		Price: func(provider, model string, u providers.Usage) float64 {
-			return r.models.Load().price(provider, model, u)
+			usd := r.models.Load().price(provider, model, u)
+			r.meter.call(provider, model, u, usd)
+			return usd
 		}, Definition: r.define,
+		Window: func(model string) int { return r.models.Load().window(model) },
 		Sources: prompt.Sources{
 			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
 			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
@@ -157,8 +183,9 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
 			ContextLimit: c.Agents.EmergencyContextLimit,
 		},
-		Redact: &r.secrets, Zone: zone, Log: r.log,
-	})
+		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
+		Redact:  &r.secrets, Zone: zone, Log: r.log,
+	}))
 }
 
 const (
@@ -179,10 +206,10 @@ func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Defi
 	if workspace == "" {
 		workspace = r.workspace
 	}
-	return prompt.Definition{
+	return r.known(meta, prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
-		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Tools: r.tools.Names(), Files: texts,
-	}
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts,
+	})
 }
 
 // newState is the state.json of a new agent: it may work in the workspace.
@@ -195,7 +222,11 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 	rights := permission.Default(workspace)
 	defaults := r.settings.Current().Permissions.Defaults
 	rights.Web, rights.Hosts = defaults.Web, defaults.Hosts
-	return record.EncodeState(record.State{Permissions: rights, CreatedAt: now, UpdatedAt: now})
+	state, err := r.inherit(d, record.State{Permissions: rights, CreatedAt: now, UpdatedAt: now})
+	if err != nil {
+		return nil, err
+	}
+	return record.EncodeState(state)
 }
 
 // zone is the IANA name of the machine's time zone.

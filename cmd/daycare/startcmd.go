@@ -64,6 +64,9 @@ func (c *cli) nobodyRuns(root string) error {
 	if !disk.Held(lockPath(root)) {
 		return nil
 	}
+	if h, err := disk.ReadHolder(lockPath(root)); err == nil && h.PID > 0 && !h.Alive() {
+		return nil // it was killed a moment ago, and what it started is about to go as well
+	}
 	return alreadyRunning(root)
 }
 

@@ -29,7 +29,7 @@ var Commands = []Command{
 
 // commandRule: a word, nothing else, after the slash, so that /etc/passwd is no
 // command. A platform that adds @bot to commands has taken it off.
-var commandRule = regexp.MustCompile(`^([/!])([A-Za-z_]{1,32})(?:\s+([^\n]*))?\s*$`)
+var commandRule = regexp.MustCompile(`^([/!])([A-Za-z_]{1,32})(?:[ \t]+([^\n]*))?$`)
 
 // command reads a command out of a message.
 func (d *Desk) command(p Post) (name, rest string, ok bool) {

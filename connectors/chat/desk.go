@@ -54,7 +54,7 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 		d.stranger(ctx, p)
 		return nil
 	}
-	if p.Group && !p.Addressed && !p.Note {
+	if p.Group && !p.Addressed {
 		return nil
 	}
 	if name, rest, ok := d.command(p); ok {

@@ -36,7 +36,7 @@ func (d *Desk) Run(ctx context.Context) {
 			d.happened(ctx, e, work)
 		case <-typing.C:
 			for agent, to := range work {
-				d.typing(ctx, agent, to, work)
+				d.stillAtWork(ctx, agent, to, work)
 			}
 		case <-look.C:
 			d.look(ctx)
@@ -49,9 +49,9 @@ func (d *Desk) Run(ctx context.Context) {
 func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]message.Address) {
 	switch e.Type {
 	case event.TurnStarted:
-		if to, ok := d.home(e.Agent); ok {
+		if to, ok := d.home(e.Agent); ok && d.speaks(ctx, e.Agent) {
 			work[e.Agent] = to
-			d.typing(ctx, e.Agent, to, work)
+			d.atWork(ctx, to)
 		}
 	case event.TurnFinished, event.AgentSlept, event.AgentEnded:
 		delete(work, e.Agent)
@@ -64,20 +64,34 @@ func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]mess
 	}
 }
 
-// typing shows that an agent works, as long as it does: the end of its turn may
-// be an event that was lost.
-func (d *Desk) typing(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
-	t, ok := d.platform.(Typist)
-	if !ok {
-		delete(work, agent)
-		return
+// speaks reports whether an agent answers people itself: its children's work is
+// shown by nobody.
+func (d *Desk) speaks(ctx context.Context, agent string) bool {
+	if d.host.Agents == nil {
+		return true
 	}
+	a, err := d.host.Agents.Agent(ctx, agent)
+	return err == nil && a.ParentAgentID == ""
+}
+
+// stillAtWork shows that an agent works, as long as it does: the end of its turn may
+// be an event that was lost.
+func (d *Desk) stillAtWork(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
 	if d.host.Agents != nil {
 		a, err := d.host.Agents.Agent(ctx, agent)
 		if err != nil || a.State == event.Idle || a.State == event.Ended || a.State == event.WaitingPermission {
 			delete(work, agent)
 			return
 		}
+	}
+	d.atWork(ctx, to)
+}
+
+// atWork shows "typing" once.
+func (d *Desk) atWork(ctx context.Context, to message.Address) {
+	t, ok := d.platform.(Typist)
+	if !ok {
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, typingTime)
 	defer cancel()

@@ -17,7 +17,9 @@ import (
 )
 
 const (
-	descriptorFile = "descriptor.json"
+	// File is the name of the descriptor in an agent's folder.
+	File           = "descriptor.json"
+	descriptorFile = File
 	newPrefix      = ".new-"
 )
 
@@ -141,7 +143,12 @@ func (x *Index) Remove(id string) (string, error) {
 		return "", fmt.Errorf("move agent to trash: %w", err)
 	}
 	x.Forget(id)
-	return to, errors.Join(x.vol.SyncDir("trash.dirsync", trash), x.vol.SyncDir("trash.dirsync", x.dir))
+	for _, dir := range []string{trash, filepath.Dir(trash), x.dir} { // its old name goes last
+		if err := x.vol.SyncDir("trash.dirsync", dir); err != nil {
+			return to, err
+		}
+	}
+	return to, nil
 }
 
 // Forget takes an agent out of the index; its folder stays as it is. A Rescan

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"daycare/engine/finding"
+	"daycare/engine/message"
 )
 
 // Type is why an agent exists.
@@ -40,8 +41,19 @@ type Descriptor struct {
 	Definition    string `json:"definition,omitempty"`    // subagent: of which definition
 	CallID        string `json:"callId,omitempty"`        // subagent: the tool call that started it
 	Description   string `json:"description,omitempty"`   // permanent
-	SystemPrompt  string `json:"systemPrompt,omitempty"`  // permanent
+	SystemPrompt  string `json:"systemPrompt,omitempty"`  // permanent; subagent: of its definition, as it was then
 	WorkspaceDir  string `json:"workspaceDir,omitempty"`  // permanent: relative to the workspace
+
+	// Label and Task are of a subagent that spawn started: the end of each of its
+	// turns is reported under this label.
+	Label string `json:"label,omitempty"`
+	Task  string `json:"task,omitempty"`  // the beginning of what it was asked
+	Model string `json:"model,omitempty"` // subagent: asked for at its start; "": that of its parent
+	// CreatedBy is the agent that made a permanent one, which has at most its rights.
+	CreatedBy string `json:"createdBy,omitempty"`
+	// Route is where the work of a subagent was asked for, so that its parent
+	// answers there.
+	Route message.Address `json:"route,omitzero"`
 }
 
 // idRule is how agent ids look: cuid2.

@@ -161,6 +161,20 @@ func (x *Index) All() []Meta {
 	return slices.Clone(x.sorted)
 }
 
+// Children returns the agents that an agent started, in the order of their handles.
+func (x *Index) Children(parent string) []Meta {
+	x.mu.RLock()
+	var list []Meta
+	for _, m := range x.byID {
+		if m.Descriptor.ParentAgentID == parent && parent != "" {
+			list = append(list, m)
+		}
+	}
+	x.mu.RUnlock()
+	slices.SortFunc(list, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
+	return list
+}
+
 // minPrefix is how much of an id a person must type.
 const minPrefix = 4
 

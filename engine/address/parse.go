@@ -87,7 +87,11 @@ func (p *parser) member(dec *json.Decoder, d *Descriptor) bool {
 	var kind *json.UnmarshalTypeError
 	switch err := known.Decode(d); {
 	case errors.As(err, &kind):
-		p.tell(finding.Error, "descriptor-wrong-type", offset, fmt.Sprintf("%q is a %s; it must be a string", name, kind.Value))
+		want := "a string"
+		if name == "route" && kind.Field == "route" {
+			want = "an object of strings"
+		}
+		p.tell(finding.Error, "descriptor-wrong-type", offset, fmt.Sprintf("%q is a %s; it must be %s", name, kind.Value, want))
 		return false
 	case err != nil:
 		p.tell(finding.Info, "descriptor-unknown-key", offset, fmt.Sprintf("unknown member %q is kept and not used", name))

@@ -11,12 +11,13 @@ import (
 
 // Default models, one a vendor: the middle of its current range, which is fast
 // and cheap enough for agents that run all day. As of November 2026; the next
-// release changes these three lines, and a setting or `model` in state.json
+// release changes these four lines, and a setting or `model` in state.json
 // overrides them.
 const (
 	DefaultAnthropicModel  = "claude-sonnet-5-5"
 	DefaultOpenAIModel     = "gpt-6.1-sol"
 	DefaultOpenRouterModel = "openai/gpt-6.1-sol"
+	DefaultGeminiModel     = "gemini-3.8-flash"
 )
 
 const (
@@ -37,6 +38,7 @@ var vendors = []vendor{
 	{"anthropic", "anthropic", "ANTHROPIC_API_KEY", "", DefaultAnthropicModel},
 	{"openai", "openai", "OPENAI_API_KEY", "", DefaultOpenAIModel},
 	{"openrouter", "openai", "OPENROUTER_API_KEY", openRouterURL, DefaultOpenRouterModel},
+	{"gemini", "gemini", "GEMINI_API_KEY", "", DefaultGeminiModel},
 }
 
 // vendorOf finds the vendor that a type and base URL stand for.
@@ -53,9 +55,6 @@ func vendorOf(kind, baseURL string) (vendor, bool) {
 func (p Provider) keyEnv() string {
 	if p.APIKeyEnv != "" {
 		return p.APIKeyEnv
-	}
-	if p.Type == "gemini" && p.BaseURL == "" {
-		return "GEMINI_API_KEY"
 	}
 	v, _ := vendorOf(p.Type, p.BaseURL)
 	return v.keyEnv

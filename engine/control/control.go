@@ -103,5 +103,6 @@ type Backend struct {
 	Permissions Permissions
 	Daemon      Daemon
 	Files       Files         // nil: messages carry no files
+	Schedules   Schedules     // nil: nothing runs by the clock
 	Events      *event.Stream // nil: nothing happens here that could be watched
 }

@@ -29,13 +29,21 @@ type FileStore struct {
 	vol  *disk.Volume
 }
 
-// NewFileStore makes the store of a .daycare directory.
+// NewFileStore makes the store of a .daycare directory, and removes what a crash
+// left half written in it. A nil volume is for looking only.
 func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", root, err)
 	}
-	return &FileStore{root: abs, vol: vol}, nil
+	s := &FileStore{root: abs, vol: vol}
+	if vol == nil {
+		return s, nil
+	}
+	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+		return nil, fmt.Errorf("make %s: %w", s.dir(), err)
+	}
+	return s, disk.RemoveTemps(s.dir())
 }
 
 func (s *FileStore) dir() string { return filepath.Join(s.root, "files") }

@@ -152,7 +152,7 @@ func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 // otherMethods lists the methods that the path of r has a route for.
 func otherMethods(mux *http.ServeMux, r *http.Request) []string {
 	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		if m == r.Method {
 			continue
 		}

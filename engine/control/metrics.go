@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -24,7 +25,14 @@ func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	fmt.Fprint(w, exposition(s))
+	if m, ok := a.Daemon.(Meter); ok {
+		m.WriteMetrics(w)
+	}
 }
+
+// A Meter is a Daemon that also counts what it did. It writes in the text format
+// of Prometheus.
+type Meter interface{ WriteMetrics(w io.Writer) }
 
 func exposition(s event.Status) string {
 	var b strings.Builder

@@ -43,6 +43,10 @@ func (a *api) routes() *http.ServeMux {
 	mux.HandleFunc("GET /v1/permissions", a.handle(a.asks))
 	mux.HandleFunc("POST /v1/permissions/{token}", a.handle(a.decide))
 
+	if a.Schedules != nil {
+		a.scheduleRoutes(mux, a.Schedules)
+	}
+
 	mux.HandleFunc("/", a.noRoute(mux))
 	return mux
 }

@@ -40,6 +40,7 @@ import (
 func Names() []string { return slices.Clone(names) }
 
 var names = []string{
+	"home.dirsync",
 	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.rename", "letter.dirsync", "letter.unlink",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -16,8 +17,7 @@ import (
 // synced are not in it, although a process that only dies leaves them behind. So a
 // missing barrier can be shown on any machine, without cutting any power.
 //
-// It is a folder, ID of a file or directory being the name of what is kept of it,
-// and outlives the processes that write it one after the other.
+// It is a folder in which the ID of a file names what is kept of it, and outlives the processes that write it one after the other.
 type Mirror struct {
 	dir string
 
@@ -111,7 +111,7 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(names)
+	path, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,77 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 		return nil // a sync that began later has ended before
 	}
 	m.names[id] = ticket
-	return m.replace(id, func(w io.Writer) error { _, err := w.Write(data); return err })
+	if err := m.moved(id, names); err != nil {
+		return err
+	}
+	return m.writeNames(id, listing{path, names})
+}
+
+// A listing is what is kept of a directory.
+type listing struct {
+	Path  string          `json:"path"` // where it was when it was synced
+	Names map[string]Name `json:"names"`
+}
+
+func (m *Mirror) writeNames(id string, l listing) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return m.replace(id+namesSuffix, func(w io.Writer) error { _, err := w.Write(data); return err })
+}
+
+const namesSuffix = ".names"
+
+// moved takes names that were moved into the directory id out of the one that they
+// came from: a rename between directories happens in both or in none, and the sync
+// of either makes it durable.
+func (m *Mirror) moved(id string, names map[string]Name) error {
+	before, err := m.listing(id)
+	if err != nil {
+		return err
+	}
+	arrived := map[string]bool{}
+	for _, n := range names {
+		arrived[n.ID] = true
+	}
+	for _, n := range before.Names {
+		delete(arrived, n.ID)
+	}
+	others, err := filepath.Glob(filepath.Join(m.dir, "*"+namesSuffix))
+	if err != nil || len(arrived) == 0 {
+		return err
+	}
+	for _, path := range others {
+		if other := strings.TrimSuffix(filepath.Base(path), namesSuffix); other != id {
+			if err := m.left(other, arrived); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// left removes the names of what has left a directory that is still where it was.
+func (m *Mirror) left(id string, arrived map[string]bool) error {
+	l, err := m.listing(id)
+	if err != nil {
+		return err
+	}
+	if now, err := FileID(l.Path); err != nil || now != id {
+		return nil
+	}
+	changed := false
+	for name, n := range l.Names {
+		if now, err := FileID(filepath.Join(l.Path, name)); arrived[n.ID] && (err != nil || now != n.ID) {
+			delete(l.Names, name)
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return m.writeNames(id, l)
 }
 
 // keepContent brings the copy of f up to size bytes. Most files here only grow, so
@@ -132,14 +202,19 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 	if err != nil {
 		return err
 	}
+	from, err := readable(f, id)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	had, known := m.kept[id]
-	if known && had <= size && m.sameEnd(f, id, had) {
-		err = m.extend(f, id, had, size)
+	if known && had <= size && m.sameEnd(from, id, had) {
+		err = m.extend(from, id, had, size)
 	} else {
 		err = m.replace(id, func(w io.Writer) error {
-			_, err := io.Copy(w, io.NewSectionReader(f, 0, size))
+			_, err := io.Copy(w, io.NewSectionReader(from, 0, size))
 			return err
 		})
 	}
@@ -149,8 +224,17 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 	return err
 }
 
+// readable opens f once more, since it may be open for writing only: by its name,
+// or by its descriptor where the name is another's by now.
+func readable(f *os.File, id string) (*os.File, error) {
+	if named, err := FileID(f.Name()); err == nil && named == id {
+		return os.Open(f.Name())
+	}
+	return os.Open(fmt.Sprintf("/dev/fd/%d", f.Fd()))
+}
+
 // sameEnd reports whether the copy still is how the file begins.
-func (m *Mirror) sameEnd(f *os.File, id string, had int64) bool {
+func (m *Mirror) sameEnd(f io.ReaderAt, id string, had int64) bool {
 	copied, err := os.Open(m.Path(id))
 	if err != nil {
 		return false
@@ -163,7 +247,7 @@ func (m *Mirror) sameEnd(f *os.File, id string, had int64) bool {
 	return err1 == nil && err2 == nil && string(a) == string(b)
 }
 
-func (m *Mirror) extend(f *os.File, id string, had, size int64) error {
+func (m *Mirror) extend(f io.ReaderAt, id string, had, size int64) error {
 	if had == size {
 		return nil
 	}
@@ -193,13 +277,18 @@ func (m *Mirror) Path(id string) string { return filepath.Join(m.dir, id) }
 
 // Names are the durable entries of a directory; none if it was never synced.
 func (m *Mirror) Names(id string) (map[string]Name, error) {
-	data, err := os.ReadFile(m.Path(id))
+	l, err := m.listing(id)
+	return l.Names, err
+}
+
+func (m *Mirror) listing(id string) (listing, error) {
+	var l listing
+	data, err := os.ReadFile(m.Path(id + namesSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return l, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = json.Unmarshal(data, &l)
 	}
-	var names map[string]Name
-	return names, json.Unmarshal(data, &names)
+	return l, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -29,6 +30,9 @@ const (
 	// process, holds the lock shared for a moment.
 	lockPatience = 50 * time.Millisecond
 	lockPause    = 2 * time.Millisecond
+	// orphanPatience is the same while the holder is dead: a command that it was
+	// about to start when it was killed shares the lock until it ends as well.
+	orphanPatience = 2 * time.Second
 )
 
 // TryLock takes the lock at path within lockPatience or returns ErrLocked with
@@ -36,7 +40,10 @@ const (
 func TryLock(path string, me Holder) (*Lock, Holder, error) {
 	fl := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := fl.TryLock()
-	for end := time.Now().Add(lockPatience); err == nil && !ok && time.Now().Before(end); {
+	for began := time.Now(); err == nil && !ok; {
+		if waited := time.Since(began); waited > orphanPatience || waited > lockPatience && holderLives(path) {
+			break
+		}
 		time.Sleep(lockPause)
 		ok, err = fl.TryLock()
 	}
@@ -87,6 +94,16 @@ func ReadHolder(path string) (Holder, error) {
 		return Holder{}, fmt.Errorf("read holder of %s: %w", path, err)
 	}
 	return h, nil
+}
+
+// Alive reports whether the holder still runs.
+func (h Holder) Alive() bool { return h.PID > 0 && syscall.Kill(h.PID, 0) != syscall.ESRCH }
+
+// holderLives is also true while nobody is written in the lock file: whoever holds
+// it is about to write itself there.
+func holderLives(path string) bool {
+	h, err := ReadHolder(path)
+	return err != nil || h.Alive()
 }
 
 // Held reports whether a living process holds the lock at path.

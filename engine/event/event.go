@@ -150,6 +150,16 @@ type (
 		Parts     int    `json:"parts"`
 		Error     string `json:"error,omitempty"`
 	}
+	// SubAgent is of sub_agent_*: Input at the start, Event while it works, Result
+	// at the end.
+	SubAgent struct {
+		Name   string          `json:"subAgentName"`
+		Call   string          `json:"toolCallId"`
+		Agent  string          `json:"subAgentId"`
+		Input  json.RawMessage `json:"input,omitempty"`
+		Event  *Event          `json:"event,omitempty"`
+		Result json.RawMessage `json:"result,omitempty"`
+	}
 	// File is of file.* and config.*.
 	File struct {
 		File   string `json:"file"`
@@ -180,6 +190,7 @@ func (Finished) body()  {}
 func (Started) body()   {}
 func (Asked) body()     {}
 func (Sent) body()      {}
+func (SubAgent) body()  {}
 func (File) body()      {}
 func (Reason) body()    {}
 

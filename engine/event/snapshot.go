@@ -62,6 +62,18 @@ type Outcome struct {
 	Text   string  `json:"text"`   // the final answer
 	Error  string  `json:"error,omitempty"`
 	Cost   float64 `json:"cost"`
+	// Work is what the turn took.
+	Work Work `json:"work,omitzero"`
+}
+
+// Work is what a turn took: calls of the model, calls of tools, tokens. Said is the
+// newest text beside tool calls: all there is where a limit ended the turn.
+type Work struct {
+	Rounds    int    `json:"rounds"`
+	ToolCalls int    `json:"toolCalls"`
+	Input     int64  `json:"input"` // tokens, cache included
+	Output    int64  `json:"output"`
+	Said      string `json:"said,omitempty"`
 }
 
 // A Page is a piece of history, oldest first, each record as its line stands on

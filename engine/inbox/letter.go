@@ -114,7 +114,7 @@ func (l *Fields) check() error {
 	if l.Type == "" {
 		l.Type = message.Text
 	}
-	kinds := []message.Kind{message.Text, message.System, message.Reset, message.Compact}
+	kinds := []message.Kind{message.Text, message.System, message.Reset, message.Compact, message.Rewind, message.Mark}
 	if !slices.Contains(kinds, l.Type) {
 		return fmt.Errorf(`"type" is one of %v, not %q`, kinds, l.Type)
 	}

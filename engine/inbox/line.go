@@ -46,7 +46,7 @@ func decode(raw []byte) (line, error) {
 		return l, nil
 	case lineDropped, lineFront:
 	case string(message.Text), string(message.System), string(message.Reset),
-		string(message.Compact), string(message.Permission):
+		string(message.Compact), string(message.Permission), string(message.Rewind), string(message.Mark):
 	case "":
 		return l, errors.New(`no "type"`)
 	default:

@@ -44,6 +44,8 @@ const (
 	Reset      Kind = "reset"          // forget the conversation, keep the id and the files
 	Compact    Kind = "compact"        // shorten the context now
 	Permission Kind = "permission"     // a decision on a request of the agent
+	Rewind     Kind = "rewind"         // take what follows a record or a mark (Text; "": the newest turn) out of the context
+	Mark       Kind = "mark"           // name the place where the conversation is now (Text)
 )
 
 // An Incoming is what a connector, a clock or a program hands to the engine. Its
@@ -70,6 +72,17 @@ type Incoming struct {
 	Untrusted bool
 }
 
+// ToAgent is the Connector of an address that is another agent: its ChannelID is
+// that agent's id. No connector in settings can have this id.
+const ToAgent = "@agent"
+
+// A Report is what an answer to another agent says beside its text.
+type Report struct {
+	From   string // id of the agent whose turn ended
+	Failed bool
+	Hops   int // how many agents it has passed
+}
+
 // An Outgoing is one answer, or one part of it, on its way to a chat.
 type Outgoing struct {
 	ID      string // of the promise in history; the same at every try
@@ -77,9 +90,10 @@ type Outgoing struct {
 	ReplyTo string // the platform's id of the message that is answered
 	Text    string // Markdown
 	Files   []File
-	Part    int  // from 0
-	Parts   int  // how many the answer was split into
-	Retry   bool // it may have been delivered before: use the platform's idempotency
+	Part    int     // from 0
+	Parts   int     // how many the answer was split into
+	Retry   bool    // it may have been delivered before: use the platform's idempotency
+	Report  *Report // to another agent; nil to a chat
 }
 
 // A Promise is an answer that history promised to deliver. Done names the parts

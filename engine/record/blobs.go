@@ -28,13 +28,13 @@ func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 	folder := filepath.Join(dir, blobDir)
 	path := filepath.Join(folder, sha)
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(text)) {
-		return sha, nil
+		// Its name may be in the page cache only, if a crash came before the sync.
+		return sha, errors.Join(vol.SyncDir("blob.dirsync", folder), vol.SyncDir("blob.dirsync", dir))
 	}
-	err = os.Mkdir(folder, 0o700)
-	if err == nil {
-		err = vol.SyncDir("blob.dirsync", dir)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make folder of blobs: %w", err)
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := vol.SyncDir("blob.dirsync", dir); err != nil {
 		return "", fmt.Errorf("make folder of blobs: %w", err)
 	}
 	if err := vol.WriteFile("blob", path, []byte(text)); err != nil {

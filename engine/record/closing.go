@@ -15,6 +15,9 @@ type Outcome struct {
 	Cost   float64 // of the whole turn, US dollars
 	Tokens Tokens
 	Seq    int64 // of the closing record
+
+	Rounds, ToolCalls int    // answers of the model, and calls in them
+	Said              string // the newest text beside tool calls
 }
 
 // closed are the items that an entry closes, and how.
@@ -33,6 +36,11 @@ func closed(e *Entry) (items []string, reason string) {
 		item, reason = r.Item, "compact"
 	case *Note:
 		item, reason = r.Item, "compact"
+		if r.Refused {
+			reason = "refused"
+		}
+	case *Mark:
+		item, reason = r.Item, "mark"
 	case *User:
 		if r.Silent {
 			item, reason = r.Item, "recorded"
@@ -59,7 +67,7 @@ func mayClose(line []byte) bool {
 	switch head.typ {
 	case TypeTurnEnd:
 		return true
-	case TypeReset, TypeRewind, TypePermission, TypeSummary, TypeNote:
+	case TypeReset, TypeRewind, TypeMark, TypePermission, TypeSummary, TypeNote:
 		return bytes.Contains(line, itemMark)
 	case TypeUser:
 		return bytes.Contains(line, silentMark)
@@ -164,6 +172,13 @@ func (s *closingSearch) turn(e *Entry) bool {
 			return true
 		}
 		s.spend(r.Tokens, r.Cost)
+		if r.Provider != "" {
+			s.o.Rounds++
+		}
+		s.o.ToolCalls += len(r.ToolCalls)
+		if s.o.Said == "" && r.Finish == FinishToolUse {
+			s.o.Said = r.Text
+		}
 		switch r.Finish {
 		case FinishEndTurn, FinishMaxTokens, FinishError, FinishCanceled:
 			if !s.final {

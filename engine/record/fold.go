@@ -26,6 +26,8 @@ type OpenTurn struct {
 	Taken   []string // as the newest turn_begin named them
 	Attempt int
 	Calls   []OpenCall // without a result, in the order of the model
+	Worked  []ToolCall // whose result was ok
+	Asked   bool       // a person was asked for a permission
 	Rounds  int        // answers with tool calls so far
 	// HasAnswer is the answer that ended the conversation of the turn, where the
 	// turn_end is still missing: finish end_turn, max_tokens, canceled or error.
@@ -69,6 +71,7 @@ func (f *fold) snapshot() *Obligations {
 		t := *o.Turn
 		t.Items, t.Taken = slices.Clone(t.Items), slices.Clone(t.Taken)
 		t.Calls, t.Users = slices.Clone(t.Calls), slices.Clone(t.Users)
+		t.Worked = slices.Clone(t.Worked)
 		o.Turn = &t
 	}
 	return &o
@@ -179,6 +182,9 @@ func decision(event string) bool {
 
 func (f *fold) permission(r *Permission) {
 	f.dropOnce(r.Token)
+	if r.Event == "asked" && f.o.Turn != nil {
+		f.o.Turn.Asked = true
+	}
 	if r.Event == "once" {
 		f.o.Once = append(f.o.Once, OnceGrant{r.Token, r.SHA256})
 	}
@@ -267,7 +273,12 @@ func (f *fold) result(r *ToolResult) {
 	if t == nil {
 		return
 	}
-	t.Calls = slices.DeleteFunc(t.Calls, func(c OpenCall) bool { return c.Call.ID == r.ToolCallID })
+	t.Calls = slices.DeleteFunc(t.Calls, func(c OpenCall) bool {
+		if c.Call.ID == r.ToolCallID && r.Status == StatusOK {
+			t.Worked = append(t.Worked, c.Call)
+		}
+		return c.Call.ID == r.ToolCallID
+	})
 	if r.Status != StatusInterrupted {
 		t.Progress = true
 	}

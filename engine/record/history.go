@@ -99,17 +99,34 @@ func wholeLine(line []byte) bool {
 // name of a history whose rotation did not get to the new file.
 func cleanUp(dir string) error {
 	for _, pattern := range []string{".tmp-" + historyName + "*", ".tmp-" + draftName + "*", filepath.Join(blobDir, ".tmp-*")} {
-		left, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
+		if err := removeAll(filepath.Join(dir, pattern)); err != nil {
 			return err
 		}
-		for _, path := range left {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-		}
+	}
+	// Those of state.json may be in the hands of an update right now.
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return err
+	}
+	err = removeAll(filepath.Join(dir, ".tmp-"+stateName+"*"))
+	unlock()
+	if err != nil {
+		return err
 	}
 	return unlinkRotation(dir)
+}
+
+func removeAll(pattern string) error {
+	left, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func unlinkRotation(dir string) error {

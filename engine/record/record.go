@@ -78,6 +78,7 @@ type (
 	// Mark names a place to rewind to.
 	Mark struct {
 		Name string `json:"name"`
+		Item string `json:"item,omitempty"`
 	}
 	// Rewind takes what follows seq To out of the context, not out of the file.
 	Rewind struct {
@@ -189,6 +190,8 @@ type (
 	Note struct {
 		Text string `json:"text"`
 		Item string `json:"item,omitempty"`
+		// Refused: Item asked for something that cannot be done; Text says why.
+		Refused bool `json:"refused,omitempty"`
 		// Suspended is the turn that an orderly stop left open: reopening it is
 		// not another attempt.
 		Suspended string `json:"suspended,omitempty"`
@@ -261,6 +264,7 @@ type Out struct {
 	ID      string          `json:"id"`
 	To      message.Address `json:"to"`
 	ReplyTo string          `json:"replyTo,omitempty"`
+	Hops    int             `json:"hops,omitempty"` // to another agent: how many it has passed
 	// Parts and Delivered say, in a list of what is still owed, how far it got:
 	// without them a restart would send delivered parts again.
 	Parts     int   `json:"parts,omitempty"`

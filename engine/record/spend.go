@@ -48,3 +48,26 @@ func spend(e *Entry) (s Spend, ok bool) {
 	}
 	return s, s.Provider != ""
 }
+
+// CostAfter sums the cost of the calls after the record with number seq: what
+// state.json, which counts up to there, does not have yet.
+func CostAfter(dir string, seq int64) (cost float64, err error) {
+	err = backFiles(dir, func(l rawLine) bool {
+		if n := seqOf(l.text); n > 0 && n <= seq {
+			return false
+		}
+		h, ok := readHead(l.text)
+		if ok && h.typ != TypeAssistant && h.typ != TypeSummary {
+			return true
+		}
+		if e, err := Decode(bytes.TrimSpace(l.text)); err == nil {
+			s, _ := spend(e)
+			cost += s.Cost
+		}
+		return true
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read what was spent: %w", err)
+	}
+	return cost, nil
+}

@@ -33,6 +33,9 @@ type State struct {
 	CreatedAt   time.Time      `json:"createdAt"`
 	UpdatedAt   time.Time      `json:"updatedAt"`
 	Ended       *Ended         `json:"ended,omitempty"`
+	// Announced are the rights as people were last told of them: what Permissions
+	// has beyond is an edit by hand. The runtime owns it.
+	Announced *permission.Set `json:"announced,omitempty"`
 }
 
 // A Model is which model an agent uses; empty members mean the configured default.
@@ -116,6 +119,8 @@ func (s *State) member(key string) any {
 		return &s.UpdatedAt
 	case "ended":
 		return &s.Ended
+	case "announced":
+		return &s.Announced
 	default:
 		return nil
 	}

@@ -58,7 +58,7 @@ func (s *state) begin(l line, now time.Time) {
 		s.from = *l.From
 	}
 	s.cursor, s.anchor, s.done = s.from, s.from, map[int64]bool{}
-	s.at = l.At
+	s.at, s.last = l.At, nil
 }
 
 func (s *state) end(l line, now time.Time) {

@@ -49,6 +49,11 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 	case j.st.open != nil:
 		s.resume(ctx, j)
 		return time.Time{}, nil
+	case j.task.DeleteAfterRun && j.st.last != nil && j.st.last.Remove:
+		// The process died between the line and the removal.
+		delete(s.jobs, j.task.Slug)
+		_, err := s.trash(s.cron(j.task.Slug), j.task.Slug)
+		return time.Time{}, err
 	case !j.hand.IsZero():
 		slot := j.hand
 		j.hand = time.Time{}

@@ -55,6 +55,7 @@ type line struct {
 	Set    string     `json:"set,omitempty"`    // the schedule counts from From on
 	Spec   string     `json:"spec,omitempty"`   // which schedule the slot is of
 	Hash   string     `json:"hash,omitempty"`   // of what was looked at
+	Remove bool       `json:"remove,omitempty"` // it ran, and the task goes to the trash
 	OK     bool       `json:"ok,omitempty"`     // heartbeat: nothing to report
 	Text   string     `json:"text,omitempty"`   // heartbeat: the beginning of the answer
 }

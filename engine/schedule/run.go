@@ -83,11 +83,12 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 // ended writes how a firing ended, and removes a task that was to run once.
 func (r *run) ended(f Firing, end line, res Result) error {
 	end.Outcome, end.Reason, end.Item = res.Outcome, res.Reason, res.Item
+	end.Remove = r.DeleteAfterRun && res.Outcome == Ran
 	end.MS = max(r.s.Now().Sub(end.At).Milliseconds(), 0)
 	if err := r.close(f, end); err != nil {
 		return err
 	}
-	if !r.DeleteAfterRun || res.Outcome != Ran {
+	if !end.Remove {
 		return nil
 	}
 	if _, err := r.s.Remove(r.Slug); err != nil && !errors.Is(err, ErrNotFound) {

@@ -3,7 +3,9 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -138,6 +140,11 @@ func (s *Scheduler) poke() {
 // ended. It fails only with durable storage.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wg.Wait()
+	for _, dir := range []string{s.cron(), s.heart()} { // what is not there cannot be watched
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+	}
 	for {
 		next := s.step(ctx, s.Now())
 		if err := s.failure(); err != nil {

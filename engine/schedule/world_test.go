@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,10 @@ type world struct {
 }
 
 func newWorld(t testing.TB, zone *time.Location, now time.Time) *world {
-	w := &world{t: t, root: t.TempDir(), zone: zone, now: now, accepted: map[string]int{}}
+	w := &world{t: t, root: filepath.Join(t.TempDir(), ".daycare"), zone: zone, now: now, accepted: map[string]int{}}
+	if err := os.Mkdir(w.root, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	w.vol = disk.NewVolume(w.root)
 	w.start()
 	return w
@@ -51,7 +55,7 @@ func (w *world) start() {
 	w.sched = New(Options{
 		Store: &Store{Root: w.root, Volume: w.vol, Now: func() time.Time { return w.now },
 			Zone: func() *time.Location { return w.zone }, Every: func() time.Duration { return w.every }, Hours: func() Hours { return Hours{} }},
-		Workspace: w.root, Gate: w.gate,
+		Workspace: filepath.Dir(w.root), Gate: w.gate,
 		Target: func(_ context.Context, f Firing) (string, error) { return "agent", nil },
 		Due:    func(_ context.Context, f Firing) (Result, error) { return w.take(f) },
 		Tell: func(f Firing, r Run) {
@@ -127,7 +131,11 @@ func (w *world) until(end time.Time) {
 
 func (w *world) write(path, text string) {
 	w.t.Helper()
-	path = filepath.Join(w.root, path)
+	dir := filepath.Dir(w.root)
+	if strings.HasPrefix(path, "cron/") || strings.HasPrefix(path, "heartbeat/") {
+		dir = w.root
+	}
+	path = filepath.Join(dir, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		w.t.Fatal(err)
 	}

@@ -100,7 +100,11 @@ func about(e schedule.Entry) string {
 	}
 	var next []string
 	for _, at := range e.Next {
-		next = append(next, at.In(e.When.Zone()).Format("Mon 2006-01-02 15:04"))
+		layout := "Mon 2006-01-02 15:04"
+		if at.Second() != 0 {
+			layout += ":05"
+		}
+		next = append(next, at.In(e.When.Zone()).Format(layout))
 	}
 	return text + "; next: " + strings.Join(next, ", ")
 }

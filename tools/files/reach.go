@@ -29,6 +29,21 @@ type forbiddenPath struct {
 var startFiles = []string{".ssh", ".gnupg", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
 	".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish"}
 
+// StartFiles are the absolute paths of those files; home "" asks the system.
+func StartFiles(home string) []string {
+	if home == "" {
+		home, _ = os.UserHomeDir() // none: there is nothing of it to deny
+	}
+	if home == "" {
+		return nil
+	}
+	paths := make([]string, len(startFiles))
+	for i, name := range startFiles {
+		paths[i] = filepath.Join(home, name)
+	}
+	return paths
+}
+
 func (b *base) reach(call tools.Call) *reach {
 	r := &reach{base: b, set: call.Access, agent: call.Agent}
 	paths := slices.Clone(b.Denied)

@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"daycare/tools/shell/sandbox"
 )
 
 const (
@@ -18,6 +21,8 @@ const (
 	// drain is how long output is still read after the group was killed: only a
 	// process that left the group can hold the pipe longer.
 	drain = 500 * time.Millisecond
+	// last is how long a supervisor may take to end everything below it.
+	last = time.Second
 	// markName names the variable by which processes that left the group are
 	// found again.
 	markName = "DAYCARE_CALL"
@@ -25,10 +30,13 @@ const (
 
 // process is one command to run.
 type process struct {
-	shell, command, dir string
-	env                 []string
-	stdin               string
-	mark                string // id of the call
+	shell, command string
+	env            []string
+	stdin          string // ignored if keepOpen
+	keepOpen       bool   // standard input stays open for more
+	mark           string // id of the call
+	runner         *sandbox.Runner
+	view           sandbox.View
 }
 
 // ending is how a command ended.
@@ -38,66 +46,190 @@ type ending struct {
 	timedOut bool
 }
 
+// A running command. All its methods may be called from any goroutine.
+type running struct {
+	pid   int
+	stdin io.WriteCloser // nil: closed, or given beforehand
+	done  chan struct{}  // closed when nothing of it is left and all output is written
+	end   ending         // valid when done is closed
+
+	mu      sync.Mutex
+	control *os.File // its end ends everything below the supervisor; nil: there is none
+	killer  *time.Timer
+}
+
 // run runs the command to its end and returns when nothing of it is left. An
 // error means that it did not start.
-func (p process) run(ctx context.Context, timeout time.Duration, out *capture) (ending, error) {
-	// The kernel signals the child when the thread that started it ends
-	// (Pdeathsig), so this thread must live as long as the command.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+func (p process) run(ctx context.Context, timeout time.Duration, out io.Writer) (ending, error) {
+	r, err := p.start(out)
+	if err != nil {
+		return ending{}, err
+	}
+	return r.wait(ctx, timeout), nil
+}
 
-	timed, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// wait waits for the end; when the time is up or ctx ends, it brings it about.
+func (r *running) wait(ctx context.Context, timeout time.Duration) ending {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.end
+	case <-ctx.Done():
+		r.terminate()
+		<-r.done
+		return r.end
+	case <-timer.C:
+		r.terminate()
+		<-r.done
+		end := r.end
+		end.timedOut = true
+		return end
+	}
+}
+
+// start starts the command. out gets standard output and error; only one
+// goroutine writes to it.
+func (p process) start(out io.Writer) (*running, error) {
+	argv, env, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
+	if err != nil {
+		return nil, err
+	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return ending{}, fmt.Errorf("make pipe: %w", err)
+		return nil, fmt.Errorf("make pipe: %w", err)
 	}
-	defer read.Close()
-	cmd := exec.CommandContext(timed, p.shell, "-c", p.command)
-	cmd.Dir = p.dir
-	cmd.Env = append(p.env, "PWD="+p.dir)
-	if p.mark != "" {
-		cmd.Env = append(cmd.Env, markName+"="+p.mark)
-	}
-	if p.stdin != "" {
-		cmd.Stdin = strings.NewReader(p.stdin)
-	}
+	defer write.Close() // the child has its own; the pipe ends with the last of them
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = p.view.Dir, append(env, p.marked()...)
 	// One pipe for both keeps what is printed in order.
 	cmd.Stdout, cmd.Stderr = write, write
-	cmd.SysProcAttr = attributes()
-	var kill *time.Timer
-	cmd.Cancel = func() error {
-		group := cmd.Process.Pid
-		kill = time.AfterFunc(grace, func() { syscall.Kill(-group, syscall.SIGKILL) })
-		if err := syscall.Kill(-group, syscall.SIGTERM); err != syscall.ESRCH {
-			return err
+	cmd.SysProcAttr = attributes(p.runner.Supervised())
+	cmd.WaitDelay = last
+	r := &running{done: make(chan struct{})}
+	if err := p.connect(cmd, r); err != nil {
+		read.Close()
+		return nil, err
+	}
+	started := make(chan error)
+	go p.follow(cmd, r, read, out, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.shell, err)
+	}
+	return r, nil
+}
+
+// environment is what the command gets; the mark must be in it, too.
+func (p process) environment() []string {
+	return append(append(append([]string(nil), p.env...), "PWD="+p.view.Dir), p.marked()...)
+}
+
+func (p process) marked() []string {
+	if p.mark == "" {
+		return nil
+	}
+	return []string{markName + "=" + p.mark}
+}
+
+// connect gives the command its input and its supervisor.
+func (p process) connect(cmd *exec.Cmd, r *running) (err error) {
+	if p.keepOpen {
+		if r.stdin, err = cmd.StdinPipe(); err != nil {
+			return fmt.Errorf("make pipe: %w", err)
 		}
-		return os.ErrProcessDone
+	} else if p.stdin != "" {
+		cmd.Stdin = strings.NewReader(p.stdin)
 	}
-	cmd.WaitDelay = grace + time.Second
-	err = cmd.Start()
-	write.Close()
+	if !p.runner.Supervised() {
+		return nil
+	}
+	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return ending{}, fmt.Errorf("start %s: %w", p.shell, err)
+		return fmt.Errorf("make pipe: %w", err)
 	}
+	cmd.ExtraFiles, r.control = []*os.File{theirs}, ours
+	return nil
+}
+
+// follow starts the command and sees it through.
+func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer, started chan<- error) {
+	defer read.Close()
+	// Without a supervisor the kernel signals the child when the thread that
+	// started it ends (Pdeathsig), so this thread must live as long.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Start()
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
+	}
+	if err != nil {
+		r.release()
+		started <- err
+		return
+	}
+	r.pid = cmd.Process.Pid
+	started <- nil
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
 		io.Copy(out, read) // ends with the last writer, or when read is closed
 	}()
-	err = cmd.Wait()
-	if kill != nil {
-		kill.Stop()
-	}
-	p.sweep(cmd.Process.Pid)
+	cmd.Wait() // how it ended is in ProcessState
+	r.release()
+	p.sweep(r.pid)
 	select {
 	case <-copied:
 	case <-time.After(drain):
 		read.Close()
 		<-copied
 	}
-	out.finish()
-	return endOf(cmd, err, timed.Err() != nil && ctx.Err() == nil), nil
+	r.end = endOf(cmd)
+	close(r.done)
+}
+
+// terminate asks the command to end, and makes it after the grace.
+func (r *running) terminate() {
+	if syscall.Kill(-r.pid, syscall.SIGTERM) != nil {
+		return // it is gone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.killer == nil {
+		r.killer = time.AfterFunc(grace, r.kill)
+	}
+}
+
+// kill ends the command at once.
+func (r *running) kill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.control == nil {
+		syscall.Kill(-r.pid, syscall.SIGKILL) // an error means that it is gone
+		return
+	}
+	r.control.Close() // a supervisor sees to it that nothing is left
+	r.control = nil
+	pid, done := r.pid, r.done
+	r.killer = time.AfterFunc(last, func() {
+		select {
+		case <-done:
+		default:
+			syscall.Kill(-pid, syscall.SIGKILL)
+		}
+	})
+}
+
+// release gives up what belongs to the running command.
+func (r *running) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.killer != nil {
+		r.killer.Stop()
+	}
+	if r.control != nil {
+		r.control.Close()
+		r.control = nil
+	}
 }
 
 // sweep ends what the shell left behind: its group, and what left the group.
@@ -108,14 +240,11 @@ func (p process) sweep(group int) {
 	}
 }
 
-// endOf reads the end of a command; late: its time was up.
-func endOf(cmd *exec.Cmd, err error, late bool) ending {
-	e := ending{timedOut: late && err != nil}
+func endOf(cmd *exec.Cmd) ending {
 	if cmd.ProcessState == nil {
-		e.code = -1
-		return e
+		return ending{code: -1}
 	}
-	e.code = cmd.ProcessState.ExitCode()
+	e := ending{code: cmd.ProcessState.ExitCode()}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal().String()
 	}

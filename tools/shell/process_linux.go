@@ -8,8 +8,12 @@ import (
 	"syscall"
 )
 
-// attributes puts the command into a group of its own and ends it with daycare.
-func attributes() *syscall.SysProcAttr {
+// attributes puts the command into a group of its own and ends it with daycare. A
+// supervisor must live on for a moment, to end what is below it.
+func attributes(supervised bool) *syscall.SysProcAttr {
+	if supervised {
+		return &syscall.SysProcAttr{Setpgid: true}
+	}
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

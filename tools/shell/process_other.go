@@ -5,7 +5,7 @@ package shell
 import "syscall"
 
 // attributes puts the command into a group of its own.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killMarked cannot see other processes' environments here; the group is what is
 // ended.

@@ -1,9 +1,14 @@
-// Package shell runs commands for agents: exec.
+// Package shell runs commands for agents: exec, and process for those that go on in
+// the background.
 //
-// A command runs in a process group of its own, with a scrubbed environment, and
-// ends when its time is up, its turn is stopped, or its shell ends: what it left
-// running in the background is ended too (guarantee G15). There is no sandbox
-// yet, so each call asks a person first, unless the owner has switched that off.
+// A command runs in a sandbox (package sandbox) that makes the agent's grants true,
+// without network, with a scrubbed environment. Where no sandbox works, each call
+// asks a person first.
+//
+// It ends when its time is up, its turn is stopped, or its shell ends: what it left
+// running by itself is ended too (guarantee G15). What is to go on is started as a
+// background process, or becomes one when it runs for longer than a minute; that
+// ends with the runtime at the latest.
 package shell
 
 import (
@@ -12,20 +17,23 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"daycare/engine/permission"
 	"daycare/tools"
+	"daycare/tools/shell/sandbox"
 )
 
 // A Mode says what stands between a model and the shell.
 type Mode string
 
 const (
-	Ask  Mode = "ask"  // a person is asked for each command
-	Deny Mode = "deny" // commands are not run
-	Off  Mode = "off"  // the owner has switched the sandbox off: commands just run
+	Sandbox Mode = "sandbox" // in a sandbox commands just run; a person is asked where there is none
+	Ask     Mode = "ask"     // a person is asked for each command, unless its beginning was granted
+	Deny    Mode = "deny"    // commands are not run
+	Off     Mode = "off"     // the owner has switched the sandbox off: commands just run
 )
 
 const (
@@ -37,6 +45,11 @@ const (
 // Options say how commands are run.
 type Options struct {
 	Mode Mode // "" is Ask
+	// Sandbox is the wanted one: auto, bwrap, landlock, seatbelt; "" is none.
+	Sandbox string
+	// Helper is the path of the daycare binary, which must call sandbox.Main; "":
+	// there is no sandbox and no supervisor.
+	Helper string
 	// Timeout is for calls that name none; 0 is DefaultTimeout.
 	Timeout time.Duration
 	// Keep are names of environment variables that commands get beside the usual
@@ -45,12 +58,23 @@ type Options struct {
 	// Spill is the folder that takes the full text of long output, "" or nil:
 	// none.
 	Spill func(agent string) string
-	// Denied are absolute folders that no command may start in: .daycare.
+	// Denied are absolute paths out of reach of every command: .daycare, and what
+	// the files tools deny.
 	Denied []string
+	// Shown are the folders in .daycare that an agent's commands may read, and
+	// those that they may write too. nil: none.
+	Shown func(agent string) (read, write []string)
+	// Home is the private home folder of an agent's commands, made when needed.
+	// nil: one for all, among the temporary files.
+	Home func(agent string) string
+	// Jobs is the folder that keeps an agent's background processes. nil: there
+	// are none.
+	Jobs func(agent string) string
 }
 
-// New makes the tools: exec.
-func New(o Options) []tools.Tool {
+// New makes the tools exec and process, and the background processes that they
+// share, which the caller must Close.
+func New(o Options) ([]tools.Tool, *Jobs) {
 	if o.Mode == "" {
 		o.Mode = Ask
 	}
@@ -61,34 +85,39 @@ func New(o Options) []tools.Tool {
 	if path, err := exec.LookPath("bash"); err == nil {
 		shell = path
 	}
-	return []tools.Tool{&Exec{o, shell}}
+	jobs := newJobs(o.Jobs)
+	return []tools.Tool{&Exec{o, shell, &confinement{options: o}, jobs}, &Process{jobs}}, jobs
 }
 
 // Exec is the tool exec.
 type Exec struct {
 	options Options
 	shell   string
+	confine *confinement
+	jobs    *Jobs
 }
 
 var spec = tools.Spec{Name: "exec", Replay: tools.Once,
-	Description: "Run a shell command and get its output and exit code. Background processes end with it.",
+	Description: "Run a shell command and get its output and exit code. What it starts ends with it. background: keep it running and use process. After a minute it goes on in the background.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "command":{"type":"string"},
 "workdir":{"type":"string"},
 "timeoutMs":{"type":"integer","minimum":1,"maximum":1800000,"description":"default 30000"},
 "env":{"type":"object","additionalProperties":{"type":"string"}},
-"stdin":{"type":"string"}},
+"stdin":{"type":"string"},
+"background":{"type":"boolean"}},
 "required":["command"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
 func (*Exec) Spec() tools.Spec { return spec }
 
 type arguments struct {
-	Command   string            `json:"command"`
-	Workdir   string            `json:"workdir"`
-	TimeoutMs float64           `json:"timeoutMs"`
-	Env       map[string]string `json:"env"`
-	Stdin     string            `json:"stdin"`
+	Command    string            `json:"command"`
+	Workdir    string            `json:"workdir"`
+	TimeoutMs  float64           `json:"timeoutMs"`
+	Env        map[string]string `json:"env"`
+	Stdin      string            `json:"stdin"`
+	Background bool              `json:"background"`
 }
 
 func decode(call tools.Call) (arguments, error) {
@@ -112,18 +141,23 @@ func decode(call tools.Call) (arguments, error) {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Needs is the approval that the call needs. Prefixes granted in
-// permission.Set.Exec do not count here: without a sandbox the words of a command
-// say nothing of what it does, so every call asks.
+// Needs is the approval that the call needs. Without a sandbox, prefixes granted in
+// permission.Set.Exec do not count: the words of a command say nothing of what it
+// does, so every call asks.
 func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
-	if e.options.Mode != Ask {
+	if e.options.Mode == Deny || e.options.Mode == Off {
 		return nil, nil
+	}
+	runner, err := e.confine.find()
+	held := err == nil && runner.Level != sandbox.None
+	if err != nil || held && e.options.Mode == Sandbox {
+		return nil, nil // Run refuses where the wanted sandbox does not work
 	}
 	a, err := decode(call)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := e.workdir(call.Access, a.Workdir)
+	dir, err := e.workdir(call, a.Workdir)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +166,7 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 		Reason:    "run a command",
 		Detail:    permission.Detail{Command: a.rendered()},
 		Workdir:   dir,
-		AskAlways: true,
+		AskAlways: !held,
 	}, nil
 }
 
@@ -196,26 +230,70 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("%v", err), nil
 	}
-	dir, err := e.workdir(call.Access, a.Workdir)
+	dir, err := e.workdir(call, a.Workdir)
 	if err != nil {
 		return tools.Result{Text: err.Error(), Status: tools.Denied}, nil
 	}
-	timeout := e.options.Timeout
-	if a.TimeoutMs > 0 {
-		timeout = time.Duration(min(a.TimeoutMs, float64(MaxTimeout.Milliseconds()))) * time.Millisecond
+	runner, err := e.confine.find()
+	if err != nil {
+		return tools.Result{Text: "exec: the sandbox of the settings does not work here, so nothing is run: " + err.Error(), Status: tools.Denied}, nil
 	}
+	p, err := e.process(call, a, dir, runner)
+	if err != nil {
+		return tools.Errorf("exec: %v", err), nil
+	}
+	if a.Background {
+		return e.inBackground(ctx, call, p, a.timeout(MaxBackground)), nil
+	}
+	return e.inForeground(ctx, call, p, a.timeout(e.options.Timeout)), nil
+}
+
+// process is the command of a call, ready to start.
+func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
+	p := process{shell: e.shell, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
+	env := e.environment()
+	if runner.Level != sandbox.None {
+		var err error
+		if p.view, err = e.confine.view(call, dir); err != nil {
+			return p, err
+		}
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
+		env = append(env, runner.Environment(p.view)...)
+	}
+	p.env = append(env, a.environment()...)
+	for name := range a.Env { // what the call says wins over what was there before
+		p.env = slices.DeleteFunc(p.env, func(kv string) bool {
+			return strings.HasPrefix(kv, name+"=") && kv != name+"="+a.Env[name]
+		})
+	}
+	return p, nil
+}
+
+func (a arguments) timeout(usual time.Duration) time.Duration {
+	if a.TimeoutMs <= 0 {
+		return usual
+	}
+	return time.Duration(min(a.TimeoutMs, float64(MaxTimeout.Milliseconds()))) * time.Millisecond
+}
+
+// inForeground runs the command and waits for its end, but not longer than
+// yieldAfter: then it goes on in the background.
+func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, timeout time.Duration) tools.Result {
 	spill := ""
 	if e.options.Spill != nil {
 		spill = e.options.Spill(call.Agent)
 	}
 	out := newCapture(spill, call.Progress)
-	job := process{shell: e.shell, command: a.Command, dir: dir, env: e.environment(a), stdin: a.Stdin, mark: call.ID}
-	end, err := job.run(ctx, timeout, out)
+	if timeout > yieldAfter && e.jobs.folder != nil {
+		return e.yielding(ctx, call, p, timeout, out)
+	}
+	end, err := p.run(ctx, timeout, out)
 	if err != nil {
 		out.discard()
-		return tools.Errorf("exec: %v", err), nil
+		return tools.Errorf("exec: %v", err)
 	}
-	return result(ctx, end, timeout, out), nil
+	out.finish()
+	return result(ctx, end, timeout, out)
 }
 
 // result puts the end of a command into words.

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/permission"
 	"daycare/tools"
+	"daycare/tools/shell/sandbox"
 	"daycare/tools/toolstest"
 )
 
@@ -22,7 +23,21 @@ const agent = "tz4a98xxat96iws9zmbrgj3a"
 
 type a map[string]any
 
-func newExec(o Options) *Exec { return New(o)[0].(*Exec) }
+// TestMain makes the test binary the helper, as the daycare binary is.
+func TestMain(m *testing.M) {
+	if code, ours := sandbox.Main(os.Args); ours {
+		os.Exit(code)
+	}
+	if os.Getenv(daemonEnv) != "" {
+		daemon()
+	}
+	os.Exit(m.Run())
+}
+
+func newExec(o Options) *Exec {
+	list, _ := New(o)
+	return list[0].(*Exec)
+}
 
 func workspace(t *testing.T) permission.Set {
 	t.Helper()

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/tools"
 )
 
 // workdir is where the command starts: inside a permitted folder, symbolic links
 // resolved. It keeps a command where it belongs; it is no wall, which only a
 // sandbox can be.
-func (e *Exec) workdir(set permission.Set, path string) (string, error) {
+func (e *Exec) workdir(call tools.Call, path string) (string, error) {
+	set := call.Access
 	if !filepath.IsAbs(set.WorkingDir) {
 		return "", fmt.Errorf("there is no working folder to run a command in")
 	}
@@ -28,6 +30,9 @@ func (e *Exec) workdir(set permission.Set, path string) (string, error) {
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("workdir %s is not a folder", asked)
+	}
+	if e.ownTask(call.Agent, real) {
+		return real, nil
 	}
 	for part := range strings.SplitSeq(real, string(filepath.Separator)) {
 		if strings.EqualFold(part, ".daycare") {
@@ -47,12 +52,25 @@ func (e *Exec) workdir(set permission.Set, path string) (string, error) {
 	return real, nil
 }
 
+// ownTask reports whether a folder is one in .daycare that the agent's commands
+// may write: that of its own scheduled task.
+func (e *Exec) ownTask(agent, real string) bool {
+	if e.options.Shown == nil {
+		return false
+	}
+	_, write := e.options.Shown(agent)
+	return slices.ContainsFunc(write, func(dir string) bool {
+		dir, err := filepath.EvalSymlinks(dir)
+		return err == nil && permission.Beneath(dir, real)
+	})
+}
+
 // passed are the variables that commands may see. The daemon's own environment
 // holds keys, so all else is left out.
 var passed = []string{"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"}
 
-// environment is what the command gets.
-func (e *Exec) environment(a arguments) []string {
+// environment is what every command gets.
+func (e *Exec) environment() []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
@@ -60,7 +78,7 @@ func (e *Exec) environment(a arguments) []string {
 			env = append(env, kv)
 		}
 	}
-	return append(env, a.environment()...)
+	return env
 }
 
 // environment is what the call adds, in the order of names.

@@ -85,7 +85,7 @@ func GoldenRequest(t *testing.T, name string, provider New, req *providers.Reque
 	sent := Capture(t, provider, req)
 	var b bytes.Buffer
 	b.WriteString("POST " + sent.Path + "\n")
-	for _, header := range []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Authorization", "Content-Type", "X-Api-Key", "X-Title"} {
+	for _, header := range []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Authorization", "Content-Type", "X-Api-Key", "X-Goog-Api-Key", "X-Title"} {
 		if v := sent.Header.Get(header); v != "" {
 			b.WriteString(header + ": " + strings.ReplaceAll(v, Key, "KEY") + "\n")
 		}

@@ -12,9 +12,9 @@ import (
 // A checker compares what the files say with what the world saw.
 type checker struct {
 	play *play
-	// unsure are answers that the world has and no delivery record said so at the
-	// newest death: only those may come again.
-	sure map[string]int // answers whose delivery was on disk, and how many had come by then
+	// sure are the answers whose delivery was on disk at the newest death, and how
+	// often they had come by then. Only others may come again.
+	sure map[string]int
 }
 
 // A view is everything that is compared, read at one moment.
@@ -48,6 +48,7 @@ func (c *checker) atDeath() {
 	c.effects(v)
 	c.promised(v)
 	c.repeated(v)
+	c.named(v)
 }
 
 // atEnd checks what must hold when everything is done.
@@ -61,6 +62,7 @@ func (c *checker) atEnd() {
 	c.effects(v)
 	c.promised(v)
 	c.repeated(v)
+	c.named(v)
 	c.finished(v)
 	c.answered(v)
 	c.clean(v)
@@ -221,13 +223,26 @@ func (c *checker) repeated(v view) {
 			}
 		}
 	}
-	again := 0
-	for _, n := range got {
-		again += n - 1
+	most := 1 + c.play.result.Deaths + c.play.result.GaveUp + c.play.Scenario.Refuse
+	c.play.result.Again = 0
+	for out, n := range got {
+		c.play.result.Again += n - 1
+		if n > most {
+			c.play.result.violate("answered again: %s came %d times in %d deaths", out, n, c.play.result.Deaths)
+		}
 	}
-	c.play.result.Again = again
-	if most := c.play.result.Deaths + c.play.result.GaveUp + c.play.Scenario.Refuse; again > most*max(1, len(v.agents)) {
-		c.play.result.violate("answered again: %d times in %d deaths", again, most)
+}
+
+// named: what a line speaks of is there.
+func (c *checker) named(v view) {
+	for _, a := range v.agents {
+		for _, l := range append(a.inbox, a.history...) {
+			for _, path := range l.names(a.dir) {
+				if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+					c.play.result.violate("missing: %s, of which a %s speaks", path, l.Type)
+				}
+			}
+		}
 	}
 }
 

@@ -32,7 +32,13 @@ type line struct {
 	ToolCallID string          `json:"toolCallId"`
 	Status     string          `json:"status"`
 	Silent     bool            `json:"silent"`
-	ToolCalls  []struct {
+	Files      []struct {
+		Path string `json:"path"`
+	} `json:"files"`
+	Output struct {
+		Blob string `json:"blob"`
+	} `json:"output"`
+	ToolCalls []struct {
 		ID string `json:"id"`
 	} `json:"toolCalls"`
 }
@@ -41,6 +47,17 @@ type line struct {
 func (l line) key() string {
 	key, _, _ := strings.Cut(strings.TrimSpace(l.Text), " ")
 	return key
+}
+
+// names are the files that a line of the folder dir speaks of.
+func (l line) names(dir string) (paths []string) {
+	for _, f := range l.Files {
+		paths = append(paths, f.Path)
+	}
+	if l.Output.Blob != "" {
+		paths = append(paths, filepath.Join(dir, "blobs", l.Output.Blob))
+	}
+	return paths
 }
 
 // promise is the id of the answer that an assistant_message promises.

@@ -55,8 +55,9 @@ type Case struct {
 	Patience time.Duration // 0: the usual
 	// Lost is called instead of killing, where the file system dies too.
 	Lost func(d *daemon) error
-	// Random is where deaths come from when there is no list.
-	Random func(life int) (Death, bool)
+	// Random is where deaths come from when there is no list; the zero Death is none.
+	Random   func(life int) Death
+	Mirrored bool // the power is cut in this case
 }
 
 // patience is how long a case may take before it counts as stuck.
@@ -76,7 +77,7 @@ type play struct {
 	said   chan struct{} // closed when the user is through with the scenario
 	failed error         // and why, if not by saying everything
 
-	greeted bool // the message after the last death was said
+	greeted int // troubles that were followed by a greeting
 }
 
 func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
@@ -151,7 +152,7 @@ func (p *play) begin() (*daemon, Death, error) {
 	var armed Death
 	switch {
 	case p.Random != nil:
-		armed, _ = p.Random(p.life)
+		armed = p.Random(p.life)
 	case p.life < len(p.Deaths):
 		armed = p.Deaths[p.life]
 	}
@@ -169,6 +170,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	}
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
+	through := time.Now() // since when the user has nothing more to say
 	for quiet := 0; ; {
 		select {
 		case <-d.exited:
@@ -187,27 +189,51 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 			d.stuck()
 			return false
 		case <-tick.C:
-			if !p.allSaid() || !p.settled() {
+			if !p.allSaid() {
+				quiet, through = 0, time.Now()
+				continue
+			}
+			if quiet++; !p.settled() {
 				quiet = 0
-				continue
 			}
-			if quiet++; quiet < 2 {
-				continue
+			switch {
+			case p.survived() && (quiet > 1 || p.broken() && time.Since(through) > owedAfter):
+				p.greet(ctx)
+			case quiet > 1:
+				return p.end(ctx, d, armed)
 			}
-			if p.survived(armed) {
-				p.greeted = true
-				p.talk(ctx, []step{say(p.Scenario.hooks()[0], "again", "hello")})
-				continue
-			}
-			return p.end(ctx, d, armed)
 		}
 	}
 }
 
-// survived reports whether the last death lies behind and nothing was said since.
-// Another message then shows that the agent still works, and has it clean up.
-func (p *play) survived(armed Death) bool {
-	return p.result.Deaths > 0 && armed == (Death{}) && !p.greeted
+// owedAfter is when a disk that failed once is given its chance to write what it
+// owes: that rides with the next write.
+const owedAfter = 300 * time.Millisecond
+
+// survived reports whether something went wrong since the last greeting.
+func (p *play) survived() bool { return p.troubles() > p.greeted }
+
+func (p *play) troubles() int {
+	if p.broken() {
+		return p.result.Deaths + 1
+	}
+	return p.result.Deaths
+}
+
+// broken reports whether the case is one of a disk that fails.
+func (p *play) broken() bool {
+	return len(p.Deaths) > 0 && !strings.HasPrefix(p.Deaths[0].Failpoint, "kill")
+}
+
+// greet says one more thing to each agent: it shows that they still work after a death, and
+// has them clean up.
+func (p *play) greet(ctx context.Context) {
+	p.greeted = p.troubles()
+	var all []step
+	for _, hook := range p.Scenario.hooks() {
+		all = append(all, say(hook, fmt.Sprintf("again%d%s", p.greeted, hook), "hello"))
+	}
+	p.talk(ctx, []step{together(all...)})
 }
 
 // allSaid reports whether the user is through with the scenario.
@@ -265,10 +291,9 @@ func noFiles(dir string) bool {
 // judgeExit: it may die as it was told to, and it may give up on a disk that was
 // made to fail.
 func (p *play) judgeExit(d *daemon, armed Death) {
-	broken := armed.Failpoint != "" && !strings.HasPrefix(armed.Failpoint, "kill")
 	switch {
 	case d.died() || d.killed:
-	case d.code() == exitDisk && broken:
+	case d.code() == exitDisk && p.broken() && armed != (Death{}):
 		p.result.GaveUp++
 	default:
 		p.result.violate("it ended with %s, armed with %q; its last words: %s", d.cmd.ProcessState, armed.Failpoint, d.said())

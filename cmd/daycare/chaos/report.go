@@ -65,7 +65,7 @@ func (c Case) deaths() string {
 
 // flags play the case again; "" where chance had a part in it.
 func (c Case) flags() string {
-	if len(c.Deaths) == 0 {
+	if len(c.Deaths) == 0 || c.Random != nil {
 		return ""
 	}
 	return fmt.Sprintf("--scenario %s --kill '%s'", c.Scenario.Name, c.deaths())

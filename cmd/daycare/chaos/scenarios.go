@@ -34,6 +34,8 @@ rules:
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
   - match: '^(?<key>\S+) look'
     reply: [ { calls: [ { name: read, arguments: { path: README.md } } ] } ]
+  - match: '^\S+ pore'
+    reply: [ { calls: [ { name: read, arguments: { path: long.txt } } ] } ]
   - match: '^(?<key>\S+) several'
     reply: [ { calls: [
       { name: read, arguments: { path: README.md } }, { name: glob, arguments: { pattern: "*" } },
@@ -63,15 +65,15 @@ func Scenarios() []*Scenario {
 		{Name: "tools", Before: first, Steps: []step{say("a", "t1", "look"), answered(1), say("a", "t2", "act")}},
 		{Name: "parallel", Before: first, Steps: []step{say("a", "p1", "several"), answered(1), say("a", "p2", "several")}},
 		{Name: "steer", Before: first, Steps: []step{say("a", "s1", "slow"), happened("s1"), burst("a", "s2-", "hello", 2)}},
-		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happenedOnce, say("a", "q2", "hello")}},
-		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), answered(2)}},
+		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happened("approved"), say("a", "q2", "hello")}},
+		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), happened("approved")}},
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
 		{Name: "inbox-rotation", Before: []step{say("a", "b1", large), answered(1), say("a", "b2", large), answered(2)},
 			Only: []string{"inbox.", "turn.", "torn."}, Steps: []step{say("a", "b3", large), answered(1), say("a", "b4", "hello")}},
 		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.", "sessions.", "state.", "inbox."},
 			Steps: []step{say("a", "h1", "hello"), answered(1), reset("h2"), say("a", "h3", "hello")}},
 		{Name: "letters", Before: first, Prepare: letters, Steps: []step{letter("l3"), say("a", "l4", "hello")}},
-		{Name: "blob", Before: first, Steps: []step{say("a", "o1", "large"), answered(1)}},
+		{Name: "blob", Before: first, Prepare: longFile, Steps: []step{say("a", "o1", "large"), answered(1), say("a", "o2", "pore")}},
 		{Name: "draft", Before: first, Only: []string{"draft.", "turn."}, Steps: []step{say("a", "d1", "recite"), answered(1)}},
 		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."}, Steps: []step{say("a", "c1", "hello"), answered(1)}},
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
@@ -90,10 +92,6 @@ var large = "hello " + strings.Repeat("lorem ipsum ", 34_000)
 func decide(decision string) step {
 	return func(ctx context.Context, u *user) error { return u.decide(ctx, decision) }
 }
-
-// happenedOnce waits for the turn that follows a decision: the answer to the
-// request, and the answer after it.
-func happenedOnce(ctx context.Context, u *user) error { return u.answers(ctx, 2) }
 
 func reset(key string) step {
 	return func(ctx context.Context, u *user) error {
@@ -118,6 +116,12 @@ func lengthen(u *user) error {
 		data = append(data, record.Encode(&record.Entry{Seq: seq, At: time.Now().UTC(), Rec: note})...)
 	}
 	return os.WriteFile(paths[0], data, 0o600)
+}
+
+// longFile is one that a tool cannot show whole.
+func longFile(u *user) error {
+	text := strings.Repeat(strings.Repeat("lorem ipsum ", 8)+"\n", 600)
+	return os.WriteFile(filepath.Join(filepath.Dir(u.root), "long.txt"), []byte(text), 0o600)
 }
 
 // letters lie in the slot before the daemon starts.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"daycare/engine/control"
@@ -115,17 +116,22 @@ func (u *user) tell(ctx context.Context, ref, key, record string, m control.Mess
 	})
 }
 
-// decide answers the permission request that comes.
+// decide answers the permission request that comes. Whoever has seen it answers it
+// until that is known, also when it is answered already.
 func (u *user) decide(ctx context.Context, decision string) error {
+	token := ""
 	return u.ask(ctx, func(c *control.Client) error {
 		asks, err := c.Permissions(ctx)
 		if err != nil {
 			return err
 		}
-		if len(asks) == 0 {
+		if token == "" && len(asks) == 0 {
 			return errNotYet
 		}
-		err = c.Decide(ctx, asks[0].Token, decision, "chaos")
+		if token == "" {
+			token = asks[0].Token
+		}
+		err = c.Decide(ctx, token, decision, "chaos")
 		if errors.As(err, new(*control.Decided)) {
 			return nil
 		}
@@ -172,16 +178,12 @@ func (u *user) settled(path string) error {
 	return f.Sync()
 }
 
-// happened waits for the effect of a tool.
+// happened waits for the effect of a tool, or for an answer: a call that a death
+// interrupted may have none.
 func (u *user) happened(ctx context.Context, key string) error {
 	return until(ctx, func() bool {
 		all, err := u.done()
-		for _, e := range all {
-			if e.key == key {
-				return true
-			}
-		}
-		return err != nil
+		return err != nil || len(u.received()) > 0 || slices.ContainsFunc(all, func(e effect) bool { return e.key == key })
 	})
 }
 

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (h *harness) stage(ctx context.Context, c Case, template string) (*play, er
 		if err != nil {
 			return nil, err
 		}
-	} else if err := os.CopyFS(workspace, os.DirFS(template)); err != nil {
+	} else if err := copyWorkspace(template, workspace); err != nil {
 		return nil, err
 	}
 	world, err := newWorld(p.dir, id)
@@ -89,6 +90,9 @@ func (p *play) ready() error {
 }
 
 func (p *play) cuts() bool {
+	if p.Mirrored {
+		return true
+	}
 	for _, d := range p.Deaths {
 		if d.Cut != "" {
 			return true
@@ -114,6 +118,27 @@ func (p *play) settings(address string) error {
 	}
 	b.WriteString("log: { file: \"\" }\n")
 	return os.WriteFile(filepath.Join(p.root, "settings.yaml"), []byte(b.String()), 0o600)
+}
+
+// copyWorkspace copies a workspace; the agents in the copy work in the copy.
+func copyWorkspace(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	states, err := filepath.Glob(filepath.Join(to, ".daycare", "agents", "*", "state.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range states {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(data, []byte(from), []byte(to)), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // templates are the folders that scenarios begin with, each made once.

@@ -1,0 +1,223 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"daycare/agents/prompt"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// What people edit while the agent works is looked at when a turn begins, and when
+// the engine saw that something in the folder changed while the agent waits. What
+// is good counts; what is broken is told once and leaves the last good version in
+// force.
+
+// rereads are how long after a broken file was seen it is read again before it is
+// told: an editor that writes in pieces is not done yet.
+var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond}
+
+// edits is what the agent knows of the files that people edit.
+type edits struct {
+	stated     os.FileInfo     // of state.json as it was read last
+	loaded     bool            // state was read from a good file
+	said       map[string]bool // findings, each once
+	announced  *permission.Set // rights as people were last told of them
+	definition prompt.Definition
+}
+
+// lookAtFiles takes over what a person changed since the last turn.
+func (a *agent) lookAtFiles() error {
+	if err := a.lookAround(); err != nil {
+		return err
+	}
+	return a.lookAtPrompt()
+}
+
+// lookAround takes over the descriptor and state.json, and announces rights.
+func (a *agent) lookAround() error {
+	if a.Identity != nil {
+		a.Meta = a.Identity()
+	}
+	a.lookAtState()
+	return a.announceRights()
+}
+
+// disturbed is called while the agent waits and something in its folder changed. It
+// may have been the agent itself, so it costs no more than a look.
+func (a *agent) disturbed() error {
+	if err := a.lookAround(); err != nil {
+		return err
+	}
+	return a.refresh("")
+}
+
+// refresh takes over a history that a person edited.
+func (a *agent) refresh(turn string) error {
+	changed, found, err := a.history.Refresh()
+	if err != nil {
+		return err
+	}
+	a.tell(found)
+	if changed {
+		a.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
+	}
+	return nil
+}
+
+// lookAtState takes over what a person wrote into state.json. A file that cannot be
+// read leaves the last good version in force.
+func (a *agent) lookAtState() {
+	state, info, found, ok := a.readState()
+	if !ok {
+		return
+	}
+	before := a.state
+	a.stated = info
+	if finding.Join(found) == nil {
+		clear(a.said)
+	}
+	a.tellOnce(found)
+	if finding.Join(found) != nil && a.loaded {
+		return
+	}
+	known := a.loaded
+	a.state, a.loaded = state, finding.Join(found) == nil
+	if names := owned(before, state); known && len(names) > 0 {
+		text := strings.Join(names, ", ") + " changed; it counts from the next turn"
+		a.log.Info("file edited by hand", "file", "state.json", "change", text)
+		a.emit(event.FileEdited, "", event.File{File: "state.json", Text: text})
+	}
+}
+
+// readState reads state.json, if it was written since it was last read. A broken
+// one is read again for a while.
+func (a *agent) readState() (s record.State, info os.FileInfo, found findings, ok bool) {
+	for try := 0; ; try++ {
+		var err error
+		if info, err = os.Stat(a.path("state.json")); err == nil && a.stated != nil && unchanged(info, a.stated) {
+			return s, nil, nil, false
+		}
+		s, _, found, err = record.ReadState(a.Dir)
+		if err != nil {
+			a.log.Warn("state not read; the last good version stays in force", "err", err)
+			return s, nil, nil, false
+		}
+		if finding.Join(found) == nil || try == len(rereads) {
+			return s, info, found, info != nil
+		}
+		time.Sleep(rereads[try])
+	}
+}
+
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// tellOnce tells what was not told since the file was last good.
+func (a *agent) tellOnce(found findings) {
+	if a.said == nil {
+		a.said = map[string]bool{}
+	}
+	for _, f := range found {
+		key := f.ID + f.Reason
+		if !a.said[key] {
+			a.said[key] = true
+			a.tell(findings{f})
+		}
+	}
+}
+
+// owned are the members of state.json that belong to people and differ, rights
+// apart: those are announced.
+func owned(before, now record.State) (names []string) {
+	for _, m := range []struct {
+		name string
+		a, b any
+	}{{"provider", before.Provider, now.Provider}, {"queue", before.Queue, now.Queue}, {"budget", before.Budget, now.Budget}} {
+		if !reflect.DeepEqual(m.a, m.b) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// announceRights says what a person changed by hand in the agent's rights. What people
+// were told last is kept in state.json, so that an edit while the agent slept is
+// announced too.
+func (a *agent) announceRights() error {
+	if a.announced == nil {
+		if a.announced = a.state.Announced; a.announced == nil {
+			a.announced = copyOf(a.state.Permissions)
+		}
+	}
+	diff := permission.Diff(*a.announced, a.state.Permissions)
+	if len(diff) == 0 || !a.loaded {
+		return nil
+	}
+	text := strings.Join(diff, ", ")
+	a.log.Log(context.Background(), finding.Warning.Level(), "rights changed by hand", "diff", text)
+	a.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
+	a.announced = copyOf(a.state.Permissions)
+	if a.history.Obligations().LastSeq == 0 {
+		return nil // it never did anything
+	}
+	if _, err := a.append(&record.Permission{Event: "changed-by-hand", Tag: text, By: "state.json"}); err != nil {
+		return err
+	}
+	return a.saveState(nil)
+}
+
+func copyOf(s permission.Set) *permission.Set {
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		panic("agents: a set of plain strings cannot be copied: " + err.Error())
+	}
+	return &s
+}
+
+// lookAtPrompt has the system prompt rendered anew if what it is made of was edited.
+// Inside a session it stays as it is otherwise: a changed prompt is a new prefix for
+// every cache.
+func (a *agent) lookAtPrompt() error {
+	if a.session == "" {
+		return nil // rendered at the next call anyway
+	}
+	was, now := a.definition, a.Definition(a.Meta, a.state)
+	edited := promptFiles(was.Files, now.Files)
+	if len(edited) == 0 && was.Prompt == now.Prompt && was.Name == now.Name && was.Workspace == now.Workspace {
+		return nil
+	}
+	a.session = "" // the next call renders it
+	for _, name := range edited {
+		a.log.Info("file edited by hand", "file", name)
+		a.emit(event.FileEdited, "", event.File{File: name, Text: "changed; it counts from this turn"})
+	}
+	if len(edited) == 0 {
+		edited = []string{"descriptor.json"}
+	}
+	_, err := a.append(&record.Note{Text: strings.Join(edited, ", ") + " edited by hand: the system prompt is another from here on"})
+	return err
+}
+
+func promptFiles(a, b prompt.Files) (names []string) {
+	for _, f := range []struct{ name, a, b string }{
+		{"SOUL.md", a.Soul, b.Soul}, {"USER.md", a.User, b.User},
+		{".daycare/AGENTS.md", a.Rules, b.Rules}, {"AGENTS.md", a.Agents, b.Agents},
+	} {
+		if f.a != f.b {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

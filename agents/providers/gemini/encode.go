@@ -1,0 +1,272 @@
+package gemini
+
+import (
+	"cmp"
+	"encoding/base64"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"daycare/agents/providers"
+)
+
+var (
+	comma   = []byte{','}
+	bodyEnd = []byte("]}")
+)
+
+// body assembles a request. All that is the same at every call of a conversation
+// comes first and in a fixed order.
+func (p *Provider) body(req *providers.Request) *providers.Body {
+	head := providers.NewHead(req, p.options)
+	if settings := p.settings(req); settings != "" {
+		head.Field("generationConfig", settings)
+	}
+	b := head.Done()
+	if len(b) == 2 { // nothing but the brace and a comma
+		b = b[:1]
+	}
+	b = appendTools(b, req.Tools)
+	if strings.TrimSpace(req.System) != "" {
+		b = append(b, `"systemInstruction":{"parts":[`...)
+		b = append(appendText(b, req.System, ""), "]},"...)
+	}
+	b = append(b, `"contents":[`...)
+
+	body := &providers.Body{}
+	body.Grow(2*len(req.Messages) + 2)
+	body.Add(b)
+	key, old := p.key, generation2.MatchString(p.model(req))
+	if old {
+		key += ":2"
+	}
+	for i, m := range req.Messages {
+		if i > 0 {
+			body.Add(comma)
+		}
+		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, !old) }))
+	}
+	body.Add(bodyEnd)
+	return body
+}
+
+// generation2 matches the models that know no thinking levels and ask for no
+// signatures: a closed list, as every later one does.
+var generation2 = regexp.MustCompile(`gemini-[12][.-]`)
+
+// budgets are tokens of thinking.
+var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24576}
+
+// settings is the generationConfig, "" for none.
+func (p *Provider) settings(req *providers.Request) string {
+	var fields []string
+	if limit := cmp.Or(req.MaxTokens, p.o.MaxTokens); limit > 0 {
+		fields = append(fields, `"maxOutputTokens":`+strconv.Itoa(limit))
+	}
+	if req.Temperature != nil {
+		fields = append(fields, `"temperature":`+strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
+	}
+	switch {
+	case req.Thinking == "":
+	case generation2.MatchString(p.model(req)):
+		budget := cmp.Or(budgets[req.Thinking], budgets["high"])
+		fields = append(fields, `"thinkingConfig":{"thinkingBudget":`+strconv.Itoa(budget)+`,"includeThoughts":true}`)
+	default:
+		level := string(providers.AppendString(nil, req.Thinking))
+		fields = append(fields, `"thinkingConfig":{"thinkingLevel":`+level+`,"includeThoughts":true}`)
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+func appendTools(b []byte, tools []providers.Tool) []byte {
+	if len(tools) == 0 {
+		return b
+	}
+	b = append(b, `"tools":[{"functionDeclarations":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"name":`...)
+		b = providers.AppendString(b, t.Name)
+		b = append(b, `,"description":`...)
+		b = providers.AppendString(b, t.Description)
+		if len(t.Schema) > 0 {
+			b = append(b, `,"parametersJsonSchema":`...)
+			b = append(b, t.Schema...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, "]}],"...)
+}
+
+// encode writes a message; one with results that have pictures becomes two. signed
+// says that the model wants the signatures of calls.
+func (p *Provider) encode(m *providers.Message, signed bool) []byte {
+	b := make([]byte, 0, m.Chars()+256)
+	switch m.Role {
+	case providers.Assistant:
+		b = append(b, `{"role":"model","parts":[`...)
+		return append(p.appendAnswer(b, m, signed), "]}"...)
+	case providers.Results:
+		return appendResults(b, m)
+	}
+	b = append(b, `{"role":"user","parts":[`...)
+	empty := len(b)
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case providers.Text:
+			if part.Text != "" {
+				b = appendText(separate(b, empty), part.Text, "")
+			}
+		case providers.Image:
+			b = appendImage(separate(b, empty), part)
+		}
+	}
+	if len(b) == empty { // the API refuses a message without parts
+		b = appendText(b, "(no text)", "")
+	}
+	return append(b, "]}"...)
+}
+
+// separate puts a comma behind what stands after empty.
+func separate(b []byte, empty int) []byte {
+	if len(b) > empty {
+		return append(b, ',')
+	}
+	return b
+}
+
+func (p *Provider) appendAnswer(b []byte, m *providers.Message, signed bool) []byte {
+	empty, calls := len(b), 0
+	sign := p.signature(m, textMark)
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case providers.Text:
+			if part.Text != "" {
+				b = appendText(separate(b, empty), part.Text, sign)
+				sign = ""
+			}
+		case providers.Call:
+			signature := p.signature(m, callMark+strconv.Itoa(calls)+":")
+			if signature == "" && calls == 0 && signed {
+				signature = unsigned
+			}
+			b = appendCall(separate(b, empty), part, signature)
+			calls++
+		}
+	}
+	if len(b) == empty || sign != "" {
+		b = appendText(separate(b, empty), "", sign)
+	}
+	return b
+}
+
+// Marks in front of the Signature of a Reasoning: of which part it is.
+const (
+	callMark = "call:"
+	textMark = "text:"
+	// unsigned stands for the signature of a call that another model made: the
+	// service's own word for that.
+	unsigned = "skip_thought_signature_validator"
+)
+
+func (p *Provider) signature(m *providers.Message, mark string) string {
+	for _, part := range m.Parts {
+		r, ok := part.(providers.Reasoning)
+		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Provider == p.o.ID {
+			return s
+		}
+	}
+	return ""
+}
+
+func appendText(b []byte, text, signature string) []byte {
+	b = append(b, `{"text":`...)
+	b = providers.AppendString(b, text)
+	return appendSignature(b, signature)
+}
+
+func appendSignature(b []byte, signature string) []byte {
+	if signature != "" {
+		b = append(b, `,"thoughtSignature":`...)
+		b = providers.AppendString(b, signature)
+	}
+	return append(b, '}')
+}
+
+func appendCall(b []byte, call providers.Call, signature string) []byte {
+	b = append(b, `{"functionCall":{"id":`...)
+	b = providers.AppendString(b, call.ID)
+	b = append(b, `,"name":`...)
+	b = providers.AppendString(b, call.Name)
+	b = append(b, `,"args":`...)
+	if providers.IsObject(call.Arguments) {
+		b = append(b, call.Arguments...)
+	} else { // the model was told in the result
+		b = append(b, "{}"...)
+	}
+	return appendSignature(append(b, '}'), signature)
+}
+
+// appendResults writes all results as one message, and pictures in a second one
+// behind it: not every model takes them inside a result.
+func appendResults(b []byte, m *providers.Message) []byte {
+	b = append(b, `{"role":"user","parts":[`...)
+	empty := len(b)
+	var pictures []providers.Result
+	for _, part := range m.Parts {
+		r, ok := part.(providers.Result)
+		if !ok {
+			continue
+		}
+		b = appendResult(separate(b, empty), r)
+		if len(r.Images) > 0 {
+			pictures = append(pictures, r)
+		}
+	}
+	b = append(b, "]}"...)
+	if len(pictures) == 0 {
+		return b
+	}
+	b = append(b, `,{"role":"user","parts":[`...)
+	for i, r := range pictures {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, "Images in the result of "+r.Name+" ("+r.CallID+"):", "")
+		for _, image := range r.Images {
+			b = appendImage(append(b, ','), image)
+		}
+	}
+	return append(b, "]}"...)
+}
+
+func appendResult(b []byte, r providers.Result) []byte {
+	text, field := r.Text, `"output":`
+	if r.IsError {
+		field = `"error":`
+	}
+	if strings.TrimSpace(text) == "" {
+		text = "(no output)"
+	}
+	b = append(b, `{"functionResponse":{"id":`...)
+	b = providers.AppendString(b, r.CallID)
+	b = append(b, `,"name":`...)
+	b = providers.AppendString(b, r.Name)
+	b = append(b, `,"response":{`...)
+	b = append(b, field...)
+	b = providers.AppendString(b, text)
+	return append(b, "}}}"...)
+}
+
+func appendImage(b []byte, image providers.Image) []byte {
+	b = append(b, `{"inlineData":{"mimeType":`...)
+	b = providers.AppendString(b, image.MimeType)
+	b = append(b, `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, image.Data)
+	return append(b, `"}}`...)
+}

@@ -1,0 +1,83 @@
+package agents
+
+import (
+	"slices"
+
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// Reports say whom an agent tells how its turns ended. The zero value is nobody:
+// the agent of a person, whose answer goes to a chat.
+type Reports struct {
+	To string // id of the parent
+	// Always: each turn is reported, also one in which the agent told its parent
+	// something itself.
+	Always bool
+	// Awaited is the item whose turn is not reported, because somebody waits for
+	// its outcome: the tool call that started the agent.
+	Awaited string
+	// Told reports whether a call, which succeeded, told the parent something.
+	Told func(c record.ToolCall) bool
+	// Waits reports whether the agent goes on later by itself, because agents of
+	// its own are at work.
+	Waits func() bool
+}
+
+// reporting is the last answer of a turn with the report in it, where one is due.
+// A turn without an answer gets an empty one to carry it. An answer that goes to a
+// chat already, because a person wrote to this agent from there, is no report too.
+func (a *agent) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
+	if as == nil && reason == record.ReasonCanceled {
+		as = &record.Assistant{Turn: t.id, Finish: record.FinishCanceled}
+	}
+	out := a.report(t, reason, as)
+	if out == nil {
+		return as
+	}
+	if as == nil {
+		as = &record.Assistant{Turn: t.id, Finish: record.FinishEndTurn}
+	}
+	as.Out = out
+	return as
+}
+
+// report is the promise to tell the parent of a turn's end, nil if it need not be
+// told. It stands in the record of the turn's last answer, so it is decided and
+// durable together with the turn's end: a crash before leaves the turn open, and
+// it is decided again after the calls that the crash cut have been run again; a
+// crash after finds the promise, like any promise to a chat.
+func (a *agent) report(t *turn, reason string, as *record.Assistant) *record.Out {
+	r := a.Reports
+	if r.To == "" || reason == record.ReasonWaiting || slices.Contains(t.items, r.Awaited) || r.Waits() {
+		return nil
+	}
+	if !r.Always && !failed(as) {
+		if as == nil || nothing(as.Text) || a.told(r) {
+			return nil
+		}
+	}
+	return &record.Out{ID: "report:" + a.Meta.ID + ":" + t.id, Hops: t.hops + 1,
+		To: message.Address{Connector: message.ToAgent, ChannelID: r.To}}
+}
+
+// told reports whether the open turn told the parent something.
+func (a *agent) told(r Reports) bool {
+	open := a.history.Obligations().Turn
+	return open != nil && slices.ContainsFunc(open.Worked, r.Told)
+}
+
+// failed reports whether the last answer of a turn is not an answer of the model
+// but the reason why there is none.
+func failed(as *record.Assistant) bool {
+	return as != nil && (as.Finish == record.FinishError || as.Finish == record.FinishCanceled)
+}
+
+// reported is a promise to the parent as the outbox takes it; nil: the promise is
+// to a chat.
+func (a *agent) reported(out record.Out, as *record.Assistant) *message.Report {
+	if out.To.Connector != message.ToAgent {
+		return nil
+	}
+	return &message.Report{From: a.Meta.ID, Failed: failed(as), Hops: out.Hops}
+}

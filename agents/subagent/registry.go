@@ -1,0 +1,202 @@
+package subagent
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/engine/finding"
+)
+
+//go:embed builtin/*.md
+var builtin embed.FS
+
+// A Registry is the definitions in force: those built in and those in a folder.
+// Every use looks at the folder again, so an edit counts at once. A file that
+// cannot be used is reported; its last good version stays in force.
+type Registry struct {
+	dir      string
+	reserved func(tool string) bool
+	report   func([]finding.Finding)
+	base     map[string]Definition
+
+	mu      sync.Mutex
+	files   map[string]file // by name in the folder
+	list    []Definition    // by name; never changed once made
+	version int
+}
+
+// A file is one file of the folder as it was read last.
+type file struct {
+	at   time.Time
+	size int64
+	good *Definition // nil: it never was usable
+}
+
+// NewRegistry makes a Registry of the folder dir, which need not exist. reserved
+// reports the names that no definition can have or use as a tool, because agents
+// have tools of that name that are not for sub-agents, or that its own would hide;
+// report takes what is wrong with files, each thing once.
+func NewRegistry(dir string, reserved func(tool string) bool, report func([]finding.Finding)) (*Registry, error) {
+	r := &Registry{dir: dir, reserved: reserved, report: report, base: map[string]Definition{}, files: map[string]file{}}
+	names, err := fs.Glob(builtin, "builtin/*.md")
+	if err != nil {
+		return nil, fmt.Errorf("list built-in sub-agents: %w", err)
+	}
+	for _, name := range names {
+		data, err := builtin.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
+		}
+		d, found := Parse(name, data)
+		if err := finding.Join(found); err != nil {
+			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
+		}
+		r.base[d.Name] = d
+	}
+	r.List()
+	return r, nil
+}
+
+// List is the definitions in force, by name. version changes when they do.
+func (r *Registry) List() (list []Definition, version int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.look() || r.list == nil {
+		r.list = r.merge()
+		r.version++
+	}
+	return r.list, r.version
+}
+
+// Get is one definition by its name.
+func (r *Registry) Get(name string) (Definition, bool) {
+	list, _ := r.List()
+	for _, d := range list {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Definition{}, false
+}
+
+// look reads what changed in the folder.
+func (r *Registry) look() (changed bool) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false // what was read stays in force
+	}
+	present := map[string]bool{}
+	for _, e := range entries {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), ".md") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(r.dir, e.Name()))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		present[e.Name()] = true
+		known, ok := r.files[e.Name()]
+		if ok && known.at.Equal(info.ModTime()) && known.size == info.Size() {
+			continue
+		}
+		r.files[e.Name()] = r.read(e.Name(), file{info.ModTime(), info.Size(), known.good})
+		changed = true
+	}
+	for name := range r.files {
+		if !present[name] {
+			delete(r.files, name)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// read parses a file; one that is no good keeps what it was before.
+func (r *Registry) read(name string, f file) file {
+	path := filepath.Join(r.dir, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		r.report([]finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}})
+		return f
+	}
+	d, found := Parse(path, data)
+	d.File = path
+	found = append(found, r.allowed(d, path)...)
+	if finding.Join(found) == nil {
+		f.good = &d
+	}
+	for i := range found {
+		if f.good != nil && found[i].Severity == finding.Error {
+			found[i].Remedy = "correct the file; until then the version before stays in force"
+		}
+	}
+	if len(found) > 0 {
+		r.report(found)
+	}
+	return f
+}
+
+// allowed judges the names in a definition.
+func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) {
+	wrong := func(format string, args ...any) {
+		found = append(found, finding.Finding{ID: "subagent-invalid", Severity: finding.Error, File: path, Line: 1, Reason: fmt.Sprintf(format, args...)})
+	}
+	if _, ours := r.base[d.Name]; !ours && r.reserved(d.Name) {
+		wrong("name %q is that of a tool", d.Name)
+	}
+	for _, tool := range d.Tools {
+		if _, ours := r.base[tool]; ours || Forbidden(tool) || tool == d.Name {
+			wrong("tools: %q is not for sub-agents: they start no agents and no clocks", tool)
+		}
+	}
+	return found
+}
+
+// forbidden are tools that no sub-agent has, beside sub-agents themselves.
+var forbidden = []string{"message", "spawn", "start_background_agent", "create_permanent_agent", "agent_stop", "subagents", "add_cron"}
+
+// Forbidden reports a tool that no sub-agent may have: it would start others, speak
+// to people past its parent, or set a clock.
+func Forbidden(tool string) bool {
+	return slices.Contains(forbidden, tool) || strings.HasPrefix(tool, "cron_") || strings.HasPrefix(tool, "heartbeat_")
+}
+
+// merge lays the files over what is built in.
+func (r *Registry) merge() []Definition {
+	all := map[string]Definition{}
+	for name, d := range r.base {
+		all[name] = d
+	}
+	names := make([]string, 0, len(r.files))
+	for name := range r.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		good := r.files[name].good
+		if good == nil {
+			continue
+		}
+		if other := all[good.Name]; other.File != "" {
+			r.report([]finding.Finding{{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
+				Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"}})
+			continue
+		}
+		all[good.Name] = *good
+	}
+	list := make([]Definition, 0, len(all))
+	for _, d := range all {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}

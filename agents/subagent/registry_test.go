@@ -1,0 +1,194 @@
+package subagent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/finding"
+)
+
+const translator = `---
+name: Translator
+description: Translate a file.
+tools: [read, write]
+maxIterations: 4
+temperature: 0.2
+summarize: structured
+inputSchema:
+  type: object
+  properties: { path: { type: string }, language: { type: string } }
+  required: [path, language]
+---
+You translate into {{.language}}.
+`
+
+func TestParse(t *testing.T) {
+	d, found := Parse("t.md", []byte(translator))
+	if len(found) > 0 {
+		t.Fatalf("findings: %v", found)
+	}
+	if d.Name != "Translator" || d.MaxIterations != 4 || *d.Temperature != 0.2 || d.Summarize != Structured || len(d.Tools) != 2 {
+		t.Errorf("definition is %+v", d)
+	}
+}
+
+func TestFindingsHaveTheirLine(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no keys":       {"You translate.", "x.md:1 the file must begin"},
+		"no end":        {"---\nname: A\n", "x.md:1 the file must begin"},
+		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
+		"no name":       {"---\ndescription: d\n---\nx", "x.md:1 name is missing"},
+		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3 name \"a b\" must be"},
+		"description":   {"---\nname: A\n---\nx", "x.md:1 description is missing"},
+		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4 maxIterations is 1000"},
+		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4 tools must be a list"},
+		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4 summarize is \"short\""},
+		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4 inputSchema"},
+		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
+		"no text":       {"---\nname: A\ndescription: d\n---\n", "x.md there is no text"},
+		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4 unknown key"},
+		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4 unknown key"},
+	} {
+		_, found := Parse("x.md", []byte(tt.text))
+		var got []string
+		for _, f := range found {
+			got = append(got, f.Place()+" "+f.Reason)
+		}
+		if len(got) == 0 || !strings.HasPrefix(got[0], tt.want) {
+			t.Errorf("%s: findings %q, want one that begins with %q", name, got, tt.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(translator))
+	f.Add([]byte("---\n---\n"))
+	f.Add([]byte("---\nname: A\ndescription: d\n---\n{{range .a}}{{.}}{{end}}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, found := Parse("x.md", data)
+		if finding.Join(found) == nil && (d.body == nil || d.checker == nil || d.Name == "") {
+			t.Errorf("%q has no findings and is not usable: %+v", data, d)
+		}
+	})
+}
+
+// folder is a Registry on a folder of the test, with what it reported.
+type folder struct {
+	*Registry
+	t   *testing.T
+	dir string
+	n   int
+	got []string
+}
+
+func newFolder(t *testing.T) *folder {
+	f := &folder{t: t, dir: t.TempDir()}
+	var err error
+	f.Registry, err = NewRegistry(f.dir, func(name string) bool { return name == "read" }, func(found []finding.Finding) {
+		for _, one := range found {
+			f.got = append(f.got, one.ID)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *folder) write(name, text string) {
+	f.t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	// Two saves within one tick of the file system's clock must differ all the same.
+	f.n++
+	at := time.Now().Add(time.Duration(f.n) * time.Second)
+	if err := os.Chtimes(path, at, at); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *folder) names() (names []string) {
+	list, _ := f.List()
+	for _, d := range list {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func TestBuiltIn(t *testing.T) {
+	f := newFolder(t)
+	want := map[string]string{"CodeReview": "[read glob grep] 6", "CodeSearch": "[read glob grep ls] 8",
+		"Planner": "[read glob grep ls] 6", "sessions_spawn": "[read grep glob ls memory_search memory_get] 15"}
+	got := map[string]string{}
+	list, _ := f.List()
+	for _, d := range list {
+		got[d.Name] = fmt.Sprintf("%v %d", d.Tools, d.MaxIterations)
+		if len(d.Description) > 300 {
+			t.Errorf("%s: the description has %d characters; it is sent with each call", d.Name, len(d.Description))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("built in (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEditCountsAtTheNextUse(t *testing.T) {
+	f := newFolder(t)
+	_, before := f.List()
+	if _, same := f.List(); same != before {
+		t.Errorf("version went from %d to %d without an edit", before, same)
+	}
+	f.write("t.md", translator)
+	if d, ok := f.Get("Translator"); !ok || d.MaxIterations != 4 {
+		t.Fatalf("a new file: %+v, found %v", d, ok)
+	}
+	f.write("t.md", strings.Replace(translator, "maxIterations: 4", "maxIterations: 5", 1))
+	if d, _ := f.Get("Translator"); d.MaxIterations != 5 {
+		t.Errorf("an edit: %d rounds, want 5", d.MaxIterations)
+	}
+	f.write("t.md", "---\nbroken")
+	if d, ok := f.Get("Translator"); !ok || d.MaxIterations != 5 {
+		t.Errorf("a broken edit: %+v, %v; the version before must stay in force", d, ok)
+	}
+	f.List()
+	if diff := cmp.Diff([]string{"subagent-syntax"}, f.got); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(filepath.Join(f.dir, "t.md")); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := f.Get("Translator"); ok {
+		t.Error("a removed file is still in force")
+	}
+}
+
+func TestAFileReplacesABuiltIn(t *testing.T) {
+	f := newFolder(t)
+	f.write("mine.md", "---\nname: CodeSearch\ndescription: mine\ntools: [grep]\n---\nSearch.")
+	if d, _ := f.Get("CodeSearch"); d.Description != "mine" {
+		t.Errorf("CodeSearch is %+v", d)
+	}
+	f.write("other.md", "---\nname: CodeSearch\ndescription: another\n---\nSearch.")
+	if d, _ := f.Get("CodeSearch"); d.Description != "mine" || !cmp.Equal(f.got, []string{"subagent-duplicate"}) {
+		t.Errorf("two files of one name: %q, reported %v", d.Description, f.got)
+	}
+}
+
+func TestNamesThatAreNotForSubAgents(t *testing.T) {
+	for _, bad := range []string{"name: read\ndescription: d", "name: A\ndescription: d\ntools: [spawn]", "name: A\ndescription: d\ntools: [cron_run]",
+		"name: A\ndescription: d\ntools: [CodeSearch]", "name: A\ndescription: d\ntools: [A]", "name: A\ndescription: d\ntools: [message]"} {
+		f := newFolder(t)
+		f.write("a.md", "---\n"+bad+"\n---\nx")
+		if names := f.names(); len(names) != 4 || !cmp.Equal(f.got, []string{"subagent-invalid"}) {
+			t.Errorf("%q is in force (%v), reported %v", bad, names, f.got)
+		}
+	}
+}

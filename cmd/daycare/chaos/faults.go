@@ -1,0 +1,65 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// faulty are the errors of a disk. short writes a part and then has no room.
+var faulty = []string{"enospc", "eio", "erofs", "short"}
+
+// faults has the disk fail once at every step, in every way. The daemon refuses,
+// or gives up with its exit code and is started again; whatever it accepted holds.
+func (h *harness) faults(ctx context.Context) error {
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	for _, s := range scenarios {
+		passed, err := h.learn(ctx, s, "")
+		if err != nil {
+			return err
+		}
+		if err := h.each(ctx, "faults "+s.Name, h.faultCases(s, passed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// faultCases are each fault at the first and the last time that each point is
+// passed; all times with Full.
+func (h *harness) faultCases(s *Scenario, passed []string) (cases []Case) {
+	times := map[string]int{}
+	for _, name := range passed {
+		times[name]++
+	}
+	seen := map[string]int{}
+	for i, name := range passed {
+		seen[name]++
+		n := seen[name]
+		if !fails(name) || !s.worth(name) || h.Length != Full && n != 1 && n != times[name] || h.Length == Short && i%4 != 0 {
+			continue
+		}
+		for _, fault := range faulty {
+			percent := 0
+			if fault == "short" {
+				percent = 50
+			}
+			cases = append(cases, Case{Way: "disk fault", Scenario: s,
+				Deaths: []Death{{Failpoint: fmt.Sprintf("%s@%s#%d:%d", fault, name, n, percent)}}})
+		}
+	}
+	return cases
+}
+
+// fails reports whether a point is an operation on the disk: others only die.
+func fails(name string) bool {
+	for _, suffix := range []string{"write", "sync", "rename", "link", "unlink", "mkdir", "truncate"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
+}

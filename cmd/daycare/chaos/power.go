@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+)
+
+// cuts cuts the power at every operation of every scenario. The disk is one that
+// keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
+// needs no rights, and unlike killing it finds a barrier that is missing.
+func (h *harness) cuts(ctx context.Context) error {
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	for _, s := range scenarios {
+		if s.NoCut {
+			continue
+		}
+		passed, err := h.learn(ctx, s, "")
+		if err != nil {
+			return err
+		}
+		if err := h.each(ctx, "power "+s.Name, h.cutCases(s, passed, "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutCases are a power cut at each operation: one that leaves only what was synced,
+// and one of the other kinds in turn.
+func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
+	n := 0
+	for k, name := range passed {
+		if !s.worth(name) {
+			continue
+		}
+		if n++; h.Length == Short && n%5 != 0 {
+			continue
+		}
+		kinds := []Cut{Nothing, cuts[1+n%3]}
+		if h.Length == Full {
+			kinds = cuts
+		}
+		for _, cut := range kinds {
+			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
+				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tearOf(cut)), Cut: cut}}})
+		}
+		if h.Length == Full || n%4 == 0 {
+			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", k+1)}
+			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+n/4%recoverySteps), Cut: Nothing}
+			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Bug: bug, Deaths: []Death{first, second}})
+		}
+	}
+	return cases
+}
+
+// tearOf is how much of a write comes before the cut: all of it where the cut
+// leaves bytes that were not synced.
+func tearOf(c Cut) int {
+	if c == Nothing || c == Names {
+		return 0
+	}
+	return 100
+}

@@ -1,0 +1,193 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileSystems are those that a cut is played on, with how they are made.
+var fileSystems = []struct {
+	name string
+	size int64
+	mkfs []string
+}{
+	{"ext4", 96 << 20, []string{"mkfs.ext4", "-q", "-F"}},
+	{"xfs", 320 << 20, []string{"mkfs.xfs", "-q", "-f"}},
+}
+
+const cutsPerVolume = 10 // of one workspace
+
+// volumes cuts real file systems off in the middle of everything, and fills one.
+func (h *harness) volumes(ctx context.Context) error {
+	if h.Scenario != "" && h.Power < 0 {
+		return nil
+	}
+	n := h.pick(h.Power, 10, 100, 2000)
+	for _, fs := range fileSystems {
+		if n == 0 {
+			break
+		}
+		v, err := h.mountImage(fs.name, fs.size, fs.mkfs)
+		if err != nil {
+			h.report.skip("power cuts of %s: %v", fs.name, err)
+			continue
+		}
+		err = h.cutVolume(ctx, v, n)
+		if err = errors.Join(err, v.unmount()); err != nil {
+			return err
+		}
+	}
+	return h.fullDisk(ctx)
+}
+
+// A volume is a file system in a file.
+type volume struct{ name, image, at string }
+
+func (h *harness) mountImage(name string, size int64, mkfs []string) (*volume, error) {
+	if os.Getuid() != 0 {
+		return nil, errors.New("mounting needs root")
+	}
+	v := &volume{name: name, image: filepath.Join(h.dir, name+".img"), at: filepath.Join(h.dir, name)}
+	f, err := os.Create(v.image)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Truncate(size), f.Close(), os.MkdirAll(v.at, 0o700)); err != nil {
+		return nil, err
+	}
+	if err := command(append(mkfs, v.image)...); err != nil {
+		return nil, err
+	}
+	return v, v.mount()
+}
+
+func command(args ...string) error {
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func (v *volume) mount() error { return command("mount", "-o", "loop", v.image, v.at) }
+
+// unmount waits for what the tools of a killed daemon still hold.
+func (v *volume) unmount() (err error) {
+	for range 200 {
+		if err = unix.Unmount(v.at, 0); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}
+
+const (
+	shutdownCall  = 0x8004587d // FS_IOC_SHUTDOWN
+	withoutTheLog = 2          // what is in memory of the journal is lost too
+)
+
+// cut takes the file system away from under the daemon, as a power cut does, and
+// brings back what its journal makes of it.
+func (v *volume) cut(d *daemon) error {
+	f, err := os.Open(v.at)
+	if err != nil {
+		return err
+	}
+	err = unix.IoctlSetPointerInt(int(f.Fd()), shutdownCall, withoutTheLog)
+	f.Close()
+	d.kill()
+	return errors.Join(err, v.unmount(), v.mount())
+}
+
+// cutVolume cuts n times, in workspaces of ten cuts each.
+func (h *harness) cutVolume(ctx context.Context, v *volume, n int) error {
+	for done := 0; done < n && ctx.Err() == nil && !h.report.enough(); done += cutsPerVolume {
+		deaths := min(n-done, cutsPerVolume)
+		workspace := filepath.Join(v.at, fmt.Sprintf("w%d", done))
+		c := Case{Way: "power cut of " + v.name, Scenario: load(4, deaths), Root: workspace, Lost: v.cut, Patience: 2 * time.Minute}
+		c.Random = func(life int) Death {
+			if life >= deaths {
+				return Death{}
+			}
+			return Death{After: anyMoment()}
+		}
+		r, err := h.play(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(r.Violations) > 0 {
+			if err := os.CopyFS(filepath.Join(r.Dir, "workspace"), os.DirFS(workspace)); err != nil {
+				r.violate("the workspace could not be kept: %v", err)
+			}
+		}
+		h.take(r)
+		h.Progress(done+deaths, n, "power "+v.name)
+		if err := os.RemoveAll(workspace); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// fullDisk fills a small disk to the brim: what comes then is refused, and accepted
+// when there is room again.
+func (h *harness) fullDisk(ctx context.Context) error {
+	v := &volume{at: filepath.Join(h.dir, "small")}
+	err := os.MkdirAll(v.at, 0o700)
+	if err == nil {
+		err = unix.Mount("daycare-chaos", v.at, "tmpfs", 0, "size=24m")
+	}
+	if err != nil {
+		h.report.skip("a full disk: %v", err)
+		return nil
+	}
+	s := &Scenario{Name: "full-disk", Steps: []step{say("a", "m1", "hello"), answered(1), say("a", "m2", "act"),
+		fill, refused("m3", "hello"), makeRoom, say("a", "m3", "hello"), say("a", "m4", "act")}}
+	r, err := h.play(ctx, Case{Way: "full disk", Scenario: s, Root: filepath.Join(v.at, "w")})
+	if err == nil {
+		h.take(r)
+	}
+	return errors.Join(err, v.unmount())
+}
+
+func filler(u *user) string { return filepath.Join(filepath.Dir(u.root), "filler") }
+
+// fill writes until nothing fits any more.
+func fill(_ context.Context, u *user) error {
+	f, err := os.Create(filler(u))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
+			size /= 2
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func makeRoom(_ context.Context, u *user) error { return os.Remove(filler(u)) }
+
+// refused offers a message that cannot be accepted.
+func refused(key, text string) step {
+	return func(ctx context.Context, u *user) error {
+		for range 20 {
+			if _, ok := u.post(ctx, "a", key, []byte(`{"text":"`+key+" "+text+`"}`)); ok {
+				return fmt.Errorf("%s was accepted although the disk is full", key)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package chaos
+
+import "context"
+
+// volumes needs file systems that can be cut off.
+func (h *harness) volumes(context.Context) error {
+	h.report.skip("power cuts of real file systems and full disks: only on Linux")
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"daycare/connectors/chat"
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// chats is the engine as chat connectors see it. Connectors are made before the
+// system that they belong to, so it looks for the system when it is asked.
+type chats struct{ r *runtimeParts }
+
+// chatHost is what every chat connector is given.
+func (r *runtimeParts) chatHost() chat.Host {
+	c := chats{r}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Session: c.session}
+}
+
+// Find is the agent that an address maps to, if it was made already.
+func (c chats) Find(from message.Address) (string, bool) {
+	return c.r.index.Lookup(address.Descriptor{Type: address.User, Connector: from.Connector,
+		UserID: from.UserID, ChannelID: from.ChannelID})
+}
+
+// Home is where the person is reached that an agent works for: its own chat, that
+// of its nearest ancestor that has one, else that of the agent a person wrote to
+// last.
+func (c chats) Home(agent string) (message.Address, bool) {
+	for id := agent; ; {
+		meta, ok := c.r.index.Get(id)
+		if !ok {
+			return message.Address{}, false
+		}
+		d := meta.Descriptor
+		if d.Type == address.User {
+			return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}, true
+		}
+		if id = d.ParentAgentID; id != "" {
+			continue
+		}
+		if id, ok = c.r.system.Foreground(); !ok {
+			return message.Address{}, false
+		}
+	}
+}
+
+// Agent is one agent by its id.
+func (c chats) Agent(ctx context.Context, id string) (event.Agent, error) {
+	return c.r.system.Agent(ctx, id)
+}
+
+// Agents lists all agents.
+func (c chats) Agents(ctx context.Context) ([]event.Agent, error) { return c.r.system.Agents(ctx) }
+
+// Stop cancels the turn that an agent is in.
+func (c chats) Stop(ctx context.Context, id string) (bool, error) { return c.r.system.Stop(ctx, id) }
+
+// List is the permission requests that wait.
+func (c chats) List() []permission.Pending { return c.r.asks.List() }
+
+// Decide answers a permission request, or says who did before.
+func (c chats) Decide(ctx context.Context, token string, d permission.Decision, by string) (*permission.Pending, error) {
+	earlier, err := c.r.system.Decide(ctx, token, d, by)
+	if errors.Is(err, permission.ErrUnknown) {
+		b := &backend{System: c.r.system, parts: c.r}
+		if p, ok := b.answered(token); ok {
+			return &p, nil
+		}
+	}
+	return earlier, err
+}
+
+// session counts the conversation of an agent.
+func (c chats) session(agent string) (chat.Session, error) {
+	state, _, _, err := record.ReadState(filepath.Join(c.r.root, "agents", agent))
+	if err != nil {
+		return chat.Session{}, fmt.Errorf("read state of %s: %w", agent, err)
+	}
+	n := state.Session
+	s := chat.Session{Title: n.Title, Since: n.StartedAt, Messages: n.Messages, Tokens: n.PromptTokens + n.CompletionTokens, Cost: n.Cost}
+	if t := state.Tokens; t != nil {
+		s.Context = t.Input + t.CacheRead + t.CacheWrite
+	}
+	for _, p := range c.r.models.Load().settings {
+		s.Providers = append(s.Providers, p.ID+": "+p.Model)
+	}
+	return s, nil
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) doctorCommand() *cobra.Command {
+	var fix bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong, in every file and around them",
+		Long: "Look for what is wrong: every file of every agent against its form, what is torn,\n" +
+			"doubled or belongs to nothing, modes of files, the lock, watches, disk, clock, model\n" +
+			"services and connectors. It changes nothing without --fix, and works with the daemon\n" +
+			"running or not. The exit code is 1 if there are errors or warnings.",
+		Example: "  daycare doctor\n  daycare doctor --fix",
+		Args:    words(0),
+		RunE: func(*cobra.Command, []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			d, err := examine(root)
+			if err != nil {
+				return err
+			}
+			if fix {
+				fixed, err := d.repair()
+				if err != nil {
+					return err
+				}
+				if d, err = examine(root); err != nil {
+					return err
+				}
+				d.fixed = fixed
+			}
+			return c.showDoctor(d)
+		},
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything")
+	return cmd
+}
+
+// A doctor looks at one workspace. The checks are methods in doctor*.go; each adds
+// ailments.
+type doctor struct {
+	workspace string
+	root      string // .daycare
+	now       time.Time
+	held      bool // a daemon runs
+	conf      *config.Config
+	index     *address.Index
+	ailments  []ailment
+	fixed     []finding.Finding
+}
+
+// An ailment is a finding, and how to repair it where that is safe.
+type ailment struct {
+	finding.Finding
+	fix func(*repairer) error // nil: a person has to
+	// live: it may be repaired with the daemon running.
+	live bool
+}
+
+// examine runs all checks.
+func examine(workspace string) (*doctor, error) {
+	d := &doctor{workspace: workspace, root: filepath.Join(workspace, home), now: time.Now(), held: disk.Held(lockPath(workspace))}
+	var err error
+	var found []finding.Finding
+	if d.conf, found, err = config.Load(d.root, os.LookupEnv, connectorTypes...); err != nil {
+		d.conf = config.Default()
+		if len(found) == 0 {
+			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error, File: filepath.Join(d.root, config.Name), Reason: err.Error()})
+		}
+	}
+	d.settings(found)
+	if d.index, found, err = address.Load(nil, d.root, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, fmt.Errorf("read agents: %w", err)
+	}
+	d.add(found...)
+	for _, check := range []func() error{
+		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.logs, d.leftovers, d.modes,
+		d.lock, d.watches, d.space, d.clock, d.services, d.receivers,
+	} {
+		if err := check(); err != nil {
+			return nil, fmt.Errorf("examine %s: %w", d.root, err)
+		}
+	}
+	for i := range d.ailments {
+		if a := &d.ailments[i]; a.Remedy == "" && a.Severity != finding.Info {
+			a.Remedy = "Correct it, then look again: daycare doctor"
+		}
+	}
+	slices.SortStableFunc(d.ailments, func(a, b ailment) int {
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.ID, b.ID))
+	})
+	return d, nil
+}
+
+func rank(s finding.Severity) int {
+	return slices.Index([]finding.Severity{finding.Error, finding.Warning, finding.Info}, s)
+}
+
+// add adds findings that only a person can do something about.
+func (d *doctor) add(found ...finding.Finding) {
+	for _, f := range found {
+		d.ailments = append(d.ailments, ailment{Finding: f})
+	}
+}
+
+// tell adds one such finding.
+func (d *doctor) tell(s finding.Severity, id, file string, line int, reason, remedy string) {
+	d.add(finding.Finding{ID: id, Severity: s, File: file, Line: line, Reason: reason, Remedy: remedy})
+}
+
+// A checkup is the result in --json.
+type checkup struct {
+	Healthy  bool              `json:"healthy"` // neither errors nor warnings
+	Running  bool              `json:"running"`
+	Agents   int               `json:"agents"`
+	Findings []sickness        `json:"findings"`
+	Fixed    []finding.Finding `json:"fixed,omitempty"`
+}
+
+type sickness struct {
+	finding.Finding
+	Fixable bool `json:"fixable,omitempty"`
+}
+
+func (c *cli) showDoctor(d *doctor) error {
+	count := map[finding.Severity]int{}
+	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}, Fixed: d.fixed}
+	fixable := 0
+	for _, a := range d.ailments {
+		count[a.Severity]++
+		can := a.fix != nil && (a.live || !d.held)
+		if can {
+			fixable++
+		}
+		result.Findings = append(result.Findings, sickness{a.Finding, can})
+	}
+	result.Healthy = count[finding.Error]+count[finding.Warning] == 0
+	var failed error
+	if !result.Healthy {
+		failed = errSilent
+	}
+	if c.json {
+		return errors.Join(c.printJSON(result), failed)
+	}
+	for _, f := range d.fixed {
+		c.print("%s  %s  %s\n", "repaired", f.ID, d.place(f))
+	}
+	for _, a := range d.ailments {
+		c.showAilment(d, a)
+	}
+	if len(d.ailments) == 0 {
+		c.print("nothing is wrong with %s\n", plural(result.Agents, "agent", "agents"))
+		return nil
+	}
+	c.note("%s, %s, %s", plural(count[finding.Error], "error", "errors"), plural(count[finding.Warning], "warning", "warnings"), plural(count[finding.Info], "note", "notes"))
+	if fixable > 0 {
+		c.note("%d of it can be repaired: daycare doctor --fix", fixable)
+	}
+	return failed
+}
+
+func (c *cli) showAilment(d *doctor, a ailment) {
+	s := c.data()
+	word := fmt.Sprintf("%-7s", a.Severity)
+	switch a.Severity {
+	case finding.Error:
+		word = s.red(word)
+	case finding.Warning:
+		word = s.yellow(word)
+	default:
+		word = s.dim(word)
+	}
+	c.print("%s  %s  %s\n         %s\n", word, a.ID, s.bold(clean(d.place(a.Finding))), clean(a.Reason))
+	if a.Remedy != "" {
+		c.print("         %s\n", s.dim("→ "+clean(a.Remedy)))
+	}
+}
+
+// place is where a finding is, as one would type it in the workspace.
+func (d *doctor) place(f finding.Finding) string {
+	return strings.TrimPrefix(f.Place(), d.workspace+string(filepath.Separator))
+}

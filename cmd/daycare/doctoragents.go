@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
+	"daycare/engine/record"
+)
+
+// agentFolders looks for folders that are no agent's.
+func (d *doctor) agentFolders() error {
+	dir := filepath.Join(d.root, "agents")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch name := e.Name(); {
+		case name == "handles.jsonl" || isTemp(name):
+		case strings.HasPrefix(name, ".new-"):
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "agent-unfinished", Severity: finding.Info, File: path,
+				Reason: "an agent whose making a crash cut short; nobody was told of it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
+		case strings.HasPrefix(name, "."):
+		case !e.IsDir() || !address.ValidID(name):
+			d.tell(finding.Warning, "agent-folder-name", path, 0, "it is in the folder of agents and is none: an agent's folder is named by its id, 24 to 32 of a-z and 0-9",
+				"Move it elsewhere.")
+		}
+	}
+	return nil
+}
+
+// histories looks at every file of every agent.
+func (d *doctor) histories() error {
+	dirs, err := filepath.Glob(filepath.Join(d.root, "agents", "*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if !address.ValidID(filepath.Base(dir)) {
+			continue
+		}
+		if err := d.agent(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *doctor) agent(dir string) error {
+	for _, check := range []func(string) ([]finding.Finding, error){inbox.Check, d.history} {
+		found, err := check(dir)
+		if err != nil {
+			d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
+		}
+		for _, f := range found {
+			a := ailment{Finding: f}
+			if f.ID == "inbox-torn" || f.ID == "history-torn" {
+				a.fix = repairLog(f.File, dir)
+			}
+			d.ailments = append(d.ailments, a)
+		}
+	}
+	if _, _, found, err := record.ReadState(dir); err != nil {
+		d.tell(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
+	} else {
+		d.add(found...)
+	}
+	d.draft(dir)
+	d.lines(filepath.Join(dir, "sessions.jsonl"))
+	if d.held {
+		return nil // the daemon knows better which items are done
+	}
+	return d.open(dir)
+}
+
+// history checks a history. What looks torn while the daemon writes may be a line
+// that is just being written: it is looked at twice.
+func (d *doctor) history(dir string) ([]finding.Finding, error) {
+	found, err := record.Check(dir, d.now)
+	if !d.held {
+		return found, err
+	}
+	again, err := record.Check(dir, d.now)
+	var both []finding.Finding
+	for _, f := range found {
+		for _, g := range again {
+			if f == g {
+				both = append(both, f)
+			}
+		}
+	}
+	return both, err
+}
+
+// open looks for items that are closed in history and open in the inbox.
+func (d *doctor) open(dir string) error {
+	heads, err := inbox.Survey(dir)
+	if err != nil {
+		return nil // told already
+	}
+	var over []string
+	for _, h := range heads {
+		if _, ok, err := record.Closing(dir, h.ID); err != nil || !ok {
+			continue
+		}
+		over = append(over, h.ID)
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "inbox-done-missing", Severity: finding.Warning,
+			File: filepath.Join(dir, inbox.FileName), Line: inbox.LineOf(dir, h.ID),
+			Reason: fmt.Sprintf("item %s is done, as history says, and no line here says so", h.ID),
+			Remedy: "The next start, or doctor --fix, adds the line."}})
+	}
+	for i := range d.ailments {
+		if a := &d.ailments[i]; a.ID == "inbox-done-missing" && filepath.Dir(a.File) == dir {
+			a.fix = finishItems(dir, over)
+		}
+	}
+	return nil
+}
+
+// draft looks at an answer that was being streamed.
+func (d *doctor) draft(dir string) {
+	path := filepath.Join(dir, "draft.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	settled, err := record.Settled(dir)
+	switch {
+	case !json.Valid(data):
+		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only what was on screen when a crash came", "The next start removes it.")
+		d.ailments[len(d.ailments)-1].fix = remove(path)
+	case err == nil && settled && !d.held:
+		d.tell(finding.Info, "draft-leftover", path, 0, "no turn is open that it could be of", "The next start, or doctor --fix, removes it.")
+		d.ailments[len(d.ailments)-1].fix = remove(path)
+	}
+}
+
+// parents looks for agents whose parent is not there, and for settings that name
+// agents which are not.
+func (d *doctor) parents() error {
+	for _, m := range d.index.All() {
+		parent := m.Descriptor.ParentAgentID
+		if _, ok := d.index.Get(parent); parent == "" || ok {
+			continue
+		}
+		path := filepath.Join(d.root, "agents", m.ID, "descriptor.json")
+		d.tell(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
+			"its parent "+parent+" is not there: it cannot report to anybody", "Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
+	}
+	for _, k := range d.conf.Connectors {
+		if k.AgentID == "" {
+			continue
+		}
+		if _, err := d.index.Resolve(k.AgentID); err != nil {
+			d.tell(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
+				fmt.Sprintf("connector %s gives its messages to agent %q, which is not there", k.ID, k.AgentID), "List agents with: daycare agents ls")
+		}
+	}
+	return nil
+}
+
+// lineWith is the first line of a file that has text, 0 if none has.
+func lineWith(path, text string) int {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	before, _, ok := bytes.Cut(data, []byte(text))
+	if !ok {
+		return 0
+	}
+	return bytes.Count(before, []byte{'\n'}) + 1
+}
+
+// lines checks a file of JSON lines that has no parser of its own. A missing file
+// is no finding.
+func (d *doctor) lines(path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+		}
+		return
+	}
+	n := 0
+	for off, raw := range disk.Lines(data) {
+		n++
+		var object map[string]json.RawMessage
+		if raw = bytes.TrimSpace(raw); len(raw) == 0 || json.Unmarshal(raw, &object) == nil {
+			continue
+		}
+		if int(off)+len(raw) == len(data) {
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: n,
+				Reason: "the last line is incomplete: a crash cut it", Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."},
+				fix: repairLog(path, "")})
+			continue
+		}
+		d.tell(finding.Warning, "lines-bad", path, n, "not a JSON object; the line is skipped", "Correct the line, or take it out.")
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/schedule"
+)
+
+// settings takes the findings of settings.yaml and auth.json in.
+func (d *doctor) settings(found []finding.Finding) {
+	for _, f := range found {
+		a := ailment{Finding: f}
+		if f.ID == "auth-mode" {
+			a.fix, a.live = chmod(f.File, 0o600), true
+		}
+		d.ailments = append(d.ailments, a)
+	}
+}
+
+// tasks looks at what runs by the clock.
+func (d *doctor) tasks() error {
+	paths, err := filepath.Glob(filepath.Join(d.root, "cron", "*", "TASK.md"))
+	if err != nil {
+		return err
+	}
+	ids := map[string]string{}
+	for _, path := range paths {
+		slug := filepath.Base(filepath.Dir(path))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			continue
+		}
+		if !schedule.ValidSlug(slug) {
+			d.tell(finding.Error, "schedule-name", path, 0, fmt.Sprintf("%q cannot be the name of a task", slug), "Rename the folder: small letters, digits and - only.")
+		}
+		t, found := schedule.DecodeTask(path, slug, data, time.Local)
+		d.add(found...)
+		if other := ids[t.ID]; t.ID != "" && other != "" {
+			d.tell(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"), "the task in "+other+" has the same taskId", "Take the taskId out of the copy: it gets one of its own.")
+		}
+		ids[t.ID] = filepath.Dir(path)
+		if t.Agent != "" {
+			if _, err := d.index.Resolve(t.Agent); err != nil {
+				d.tell(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"), fmt.Sprintf("agent %q is not there", t.Agent), "List agents with: daycare agents ls")
+			}
+		}
+		d.lines(filepath.Join(filepath.Dir(path), "runs.jsonl"))
+	}
+	return d.prompts()
+}
+
+func (d *doctor) prompts() error {
+	paths, err := filepath.Glob(filepath.Join(d.root, "heartbeat", "*.md"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			continue
+		}
+		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), data)
+		d.add(found...)
+	}
+	d.lines(filepath.Join(d.root, "heartbeat", "runs.jsonl"))
+	return nil
+}
+
+// requests looks at the permissions that wait for an answer.
+func (d *doctor) requests() error {
+	queue, found, err := permission.ReadQueue(nil, d.root, time.Now, d.conf.Permissions.Expiry)
+	if err != nil {
+		return err
+	}
+	d.add(found...)
+	for _, p := range queue.List() {
+		if _, ok := d.index.Get(p.Agent); !ok {
+			path := filepath.Join(d.root, "permissions", p.Token+".json")
+			d.tell(finding.Warning, "permission-orphan", path, lineWith(path, `"agentId"`), "the agent that asks, "+p.Agent+", is not there", "Remove the file; nobody waits for the answer.")
+		}
+	}
+	d.lines(filepath.Join(d.root, "permissions", "log.jsonl"))
+	return nil
+}
+
+// attachments looks for references without their file, and files without a
+// reference.
+func (d *doctor) attachments() error {
+	dir := filepath.Join(d.root, "files")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	content, named := map[string]string{}, map[string]bool{}
+	for _, e := range entries {
+		if id, _, ok := strings.Cut(e.Name(), "__"); ok {
+			content[id] = e.Name()
+		}
+	}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || strings.Contains(id, "__") || isTemp(e.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		named[id] = true
+		var ref struct{ ID, Name string }
+		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id {
+			d.tell(finding.Warning, "file-reference", path, 1, "not the reference of file "+id, "Restore it from a backup, or remove it.")
+		}
+		if content[id] == "" {
+			d.tell(finding.Warning, "file-missing", path, 0, "the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
+		}
+	}
+	for id, name := range content {
+		if !named[id] {
+			d.tell(finding.Info, "file-orphan", filepath.Join(dir, name), 0, "no reference names it: a crash came while it was being sent", "Remove it, if it is not wanted.")
+		}
+	}
+	return nil
+}
+
+// letters looks at what was dropped and not taken.
+func (d *doctor) letters() error {
+	bad, err := os.ReadDir(filepath.Join(d.root, "drop", "bad"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range bad {
+		path := filepath.Join(d.root, "drop", "bad", e.Name())
+		if strings.HasSuffix(e.Name(), ".reason.txt") || isTemp(e.Name()) {
+			continue
+		}
+		why, err := os.ReadFile(path + ".reason.txt")
+		if err != nil {
+			why = []byte("nobody wrote down why")
+		}
+		d.tell(finding.Warning, "letter-refused", path, 0, "the letter was refused: "+oneLine(string(why), 200), "Correct it and move it to drop/, or remove it.")
+	}
+	return nil
+}
+
+// logs looks at the files of lines that have no place elsewhere.
+func (d *doctor) logs() error {
+	paths, err := filepath.Glob(filepath.Join(d.root, "usage", "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		d.lines(path)
+	}
+	return nil
+}
+
+// oldTemp is how old a temporary file must be to be a crash's: writing one takes
+// no minute.
+const oldTemp = 10 * time.Minute
+
+func isTemp(name string) bool { return strings.HasPrefix(name, ".tmp-") }
+
+// leftovers looks for what crashes and merges left lying.
+func (d *doctor) leftovers() error {
+	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return d.unreadable(path, err)
+		}
+		name := e.Name()
+		switch {
+		case e.IsDir() && (name == "trash" || name == "skills"):
+			return fs.SkipDir
+		case e.IsDir():
+		case isTemp(name):
+			info, err := e.Info()
+			if err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
+				return nil // it is being written
+			}
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "temp-leftover", Severity: finding.Info, File: path,
+				Reason: "a crash came before it got its name; what was acknowledged is elsewhere", Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
+		case strings.Contains(name, ".conflict-"):
+			d.tell(finding.Warning, "conflict-kept", path, 0, "a save of yours that could not be merged with what the runtime wrote", "Compare it with the file of that name, then remove it.")
+		case strings.Contains(name, ".torn-"):
+			d.tell(finding.Info, "torn-kept", path, 0, "half a line that a crash had left", "Remove it, if it is not wanted.")
+		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
+			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
+		}
+		return nil
+	})
+}
+
+func (d *doctor) unreadable(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it went meanwhile
+	}
+	d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns it and its mode.")
+	if info, serr := os.Lstat(path); serr == nil && info.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// private are the parts of .daycare that hold what was said, asked and kept.
+var private = []string{"agents", "permissions", "files", "logs", "connectors", "usage", "drop", "trash", "auth.json"}
+
+// maxModes bounds how many files with a wrong mode are listed one by one.
+const maxModes = 50
+
+// modes looks for what other users of the machine may read.
+func (d *doctor) modes() error {
+	info, err := os.Stat(d.root)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		d.mode(d.root, mode, 0o700)
+	}
+	wrong := map[string]fs.FileMode{}
+	for _, part := range private {
+		err := filepath.WalkDir(filepath.Join(d.root, part), func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // told by leftovers
+			}
+			info, err := e.Info()
+			if err == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 && part != "auth.json" {
+				wrong[path] = info.Mode()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var paths []string
+	for path := range wrong {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for i, path := range paths {
+		if i == maxModes {
+			rest := paths[i:]
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
+				Reason: fmt.Sprintf("%d further files can be read by other users", len(rest)), Remedy: "chmod -R go-rwx " + d.root},
+				live: true, fix: closeAll(rest)})
+			break
+		}
+		want := fs.FileMode(0o600)
+		if wrong[path].IsDir() {
+			want = 0o700
+		}
+		d.mode(path, wrong[path].Perm(), want)
+	}
+	return nil
+}
+
+func (d *doctor) mode(path string, is, want fs.FileMode) {
+	d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: path,
+		Reason: fmt.Sprintf("found mode %04o, allowed: %04o: other users can read it", is, want), Remedy: fmt.Sprintf("chmod %o %s", want, path)},
+		fix: chmod(path, want), live: true})
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"daycare/connectors/chat"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/record"
+	"daycare/engine/watch"
+)
+
+// lock looks whether who holds the workspace answers, and for what a daemon that
+// is gone left behind.
+func (d *doctor) lock() error {
+	path, socket := lockPath(d.workspace), filepath.Join(d.root, control.SocketName)
+	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.tell(finding.Info, "lock-unreadable", path, 1, "it does not say who wrote it last", "The next start writes it anew.")
+	}
+	client, err := control.Dial(d.root)
+	if err == nil {
+		client.Close()
+	}
+	_, missing := os.Lstat(socket)
+	switch {
+	case d.held && err != nil:
+		holder, _ := disk.ReadHolder(path)
+		d.tell(finding.Error, "daemon-deaf", path, 0, fmt.Sprintf("process %d holds the lock, and nobody answers on the socket: %v", holder.PID, err),
+			"It may be starting. Else end it and start it again: daycare stop; what was acknowledged is safe.")
+	case !d.held && missing == nil:
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "socket-stale", Severity: finding.Info, File: socket,
+			Reason: "no daemon runs that could answer on it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(socket)})
+	}
+	return nil
+}
+
+// watches looks whether changes of files can be noticed.
+func (d *doctor) watches() error {
+	w := watch.New(slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	began := make(chan struct{}, 1)
+	w.Add(d.root, watch.Options{Debounce: -1}, func(watch.Hint) {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	select {
+	case <-began:
+	case <-ctx.Done():
+	}
+	degraded := w.Degraded()
+	cancel()
+	<-ended
+	for _, reason := range degraded {
+		d.tell(finding.Warning, "watch-impossible", d.root, 0, "changes here are not told by the system: "+strings.TrimPrefix(reason, d.root+": "),
+			"Edits count after 10 s. For better, move the workspace to a local disk, or raise the limit.")
+	}
+	const limits = "/proc/sys/fs/inotify/max_user_watches"
+	if most, err := readNumber(limits); err == nil && most < len(d.index.All())+100 {
+		d.tell(finding.Warning, "watch-limit", limits, 0, fmt.Sprintf("%d folders can be watched, and there are %d agents", most, len(d.index.All())),
+			"Raise it: sudo sysctl fs.inotify.max_user_watches=524288")
+	}
+	return nil
+}
+
+func readNumber(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(data)))
+}
+
+// Bounds of free space, in bytes.
+const (
+	littleSpace = 256 << 20
+	noSpace     = 32 << 20
+)
+
+// space looks at the disk.
+func (d *doctor) space() error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(d.root, &s); err != nil {
+		return err
+	}
+	free := int64(s.Bavail) * int64(s.Bsize)
+	switch {
+	case free < noSpace:
+		d.tell(finding.Error, "disk-full", d.root, 0, size(free)+" are free: soon nothing new is accepted", "Make room on this disk; daycare gc shows what can go.")
+	case free < littleSpace:
+		d.tell(finding.Warning, "disk-low", d.root, 0, size(free)+" are free", "Make room on this disk; daycare gc shows what can go.")
+	}
+	return nil
+}
+
+// built is a day that had passed when this program was made.
+var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+// clock looks whether the clock can be right.
+func (d *doctor) clock() error {
+	if d.now.Before(built) {
+		d.tell(finding.Error, "clock-wrong", d.root, 0, "the clock of this machine says "+d.now.Format(time.RFC3339)+", which is before this program was made", "Set the clock.")
+	}
+	for _, m := range d.index.All() {
+		dir := filepath.Join(d.root, "agents", m.ID)
+		at, err := record.LastAt(dir)
+		if err == nil && at.After(d.now.Add(24*time.Hour)) {
+			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), 0,
+				"its newest record is of "+at.Local().Format(time.DateTime)+", and now it is "+d.now.Format(time.DateTime), "Set the clock of this machine.")
+		}
+	}
+	return nil
+}
+
+// services looks at the models: whether there is one, its key, its name.
+func (d *doctor) services() error {
+	path := filepath.Join(d.root, config.Name)
+	providers := d.conf.Choose(context.Background(), config.Ollama)
+	chain := &chain{settings: providers, catalogue: newCatalogue(d.conf)}
+	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
+		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; the offline model answers, which can little",
+			"Set a key, such as ANTHROPIC_API_KEY, or name a service in the settings (providers).")
+	}
+	for _, p := range providers {
+		line, _ := strconv.Atoi(strings.TrimPrefix(p.Why, config.Name+":"))
+		if p.Type != "scripted" && p.BaseURL == "" && p.APIKey.IsZero() && len(p.Headers) == 0 {
+			d.tell(finding.Error, "provider-no-key", path, line, "provider "+p.ID+" has no key", "Set one with: daycare auth set "+p.ID)
+		}
+		if err := chain.check(p, p.Model); err != nil {
+			reason, remedy, _ := strings.Cut(err.Error(), "\n")
+			d.tell(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
+		}
+		if _, err := newProvider(p, p.APIKey.Reveal); err != nil {
+			d.tell(finding.Error, "provider-settings", path, line, err.Error(), "")
+		}
+	}
+	return nil
+}
+
+// receivers looks whether connectors can be made of their settings.
+func (d *doctor) receivers() error {
+	for _, s := range d.conf.Connectors {
+		if _, err := newConnector(d.conf, s, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
+			reason, remedy, _ := strings.Cut(err.Error(), "\n")
+			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" does not start: "+reason, remedy)
+		}
+		if len(s.Allow) == 0 && s.Type != "webhook" {
+			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" lets nobody in: allow is empty", "Write the ids of those who may into allow.")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/agents"
+	"daycare/agents/prompt"
+	"daycare/agents/subagent"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/record"
+	"daycare/tools/peers"
+)
+
+// This file ties agents to each other: who reports to whom, what a child inherits,
+// what a person's agent is told of those that work for it.
+
+// fit makes an agent's options what its place in the family asks for.
+func (r *runtimeParts) fit(seat engine.Seat, o agents.Options) agents.Options {
+	meta := seat.Meta
+	o.Toolset = r.toolset.of(meta)
+	o.Tools = o.Toolset()
+	switch d := meta.Descriptor; d.Type {
+	case address.User:
+		o.Preface = func() string { return r.preface(meta.ID) }
+	case address.Subagent:
+		o.Reports = r.reports(meta)
+		if def, ok := r.toolset.definition(d); ok {
+			o.Settings.Rounds = def.MaxIterations
+		}
+	}
+	return o
+}
+
+// reports is how a child's turns are reported to its parent.
+func (r *runtimeParts) reports(meta address.Meta) agents.Reports {
+	d := meta.Descriptor
+	rep := agents.Reports{To: d.ParentAgentID, Always: d.Label != "",
+		Told: func(c record.ToolCall) bool {
+			ref, ok := peers.Target(c.Name, c.Arguments)
+			if !ok {
+				return false
+			}
+			to, err := r.family.Target(meta.ID, ref)
+			return err == nil && to == d.ParentAgentID
+		},
+		Waits: func() bool { return len(r.family.Running(context.Background(), meta.ID)) > 0 },
+	}
+	if d.Definition != "" {
+		rep.Awaited = subagent.TaskItem(meta.ID)
+	}
+	return rep
+}
+
+// preface tells a person's agent of those that work for it, as one line each. It
+// stands in the message, not in the system prompt, because it varies.
+func (r *runtimeParts) preface(id string) string {
+	var lines []string
+	for _, a := range r.family.Running(context.Background(), id) {
+		lines = append(lines, fmt.Sprintf("Your agent at work: %s %q (id: %s), %s", a.Handle, a.Name, a.ID, a.State))
+	}
+	for _, m := range r.family.Colleagues() {
+		about := m.Descriptor.Description
+		if about != "" {
+			about = ": " + about
+		}
+		lines = append(lines, fmt.Sprintf("Permanent colleague: %q (id: %s)%s", m.Name, m.ID, about))
+	}
+	const most = 20
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more; agents_list names them", n))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// inherit is the first state of an agent that another one made: its model, and at
+// most its rights. What a person allowed the parent for one exact request stays
+// the parent's.
+func (r *runtimeParts) inherit(d address.Descriptor, s record.State) (record.State, error) {
+	by := cmp.Or(d.ParentAgentID, d.CreatedBy)
+	if by == "" {
+		return s, nil
+	}
+	parent, _, _, err := record.ReadState(filepath.Join(r.root, "agents", by))
+	if err != nil {
+		return s, fmt.Errorf("read rights of the parent: %w", err)
+	}
+	if d.Type != address.Subagent {
+		s.Permissions = s.Permissions.Within(parent.Permissions)
+		return s, nil
+	}
+	s.Permissions, s.Provider = parent.Permissions, parent.Provider
+	s.Permissions.Grants = nil
+	for _, g := range parent.Permissions.Grants {
+		if g.SHA256 == "" {
+			s.Permissions.Grants = append(s.Permissions.Grants, g)
+		}
+	}
+	s.Provider.Model = cmp.Or(d.Model, s.Provider.Model)
+	if def, ok := r.toolset.definition(d); ok && def.Temperature != nil {
+		s.Provider.Temperature = def.Temperature
+	}
+	return s, nil
+}
+
+// known is the part of a system prompt that follows from the agent's tools and
+// definition.
+func (r *runtimeParts) known(meta address.Meta, p prompt.Definition) prompt.Definition {
+	names := r.toolset.of(meta)().Names()
+	p.Tools, p.Peers = names, slices.Contains(names, "send_agent_message")
+	if meta.Descriptor.Definition != "" { // it works for an agent, not for the person
+		p.Files.Soul, p.Files.User = "", ""
+	}
+	return p
+}
+
+// limits are those of the settings in force.
+func (r *runtimeParts) limits() engine.Limits {
+	a := r.settings.Current().Agents
+	return engine.Limits{Children: a.MaxChildren, Running: a.MaxRunningChildren, Spawned: a.MaxSpawned, TTL: a.SubagentTTL}
+}

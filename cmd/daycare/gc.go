@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/disk"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) gcCommand() *cobra.Command {
+	var sure bool
+	var older string
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Show what can be deleted, and delete it with --yes",
+		Long: "Show what nothing needs any more: removed agents and tasks in the trash, long outputs\n" +
+			"that no history names, half lines and temporary files that crashes left. Nothing is\n" +
+			"deleted without --yes, or without your word on a terminal; by itself daycare keeps\n" +
+			"everything.",
+		Example: "  daycare gc\n  daycare gc --older 7d --yes",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			age, err := length(older)
+			if err != nil || age < 0 {
+				return usage(cmd, "--older %q is no length of time, such as 30d", older)
+			}
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			g := collector{root: filepath.Join(root, home), before: time.Now().Add(-age), held: disk.Held(lockPath(root))}
+			if err := g.look(); err != nil {
+				return fmt.Errorf("look for what can go: %w", err)
+			}
+			return c.collect(&g, sure)
+		},
+	}
+	cmd.Flags().BoolVar(&sure, "yes", false, "delete it")
+	cmd.Flags().StringVar(&older, "older", "30d", "only what is older than this")
+	return cmd
+}
+
+// garbage is one thing that nothing needs.
+type garbage struct {
+	Path  string    `json:"path"`
+	Why   string    `json:"why"`
+	Bytes int64     `json:"bytes"`
+	At    time.Time `json:"at"` // of its newest change
+}
+
+// A collector looks for garbage. With a daemon running it leaves alone what may be
+// in the making.
+type collector struct {
+	root   string
+	before time.Time
+	held   bool
+	found  []garbage
+}
+
+func (g *collector) look() error {
+	trash, err := os.ReadDir(filepath.Join(g.root, "trash"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range trash {
+		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you; restored from here if need be", false)
+	}
+	if err := g.blobs(); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // doctor tells of it
+		case e.IsDir() && (e.Name() == "trash" || e.Name() == "skills"):
+			return fs.SkipDir
+		case e.Type().IsRegular() && isTemp(e.Name()):
+			g.add(path, "left by a crash", true)
+		case e.Type().IsRegular() && strings.Contains(e.Name(), ".torn-"):
+			g.add(path, "half a line that a crash had left", false)
+		}
+		return nil
+	})
+	slices.SortFunc(g.found, func(a, b garbage) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return err
+}
+
+// add takes a file or folder in if it is old enough. making says that a running
+// daemon may be at it.
+func (g *collector) add(path, why string, making bool) {
+	one := garbage{Path: path, Why: why}
+	err := filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if !e.IsDir() {
+			one.Bytes += info.Size()
+		}
+		if info.ModTime().After(one.At) {
+			one.At = info.ModTime()
+		}
+		return nil
+	})
+	young := one.At.After(g.before) || making && g.held && time.Since(one.At) < oldTemp
+	if err == nil && !young {
+		g.found = append(g.found, one)
+	}
+}
+
+// blobName is how long outputs are named: the hash of what is in them.
+var blobName = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// blobs looks for long outputs that no line of their agent's history names.
+func (g *collector) blobs() error {
+	dirs, err := filepath.Glob(filepath.Join(g.root, "agents", "*", "blobs"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		named, err := blobsOf(filepath.Dir(dir))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if blobName.MatchString(e.Name()) && !named[e.Name()] {
+				g.add(filepath.Join(dir, e.Name()), "a long output that no history names", true)
+			}
+		}
+	}
+	return nil
+}
+
+// blobsOf are the hashes in the histories of an agent's folder.
+func blobsOf(dir string) (map[string]bool, error) {
+	named := map[string]bool{}
+	paths, err := filepath.Glob(filepath.Join(dir, "history", "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range append(paths, filepath.Join(dir, "history.jsonl")) {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t := &tailed{f: f, r: bufio.NewReaderSize(f, 64<<10)}
+		err = t.rest(func(line []byte) error {
+			if bytes.Contains(line, []byte("blob")) {
+				for _, hash := range blobName.FindAll(line, -1) {
+					named[string(hash)] = true
+				}
+			}
+			return nil
+		})
+		t.close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return named, nil
+}
+
+// collect shows what was found and deletes it if that is wanted.
+func (c *cli) collect(g *collector, sure bool) error {
+	total := int64(0)
+	for _, one := range g.found {
+		total += one.Bytes
+	}
+	if !c.json {
+		if len(g.found) == 0 {
+			c.note("there is nothing to delete")
+			return nil
+		}
+		var t table
+		t.row("SIZE", "AGE", "WHAT", "WHY")
+		for _, one := range g.found {
+			t.row(size(one.Bytes), span(time.Since(one.At)), strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
+		}
+		if err := t.write(c.stdout, c.data()); err != nil {
+			return err
+		}
+		c.note("%s in all", size(total))
+	}
+	if !sure && !c.json && c.asks() {
+		sure = c.agrees("Delete it?")
+	}
+	if sure {
+		for _, one := range g.found {
+			if err := os.RemoveAll(one.Path); err != nil {
+				return fmt.Errorf("delete %s: %w", one.Path, err)
+			}
+		}
+	}
+	if c.json {
+		return c.printJSON(struct {
+			Deleted bool      `json:"deleted"`
+			Bytes   int64     `json:"bytes"`
+			Found   []garbage `json:"found"`
+		}{sure, total, append([]garbage{}, g.found...)})
+	}
+	if !sure {
+		c.note("nothing was deleted; do it with: daycare gc --yes")
+		return nil
+	}
+	c.print("deleted %s\n", size(total))
+	return nil
+}
+
+// agrees asks a person a question that is answered with yes or no.
+func (c *cli) agrees(question string) bool {
+	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
+	line, err := bufio.NewReader(c.stdin).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
+}

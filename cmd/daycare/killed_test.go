@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/engine/control"
+)
+
+// A daemon is the program in a process of its own, that a test may kill.
+type daemon struct {
+	t         *testing.T
+	workspace string
+	env       []string
+	cmd       *exec.Cmd
+	said      bytes.Buffer
+}
+
+// start starts the daemon and waits until it answers.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.cmd = exec.Command("daycare", "--workspace", d.workspace, "start")
+	d.cmd.Env = append(os.Environ(), d.env...)
+	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	waitFor(d.t, "the daemon", func() bool {
+		client, err := control.Dial(filepath.Join(d.workspace, home))
+		if err != nil {
+			return false
+		}
+		client.Close()
+		return true
+	})
+}
+
+// kill ends it as a power cut would, short of the disk.
+func (d *daemon) kill() {
+	d.t.Helper()
+	if err := d.cmd.Process.Kill(); err != nil {
+		d.t.Error(err)
+	}
+	_ = d.cmd.Wait()
+}
+
+// converse has a person say words one after the other, each when the one before
+// was answered, to a daemon that is killed after it has accepted some of them and
+// before it answers. Every word must be in history once and be answered once.
+func converse(t *testing.T, d *daemon, connector string, say func(word string), heard func() string) {
+	t.Helper()
+	write(t, filepath.Join(d.workspace, "script.yaml"), `rules: [ { reply: [ { delay: 300ms, text: "heard {{.Text}}" } ] } ]`)
+	d.start()
+	defer d.kill()
+	const words, every = 9, 3
+	for n := range words {
+		w := word(0, n)
+		say(w)
+		if n%every == 1 {
+			waitFor(t, "the message in the inbox", func() bool { return strings.Contains(read(t, d, "inbox.jsonl"), w) })
+			d.kill()
+			d.start()
+		}
+		waitFor(t, fmt.Sprintf("the answer to %s over %s (%s)", w, connector, d.said.String()), func() bool { return strings.Contains(heard(), "heard "+w) })
+	}
+	history := read(t, d, "history.jsonl")
+	for n := range words {
+		w := word(0, n)
+		if got := strings.Count(heard(), "heard "+w); got != 1 {
+			t.Errorf("%s was answered %d times, want once", w, got)
+		}
+		written := 0
+		for line := range strings.Lines(history) {
+			if strings.Contains(line, `"type":"user_message"`) && strings.Contains(line, w) {
+				written++
+			}
+		}
+		if written != 1 {
+			t.Errorf("%s stands in history %d times, want once", w, written)
+		}
+	}
+	t.Logf("%d messages over %s with %d kills: each in history once, each answered once", words, connector, words/every)
+}
+
+// read is what stands in a file of the only agent; "" if there is none yet.
+func read(t *testing.T, d *daemon, name string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(d.workspace, home, "agents", "*", name))
+	if err != nil || len(paths) > 1 {
+		t.Fatalf("%d files %s, want one (%v)", len(paths), name, err)
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/address"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) logsCommand() *cobra.Command {
+	var q logQuery
+	var since, level string
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "The log of the daemon, with it running or not",
+		Long: "The log of the daemon: readable on a terminal, else the JSON lines as they stand in\n" +
+			"logs/daycare.jsonl and the older files beside it.",
+		Example: "  daycare logs -f\n  daycare logs --level warn --since 2h --agent 0/",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if q.since, err = sinceTime(cmd, since, time.Now()); err != nil {
+				return err
+			}
+			if err := q.level.UnmarshalText([]byte(level)); err != nil {
+				return usage(cmd, "--level %q is none of debug, info, warn, error", level)
+			}
+			if q.lines < 0 {
+				return usage(cmd, "-n %d is less than none", q.lines)
+			}
+			return c.logs(cmd.Context(), q)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what is added")
+	flags.StringVar(&q.agent, "agent", "", "only what is about the agent `ID`")
+	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and worse: debug, info, warn, error")
+	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
+	sinceFlag(cmd, &since)
+	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return c.handles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+// A logQuery is what is wanted of the log.
+type logQuery struct {
+	agent  string // what was typed, then the id
+	level  slog.Level
+	since  time.Time
+	lines  int
+	follow bool
+
+	names map[string]string // handles, by id
+}
+
+func (c *cli) logs(ctx context.Context, q logQuery) error {
+	root, err := c.madeRoot()
+	if err != nil {
+		return err
+	}
+	root = filepath.Join(root, home)
+	conf, err := c.config()
+	if err != nil {
+		return err
+	}
+	path := logPath(root, conf)
+	if path == "" {
+		return notFound("name one in the settings: log.file", "the settings keep no log file")
+	}
+	if err := q.resolve(root); err != nil {
+		return err
+	}
+	t := &tailed{path: path}
+	defer t.close()
+	if err := c.showNewest(&q, t); err != nil || !q.follow {
+		return err
+	}
+	return c.followLog(ctx, t, &q)
+}
+
+// showNewest prints what the files hold now. The newest is opened first and read
+// last, so that a rotation in between neither hides nor doubles a line, and
+// following goes on where this ends.
+func (c *cli) showNewest(q *logQuery, t *tailed) error {
+	var newest [][]byte
+	keep := func(line []byte) error {
+		if q.fits(line) {
+			newest = append(newest, bytes.Clone(line))
+		}
+		if q.lines > 0 && len(newest) > 2*q.lines {
+			newest = append(newest[:0], newest[len(newest)-q.lines:]...)
+		}
+		return nil
+	}
+	if err := t.open(); err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	for n := logFiles - 1; n > 0; n-- {
+		err := eachLine(numbered(t.path, n), t.is, keep)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read log: %w", err)
+		}
+	}
+	if err := t.read(keep); err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if q.lines > 0 && len(newest) > q.lines {
+		newest = newest[len(newest)-q.lines:]
+	}
+	for _, line := range newest {
+		if err := c.showLog(q, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve finds the agent that was named, and the handles of all.
+func (q *logQuery) resolve(root string) error {
+	index, _, err := address.Load(nil, root, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("read agents: %w", err)
+	}
+	q.names = map[string]string{}
+	for _, m := range index.All() {
+		q.names[m.ID] = m.Handle
+	}
+	if q.agent == "" {
+		return nil
+	}
+	id, err := index.Resolve(q.agent)
+	if err != nil && address.ValidID(q.agent) { // one that is gone may be in the log still
+		id, err = q.agent, nil
+	}
+	if err != nil {
+		return notFound("list agents with: daycare agents ls", "no agent %q", q.agent)
+	}
+	q.agent = id
+	return nil
+}
+
+// eachLine calls fn for the whole lines of a file, unless it is one to be skipped.
+func eachLine(path string, skip func(*os.File) bool, fn func([]byte) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if skip(f) {
+		return nil
+	}
+	t := &tailed{f: f, r: bufio.NewReaderSize(f, 64<<10)}
+	return t.rest(fn)
+}
+
+// A logLine is the part of a line that is asked for.
+type logLine struct {
+	Time  time.Time  `json:"time"`
+	Level slog.Level `json:"level"`
+	Msg   string     `json:"msg"`
+	Agent string     `json:"agent"`
+}
+
+func (q *logQuery) fits(raw []byte) bool {
+	var l logLine
+	if json.Unmarshal(raw, &l) != nil {
+		return false // a line that a crash cut says nothing
+	}
+	return l.Level >= q.level && !l.Time.Before(q.since) && (q.agent == "" || l.Agent == q.agent)
+}
+
+// showLog prints a line: as it is, or for a person.
+func (c *cli) showLog(q *logQuery, raw []byte) error {
+	text := string(raw)
+	if isTerminal(c.stdout) && !c.json {
+		text = prettyLog(raw, q.names, c.data())
+	}
+	if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// prettyLog is a line for people: when, how bad, what, and the data behind it.
+func prettyLog(raw []byte, names map[string]string, s style) string {
+	var l logLine
+	var rest map[string]any
+	if json.Unmarshal(raw, &l) != nil || json.Unmarshal(raw, &rest) != nil {
+		return clean(string(raw))
+	}
+	for _, key := range []string{"time", "level", "msg"} {
+		delete(rest, key)
+	}
+	level := fmt.Sprintf("%-5s", l.Level)
+	switch {
+	case l.Level >= slog.LevelError:
+		level = s.red(level)
+	case l.Level >= slog.LevelWarn:
+		level = s.yellow(level)
+	}
+	var data []string
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		value := fmt.Sprint(rest[key])
+		if key == "agent" {
+			value = orElse(names[value], value)
+		}
+		if strings.ContainsAny(value, " \t\n\"") || value == "" {
+			value = fmt.Sprintf("%q", value)
+		}
+		data = append(data, s.dim(key+"=")+clean(value))
+	}
+	return strings.TrimSpace(s.dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + clean(l.Msg) + "  " + strings.Join(data, " "))
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lineNumbers reads the numbers that a test wrote into log files, oldest first.
+func lineNumbers(t *testing.T, path string, files int) (all []int) {
+	t.Helper()
+	for n := files; n >= 0; n-- {
+		err := eachLine(numbered(path, n), (&tailed{}).is, func(line []byte) error {
+			var l struct{ N int }
+			if err := json.Unmarshal(line, &l); err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+			all = append(all, l.N)
+			return nil
+		})
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestLogRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "logs", "daycare.jsonl")
+	f, err := openLogFile(path, 1000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewJSONHandler(f, nil))
+	for n := range 100 {
+		log.Info("line", "n", n)
+		if n == 50 { // a restart goes on in the same file
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if f, err = openLogFile(path, 1000, 3); err != nil {
+				t.Fatal(err)
+			}
+			log = slog.New(slog.NewJSONHandler(f, nil))
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	numbers := lineNumbers(t, path, 10)
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] != numbers[i-1]+1 {
+			t.Fatalf("lines are missing or out of order: %v", numbers)
+		}
+	}
+	if numbers[len(numbers)-1] != 99 || len(numbers) < 20 {
+		t.Errorf("%d lines up to %d are left", len(numbers), numbers[len(numbers)-1])
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%d files, %v; want 3", len(entries), err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Size() > 1000 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %d bytes, %v", e.Name(), info.Mode(), info.Size(), err)
+		}
+	}
+}
+
+// A log that cannot be written does not stop anybody.
+func TestLogWithoutFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	f, err := openLogFile(filepath.Join(dir, "l"), 10, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if n, err := f.Write([]byte("0123456789\n")); n != 11 || err != nil {
+			t.Errorf("Write = %d, %v", n, err)
+		}
+	}
+}
+
+func TestFollowLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycare.jsonl")
+	f, err := openLogFile(path, 2000, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	log := slog.New(slog.NewJSONHandler(f, nil))
+	log.Info("before", "n", -1)
+	out := newLines()
+	c := &cli{stdout: out}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	tail := &tailed{path: path}
+	defer tail.close()
+	if err := c.showNewest(&logQuery{level: slog.LevelError}, tail); err != nil {
+		t.Fatal(err)
+	}
+	go func() { done <- c.followLog(ctx, tail, &logQuery{level: slog.LevelInfo}) }()
+	for n := 0; n < 60; n++ {
+		log.Info("line", "n", n)
+		if n%7 == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	out.until(t, 60)
+	cancel()
+	<-done
+	var want []int
+	for n := range 60 {
+		want = append(want, n)
+	}
+	if diff := cmp.Diff(want, out.numbers(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// lineSink collects lines and says when there are enough.
+type lineSink struct {
+	lines chan string
+	got   []string
+}
+
+func newLines() *lineSink { return &lineSink{lines: make(chan string, 1000)} }
+
+func (l *lineSink) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		l.lines <- strings.TrimSpace(line)
+	}
+	return len(p), nil
+}
+
+func (l *lineSink) until(t *testing.T, n int) {
+	t.Helper()
+	for end := time.After(10 * time.Second); len(l.got) < n; {
+		select {
+		case line := <-l.lines:
+			l.got = append(l.got, line)
+		case <-end:
+			t.Fatalf("only %d lines came: %q", len(l.got), l.got)
+		}
+	}
+}
+
+func (l *lineSink) numbers(t *testing.T) (all []int) {
+	t.Helper()
+	for _, line := range l.got {
+		var v struct{ N int }
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, v.N)
+	}
+	return all
+}
+
+func TestPrettyLog(t *testing.T) {
+	raw := `{"time":"2026-11-20T10:00:00Z","level":"WARN","msg":"model is asked\u001b[2J again","agent":"aaaa","n":2,"reason":"too much, too soon"}`
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Local().Format("01-02 15:04:05")
+	want := at + ` WARN  model is asked\x1b[2J again  agent=0/ n=2 reason="too much, too soon"`
+	if got := prettyLog([]byte(raw), map[string]string{"aaaa": "0/"}, false); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := prettyLog([]byte("not JSON"), nil, false); got != "not JSON" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	var m meter
+	m.add("daycare_tool_calls_total", 1, "tool", `a"b\c`, "status", "ok")
+	m.add("daycare_tool_calls_total", 2, "tool", `a"b\c`, "status", "ok")
+	m.turn(300 * time.Millisecond)
+	m.turn(time.Hour)
+	var b bytes.Buffer
+	m.write(&b)
+	for _, want := range []string{
+		"# TYPE daycare_items_accepted_total counter\n",
+		`daycare_tool_calls_total{tool="a\"b\\c",status="ok"} 3` + "\n",
+		`daycare_turn_seconds_bucket{le="0.1"} 0` + "\n", `daycare_turn_seconds_bucket{le="0.5"} 1` + "\n",
+		`daycare_turn_seconds_bucket{le="+Inf"} 2` + "\n", "daycare_turn_seconds_sum 3600.3\n", "daycare_turn_seconds_count 2\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}

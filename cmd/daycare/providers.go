@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/agents/providers"
+	"daycare/engine/config"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) providersCommand() *cobra.Command {
+	return group("providers", "Model services: which are used, and whether they work",
+		"  daycare providers ls\n  daycare providers test", c.providersLs(), c.providersTest())
+}
+
+// A providerInfo is one model service in --json.
+type providerInfo struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Model   string `json:"model"`
+	BaseURL string `json:"baseURL,omitempty"`
+	Key     bool   `json:"key"` // there is one
+	Why     string `json:"why"` // where it comes from
+}
+
+func (c *cli) providersLs() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the model services in the order in which they are asked",
+		Example: "  daycare providers ls",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, err := c.config()
+			if err != nil {
+				return err
+			}
+			list := []providerInfo{}
+			for _, p := range conf.Choose(cmd.Context(), config.Ollama) {
+				list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, !p.APIKey.IsZero(), p.Why})
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Providers []providerInfo `json:"providers"`
+				}{list})
+			}
+			var t table
+			t.row("ID", "TYPE", "MODEL", "KEY", "ADDRESS", "FROM")
+			for _, p := range list {
+				t.row(p.ID, p.Type, p.Model, yes(p.Key), orElse(p.BaseURL, "the vendor's"), p.Why)
+			}
+			return t.write(c.stdout, c.data())
+		},
+	}
+}
+
+func (c *cli) providersTest() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "test [ID…]",
+		Short: "Ask each model service for a word",
+		Long: "Ask each model service, or those named, for a word, and say how long it took or what\n" +
+			"is wrong. It costs what a few dozen tokens cost.",
+		Example: "  daycare providers test\n  daycare providers test claude --timeout 10s",
+		Args:    words(-1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conf, err := c.config()
+			if err != nil {
+				return err
+			}
+			list, err := named(conf.Choose(cmd.Context(), config.Ollama), args)
+			if err != nil {
+				return err
+			}
+			return c.testProviders(cmd.Context(), newCatalogue(conf), list, timeout)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
+	return cmd
+}
+
+// named are the providers with the ids; all without any.
+func named(all []config.Provider, ids []string) ([]config.Provider, error) {
+	if len(ids) == 0 {
+		return all, nil
+	}
+	var some []config.Provider
+	for _, id := range ids {
+		found := false
+		for _, p := range all {
+			if p.ID == id {
+				some, found = append(some, p), true
+			}
+		}
+		if !found {
+			return nil, notFound("list them with: daycare providers ls", "no provider %q", id)
+		}
+	}
+	return some, nil
+}
+
+// A trial is how one provider did.
+type trial struct {
+	ID      string  `json:"id"`
+	Model   string  `json:"model"`
+	OK      bool    `json:"ok"`
+	FirstMS int64   `json:"firstMs,omitempty"` // to the first piece of the answer
+	MS      int64   `json:"ms"`
+	Cost    float64 `json:"cost"`
+	Answer  string  `json:"answer,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Remedy  string  `json:"remedy,omitempty"`
+}
+
+func (c *cli) testProviders(ctx context.Context, cat pricer, list []config.Provider, timeout time.Duration) error {
+	var failed error
+	for _, p := range list {
+		t := try(ctx, cat, p, timeout)
+		if !t.OK {
+			failed = errSilent
+		}
+		if c.json {
+			if err := c.printJSON(t); err != nil {
+				return err
+			}
+			continue
+		}
+		c.showTrial(t)
+	}
+	return failed
+}
+
+func (c *cli) showTrial(t trial) {
+	s := c.data()
+	if !t.OK {
+		c.print("%s  %s  %s: %s\n", s.red("failed"), t.ID, t.Model, clean(t.Error))
+		if t.Remedy != "" {
+			c.print("        %s\n", s.dim("→ "+clean(t.Remedy)))
+		}
+		return
+	}
+	c.print("ok      %s  %s  first word after %d ms, done after %d ms, %s\n", t.ID, t.Model, t.FirstMS, t.MS, money(t.Cost))
+}
+
+// A pricer knows what calls cost.
+type pricer interface {
+	Cost(provider, model string, u providers.Usage, at time.Time) (usd float64, known bool)
+}
+
+// try makes one request, and none again.
+func try(ctx context.Context, cat pricer, p config.Provider, timeout time.Duration) trial {
+	t := trial{ID: p.ID, Model: p.Model}
+	made, err := newProvider(p, p.APIKey.Reveal)
+	if err != nil {
+		t.Error, t.Remedy = err.Error(), "correct the settings of this provider"
+		return t
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req := &providers.Request{MaxTokens: 256, Foreground: true, Messages: []*providers.Message{
+		{Role: providers.User, Parts: []providers.Part{providers.Text{Text: "Answer with the one word: ready"}}}}}
+	began := time.Now()
+	var answer strings.Builder
+	for ev := range made.Stream(ctx, req) {
+		if t.FirstMS == 0 {
+			t.FirstMS = passed(began)
+		}
+		switch ev := ev.(type) {
+		case providers.ContentDelta:
+			answer.WriteString(ev.Text)
+		case providers.Complete:
+			t.OK = true
+			t.Model = orElse(ev.Model, p.Model)
+			t.Cost, _ = cat.Cost(p.ID, t.Model, ev.Usage, began)
+		case providers.Error:
+			t.Error, t.Remedy = diagnose(p, ev.Err, timeout)
+		}
+	}
+	t.MS, t.Answer = passed(began), oneLine(answer.String(), 80)
+	return t
+}
+
+// passed is how many milliseconds have passed, 1 or more.
+func passed(since time.Time) int64 { return max(1, time.Since(since).Milliseconds()) }
+
+// diagnose says what went wrong with a provider, and what to do about it.
+func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy string) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("no answer within %s", timeout), "check the network and the address; a local server may be loading its model: --timeout 2m"
+	}
+	f := providers.Classify(p.ID, err)
+	switch f.Kind {
+	case providers.Auth:
+		remedy = "set its key with: daycare auth set " + p.ID + "; or look at the account's credit"
+	case providers.Busy:
+		remedy = "the service is busy, or the account is at its limit: try again later"
+	case providers.Broken:
+		remedy = "check the network, and baseURL in the settings"
+	case providers.Overflow:
+		remedy = "the model's window is too small for any work"
+	default:
+		remedy = "check model, baseURL and options in the settings; models are listed by: daycare models"
+	}
+	return f.Error(), remedy
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+)
+
+// A service is what the system's keeper of programs is told: a systemd user unit,
+// or a launchd agent. Each workspace has its own.
+type service struct {
+	system    string // systemd, launchd
+	workspace string
+	program   string
+	programs  string // the folders where the commands of agents are found
+	name      string
+	path      string // of the unit
+}
+
+// newService finds out who keeps programs here; system "" is the one of this
+// machine.
+func newService(workspace, system string) (service, error) {
+	if system == "" {
+		system = map[string]string{"linux": "systemd", "darwin": "launchd"}[goruntime.GOOS]
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return service{}, fmt.Errorf("find own program: %w", err)
+	}
+	house, err := os.UserHomeDir()
+	if err != nil {
+		return service{}, fmt.Errorf("find home folder: %w", err)
+	}
+	sum := sha256.Sum256([]byte(workspace))
+	s := service{system: system, workspace: workspace, program: self, programs: os.Getenv("PATH"),
+		name: "daycare-" + slug(filepath.Base(workspace)) + "-" + hex.EncodeToString(sum[:3])}
+	switch system {
+	case "systemd":
+		base := orElse(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(house, ".config"))
+		s.path = filepath.Join(base, "systemd", "user", s.name+".service")
+	case "launchd":
+		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
+	default:
+		return s, &problem{code: exitFailure, err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS), do: "run it with: daycare start --background"}
+	}
+	return s, nil
+}
+
+// slug is a name that every system takes.
+func slug(name string) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, name)
+	return orElse(strings.Trim(s, "-"), "workspace")
+}
+
+// unit is the content of the file. The daemon is started again whenever it ends by
+// itself other than well: killed, or with 75 after its storage failed.
+func (s service) unit() string {
+	if s.system == "launchd" {
+		return s.plist()
+	}
+	return `[Unit]
+Description=daycare in ` + escapeUnit(s.workspace) + `
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+Environment=` + quoteUnit("PATH="+s.programs) + `
+ExecStart=` + quoteCommand(s.program) + ` --workspace ` + quoteCommand(s.workspace) + ` --no-input start
+WorkingDirectory=` + escapeUnit(s.workspace) + `
+Restart=on-failure
+RestartForceExitStatus=75
+RestartSec=5
+TimeoutStopSec=90
+UMask=0077
+
+[Install]
+WantedBy=default.target
+`
+}
+
+// escapeUnit keeps systemd from reading a % as one of its own.
+func escapeUnit(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// quoteUnit is one word to systemd.
+func quoteUnit(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(s) + `"`
+}
+
+// quoteCommand is quoteUnit on a command line, where $ names a variable.
+func quoteCommand(s string) string { return strings.ReplaceAll(quoteUnit(s), "$", "$$") }
+
+func (s service) plist() string {
+	text := func(v string) string {
+		var b bytes.Buffer
+		_ = xml.EscapeText(&b, []byte(v)) // a buffer takes everything
+		return "<string>" + b.String() + "</string>"
+	}
+	log := filepath.Join(s.workspace, home, "logs", "daycare.log")
+	return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>` + text(s.name) + `
+  <key>ProgramArguments</key>
+  <array>` + text(s.program) + text("--workspace") + text(s.workspace) + text("--no-input") + text("start") + `</array>
+  <key>EnvironmentVariables</key>
+  <dict><key>PATH</key>` + text(s.programs) + `</dict>
+  <key>WorkingDirectory</key>` + text(s.workspace) + `
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ThrottleInterval</key><integer>5</integer>
+  <key>Umask</key><integer>63</integer>
+  <key>StandardErrorPath</key>` + text(log) + `
+</dict>
+</plist>
+`
+}
+
+// commands are what makes the system take a unit in, or let go of it.
+func (s service) commands(install bool) [][]string {
+	domain := "gui/" + strconv.Itoa(os.Getuid())
+	switch {
+	case s.system == "launchd" && install:
+		return [][]string{{"launchctl", "bootstrap", domain, s.path}}
+	case s.system == "launchd":
+		return [][]string{{"launchctl", "bootout", domain + "/" + s.name}}
+	case install:
+		return [][]string{{"systemctl", "--user", "daemon-reload"}, {"systemctl", "--user", "enable", "--now", s.name + ".service"}}
+	}
+	return [][]string{{"systemctl", "--user", "disable", "--now", s.name + ".service"}}
+}
+
+func (s service) run(ctx context.Context, command []string) error {
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, oneLine(string(out), 200))
+	}
+	return nil
+}

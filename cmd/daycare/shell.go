@@ -1,0 +1,68 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/config"
+	"daycare/tools/files"
+	toolshell "daycare/tools/shell"
+)
+
+// shellOptions say how agents' commands are run in the workspace of root, the
+// .daycare folder.
+func shellOptions(root string, c *config.Config, taskDir func(agent string) string) toolshell.Options {
+	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
+	homes := commandHomes(root)
+	return toolshell.Options{
+		Mode: shellMode(c), Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
+		Denied: append(files.StartFiles(""), root),
+		Shown: func(id string) (read, write []string) {
+			if dir := taskDir(id); dir != "" {
+				write = append(write, dir)
+			}
+			return []string{filepath.Join(root, "files"), filepath.Join(root, "skills"), agent(id, "blobs")}, write
+		},
+		Home:  func(id string) string { return filepath.Join(homes, id) },
+		Spill: func(id string) string { return agent(id, "blobs") },
+		Jobs:  func(id string) string { return agent(id, "jobs") },
+	}
+}
+
+func shellMode(c *config.Config) toolshell.Mode {
+	switch {
+	case c.Permissions.Defaults.Exec == "deny":
+		return toolshell.Deny
+	case c.Tools.Exec.Sandbox == "off":
+		return toolshell.Off
+	case c.Permissions.Defaults.Exec == "ask":
+		return toolshell.Ask
+	}
+	return toolshell.Sandbox
+}
+
+// helperPath is this binary, which the shell tool runs as its helper; "" where the
+// system does not tell: commands then run without supervisor and sandbox.
+func helperPath() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// commandHomes is where the home folders of agents' commands are: caches of
+// compilers and the like, which may be removed at any time.
+func commandHomes(root string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(cache, "daycare", "home", hex.EncodeToString(sum[:6]))
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/engine/record"
+)
+
+// followAgent watches the folder of an agent.
+func (c *cli) followAgent(f *follower, id string) error {
+	root, err := c.madeRoot()
+	if err == nil {
+		f.add(filepath.Join(root, home, "agents", id))
+	}
+	return err
+}
+
+// A said is a record with whose it is.
+type said struct {
+	agent, handle string
+	at            time.Time
+	line          json.RawMessage
+}
+
+// tailAll is tail of all agents at once, in the order of time.
+func (c *cli) tailAll(ctx context.Context, n int, follow bool) error {
+	root, err := c.madeRoot()
+	if err != nil {
+		return err
+	}
+	agents := filepath.Join(root, home, "agents")
+	f := newFollower(ctx)
+	defer f.close()
+	f.add(agents)
+	t := &tailer{cli: c, follower: f, dir: agents, seen: map[string]int64{}, handles: map[string]string{}}
+	newest, err := t.look(ctx, n)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(newest, func(a, b said) int { return a.at.Compare(b.at) })
+	for _, s := range newest[max(0, len(newest)-n):] {
+		if err := c.showSaid(s); err != nil {
+			return err
+		}
+	}
+	for follow {
+		dir, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		more, err := t.changed(ctx, dir)
+		if err != nil {
+			return err
+		}
+		for _, s := range more {
+			if err := c.showSaid(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A tailer knows how much of each history was shown.
+type tailer struct {
+	*cli
+	follower *follower
+	dir      string           // of all agents
+	seen     map[string]int64 // the highest seq, by id
+	handles  map[string]string
+}
+
+// look takes in agents that it does not know yet, each with its newest n records.
+func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
+	client, err := t.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.Agents(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	var all []said
+	for _, a := range list {
+		if _, known := t.handles[a.ID]; known {
+			continue
+		}
+		t.handles[a.ID] = a.Handle
+		t.follower.add(filepath.Join(t.dir, a.ID))
+		records, err := newest(ctx, client, a.ID, max(n, 1))
+		if err != nil {
+			return nil, err
+		}
+		t.seen[a.ID] = maxSeq(records)
+		all = append(all, t.said(a.ID, records[len(records)-min(n, len(records)):])...)
+	}
+	return all, nil
+}
+
+// changed is what is new in the folder of an agent, or what new agents say.
+func (t *tailer) changed(ctx context.Context, dir string) ([]said, error) {
+	if dir == t.dir {
+		return t.look(ctx, 100)
+	}
+	id := filepath.Base(dir)
+	records, err := t.after(ctx, id, t.seen[id])
+	if err != nil {
+		return nil, nil // it was removed meanwhile
+	}
+	t.seen[id] = max(t.seen[id], maxSeq(records))
+	return t.said(id, records), nil
+}
+
+func (t *tailer) said(id string, records []json.RawMessage) []said {
+	all := make([]said, len(records))
+	for i, line := range records {
+		all[i] = said{agent: id, handle: t.handles[id], line: line}
+		if e, err := record.Decode(line); err == nil {
+			all[i].at = e.At
+		}
+	}
+	return all
+}
+
+func (c *cli) showSaid(s said) error {
+	if c.json {
+		return c.printJSON(struct {
+			Agent  string          `json:"agent"`
+			Handle string          `json:"handle"`
+			Record json.RawMessage `json:"record"`
+		}{s.agent, s.handle, s.line})
+	}
+	entry, err := record.Decode(s.line)
+	if err != nil {
+		return nil // a line by hand that is broken; doctor says so
+	}
+	text := describe(entry, c.data())
+	if text == "" {
+		return nil
+	}
+	if _, err := fmt.Fprintf(c.stdout, "%s %s\n", c.data().bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"path/filepath"
+	"sync"
+
+	"daycare/agents/subagent"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/tools"
+	"daycare/tools/peers"
+)
+
+// toolsets is which tools which kind of agent has:
+//
+//	user                        all
+//	cron, heartbeat, permanent  all but message: they speak to people through agents
+//	subagent                    what starts no others, sets no clock, reaches no person
+//	subagent of a definition    the definition's tools alone
+type toolsets struct {
+	registry *subagent.Registry
+	family   *engine.Family
+	events   *event.Stream
+	base     []tools.Tool // of all agents, those between agents among them
+
+	mu      sync.Mutex
+	version int // of the registry that full is made of
+	full    *tools.Set
+	only    map[string]*tools.Set // by what of names an agent
+}
+
+// newToolsets puts the tools between agents to the others.
+func newToolsets(root string, set *tools.Set, f *engine.Family, events *event.Stream, report func([]finding.Finding)) (*toolsets, error) {
+	t := &toolsets{family: f, events: events}
+	for _, tool := range set.All() {
+		t.base = append(t.base, tool)
+	}
+	t.base = append(t.base, peers.New(f)...)
+	plain, err := tools.NewSet(t.base...)
+	if err != nil {
+		return nil, err
+	}
+	reserved := func(name string) bool {
+		_, _, ok := plain.Get(name)
+		return ok
+	}
+	if t.registry, err = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report); err != nil {
+		return nil, err
+	}
+	t.full = plain
+	t.all()
+	return t, nil
+}
+
+// all is every tool that agents can have, sub-agents as they are defined now.
+func (t *toolsets) all() *tools.Set {
+	list, version := t.registry.List()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if version == t.version {
+		return t.full
+	}
+	full, err := tools.NewSet(append(t.base[:len(t.base):len(t.base)], subagent.Tools(list, t.family, t.events)...)...)
+	if err == nil { // the registry has checked names and schemas
+		t.full = full
+	}
+	t.version, t.only = version, map[string]*tools.Set{}
+	return t.full
+}
+
+// definition is that of a sub-agent, as it is now.
+func (t *toolsets) definition(d address.Descriptor) (subagent.Definition, bool) {
+	if d.Definition == "" {
+		return subagent.Definition{}, false
+	}
+	return t.registry.Get(d.Definition)
+}
+
+// of gives an agent's tools, each time as they are then.
+func (t *toolsets) of(meta address.Meta) func() *tools.Set {
+	d := meta.Descriptor
+	return func() *tools.Set {
+		full := t.all()
+		if d.Type == address.User {
+			return full
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		key := string(d.Type) + "/" + d.Definition
+		if t.only[key] == nil {
+			t.only[key], _ = full.Only(t.names(full, d)...)
+		}
+		return t.only[key]
+	}
+}
+
+// names are those of the tools that an agent may have.
+func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
+	if d.Type == address.Subagent && d.Definition != "" {
+		def, _ := t.registry.Get(d.Definition) // one that is gone leaves no tools
+		return def.Tools
+	}
+	list, _ := t.registry.List()
+	agent := map[string]bool{}
+	for _, def := range list {
+		agent[def.Name] = true
+	}
+	var names []string
+	for _, name := range full.Names() {
+		switch {
+		case name == "message":
+		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,353 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// world is an engine and a platform in memory.
+type world struct {
+	event.Broker[event.Event]
+	mu      sync.Mutex
+	said    []string // "channel: text" as the platform was asked to say
+	typed   int
+	taken   []message.Incoming
+	refuse  error
+	agent   event.Agent
+	asks    []permission.Pending
+	decided *permission.Pending
+	stopped bool
+	log     bytes.Buffer
+}
+
+var ada = message.Address{Connector: "chat", ChannelID: "c1", UserID: "ada"}
+
+const token = "tz4a98xxat96iws9zmbrgj3a"
+
+func newWorld() *world {
+	return &world{agent: event.Agent{ID: "agent1", Handle: "0/", Type: "user", State: event.Thinking, Model: "m", Queued: 2}}
+}
+
+func (w *world) desk(o Options, p Platform) *Desk {
+	o.ID = "chat"
+	if o.Allow == nil {
+		o.Allow = []string{"ada"}
+	}
+	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w,
+		Session: func(string) (Session, error) { return Session{Messages: 3, Context: 40, Tokens: 100}, nil }}
+	return New(o, host, p, slog.New(slog.NewTextHandler(&w.log, nil)))
+}
+
+func (w *world) Find(from message.Address) (string, bool)  { return w.agent.ID, from == ada }
+func (w *world) Home(agent string) (message.Address, bool) { return ada, agent == w.agent.ID }
+func (w *world) Agent(context.Context, string) (event.Agent, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.agent, nil
+}
+func (w *world) Agents(context.Context) ([]event.Agent, error) { return []event.Agent{w.agent}, nil }
+func (w *world) Stop(context.Context, string) (bool, error)    { w.stopped = true; return true, nil }
+func (w *world) List() []permission.Pending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]permission.Pending(nil), w.asks...)
+}
+
+func (w *world) Decide(_ context.Context, tok string, d permission.Decision, by string) (*permission.Pending, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, p := range w.asks {
+		if p.Token == tok {
+			p.Decision, p.DecidedBy = d, by
+			w.decided, w.asks = &p, append(w.asks[:i:i], w.asks[i+1:]...)
+			return nil, nil
+		}
+	}
+	if w.decided != nil && w.decided.Token == tok {
+		return w.decided, nil
+	}
+	return nil, permission.ErrUnknown
+}
+
+func (w *world) Put(name string, r io.Reader) (message.File, error) {
+	data, err := io.ReadAll(r)
+	return message.File{Name: name, Size: int64(len(data))}, err
+}
+
+func (w *world) deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
+	if w.refuse != nil {
+		return message.Receipt{}, w.refuse
+	}
+	w.taken = append(w.taken, in)
+	return message.Receipt{Agent: "agent1"}, nil
+}
+
+func (w *world) heard() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said := w.said
+	w.said = nil
+	return said
+}
+
+// talker is the least platform, buttons one with cards.
+type talker struct{ *world }
+
+func (p talker) Say(_ context.Context, to message.Address, _, text string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, to.ChannelID+": "+text)
+	return nil
+}
+
+type buttons struct{ talker }
+
+func (p buttons) Typing(context.Context, message.Address) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.typed++
+	return nil
+}
+
+func (p buttons) Card(ctx context.Context, to message.Address, text string, c []Choice) (string, error) {
+	return "77", p.Say(ctx, to, "", "card: "+text+fmt.Sprint(c))
+}
+
+func (p buttons) Settle(ctx context.Context, to message.Address, id, text string) error {
+	return p.Say(ctx, to, "", "settled "+id+": "+text)
+}
+
+func (p buttons) Direct(user string) (message.Address, bool) {
+	return message.Address{ChannelID: "private-" + user}, true
+}
+
+func post(text string) Post {
+	return Post{Key: "k1", From: ada, MessageID: "m1", Sender: "Ada", Text: text}
+}
+
+func TestTake(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil {
+		t.Fatal(err)
+	}
+	want := []message.Incoming{{From: ada, Dedupe: "chat:k1", Text: "hello", Context: message.Context{MessageID: "m1", Sender: "Ada"}}}
+	if diff := cmp.Diff(want, w.taken); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	for _, refusal := range []error{inbox.ErrFull, errors.New("any")} {
+		w.refuse = refusal
+		if err := d.Take(t.Context(), w.deliver, post("again")); !errors.Is(err, refusal) {
+			t.Errorf("Take = %v, want %v: it is to be offered again", err, refusal)
+		}
+	}
+	for _, final := range []error{inbox.ErrTooLarge, message.ErrUnknownAgent} {
+		w.refuse = final
+		w.heard()
+		if err := d.Take(t.Context(), w.deliver, post("never")); err != nil || len(w.heard()) != 1 {
+			t.Errorf("%v: Take = %v, want nil and a notice", final, err)
+		}
+	}
+}
+
+func TestAgentForAll(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{AgentID: "0/"}, talker{w})
+	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if in := w.taken[0]; in.Agent != "0/" || in.Route == nil || *in.Route != ada {
+		t.Errorf("delivered %+v, want agent 0/ with the way back", in)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	broken := File{Name: "a.txt", Open: func(context.Context) (io.ReadCloser, error) { return nil, errors.New("reset by peer") }}
+	p := post("see")
+	p.Files = []File{broken, {Name: "b.txt", Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("b")), nil
+	}}}
+	for range fetchTries - 1 {
+		if err := d.Take(t.Context(), w.deliver, p); err == nil {
+			t.Fatal("Take = nil, want the error: the file may come yet")
+		}
+	}
+	if err := d.Take(t.Context(), w.deliver, p); err != nil {
+		t.Fatalf("Take = %v, want the message without the file", err)
+	}
+	in := w.taken[0]
+	if len(in.Files) != 1 || in.Text != "see\n[the file a.txt is missing: it could not be fetched]" {
+		t.Errorf("delivered %q with %d files", in.Text, len(in.Files))
+	}
+}
+
+func TestCommands(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Prefix: "!"}, talker{w})
+	for _, test := range []struct{ text, want string }{
+		{"/status", "**0/** is thinking\nmessages that wait: 2\nmodel: `m`\ncost so far: $0.0000"},
+		{"/context", "3 messages since"},
+		{"/model", "I use `m`."},
+		{"/agents", "- `0/` user, thinking"},
+		{"/stop", "Stopped."},
+		{"!help", "- !reset:"},
+		{"/start", "- !reset:"},
+		{"/nosuch", "I do not know `!nosuch`."},
+		{"/permissions", "Nothing waits"},
+		{"/compact", "I will shorten"},
+		{"/RESET", "This is a new conversation."},
+	} {
+		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
+			t.Fatal(err)
+		}
+		if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], test.want) {
+			t.Errorf("%s: said %q, want %q", test.text, said, test.want)
+		}
+	}
+	var kinds []message.Kind
+	for _, in := range w.taken {
+		kinds = append(kinds, in.Kind)
+	}
+	if diff := cmp.Diff([]message.Kind{message.Compact, message.Reset}, kinds); diff != "" || !w.stopped {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	for _, text := range []string{"/etc/passwd", "/ x", "a /stop", "/stop\nand more", "!!"} {
+		if _, _, ok := d.command(post(text)); ok {
+			t.Errorf("%q is a command, want a message", text)
+		}
+	}
+}
+
+func ask() permission.Pending {
+	return permission.Pending{Token: token, Agent: "agent1", Owner: permission.Owner{Connector: "chat", UserID: "ada"},
+		Request: permission.Request{Tag: "@exec:git", Reason: "to publish", Detail: permission.Detail{Command: "git push ```"}}}
+}
+
+func TestApprovalByButtons(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
+	w.asks = []permission.Pending{ask()}
+	d.look(t.Context())
+	d.look(t.Context())
+	want := "c1: card: **Permission needed** by 0/: `@exec:git`\n\n````\ngit push ```\n````\n\nReason: to publish[{Once once " + token + "} {Always always " + token + "} {Deny deny " + token + "}]"
+	if diff := cmp.Diff([]string{want}, w.heard()); diff != "" {
+		t.Errorf("shown, once (-want +got):\n%s", diff)
+	}
+	bob := message.Address{ChannelID: "c1", UserID: "bob"}
+	for _, test := range []struct {
+		from       message.Address
+		data, want string
+	}{
+		{message.Address{UserID: "eve"}, "always " + token, "I work for somebody else."},
+		{bob, "always " + token, "Only the person whom this agent works for may answer that."},
+		{ada, "format-disk " + token, "That button does nothing."},
+		{ada, "once " + token, "Allowed once."},
+		{ada, "deny " + token, "chat:ada had answered already: allowed once."},
+	} {
+		if got := d.Answer(t.Context(), test.from, test.data); got != test.want {
+			t.Errorf("%s presses %q: %q, want %q", test.from.UserID, test.data, got, test.want)
+		}
+	}
+	if said := w.heard(); len(said) != 1 || !strings.HasPrefix(said[0], "c1: settled 77: ") || !strings.HasSuffix(said[0], "**Allowed once by chat:ada.**") {
+		t.Errorf("said %q, want the card settled once", said)
+	}
+}
+
+func TestApprovalByText(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	w.asks = []permission.Pending{ask()}
+	d.look(t.Context())
+	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "`/always tz4a98`") {
+		t.Errorf("said %q, want how to answer", said)
+	}
+	for _, test := range []struct{ text, want string }{
+		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."}, {"/once " + token, "had answered already: denied"},
+	} {
+		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
+			t.Fatal(err)
+		}
+		if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], test.want) {
+			t.Errorf("%s: said %q, want %q", test.text, said, test.want)
+		}
+	}
+}
+
+// TestWatch: typing while the agent works and not longer, requests as they come,
+// and both also where the event that would have told was lost.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		d := w.desk(Options{}, buttons{talker{w}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { d.Run(ctx) })
+		synctest.Wait()
+		w.Publish(event.Event{Type: event.TurnStarted, Agent: "agent1"})
+		time.Sleep(3*typingEvery + time.Second)
+		synctest.Wait()
+		if w.typed != 4 {
+			t.Errorf("typing was shown %d times in 13 s, want 4", w.typed)
+		}
+		w.mu.Lock()
+		w.agent.State = event.Idle // and the event of its end is lost
+		w.asks = []permission.Pending{ask()}
+		w.mu.Unlock()
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		if w.typed != 4 {
+			t.Errorf("typing was shown %d times, also after the end", w.typed)
+		}
+		if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "card:") {
+			t.Errorf("said %q, want the request that no event told of", said)
+		}
+		w.Publish(event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "always", By: "terminal"}})
+		synctest.Wait()
+		if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**Allowed from now on by terminal.**") {
+			t.Errorf("said %q, want the card settled", said)
+		}
+		cancel()
+		run.Wait()
+	})
+}
+
+func TestStrangersAreTurnedAway(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, buttons{talker{w}})
+	for range 3 {
+		p := post("/reset")
+		p.From.UserID, p.From.ChannelID, p.Sender = "eve", "c2", "Eve `rm`"
+		if err := d.Take(t.Context(), w.deliver, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := w.heard()
+	if len(w.taken) > 0 || len(said) != 2 || !strings.HasPrefix(said[0], "c2: I work for somebody else") || !strings.HasPrefix(said[1], "private-ada: ") {
+		t.Errorf("delivered %v, said %q; want one notice to each", w.taken, said)
+	}
+	if n := strings.Count(w.log.String(), "allow list"); n != 1 {
+		t.Errorf("logged %d times, want once", n)
+	}
+	d = w.desk(Options{Allow: []string{}}, talker{w})
+	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil || len(w.taken) > 0 {
+		t.Error("an empty allow list let somebody in")
+	}
+}

@@ -1,0 +1,270 @@
+// Package irc is the connector for Internet Relay Chat: private messages, and
+// channels where somebody says its name. It takes the line format from irc-go and
+// keeps the connection itself, because one connection has to serve both Run and a
+// Send that comes while Run does not, and has to end with the last of them.
+//
+// config.go has the settings, session.go is one connection, text.go makes lines.
+// What is the same for all chats is in connectors/chat. docs/connectors/irc.md is
+// for people.
+package irc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+const (
+	// queued bounds what was read from the network and is not durable: beyond it
+	// the connection is not read on.
+	queued = 64
+	// maxFailures is how many failed connections in a row end Run.
+	maxFailures = 5
+	// maxStrikes is how often a message may break its handler.
+	maxStrikes = 3
+)
+
+// A Connector is one nick on one network.
+type Connector struct {
+	o        Options
+	password string
+	desk     *chat.Desk
+	log      *slog.Logger
+	pause    time.Duration // after the first failure of anything that is tried again
+	flood    flood
+
+	arrived chan chat.Post  // read, and not durable yet
+	taken   func(chat.Post) // tests look here: a message is done with
+
+	one   sync.Mutex // held while the connection is made or ended
+	live  *session
+	users int // of live
+
+	mu   sync.Mutex
+	head *chat.Post // being taken, or was when Run ended
+}
+
+// New makes the connector that o describes. password is of SASL; "" goes without.
+func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("irc %q: %w", o.ID, err)
+	}
+	if o.Account != "" && password == "" {
+		return nil, fmt.Errorf("irc %q has an account and no password\nset it with: daycare auth set %s", o.ID, o.ID)
+	}
+	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second,
+		arrived: make(chan chat.Post, queued), flood: flood{burst: 5, every: 2 * time.Second}}
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Split cuts an answer into parts of a few lines.
+func (c *Connector) Split(text string) []string {
+	return format.Split(text, linesAPart, func(s string) int { return len(lines(format.Plain(s))) })
+}
+
+// Run receives until ctx ends, on a new connection whenever one is lost.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel()
+	beside.Go(func() { c.desk.Run(ctx) })
+	beside.Go(func() { c.takeAll(ctx, deliver) })
+	for failures := 0; ctx.Err() == nil; {
+		begun := time.Now()
+		err := c.stay(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var no *refused
+		if failures++; time.Since(begun) > time.Minute {
+			failures = 1
+		}
+		if failures >= maxFailures || errors.As(err, &no) {
+			return err
+		}
+		c.log.Warn("the connection was lost", "err", err)
+		rest(ctx, c.pause<<failures)
+	}
+	return nil
+}
+
+// stay is connected until the connection or ctx ends.
+func (c *Connector) stay(ctx context.Context) error {
+	s, err := c.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.release()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.done:
+		return s.err()
+	}
+}
+
+// acquire returns the connection, making it if there is none; each acquire needs a
+// release.
+func (c *Connector) acquire(ctx context.Context) (*session, error) {
+	c.one.Lock()
+	defer c.one.Unlock()
+	if c.live != nil && c.live.ended() {
+		c.live.close()
+		c.live = nil
+	}
+	if c.live == nil {
+		s, err := c.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.live = s
+	}
+	c.users++
+	return c.live, nil
+}
+
+// release ends the connection when nobody needs it.
+func (c *Connector) release() {
+	c.one.Lock()
+	defer c.one.Unlock()
+	if c.users--; c.users == 0 && c.live != nil {
+		c.live.close()
+		c.live = nil
+	}
+}
+
+// takeAll takes what arrives, in order. IRC does not offer anything again, so a
+// message that is refused is kept and tried until it is durable, also by the next
+// Run.
+func (c *Connector) takeAll(ctx context.Context, deliver message.Deliver) {
+	for {
+		c.mu.Lock()
+		p := c.head
+		c.mu.Unlock()
+		if p == nil {
+			select {
+			case next := <-c.arrived:
+				p = &next
+			case <-ctx.Done():
+				return
+			}
+		}
+		c.setHead(p)
+		if !c.takeOne(ctx, deliver, *p) {
+			return
+		}
+		c.setHead(nil)
+		if c.taken != nil {
+			c.taken(*p)
+		}
+	}
+}
+
+func (c *Connector) setHead(p *chat.Post) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head = p
+}
+
+// takeOne tries until the message is durable (true) or ctx ends.
+func (c *Connector) takeOne(ctx context.Context, deliver message.Deliver, p chat.Post) bool {
+	for n, strikes := 0, 0; ; n++ {
+		err := func() (err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					strikes++
+					c.log.Error("a message broke its handler", "err", r, "stack", string(debug.Stack()))
+					err = fmt.Errorf("panic: %v", r)
+				}
+			}()
+			return c.desk.Take(ctx, deliver, p)
+		}()
+		if err == nil || strikes >= maxStrikes {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		c.log.Warn("a message was not accepted and is tried again", "err", err)
+		if !rest(ctx, min(c.pause<<min(n, 10), 30*time.Second)) {
+			return false
+		}
+	}
+}
+
+// rest waits; false: ctx ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Send says one part and waits until the server has seen all of it. IRC knows no
+// idempotency: a part whose confirmation is lost may be said twice.
+func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	text := format.Plain(out.Text)
+	for _, f := range out.Files {
+		text += fmt.Sprintf("\n[file %s, %d bytes: IRC carries no files]", f.Name, f.Size)
+	}
+	return "", c.speak(ctx, out.To.ChannelID, text)
+}
+
+// Say sends a notice.
+func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
+	return c.speak(ctx, to.ChannelID, format.Plain(text))
+}
+
+func (c *Connector) speak(ctx context.Context, target, text string) error {
+	if strings.ContainsAny(target, " \r\n\x00,:") || target == "" {
+		return &message.NotSent{Final: true, Err: fmt.Errorf("%q is no nick or channel", target)}
+	}
+	s, err := c.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.release()
+	return s.say(ctx, target, lines(text))
+}
+
+// Probe connects under another nick and leaves, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	o := c.o
+	o.Channels, o.Nick = nil, o.Nick[:min(len(o.Nick), 8)]+"_"
+	probe, err := New(o, c.password, chat.Host{}, c.log)
+	if err != nil {
+		return "", err
+	}
+	s, err := probe.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	verdict := o.Server + " lets us in"
+	if o.Account != "" {
+		verdict += " as " + o.Account
+	}
+	if !s.caps["account-tag"] {
+		verdict += "; it does not say who has which account, so allow needs masks such as *!ada@203.0.113.7"
+	}
+	return verdict, nil
+}

@@ -1,0 +1,174 @@
+package irc
+
+import (
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/connectortest"
+	"daycare/engine"
+	"daycare/engine/message"
+)
+
+var (
+	_ engine.Connector = (*Connector)(nil)
+	_ engine.Splitter  = (*Connector)(nil)
+	_ chat.Platform    = (*Connector)(nil)
+)
+
+const canary = "canary+password/of=the account"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConnector(t *testing.T) {
+	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
+		s := newServer(t, base64.StdEncoding.EncodeToString([]byte("\x00daycare\x00"+canary)))
+		p := &platform{server: s, done: map[string]chan struct{}{}}
+		return connectortest.Harness{
+			New: func(t *testing.T, log *slog.Logger) engine.Connector {
+				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare", Allow: []string{"ada"}}, log)
+				c.taken = func(post chat.Post) { p.finish(post.Key) }
+				return c
+			},
+			Offer: p.offer,
+			Forge: func(ctx context.Context, m connectortest.Message) {
+				p.await(m.Key)
+				s.tell(ctx, "bot", "@msgid="+m.Key+";account=eve ", "ada!ada@203.0.113.9", "bot", m.Text)
+				<-p.await(m.Key)
+			},
+			To:      []message.Address{{Connector: "irc", ChannelID: "ada"}, {Connector: "irc", ChannelID: "#room"}},
+			Sent:    s.received,
+			Fault:   s.misbehave,
+			Unable:  []connectortest.Fault{connectortest.Busy},
+			Secrets: []string{canary},
+		}
+	})
+}
+
+func testConnector(t *testing.T, o Options, log *slog.Logger) *Connector {
+	t.Helper()
+	o.ID, o.Nick, o.Plaintext = "irc", "bot", true
+	c, err := New(o, canary, chat.Host{}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pause, c.flood = time.Millisecond, flood{burst: 100, every: time.Millisecond}
+	return c
+}
+
+// platform tells when the connector is done with a message: IRC has no word for
+// it, so the connector says it to its test.
+type platform struct {
+	*server
+	mu   sync.Mutex
+	done map[string]chan struct{}
+}
+
+func (p *platform) await(key string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done[key] == nil {
+		p.done[key] = make(chan struct{}, 100)
+	}
+	return p.done[key]
+}
+
+func (p *platform) finish(key string) { p.await(key) <- struct{}{} }
+
+func (p *platform) offer(ctx context.Context, messages ...connectortest.Message) []bool {
+	received := make([]bool, len(messages))
+	for _, m := range messages {
+		p.tell(ctx, "bot", "@msgid="+strings.ReplaceAll(m.Key, " ", "_")+";account=ada ", "ada!~ada@203.0.113.9", "bot", m.Text)
+	}
+	for i, m := range messages {
+		select {
+		case <-p.await(strings.ReplaceAll(m.Key, " ", "_")):
+			received[i] = true
+		case <-ctx.Done():
+			return received
+		}
+	}
+	return received
+}
+
+func TestIdentity(t *testing.T) {
+	o := Options{Allow: []string{"ada", "*!bob@*.example.org"}}
+	for _, test := range []struct{ account, mask, want string }{
+		{"ada", "x!y@z", "ada"},
+		{"", "ada!ada@203.0.113.1", "ada!ada@203.0.113.1"}, // a nick is nobody
+		{"*", "b!Bob@host.EXAMPLE.org", "*!bob@*.example.org"},
+		{"", "b!bob@example.org.evil.net", "b!bob@example.org.evil.net"},
+		{"eve", "b!bob@host.example.org", "eve"}, // an account says more than a mask
+	} {
+		if got := o.identity(test.account, test.mask); got != test.want {
+			t.Errorf("identity(%q, %q) = %q, want %q", test.account, test.mask, got, test.want)
+		}
+	}
+}
+
+func TestAddressed(t *testing.T) {
+	for _, test := range []struct {
+		text, rest string
+		forUs      bool
+	}{
+		{"bot: hello", "hello", true}, {"Bot, hello", "hello", true}, {"ask bot!", "ask bot!", true},
+		{"robots are many", "robots are many", false}, {"bottle", "bottle", false}, {"@bot x", "@bot x", true},
+	} {
+		if rest, forUs := addressed(test.text, "bot"); rest != test.rest || forUs != test.forUs {
+			t.Errorf("addressed(%q) = %q, %v", test.text, rest, forUs)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	got := lines("a\r\n\n  \nPRIVMSG #x :b\x00\x01\n" + strings.Repeat("é", 300))
+	want := []string{"a", "PRIVMSG #x :b", strings.Repeat("é", 200), strings.Repeat("é", 100)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	f.Add("a b\r\nc\x00" + strings.Repeat("x ", 500))
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, line := range lines(text) {
+			if len(line) > maxLine || len(line) == 0 || strings.ContainsAny(line, "\r\n\x00") {
+				t.Errorf("%q makes the line %q", text, line)
+			}
+		}
+	})
+}
+
+func TestWrongPassword(t *testing.T) {
+	s := newServer(t, "something else")
+	c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare"}, slog.New(slog.DiscardHandler))
+	err := c.Run(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "auth set irc") || strings.Contains(err.Error(), canary) {
+		t.Errorf("Run = %v, want what to do", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Options{ID: "irc", Server: "x:1", Nick: "bot"}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(*Options){
+		func(o *Options) { o.Server = "x" }, func(o *Options) { o.Nick = "a b" }, func(o *Options) { o.Channels = []string{"x"} },
+		func(o *Options) { o.Allow = []string{"*"} }, func(o *Options) { o.ID = "" }, func(o *Options) { o.Allow = []string{"*!*@*"} },
+	} {
+		o := good
+		change(&o)
+		if o.Validate() == nil {
+			t.Errorf("%+v is valid, want an error", o)
+		}
+	}
+}

@@ -1,0 +1,409 @@
+package irc
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ergochat/irc-go/ircmsg"
+	"github.com/ergochat/irc-go/ircreader"
+	"golang.org/x/time/rate"
+
+	"daycare/connectors/chat"
+	"daycare/engine/message"
+)
+
+const (
+	greetTime = 30 * time.Second  // from the call to the welcome
+	pingEvery = 60 * time.Second  // when nothing is said
+	silence   = 150 * time.Second // after which a connection counts as lost
+	writeTime = 20 * time.Second
+	byeTime   = 2 * time.Second
+	// maxLength is of a line with its tags.
+	maxLength = 16 << 10
+)
+
+// flood is how fast we may speak: burst lines at once, then one every so often.
+type flood struct {
+	burst int
+	every time.Duration
+}
+
+// wanted are the abilities of a server that we use, all optional but sasl.
+var wanted = []string{"account-tag", "message-tags", "server-time", "sasl"}
+
+// refused is an answer to our greeting that trying again does not change.
+type refused struct{ reason string }
+
+func (e *refused) Error() string { return e.reason }
+
+// A session is one connection.
+type session struct {
+	c       *Connector
+	conn    net.Conn
+	caps    map[string]bool
+	nick    atomic.Value // string: the one that we have, which may not be the one that we want
+	reader  ircreader.Reader
+	limiter *rate.Limiter
+
+	writing  sync.Mutex
+	speaking sync.Mutex // one part at a time, so that errors are its own
+	heard    chan ircmsg.Message
+	done     chan struct{}
+	wg       sync.WaitGroup
+	stopped  context.Context
+	stop     context.CancelCauseFunc
+}
+
+// connect calls the server, greets it, and joins the channels.
+func (c *Connector) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
+	var conn net.Conn
+	var err error
+	if c.o.Plaintext {
+		conn, err = dialer.DialContext(ctx, "tcp", c.o.Server)
+	} else {
+		conn, err = (&tls.Dialer{NetDialer: dialer}).DialContext(ctx, "tcp", c.o.Server)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", c.o.Server, err)
+	}
+	s := &session{c: c, conn: conn, caps: map[string]bool{},
+		limiter: rate.NewLimiter(rate.Every(c.flood.every), c.flood.burst),
+		heard:   make(chan ircmsg.Message, 16), done: make(chan struct{})}
+	s.nick.Store(c.o.Nick)
+	s.reader.Initialize(conn, 512, maxLength)
+	s.stopped, s.stop = context.WithCancelCause(context.Background())
+	unwatch := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	err = s.greet()
+	if !unwatch() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("greet %s: %w", c.o.Server, err)
+	}
+	s.wg.Go(s.read)
+	s.wg.Go(s.ping)
+	for _, channel := range c.o.Channels {
+		if err := s.write("JOIN", channel); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// greet registers: abilities, SASL, nick.
+func (s *session) greet() error {
+	_ = s.conn.SetDeadline(time.Now().Add(greetTime))
+	for _, line := range [][]string{{"CAP", "LS", "302"}, {"NICK", s.c.o.Nick}, {"USER", s.c.o.Nick, "0", "*", "daycare"}} {
+		if err := s.write(line...); err != nil {
+			return err
+		}
+	}
+	for {
+		m, err := s.next()
+		if err != nil {
+			return err
+		}
+		welcome, err := s.greeting(m)
+		if err != nil || welcome {
+			_ = s.conn.SetDeadline(time.Time{})
+			return err
+		}
+	}
+}
+
+// greeting answers one line of the greeting.
+func (s *session) greeting(m ircmsg.Message) (welcome bool, err error) {
+	o := s.c.o
+	switch m.Command {
+	case "CAP":
+		return false, s.ability(m)
+	case "AUTHENTICATE":
+		plain := base64.StdEncoding.EncodeToString([]byte("\x00" + o.Account + "\x00" + s.c.password))
+		return false, s.write("AUTHENTICATE", plain)
+	case "903": // logged in
+		return false, s.write("CAP", "END")
+	case "902", "904", "905", "906", "908":
+		return false, &refused{fmt.Sprintf("the account %s was refused\nset its password with: daycare auth set %s", o.Account, o.ID)}
+	case "432":
+		return false, &refused{fmt.Sprintf("the server does not take the nick %s", s.me())}
+	case "433", "436", "437": // taken
+		s.nick.Store(s.me() + "_")
+		if len(s.me()) > 30 {
+			return false, errors.New("every nick is taken")
+		}
+		return false, s.write("NICK", s.me())
+	case "464", "465":
+		return false, &refused{"the server does not let us in: " + last(m)}
+	case "421": // it does not know CAP, and will go on without
+		if o.Account != "" {
+			return false, &refused{"the server knows no accounts: leave account empty"}
+		}
+	case "PING":
+		return false, s.write("PONG", last(m))
+	case "ERROR":
+		return false, fmt.Errorf("the server said: %s", last(m))
+	case "001":
+		if len(m.Params) > 0 {
+			s.nick.Store(m.Params[0])
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// ability answers a line about abilities: asks for those we use, logs in, or ends
+// the talk about them.
+func (s *session) ability(m ircmsg.Message) error {
+	if len(m.Params) < 3 {
+		return nil
+	}
+	offered := strings.Fields(last(m))
+	switch m.Params[1] {
+	case "LS":
+		for _, name := range offered {
+			name, _, _ = strings.Cut(name, "=")
+			s.caps[name] = true
+		}
+		if m.Params[2] == "*" { // there is more
+			return nil
+		}
+		var ask []string
+		for _, name := range wanted {
+			if s.caps[name] && (name != "sasl" || s.c.o.Account != "") {
+				ask = append(ask, name)
+			}
+		}
+		if !s.caps["sasl"] && s.c.o.Account != "" {
+			return &refused{"the server knows no accounts: leave account empty"}
+		}
+		s.caps = map[string]bool{}
+		if len(ask) == 0 {
+			return s.write("CAP", "END")
+		}
+		return s.write("CAP", "REQ", strings.Join(ask, " "))
+	case "ACK":
+		for _, name := range offered {
+			s.caps[name] = true
+		}
+		if s.caps["sasl"] {
+			return s.write("AUTHENTICATE", "PLAIN")
+		}
+		return s.write("CAP", "END")
+	case "NAK":
+		return s.write("CAP", "END")
+	}
+	return nil
+}
+
+// me is the nick that we have.
+func (s *session) me() string { return s.nick.Load().(string) }
+
+func last(m ircmsg.Message) string {
+	if len(m.Params) == 0 {
+		return ""
+	}
+	return m.Params[len(m.Params)-1]
+}
+
+func (s *session) next() (ircmsg.Message, error) {
+	for {
+		line, err := s.reader.ReadLine()
+		if err != nil {
+			return ircmsg.Message{}, err
+		}
+		if m, err := ircmsg.ParseLine(string(line)); err == nil {
+			return m, nil
+		}
+	}
+}
+
+// write sends one command.
+func (s *session) write(command ...string) error {
+	m := ircmsg.MakeMessage(nil, "", command[0], command[1:]...)
+	line, err := m.LineBytesStrict(true, 512)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", command[0], err)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTime))
+	if _, err := s.conn.Write(line); err != nil {
+		return fmt.Errorf("write to %s: %w", s.c.o.Server, err)
+	}
+	return nil
+}
+
+// read reads until the connection ends.
+func (s *session) read() {
+	defer close(s.done)
+	for {
+		_ = s.conn.SetReadDeadline(time.Now().Add(silence))
+		m, err := s.next()
+		if err != nil {
+			s.stop(fmt.Errorf("read from %s: %w", s.c.o.Server, err))
+			return
+		}
+		switch m.Command {
+		case "PING":
+			_ = s.write("PONG", last(m))
+		case "NICK":
+			if strings.EqualFold(m.Nick(), s.me()) {
+				s.nick.Store(last(m))
+			}
+		case "PRIVMSG":
+			if p, ok := s.post(m); ok {
+				select {
+				case s.c.arrived <- p:
+				case <-s.stopped.Done():
+					return
+				}
+			}
+		case "PONG", "401", "403", "404", "407", "437", "477", "489":
+			select {
+			case s.heard <- m:
+			default:
+			}
+		case "471", "473", "474", "475", "476":
+			s.c.log.Warn("a channel was not joined", "why", last(m))
+		case "KICK":
+			if len(m.Params) > 1 && strings.EqualFold(m.Params[1], s.me()) {
+				s.c.log.Warn("we were thrown out of a channel", "channel", m.Params[0])
+			}
+		}
+	}
+}
+
+// ping keeps the connection alive, and notices when it is not.
+func (s *session) ping() {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = s.write("PING", "daycare")
+			if s.me() != s.c.o.Nick { // the one who had it, perhaps we before a crash, may be gone
+				_ = s.write("NICK", s.c.o.Nick)
+			}
+		case <-s.stopped.Done():
+			return
+		}
+	}
+}
+
+// post makes a message of a line; false: it is not for us.
+func (s *session) post(m ircmsg.Message) (chat.Post, bool) {
+	if len(m.Params) < 2 || m.Source == "" {
+		return chat.Post{}, false
+	}
+	target, text := m.Params[0], strings.ToValidUTF8(m.Params[1], "\uFFFD")
+	if ctcp, ok := strings.CutPrefix(text, "\x01"); ok {
+		action, ok := strings.CutPrefix(strings.TrimSuffix(ctcp, "\x01"), "ACTION ")
+		if !ok {
+			return chat.Post{}, false
+		}
+		text = "* " + action
+	}
+	_, account := m.GetTag("account")
+	p := chat.Post{Sender: m.Nick(), Text: text, MessageID: id(m)}
+	p.Key = p.MessageID
+	p.From = message.Address{ChannelID: strings.ToLower(m.Nick()), UserID: s.c.o.identity(account, m.Source)}
+	if channelRule.MatchString(target) {
+		p.Group, p.From.ChannelID = true, strings.ToLower(target)
+		p.Text, p.Addressed = addressed(text, s.me())
+	}
+	return p, true
+}
+
+// id is the network's id of a message; without one it is when it came, because
+// nothing comes twice there.
+func id(m ircmsg.Message) string {
+	if ok, id := m.GetTag("msgid"); ok && id != "" {
+		return id
+	}
+	return "at" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
+// addressed looks for our nick at the beginning of what is said in a channel, and
+// anywhere as a word. A command is for us if it begins with our nick.
+func addressed(text, nick string) (rest string, forUs bool) {
+	if len(text) > len(nick) && strings.EqualFold(text[:len(nick)], nick) && strings.ContainsRune(":, ", rune(text[len(nick)])) {
+		return strings.TrimLeft(text[len(nick):], ":, "), true
+	}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" ,.:;!?()\"'", r) }) {
+		if strings.EqualFold(strings.TrimPrefix(word, "@"), nick) {
+			return text, true
+		}
+	}
+	return text, false
+}
+
+// say says lines and waits until the server has seen them: it answers a ping
+// after all that came before it.
+func (s *session) say(ctx context.Context, target string, lines []string) error {
+	s.speaking.Lock()
+	defer s.speaking.Unlock()
+	for len(s.heard) > 0 {
+		<-s.heard
+	}
+	for _, line := range lines {
+		if err := s.limiter.Wait(ctx); err != nil {
+			return fmt.Errorf("wait for the flood limit: %w", err)
+		}
+		if err := s.write("PRIVMSG", target, line); err != nil {
+			return err
+		}
+	}
+	mark := "said" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	if err := s.write("PING", mark); err != nil {
+		return err
+	}
+	for {
+		select {
+		case m := <-s.heard:
+			if m.Command == "PONG" && last(m) == mark {
+				return nil
+			}
+			if m.Command != "PONG" && len(m.Params) > 1 && strings.EqualFold(m.Params[1], target) {
+				return &message.NotSent{Final: true, Err: fmt.Errorf("say to %s: %s", target, last(m))}
+			}
+		case <-s.done:
+			return s.err()
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the server: %w", ctx.Err())
+		}
+	}
+}
+
+func (s *session) ended() bool { return s.stopped.Err() != nil }
+
+// err is why the connection ended.
+func (s *session) err() error { return context.Cause(s.stopped) }
+
+// close says goodbye and waits until all has ended.
+func (s *session) close() {
+	if !s.ended() {
+		_ = s.write("QUIT", "daycare stops")
+		s.stop(errors.New("connection closed"))
+		_ = s.conn.SetReadDeadline(time.Now().Add(byeTime)) // the server closes first, so that what we said is read
+		select {
+		case <-s.done:
+		case <-time.After(byeTime):
+		}
+	}
+	s.conn.Close()
+	s.wg.Wait()
+}

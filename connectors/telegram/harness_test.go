@@ -1,0 +1,151 @@
+package telegram
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/connectortest"
+	"daycare/connectors/telegram/telegramtest"
+	"daycare/engine"
+	"daycare/engine/message"
+)
+
+var (
+	_ engine.Connector = (*Connector)(nil)
+	_ engine.Splitter  = (*Connector)(nil)
+	_ engine.Interim   = (*Connector)(nil)
+	_ chat.Platform    = (*Connector)(nil)
+	_ chat.Typist      = (*Connector)(nil)
+	_ chat.Cardist     = (*Connector)(nil)
+	_ chat.Director    = (*Connector)(nil)
+)
+
+const (
+	token = "777:canary-token_of-the-bot"
+	ada   = 5550001 // who may write
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPolling(t *testing.T) {
+	connectortest.Run(t, func(t *testing.T) connectortest.Harness { return harness(t, false) })
+}
+
+func TestWebhook(t *testing.T) {
+	connectortest.Run(t, func(t *testing.T) connectortest.Harness { return harness(t, true) })
+}
+
+// bot is the fake with the suite's way of speaking to it.
+type bot struct {
+	*telegramtest.Server
+	mu    sync.Mutex
+	keys  map[string]int64 // the suite's key -> update
+	fault connectortest.Fault
+}
+
+func harness(t *testing.T, hook bool) connectortest.Harness {
+	b := &bot{Server: telegramtest.New(token), keys: map[string]int64{}}
+	b.BusyFor = connectortest.BusyFor
+	b.Server.Fault = b.of
+	t.Cleanup(b.Close)
+	o := Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: b.URL}
+	if hook {
+		o.Webhook = Webhook{Listen: freePort(t)}
+		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
+	}
+	return connectortest.Harness{
+		New:   func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, chat.Host{}, log) },
+		Offer: b.offer,
+		Forge: func(ctx context.Context, m connectortest.Message) {
+			id := b.Push(telegramtest.Text(666, m.Text))
+			b.Wait(ctx, func() bool { return b.Confirmed(id) })
+		},
+		To:      []message.Address{{Connector: "telegram", ChannelID: "5550001"}, {Connector: "telegram", ChannelID: "-100200"}},
+		Sent:    b.answers,
+		Fault:   b.misbehave,
+		Secrets: []string{token, strings.TrimPrefix(token, "777:")},
+	}
+}
+
+// connector makes one that tries again within milliseconds.
+func connector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Connector {
+	t.Helper()
+	c, err := New(o, token, host, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pause = time.Millisecond
+	return c
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (b *bot) offer(ctx context.Context, messages ...connectortest.Message) []bool {
+	received := make([]bool, len(messages))
+	ids := make([]int64, len(messages))
+	b.mu.Lock()
+	for i, m := range messages {
+		body := telegramtest.Text(ada, m.Text)
+		if id, again := b.keys[m.Key]; again {
+			if ids[i] = id; b.Confirmed(id) {
+				b.Repeat(id, body)
+			}
+			continue
+		}
+		ids[i] = b.Push(body)
+		b.keys[m.Key] = ids[i]
+	}
+	b.mu.Unlock()
+	for i, id := range ids {
+		received[i] = b.Wait(ctx, func() bool { return b.Confirmed(id) })
+	}
+	return received
+}
+
+// answers are what was sent beside the notices to strangers.
+func (b *bot) answers() []connectortest.Sent {
+	var all []connectortest.Sent
+	for _, m := range b.Server.Sent() {
+		if m.Method == "sendMessage" && m.Chat != "666" && !strings.Contains(m.Text, "allow") {
+			all = append(all, connectortest.Sent{Text: m.Text})
+		}
+	}
+	return all
+}
+
+func (b *bot) misbehave(f connectortest.Fault) {
+	b.mu.Lock()
+	b.fault = f
+	b.mu.Unlock()
+	if f != connectortest.Stall {
+		b.Release()
+	}
+}
+
+func (b *bot) of(method string) telegramtest.Fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if method != "sendMessage" {
+		return telegramtest.OK
+	}
+	return map[connectortest.Fault]telegramtest.Fault{
+		connectortest.Broken: telegramtest.Broken, connectortest.Busy: telegramtest.Busy, connectortest.Gone: telegramtest.Gone,
+		connectortest.Stall: telegramtest.Stall, connectortest.Drop: telegramtest.Drop,
+	}[b.fault]
+}

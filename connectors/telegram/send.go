@@ -1,0 +1,232 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+const (
+	maxCaption = 1024     // UTF-16 units
+	maxPhoto   = 10 << 20 // bytes; what is larger goes as a document
+)
+
+// Send delivers one part: its text, then its files. Telegram knows no idempotency
+// key; what of a part was sent is remembered, so that a second try goes on there.
+func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	base, err := outgoingTo(out.To)
+	if err != nil {
+		return "", &message.NotSent{Final: true, Err: err}
+	}
+	if id, err := strconv.ParseInt(out.ReplyTo, 10, 64); err == nil && out.Part == 0 {
+		base.Reply = &replyTo{id, true}
+	}
+	for i, step := range c.steps(out, base) {
+		if i < c.progress(out.Key()) {
+			continue
+		}
+		id, err := step(ctx)
+		if err != nil {
+			return "", judge(err)
+		}
+		if remoteID == "" && id != 0 {
+			remoteID = decimal(id)
+		}
+		c.advance(out.Key(), i+1)
+	}
+	c.advance(out.Key(), 0)
+	return remoteID, nil
+}
+
+type step func(context.Context) (id int64, err error)
+
+// steps are the messages that make up one part.
+func (c *Connector) steps(out message.Outgoing, base outgoing) []step {
+	var all []step
+	files := out.Files
+	if len(files) > 0 && format.Length(out.Text, format.UTF16) <= maxCaption {
+		first, caption := files[0], out.Text
+		all = append(all, func(ctx context.Context) (int64, error) { return c.sendFile(ctx, base, first, caption) })
+		files = files[1:]
+	} else {
+		all = append(all, func(ctx context.Context) (int64, error) { return c.sendText(ctx, base, out.Text) })
+	}
+	for _, f := range files {
+		all = append(all, func(ctx context.Context) (int64, error) { return c.sendFile(ctx, base, f, "") })
+	}
+	return all
+}
+
+func (c *Connector) progress(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[key]
+}
+
+// advance notes how many messages of a part were sent; 0 forgets it.
+func (c *Connector) advance(key string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n == 0 {
+		delete(c.sent, key)
+		return
+	}
+	c.sent[key] = n
+}
+
+func outgoingTo(to message.Address) (outgoing, error) {
+	id, err := strconv.ParseInt(to.ChannelID, 10, 64)
+	if err != nil {
+		return outgoing{}, fmt.Errorf("chat %q is no chat of telegram", to.ChannelID)
+	}
+	thread, _ := strconv.ParseInt(to.ThreadID, 10, 64) // "": none
+	return outgoing{Chat: id, Thread: thread}, nil
+}
+
+// sendText sends Markdown, without its marks where Telegram does not take them.
+func (c *Connector) sendText(ctx context.Context, o outgoing, text string) (int64, error) {
+	o.Preview = &linkPreview{true}
+	o.Text, o.Mode = format.Telegram(text), "HTML"
+	var m incoming
+	var err error
+	if o.Text != "" {
+		err = c.adapt(&o, func() error { return c.api.call(ctx, "sendMessage", o, &m) })
+	}
+	if o.Text == "" || is(err, http.StatusBadRequest, "can't parse entities", "text is empty", "message is too long", "entity") {
+		if o.Text, o.Mode = format.Plain(text), ""; o.Text == "" {
+			return 0, nil // nothing that could be shown
+		}
+		err = c.adapt(&o, func() error { return c.api.call(ctx, "sendMessage", o, &m) })
+	}
+	return m.ID, err
+}
+
+// adapt calls f again with what Telegram told: the group's new id, no topic.
+func (c *Connector) adapt(o *outgoing, f func() error) error {
+	err := f()
+	var no *apiError
+	if errors.As(err, &no) && no.MigrateTo != 0 {
+		o.Chat = no.MigrateTo
+		err = f()
+	}
+	if o.Thread != 0 && is(err, http.StatusBadRequest, "thread not found") {
+		o.Thread = 0
+		err = f()
+	}
+	return err
+}
+
+func (c *Connector) sendFile(ctx context.Context, o outgoing, f message.File, caption string) (int64, error) {
+	content, err := os.Open(f.Path)
+	if err != nil {
+		return 0, &message.NotSent{Final: true, Err: fmt.Errorf("open file %s to send: %w", f.Name, err)}
+	}
+	defer content.Close()
+	method, field := "sendDocument", "document"
+	if strings.HasPrefix(f.MimeType, "image/") && f.MimeType != "image/svg+xml" && f.MimeType != "image/gif" && f.Size <= maxPhoto {
+		method, field = "sendPhoto", "photo"
+	}
+	params := map[string]string{"chat_id": decimal(o.Chat)}
+	if o.Thread != 0 {
+		params["message_thread_id"] = decimal(o.Thread)
+	}
+	if caption != "" {
+		params["caption"], params["parse_mode"] = format.Telegram(caption), "HTML"
+	}
+	if o.Reply != nil {
+		data, err := json.Marshal(o.Reply)
+		if err != nil {
+			return 0, fmt.Errorf("encode %s: %w", method, err)
+		}
+		params["reply_parameters"] = string(data)
+	}
+	var m incoming
+	err = c.api.upload(ctx, method, params, field, f.Name, content, &m)
+	return m.ID, err
+}
+
+// judge says what the engine is to do about an error.
+func judge(err error) error {
+	var done *message.NotSent
+	if errors.As(err, &done) {
+		return err
+	}
+	var no *apiError
+	if !errors.As(err, &no) {
+		return err
+	}
+	switch no.Code {
+	case http.StatusTooManyRequests:
+		return &message.NotSent{After: no.RetryAfter, Err: err}
+	case http.StatusForbidden: // blocked, kicked, deactivated
+		return &message.NotSent{Final: true, Err: err}
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return &message.NotSent{Final: true, Err: err}
+	}
+	return err // 401 and 404: the token may be mended within the day; 5xx: later
+}
+
+// Say sends a notice.
+func (c *Connector) Say(ctx context.Context, to message.Address, reply, text string) error {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return err
+	}
+	if id, err := strconv.ParseInt(reply, 10, 64); err == nil {
+		o.Reply = &replyTo{id, true}
+	}
+	_, err = c.sendText(ctx, o, text)
+	return err
+}
+
+// Typing shows "typing" for about five seconds.
+func (c *Connector) Typing(ctx context.Context, to message.Address) error {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return err
+	}
+	o.Action = "typing"
+	return c.api.call(ctx, "sendChatAction", o, nil)
+}
+
+// Card shows a question with buttons under it.
+func (c *Connector) Card(ctx context.Context, to message.Address, text string, choices []chat.Choice) (string, error) {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return "", err
+	}
+	var row []button
+	for _, k := range choices {
+		row = append(row, button{k.Label, k.Data})
+	}
+	o.Keyboard = &keyboard{[][]button{row}}
+	id, err := c.sendText(ctx, o, text)
+	return decimal(id), err
+}
+
+// Settle replaces a card by a text.
+func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, text string) error {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return err
+	}
+	if o.Message, err = strconv.ParseInt(remoteID, 10, 64); err != nil {
+		return fmt.Errorf("settle: message %q is none", remoteID)
+	}
+	o.Thread, o.Text, o.Mode, o.Preview = 0, format.Telegram(text), "HTML", &linkPreview{true}
+	return c.api.call(ctx, "editMessageText", o, nil)
+}
+
+// Direct is the private chat with a person, which has the person's number.
+func (c *Connector) Direct(userID string) (message.Address, bool) {
+	return message.Address{ChannelID: userID, UserID: userID}, true
+}

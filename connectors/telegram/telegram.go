@@ -1,0 +1,195 @@
+// Package telegram is the connector for a Telegram bot. It speaks the Bot API
+// with net/http and a few structs of its own: the libraries run the polling loop
+// themselves and move the offset on before a message is durable, which would lose
+// messages in a crash, and their errors quote the address that holds the token.
+//
+// config.go has the settings, api.go calls methods, poll.go and webhook.go are
+// the two ways in, receive.go reads updates, send.go answers. What is the same
+// for all chats is in connectors/chat. docs/connectors/telegram.md is for people.
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+// maxText is the longest text of a message, in UTF-16 units as a person reads it.
+const maxText = 4096
+
+// A Connector is one bot.
+type Connector struct {
+	o     Options
+	api   *api
+	desk  *chat.Desk
+	log   *slog.Logger
+	pause time.Duration // after the first failure of anything that is tried again
+
+	order sync.Mutex // held while a posted update is taken
+
+	mu      sync.Mutex
+	me      user
+	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
+	strikes map[int64]int  // update -> how often it broke its handler
+	address string         // where the webhook listens
+}
+
+// New makes the connector that o describes.
+func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("telegram %q: %w", o.ID, err)
+	}
+	if token == "" {
+		return nil, fmt.Errorf("telegram %q has no token\nget one from @BotFather, then: daycare auth set %s", o.ID, o.ID)
+	}
+	if strings.ContainsAny(token, "/?# \t\n") {
+		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\nset it again: daycare auth set %s", o.ID, o.ID)
+	}
+	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second,
+		sent: map[string]int{}, strikes: map[int64]int{}}
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Split cuts an answer into messages.
+func (c *Connector) Split(text string) []string {
+	return format.Split(text, maxText, func(s string) int { return format.Length(s, format.UTF16) })
+}
+
+// Run receives until ctx ends.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() { c.desk.Run(ctx) })
+	defer c.api.client.CloseIdleConnections()
+	if err := c.introduce(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if c.o.Webhook.URL != "" {
+		return c.serve(ctx, deliver)
+	}
+	return c.poll(ctx, deliver)
+}
+
+// introduce learns the bot's own name and gives Telegram the menu of commands.
+func (c *Connector) introduce(ctx context.Context) error {
+	var me user
+	err := c.persist(ctx, func(ctx context.Context) error { return c.api.call(ctx, "getMe", struct{}{}, &me) })
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.me = me
+	c.mu.Unlock()
+	type entry struct {
+		Command     string `json:"command"`
+		Description string `json:"description"`
+	}
+	var menu []entry
+	for _, k := range chat.Commands {
+		menu = append(menu, entry{k.Name, k.About})
+	}
+	if err := c.api.call(ctx, "setMyCommands", map[string]any{"commands": menu}, nil); err != nil && ctx.Err() == nil {
+		c.log.Warn("the menu of commands was not set", "err", err)
+	}
+	return nil
+}
+
+// maxFailures is how many failures in a row end Run: the engine then shows the
+// connector as failing and starts it again after a pause.
+const maxFailures = 8
+
+// persist calls f until it succeeds, ctx ends, or there is no use in trying.
+func (c *Connector) persist(ctx context.Context, f func(context.Context) error) error {
+	for n := 1; ; n++ {
+		once, cancel := context.WithTimeout(ctx, callTime)
+		err := f(once)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if err := c.hopeless(err, n); err != nil {
+			return err
+		}
+		c.rest(ctx, err, n)
+	}
+}
+
+// hopeless explains errors that no repetition heals.
+func (c *Connector) hopeless(err error, n int) error {
+	switch {
+	case is(err, http.StatusUnauthorized), is(err, http.StatusNotFound):
+		return fmt.Errorf("%w\nthe token is not valid; get one from @BotFather, then: daycare auth set %s", err, c.o.ID)
+	case n < maxFailures:
+		return nil
+	case is(err, http.StatusConflict):
+		return fmt.Errorf("%w\nanother program receives for this bot: stop it, or use another token", err)
+	}
+	return err
+}
+
+// rest waits before the next try, as long as Telegram asks to.
+func (c *Connector) rest(ctx context.Context, err error, n int) {
+	const longest = 30 * time.Second
+	wait := min(c.pause<<min(n-1, 10), longest)
+	var no *apiError
+	if errors.As(err, &no) {
+		wait = max(wait, no.RetryAfter)
+	}
+	c.log.Debug("telegram did not answer; trying again", "err", err, "in", wait)
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+}
+
+// Probe asks Telegram who the bot is, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	var me struct {
+		user
+		ReadsAll bool `json:"can_read_all_group_messages"`
+	}
+	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
+		if hint := c.hopeless(err, 0); hint != nil {
+			return "", hint
+		}
+		return "", err
+	}
+	var hook struct {
+		URL     string `json:"url"`
+		Pending int    `json:"pending_update_count"`
+		Last    string `json:"last_error_message"`
+	}
+	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &hook); err != nil {
+		return "", err
+	}
+	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) + " messages wait at Telegram"
+	if len(c.o.Allow) == 0 {
+		verdict += "; allow is empty, so nobody may write to it"
+	}
+	if hook.URL != "" && c.o.Webhook.URL == "" {
+		verdict += "; another program has set a webhook, which daycare start will remove"
+	}
+	if hook.Last != "" && c.o.Webhook.URL != "" {
+		verdict += "; Telegram could not post: " + hook.Last
+	}
+	return verdict, nil
+}

@@ -1,0 +1,160 @@
+package telegram
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// Limits of the listener. Nothing of a body is read before its sender is known.
+const (
+	maxUpdate     = 1 << 20 // bytes
+	headerTime    = 10 * time.Second
+	requestTime   = 60 * time.Second
+	shutdownGrace = 5 * time.Second
+)
+
+// secretHeader carries what setWebhook was told.
+const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
+
+// hookSecret proves that a request is Telegram's. It follows from the token, so
+// there is nothing to set and nothing to forget.
+func (c *Connector) hookSecret() string {
+	mac := hmac.New(sha256.New, []byte(c.api.token))
+	mac.Write([]byte("daycare webhook of " + c.o.ID))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Address is where the webhook listens, HOST:PORT; "" while it does not.
+func (c *Connector) Address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.address
+}
+
+func (c *Connector) setAddress(a string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address = a
+}
+
+// serve has Telegram post updates, one after the other, until ctx ends. What is
+// not answered with 200 Telegram posts again.
+func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
+	listener, err := net.Listen("tcp", c.o.Webhook.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for telegram: %w", err)
+	}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server := &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.posted(w, r, deliver) }),
+		BaseContext:       func(net.Listener) context.Context { return working },
+		ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: 2 * requestTime, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	c.setAddress(listener.Addr().String())
+	defer c.setAddress("")
+	if err = c.register(ctx); err == nil {
+		select {
+		case err = <-served:
+			return fmt.Errorf("serve telegram: %w", err)
+		case <-ctx.Done():
+		}
+	}
+	patience, cancel := context.WithTimeout(working, shutdownGrace)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		stop()
+		_ = server.Close()
+	}
+	<-served
+	return err
+}
+
+// register tells Telegram where to post.
+func (c *Connector) register(ctx context.Context) error {
+	return c.persist(ctx, func(ctx context.Context) error {
+		return c.api.call(ctx, "setWebhook", map[string]any{"url": c.o.Webhook.URL, "secret_token": c.hookSecret(),
+			"allowed_updates": allowedUpdates, "max_connections": 1}, nil)
+	})
+}
+
+// posted takes one update that was posted.
+func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
+	u, status := c.authentic(w, r)
+	if status != http.StatusOK {
+		c.log.Debug("a request to the webhook was refused", "status", status, "remote", r.RemoteAddr)
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	c.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
+	err := c.take(r.Context(), deliver, u)
+	c.order.Unlock()
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusOK)
+	case errors.Is(err, inbox.ErrFull):
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "inbox is full", http.StatusTooManyRequests)
+	case errors.Is(err, disk.ErrFull):
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "no space to keep it", http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "not accepted", http.StatusServiceUnavailable)
+	}
+	if err != nil {
+		c.log.Warn("an update was not accepted", "update", u.ID, "err", err)
+	}
+}
+
+// authentic reads an update of a request that is Telegram's. An old update that is
+// posted again is dropped by its number, which is its dedupe key.
+func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (u update, status int) {
+	path := "/"
+	if to, err := url.Parse(c.o.Webhook.URL); err == nil && to.Path != "" {
+		path = to.Path
+	}
+	switch {
+	case r.URL.Path != path:
+		return u, http.StatusNotFound
+	case subtle.ConstantTimeCompare([]byte(r.Header.Get(secretHeader)), []byte(c.hookSecret())) != 1:
+		return u, http.StatusUnauthorized
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return u, http.StatusMethodNotAllowed
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+		return u, http.StatusUnsupportedMediaType
+	case r.ContentLength > maxUpdate:
+		return u, http.StatusRequestEntityTooLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxUpdate+1))
+	if err != nil {
+		return u, http.StatusBadRequest
+	}
+	if len(body) > maxUpdate {
+		return u, http.StatusRequestEntityTooLarge
+	}
+	if err := json.Unmarshal(body, &u); err != nil || u.ID == 0 {
+		return u, http.StatusBadRequest
+	}
+	return u, http.StatusOK
+}

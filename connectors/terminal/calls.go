@@ -1,0 +1,217 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// Answers of the API as messages.
+type (
+	// failed says what went wrong with what the person asked for; quiet failures
+	// are those that are tried again by themselves.
+	failed struct {
+		what string
+		err  error
+	}
+	agentsRead struct {
+		agents []event.Agent
+		took   time.Duration
+		err    error
+	}
+	asksRead   struct{ asks []event.Ask }
+	statusRead struct{ status event.Status }
+	// wakesRead is when the clock wakes which agent next.
+	wakesRead struct{ at map[string]time.Time }
+	// historyRead is a page: the newest one, or one before what is here.
+	historyRead struct {
+		agent string
+		page  event.Page
+		kind  pageKind
+		err   error
+	}
+	draftRead struct {
+		agent string
+		draft event.Draft
+	}
+	inboxRead struct {
+		agent string
+		items []event.Waiting
+	}
+	// saidRead is the newest thing that an agent or a person said, for Home.
+	saidRead struct {
+		agent string
+		at    time.Time
+		page  event.Page
+	}
+	sent struct {
+		agent   string // as it was sent to; "" is the person's own
+		key     string
+		receipt message.Receipt
+		err     error
+	}
+	created struct {
+		agent event.Agent
+		err   error
+	}
+	decided struct {
+		token string
+		err   error
+	}
+	// did reports that something was done, in words for the person.
+	did struct{ what string }
+)
+
+type pageKind int
+
+const (
+	newest pageKind = iota // what may continue what is here
+	afresh                 // begin again with it
+	before                 // older than what is here
+)
+
+const (
+	pageSize = 60 // records of history asked for at once
+	saidSize = 6  // records looked through for the newest thing said
+)
+
+func (c caller) agents() tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		began := time.Now()
+		list, err := api.Agents(ctx)
+		return agentsRead{list, time.Since(began), err}
+	})
+}
+
+func (c caller) asks() tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		asks, err := api.Permissions(ctx)
+		if err != nil {
+			return failed{"read approvals", err}
+		}
+		return asksRead{asks}
+	})
+}
+
+func (c caller) wakes() tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		tasks, err := api.Tasks(ctx)
+		if err != nil {
+			return nil // a daemon without clocks
+		}
+		at := map[string]time.Time{}
+		for _, t := range tasks {
+			id := cmp.Or(t.AgentID, t.TaskID)
+			if old, ok := at[id]; len(t.Next) > 0 && (!ok || t.Next[0].Before(old)) {
+				at[id] = t.Next[0]
+			}
+		}
+		return wakesRead{at}
+	})
+}
+
+func (c caller) status() tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		s, err := api.Status(ctx)
+		if err != nil {
+			return failed{"read status", err}
+		}
+		return statusRead{s}
+	})
+}
+
+func (c caller) history(agent string, from int64, kind pageKind) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		p, err := api.History(ctx, agent, from, pageSize)
+		return historyRead{agent, p, kind, err}
+	})
+}
+
+func (c caller) said(agent string, at time.Time) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		p, err := api.History(ctx, agent, 0, saidSize)
+		if err != nil {
+			return nil
+		}
+		return saidRead{agent, at, p}
+	})
+}
+
+func (c caller) draft(agent string) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		d, err := api.Draft(ctx, agent)
+		if err != nil {
+			return nil
+		}
+		return draftRead{agent, d}
+	})
+}
+
+func (c caller) inbox(agent string) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		items, err := api.Inbox(ctx, agent)
+		if err != nil {
+			return nil
+		}
+		return inboxRead{agent, items}
+	})
+}
+
+// send sends a message; key is what the screen knows it by until it has an item,
+// and what makes sending it again harmless.
+func (c caller) send(agent, key string, m control.Message) tea.Cmd {
+	m.Dedupe = key
+	cmd := c(func(ctx context.Context, api *control.Client) tea.Msg {
+		r, err := api.Send(ctx, agent, m)
+		return sent{agent, key, r, err}
+	})
+	return func() tea.Msg {
+		msg := cmd()
+		if f, ok := msg.(failed); ok {
+			return sent{agent: agent, key: key, err: f.err}
+		}
+		return msg
+	}
+}
+
+func (c caller) create(n control.NewAgent) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		a, err := api.Create(ctx, n)
+		return created{a, err}
+	})
+}
+
+func (c caller) decide(token, decision string) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		return decided{token, api.Decide(ctx, token, decision, "")}
+	})
+}
+
+// order does one thing and says so.
+func (c caller) order(what, done string, f func(context.Context, *control.Client) error) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		if err := f(ctx, api); err != nil {
+			return failed{what, err}
+		}
+		return did{done}
+	})
+}
+
+func (c caller) stop(agent string) tea.Cmd {
+	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+		stopped, err := api.Stop(ctx, agent)
+		switch {
+		case err != nil:
+			return failed{"stop", err}
+		case !stopped:
+			return did{"there is no turn to stop"}
+		}
+		return did{"stopped"}
+	})
+}

@@ -1,0 +1,301 @@
+package terminal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+// daemon is a daemon in memory behind the real API: what the UI sees of it is what
+// it would see of the real one. A test says what agents there are and what happens.
+type daemon struct {
+	mu      sync.Mutex
+	agents  []event.Agent
+	history map[string][]json.RawMessage
+	inbox   map[string][]event.Waiting
+	drafts  map[string]event.Draft
+	pending []event.Ask
+	got     []message.Incoming
+	done    []string // what was asked of it, in order
+	stream  *event.Stream
+	down    bool
+	open    []io.Closer
+	items   int
+}
+
+func newDaemon() *daemon {
+	return &daemon{history: map[string][]json.RawMessage{}, inbox: map[string][]event.Waiting{},
+		drafts: map[string]event.Draft{}, stream: event.NewStream("boot")}
+}
+
+// dial is a client that loses its connections when the daemon goes down.
+func (d *daemon) dial(context.Context) (*control.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.down {
+		return nil, control.ErrNotRunning
+	}
+	h := control.Handler(control.Backend{Agents: d, Permissions: d, Daemon: d, Events: d.stream}, control.Options{})
+	return control.NewClient(breakable{d, control.Local(h)}), nil
+}
+
+type breakable struct {
+	d  *daemon
+	rt http.RoundTripper
+}
+
+func (b breakable) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.rt.RoundTrip(r)
+	if err == nil && strings.HasSuffix(r.URL.Path, "/events") {
+		b.d.mu.Lock()
+		b.d.open = append(b.d.open, resp.Body)
+		b.d.mu.Unlock()
+	}
+	return resp, err
+}
+
+// stop takes the daemon down; start brings it back.
+func (d *daemon) stop() {
+	d.mu.Lock()
+	d.down = true
+	open := d.open
+	d.open = nil
+	d.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+}
+
+func (d *daemon) start() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = false
+}
+
+// add makes an agent.
+func (d *daemon) add(handle, name string, change func(*event.Agent)) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id := "agent" + strings.NewReplacer("/", "x").Replace(handle) + strings.Repeat("z", 18)
+	at := time.Now().Add(-time.Minute)
+	a := event.Agent{ID: id, Handle: handle, Name: name, Type: "user", State: event.Idle, Model: "sonnet", LastAt: &at}
+	if change != nil {
+		change(&a)
+	}
+	d.agents = append(d.agents, a)
+	return id
+}
+
+func (d *daemon) change(id string, f func(*event.Agent)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.agents {
+		if d.agents[i].ID == id {
+			f(&d.agents[i])
+		}
+	}
+}
+
+// record appends a line of history.
+func (d *daemon) record(id, kind string, fields map[string]any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	line := map[string]any{"seq": len(d.history[id]) + 1, "at": time.Now(), "type": kind}
+	for k, v := range fields {
+		line[k] = v
+	}
+	data, err := json.Marshal(line)
+	if err != nil {
+		panic(err)
+	}
+	d.history[id] = append(d.history[id], data)
+}
+
+// emit tells an event.
+func (d *daemon) emit(t event.Type, id, turn string, body event.Body) {
+	d.stream.Emit(event.Event{Type: t, At: time.Now(), Agent: id, Turn: turn, Body: body})
+}
+
+func (d *daemon) call(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = append(d.done, fmt.Sprintf(format, args...))
+}
+
+func (d *daemon) calls() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.done)
+}
+
+// The API's side.
+
+func (d *daemon) Agents(context.Context) ([]event.Agent, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.agents), nil
+}
+
+func (d *daemon) Resolve(ref string) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.agents {
+		if a.ID == ref || a.Handle == ref {
+			return a.ID, nil
+		}
+	}
+	return "", message.ErrUnknownAgent
+}
+
+func (d *daemon) Agent(_ context.Context, id string) (event.Agent, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.agents {
+		if a.ID == id {
+			return a, nil
+		}
+	}
+	return event.Agent{}, message.ErrUnknownAgent
+}
+
+func (d *daemon) Create(ctx context.Context, n control.NewAgent) (event.Agent, error) {
+	id := d.add(fmt.Sprintf("%d/", len(d.agents)), n.Name, nil)
+	d.call("create %s", n.Name)
+	return d.Agent(ctx, id)
+}
+
+func (d *daemon) Deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Agent == "" {
+		in.Agent = d.add("0/", ownName, nil)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.items++
+	item := fmt.Sprintf("item%d", d.items)
+	d.got = append(d.got, in)
+	d.inbox[in.Agent] = append(d.inbox[in.Agent], event.Waiting{ID: item, At: time.Now(), Type: "message", Text: in.Text, State: "waiting"})
+	return message.Receipt{Agent: in.Agent, Item: item, Seq: int64(d.items)}, nil
+}
+
+func (d *daemon) Await(context.Context, string, string) (event.Outcome, error) {
+	return event.Outcome{}, errors.New("not here")
+}
+
+// take moves the first waiting item of an agent into its history.
+func (d *daemon) take(id, turn string) {
+	d.mu.Lock()
+	w := d.inbox[id][0]
+	d.inbox[id] = d.inbox[id][1:]
+	d.mu.Unlock()
+	d.record(id, "turn_begin", map[string]any{"turn": turn, "items": []string{w.ID}, "attempt": 1})
+	d.record(id, "user_message", map[string]any{"item": w.ID, "text": w.Text})
+	d.emit(event.ItemTaken, id, turn, event.Item{Item: w.ID})
+	d.emit(event.TurnStarted, id, turn, event.Started{Attempt: 1})
+}
+
+// say is a piece of the answer under way.
+func (d *daemon) say(id, turn string, offset int, text string) {
+	d.emit(event.MessageDelta, id, turn, event.Delta{Offset: offset, Text: text})
+}
+
+// end closes a turn with its answer.
+func (d *daemon) end(id, turn, text string) {
+	d.record(id, "assistant_message", map[string]any{"turn": turn, "text": text, "finish": "end_turn", "model": "sonnet",
+		"tokens": map[string]int{"input": 12000, "output": 400}})
+	d.record(id, "turn_end", map[string]any{"turn": turn, "reason": "done"})
+	now := time.Now()
+	d.change(id, func(a *event.Agent) { a.State, a.LastAt = event.Idle, &now })
+	d.emit(event.TurnFinished, id, turn, event.Finished{Reason: "done", Text: text})
+}
+
+func (d *daemon) History(_ context.Context, id string, before int64, limit int) (event.Page, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.history[id]
+	if before > 0 {
+		lines = lines[:before-1]
+	}
+	p := event.Page{Records: lines}
+	if n := len(lines) - limit; n > 0 {
+		seq := int64(n + 1)
+		p.Records, p.Before = lines[n:], &seq
+	}
+	return p, nil
+}
+
+func (d *daemon) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.inbox[id]), nil
+}
+
+func (d *daemon) Drop(_ context.Context, id, item string) error {
+	d.call("drop %s", item)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inbox[id] = slices.DeleteFunc(d.inbox[id], func(w event.Waiting) bool { return w.ID == item })
+	return nil
+}
+
+func (d *daemon) Front(_ context.Context, _, item string) error {
+	d.call("front %s", item)
+	return nil
+}
+
+func (d *daemon) Draft(_ context.Context, id string) (event.Draft, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drafts[id], nil
+}
+
+func (d *daemon) Stop(_ context.Context, id string) (bool, error) {
+	d.call("stop %s", id)
+	return true, nil
+}
+
+func (d *daemon) Kill(_ context.Context, id string) error {
+	d.call("kill %s", id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.agents = slices.DeleteFunc(d.agents, func(a event.Agent) bool { return a.ID == id || a.ParentAgentID == id })
+	return nil
+}
+
+func (d *daemon) Remove(context.Context, string, bool) (string, error) {
+	return "", errors.New("not here")
+}
+
+func (d *daemon) Asks(context.Context) ([]event.Ask, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.pending), nil
+}
+
+func (d *daemon) Decide(_ context.Context, token, decision, _ string) error {
+	d.call("decide %s %s", token, decision)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pending = slices.DeleteFunc(d.pending, func(a event.Ask) bool { return a.Token == token })
+	return nil
+}
+
+func (d *daemon) Status(context.Context) (event.Status, error) {
+	return event.Status{Running: true, Version: "test", Providers: []event.Service{{ID: "claude", Type: "anthropic"}}}, nil
+}
+
+func (d *daemon) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }
+func (d *daemon) Shutdown(context.Context) error                    { return nil }
+func (d *daemon) Config(context.Context) (any, error)               { return nil, nil }
+func (d *daemon) Tools(context.Context) ([]control.ToolInfo, error) { return nil, nil }

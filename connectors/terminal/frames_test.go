@@ -1,0 +1,113 @@
+package terminal
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"daycare/engine/event"
+)
+
+// bubble runs a test where time stands still unless it waits.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+// twelve is a daemon with agents in every state there is.
+func twelve() *daemon {
+	d := newDaemon()
+	ago := func(dur time.Duration) *time.Time { at := time.Now().Add(-dur); return &at }
+	state := func(s event.State, detail string, last time.Duration, cost float64) func(*event.Agent) {
+		return func(a *event.Agent) { a.State, a.Detail, a.LastAt, a.Cost = s, detail, ago(last), cost }
+	}
+	own := d.add("0/", ownName, state(event.Thinking, "", 2*time.Second, 1.2031))
+	for i, c := range []struct {
+		name   string
+		state  event.State
+		detail string
+	}{{"log-reader", event.UsingTool, "grep panic logs/*.jsonl"}, {"reviewer", event.WaitingPermission, ""}, {"planner", event.Idle, ""}} {
+		d.add(fmt.Sprintf("0/%d", i), c.name, func(a *event.Agent) {
+			a.Type, a.ParentAgentID, a.State, a.Detail, a.LastAt = "subagent", own, c.state, c.detail, ago(time.Duration(i+1)*20*time.Second)
+		})
+	}
+	d.add("1/", "fix the login bug", state(event.UsingTool, "exec go test ./...", 8*time.Second, 0.4410))
+	d.add("2/", "telegram:5550001", state(event.Queued, "", 40*time.Second, 0.0120))
+	d.change("agent2xzzzzzzzzzzzzzzzzzz", func(a *event.Agent) { a.Queued, a.OldestAt = 3, ago(4*time.Minute) })
+	d.add("3/", "Ops", state(event.Retrying, "retry 2/8 in 4s: 429", 9*time.Second, 0))
+	d.add("4/", "slack:general", state(event.Failing, "history.jsonl:12: not JSON", 3*time.Hour, 2.5))
+	d.add("5/", "Queue watch", state(event.Idle, "", 7*time.Minute, 0.0300))
+	d.add("6/", "release notes", state(event.Idle, "", 26*time.Hour, 11.21))
+	d.add("7/", "heartbeat", state(event.WaitingAgent, "", time.Minute, 0.002))
+	d.add("8/", "old one", state(event.Ended, "killed", 50*time.Hour, 0.1))
+	for _, a := range d.agents {
+		if a.State == event.Idle {
+			d.record(a.ID, "assistant_message", map[string]any{"turn": "t0", "text": "The " + a.Name + " is **done**: nothing is left to do."})
+		}
+	}
+	d.pending = []event.Ask{
+		{Token: "tok1", AgentID: "agent0x1zzzzzzzzzzzzzzzzzz", Tag: "@exec:git push", Reason: "publish the branch that was reviewed",
+			Request: "git push origin fix-login", AskedAt: time.Now().Add(-90 * time.Second), ExpiresAt: time.Now().Add(22 * time.Hour)},
+		{Token: "tok2", AgentID: "agent1xzzzzzzzzzzzzzzzzzz", Tag: "@write:/etc/hosts", Reason: "the test needs a name",
+			Request: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n",
+			AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour)},
+	}
+	return d
+}
+
+func TestHome(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drive(t, twelve(), 110, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.golden("home")
+			d.press("/")
+			d.write("log")
+			d.golden("home-filter")
+			d.press("esc", "down", "down")
+			d.send(resize(80, 24))
+			d.wait(time.Second)
+			d.golden("home-80x24")
+		})
+	})
+}
+
+func TestApprovals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drive(t, twelve(), 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("a")
+			d.shows("git push origin fix-login", "question 1 of 2", "publish the branch")
+			d.press("tab")
+			d.golden("approval-diff")
+			// A third question does not take the place of the one that is read.
+			d.daemon.mu.Lock()
+			d.daemon.pending = append([]event.Ask{{Token: "tok0", AgentID: "agent3xzzzzzzzzzzzzzzzzzz", Tag: "@web", Request: "example.org"}}, d.daemon.pending...)
+			d.daemon.mu.Unlock()
+			d.daemon.emit(event.PermissionRequested, "agent3xzzzzzzzzzzzzzzzzzz", "", event.Asked{Token: "tok0"})
+			d.wait(time.Second)
+			d.shows("login.test", "of 3")
+			d.press("a")
+			if got := d.daemon.calls(); len(got) != 1 || got[0] != "decide tok2 always" {
+				t.Errorf("asked of the daemon: %q", got)
+			}
+			d.shows("example.org")
+			d.press("esc")
+			d.hides("[o] Once")
+			d.shows("? 2 to answer")
+		})
+	})
+}
+
+func TestPicker(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drive(t, twelve(), 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("ctrl+p")
+			d.write("og")
+			d.golden("picker")
+			d.press("enter")
+			d.shows("to 0/0 log-reader")
+		})
+	})
+}

@@ -1,0 +1,113 @@
+package terminal
+
+import (
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"daycare/connectors/terminal/theme"
+)
+
+// maxInput is how many lines of what is typed are shown at once.
+const maxInput = 8
+
+// An input is the line to type in, with what was typed before and completion.
+type input struct {
+	area  textarea.Model
+	typed []string // what was sent before, oldest first
+	back  int      // how far back it is shown; 0: what is being typed
+	kept  string   // what was being typed when going back began
+	menu  menu     // completion
+}
+
+func newInput(typed []string) input {
+	a := textarea.New()
+	a.Prompt = "› "
+	a.ShowLineNumbers = false
+	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight = true, 1, maxInput, 10_000
+	a.CharLimit = 0
+	a.EndOfBufferCharacter = ' '
+	a.SetVirtualCursor(false)
+	a.SetHeight(1)
+	a.SetPromptFunc(2, func(i textarea.PromptInfo) string {
+		if i.LineNumber == 0 {
+			return "› "
+		}
+		return "  "
+	})
+	// Enter sends; terminals that cannot tell shift+enter have the other two.
+	a.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
+	a.Focus()
+	return input{area: a, typed: typed}
+}
+
+func (in *input) dress(t *theme.Theme) {
+	plain := lipgloss.NewStyle()
+	state := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, EndOfBuffer: plain,
+		Placeholder: t.Dim, Prompt: t.Accent.Bold(true), Selection: plain.Reverse(true), LineNumber: plain, CursorLineNumber: plain}
+	in.area.SetStyles(textarea.Styles{Focused: state, Blurred: state, Cursor: textarea.CursorStyle{Shape: tea.CursorBar, Blink: true}})
+}
+
+func (in *input) value() string { return in.area.Value() }
+
+func (in *input) empty() bool { return in.area.Length() == 0 }
+
+func (in *input) set(text string) {
+	in.area.SetValue(text)
+	in.area.MoveToEnd()
+	in.back = 0
+	in.menu = menu{}
+}
+
+// update gives a key or a paste to the text.
+func (in *input) update(msg tea.Msg) tea.Cmd {
+	var cmd tea.Cmd
+	in.area, cmd = in.area.Update(msg)
+	return cmd
+}
+
+// sent notes a line that was sent.
+func (in *input) sent(text string) {
+	if n := len(in.typed); n == 0 || in.typed[n-1] != text {
+		in.typed = append(in.typed, text)
+	}
+	in.set("")
+}
+
+// older and newer walk through what was typed before, from the first and last
+// line of the text. They report whether the key was for them.
+func (in *input) older() bool {
+	if in.area.Line() > 0 || in.area.LineInfo().RowOffset > 0 || in.back >= len(in.typed) {
+		return false
+	}
+	if in.back == 0 {
+		in.kept = in.value()
+	}
+	return in.show(in.back + 1)
+}
+
+func (in *input) newer() bool {
+	if in.back == 0 || in.area.Line() < in.area.LineCount()-1 {
+		return false
+	}
+	return in.show(in.back - 1)
+}
+
+func (in *input) show(back int) bool {
+	text := in.kept
+	if back > 0 {
+		text = in.typed[len(in.typed)-back]
+	}
+	in.set(text)
+	in.back = back
+	return true
+}
+
+// lines are the text as it is shown.
+func (in *input) lines(width int) []string {
+	in.area.SetWidth(width)
+	return strings.Split(in.area.View(), "\n")
+}

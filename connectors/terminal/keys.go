@@ -1,0 +1,321 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/engine/event"
+)
+
+// key takes a key: what is open over the page has it first, then what means the
+// same everywhere, then the page.
+func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if name == "ctrl+c" {
+		return m.interrupt()
+	}
+	m.leaving = time.Time{}
+	if name != "esc" {
+		m.stopping = time.Time{}
+	}
+	if m.over != nil {
+		over := m.over
+		done, cmd := over.key(m, k)
+		if done && m.over == over {
+			m.over = nil
+		}
+		return cmd
+	}
+	if cmd, ok := m.anywhere(name); ok {
+		return cmd
+	}
+	if m.page == homePage {
+		return m.home.key(m, k)
+	}
+	return m.talkKey(k)
+}
+
+// anywhere are the keys that mean the same on every page.
+func (m *Model) anywhere(name string) (tea.Cmd, bool) {
+	switch name {
+	case "ctrl+p":
+		m.over = newPicker()
+	case "ctrl+y":
+		m.openApprovals()
+	case "ctrl+g":
+		return m.goHome(), true
+	case "f1":
+		m.over = &help{}
+	case "f4":
+		m.screen.mouse = !m.screen.mouse
+		if m.screen.mouse {
+			m.say1("the mouse scrolls and opens; Shift+drag selects text")
+		} else {
+			m.say1("the mouse selects text; F4 gives it back to daycare")
+		}
+	case "ctrl+l":
+		return tea.ClearScreen, true
+	case "ctrl+z":
+		return tea.Suspend, true
+	case "ctrl+r":
+		return m.restart(), true
+	case "ctrl+left", "alt+left", "alt+h":
+		return m.turn(-1), true
+	case "ctrl+right", "alt+right", "alt+l":
+		return m.turn(1), true
+	case "ctrl+up", "alt+k":
+		return m.up(), true
+	case "ctrl+down", "alt+j":
+		return m.down(), true
+	case "alt+1", "alt+2", "alt+3", "alt+4", "alt+5", "alt+6", "alt+7", "alt+8", "alt+9":
+		return m.nth(int(name[len(name)-1] - '1')), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+func (m *Model) goHome() tea.Cmd {
+	m.talk.keepDraft()
+	m.page = homePage
+	if m.talk.shown != "" {
+		m.home.selected = m.talk.shown
+	}
+	m.link.follow("")
+	return m.home.wanted(m)
+}
+
+// turn goes along the ring.
+func (m *Model) turn(n int) tea.Cmd {
+	if m.page == homePage {
+		return m.show(m.talk.shown)
+	}
+	return m.show(m.ring.next(m.world, m.talk.shown, n))
+}
+
+func (m *Model) up() tea.Cmd {
+	if a := m.world.get(m.talk.shown); a != nil && m.world.get(a.ParentAgentID) != nil {
+		return m.show(a.ParentAgentID)
+	}
+	return m.goHome()
+}
+
+func (m *Model) down() tea.Cmd {
+	if id, ok := m.talk.current().text.ChosenChild(m.frame()); ok && m.page == talkPage && m.world.get(id) != nil {
+		return m.show(id)
+	}
+	children := m.world.children(m.talk.shown)
+	if len(children) == 0 {
+		m.say1("it has no agents of its own")
+		return nil
+	}
+	for _, c := range children {
+		if c.rank() < idle {
+			return m.show(c.ID)
+		}
+	}
+	return m.show(children[0].ID)
+}
+
+// nth goes to one of the first nine of the ring, as the head line numbers them.
+func (m *Model) nth(i int) tea.Cmd {
+	ids := m.ring.list(m.world, m.talk.shown)
+	if i >= len(ids) {
+		m.say1(fmt.Sprintf("there is no agent %d in the row above", i+1))
+		return nil
+	}
+	return m.show(ids[i])
+}
+
+// interrupt is Ctrl-C: it clears what is typed, then it leaves, asked twice.
+func (m *Model) interrupt() tea.Cmd {
+	switch {
+	case m.over != nil:
+		m.over = nil
+	case m.page == talkPage && !m.talk.input.empty():
+		m.talk.input.set("")
+	case m.screen.now.Sub(m.leaving) < again && !m.leaving.IsZero():
+		return m.leave()
+	default:
+		m.leaving = m.screen.now
+		m.say1("Ctrl+C again leaves; the agents go on")
+	}
+	return nil
+}
+
+func (m *Model) leave() tea.Cmd { return tea.Quit }
+
+// farewell is what stands in the shell after leaving.
+func (m *Model) farewell() string {
+	at := ""
+	if n := m.world.count(working); n > 0 {
+		at = count(n, "agent") + " at work. "
+	}
+	return at + "Come back with: daycare   stop everything with: daycare stop\n"
+}
+
+// restart starts the daemon when it is gone.
+func (m *Model) restart() tea.Cmd {
+	if m.conn.up || m.opts.Start == nil {
+		return nil
+	}
+	m.say1("starting daycare…")
+	start := m.opts.Start
+	return m.background(func(ctx context.Context) tea.Msg {
+		if err := start(ctx); err != nil {
+			return failed{"start", err}
+		}
+		return did{"daycare was started"}
+	})
+}
+
+// talkKey is a key on the page of a conversation.
+func (m *Model) talkKey(k tea.KeyPressMsg) tea.Cmd {
+	in := &m.talk.input
+	if in.menu.open() && in.menu.key(m, k.String()) {
+		return nil
+	}
+	c := m.talk.current()
+	switch k.String() {
+	case "enter":
+		if c.text.Chosen() && in.empty() {
+			c.text.Toggle()
+			return nil
+		}
+		return m.submit(false)
+	case "tab":
+		if in.empty() {
+			return nil
+		}
+		return m.submit(true)
+	case "alt+up":
+		return m.takeBack()
+	case "esc":
+		return m.escape(c)
+	case "pgup", "shift+pgup":
+		return m.scroll(-(m.bodyHeight() - 2))
+	case "pgdown", "shift+pgdown":
+		return m.scroll(m.bodyHeight() - 2)
+	case "ctrl+home":
+		return m.scroll(-1 << 20)
+	case "ctrl+end":
+		c.text.Follow()
+		return nil
+	case "shift+up":
+		c.text.Choose(-1, m.frame())
+		return nil
+	case "shift+down":
+		c.text.Choose(1, m.frame())
+		return nil
+	case "ctrl+t":
+		c.text.ToggleAll()
+		return nil
+	case "ctrl+q":
+		m.openQueue()
+		return nil
+	case "ctrl+o":
+		return m.edit()
+	case "up":
+		if in.older() {
+			return nil
+		}
+	case "down":
+		if in.newer() {
+			return nil
+		}
+	case "?":
+		if in.empty() {
+			m.over = &help{}
+			return nil
+		}
+	}
+	cmd := in.update(k)
+	in.menu.suggest(m, in.value())
+	return cmd
+}
+
+// escape interrupts the turn; where work would be lost, only the second time.
+func (m *Model) escape(c *conversation) tea.Cmd {
+	if c.text.Chosen() {
+		c.text.Unchoose()
+		return nil
+	}
+	if !c.text.Following() {
+		c.text.Follow()
+		return nil
+	}
+	a := m.world.get(c.agent)
+	if a == nil || !m.busy(c) || a.State == event.WaitingPermission {
+		return nil
+	}
+	if a.State == event.UsingTool && (m.stopping.IsZero() || m.screen.now.Sub(m.stopping) > again) {
+		m.stopping = m.screen.now
+		m.say1("Esc again stops " + strings.SplitN(a.Detail, " ", 2)[0] + ", which is under way")
+		return nil
+	}
+	m.stopping = time.Time{}
+	return m.call.stop(c.agent)
+}
+
+func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
+	if m.over != nil || m.page != talkPage {
+		return nil
+	}
+	return m.talk.input.update(msg)
+}
+
+// scroll moves the text, and asks for older pages at its top.
+func (m *Model) scroll(n int) tea.Cmd {
+	c := m.talk.current()
+	if !c.text.Scroll(n, m.frame()) || c.paging {
+		return nil
+	}
+	seq, more := c.text.Older()
+	if !more {
+		return nil
+	}
+	c.paging = true
+	return m.call.history(c.agent, seq, before)
+}
+
+// wheelLines is how far one notch of the wheel goes.
+const wheelLines = 3
+
+func (m *Model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
+	n := wheelLines
+	if msg.Button == tea.MouseWheelUp {
+		n = -n
+	}
+	switch {
+	case m.over != nil:
+		return nil
+	case m.page == homePage:
+		m.home.move(m.world, n/wheelLines)
+		return nil
+	}
+	return m.scroll(n)
+}
+
+func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
+	if m.over != nil || msg.Button != tea.MouseLeft {
+		return nil
+	}
+	if m.page == homePage {
+		rows := m.home.rows(m.world)
+		i := msg.Y - 2 + m.home.top // below the head line and the titles
+		if i < 0 || i >= len(rows) || rows[i].agent == nil {
+			return nil
+		}
+		if id := rows[i].agent.ID; id != m.home.selected {
+			m.home.selected = id
+			return nil
+		}
+		return m.show(m.home.selected)
+	}
+	m.talk.current().text.ToggleAt(msg.Y-m.textTop(), m.frame())
+	return nil
+}

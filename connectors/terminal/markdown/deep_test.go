@@ -1,0 +1,30 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/connectors/terminal/theme"
+)
+
+// Nothing that fits a message takes long to set.
+func TestDeep(t *testing.T) {
+	for name, source := range map[string]string{
+		"quotes":    strings.Repeat(">", 4000) + " x",
+		"lists":     strings.Repeat("- ", 2000) + "x",
+		"stars":     strings.Repeat("*a", 4000),
+		"brackets":  strings.Repeat("[", 4000),
+		"columns":   strings.Repeat("|a", 1000) + "|\n" + strings.Repeat("|-", 1000) + "|\n" + strings.Repeat("|b", 1000) + "|",
+		"long word": strings.Repeat("x", 200_000),
+		"long text": strings.Repeat("some words, **strong** and `code`.\n\n", 5000),
+	} {
+		began := time.Now()
+		lines := New(theme.New(true)).Lines(source, 80)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%s: %d bytes took %s", name, len(source), took)
+		} else {
+			t.Logf("%s: %d bytes, %d lines, %s", name, len(source), len(lines), took.Round(time.Millisecond))
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package markdown
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/connectors/terminal/theme"
+)
+
+// A text that has come piece by piece ends up as it would at once.
+func TestStream(t *testing.T) {
+	source, err := os.ReadFile("testdata/sample.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(theme.New(true))
+	var s Stream
+	var got []string
+	for n := 0; n <= len(source); n += 7 {
+		got = s.Lines(r, string(source[:n]), 60)
+	}
+	got = s.Lines(r, string(source), 60)
+	if diff := cmp.Diff(r.Lines(string(source), 60), got); diff != "" {
+		t.Errorf("streamed (-at once +streamed):\n%s", diff)
+	}
+	if len(s.head) == 0 {
+		t.Error("nothing of it was set for good")
+	}
+}
+
+// A long answer costs no more per piece than a short one.
+func TestStreamIsCheap(t *testing.T) {
+	text := strings.Repeat("A paragraph of some words, **strong** and `code`, as models write it.\n\n", 3000)
+	r := New(theme.New(true))
+	var s Stream
+	s.Lines(r, text, 80)
+	began := time.Now()
+	const pieces = 50
+	for range pieces {
+		text += "more words. "
+		s.Lines(r, text, 80)
+	}
+	if each := time.Since(began) / pieces; each > 20*time.Millisecond {
+		t.Errorf("a piece of a text of %d KB takes %s", len(text)>>10, each)
+	}
+}

@@ -1,0 +1,119 @@
+package markdown
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark/ast"
+	east "github.com/yuin/goldmark/extension/ast"
+)
+
+// minColumn is the least that a column is narrowed to.
+const minColumn = 4
+
+// table sets a table in columns; cells that do not fit are broken over lines.
+func (s setter) table(n *east.Table, width int) []string {
+	var rows [][]string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		rows = append(rows, s.row(row))
+	}
+	widths := fit(natural(rows), width-3*(len(n.Alignments)-1))
+	var lines []string
+	for i, row := range rows {
+		lines = append(lines, s.setRow(row, widths, n.Alignments)...)
+		if i == 0 {
+			lines = append(lines, s.Theme.Rule.Render(ruleOf(widths)))
+		}
+	}
+	return lines
+}
+
+func (s setter) row(n ast.Node) []string {
+	var cells []string
+	head := n.Kind() == east.KindTableHeader
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		text := s.inline(c)
+		if head {
+			text = s.Theme.Strong.Render(text)
+		}
+		cells = append(cells, text)
+	}
+	return cells
+}
+
+// natural is how wide each column would like to be.
+func natural(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, minColumn)
+			}
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	return widths
+}
+
+// fit narrows the widest columns until all fit.
+func fit(widths []int, room int) []int {
+	sum := 0
+	for _, w := range widths {
+		sum += w
+	}
+	for sum > room {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= minColumn {
+			break
+		}
+		widths[widest]--
+		sum--
+	}
+	return widths
+}
+
+func ruleOf(widths []int) string {
+	parts := make([]string, len(widths))
+	for i, w := range widths {
+		parts[i] = strings.Repeat("─", w)
+	}
+	return strings.Join(parts, "─┼─")
+}
+
+func (s setter) setRow(cells []string, widths []int, align []east.Alignment) []string {
+	broken := make([][]string, len(widths))
+	height := 1
+	for i := range widths {
+		if i < len(cells) {
+			broken[i] = wrap(cells[i], widths[i])
+		}
+		height = max(height, len(broken[i]))
+	}
+	lines := make([]string, height)
+	for k := range lines {
+		parts := make([]string, len(widths))
+		for i, w := range widths {
+			text := ""
+			if k < len(broken[i]) {
+				text = broken[i][k]
+			}
+			parts[i] = pad(text, w, i < len(align) && align[i] == east.AlignRight)
+		}
+		lines[k] = strings.TrimRight(strings.Join(parts, s.Theme.Rule.Render(" │ ")), " ")
+	}
+	return lines
+}
+
+func pad(text string, width int, right bool) string {
+	gap := strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
+	if right {
+		return gap + text
+	}
+	return text + gap
+}

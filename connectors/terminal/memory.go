@@ -1,0 +1,155 @@
+package terminal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// What is kept on disk, in the folder of hints: where a person was, what was typed
+// and not sent, what was read. Losing it loses no message; it is neither synced nor
+// guarded against a second terminal, whose save then counts.
+const (
+	viewFile  = "view.json"
+	typedFile = "typed.jsonl"
+	keptTyped = 500 // lines of typed.jsonl that are offered again
+)
+
+// A memory writes hints. An error is not told: nothing depends on it.
+type memory struct {
+	dir   string // "": nothing is kept
+	saved []byte
+}
+
+// hints are view.json.
+type hints struct {
+	Shown  string               `json:"shown"` // agent; "" and Home false: the person's own
+	Home   bool                 `json:"home"`
+	Own    string               `json:"own,omitempty"`
+	Ring   []string             `json:"ring,omitempty"`
+	Drafts map[string]string    `json:"drafts,omitempty"`
+	Held   map[string][]string  `json:"held,omitempty"`
+	Seen   map[string]time.Time `json:"seen,omitempty"`
+}
+
+func (m *memory) load() (h hints, known bool) {
+	data, err := os.ReadFile(filepath.Join(m.dir, viewFile))
+	if m.dir == "" || err != nil || json.Unmarshal(data, &h) != nil {
+		return hints{}, false
+	}
+	return h, true
+}
+
+// save publishes the hints if they changed.
+func (m *memory) save(h hints) {
+	if m.dir == "" {
+		return
+	}
+	data, err := json.MarshalIndent(h, "", "  ")
+	if err != nil || bytes.Equal(data, m.saved) || os.MkdirAll(m.dir, 0o700) != nil {
+		return
+	}
+	path := filepath.Join(m.dir, viewFile)
+	if os.WriteFile(path+".new", append(data, '\n'), 0o600) == nil && os.Rename(path+".new", path) == nil {
+		m.saved = data
+	}
+}
+
+// typed are the lines that were sent before, oldest first.
+func (m *memory) typed() []string {
+	f, err := os.Open(filepath.Join(m.dir, typedFile))
+	if m.dir == "" || err != nil {
+		return nil
+	}
+	defer f.Close()
+	var lines []string
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var text string
+		if json.Unmarshal(in.Bytes(), &text) == nil && text != "" {
+			lines = append(lines, text)
+		}
+	}
+	if n := len(lines) - keptTyped; n > 0 {
+		lines = lines[n:]
+		m.shorten(lines)
+	}
+	return lines
+}
+
+// shorten rewrites the file once it is twice as long as it has to be.
+func (m *memory) shorten(lines []string) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, l := range lines {
+		if enc.Encode(l) != nil {
+			return
+		}
+	}
+	path := filepath.Join(m.dir, typedFile)
+	if os.WriteFile(path+".new", b.Bytes(), 0o600) == nil {
+		_ = os.Rename(path+".new", path)
+	}
+}
+
+// addTyped appends one line.
+func (m *memory) addTyped(text string) {
+	if m.dir == "" || os.MkdirAll(m.dir, 0o700) != nil {
+		return
+	}
+	line, err := json.Marshal(text)
+	if err != nil {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(m.dir, typedFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write(append(line, '\n'))
+}
+
+// remember is where the person is now.
+func (m *Model) remember() hints {
+	m.talk.keepDraft()
+	h := hints{Shown: m.talk.shown, Home: m.page == homePage, Own: m.talk.own, Ring: slices.Clone(m.ring.visited),
+		Drafts: map[string]string{}, Held: map[string][]string{}, Seen: m.world.seen}
+	for id, c := range m.talk.all {
+		if c.draft != "" {
+			h.Drafts[id] = c.draft
+		}
+		if len(c.held) > 0 {
+			h.Held[id] = c.held
+		}
+	}
+	return h
+}
+
+// recall goes back to where the person was.
+func (m *Model) recall() {
+	h, known := m.memory.load()
+	if !known {
+		return
+	}
+	m.talk.own, m.ring.visited = h.Own, h.Ring
+	for id, text := range h.Drafts {
+		m.talk.get(id).draft = text
+	}
+	for id, texts := range h.Held {
+		m.talk.get(id).held = texts
+	}
+	if h.Seen != nil {
+		m.world.seen = h.Seen
+	}
+	m.talk.shown = h.Shown
+	m.page = talkPage
+	if h.Home {
+		m.page = homePage
+	}
+	m.returning = true
+}

@@ -1,0 +1,66 @@
+package terminal
+
+import (
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/markdown"
+)
+
+// A panel shows lines to read.
+type panel struct {
+	title string
+	text  []string
+	top   int
+}
+
+// panelRead is a panel that is ready to be shown.
+type panelRead struct {
+	title string
+	lines []string
+}
+
+func (p *panel) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	switch k.String() {
+	case "up", "k":
+		p.top--
+	case "down", "j":
+		p.top++
+	case "pgup":
+		p.top -= 10
+	case "pgdown", "space":
+		p.top += 10
+	default:
+		return true, nil
+	}
+	return false, nil
+}
+
+func (p *panel) help(*Model) string { return "↑↓ scroll · any other key closes" }
+
+func (p *panel) lines(m *Model, width, height int) []string {
+	out := []string{" " + m.screen.theme.Bold.Render(p.title)}
+	p.top = max(0, min(p.top, len(p.text)-height+1))
+	for _, l := range p.text[p.top:min(len(p.text), p.top+height-1)] {
+		out = append(out, cellMax("   "+markdown.OneLine(l, 400), width))
+	}
+	return out
+}
+
+// A confirm asks before work is lost.
+type confirm struct {
+	question string
+	yes      tea.Cmd
+}
+
+func (c *confirm) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
+	if k.String() == "y" {
+		return true, c.yes
+	}
+	return true, nil
+}
+
+func (c *confirm) help(*Model) string { return "y yes · any other key: no" }
+
+func (c *confirm) lines(m *Model, width, _ int) []string {
+	return []string{"", m.screen.theme.Warn.Render(cellMax(" "+markdown.OneLine(c.question, 200), width)), "   [y] yes   any other key: no", ""}
+}

@@ -1,0 +1,297 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/transcript"
+	"daycare/engine/control"
+	"daycare/engine/event"
+)
+
+// A talk is the page of conversations: each agent's is kept as it was left, one of
+// them is shown.
+type talk struct {
+	all   map[string]*conversation // by agent; "": the person's own, not made yet
+	shown string
+	own   string // the person's own agent, once it is known
+	input input
+	names int // counts the messages sent, for their keys
+	boot  string
+
+	children map[string]string // call to the id of the agent that it starts, if it does
+}
+
+// A conversation is what one agent's page keeps while another is shown.
+type conversation struct {
+	agent string
+	text  *transcript.Transcript
+	draft string
+	inbox []event.Waiting
+	held  []string // typed with Tab: sent when the agent has nothing to do
+
+	due     transcript.Needs // what is to be asked for, once it has calmed down
+	waiting bool             // a calming pause is under way
+	paging  bool             // an older page is on its way
+}
+
+// calm is how long events may go on before what they call for is asked for.
+const calm = 60 * time.Millisecond
+
+// fetchDue ends the pause of a conversation.
+type fetchDue struct{ agent string }
+
+func newTalk(typed []string) talk {
+	return talk{all: map[string]*conversation{}, children: map[string]string{}, input: newInput(typed), boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
+}
+
+func (t *talk) get(id string) *conversation {
+	c := t.all[id]
+	if c == nil {
+		c = &conversation{agent: id, text: transcript.New()}
+		t.all[id] = c
+	}
+	return c
+}
+
+func (t *talk) current() *conversation { return t.get(t.shown) }
+
+func (t *talk) keepDraft() { t.current().draft = t.input.value() }
+
+// key is what a message is known by until it has an item. It is new in every
+// process, so that no message is ever taken for an older one.
+func (t *talk) key() string {
+	t.names++
+	return fmt.Sprintf("%s:%d", t.boot, t.names)
+}
+
+// show turns to another agent: its draft, its place in the text, its events.
+func (m *Model) show(id string) tea.Cmd {
+	if id == "" {
+		id = m.talk.own
+	}
+	m.talk.keepDraft()
+	m.page, m.talk.shown, m.over = talkPage, id, nil
+	m.ring.visit(id)
+	m.world.looked(id)
+	c := m.talk.current()
+	m.talk.input.set(c.draft)
+	m.link.follow(id)
+	if id == "" {
+		return nil
+	}
+	kind := newest
+	if !c.text.Loaded() {
+		kind = afresh
+	}
+	return tea.Batch(m.call.history(id, 0, kind), m.call.inbox(id), m.call.draft(id))
+}
+
+// heard takes events of the agent that is followed.
+func (m *Model) heard(msg heardOne) tea.Cmd {
+	c := m.talk.get(msg.agent)
+	for _, e := range msg.events {
+		n := c.text.Event(e)
+		c.due.History = c.due.History || n.History
+		c.due.Reload = c.due.Reload || n.Reload
+		c.due.Inbox = c.due.Inbox || n.Inbox
+		c.due.Draft = c.due.Draft || n.Draft
+	}
+	if c.waiting || c.due == (transcript.Needs{}) {
+		return nil
+	}
+	c.waiting = true
+	return tea.Tick(calm, func(time.Time) tea.Msg { return fetchDue{c.agent} })
+}
+
+// fetch asks for what is due.
+func (m *Model) fetch(agent string) tea.Cmd {
+	c := m.talk.get(agent)
+	due := c.due
+	c.due, c.waiting = transcript.Needs{}, false
+	var cmds []tea.Cmd
+	switch {
+	case due.Reload:
+		cmds = append(cmds, m.call.history(agent, 0, afresh))
+	case due.History:
+		cmds = append(cmds, m.call.history(agent, 0, newest))
+	}
+	if due.Inbox {
+		cmds = append(cmds, m.call.inbox(agent))
+	}
+	if due.Draft {
+		cmds = append(cmds, m.call.draft(agent))
+	}
+	return tea.Batch(cmds...)
+}
+
+// page takes a page of history.
+func (m *Model) takePage(msg historyRead) tea.Cmd {
+	c := m.talk.get(msg.agent)
+	switch {
+	case msg.err != nil:
+		c.paging = false
+		return nil // the connection is being made again, and then it is asked for again
+	case msg.kind == before:
+		c.paging = false
+		c.text.Prepend(msg.page)
+	case msg.kind == afresh:
+		c.text.Replace(msg.page)
+	default:
+		c.text.Merge(msg.page)
+	}
+	if msg.agent == m.talk.shown && m.page == talkPage {
+		m.world.looked(msg.agent)
+	}
+	return nil
+}
+
+func (m *Model) takeInbox(msg inboxRead) tea.Cmd {
+	c := m.talk.get(msg.agent)
+	c.inbox = slices.DeleteFunc(msg.items, func(w event.Waiting) bool { return w.State == "taken" })
+	for _, w := range c.inbox { // what waits is shown in the queue
+		c.text.Unsent(w.ID)
+	}
+	return m.release(c)
+}
+
+// release sends what is held once the agent has nothing to do.
+func (m *Model) release(c *conversation) tea.Cmd {
+	a := m.world.get(c.agent)
+	if len(c.held) == 0 || a == nil || a.rank() == working || a.State == event.WaitingPermission ||
+		c.text.Turn().ID != "" || len(c.inbox) > 0 || !m.conn.up {
+		return nil
+	}
+	text := c.held[0]
+	c.held = c.held[1:]
+	return m.say(c, text)
+}
+
+// releaseAll looks at every agent, shown or not.
+func (m *Model) releaseAll() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, c := range m.talk.all {
+		if len(c.held) > 0 {
+			cmds = append(cmds, m.release(c))
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+// say sends a message to an agent and shows it at once.
+func (m *Model) say(c *conversation, text string) tea.Cmd {
+	key := m.talk.key()
+	c.text.Sending(key, text, m.screen.now)
+	c.text.Follow()
+	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text}))
+}
+
+// takeSent notes the item of a message, or gives the text back.
+func (m *Model) takeSent(msg sent) tea.Cmd {
+	c := m.talk.get(msg.agent)
+	if msg.err != nil {
+		text := c.text.Unsent(msg.key)
+		if msg.agent == m.talk.shown && m.talk.input.empty() {
+			m.talk.input.set(text)
+		} else if c.draft == "" {
+			c.draft = text
+		}
+		m.fail("not sent", msg.err)
+		return nil
+	}
+	if msg.agent == "" && msg.receipt.Agent != "" {
+		return tea.Batch(m.born(msg.receipt.Agent, msg), m.call.agents())
+	}
+	c.text.Sent(msg.key, msg.receipt.Item)
+	return tea.Batch(m.call.inbox(msg.agent), m.call.history(msg.agent, 0, newest))
+}
+
+// born: the first message has made the person's own agent.
+func (m *Model) born(id string, msg sent) tea.Cmd {
+	c := m.talk.get("")
+	delete(m.talk.all, "")
+	c.agent = id
+	if known, ok := m.talk.all[id]; ok {
+		c.held = append(known.held, c.held...)
+	}
+	m.talk.all[id] = c
+	m.talk.own = id
+	c.text.Sent(msg.key, msg.receipt.Item)
+	m.ring.forget("")
+	if m.talk.shown == "" {
+		m.talk.shown = id
+		m.ring.visit(id)
+		m.link.follow(id)
+	}
+	return tea.Batch(m.call.history(id, 0, newest), m.call.inbox(id), m.call.draft(id))
+}
+
+// submit is Enter: a command, a shell command or a message. later is Tab: behind
+// what the agent does.
+func (m *Model) submit(later bool) tea.Cmd {
+	text := strings.TrimSpace(m.talk.input.value())
+	if text == "" {
+		return nil
+	}
+	c := m.talk.current()
+	m.memory.addTyped(text)
+	m.talk.input.sent(text)
+	switch {
+	case isCommand(text):
+		return m.command(text)
+	case strings.HasPrefix(text, "!"):
+		return m.runShell(strings.TrimPrefix(text, "!"))
+	case later && m.busy(c):
+		c.held = append(c.held, text)
+		return nil
+	}
+	return m.say(c, text)
+}
+
+func (m *Model) busy(c *conversation) bool {
+	a := m.world.get(c.agent)
+	return c.text.Turn().ID != "" || a != nil && (a.rank() == working || a.State == event.WaitingPermission)
+}
+
+// takeBack puts the last message that waits into the input: first what is held
+// here, then what waits in the agent's inbox.
+func (m *Model) takeBack() tea.Cmd {
+	c := m.talk.current()
+	if n := len(c.held); n > 0 {
+		m.putBack(c.held[n-1])
+		c.held = c.held[:n-1]
+		return nil
+	}
+	for _, w := range slices.Backward(c.inbox) {
+		if w.Type == "message" {
+			return m.unsend(c.agent, w)
+		}
+	}
+	m.say1("nothing waits")
+	return nil
+}
+
+// unsend drops an item and gives its text back.
+func (m *Model) unsend(agent string, w event.Waiting) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		if err := api.Drop(ctx, agent, w.ID); err != nil {
+			return failed{"take back", err}
+		}
+		return tookBack{agent, w.Text}
+	})
+}
+
+// tookBack is a message that does not wait any more.
+type tookBack struct{ agent, text string }
+
+func (m *Model) putBack(text string) {
+	if now := m.talk.input.value(); now != "" {
+		text += "\n" + now
+	}
+	m.talk.input.set(text)
+}

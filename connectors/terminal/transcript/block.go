@@ -1,0 +1,239 @@
+package transcript
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"daycare/connectors/terminal/markdown"
+)
+
+// kind is what a block is.
+type kind int
+
+const (
+	person   kind = iota // what a person wrote
+	system               // what another agent or the runtime wrote
+	answer               // what the model said
+	thinking             // what it thought
+	card                 // a tool call
+	note                 // what happened beside it
+	trouble              // what went wrong: never folded away
+	shell                // a command that the person ran here
+)
+
+// A block is one piece of a conversation: what it says, and how it was set last.
+type block struct {
+	kind   kind
+	seq    int64 // of its record; 0: not recorded yet
+	at     time.Time
+	turn   string
+	item   string // person, system: of the inbox
+	text   string
+	files  []file
+	from   string // system: who speaks
+	tool   *tool  // card
+	open   bool   // foldable blocks: all of it is shown
+	streak bool   // the answer under way: its end may change
+
+	set     setting
+	growing markdown.Stream // streak
+}
+
+// A tool is a call and what is known of its run.
+type tool struct {
+	call
+	status   string // "" while it runs
+	output   string
+	diff     string
+	progress string // what it printed so far
+	ms       int64
+	began    time.Time
+	sub      *sub // the agent that it started, as far as events told
+}
+
+// A setting is a block as lines, kept until what it depends on changes.
+type setting struct {
+	width int
+	theme any
+	open  bool
+	size  int // of the text it was made from
+	child Child
+	lines []string
+}
+
+// foldable blocks have more than they show at first.
+func (b *block) foldable() bool {
+	switch b.kind {
+	case thinking, card, shell:
+		return true
+	}
+	return false
+}
+
+// volatile blocks look different each second.
+func (b *block) volatile() bool { return b.kind == card && b.tool.status == "" }
+
+// touch drops what was set: the block has changed.
+func (b *block) touch() { b.set.lines = nil }
+
+// finish takes over how a call ended.
+func (b *block) finish(status, output, diff string, ms int64) {
+	b.tool.status, b.tool.ms = status, ms
+	switch {
+	case status == "":
+		b.tool.status = "ok"
+	case status == "denied" && strings.HasPrefix(output, "needs approval"):
+		b.tool.status = asks
+	}
+	if len(output) >= len(b.tool.output) { // an event has the beginning only
+		b.tool.output = output
+	}
+	if diff != "" {
+		b.tool.diff = diff
+	}
+	b.touch()
+}
+
+func (b *block) result(r *record) {
+	b.finish(r.Status, r.Output.Text, r.Output.diff(), r.MS)
+	b.files = r.Files
+}
+
+// blocksOf are the blocks that a record adds. Results are not blocks: they
+// complete the card of their call.
+func blocksOf(r *record) []*block {
+	at := func(k kind, text string) *block {
+		return &block{kind: k, seq: r.Seq, at: r.At, turn: r.Turn, item: r.Item, text: text}
+	}
+	one := func(k kind, text string) []*block { return []*block{at(k, text)} }
+	switch r.Type {
+	case "user_message":
+		b := at(person, r.Text)
+		b.files = r.Files
+		if r.Origin != "" {
+			b.kind, b.from = system, r.Origin
+		}
+		return []*block{b}
+	case "assistant_message":
+		return answerOf(r, at)
+	case "turn_begin":
+		if r.Attempt > 1 {
+			return one(note, "going on after an interruption")
+		}
+	case "turn_end":
+		return endOf(r, one)
+	case "reset":
+		return one(note, resetText(r))
+	case "summary":
+		b := at(note, "the conversation so far was shortened to a summary")
+		return []*block{b}
+	case "permission":
+		return one(note, permissionText(r))
+	case "delivery":
+		if r.Final {
+			return one(trouble, "an answer could not be delivered: "+r.Error)
+		}
+	case "mark":
+		return one(note, "mark "+r.Name)
+	case "rewind":
+		return one(note, "rewound: what follows the mark is forgotten")
+	case "note":
+		return one(note, r.Text)
+	}
+	return nil
+}
+
+func answerOf(r *record, at func(kind, string) *block) []*block {
+	var list []*block
+	for _, t := range r.Thinking {
+		if t.Text != "" {
+			list = append(list, at(thinking, t.Text))
+		}
+	}
+	if r.Text != "" {
+		k := answer
+		if r.Finish == "error" {
+			k = trouble
+		}
+		list = append(list, at(k, r.Text))
+	}
+	for _, c := range r.ToolCalls {
+		b := at(card, "")
+		b.tool = &tool{call: c, began: r.At}
+		list = append(list, b)
+	}
+	switch r.Finish {
+	case "interrupted":
+		list = append(list, at(note, "interrupted; it is asked again"))
+	case "max_tokens":
+		list = append(list, at(trouble, "the answer was cut off at the model's limit"))
+	}
+	return list
+}
+
+func endOf(r *record, one func(kind, string) []*block) []*block {
+	switch r.Reason {
+	case "done", "":
+		return nil
+	case "waiting":
+		return one(note, "waiting for an answer or for its background agents")
+	case "canceled":
+		return one(note, "stopped")
+	case "limit":
+		return one(trouble, "stopped at the limit of tool rounds; write \"go on\" to continue")
+	case "loop":
+		return one(trouble, "stopped: it did the same thing over and over")
+	case "budget":
+		return one(trouble, "stopped: the budget is used up")
+	}
+	return one(trouble, joined(": ", "the turn ended with "+r.Reason, r.Error))
+}
+
+func resetText(r *record) string {
+	return joined(": ", "a new conversation begins", r.Message)
+}
+
+func permissionText(r *record) string {
+	what := r.Request
+	if what == "" {
+		what = r.Tag
+	}
+	switch r.Event {
+	case "asked":
+		return "asks for permission: " + what
+	case "once":
+		return joined(" by ", "allowed once", r.By) + ": " + what
+	case "always":
+		return joined(" by ", "allowed from now on", r.By) + ": " + what
+	case "deny":
+		return joined(" by ", "denied", r.By) + ": " + what
+	}
+	return "permission " + r.Event + ": " + what
+}
+
+func joined(sep string, parts ...string) string {
+	out := ""
+	for _, p := range parts {
+		if p == "" {
+			continue
+		}
+		if out != "" {
+			out += sep
+		}
+		out += p
+	}
+	return out
+}
+
+// decode reads the lines of a page; one that cannot be read is left out.
+func decode(lines []json.RawMessage) []*record {
+	list := make([]*record, 0, len(lines))
+	for _, line := range lines {
+		r := &record{}
+		if json.Unmarshal(line, r) == nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}

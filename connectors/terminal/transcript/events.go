@@ -1,0 +1,167 @@
+package transcript
+
+import (
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+)
+
+// maxProgress is how much of what a running tool prints is kept, in bytes.
+const maxProgress = 16 << 10
+
+// Needs is what an event makes worth asking for.
+type Needs struct {
+	History bool // there are new records
+	Reload  bool // what is here may be wrong
+	Inbox   bool
+	Draft   bool // some of the streaming answer was missed
+}
+
+// Event takes an event of the agent.
+func (t *Transcript) Event(e control.RawEvent) (n Needs) {
+	switch e.Type {
+	case event.TurnStarted:
+		t.turn = Turn{ID: e.Turn, Began: e.At}
+		n.History, n.Inbox = true, true
+	case event.MessageDelta:
+		n.Draft = apply(e, func(d event.Delta) bool { return t.delta(answer, e, d) })
+	case event.MessageThinking:
+		n.Draft = apply(e, func(d event.Delta) bool { return t.delta(thinking, e, d) })
+	case event.ToolStarted:
+		n.History = true
+		apply(e, func(c event.Tool) bool { return t.started(e, c) })
+	case event.ToolProgress:
+		apply(e, t.progress)
+	case event.ToolFinished:
+		n.History = true
+		apply(e, t.finished)
+	case event.SubAgentStart, event.SubAgentProgress, event.SubAgentEnd:
+		t.subAgent(e)
+	case event.Retry:
+		apply(e, func(a event.Attempt) bool { return t.retry(e.At, a) })
+	case event.TurnFinished:
+		t.turn = Turn{}
+		n.History, n.Inbox = true, true
+	case event.ItemQueued, event.ItemDropped, event.ItemDone:
+		n.Inbox = true
+	case event.ItemTaken:
+		n.Inbox, n.History = true, true
+	case event.AgentCompacted, event.PermissionRequested, event.PermissionDecided, event.OutboxFailed:
+		n.History = true
+	case event.AgentReset:
+		n.History, n.Inbox = true, true
+	case event.FileEdited, control.GapType:
+		n.Reload, n.Inbox = true, true
+	}
+	return n
+}
+
+// apply decodes the body of an event for f; one that cannot be read is passed over.
+func apply[T any](e control.RawEvent, f func(T) bool) bool {
+	body, err := control.Body[T](e)
+	return err == nil && f(body)
+}
+
+// under is the block of this kind that is being streamed, nil if there is none.
+func (t *Transcript) under(k kind) *block {
+	for i := len(t.live) - 1; i >= 0; i-- {
+		if t.live[i].kind == k && t.live[i].streak {
+			return t.live[i]
+		}
+	}
+	return nil
+}
+
+// delta continues what streams. It reports a hole: text that was missed before it.
+func (t *Transcript) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
+	t.turn.Retry = nil
+	b := t.under(k)
+	if b != nil && d.Offset == 0 && b.text != "" {
+		b.streak = false // the answer before; its record is on its way
+		b = nil
+	}
+	if b == nil {
+		if d.Offset > 0 {
+			return true
+		}
+		b = &block{kind: k, at: e.At, turn: e.Turn, streak: true}
+		t.live = append(t.live, b)
+	}
+	have := len(b.text)
+	switch {
+	case d.Offset > have:
+		return true
+	case d.Offset+len(d.Text) > have:
+		b.text += d.Text[have-d.Offset:]
+	}
+	return false
+}
+
+// Draft fills in the answer under way from what is on disk.
+func (t *Transcript) Draft(d event.Draft, at time.Time) {
+	fill := func(k kind, text string) {
+		b := t.under(k)
+		switch {
+		case text == "":
+			return
+		case b == nil:
+			t.live = append(t.live, &block{kind: k, at: at, turn: d.Turn, streak: true, text: text})
+		case len(text) > len(b.text):
+			b.text = text
+		}
+	}
+	if d.Turn == "" || t.turn.ID != "" && d.Turn != t.turn.ID {
+		return
+	}
+	fill(thinking, d.Thinking)
+	fill(answer, d.Text)
+}
+
+func (t *Transcript) started(e control.RawEvent, c event.Tool) bool {
+	for _, l := range t.live { // what was said before the call is complete
+		l.streak = false
+	}
+	if _, ok := t.cards[c.Call]; ok {
+		return false
+	}
+	b := &block{kind: card, at: e.At, turn: e.Turn,
+		tool: &tool{call: call{ID: c.Call, Name: c.Name, Arguments: c.Arguments}, began: e.At}}
+	t.cards[c.Call] = b
+	t.live = append(t.live, b)
+	return true
+}
+
+func (t *Transcript) progress(p event.Progress) bool {
+	b, ok := t.cards[p.Call]
+	if ok && b.tool.status == "" {
+		b.tool.progress += p.Text
+		if over := len(b.tool.progress) - maxProgress; over > 0 {
+			b.tool.progress = b.tool.progress[over:]
+		}
+	}
+	return ok
+}
+
+func (t *Transcript) finished(c event.Tool) bool {
+	b, ok := t.cards[c.Call]
+	if ok && b.tool.status == "" {
+		b.finish(c.Status, c.Output, "", c.MS)
+	}
+	return ok
+}
+
+func (t *Transcript) retry(at time.Time, a event.Attempt) bool {
+	t.turn.Retry, t.turn.Until = &a, at.Add(time.Duration(a.InMS)*time.Millisecond)
+	if !a.Discard {
+		return true
+	}
+	kept := t.live[:0]
+	for _, l := range t.live {
+		if !l.streak {
+			kept = append(kept, l)
+		}
+	}
+	t.live = kept
+	return true
+}

@@ -1,0 +1,262 @@
+// Package transcript is one agent's conversation as a person reads it: the records
+// of history, and behind them what streams in before it is recorded. History is the
+// truth; events only show early what a record will say, and give way to it.
+//
+// A Transcript is fed with pages of history and events of one agent, in any order
+// and as often as wanted: both are idempotent. It sets only the lines that are
+// looked at, and keeps what it set.
+package transcript
+
+import (
+	"strings"
+	"time"
+
+	"daycare/engine/event"
+)
+
+// A Transcript belongs to one goroutine.
+type Transcript struct {
+	blocks []*block // recorded, oldest first
+	live   []*block // not recorded yet
+	cards  map[string]*block
+	early  map[string]*record // results whose calls are on an older page
+	last   int64              // seq of the newest record
+	older  *int64             // what to ask for next, nil: the beginning is here
+	loaded bool
+
+	turn  Turn
+	usage Usage
+	view  viewport
+}
+
+// A Turn is what is known of the turn under way.
+type Turn struct {
+	ID    string // "" between turns
+	Began time.Time
+	Retry *event.Attempt
+	Until time.Time // of the retry
+}
+
+// Usage is of the newest answer.
+type Usage struct {
+	Model   string
+	Context int64 // tokens
+}
+
+// New makes an empty transcript.
+func New() *Transcript {
+	return &Transcript{cards: map[string]*block{}, early: map[string]*record{}}
+}
+
+// Loaded reports whether history was merged yet.
+func (t *Transcript) Loaded() bool { return t.loaded }
+
+// Turn is the turn under way.
+func (t *Transcript) Turn() Turn { return t.turn }
+
+// Usage is what the newest answer used.
+func (t *Transcript) Usage() Usage { return t.usage }
+
+// Empty reports whether there is nothing to read.
+func (t *Transcript) Empty() bool { return len(t.blocks) == 0 && len(t.live) == 0 }
+
+// Merge adds what is new in the newest page of history. A page that does not
+// continue what is here replaces it.
+func (t *Transcript) Merge(p event.Page) {
+	records := decode(p.Records)
+	if !t.loaded || !t.continues(records) {
+		t.Replace(p)
+		return
+	}
+	for _, r := range records {
+		if r.Seq > t.last {
+			t.add(r)
+		}
+	}
+	t.settle()
+}
+
+// continues: the page holds the newest record of the transcript, or all that follows it.
+func (t *Transcript) continues(records []*record) bool {
+	if len(records) == 0 {
+		return t.last == 0
+	}
+	return records[0].Seq <= t.last+1 && records[len(records)-1].Seq >= t.last
+}
+
+// Replace begins again with a page: history was edited, or the page is far ahead.
+func (t *Transcript) Replace(p event.Page) {
+	open := map[string]bool{}
+	for id, b := range t.cards {
+		open[id] = b.open
+	}
+	t.blocks, t.cards, t.early, t.last, t.turn.ID = nil, map[string]*block{}, map[string]*record{}, 0, ""
+	t.older, t.loaded = p.Before, true
+	t.view.anchor = nil
+	for _, r := range decode(p.Records) {
+		t.add(r)
+	}
+	for id, b := range t.cards {
+		b.open = open[id]
+	}
+	t.settle()
+}
+
+// Older is the seq to ask for the page before, false if the beginning is here.
+func (t *Transcript) Older() (before int64, more bool) {
+	if t.older == nil {
+		return 0, false
+	}
+	return *t.older, true
+}
+
+// Prepend adds the page before the oldest one.
+func (t *Transcript) Prepend(p event.Page) {
+	if before, more := t.Older(); !more || len(p.Records) == 0 || p.Before != nil && *p.Before >= before {
+		t.older = nil
+		return
+	}
+	old := &Transcript{cards: t.cards, early: t.early}
+	for _, r := range decode(p.Records) {
+		old.add(r)
+	}
+	t.blocks = append(old.blocks, t.blocks...)
+	t.older = p.Before
+}
+
+// add takes one record.
+func (t *Transcript) add(r *record) {
+	t.last = max(t.last, r.Seq)
+	switch r.Type {
+	case "tool_result":
+		if b, ok := t.cards[r.Call]; ok {
+			b.result(r)
+		} else {
+			t.early[r.Call] = r
+		}
+		return
+	case "turn_begin":
+		t.turn.ID, t.turn.Began = r.Turn, r.At
+	case "turn_end":
+		if t.turn.ID == r.Turn {
+			t.turn = Turn{}
+		}
+		t.orphans()
+	case "assistant_message":
+		if n := r.Tokens.context(); n > 0 {
+			t.usage = Usage{r.Model, n}
+		}
+	case "reset":
+		t.usage.Context = 0
+	}
+	for _, b := range blocksOf(r) {
+		if n := len(t.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
+			t.blocks[n-1].kind == trouble && t.blocks[n-1].turn == b.turn {
+			continue // the person was told in better words
+		}
+		t.take(b)
+	}
+}
+
+// take adds a recorded block in place of the one that told of it early.
+func (t *Transcript) take(b *block) {
+	if b.kind == card {
+		if early, ok := t.cards[b.tool.ID]; ok && early.seq == 0 {
+			b.tool, b.open = early.tool, early.open
+		}
+		t.cards[b.tool.ID] = b
+		if r, ok := t.early[b.tool.ID]; ok {
+			b.result(r)
+		}
+	}
+	for i, l := range t.live {
+		if l.foretells(b) {
+			b.open = b.open || l.open
+			t.view.moved(l, b)
+			t.live = append(t.live[:i], t.live[i+1:]...)
+			break
+		}
+	}
+	t.blocks = append(t.blocks, b)
+}
+
+// foretells reports whether the record of b says what the live block l began.
+func (l *block) foretells(b *block) bool {
+	switch {
+	case l.kind == card:
+		return b.kind == card && l.tool.ID == b.tool.ID
+	case l.kind == person:
+		return l.item != "" && l.item == b.item
+	case l.kind == answer && b.kind == trouble:
+		return true
+	case l.kind == answer, l.kind == thinking:
+		return l.kind == b.kind && strings.HasPrefix(b.text, l.text)
+	}
+	return false
+}
+
+// settle drops what no record will take the place of any more.
+func (t *Transcript) settle() {
+	if t.turn.ID != "" {
+		return
+	}
+	kept := t.live[:0]
+	for _, l := range t.live {
+		if l.kind == person || l.kind == shell {
+			kept = append(kept, l)
+		}
+	}
+	t.live = kept
+}
+
+// orphans: calls of a turn that is over and have no result have none.
+func (t *Transcript) orphans() {
+	for i := len(t.blocks) - 1; i >= 0 && t.blocks[i].kind != person; i-- {
+		if b := t.blocks[i]; b.kind == card && b.tool.status == "" {
+			b.finish("canceled", "", "", 0)
+		}
+	}
+}
+
+// Sending shows a message that was sent and is not recorded yet; Sent names its
+// item, and Unsent takes it away.
+func (t *Transcript) Sending(key, text string, at time.Time) {
+	t.live = append(t.live, &block{kind: person, item: key, text: text, at: at})
+}
+
+// Sent gives a message that is being sent the id of its item.
+func (t *Transcript) Sent(key, item string) {
+	for _, b := range t.blocks {
+		if b.item == item {
+			t.Unsent(key)
+			return
+		}
+	}
+	for _, l := range t.live {
+		if l.item == key {
+			l.item = item
+		}
+	}
+}
+
+// Unsent takes a message away, which failed, or waits and is shown elsewhere, and
+// gives its text.
+func (t *Transcript) Unsent(key string) (text string) {
+	for i, l := range t.live {
+		if l.kind == person && l.item == key {
+			t.live = append(t.live[:i], t.live[i+1:]...)
+			return l.text
+		}
+	}
+	return ""
+}
+
+// Shell shows a command that the person ran, and what it printed.
+func (t *Transcript) Shell(command, output string, failed bool, at time.Time) {
+	status := "ok"
+	if failed {
+		status = "error"
+	}
+	b := &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: status, output: output}}
+	t.blocks = append(t.blocks, b)
+}

@@ -1,0 +1,255 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"daycare/connectors/terminal/markdown"
+	"daycare/engine/event"
+)
+
+// The least that can be drawn on.
+const minWidth, minHeight = 40, 10
+
+// View draws everything: the head line, the page with what is open over it, the
+// status line and the help line.
+func (m *Model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	v.WindowTitle = m.windowTitle()
+	if m.screen.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	w, h := m.screen.width, m.screen.height
+	if w < minWidth || h < minHeight {
+		v.SetContent(fmt.Sprintf("daycare needs %d×%d,\nhere are %d×%d", minWidth, minHeight, w, h))
+		return v
+	}
+	body, cursor := m.body(w, h-3)
+	lines := append([]string{m.head(w)}, body...)
+	lines = append(lines, m.statusLine(w), m.helpLine(w))
+	v.SetContent(strings.Join(lines, "\n"))
+	v.Cursor = cursor
+	return v
+}
+
+// body is the page, exactly height lines, with what is open over its lower part.
+func (m *Model) body(width, height int) ([]string, *tea.Cursor) {
+	var lines []string
+	var cursor *tea.Cursor
+	if m.page == homePage {
+		lines = m.home.lines(m, width, height)
+	} else {
+		lines, cursor = m.talkLines(width, height)
+	}
+	lines = fill(lines, height)
+	if m.over == nil {
+		if cursor != nil {
+			cursor.Y++ // the head line
+		}
+		return lines, cursor
+	}
+	panel := m.over.lines(m, width, height-1)
+	panel = append([]string{m.rule("", width)}, panel...)
+	return append(lines[:height-len(panel)], panel...), nil
+}
+
+// fill makes it exactly height lines.
+func fill(lines []string, height int) []string {
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	return lines[:height]
+}
+
+// rule is a line with a title in it.
+func (m *Model) rule(title string, width int) string {
+	t := m.screen.theme
+	if title == "" {
+		return t.Rule.Render(strings.Repeat("─", width))
+	}
+	title = ansi.Truncate(title, width-6, "…")
+	return t.Rule.Render("── ") + title + t.Rule.Render(" "+strings.Repeat("─", max(0, width-4-ansi.StringWidth(title))))
+}
+
+// mark is an agent's state as one sign, with its style.
+func (m *Model) mark(a *agent) (string, lipgloss.Style) {
+	t := m.screen.theme
+	switch {
+	case a == nil:
+		return " ", t.Dim
+	case a.asks || a.State == event.WaitingPermission:
+		return "?", t.Warn
+	}
+	switch a.rank() {
+	case needsYou:
+		return "!", t.Bad
+	case working:
+		if a.State == event.Retrying {
+			return "↻", t.Warn
+		}
+		if a.State == event.Queued {
+			return "○", t.Accent
+		}
+		return "●", t.Accent
+	case unread:
+		return "✉", t.Good
+	case ended:
+		return "✝", t.Dim
+	}
+	return "·", t.Dim
+}
+
+// head is the first line: where we are, and everybody in the ring.
+func (m *Model) head(width int) string {
+	t := m.screen.theme
+	left := t.Bold.Render(" daycare ")
+	if m.page == homePage {
+		where := markdown.OneLine(m.opts.Workspace, width)
+		return t.Bar.Render(left+t.Dim.Render(cell(where, max(0, width-9-m.badgeWidth()))+"")) + m.badges()
+	}
+	ids := m.ring.list(m.world, m.talk.shown)
+	room := width - 10 - m.badgeWidth()
+	return left + m.tabs(ids, room) + m.badges()
+}
+
+// tabs are the agents of the ring; the one that is shown is always among them.
+func (m *Model) tabs(ids []string, room int) string {
+	t := m.screen.theme
+	var names []string
+	at := 0
+	for i, id := range ids {
+		a := m.world.get(id)
+		sign, style := m.mark(a)
+		name := "new"
+		if a != nil {
+			name = a.Handle + " " + cellMax(title(a), 14)
+		}
+		if id == m.talk.shown {
+			at = i
+			names = append(names, t.Selected.Render("["+sign+name+"]"))
+			continue
+		}
+		names = append(names, style.Render(" "+sign)+t.Dim.Render(name+" "))
+	}
+	from := at
+	for used := width1(names, at); from > 0 && used+width1(names, from-1) <= room*2/3; {
+		from--
+		used += width1(names, from)
+	}
+	out := strings.Join(names[min(from, len(names)):], "")
+	if from > 0 {
+		out = t.Dim.Render("‹") + out
+	}
+	return cell(out, room+1)
+}
+
+func width1(names []string, i int) int {
+	if i >= len(names) {
+		return 0
+	}
+	return ansi.StringWidth(names[i])
+}
+
+func cellMax(text string, n int) string { return ansi.Truncate(text, n, "…") }
+
+// badges say on every page what waits for the person.
+func (m *Model) badges() string {
+	t := m.screen.theme
+	var parts []string
+	if n := len(m.world.asks); n > 0 {
+		parts = append(parts, t.Warn.Render(fmt.Sprintf("? %d to answer", n)))
+	}
+	if n := m.world.count(working); n > 0 {
+		parts = append(parts, t.Accent.Render(fmt.Sprintf("● %d", n)))
+	}
+	if n := m.world.count(unread); n > 0 {
+		parts = append(parts, t.Good.Render(fmt.Sprintf("✉ %d", n)))
+	}
+	if !m.conn.up {
+		word := "connecting…"
+		if m.conn.was {
+			word = "disconnected"
+		}
+		parts = append(parts, t.Bad.Render(word))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "  ") + " "
+}
+
+func (m *Model) badgeWidth() int { return ansi.StringWidth(m.badges()) }
+
+// windowTitle says how many wait for the person, also while the window is not in front.
+func (m *Model) windowTitle() string {
+	if n := len(m.world.asks); n > 0 {
+		return fmt.Sprintf("(%d?) daycare", n)
+	}
+	return "daycare"
+}
+
+// statusLine is what was said last, or how things stand.
+func (m *Model) statusLine(width int) string {
+	t := m.screen.theme
+	if m.flash != "" {
+		style, mark := t.Accent, " "
+		if m.bad {
+			style, mark = t.Bad, " ✗ "
+		}
+		return style.Render(cell(mark+markdown.OneLine(m.flash, width), width))
+	}
+	if !m.conn.up && m.conn.was {
+		return t.Bad.Render(cell(" daycare does not answer; connecting again. What was sent is safe. Ctrl+R starts it.", width))
+	}
+	if m.page == homePage {
+		return t.Dim.Render(cell(m.homeStatus(), width))
+	}
+	return t.Dim.Render(cell(m.talkStatus(), width))
+}
+
+func (m *Model) homeStatus() string {
+	cost := 0.0
+	for _, a := range m.world.order {
+		cost += a.Cost
+	}
+	s := fmt.Sprintf(" %s: %d need you, %d at work", count(len(m.world.order), "agent"), m.world.count(needsYou), m.world.count(working))
+	if cost > 0 {
+		s += " · " + money(cost)
+	}
+	if m.home.filter != "" || m.home.asking {
+		s = " filter: " + m.home.filter + "▏" + s
+	}
+	return s
+}
+
+// helpLine is what can be done here.
+func (m *Model) helpLine(width int) string {
+	t := m.screen.theme
+	text := ""
+	switch {
+	case m.over != nil:
+		text = m.over.help(m)
+	case m.page == homePage && m.home.asking:
+		text = "type to filter · Enter keeps it · Esc shows all"
+	case m.page == homePage:
+		text = "Enter opens · n new agent · / filter · a answers · x stops · Ctrl+P finds · q leaves · ? help"
+	default:
+		text = m.talkHelp()
+	}
+	return t.Dim.Render(cell(" "+fitting(text, width-1), width))
+}
+
+// fitting leaves out parts of a help line, from the end, until it fits; the last
+// part, which says where there is more, stays.
+func fitting(text string, width int) string {
+	parts := strings.Split(text, " · ")
+	for len(parts) > 2 && ansi.StringWidth(strings.Join(parts, " · ")) > width {
+		parts = append(parts[:len(parts)-2], parts[len(parts)-1])
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,76 @@
+package address
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"daycare/engine/finding"
+)
+
+// A Change is what a Reread found of one agent.
+type Change struct {
+	Members []string // of its descriptor that are different now, sorted; none: it is as it was
+	Found   []finding.Finding
+	// Broken: the file is not in force as it stands. The last good version is.
+	Broken bool
+}
+
+// Reread reads one agent's descriptor again, if it was written since. What is good
+// counts from now on. Findings of a file that is broken are told once, and only if
+// last is set: an editor may be in the middle of it, and the caller looks again.
+func (x *Index) Reread(id string, last bool) (Change, error) {
+	x.scan.mu.Lock()
+	defer x.scan.mu.Unlock()
+	before, known := x.Get(id)
+	if !known {
+		return Change{}, nil
+	}
+	r := x.read(id)
+	if r.id == "" {
+		return Change{}, nil
+	}
+	r.handle = before.Handle
+	broken := finding.Join(r.found) != nil
+	if broken && !last {
+		return Change{Broken: true}, nil
+	}
+	_, found, err := x.takeIn([]reading{r})
+	if err != nil {
+		return Change{}, err
+	}
+	now, _ := x.Get(id)
+	return Change{Members: Changed(before.Descriptor, now.Descriptor), Found: found,
+		Broken: broken || finding.Join(found) != nil}, nil
+}
+
+// Changed names the members in which two descriptors differ, sorted.
+func Changed(a, b Descriptor) (names []string) {
+	if a == b {
+		return nil
+	}
+	was, is := members(a), members(b)
+	for name, value := range is {
+		if !bytes.Equal(was[name], value) {
+			names = append(names, name)
+		}
+	}
+	for name := range was {
+		if _, kept := is[name]; !kept {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func members(d Descriptor) (m map[string]json.RawMessage) {
+	data, err := json.Marshal(d)
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil {
+		panic("address: a descriptor of plain strings cannot be encoded: " + err.Error())
+	}
+	return m
+}

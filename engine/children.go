@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// A LimitError is a start that was refused. Nothing was made and nothing waits.
+type LimitError struct {
+	Setting string // agents.maxChildren, …
+	Limit   int
+	What    string // what there are that many of
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("not started: there are %d %s already, the limit of %s. Wait for a report, or stop one that is no longer needed", e.Limit, e.What, e.Setting)
+}
+
+// Create makes an agent for another one and posts its first message. A call that is
+// repeated, because the process died in between, finds the agent that it made.
+// Errors: *LimitError, message.ErrUnknownAgent, and those of Deliver.
+func (f *Family) Create(ctx context.Context, d address.Descriptor, first message.Incoming) (event.Agent, error) {
+	if first.Hops > MaxHops {
+		return event.Agent{}, ErrHops
+	}
+	_, again := f.sys.index.Get(d.ID)
+	if !again {
+		if err := f.admit(d); err != nil {
+			return event.Agent{}, err
+		}
+		defer f.admitted(d.ID)
+	}
+	meta, err := f.sys.create(d)
+	if err != nil {
+		return event.Agent{}, err
+	}
+	if first.Text != "" {
+		first.Agent = meta.ID
+		if _, err := f.sys.tell(ctx, first); err != nil {
+			return event.Agent{}, err
+		}
+	}
+	return f.sys.Agent(ctx, meta.ID)
+}
+
+// admit keeps a place for a child, or says which limit is reached.
+func (f *Family) admit(d address.Descriptor) error {
+	if d.Type != address.Subagent {
+		return nil
+	}
+	parent, ok := f.sys.index.Get(d.ParentAgentID)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %s", message.ErrUnknownAgent, d.ParentAgentID)
+	case parent.Descriptor.Type == address.Subagent:
+		return fmt.Errorf("not started: agent %s is itself a subagent, and subagents start none", parent.Handle)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own, all := f.running(d.ParentAgentID)
+	switch l := f.limits(); {
+	case l.Children > 0 && own >= l.Children:
+		return &LimitError{"agents.maxChildren", l.Children, "running children of this agent"}
+	case l.Running > 0 && all >= l.Running:
+		return &LimitError{"agents.maxRunningChildren", l.Running, "running children of all agents"}
+	}
+	f.starting[d.ID] = d.ParentAgentID
+	return nil
+}
+
+func (f *Family) admitted(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.starting, id)
+}
+
+// running counts the subagents at work: of one parent, and of all. One that sleeps
+// has no work, so only those in memory are looked at. f.mu is held.
+func (f *Family) running(parent string) (own, all int) {
+	for id, p := range f.starting {
+		if f.sys.busy(id) {
+			continue // counted below
+		}
+		all++
+		if p == parent {
+			own++
+		}
+	}
+	for _, e := range f.sys.loaded() {
+		if e.meta.Descriptor.Type != address.Subagent || !f.sys.busy(e.meta.ID) {
+			continue
+		}
+		all++
+		if e.meta.Descriptor.ParentAgentID == parent {
+			own++
+		}
+	}
+	return own, all
+}
+
+// Running is the children of an agent that are at work or wait for a person.
+func (f *Family) Running(ctx context.Context, parent string) []event.Agent {
+	var list []event.Agent
+	for _, meta := range f.sys.index.Children(parent) {
+		_, asked := f.Asked(meta.ID)
+		if !asked && !f.sys.busy(meta.ID) {
+			continue
+		}
+		if a, err := f.sys.Agent(ctx, meta.ID); err == nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Colleagues is the permanent agents.
+func (f *Family) Colleagues() []address.Meta {
+	return slices.DeleteFunc(f.sys.index.All(), func(m address.Meta) bool {
+		return m.Descriptor.Type != address.Permanent || f.sys.ended(m.ID)
+	})
+}
+
+// Spawn makes an agent at the top level by hand, within the limit for those.
+func (f *Family) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, error) {
+	n := 0
+	for _, m := range f.sys.index.All() {
+		if m.Descriptor.Type == address.User && killable(m) && !f.sys.ended(m.ID) {
+			n++
+		}
+	}
+	if l := f.limits(); d.Type == address.User && l.Spawned > 0 && n >= l.Spawned {
+		return event.Agent{}, &LimitError{"agents.maxSpawned", l.Spawned, "agents made by hand"}
+	}
+	return f.sys.Create(ctx, d)
+}
+
+// busy reports whether an agent is at work or has work waiting.
+func (s *System) busy(id string) bool {
+	e, ok := s.awake(id)
+	if !ok {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.box == nil {
+		return false
+	}
+	act := e.activity.Load()
+	return e.box.Len() > 0 || e.running && act != nil && act.state != event.Idle
+}
+
+func (s *System) loaded() []*entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*entry, 0, len(s.entries))
+	for _, e := range s.entries {
+		list = append(list, e)
+	}
+	return list
+}
+
+// reapEvery is how often subagents without work are looked for.
+const reapEvery = 5 * time.Minute
+
+// Run ends subagents that have had no work for their time to live, until ctx ends.
+func (f *Family) Run(ctx context.Context) error {
+	tick := time.NewTicker(min(reapEvery, max(f.limits().TTL/2, time.Second)))
+	defer tick.Stop()
+	gone := map[string]bool{} // ended already; an id never lives again
+	for {
+		f.reap(ctx, gone)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *Family) reap(ctx context.Context, gone map[string]bool) {
+	ttl := f.limits().TTL
+	for _, meta := range f.sys.index.All() {
+		if ctx.Err() != nil || ttl <= 0 || meta.Descriptor.Type != address.Subagent || gone[meta.ID] || f.needed(meta.ID, ttl) {
+			continue
+		}
+		gone[meta.ID] = true
+		if f.sys.ended(meta.ID) {
+			continue
+		}
+		if err := f.sys.retire(ctx, meta.ID, fmt.Sprintf("no work for %s", ttl)); err != nil {
+			f.sys.log.Warn("idle subagent not ended", "agent", meta.ID, "err", err)
+		}
+	}
+}
+
+// needed reports whether a subagent has work, waits for a person, or had work
+// lately.
+func (f *Family) needed(id string, ttl time.Duration) bool {
+	if _, asked := f.Asked(id); asked || f.sys.busy(id) || len(f.Running(context.Background(), id)) > 0 {
+		return true
+	}
+	at, err := record.LastAt(f.sys.folder(id))
+	return err != nil || time.Since(at) < ttl || !f.sys.settled(id)
+}

@@ -1,0 +1,96 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// diary is clocks with one task.
+type diary struct{ got []TaskChange }
+
+func (d *diary) Tasks(context.Context) ([]Task, error) { return []Task{{Slug: "t"}}, nil }
+func (d *diary) Task(_ context.Context, slug string) (Task, error) {
+	if slug != "t" {
+		return Task{}, ErrNoTask
+	}
+	return Task{Slug: slug, Next: []time.Time{}}, nil
+}
+func (d *diary) AddTask(_ context.Context, c TaskChange) (Task, error) {
+	d.got = append(d.got, c)
+	return Task{Slug: "new"}, nil
+}
+func (d *diary) ChangeTask(_ context.Context, slug string, c TaskChange) (Task, error) {
+	d.got = append(d.got, c)
+	return Task{Slug: slug}, nil
+}
+func (d *diary) RemoveTask(context.Context, string) (string, error) { return "trash/t", nil }
+func (d *diary) RunTask(context.Context, string) (time.Time, error) { return time.Time{}, ErrTaskBusy }
+func (d *diary) TaskRuns(_ context.Context, _ string, n int) ([]TaskRun, error) {
+	return make([]TaskRun, n), nil
+}
+func (d *diary) Heartbeat(context.Context) (Heartbeat, error) { return Heartbeat{Every: "30m0s"}, nil }
+func (d *diary) AddPrompt(_ context.Context, p PromptChange) (Prompt, error) {
+	return Prompt{Slug: p.Title}, nil
+}
+func (d *diary) RemovePrompt(context.Context, string) (string, error)  { return "", ErrNoTask }
+func (d *diary) RunHeartbeat(context.Context) (time.Time, error)       { return time.Unix(1, 0).UTC(), nil }
+func (d *diary) HeartbeatRuns(context.Context, int) ([]TaskRun, error) { return nil, nil }
+
+func TestScheduleRoutes(t *testing.T) {
+	d := &diary{}
+	mux := http.NewServeMux()
+	(&api{log: Options{}.Log}).scheduleRoutes(mux, d)
+	c := NewClient(Local(mux))
+	ctx := t.Context()
+
+	if list, err := c.Tasks(ctx); err != nil || len(list) != 1 {
+		t.Errorf("tasks: %v, %v", list, err)
+	}
+	if _, err := c.Task(ctx, "../x"); !errors.Is(err, ErrNoTask) {
+		t.Errorf("a task that is not there: %v", err)
+	}
+	prompt, when := "Do it.", "every day at 9"
+	change := TaskChange{Prompt: &prompt, When: &when}
+	if made, err := c.AddTask(ctx, change); err != nil || made.Slug != "new" {
+		t.Errorf("add: %+v, %v", made, err)
+	}
+	var invalid *Invalid
+	if _, err := c.AddTask(ctx, TaskChange{When: &when}); !errors.As(err, &invalid) || invalid.Field != "prompt" {
+		t.Errorf("add without a prompt: %v", err)
+	}
+	if made, err := c.ChangeTask(ctx, "t", TaskChange{When: &when}); err != nil || made.Slug != "t" {
+		t.Errorf("change: %+v, %v", made, err)
+	}
+	if diff := cmp.Diff([]TaskChange{change, {When: &when}}, d.got); diff != "" {
+		t.Errorf("what came over:\n%s", diff)
+	}
+	if trash, err := c.RemoveTask(ctx, "t"); err != nil || trash != "trash/t" {
+		t.Errorf("remove: %q, %v", trash, err)
+	}
+	if _, err := c.RunTask(ctx, "t"); !errors.Is(err, ErrTaskBusy) {
+		t.Errorf("a run beside a run: %v", err)
+	}
+	if runs, err := c.TaskRuns(ctx, "t", 7); err != nil || len(runs) != 7 {
+		t.Errorf("runs: %d, %v", len(runs), err)
+	}
+	if h, err := c.Heartbeat(ctx); err != nil || h.Every != "30m0s" || h.Prompts == nil {
+		t.Errorf("heartbeat: %+v, %v", h, err)
+	}
+	if p, err := c.AddPrompt(ctx, PromptChange{Title: "disk", Prompt: "x"}); err != nil || p.Slug != "disk" {
+		t.Errorf("add prompt: %+v, %v", p, err)
+	}
+	if _, err := c.RemovePrompt(ctx, "none"); !errors.Is(err, ErrNoTask) {
+		t.Errorf("remove prompt: %v", err)
+	}
+	if slot, err := c.RunHeartbeat(ctx); err != nil || slot.Unix() != 1 {
+		t.Errorf("run heartbeat: %v, %v", slot, err)
+	}
+	if runs, err := c.HeartbeatRuns(ctx, 0); err != nil || runs == nil {
+		t.Errorf("beats: %v, %v", runs, err)
+	}
+}

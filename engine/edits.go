@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/watch"
+)
+
+// The folder of every agent in memory is watched. What a person writes there counts
+// from the agent's next turn: the engine reads the descriptor, because it routes by
+// it; state and history are the agent's own to read, which is only poked.
+
+// rereads are how long after a broken descriptor was seen it is read again before
+// anybody is told: an editor that writes in pieces is not done yet.
+var rereads = [...]time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// edits are the agents whose descriptor may have been edited.
+type edits struct {
+	hints chan struct{} // capacity 1
+
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func newEdits() *edits { return &edits{hints: make(chan struct{}, 1), ids: map[string]bool{}} }
+
+func (d *edits) hint(id string) {
+	d.mu.Lock()
+	d.ids[id] = true
+	d.mu.Unlock()
+	poke(d.hints)
+}
+
+func (d *edits) take() (ids []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.ids {
+		ids = append(ids, id)
+	}
+	clear(d.ids)
+	return ids
+}
+
+// poke leaves a hint for whoever receives from c.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// watch has changes in the agent's folder noticed while it is in memory.
+func (e *entry) watch() {
+	if e.sys.watcher == nil {
+		return
+	}
+	e.sys.watcher.Add(e.dir, watch.Options{Ignore: runtimeOnly}, func(h watch.Hint) {
+		if h.Overflow || slices.Contains(h.Names, address.File) {
+			e.sys.edits.hint(e.meta.ID)
+		}
+		if h.Overflow || !slices.Equal(h.Names, []string{address.File}) {
+			poke(e.edited)
+		}
+	})
+}
+
+func (e *entry) unwatch() {
+	if e.sys.watcher != nil {
+		e.sys.watcher.Remove(e.dir)
+	}
+}
+
+// runtimeOnly are the files of an agent's folder that the runtime writes and does
+// not read again.
+func runtimeOnly(name string) bool {
+	switch name {
+	case "draft.json", "inbox.jsonl", "sessions.jsonl", "SYSTEM.md":
+		return true
+	}
+	return watch.Hidden(name)
+}
+
+// watchEdits reads edited descriptors until ctx ends.
+func (s *System) watchEdits(ctx context.Context) {
+	type again struct {
+		id  string
+		try int
+		at  time.Time
+	}
+	var waiting []again
+	look := func(id string, try int) {
+		if s.reread(id, try == len(rereads)) && try < len(rereads) {
+			waiting = append(waiting, again{id, try + 1, time.Now().Add(rereads[try])})
+		}
+	}
+	for {
+		var due <-chan time.Time
+		if len(waiting) > 0 {
+			slices.SortFunc(waiting, func(a, b again) int { return a.at.Compare(b.at) })
+			due = time.After(time.Until(waiting[0].at))
+		}
+		select {
+		case <-s.edits.hints:
+			for _, id := range s.edits.take() {
+				waiting = slices.DeleteFunc(waiting, func(w again) bool { return w.id == id })
+				look(id, 0)
+			}
+		case <-due:
+			first := waiting[0]
+			waiting = waiting[1:]
+			look(first.id, first.try)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reread takes over what a person wrote into a descriptor, and says so. With last a
+// broken one is reported; else broken asks to look again.
+func (s *System) reread(id string, last bool) (broken bool) {
+	c, err := s.index.Reread(id, last)
+	if err != nil {
+		s.log.Error("descriptor cannot be read again", "agent", id, "err", err)
+		return false
+	}
+	s.report(id, c.Found)
+	if len(c.Members) > 0 && finding.Join(c.Found) == nil {
+		text := strings.Join(c.Members, ", ") + " changed; it counts from the next turn"
+		s.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
+		s.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
+	}
+	return c.Broken
+}

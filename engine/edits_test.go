@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// A descriptor that is edited while its agent is in memory reaches the agent, and
+// people are told what changed; a broken one is reported with its place and leaves
+// the last good one in force.
+func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
+	root := t.TempDir()
+	seats := make(chan Seat, 1)
+	h := newHouse(t, root, func(ctx context.Context, s Seat) error {
+		seats <- s
+		<-ctx.Done()
+		return nil
+	})
+	events := h.events.Subscribe(t.Context())
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
+	seat := <-seats
+	save := func(text string) {
+		t.Helper()
+		path := filepath.Join(root, "agents", a.ID, address.File)
+		if err := os.WriteFile(path+"~", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+"~", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(kind event.Type) event.File {
+		for e := range events {
+			if f, ok := e.Body.(event.File); ok && e.Type == kind {
+				return f
+			}
+		}
+		return event.File{}
+	}
+
+	save(`{"type":"permanent","id":"` + a.ID + `","name":"Ops","systemPrompt":"new"}`)
+	if f := told(event.FileEdited); f.File != "descriptor.json" || !strings.HasPrefix(f.Text, "systemPrompt changed") {
+		t.Errorf("told %+v, want what changed", f)
+	}
+	if got := seat.Identity().Descriptor.SystemPrompt; got != "new" {
+		t.Errorf("the running agent sees %q, want the edit", got)
+	}
+	save("{\"type\":\"permanent\",\n\"name\":}")
+	if f := told(event.FileInvalid); f.Line != 2 || f.Column == 0 {
+		t.Errorf("told %+v, want the place", f)
+	}
+	if got := seat.Identity().Descriptor.SystemPrompt; got != "new" {
+		t.Errorf("the running agent sees %q, want the last good version", got)
+	}
+	save(`{"type":"permanent","id":"` + a.ID + `","name":"Ops","systemPrompt":"newer"}`)
+	told(event.FileEdited)
+}

@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// MaxHops is how many agents a message may have passed. What one agent tells
+// another may make that one tell a third, and so on in a circle.
+const MaxHops = 16
+
+var (
+	// ErrHops: the message has passed MaxHops agents.
+	ErrHops = fmt.Errorf("this message has passed %d agents, which looks like a circle: do not answer agents that only answer you", MaxHops)
+	// ErrNobody: there is no agent that a message without a target goes to.
+	ErrNobody = errors.New("no person has written yet, so there is nobody to tell: name an agent")
+	// ErrStranger: the agent may not see or reach the other one.
+	ErrStranger = errors.New("that agent belongs to somebody else")
+)
+
+// Limits bound the families of agents; 0 is no limit.
+type Limits struct {
+	Children int           // running, of one agent
+	Running  int           // running, of all agents together
+	Spawned  int           // alive at the top level, made by hand
+	TTL      time.Duration // a subagent without work for so long ends
+}
+
+// A Family is what agents may do to each other: write, start, look at, stop. Its
+// methods may be called from many goroutines. The first argument after ctx, or the
+// Origin of a message, is always the agent that acts.
+type Family struct {
+	sys    *System
+	limits func() Limits
+
+	mu       sync.Mutex
+	starting map[string]string // child -> parent: admitted, and its first message not yet accepted
+}
+
+// NewFamily makes the Family of a System; limits is asked at each start of an agent.
+func NewFamily(s *System, limits func() Limits) *Family {
+	return &Family{sys: s, limits: limits, starting: map[string]string{}}
+}
+
+// Post puts a message of one agent into the inbox of another. When it returns nil
+// the message is durable. in.Agent "" is the default target: the sender's parent if
+// that is a user's agent, else the agent that a person wrote to last. Errors:
+// ErrHops, ErrNobody, ErrStranger, message.ErrUnknownAgent, *address.Ambiguous, and
+// those of Deliver.
+func (f *Family) Post(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Hops > MaxHops {
+		return message.Receipt{}, ErrHops
+	}
+	to, err := f.Target(in.Origin, in.Agent)
+	if err != nil {
+		return message.Receipt{}, err
+	}
+	if !f.knows(in.Origin, to) {
+		return message.Receipt{}, ErrStranger
+	}
+	if from, _ := f.sys.index.Get(in.Origin); from.Descriptor.ParentAgentID != to {
+		in.Route = nil // only what is told to a parent is answered where the work was asked for
+	}
+	in.Agent = to
+	return f.sys.tell(ctx, in)
+}
+
+// sayLimit is how long Say waits until a chat has taken a message.
+const sayLimit = time.Minute
+
+// ErrNoChat: there is no chat that a message could be sent to.
+var ErrNoChat = errors.New("people read this conversation where it is shown, so there is no chat to send to: just answer")
+
+// Say sends a text of an agent to its own chat, at the address to, or to the chat
+// of another agent of the same person. key is the same at every try, for the
+// platforms that know such keys.
+func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address, key, text string) error {
+	if ref != "" {
+		id, err := f.sys.index.Resolve(ref)
+		if err != nil {
+			return err
+		}
+		if !f.knows(asker, id) {
+			return ErrStranger
+		}
+		meta, _ := f.sys.index.Get(id)
+		d := meta.Descriptor
+		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	}
+	if to.Connector == "" || !f.sys.answers(to) {
+		return ErrNoChat
+	}
+	fates := make(chan message.Fate, 64)
+	f.sys.senders.send(message.Promise{Outgoing: message.Outgoing{ID: key, To: to, Text: text}, Since: time.Now(),
+		Report: func(fate message.Fate) {
+			select {
+			case fates <- fate:
+			default: // nobody reads it any more
+			}
+		}})
+	return delivered(ctx, fates)
+}
+
+// delivered waits until all parts of a message are delivered or one is given up.
+func delivered(ctx context.Context, fates <-chan message.Fate) error {
+	ctx, cancel := context.WithTimeout(ctx, sayLimit)
+	defer cancel()
+	last := "no answer from the chat yet"
+	for parts := 0; ; {
+		select {
+		case fate := <-fates:
+			switch {
+			case fate.Delivered():
+				if parts++; parts >= fate.Parts {
+					return nil
+				}
+			case fate.Final:
+				return errors.New(fate.Error)
+			case fate.Error != "":
+				last = fate.Error
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("not delivered yet, and tried further: %s", last)
+		}
+	}
+}
+
+// Target is the agent that a message of an agent goes to; ref "" is the default.
+func (f *Family) Target(from, ref string) (string, error) {
+	if ref != "" {
+		return f.sys.index.Resolve(ref)
+	}
+	if meta, ok := f.sys.index.Get(from); ok {
+		parent, ok := f.sys.index.Get(meta.Descriptor.ParentAgentID)
+		if ok && parent.Descriptor.Type == address.User {
+			return parent.ID, nil
+		}
+	}
+	id, ok := f.sys.Foreground()
+	if !ok {
+		return "", ErrNobody
+	}
+	return id, nil
+}
+
+// knows reports whether an agent may see and reach another. The agents of the
+// machine's own person and those that work for the house (clocks, colleagues) know
+// all; those of other people, who come in through a chat, know their own family
+// and the colleagues.
+func (f *Family) knows(from, to string) bool {
+	root, top := f.root(from), f.root(to)
+	if root.ID == top.ID {
+		return true
+	}
+	if root.Descriptor.Type != address.User || root.Descriptor.Connector == Terminal().Connector {
+		return true
+	}
+	if top.Descriptor.Type != address.User {
+		return true
+	}
+	mine, theirs := root.Descriptor, top.Descriptor
+	return mine.Connector == theirs.Connector && mine.UserID == theirs.UserID && mine.UserID != ""
+}
+
+// root is the oldest ancestor of an agent.
+func (f *Family) root(id string) address.Meta {
+	meta, _ := f.sys.index.Get(id)
+	for range maxDepth {
+		parent, ok := f.sys.index.Get(meta.Descriptor.ParentAgentID)
+		if !ok {
+			break
+		}
+		meta = parent
+	}
+	return meta
+}
+
+// maxDepth ends a walk up a family that a hand edit made a circle of.
+const maxDepth = 64
+
+// List is the agents that an agent may know of, in the order of their handles.
+func (f *Family) List(ctx context.Context, asker string) ([]event.Agent, error) {
+	all, err := f.sys.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := all[:0]
+	for _, a := range all {
+		if f.knows(asker, a.ID) {
+			known = append(known, a)
+		}
+	}
+	return known, nil
+}
+
+// History is the newest records of another agent.
+func (f *Family) History(ctx context.Context, asker, ref string, limit int) (event.Page, error) {
+	id, err := f.sys.index.Resolve(ref)
+	if err != nil {
+		return event.Page{}, err
+	}
+	if !f.knows(asker, id) {
+		return event.Page{}, ErrStranger
+	}
+	return f.sys.History(ctx, id, 0, limit)
+}
+
+// Await waits for the end of an item.
+func (f *Family) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
+	return f.sys.Await(ctx, agent, item)
+}
+
+// Stop ends an agent that descends from the asker, with its own children. One that
+// has ended is no error: the call may be a repetition.
+func (f *Family) Stop(ctx context.Context, asker, ref string) (event.Agent, error) {
+	id, err := f.sys.index.Resolve(ref)
+	if err != nil {
+		return event.Agent{}, err
+	}
+	if !f.descends(id, asker) {
+		return event.Agent{}, fmt.Errorf("%w: only agents that you started can be stopped", ErrStranger)
+	}
+	if f.sys.ended(id) {
+		return f.sys.Agent(ctx, id)
+	}
+	if err := f.sys.Kill(ctx, id); err != nil {
+		return event.Agent{}, err
+	}
+	return f.sys.Agent(ctx, id)
+}
+
+// Cancel ends the turn of an agent that was started as a tool, because the call
+// that started it was stopped. At shutdown it does nothing: the turn is suspended
+// and the call finds it again.
+func (f *Family) Cancel(ctx context.Context, id string) {
+	if f.sys.actors.Err() != nil {
+		return
+	}
+	if _, err := f.sys.Stop(ctx, id); err != nil {
+		f.sys.log.Warn("sub-agent not stopped", "agent", id, "err", err)
+	}
+}
+
+func (f *Family) descends(id, from string) bool {
+	for range maxDepth {
+		meta, ok := f.sys.index.Get(id)
+		if !ok || meta.Descriptor.ParentAgentID == "" {
+			return false
+		}
+		if id = meta.Descriptor.ParentAgentID; id == from {
+			return true
+		}
+	}
+	return false
+}
+
+// Asked is the request of an agent that waits for an answer, oldest first.
+func (f *Family) Asked(id string) (p permission.Pending, ok bool) {
+	for _, p := range f.sys.asks.List() {
+		if p.Agent == id {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// ended reports whether an agent was ended, by this process or an earlier one.
+func (s *System) ended(id string) bool {
+	if e, ok := s.awake(id); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.ended {
+			return true
+		}
+	}
+	state, _, _, err := record.ReadState(s.folder(id))
+	return err == nil && state.Ended != nil
+}

@@ -1,0 +1,57 @@
+package permission
+
+import "slices"
+
+// Diff says what a has to become b, one change a line as people read it:
+// "+@web:example.com", "-@exec:git push", "workingDir /a → /b". None: the two allow
+// the same.
+func Diff(a, b Set) (lines []string) {
+	if a.WorkingDir != b.WorkingDir {
+		lines = append(lines, "workingDir "+orNone(a.WorkingDir)+" → "+orNone(b.WorkingDir))
+	}
+	was, is := a.tags(), b.tags()
+	for _, tag := range is {
+		if !slices.Contains(was, tag) {
+			lines = append(lines, "+"+tag)
+		}
+	}
+	for _, tag := range was {
+		if !slices.Contains(is, tag) {
+			lines = append(lines, "-"+tag)
+		}
+	}
+	return lines
+}
+
+func orNone(path string) string {
+	if path == "" {
+		return "(none)"
+	}
+	return path
+}
+
+// tags are all rights of a set but its working folder. Paths are as they were
+// written: a person who edits a file is shown what stands in it.
+func (s Set) tags() (tags []string) {
+	for _, path := range s.ReadDirs {
+		tags = append(tags, Read{path}.Tag())
+	}
+	for _, path := range s.WriteDirs {
+		tags = append(tags, Write{path}.Tag())
+	}
+	if s.Web {
+		tags = append(tags, Web{}.Tag())
+	}
+	for _, host := range s.Hosts {
+		tags = append(tags, Web{host}.Tag())
+	}
+	for _, prefix := range s.Exec {
+		tags = append(tags, Exec{prefix}.Tag())
+	}
+	for _, g := range s.Grants {
+		if g.SHA256 != "" { // the others stand in the lists
+			tags = append(tags, g.Tag+" (one exact request)")
+		}
+	}
+	return tags
+}

@@ -1,0 +1,182 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// Check looks at every line of the history in the folder dir, the rotated files
+// included, with the runtime running or not: lines that cannot be read, a torn
+// end, numbers given twice, records that belong to nothing. It changes nothing.
+func Check(dir string, now time.Time) ([]finding.Finding, error) {
+	paths, err := closedFiles(dir)
+	if err != nil {
+		return nil, fmt.Errorf("check history: %w", err)
+	}
+	slices.Reverse(paths)
+	c := checker{dir: dir, now: now, calls: map[string]int{}, outs: map[string]bool{}, turns: map[string]bool{}}
+	for _, path := range append(paths, filepath.Join(dir, historyName)) {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return c.found, fmt.Errorf("check history: %w", err)
+		}
+		c.file(path, data)
+	}
+	return c.found, nil
+}
+
+// A checker reads a history forward.
+type checker struct {
+	dir   string
+	now   time.Time
+	found []finding.Finding
+
+	path  string
+	line  int
+	seqs  map[int64]int   // line of each number, in the file
+	calls map[string]int  // results of each tool call
+	outs  map[string]bool // promised answers
+	turns map[string]bool // that began
+	sure  bool            // what came before was seen, so what is missing is missing
+}
+
+// future is how far a clock may be ahead of another.
+const future = 10 * time.Minute
+
+func (c *checker) file(path string, data []byte) {
+	c.path, c.line, c.seqs = path, 0, map[int64]int{}
+	for off, raw := range disk.Lines(data) {
+		c.line++
+		if len(bytes.TrimSpace(raw)) == 0 {
+			continue
+		}
+		e, err := Decode(raw)
+		last := int(off)+len(raw) == len(data) // without newline
+		switch {
+		case err != nil && last && !errors.Is(err, ErrUnknownType):
+			c.tell(finding.Warning, "history-torn", "the last line is incomplete: a crash cut it",
+				"It was never acknowledged to anyone. The next start, or doctor --fix, cuts it off and keeps it beside the file.")
+		case err != nil:
+			c.bad(err)
+		default:
+			if e.ByHand {
+				c.tell(finding.Info, "history-by-hand", "written by a hand (its crc is missing or does not fit); it counts like any other", "")
+			}
+			c.entry(e)
+		}
+	}
+}
+
+func (c *checker) tell(s finding.Severity, id, reason, remedy string) {
+	c.found = append(c.found, finding.Finding{ID: id, Severity: s, File: c.path, Line: c.line, Reason: reason, Remedy: remedy})
+}
+
+func (c *checker) bad(err error) {
+	var f finding.Finding
+	if !errors.As(err, &f) {
+		f = finding.Finding{ID: "history-bad-line", Severity: finding.Warning, Reason: err.Error()}
+	}
+	f.File, f.Line = c.path, c.line
+	c.found = append(c.found, f)
+}
+
+func (c *checker) entry(e *Entry) {
+	start, opens := e.Rec.(*Start)
+	if before := c.seqs[e.Seq]; before > 0 && e.Seq > 0 {
+		c.tell(finding.Warning, "history-seq-twice", fmt.Sprintf("seq %d was given before, on line %d", e.Seq, before),
+			"The line counts. Take the seq out of the one that was copied.")
+	}
+	if !opens || start.Continues == "" { // a rotation bears the number of what it follows
+		c.seqs[e.Seq] = c.line
+	}
+	if e.At.After(c.now.Add(future)) {
+		c.tell(finding.Warning, "history-future", "its time, "+e.At.Format(time.RFC3339)+", has not come yet", "Set the clock of this machine.")
+	}
+	if opens {
+		c.begins(start)
+	}
+	c.belongs(e.Rec)
+}
+
+// begins looks at the record that opens a file.
+func (c *checker) begins(r *Start) {
+	c.sure = c.sure || r.Continues == "" && r.ForkedFrom == nil
+	if r.Continues == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, r.Continues)); errors.Is(err, fs.ErrNotExist) {
+		c.tell(finding.Warning, "history-part-missing", r.Continues+", which this file continues, is not there",
+			"Restore it from a backup. Without it the agent works, and what is older cannot be read.")
+		c.sure = false
+	}
+}
+
+// belongs looks whether a record is of something that is there.
+func (c *checker) belongs(r Record) {
+	orphan := func(id, what string) {
+		if c.sure {
+			c.tell(finding.Warning, id, what, "It is left out of what the model sees. Take the line out, or put back what it belongs to.")
+		}
+	}
+	switch r := r.(type) {
+	case *TurnBegin:
+		c.turns[r.Turn] = true
+	case *TurnEnd:
+		if !c.turns[r.Turn] {
+			orphan("history-orphan-turn", "it ends a turn that never began")
+		}
+		c.promised(r.Outs)
+	case *Start:
+		c.promised(r.Outs)
+	case *Reset:
+		c.promised(r.Outs)
+	case *Assistant:
+		for _, call := range r.ToolCalls {
+			c.calls[call.ID] = 0
+		}
+		if r.Out != nil {
+			c.outs[r.Out.ID] = true
+		}
+	case *ToolResult:
+		n, called := c.calls[r.ToolCallID]
+		switch {
+		case !called:
+			orphan("history-orphan-result", "no call has this id")
+		case n > 0:
+			orphan("history-result-twice", "its call has a result already")
+		}
+		c.calls[r.ToolCallID]++
+		c.blob(r.Output.Blob)
+	case *Delivery:
+		if !c.outs[r.Out] {
+			orphan("history-orphan-delivery", "no answer was promised under this id")
+		}
+	}
+}
+
+func (c *checker) promised(outs []Out) {
+	for _, o := range outs {
+		c.outs[o.ID] = true
+	}
+}
+
+func (c *checker) blob(hash string) {
+	if hash == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, blobDir, filepath.Base(hash))); errors.Is(err, fs.ErrNotExist) {
+		c.tell(finding.Warning, "blob-missing", "the whole output, blobs/"+hash+", is not there", "The shortened output still counts. Restore the file from a backup.")
+	}
+}

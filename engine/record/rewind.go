@@ -1,0 +1,82 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// RewindTo finds the record that a person wants to go back to: a seq, the name of
+// the newest mark of that name, or "" for the end of the turn before the newest one
+// that is still part of the context. A rewind never leads back over the beginning of
+// the session, nor over what was moved to an older file. Errors: ErrNoRecord.
+func (h *History) RewindTo(to string) (int64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.takeOver(); err != nil {
+		return 0, err
+	}
+	s := rewindSearch{report: &h.report, name: to, skip: -1}
+	if n, err := strconv.ParseInt(to, 10, 64); err == nil {
+		s.name, s.seq = "", n
+	}
+	if _, err := h.source().back(s.step); err != nil {
+		return 0, err
+	}
+	switch {
+	case s.found > 0:
+		return s.found, nil
+	case s.seq != 0:
+		return 0, fmt.Errorf("%w: %d is not in this session, which goes from %d to %d", ErrNoRecord, s.seq, s.begin, h.fold.o.LastSeq)
+	case to == "":
+		return 0, fmt.Errorf("%w: this session has no turn to take back", ErrNoRecord)
+	}
+	return 0, fmt.Errorf("%w: this session has no mark %q", ErrNoRecord, to)
+}
+
+// A rewindSearch reads backward to the beginning of the session.
+type rewindSearch struct {
+	report *report
+	name   string // of a mark
+	seq    int64  // instead
+	skip   int64  // what is above it was rewound; -1: nothing is
+	found  int64
+	begin  int64
+}
+
+func (s *rewindSearch) step(l rawLine) bool {
+	e := s.report.decode(l)
+	if e == nil || e.Seq == 0 {
+		return true
+	}
+	s.begin = e.Seq
+	if s.skip >= 0 && e.Seq <= s.skip {
+		s.skip = -1
+	}
+	switch r := e.Rec.(type) {
+	case *Mark:
+		if s.seq == 0 && s.name != "" && r.Name == s.name {
+			s.found = e.Seq
+		}
+	case *Rewind:
+		if s.skip < 0 || r.To < s.skip {
+			s.skip = r.To
+		}
+	case *TurnBegin:
+		if s.seq == 0 && s.name == "" && s.skip < 0 && r.Attempt <= 1 {
+			s.found = e.Seq - 1
+		}
+	}
+	if e.Seq == s.seq {
+		s.found = e.Seq
+	}
+	return s.found == 0 && !boundary(e)
+}
+
+// boundary reports whether an entry begins a session or a file.
+func boundary(e *Entry) bool {
+	switch e.Rec.(type) {
+	case *Start, *Reset:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func (w *world) beats() []string {
+	var all []string
+	for _, l := range w.lines("heartbeat/runs.jsonl") {
+		if l.Outcome != "" {
+			reason, _, _ := strings.Cut(l.Reason, ":")
+			all = append(all, strings.TrimSpace(l.Slot.Format("15:04")+" "+string(l.Outcome)+" "+reason))
+		}
+	}
+	return all
+}
+
+func hearts(t *testing.T) *world {
+	w := newWorld(t, time.UTC, noon)
+	w.every = 30 * time.Minute
+	return w
+}
+
+// For a whole day nothing changes: the model is asked once, and never again.
+func TestUnchangedHeartbeatCostsNothing(t *testing.T) {
+	w := hearts(t)
+	w.write("mail/one.txt", "x")
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	w.write("heartbeat/mail.md", "---\ntitle: Mail\nwatch: mail/*\n---\nAny mail?")
+	w.due = func(w *world, f Firing) (Result, error) {
+		w.accept(f)
+		return Result{Outcome: Ran, Text: "HEARTBEAT_OK", Nothing: true}, nil
+	}
+	w.until(noon.Add(31 * time.Minute))
+	if w.offered != 1 {
+		t.Fatalf("%d beats before the day, want 1: %v", w.offered, w.beats())
+	}
+	for day := range 24 {
+		w.until(noon.Add(31*time.Minute + time.Duration(day+1)*time.Hour))
+		if day%6 == 0 {
+			w.start()
+		}
+	}
+	if w.offered != 1 {
+		t.Errorf("in an unchanged day the model was asked %d times", w.offered-1)
+	}
+	if n := len(w.beats()); n != 49 || !strings.Contains(w.beats()[48], "skipped unchanged") {
+		t.Errorf("%d beats, the last is %q; want 49, skipped", n, w.beats()[n-1])
+	}
+	w.write("mail/two.txt", "y")
+	w.until(w.now.Add(31 * time.Minute))
+	if w.offered != 2 {
+		t.Errorf("after a change the model was asked %d times, want 2", w.offered)
+	}
+}
+
+// What is to be reported is looked at again until it is fine.
+func TestHeartbeatGoesOnUntilFine(t *testing.T) {
+	w := hearts(t)
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	w.due = func(w *world, f Firing) (Result, error) { return Result{Outcome: Ran, Text: "It is full."}, nil }
+	w.until(noon.Add(65 * time.Minute))
+	if w.offered != 2 {
+		t.Errorf("asked %d times in an hour, want 2", w.offered)
+	}
+	w.due = func(w *world, f Firing) (Result, error) {
+		if f.Memory != "It is full." {
+			t.Errorf("the beat is told that the last one said %q", f.Memory)
+		}
+		return Result{Outcome: Ran, Text: "HEARTBEAT_OK", Nothing: true}, nil
+	}
+	w.until(noon.Add(3 * time.Hour))
+	if w.offered != 3 {
+		t.Errorf("asked %d times, want 3", w.offered)
+	}
+}
+
+// The pause counts from the last beat, also over a restart.
+func TestHeartbeatOverARestart(t *testing.T) {
+	w := hearts(t)
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	w.until(noon.Add(45 * time.Minute))
+	w.start()
+	w.until(noon.Add(59 * time.Minute))
+	if w.offered != 1 {
+		t.Errorf("asked %d times before an hour is over, want 1", w.offered)
+	}
+	w.until(noon.Add(61 * time.Minute))
+	w.now = w.now.Add(10 * time.Hour)
+	w.start()
+	w.until(w.now.Add(time.Minute))
+	if w.offered != 3 {
+		t.Errorf("asked %d times, want one more after a long pause", w.offered)
+	}
+}
+
+func TestHeartbeatBatch(t *testing.T) {
+	w := hearts(t)
+	w.gate = func(_ context.Context, _, _ string, g Gate) (Output, error) {
+		if g.Command == "closed" {
+			return Output{Code: 1}, nil
+		}
+		return Output{Text: "3 mails"}, nil
+	}
+	w.start()
+	w.write("heartbeat/a.md", "Is the disk full?")
+	w.write("heartbeat/b.md", "---\ntitle: Mail\ngate: open\n---\nAny mail?")
+	w.write("heartbeat/c.md", "---\ngate: closed\n---\nNever.")
+	w.write("heartbeat/d.md", "---\nactiveHours: 20:00-22:00\n---\nIn the evening.")
+	w.write("heartbeat/e.md", "---\nenabled: false\n---\nOff.")
+	w.write("heartbeat/f.md", "---\ntitle: Empty\n---\n")
+	w.until(noon.Add(31 * time.Minute))
+	if want := "## a\nIs the disk full?\n\n## Mail\nAny mail?\n\n[Gate output]\n3 mails"; len(w.firings) != 1 || w.firings[0].Prompt != want {
+		t.Errorf("the batch is %+v, want %q", w.firings, want)
+	}
+}
+
+// Only prompts that cannot take part: nothing is asked, and the ledger says why.
+func TestHeartbeatWithNothingToDo(t *testing.T) {
+	w := hearts(t)
+	w.until(noon.Add(2 * time.Hour))
+	if next := w.settle(); !next.IsZero() || len(w.beats()) != 0 {
+		t.Errorf("without prompts it wakes at %v: %v", next, w.beats())
+	}
+	w.write("heartbeat/d.md", "---\nactiveHours: 20:00-22:00\n---\nIn the evening.")
+	w.until(noon.Add(3 * time.Hour))
+	if got := w.beats(); len(got) != 2 || got[0] != "14:30 skipped outside active hours" || w.offered != 0 {
+		t.Errorf("beats %v", got)
+	}
+}
+
+// Five failures in a row stop it, which is said once; saving a prompt goes on.
+func TestHeartbeatStops(t *testing.T) {
+	w := hearts(t)
+	w.due = func(*world, Firing) (Result, error) { return Result{}, errors.New("no key") }
+	w.write("heartbeat/disk.md", "Is the disk full?")
+	for range 10 {
+		w.until(w.now.Add(time.Hour))
+		w.start()
+	}
+	if w.offered != 5 || len(w.said) != 1 || !strings.Contains(w.said[0], "5 times") || !strings.Contains(w.said[0], "no key") {
+		t.Errorf("asked %d times, said %q", w.offered, w.said)
+	}
+	if next := w.settle(); !next.IsZero() {
+		t.Errorf("stopped, but it wakes at %v", next)
+	}
+	w.due = nil
+	w.write("heartbeat/disk.md", "Is the disk full now?")
+	w.until(w.now.Add(20 * time.Minute))
+	if w.offered != 6 || len(w.firings) != 1 {
+		t.Errorf("after a change it was asked %d times", w.offered)
+	}
+}
+
+func TestHours(t *testing.T) {
+	at := func(clock string) time.Time { v, _ := time.Parse("15:04", clock); return v }
+	for _, tt := range []struct {
+		hours, in, out string
+	}{
+		{"08:00-22:00", "08:00", "22:00"}, {"22:00-06:00", "23:59", "06:00"}, {"22:00-06:00", "00:00", "21:59"}, {"18:00-24:00", "23:59", "00:00"},
+	} {
+		h, err := ParseHours(tt.hours)
+		if err != nil || !h.Cover(at(tt.in)) || h.Cover(at(tt.out)) {
+			t.Errorf("%s: %v, covers %s %v and %s %v", tt.hours, err, tt.in, h.Cover(at(tt.in)), tt.out, h.Cover(at(tt.out)))
+		}
+	}
+	for _, bad := range []string{"8", "08:00", "08:00-08:00", "25:00-26:00", "all"} {
+		if _, err := ParseHours(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package schedule
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/finding"
+)
+
+// What is wrong with a TASK.md is told with its place.
+func TestFindings(t *testing.T) {
+	for _, tt := range []struct {
+		name, text, place, reason string
+	}{
+		{"no text", "---\nevery: 1h\n---\n", "F", "no text"},
+		{"no time", "---\nname: x\n---\nDo it.\n", "F", "neither when"},
+		{"no end", "---\nevery: 1h\nDo it.\n", "F:1:1", "no second one"},
+		{"not yaml", "---\nname: x\nschedule: *\n---\nDo it.\n", "F:3", "not YAML"},
+		{"bad field", "---\nname: x\nschedule: \"61 * * * *\"\n---\nDo it.\n", "F:3:11", "above maximum"},
+		{"bad zone", "---\nevery: 1h\ntimezone: Berlin\n---\nDo it.\n", "F:3:11", "Europe/Berlin"},
+		{"bad catchUp", "---\nevery: 1h\ncatchUp: some\n---\nDo it.\n", "F:3:10", "one, all, none"},
+		{"bad flag", "---\nevery: 1h\nenabled: perhaps\n---\nDo it.\n", "F:3:10", "true, false"},
+		{"a list for a text", "---\nevery: [1h]\n---\nDo it.\n", "F:2:8", "one text"},
+		{"twice", "---\nevery: 1h\nevery: 2h\n---\nDo it.\n", "F:3:1", "twice"},
+		{"gate without command", "---\nevery: 1h\ngate: { timeoutMs: 5 }\n---\nDo it.\n", "F:3:7", "no command"},
+		{"gate too slow", "---\nevery: 1h\ngate: { command: x, timeoutMs: 1e9 }\n---\nDo it.\n", "F:3:32", "1 to 600000"},
+		{"watch outside", "---\nwatch: [\"../*\"]\n---\nDo it.\n", "F:2:8", "inside the workspace"},
+		{"two times", "---\nevery: 1h\nat: 2026-12-01T09:00\n---\nDo it.\n", "F:2:8", "more than one"},
+	} {
+		_, found := DecodeTask("F", "t", []byte(tt.text), time.UTC)
+		if len(found) == 0 || finding.Join(found) == nil {
+			t.Errorf("%s: nothing found", tt.name)
+			continue
+		}
+		if f := found[0]; f.Place() != tt.place || !strings.Contains(f.Reason, tt.reason) {
+			t.Errorf("%s: found %s: %s; want %s with %q", tt.name, f.Place(), f.Reason, tt.place, tt.reason)
+		}
+	}
+	task, found := DecodeTask("F", "t", []byte("---\r\ntaskid: x\r\nevery: 1h\r\n---\r\nDo it.\r\n"), time.UTC)
+	if len(found) != 1 || found[0].Severity != finding.Warning || finding.Join(found) != nil || task.Prompt != "Do it." {
+		t.Errorf("an unknown key gave %+v and %+v", task, found)
+	}
+}
+
+// The example of the documentation, whole.
+func TestDecodeTask(t *testing.T) {
+	data, err := os.ReadFile("testdata/TASK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, found := DecodeTask("TASK.md", "queue-watch", data, time.UTC)
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	when := task.When
+	task.When = Schedule{}
+	want := Task{Slug: "queue-watch", ID: "tz4a98xxat96iws9zmbrgj3a", Name: "Queue watch", Timezone: "Europe/Berlin", Enabled: true, CatchUp: CatchUpOne,
+		Gate:   &Gate{Command: "test -s queue.txt", Timeout: 5 * time.Second},
+		Prompt: "Summarise what is waiting in the queue."}
+	if d := cmp.Diff(want, task, cmp.AllowUnexported(Schedule{})); d != "" {
+		t.Error(d)
+	}
+	if when.String() != "every 20 minutes from 08:00 to 18:59, Monday to Friday (Europe/Berlin)" {
+		t.Errorf("it is due %s", when)
+	}
+}
+
+func TestWithKeys(t *testing.T) {
+	const file = "---\n# mine\nname: Queue   # a name\nwatch:\n  - a\n  - b\n\n# when\nschedule: \"@daily\"\nother: { x: 1 }\n---\n\nText.\n---\nmore\n"
+	got := string(withKeys([]byte(file), key{"name", "New"}, key{"watch", `["c"]`}, key{"schedule", ""}, key{"every", "1h"}))
+	want := "---\n# mine\nname: New   # a name\nwatch: [\"c\"]\n\n# when\nother: { x: 1 }\nevery: 1h\n---\n\nText.\n---\nmore\n"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if got := string(withKeys([]byte("Just text.\n"), key{"title", "x"})); got != "---\ntitle: x\n---\nJust text.\n" {
+		t.Errorf("a file without keys becomes %q", got)
+	}
+}
+
+// A person who saves while the runtime writes loses nothing.
+func TestEditUnderAPersonsHands(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 1h")
+	s := w.sched.Store
+	tries := 0
+	err := s.edit(s.cron("t", taskFile), func(data []byte) ([]byte, error) {
+		if tries++; tries == 1 {
+			w.task("t", "every: 1h\ndescription: saved meanwhile")
+		}
+		return withKeys(data, key{"name", "New"}), nil
+	})
+	text, _ := s.Source("t")
+	if err != nil || tries != 2 || !strings.Contains(text, "saved meanwhile") || !strings.Contains(text, "name: New") {
+		t.Errorf("%v after %d tries:\n%s", err, tries, text)
+	}
+}
+
+func TestNamesAreNeverPaths(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 1h")
+	for _, name := range []string{"..", "../cron/t", "/etc", "t/../t", ".", "", "T", "t.", "t\x00", "ü", strings.Repeat("a", 65), "-t"} {
+		_, err1 := w.sched.Task(name)
+		_, err2 := w.sched.Update(name, Change{Name: ptr("x")})
+		_, err3 := w.sched.Remove(name)
+		_, err4 := w.sched.Memory(name)
+		_, err5 := w.sched.RemovePrompt(name)
+		_, err6 := w.sched.Runs(name, 1)
+		_, err7 := w.sched.Source(name)
+		for i, err := range []error{err1, err2, err3, err4, w.sched.SetMemory(name, "x"), err5, err6, err7} {
+			if err == nil {
+				t.Errorf("call %d takes %q", i, name)
+			}
+		}
+	}
+}
+
+// A store without a volume reads and changes nothing.
+func TestLookingOnly(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "taskId: tttttttttttttttttttttttt\nevery: 10m")
+	w.until(noon.Add(25 * time.Minute))
+	s := *w.sched.Store
+	s.Volume = nil
+	e, err := s.Task("t")
+	if err != nil || e.Last == nil || e.Last.Outcome != Ran || len(e.Next) != 3 || !e.Next[0].Equal(noon.Add(30*time.Minute)) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if runs, err := s.Runs("t", 1); err != nil || len(runs) != 1 || !runs[0].Slot.Equal(noon.Add(20*time.Minute)) {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	for _, err := range []error{
+		second(s.Create("", Change{Prompt: ptr("x"), Timing: &Timing{Every: "1h"}})), second(s.Update("t", Change{Name: ptr("x")})),
+		second(s.Remove("t")), s.SetMemory("t", "x"), second(s.AddPrompt("x", "y", "", "", false)),
+	} {
+		if err == nil {
+			t.Error("something was changed without a volume")
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Lines of a ledger that people or crashes spoilt are passed over.
+func TestSpoiltLedger(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.task("t", "every: 10m")
+	w.until(noon.Add(10 * time.Minute))
+	path := filepath.Join(w.root, "cron/t/runs.jsonl")
+	data := must(os.ReadFile(path))
+	if err := os.WriteFile(path, append(append([]byte("not json\n\n"), data...), `{"slot":"2026-11`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.until(noon.Add(20 * time.Minute))
+	w.want("t", "12:10 ran", "12:20 ran")
+	if kept, _ := filepath.Glob(path + ".torn-*"); len(kept) != 1 {
+		t.Error("the torn line was not kept")
+	}
+}
+
+func FuzzTask(f *testing.F) {
+	for _, s := range []string{"---\nevery: 1h\n---\nDo it.\n", "---\na: &x [1]\nwatch: *x\n---\nx", "---\ngate: {command: [x]}\n---\n", "---\n- a\n---\n", "---\nname: \"\\0\"\nevery: 1h\n---\nx",
+		"---\r\nevery: 1h # c\r\n---\r\nx", "---\n? a\n: b\n---\n", "---\ntaskId: tttttttttttttttttttttttt\n---\n---\n---\n"} {
+		f.Add([]byte(s), "new: \"name\"")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, name string) {
+		task, found := DecodeTask("F", "t", data, time.UTC)
+		_, _ = DecodePrompt("F", "t", data)
+		if finding.Join(found) != nil || strings.ContainsRune(name, 0) {
+			return
+		}
+		for _, f := range found {
+			if f.Line < 0 || f.Reason == "" {
+				t.Errorf("finding %+v", f)
+			}
+		}
+		// What is written into a file that is in force is read again, and nothing
+		// else is changed by it.
+		if name = strings.TrimSpace(strings.ToValidUTF8(name, "")); name == "" {
+			return
+		}
+		change := Change{Name: &name, Enabled: ptr(false)}
+		again, found := DecodeTask("F", "t", withKeys(data, change.keys()...), time.UTC)
+		if finding.Join(found) != nil {
+			t.Skip("a key in a shape that cannot be replaced is refused by Update")
+		}
+		task.Name, task.Enabled = again.Name, false
+		if again.Name != name && strings.TrimSpace(again.Name) != name {
+			t.Errorf("%q was written and %q is read from\n%s", name, again.Name, withKeys(data, change.keys()...))
+		}
+		if d := cmp.Diff(task, again, cmp.Comparer(func(a, b Schedule) bool { return a.text() == b.text() })); d != "" {
+			t.Errorf("of\n%s\nother things changed:\n%s", data, d)
+		}
+	})
+}

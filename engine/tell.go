@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// maxTold is how long a message between agents may be, in characters. A longer one
+// goes to a file, so that it does not fill the receiver's context unasked.
+const maxTold = 8_000
+
+// tell delivers a system message; a long one as a reference to a file.
+func (s *System) tell(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Kind == "" {
+		in.Kind = message.System
+	}
+	if utf8.RuneCountInString(in.Text) > maxTold {
+		path, err := s.spill(in)
+		if err != nil {
+			return message.Receipt{}, fmt.Errorf("keep long message: %w", err)
+		}
+		head := string([]rune(in.Text)[:maxTold/8])
+		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
+			utf8.RuneCountInString(in.Text), path, head)
+	}
+	return s.Deliver(ctx, in)
+}
+
+// spillDir is the folder in a workspace that long messages go to.
+const spillDir = "messages"
+
+// spill writes a long message into the workspace of its receiver. The name follows
+// from the text, so that a message told again is the same file.
+func (s *System) spill(in message.Incoming) (path string, err error) {
+	state, _, _, err := record.ReadState(s.folder(in.Agent))
+	if err != nil {
+		return "", err
+	}
+	workspace := state.Permissions.WorkingDir
+	if workspace == "" {
+		workspace = filepath.Dir(s.root)
+	}
+	sum := sha256.Sum256([]byte(in.Text))
+	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
+	return filepath.Join(workspace, spillDir, name), writeBeneath(workspace, spillDir, name, in.Text)
+}
+
+// writeBeneath makes dir/name in a folder that agents can write to. They could put
+// a symbolic link in the way, to .daycare for instance: the folder is opened first
+// and then compared with what stands there, and an existing file is never written
+// through.
+func writeBeneath(workspace, dir, name, text string) error {
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	inner, err := root.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	opened, err := inner.Stat(".")
+	if err != nil {
+		return err
+	}
+	if there, err := root.Lstat(dir); err != nil || !there.IsDir() || !os.SameFile(there, opened) {
+		return fmt.Errorf("%s is not a plain folder", filepath.Join(workspace, dir))
+	}
+	if err := inner.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := inner.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// parents delivers what an agent answers its parent: the connector behind
+// message.ToAgent. So a report is a promise in the child's history like any answer
+// to a chat. It is posted only after the turn's end is durable, again after a crash
+// before its delivery was recorded, and the dedupe key, which is the promise's id,
+// drops the second one: nothing is lost and nothing comes twice.
+type parents struct{ sys *System }
+
+// ID is the reserved word in addresses.
+func (parents) ID() string { return message.ToAgent }
+
+// Run has nothing to receive.
+func (parents) Run(ctx context.Context, _ message.Deliver) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Send posts a report.
+func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error) {
+	if out.Report == nil {
+		return "", &message.NotSent{Final: true, Err: errors.New("a report without a sender")}
+	}
+	child, ok := p.sys.index.Get(out.Report.From)
+	if !ok {
+		return "", &message.NotSent{Final: true, Err: fmt.Errorf("%w: %s", message.ErrUnknownAgent, out.Report.From)}
+	}
+	in := message.Incoming{Agent: out.To.ChannelID, Kind: message.System, Origin: child.ID, Dedupe: out.ID,
+		Hops: out.Report.Hops, Text: reportText(child, out)}
+	if route := child.Descriptor.Route; route != (message.Address{}) {
+		in.Route = &route
+	}
+	receipt, err := p.sys.tell(ctx, in)
+	if errors.Is(err, message.ErrUnknownAgent) {
+		err = &message.NotSent{Final: true, Err: err}
+	}
+	return receipt.Item, err
+}

@@ -1,0 +1,131 @@
+// Package peers is what agents do to each other: write, start, look at, stop.
+//
+// All of its tools are idempotent, so that a call that a crash cut is made again:
+// what a call posts has the dedupe key call:<agent>/<call>, and the id of an agent
+// that it starts follows from the call. Whom an agent may see and reach, and how
+// many it may start, is decided by whoever implements Agents (engine.Family).
+//
+// To add a tool: a method that returns it, its name in New, and toolstest.Run in
+// the test. Which kinds of agents have it says cmd/daycare/toolset.go.
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/tools"
+)
+
+// Agents is the house that the tools act on. Agents are named by id, unique prefix
+// of it, name or handle.
+type Agents interface {
+	// Post puts a message of agent in.Origin into the inbox of in.Agent; "" is the
+	// sender's parent if that speaks with a person, else the agent that a person
+	// wrote to last. It returns nil once the message is durable.
+	Post(ctx context.Context, in message.Incoming) (message.Receipt, error)
+	// Create makes an agent, or finds the one that has the id of d, and posts its
+	// first message, unless the text is empty.
+	Create(ctx context.Context, d address.Descriptor, first message.Incoming) (event.Agent, error)
+	// List is all agents that asker may know of.
+	List(ctx context.Context, asker string) ([]event.Agent, error)
+	// History is the newest records of an agent.
+	History(ctx context.Context, asker, agent string, limit int) (event.Page, error)
+	// Stop ends an agent that asker started.
+	Stop(ctx context.Context, asker, agent string) (event.Agent, error)
+}
+
+// An Awaiter is Agents whose answers can be waited for.
+type Awaiter interface {
+	Await(ctx context.Context, agent, item string) (event.Outcome, error)
+}
+
+// A Courier brings a message of an agent to a chat of people.
+type Courier interface {
+	// Say sends text to the chat of an agent, asker's own if it is "", or to the
+	// address where that is not empty. key is the same at every try.
+	Say(ctx context.Context, asker, agent string, to message.Address, key, text string) error
+}
+
+// New makes the tools. sessions_send can wait if a is an Awaiter, and there is
+// message if it is a Courier.
+func New(a Agents) []tools.Tool {
+	p := &peers{a}
+	list := []tools.Tool{
+		p.startBackground(), p.spawn(), p.send(), p.sessionsSend(),
+		p.list(), p.status("agent_status", "Tell what one agent is doing: state, what waits, cost."), p.stop(),
+		p.sessionsList(), p.sessionsHistory(), p.status("sessions_status", "Tell the state of one agent's conversation."),
+		p.running(), p.createPermanent(),
+	}
+	if c, ok := a.(Courier); ok {
+		list = append(list, p.message(c))
+	}
+	return list
+}
+
+type peers struct{ agents Agents }
+
+// A tool is a spec and a function.
+type tool struct {
+	spec tools.Spec
+	run  func(context.Context, tools.Call) (tools.Result, error)
+}
+
+// Spec describes the tool.
+func (t *tool) Spec() tools.Spec { return t.spec }
+
+// Run runs it.
+func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
+	if ctx.Err() != nil {
+		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
+	}
+	res, err := t.run(ctx, call)
+	if err != nil && ctx.Err() != nil {
+		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
+	}
+	if err != nil {
+		return tools.Errorf("%s: %s", t.spec.Name, reason(err)), nil
+	}
+	return res, nil
+}
+
+// makeTool makes a tool whose arguments are an A.
+func makeTool[A any](name, description, schema string, run func(context.Context, tools.Call, A) (tools.Result, error)) tools.Tool {
+	spec := tools.Spec{Name: name, Description: description, Replay: tools.Idempotent,
+		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,` + schema + `}`)}
+	return &tool{spec, func(ctx context.Context, call tools.Call) (tools.Result, error) {
+		var args A
+		if err := json.Unmarshal(call.Arguments, &args); err != nil {
+			return tools.Errorf("%s: the arguments do not fit: %v", name, err), nil
+		}
+		return run(ctx, call, args)
+	}}
+}
+
+// reason puts an error into words that the model can act on.
+func reason(err error) string {
+	var several *address.Ambiguous
+	switch {
+	case errors.As(err, &several):
+		return several.Error() + "; say which"
+	case errors.Is(err, message.ErrUnknownAgent):
+		return err.Error() + "; agents_list names those there are"
+	}
+	return err.Error()
+}
+
+// Key is the dedupe key of what a call posts.
+func Key(call tools.Call) string { return "call:" + call.Agent + "/" + call.ID }
+
+// text is what a call posts, as a message of the calling agent.
+func text(call tools.Call, to, text string) message.Incoming {
+	return message.Incoming{Agent: to, Kind: message.System, Origin: call.Agent, Dedupe: Key(call), Text: text, Hops: call.Hops}
+}
+
+func said(format string, args ...any) (tools.Result, error) {
+	return tools.Result{Text: fmt.Sprintf(format, args...)}, nil
+}

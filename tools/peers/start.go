@@ -1,0 +1,123 @@
+package peers
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"daycare/engine/address"
+	"daycare/engine/message"
+	"daycare/tools"
+)
+
+// maxTask is how much of a task stands in the report about it, in characters.
+const maxTask = 500
+
+type startArgs struct {
+	Prompt string `json:"prompt"`
+	Name   string `json:"name"`
+	Model  string `json:"model"`
+}
+
+func (p *peers) startBackground() tools.Tool {
+	return makeTool("start_background_agent",
+		"Start an agent that works in the background while you go on. It knows only its prompt: put all it needs there, and that it must report with send_agent_message. Its report comes to you as a system message.",
+		`"properties":{
+			"prompt":{"type":"string","minLength":1,"description":"the whole task"},
+			"name":{"type":"string","maxLength":60,"description":"a short name, e.g. log-reader"},
+			"model":{"type":"string","description":"default: your own"}},"required":["prompt"]`,
+		func(ctx context.Context, call tools.Call, args startArgs) (tools.Result, error) {
+			a, err := p.agents.Create(ctx, child(call, args.Name, args.Model), text(call, "", args.Prompt))
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return said("Started %s (id: %s, handle %s). It works on its own; its report comes as a system message.", a.Name, a.ID, a.Handle)
+		})
+}
+
+type spawnArgs struct {
+	Task  string `json:"task"`
+	Label string `json:"label"`
+	Model string `json:"model"`
+}
+
+func (p *peers) spawn() tools.Tool {
+	return makeTool("spawn",
+		"Start a subagent for one task. When it is done you are told the result without its doing, under the label.",
+		`"properties":{
+			"task":{"type":"string","minLength":1,"description":"the whole task: it knows nothing else"},
+			"label":{"type":"string","maxLength":60,"description":"what to call it"},
+			"model":{"type":"string","description":"default: your own"}},"required":["task"]`,
+		func(ctx context.Context, call tools.Call, args spawnArgs) (tools.Result, error) {
+			label := oneLine(args.Label)
+			if label == "" {
+				label = clip(oneLine(args.Task), 30)
+			}
+			d := child(call, label, args.Model)
+			d.Label, d.Task = label, clip(strings.TrimSpace(args.Task), maxTask)
+			a, err := p.agents.Create(ctx, d, text(call, "", args.Task))
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return said("Subagent [%s] started (id: %s). Its result comes as a system message; go on meanwhile.", label, a.ID)
+		})
+}
+
+// child is the agent that a call starts.
+func child(call tools.Call, name, model string) address.Descriptor {
+	if name = oneLine(name); name == "" {
+		name = "background"
+	}
+	return address.Descriptor{Type: address.Subagent, ID: address.ChildID(call.Agent, call.ID), ParentAgentID: call.Agent,
+		Name: name, CallID: call.ID, Model: model, Route: call.Route}
+}
+
+type permanentArgs struct {
+	Name         string `json:"name"`
+	Description  string `json:"description"`
+	SystemPrompt string `json:"systemPrompt"`
+	WorkspaceDir string `json:"workspaceDir"`
+}
+
+func (p *peers) createPermanent() tools.Tool {
+	return makeTool("create_permanent_agent",
+		"Make a standing colleague that keeps its conversation and is written to by name. Without a system prompt, list those there are.",
+		`"properties":{
+			"name":{"type":"string","maxLength":60},
+			"description":{"type":"string","maxLength":500,"description":"what it is there for"},
+			"systemPrompt":{"type":"string","maxLength":20000},
+			"workspaceDir":{"type":"string","description":"where it works, relative to the workspace; default: all of it"}}`,
+		func(ctx context.Context, call tools.Call, args permanentArgs) (tools.Result, error) {
+			all, err := p.agents.List(ctx, call.Agent)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			id := address.ChildID(call.Agent, call.ID)
+			name := oneLine(args.Name)
+			if name == "" || args.SystemPrompt == "" {
+				return permanents(all), nil
+			}
+			for _, a := range all {
+				if a.Name == name && a.ID != id {
+					return tools.Errorf("there is an agent named %s (id: %s) already; a person can change it in its descriptor.json", name, a.ID), nil
+				}
+			}
+			d := address.Descriptor{Type: address.Permanent, ID: id, Name: name, Description: oneLine(args.Description),
+				SystemPrompt: args.SystemPrompt, WorkspaceDir: args.WorkspaceDir, CreatedBy: call.Agent}
+			a, err := p.agents.Create(ctx, d, message.Incoming{})
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return said("Made %s (id: %s, handle %s). Write to it with send_agent_message or sessions_send.", a.Name, a.ID, a.Handle)
+		})
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// clip shortens s to n characters.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n]) + "…"
+}

@@ -1,0 +1,118 @@
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"daycare/engine/message"
+	"daycare/tools"
+)
+
+type sendArgs struct {
+	Text    string `json:"text"`
+	AgentID string `json:"agentId"`
+	Silent  bool   `json:"silent"`
+}
+
+const sendName = "send_agent_message"
+
+func (p *peers) send() tools.Tool {
+	return makeTool(sendName,
+		"Write to another agent; it reads it as a system message. Without agentId: to who started you, or to the agent that speaks with the person.",
+		`"properties":{
+			"text":{"type":"string","minLength":1},
+			"agentId":{"type":"string","description":"id, name or handle"},
+			"silent":{"type":"boolean","description":"only note it: the other does not start work for it"}},"required":["text"]`,
+		func(ctx context.Context, call tools.Call, args sendArgs) (tools.Result, error) {
+			in := text(call, args.AgentID, args.Text)
+			in.Silent = args.Silent
+			if call.Route != (message.Address{}) {
+				in.Route = &call.Route
+			}
+			r, err := p.agents.Post(ctx, in)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return said("Sent to agent %s.", r.Agent)
+		})
+}
+
+// Target is whom a call of these tools writes to: ref is what the call names, ""
+// the default. ok is false for a call that writes to nobody, or only notes.
+func Target(name string, arguments json.RawMessage) (ref string, ok bool) {
+	var args sendArgs
+	switch name {
+	case sendName, "sessions_send":
+		err := json.Unmarshal(arguments, &args)
+		return args.AgentID, err == nil && !args.Silent
+	}
+	return "", false
+}
+
+type askArgs struct {
+	AgentID        string `json:"agentId"`
+	Text           string `json:"text"`
+	TimeoutSeconds int    `json:"timeoutSeconds"`
+}
+
+// maxWait bounds how long one agent waits for another: two that wait for each
+// other are freed by it.
+const maxWait = 10 * time.Minute
+
+func (p *peers) sessionsSend() tools.Tool {
+	return makeTool("sessions_send",
+		"Write to another agent and wait for its answer. With timeoutSeconds 0 do not wait.",
+		`"properties":{
+			"agentId":{"type":"string","minLength":1,"description":"id, name or handle"},
+			"text":{"type":"string","minLength":1},
+			"timeoutSeconds":{"type":"integer","minimum":0,"maximum":600}},"required":["agentId","text"]`,
+		func(ctx context.Context, call tools.Call, args askArgs) (tools.Result, error) {
+			r, err := p.agents.Post(ctx, text(call, args.AgentID, args.Text))
+			if err != nil {
+				return tools.Result{}, err
+			}
+			w, ok := p.agents.(Awaiter)
+			if !ok || args.TimeoutSeconds == 0 {
+				return said("Sent to agent %s.", r.Agent)
+			}
+			return answer(ctx, w, r, min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait))
+		})
+}
+
+// answer waits for the answer to an item.
+func answer(ctx context.Context, w Awaiter, r message.Receipt, limit time.Duration) (tools.Result, error) {
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	o, err := w.Await(inner, r.Agent, r.Item)
+	switch {
+	case err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
+		return tools.Result{Status: tools.TimedOut, Text: "sent, but there was no answer within " + limit.String() +
+			"; sessions_history shows it later"}, nil
+	case err != nil:
+		return tools.Result{}, err
+	case o.Reason != "done":
+		return tools.Errorf("the other agent's turn ended with %q: %s", o.Reason, o.Text), nil
+	}
+	return tools.Result{Text: o.Text}, nil
+}
+
+type messageArgs struct {
+	Text    string `json:"text"`
+	AgentID string `json:"agentId"`
+}
+
+func (p *peers) message(c Courier) tools.Tool {
+	return makeTool("message",
+		"Send a message to the chat now, beside your answer. With agentId: to the chat of that agent, if it is the same person's.",
+		`"properties":{
+			"text":{"type":"string","minLength":1},
+			"agentId":{"type":"string","description":"default: your own chat"}},"required":["text"]`,
+		func(ctx context.Context, call tools.Call, args messageArgs) (tools.Result, error) {
+			if err := c.Say(ctx, call.Agent, args.AgentID, call.Route, call.ID, args.Text); err != nil {
+				return tools.Result{}, err
+			}
+			return said("Delivered.")
+		})
+}

@@ -1,0 +1,201 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/permission"
+	"daycare/tools"
+	"daycare/tools/shell/sandbox"
+	"daycare/tools/toolstest"
+)
+
+// hands are the two tools as one agent uses them.
+type hands struct {
+	t       *testing.T
+	exec    *Exec
+	process *Process
+	jobs    *Jobs
+	access  permission.Set
+}
+
+func newHands(t *testing.T, level sandbox.Level) *hands {
+	e, p, jobs := held(t, level)
+	return &hands{t, e, p, jobs, workspace(t)}
+}
+
+func (h *hands) run(args a) tools.Result {
+	h.t.Helper()
+	return run(h.t, h.t.Context(), h.exec, newCall(h.t, h.access, args))
+}
+
+func (h *hands) do(args a) string {
+	h.t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := tools.Validate(processSpec, data); err != nil {
+		h.t.Fatal(err)
+	}
+	res, err := h.process.Run(h.t.Context(), tools.Call{ID: "c", Name: "process", Arguments: data, Agent: agent, Access: h.access, Progress: func(string) {}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return res.Text
+}
+
+func (h *hands) wants(got string, parts ...string) {
+	h.t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			h.t.Errorf("%q is not in:\n%s", p, got)
+		}
+	}
+}
+
+func TestProcessContract(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	h.run(a{"command": "echo there; sleep 60", "background": true})
+	toolstest.Run(t, h.process, toolstest.Options{Access: h.access, Agent: agent,
+		Good: []string{`{"action":"list"}`, `{"action":"status","id":"1"}`, `{"action":"poll","id":"1"}`},
+		Bad:  []string{`{"action":"poll","id":"7"}`, `{"action":"kill"}`, `{"action":"signal","id":"1"}`},
+		Slow: `{"action":"poll","id":"1","waitMs":60000}`})
+}
+
+func TestBackgroundProcess(t *testing.T) {
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			h := newHands(t, level)
+			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`, "background": true}).Text, "Process 1", "ready")
+			h.wants(h.do(a{"action": "list"}), "1  echo ready;", "running")
+			h.do(a{"action": "poll", "id": "1"})
+			h.do(a{"action": "input", "id": "1", "input": "one\n"})
+			h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "got one\n[Process 1 has been running")
+			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "ready\ngot one\n")
+			h.do(a{"action": "input", "id": "1", "input": "two\n", "close": true})
+			for range 100 {
+				if !strings.Contains(h.do(a{"action": "poll", "id": "1", "waitMs": 100}), "running") {
+					break
+				}
+			}
+			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "got two", "bye", "exit code 3")
+			h.wants(h.do(a{"action": "status", "id": "1"}), "exit code 3", "bye")
+			if got := h.do(a{"action": "kill", "id": "1"}); !strings.Contains(got, "ended") {
+				t.Errorf("kill of what has ended: %s", got)
+			}
+		})
+	}
+}
+
+func TestKillAndSignal(t *testing.T) {
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			h := newHands(t, level)
+			h.run(a{"command": `trap 'echo hup' HUP; trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.05; done`, "background": true})
+			h.do(a{"action": "poll", "id": "1", "waitMs": 2000})
+			h.do(a{"action": "signal", "id": "1", "signal": "HUP"})
+			h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "hup")
+			h.wants(h.do(a{"action": "kill", "id": "1"}), "exit code 9")
+			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "up", "term")
+		})
+	}
+}
+
+func TestLongCommandGoesOnInTheBackground(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	h.jobs.yieldAfter = 300 * time.Millisecond
+	res := h.run(a{"command": "echo first; sleep 1; echo second", "timeoutMs": 100_000})
+	h.wants(res.Text, "first\n", "process 1")
+	if strings.Contains(res.Text, "second") {
+		t.Error("it was waited for")
+	}
+	h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "second\n[Process 1")
+	h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "first\nsecond\n")
+	// What ends in time leaves nothing behind.
+	h.wants(h.run(a{"command": "echo quick", "timeoutMs": 100_000}).Text, "quick\n[exit code 0]")
+	if list := h.do(a{"action": "list"}); strings.Contains(list, "quick") {
+		t.Errorf("a command that ended is listed:\n%s", list)
+	}
+}
+
+func TestProcessesEndWithTheRuntime(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	mark := fmt.Sprintf("400000.%d", os.Getpid())
+	h.run(a{"command": "echo kept; sleep " + mark, "background": true})
+	if r := h.jobs.Running(agent); len(r) != 1 || !strings.Contains(r[0], "process 1") {
+		t.Errorf("running: %v", r)
+	}
+	h.jobs.Close()
+	none(t, mark, 0)
+	again := &Process{newJobs(h.jobs.folder)} // the next runtime
+	h.process = again
+	h.wants(h.do(a{"action": "list"}), "1  echo kept", "signal")
+	h.wants(h.do(a{"action": "poll", "id": "1"}), "kept")
+}
+
+func TestLimitOfProcesses(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	for range maxJobs {
+		h.run(a{"command": "sleep 100", "background": true})
+	}
+	h.wants(h.run(a{"command": "true", "background": true}).Text, "end one first")
+}
+
+func TestOnlyOwnProcesses(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	h.run(a{"command": "sleep 100", "background": true})
+	res, err := h.process.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"action":"kill","id":"1"}`), Agent: "another"})
+	if err != nil || res.Status != tools.Failed {
+		t.Errorf("another agent's process: %+v %v", res, err)
+	}
+}
+
+// The newest output stays when there is too much of it, and cursors stay right.
+func TestLogKeepsTheNewest(t *testing.T) {
+	l, err := openJobLog(filepath.Join(t.TempDir(), "1.log"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", 1000)
+	var total int64
+	for i := 0; total < maxLog+maxLog/4; i++ {
+		n, _ := fmt.Fprintf(l, "%09d %s\n", i, line)
+		total += int64(n)
+	}
+	text, next, skipped := l.read(0)
+	if skipped == 0 || next != skipped+int64(len(text)) {
+		t.Errorf("skipped %d, next %d, %d bytes", skipped, next, len(text))
+	}
+	if last := l.last(1011); !regexp.MustCompile(`^\d{9} x+\n$`).MatchString(last) {
+		t.Errorf("the end is %.40q", last)
+	}
+	if info, err := os.Stat(l.path); err != nil || info.Size() > maxLog {
+		t.Errorf("the file has %d bytes", info.Size())
+	}
+	if _, end, _ := l.read(total); end != total {
+		t.Errorf("the end is at %d, want %d", end, total)
+	}
+}
+
+// A process is stopped when its time is up, also in the background.
+func TestBackgroundTimeout(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	h.run(a{"command": "sleep 100", "background": true, "timeoutMs": 700})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if strings.Contains(h.do(a{"action": "status", "id": "1"}), "too long") {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error(h.do(a{"action": "status", "id": "1"}))
+}

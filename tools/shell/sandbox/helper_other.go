@@ -1,0 +1,21 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+)
+
+// supervised: without Linux' means a supervisor could not find its orphans.
+const supervised = false
+
+var errLinux = fmt.Errorf("%w: it needs Linux", ErrUnusable)
+
+func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
+
+func supervise(int, []string) int { return fail("supervise", errLinux) }
+
+func restrictAndExec(string, []string) int { return fail("restrict", errLinux) }
+
+func systemEscapes(probeTask) map[string]func() error { return nil }

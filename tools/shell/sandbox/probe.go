@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A probeTask is what a program in the sandbox tries to reach.
+type probeTask struct {
+	Workspace string `json:"workspace"` // granted; has work/, and hidden/ with a file in it
+	Outside   string `json:"outside"`   // a folder beside it, with the file secret
+	PID       int    `json:"pid"`       // of the daemon
+	TCP       string `json:"tcp"`       // where somebody listens
+	UDP       string `json:"udp"`
+	Unix      string `json:"unix"`     // a socket in Outside
+	Abstract  string `json:"abstract"` // Linux: a socket without a path
+}
+
+// secret is what the files hold that must not be read.
+const secret = "daycare-probe-secret"
+
+// probe runs the ways out (escapes) in the sandbox. Its error says which of them
+// worked, or that nothing runs at all.
+func (r *Runner) probe() error {
+	root, err := os.MkdirTemp("", "daycare-probe-")
+	if err != nil {
+		return fmt.Errorf("probe sandbox: %w", err)
+	}
+	defer os.RemoveAll(root)
+	b, err := newBait(root)
+	if err != nil {
+		return fmt.Errorf("probe sandbox: %w", err)
+	}
+	defer b.close()
+	v := View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"), Read: []string{r.helper},
+		Write: []string{b.task.Workspace}, Hidden: []string{filepath.Join(b.task.Workspace, "hidden")}}
+	data, err := json.Marshal(b.task)
+	if err != nil {
+		return err
+	}
+	helper := r.helper
+	if r.Level == Bwrap {
+		helper = helperInside
+	}
+	argv, err := r.inside(v, []string{helper, helperWord, "probe", string(data)}, []string{"PATH=" + os.Getenv("PATH")})
+	if err != nil {
+		return err
+	}
+	out, err := runProbe(argv)
+	if err != nil {
+		return err
+	}
+	if bait := b.taken(); len(bait) > 0 {
+		out = append(out, bait...)
+	}
+	if len(out) > 0 {
+		return fmt.Errorf("it does not hold: %s", strings.Join(out, ", "))
+	}
+	return nil
+}
+
+// runProbe returns the names of the escapes that worked.
+func runProbe(argv []string) ([]string, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	limit := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+	defer limit.Stop()
+	if err := cmd.Wait(); err != nil {
+		what, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+		if what == "" {
+			what = err.Error()
+		}
+		return nil, errors.New(what)
+	}
+	var escaped []string
+	if err := json.Unmarshal(stdout.Bytes(), &escaped); err != nil {
+		return nil, fmt.Errorf("read answer of probe: %w", err)
+	}
+	return escaped, nil
+}
+
+// bait is what a program in the sandbox is tempted with.
+type bait struct {
+	task probeTask
+	udp  net.PacketConn
+	open []io.Closer
+}
+
+func newBait(root string) (b *bait, err error) {
+	b = &bait{task: probeTask{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
+	b.task.Unix = filepath.Join(b.task.Outside, "socket")
+	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "work"), 0o700); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"), b.task.Outside} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	listen := func(network, address string) string {
+		l, lerr := net.Listen(network, address)
+		if lerr != nil {
+			err = errors.Join(err, lerr)
+			return ""
+		}
+		b.open = append(b.open, l)
+		return l.Addr().String()
+	}
+	b.task.TCP, b.task.Unix = listen("tcp", "127.0.0.1:0"), listen("unix", b.task.Unix)
+	if runtime.GOOS == "linux" {
+		b.task.Abstract = listen("unix", "@daycare-probe-"+filepath.Base(root))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.udp, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	b.open, b.task.UDP = append(b.open, b.udp), b.udp.LocalAddr().String()
+	return b, nil
+}
+
+// taken reports what the sandboxed program left traces of.
+func (b *bait) taken() []string {
+	var got []string
+	b.udp.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+	if n, _, _ := b.udp.ReadFrom(make([]byte, 10)); n > 0 {
+		got = append(got, "a datagram arrived")
+	}
+	if exists(filepath.Join(b.task.Outside, "planted")) {
+		got = append(got, "a file was written outside")
+	}
+	return got
+}
+
+func (b *bait) close() {
+	for _, c := range b.open {
+		c.Close()
+	}
+}
+
+// probeInside is the program in the sandbox. It prints the names of the escapes
+// that worked.
+func probeInside(args []string) int {
+	var t probeTask
+	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &t) != nil {
+		return fail("probe", errors.New("no task"))
+	}
+	if err := os.WriteFile(filepath.Join(t.Workspace, "work", "works"), []byte("x"), 0o600); err != nil {
+		return fail("write in the workspace", err)
+	}
+	escaped := []string{}
+	for name, try := range t.escapes() {
+		if try() == nil {
+			escaped = append(escaped, name)
+		}
+	}
+	slices.Sort(escaped)
+	json.NewEncoder(os.Stdout).Encode(escaped)
+	return 0
+}
+
+// escapes are the ways out. Each returns nil if it worked.
+func (t probeTask) escapes() map[string]func() error {
+	in := func(name string) string { return filepath.Join(t.Workspace, "work", name) }
+	hidden, outside := filepath.Join(t.Workspace, "hidden", "secret"), filepath.Join(t.Outside, "secret")
+	all := map[string]func() error{
+		"read beside the workspace":  func() error { return reads(outside) },
+		"read what is hidden":        func() error { return reads(hidden) },
+		"write beside the workspace": func() error { return plant(filepath.Join(t.Outside, "planted")) },
+		"write where it is hidden":   func() error { return plant(filepath.Join(t.Workspace, "hidden", "planted")) },
+		"write to /etc":              func() error { return plant("/etc/daycare-probe") },
+		"read through a link": func() error {
+			os.Symlink(outside, in("link"))
+			return reads(in("link"))
+		},
+		"read through a second name": func() error {
+			if err := os.Link(outside, in("name")); err != nil {
+				return err
+			}
+			return reads(in("name"))
+		},
+		"rename what is hidden": func() error {
+			if err := os.Rename(filepath.Join(t.Workspace, "hidden"), in("moved")); err != nil {
+				return err
+			}
+			return reads(in("moved/secret"))
+		},
+		"signal the daemon":         func() error { return syscall.Kill(t.PID, 0) },
+		"connect to a TCP port":     func() error { return dial("tcp", t.TCP) },
+		"send to a UDP port":        func() error { return dial("udp", t.UDP) },
+		"connect to a unix socket":  func() error { return dial("unix", t.Unix) },
+		"look into the daemon":      func() error { return reads(fmt.Sprintf("/proc/%d/root%s", t.PID, outside)) },
+		"look into the first":       func() error { return reads("/proc/1/root" + outside) },
+		"read the daemon's secrets": func() error { return environ(t.PID) },
+	}
+	for name, try := range systemEscapes(t) {
+		all[name] = try
+	}
+	return all
+}
+
+func reads(path string) error {
+	data, err := os.ReadFile(path)
+	if err == nil && !strings.Contains(string(data), secret) {
+		err = errors.New("something else is there")
+	}
+	return err
+}
+
+func plant(path string) error {
+	err := os.WriteFile(path, []byte(secret), 0o600)
+	if err == nil && strings.HasPrefix(path, "/etc/") {
+		os.Remove(path)
+	}
+	return err
+}
+
+func environ(pid int) error {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err == nil && len(data) == 0 {
+		err = errors.New("nothing is there")
+	}
+	return err
+}
+
+// dial reports whether something could be sent; a datagram that vanished in a
+// private network is none that arrived, which bait.taken finds out.
+func dial(network, address string) error {
+	c, err := net.DialTimeout(network, address, time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err = c.Write([]byte("x")); err == nil && network == "udp" {
+		return errors.New("sent; whether it arrived is seen outside")
+	}
+	return err
+}

@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+const supervised = true
+
+// leastABI is the version of Landlock that is enough alone: from 6 on a command
+// can neither signal other processes nor reach abstract sockets.
+const leastABI = 6
+
+func landlockABI() (int, error) {
+	abi, err := ll.LandlockGetABIVersion()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("this kernel has no Landlock: %w", err)
+	case abi < leastABI:
+		return abi, fmt.Errorf("this kernel has version %d of Landlock; %d is needed", abi, leastABI)
+	case !filtered:
+		return abi, fmt.Errorf("there is no system call filter for %s", runtime.GOARCH)
+	}
+	return abi, nil
+}
+
+// restrictAndExec applies a restriction to this process and becomes the command.
+func restrictAndExec(data string, argv []string) int {
+	var r restriction
+	if err := json.Unmarshal([]byte(data), &r); err != nil {
+		return fail("read restriction", err)
+	}
+	path, err := lookPath(argv[0])
+	if err != nil {
+		return fail("find command", err)
+	}
+	// Capabilities and the filter belong to a thread, and exec keeps those of the
+	// thread that calls it.
+	runtime.LockOSThread()
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"limits", r.limit},
+		{"places", r.lock},
+		{"landlock", r.landlock},
+		{"capabilities", dropCapabilities},
+		{"system call filter", func() error { return filter(r.Inside) }},
+		{"folder", func() error { return os.Chdir(r.View.Dir) }},
+	} {
+		if err := step.do(); err != nil {
+			return fail(step.name, err)
+		}
+	}
+	return fail("run "+path, unix.Exec(path, argv, r.Env))
+}
+
+func (r restriction) limit() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return err
+	}
+	if !r.Inside {
+		return nil // it would count all processes of the user
+	}
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
+}
+
+// lock makes what is locked read only, inside the view, and each folder on the way
+// to it, or to something hidden, a mount of its own: nobody can rename it away and
+// put another in its place. Paths are found inside of the view here, so a link put
+// in the way leads to nothing that is not in it.
+func (r restriction) lock() error {
+	if !r.Inside {
+		return nil
+	}
+	done := map[string]bool{}
+	hold := func(path string, flags uintptr) error {
+		if done[path] || !exists(path) {
+			return nil
+		}
+		done[path] = true
+		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("hold %s: %w", path, err)
+		}
+		if flags == 0 {
+			return nil
+		}
+		return remount(path, flags)
+	}
+	for _, path := range slices.Concat(r.View.Locked, r.View.Hidden) {
+		for _, root := range r.View.Write {
+			var way []string
+			for dir := filepath.Dir(path); dir != root && beneath(root, dir); dir = filepath.Dir(dir) {
+				way = append(way, dir)
+			}
+			for _, dir := range slices.Backward(way) {
+				if err := hold(dir, 0); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, path := range r.View.Locked {
+		if err := hold(path, unix.MS_RDONLY); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remount adds flags to those that a mount has: some of them cannot be taken away.
+func remount(path string, flags uintptr) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	flags |= uintptr(s.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME)
+	if s.Flags&unix.ST_RELATIME != 0 {
+		flags |= unix.MS_RELATIME
+	}
+	if err := unix.Mount("none", path, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	return nil
+}
+
+// landlock restricts the process. Inside a view of mounts it is the second wall,
+// and not there on kernels without it.
+func (r restriction) landlock() error {
+	var rules []landlock.Rule
+	var err error
+	if r.Inside {
+		rules = r.View.insideRules()
+		if _, err := ll.LandlockGetABIVersion(); err != nil {
+			return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		}
+		// Sockets are the network namespace's business here.
+		return landlock.V11.BestEffort().RestrictPaths(rules...)
+	}
+	if rules, err = r.View.rules(); err != nil {
+		return err
+	}
+	return landlock.V11.BestEffort().Restrict(rules...)
+}
+
+// devices are the files in /dev that programs use.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// listing is the right to see names.
+const listing = landlock.AccessFSSet(ll.AccessFSReadDir)
+
+// rules are the grants where nothing can be taken away beneath a grant: a folder
+// with something hidden in it is granted by its other entries.
+func (v View) rules() ([]landlock.Rule, error) {
+	v, err := v.prepare()
+	if err != nil {
+		return nil, err
+	}
+	rules := []landlock.Rule{
+		landlock.RWFiles(devices...).WithIoctlDev().IgnoreIfMissing(),
+		landlock.RODirs("/proc").IgnoreIfMissing(),
+	}
+	if !v.homeGranted() {
+		rules = append(rules, changeable(v.Home)...)
+	}
+	for _, root := range slices.Concat(systemDirs, v.Read) {
+		parts, opened, err := without(realPath(root), v.Hidden)
+		if err != nil && !errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("look into %s: %w", root, err)
+		}
+		rules = append(rules, readable(parts...)...)
+		rules = append(rules, seen(opened)...)
+	}
+	for _, root := range v.Write {
+		parts, opened, err := without(root, slices.Concat(v.Hidden, v.Locked, v.missing(root)))
+		if err != nil {
+			return nil, fmt.Errorf("look into %s: %w", root, err)
+		}
+		rules = append(rules, changeable(parts...)...)
+		rules = append(rules, seen(opened)...)
+	}
+	return append(rules, readable(slices.Concat(v.Locked, v.Shown)...)...), nil
+}
+
+// insideRules are the grants where mounts hide what is not granted.
+func (v View) insideRules() []landlock.Rule {
+	rules := []landlock.Rule{landlock.RODirs("/"), landlock.RWDirs("/dev", "/tmp", "/var/tmp").WithRefer().WithIoctlDev().IgnoreIfMissing()}
+	return append(rules, changeable(append(slices.Clone(v.Write), v.Home)...)...)
+}
+
+func seen(paths []string) []landlock.Rule {
+	dirs, _ := sorted(paths)
+	return []landlock.Rule{landlock.PathAccess(listing, dirs...)}
+}
+
+func readable(paths ...string) []landlock.Rule {
+	dirs, files := sorted(paths)
+	return []landlock.Rule{landlock.RODirs(dirs...), landlock.ROFiles(files...)}
+}
+
+func changeable(paths ...string) []landlock.Rule {
+	dirs, files := sorted(paths)
+	return []landlock.Rule{landlock.RWDirs(dirs...).WithRefer(), landlock.RWFiles(files...)}
+}
+
+// sorted tells folders from files. Other things (pipes, sockets, devices) are not
+// granted: what they lead to is outside.
+//
+// A path is opened without following any link, and granted as what was opened: a
+// command that runs already cannot put a link in its place in between.
+func sorted(paths []string) (dirs, files []string) {
+	for _, p := range paths {
+		fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			continue // gone, or a link: not granted
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			continue
+		}
+		switch opened := fmt.Sprintf("/proc/self/fd/%d", fd); st.Mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			dirs = append(dirs, opened)
+		case unix.S_IFREG:
+			files = append(files, opened)
+		}
+	}
+	return dirs, files
+}
+
+// dropCapabilities takes away what a process of root could do beside reading and
+// writing files. Without the bounding set, no program gives it back.
+func dropCapabilities() error {
+	const lastKnown = 63
+	for c := uintptr(0); c <= lastKnown; c++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // beyond the last one that this kernel knows
+		}
+		if err != nil && os.Geteuid() == 0 { // others have none and get none
+			return err
+		}
+	}
+	// Not known to old kernels, which have no ambient capabilities.
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}

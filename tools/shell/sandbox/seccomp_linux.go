@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// denied are system calls that no command needs and that have led out of sandboxes,
+// or past Landlock: new mounts and namespaces, the kernel's own keys and modules,
+// files by handle, and io_uring, whose operations no filter sees.
+var denied = []uint32{
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_CHROOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+}
+
+// absent are answered as by a kernel that does not have them, so that libraries
+// take the older call.
+var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
+
+// byPath change what a file is, not what is in it. Landlock does not hold them (as
+// of version 7), so where it is alone they are refused for every path; the ones for
+// open files stay, and a file is only opened where that is granted.
+var byPath = append([]uint32{unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR}, oldByPath...)
+
+// newCalls are all from this number on: what they can do is not known yet, or is
+// one more way for one of the above.
+const newCalls = 463
+
+// Where the kernel puts the parts of a call for a filter to read.
+const (
+	offNr, offArch = 0, 4
+	offArg0        = 16 // the lower half, on the little-endian machines that filtered allows
+	offArg1        = 24
+)
+
+const (
+	allow    = unix.SECCOMP_RET_ALLOW
+	notHere  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	refuse   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	ld       = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	jumpEq   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	jumpGe   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	jumpSet  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	ret      = unix.BPF_RET | unix.BPF_K
+	newSpace = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+)
+
+// families are the sockets that can be made where the network is a private one.
+// Others, such as the ones to a virtual machine's host, know no namespaces.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// program is the filter. Without private (no namespace keeps the network away) it
+// lets no socket be made at all: also those to a path lead to whoever listens.
+func program(private bool) []unix.SockFilter {
+	p := []unix.SockFilter{
+		{Code: ld, K: offArch},
+		{Code: jumpEq, Jt: 1, K: auditArch}, {Code: ret, K: unix.SECCOMP_RET_KILL_PROCESS},
+		{Code: ld, K: offNr},
+	}
+	p = append(p, unix.SockFilter{Code: jumpGe, Jf: 1, K: newCalls}, unix.SockFilter{Code: ret, K: notHere})
+	refused := denied
+	if !private {
+		refused = slices.Concat(denied, byPath)
+		p = append(p, timesByPath...)
+	}
+	for _, nr := range refused {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: refuse})
+	}
+	for _, nr := range absent {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: notHere})
+	}
+	var sockets []unix.SockFilter
+	if private {
+		for _, f := range families {
+			sockets = append(sockets, unix.SockFilter{Code: jumpEq, Jf: 1, K: f}, unix.SockFilter{Code: ret, K: allow})
+		}
+	}
+	sockets = append(sockets, unix.SockFilter{Code: ret, K: refuse})
+	p = append(p, unix.SockFilter{Code: jumpEq, Jf: uint8(len(sockets) + 1), K: unix.SYS_SOCKET}, unix.SockFilter{Code: ld, K: offArg0})
+	p = append(p, sockets...)
+	return append(p,
+		unix.SockFilter{Code: jumpEq, Jf: 3, K: unix.SYS_CLONE}, unix.SockFilter{Code: ld, K: offArg0},
+		unix.SockFilter{Code: jumpSet, Jf: 1, K: newSpace}, unix.SockFilter{Code: ret, K: refuse},
+		unix.SockFilter{Code: ret, K: allow})
+}
+
+// timesByPath refuses utimensat unless its path is a null pointer: then it is for an
+// open file.
+var timesByPath = []unix.SockFilter{
+	{Code: jumpEq, Jf: 6, K: unix.SYS_UTIMENSAT},
+	{Code: ld, K: offArg1}, {Code: jumpEq, Jf: 3},
+	{Code: ld, K: offArg1 + 4}, {Code: jumpEq, Jf: 1},
+	{Code: ret, K: allow}, {Code: ret, K: refuse},
+}
+
+// filter applies it to this thread and what it becomes.
+func filter(private bool) error {
+	if !filtered {
+		return nil // landlockABI has seen to it that this is the second wall at most
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up new privileges: %w", err)
+	}
+	p := program(private)
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

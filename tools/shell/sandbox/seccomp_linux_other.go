@@ -1,0 +1,10 @@
+//go:build linux && !amd64 && !arm64
+
+package sandbox
+
+const (
+	filtered  = false
+	auditArch = 0
+)
+
+var oldByPath []uint32

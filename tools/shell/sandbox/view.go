@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systemDirs are what every program needs to run. They are read only.
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/run/current-system"}
+
+// secrets are beneath them and out of reach, also of a daemon that runs as root.
+var secrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+	"/etc/ssl/private", "/etc/letsencrypt", "/etc/wireguard", "/etc/NetworkManager/system-connections", "/etc/krb5.keytab",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_dsa_key"}
+
+// tmp is the folder for temporary files where /tmp cannot be a private one.
+func (v View) tmp() string { return filepath.Join(v.Home, "tmp") }
+
+// prepare makes what the view needs and brings its paths into the form that the
+// rest of the package relies on: real, of what exists.
+func (v View) prepare() (View, error) {
+	if err := os.MkdirAll(v.tmp(), 0o700); err != nil {
+		return v, fmt.Errorf("make home of commands: %w", err)
+	}
+	for _, list := range []*[]string{&v.Read, &v.Write, &v.Shown} {
+		var kept []string
+		for _, path := range *list {
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				kept = append(kept, real)
+			}
+		}
+		*list = kept
+	}
+	hidden := append(slices.Clone(v.Hidden), secrets...)
+	for i, path := range hidden {
+		hidden[i] = realPath(path)
+	}
+	v.Hidden = hidden
+	if v.homeGranted() {
+		return v, nil
+	}
+	var err error
+	if v.Home, err = filepath.EvalSymlinks(v.Home); err != nil {
+		return v, fmt.Errorf("find home of commands: %w", err)
+	}
+	return v, nil
+}
+
+// homeGranted reports that the home lies in a granted folder. It is then not to be
+// granted again by its own path, which a command could make lead elsewhere.
+func (v View) homeGranted() bool {
+	for _, root := range v.Write {
+		if beneath(root, filepath.Clean(v.Home)) {
+			return true
+		}
+	}
+	return false
+}
+
+// realPath resolves symbolic links of as much of path as exists.
+func realPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}
+
+// beneath reports whether path is root or lies in it.
+func beneath(root, path string) bool {
+	return root == path || root == "/" || strings.HasPrefix(path, root+"/")
+}
+
+// without is the parts of root that lie neither in nor above one of the paths: root
+// itself if none of them is beneath it, else its entries, and theirs. opened are
+// the folders that had to be taken apart. It reads folders, so what is made in an
+// opened folder later is in no part.
+func without(root string, paths []string) (parts, opened []string, err error) {
+	inside := false
+	for _, p := range paths {
+		if beneath(p, root) {
+			return nil, nil, nil
+		}
+		inside = inside || beneath(root, p)
+	}
+	if !inside {
+		return []string{root}, nil, nil
+	}
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = []string{root}
+	for _, e := range entries {
+		path := filepath.Join(root, e.Name())
+		if e.Type()&fs.ModeSymlink != 0 {
+			continue // what it leads to is granted by its own path or not at all
+		}
+		p, o, err := without(path, paths)
+		if err != nil {
+			return nil, nil, err
+		}
+		parts, opened = append(parts, p...), append(opened, o...)
+	}
+	return parts, opened, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,187 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/permission"
+	"daycare/tools"
+	"daycare/tools/shell/sandbox"
+)
+
+// held makes the tools at a level of the sandbox, with a supervisor.
+func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, Home: func(string) string { return dir + "/home" },
+		Jobs: func(agent string) string { return filepath.Join(dir, agent) }}
+	if level == sandbox.None {
+		o.Mode = Off
+	}
+	list, jobs := New(o)
+	e := list[0].(*Exec)
+	if runner, err := e.confine.find(); err != nil || runner.Level != level {
+		t.Skipf("SKIPPED, NOTHING IS PROVED: no %s here: %v", level, err)
+	}
+	t.Cleanup(jobs.Close)
+	return e, list[1].(*Process), jobs
+}
+
+// survivors are the processes whose command line holds mark.
+func survivors(mark string) (pids []string) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(data, []byte(mark)) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
+
+// none fails unless everything is gone within the time that G15 gives.
+func none(t *testing.T, mark string, within time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+		left := survivors(mark)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("%d processes survived: %v", len(left), left)
+			for _, p := range left {
+				exec.Command("kill", "-9", p).Run()
+			}
+			return
+		}
+	}
+}
+
+var levels = []sandbox.Level{sandbox.None, sandbox.Landlock, sandbox.Bwrap}
+
+// hydras are commands that do not want to end. MARK is a number that no other
+// command sleeps for.
+var hydras = map[string]string{
+	"trap TERM":         `trap '' TERM INT HUP; while :; do sleep MARK; done`,
+	"double fork":       `(sleep MARK & (sleep MARK &) ) & sleep 0.1; sleep MARK`,
+	"left behind":       `sleep MARK & (sleep MARK &) ; exit 0`,
+	"session":           `setsid setsid sh -c 'trap "" TERM; sleep MARK & sleep MARK' & sleep MARK`,
+	"closed files":      `setsid sleep MARK >/dev/null 2>&1 </dev/null & sleep MARK`,
+	"clean environment": `env -i setsid sleep MARK >/dev/null 2>&1 </dev/null & env -i sleep MARK`,
+	"orphans":           `for i in 1 2 3 4 5; do (setsid env -i sh -c 'sleep MARK & exit' &) ; done; sleep MARK`,
+	"stopped":           `sleep MARK & kill -STOP $!; kill -STOP $$`,
+	"kills its parent":  `env -i setsid sleep MARK & sleep 0.1; kill -9 $PPID; sleep MARK`,
+}
+
+func TestNothingSurvivesAtAnyLevel(t *testing.T) {
+	n := 0
+	for _, level := range levels {
+		for name, script := range hydras {
+			if level == sandbox.None && name == "kills its parent" {
+				continue // nothing keeps a command from it there; the docs say so
+			}
+			n++
+			mark := fmt.Sprintf("%d.%d", 100_000+n, os.Getpid())
+			t.Run(string(level)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				e, _, _ := held(t, level)
+				start := time.Now()
+				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": strings.ReplaceAll(script, "MARK", mark), "timeoutMs": 500}))
+				if took := time.Since(start); took > 9*time.Second {
+					t.Errorf("took %v", took)
+				}
+				if strings.Contains(res.Text, "could not be made") {
+					t.Error(res.Text)
+				}
+				none(t, mark, time.Second)
+			})
+		}
+	}
+}
+
+// TestForkBomb: what multiplies is stopped at the limit.
+func TestForkBomb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it loads the machine for a moment")
+	}
+	for i, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			e, _, _ := held(t, level)
+			mark := fmt.Sprintf("%d.%d", 200_000+i, os.Getpid())
+			start := time.Now()
+			res := run(t, t.Context(), e, newCall(t, workspace(t), a{"timeoutMs": 20_000,
+				"command": `bomb() { sleep ` + mark + ` & sleep ` + mark + ` & for i in 1 2 3 4; do bomb & done; wait; }; bomb`}))
+			took := time.Since(start)
+			t.Logf("%s after %v: %.200s", level, took.Round(time.Millisecond), res.Text[max(0, len(res.Text)-120):])
+			if took > 15*time.Second || !strings.Contains(res.Text, "are allowed") {
+				t.Errorf("it was not stopped at the limit: %.300s", res.Text)
+			}
+			none(t, mark, time.Second)
+		})
+	}
+}
+
+// daemonEnv makes the test binary a daemon that runs one command.
+const daemonEnv = "SHELL_TEST_DAEMON"
+
+func daemon() {
+	parts := strings.SplitN(os.Getenv(daemonEnv), "|", 3)
+	dir := parts[1]
+	self, _ := os.Executable()
+	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: self, Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
+	if parts[0] == string(sandbox.None) {
+		o.Mode = Off
+	}
+	list, _ := New(o)
+	args, _ := json.Marshal(a{"command": parts[2], "background": true})
+	work := filepath.Join(dir, "work")
+	os.MkdirAll(work, 0o755)
+	res, err := list[0].Run(context.Background(), tools.Call{ID: "call", Name: "exec", Arguments: args, Agent: agent, Access: permission.Default(work), Progress: func(string) {}})
+	fmt.Println(res.Text, err)
+	time.Sleep(time.Hour)
+}
+
+// TestKilledDaemonLeavesNothing: kill -9 of the daemon ends its commands, too.
+func TestKilledDaemonLeavesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			held(t, level) // skips
+			mark := fmt.Sprintf("%d.%d", 300_000+i, os.Getpid())
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := strings.ReplaceAll(`trap '' TERM; setsid env -i sleep MARK & (sleep MARK &); sleep MARK`, "MARK", mark)
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), daemonEnv+"="+strings.Join([]string{string(level), dir, script}, "|"))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(10 * time.Second); len(survivors("sleep\x00"+mark)) < 3; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the command does not run")
+				}
+			}
+			cmd.Process.Kill()
+			cmd.Wait()
+			none(t, "sleep\x00"+mark, 7*time.Second)
+		})
+	}
+}
