@@ -31,7 +31,12 @@ var ErrReadOnly = errors.New("agents cannot be changed here")
 // folder is built under another name, synced and renamed, so an agent either
 // exists whole or not at all; its handle is durable before. Errors: ErrReadOnly,
 // disk.ErrFull, disk.ErrFailed.
-func (x *Index) Create(d Descriptor, state []byte) (Meta, error) {
+func (x *Index) Create(d Descriptor, state []byte) (Meta, error) { return x.CreateWith(d, state, nil) }
+
+// CreateWith is Create of an agent that has more files from the beginning: fill
+// writes them into the folder before it is one of agents/. It is not called for an
+// agent that is there already.
+func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) error) (Meta, error) {
 	if x.vol == nil {
 		return Meta{}, ErrReadOnly
 	}
@@ -54,7 +59,7 @@ func (x *Index) Create(d Descriptor, state []byte) (Meta, error) {
 		if known, ok := x.known(d, id); ok {
 			return known, nil
 		}
-		return x.make(id, d, data, state)
+		return x.make(id, d, data, state, fill)
 	})
 	if err != nil {
 		return Meta{}, fmt.Errorf("make agent %s: %w", id, full(err))
@@ -70,7 +75,7 @@ func (x *Index) known(d Descriptor, id string) (Meta, bool) {
 	return x.Get(id)
 }
 
-func (x *Index) make(id string, d Descriptor, descriptor, state []byte) (Meta, error) {
+func (x *Index) make(id string, d Descriptor, descriptor, state []byte, fill func(dir string) error) (Meta, error) {
 	h, err := x.handles.give(id, d.ParentAgentID, time.Now())
 	if err == nil {
 		err = x.handles.sync()
@@ -78,7 +83,7 @@ func (x *Index) make(id string, d Descriptor, descriptor, state []byte) (Meta, e
 	if err != nil {
 		return Meta{}, err
 	}
-	if err := x.build(id, descriptor, state); err != nil {
+	if err := x.build(id, descriptor, state, fill); err != nil {
 		return Meta{}, err
 	}
 	x.mu.Lock()
@@ -87,7 +92,7 @@ func (x *Index) make(id string, d Descriptor, descriptor, state []byte) (Meta, e
 }
 
 // build makes the folder: files, sync, rename, sync of agents/.
-func (x *Index) build(id string, descriptor, state []byte) (err error) {
+func (x *Index) build(id string, descriptor, state []byte, fill func(dir string) error) (err error) {
 	temp, final := filepath.Join(x.dir, newPrefix+id), filepath.Join(x.dir, id)
 	if err := os.RemoveAll(temp); err != nil { // of an earlier try
 		return err
@@ -105,6 +110,11 @@ func (x *Index) build(id string, descriptor, state []byte) (err error) {
 	}
 	if err := x.vol.WriteFile("state", filepath.Join(temp, "state.json"), state); err != nil {
 		return err
+	}
+	if fill != nil {
+		if err := fill(temp); err != nil {
+			return err
+		}
 	}
 	if err := x.vol.SyncDir("folder.sync", temp); err != nil {
 		return err

@@ -74,3 +74,6 @@ func members(d Descriptor) (m map[string]json.RawMessage) {
 	}
 	return m
 }
+
+// Handle is the handle that an id was given, also if its agent is gone; "" if none.
+func (x *Index) Handle(id string) string { return x.handles.of(id) }

@@ -127,3 +127,13 @@ type Status struct {
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
 }
+
+// A Trashed agent was removed and can be restored.
+type Trashed struct {
+	Name   string    `json:"name"` // of its folder in the trash
+	ID     string    `json:"id"`
+	Handle string    `json:"handle,omitempty"`
+	Type   string    `json:"type,omitempty"`
+	Title  string    `json:"title,omitempty"` // the name that people gave it
+	At     time.Time `json:"at"`              // when it was removed
+}
