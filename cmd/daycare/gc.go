@@ -28,7 +28,7 @@ func (c *cli) gcCommand() *cobra.Command {
 		Long: "Show what nothing needs any more: removed agents and tasks in the trash, long outputs\n" +
 			"that no history names, half lines and temporary files that crashes left. Nothing is\n" +
 			"deleted without --yes, or without your word on a terminal; by itself daycare keeps\n" +
-			"everything.",
+			"everything. What deleted agents cost is no longer counted by daycare cost.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +75,7 @@ func (g *collector) look() error {
 		return err
 	}
 	for _, e := range trash {
-		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you; restored from here if need be", false)
+		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you", false)
 	}
 	if err := g.blobs(); err != nil {
 		return err
@@ -97,6 +97,9 @@ func (g *collector) look() error {
 	return err
 }
 
+// trashTime begins the names of what is in the trash.
+const trashTime = "20060102T150405.000Z"
+
 // add takes a file or folder in if it is old enough. making says that a running
 // daemon may be at it.
 func (g *collector) add(path, why string, making bool) {
@@ -117,6 +120,9 @@ func (g *collector) add(path, why string, making bool) {
 		}
 		return nil
 	})
+	if at, err := time.Parse(trashTime, strings.SplitN(filepath.Base(path), "-", 2)[0]); err == nil {
+		one.At = at // when it was moved here; what is in it may be much older
+	}
 	young := one.At.After(g.before) || making && g.held && time.Since(one.At) < oldTemp
 	if err == nil && !young {
 		g.found = append(g.found, one)

@@ -96,7 +96,7 @@ func (w *world) read(list []event.Agent) {
 		a := w.agents[s.ID]
 		if a == nil {
 			a = &agent{}
-			if at, known := w.seen[s.ID]; known && s.LastAt != nil && s.LastAt.After(at) {
+			if at, known := w.seen[s.ID]; known && s.ParentAgentID == "" && s.LastAt != nil && s.LastAt.After(at) {
 				a.unread = true
 			}
 		}
@@ -177,7 +177,7 @@ func (w *world) event(e control.RawEvent) (stale, call bool) {
 
 func (a *agent) finished(f event.Finished) {
 	a.State, a.Detail, a.since = event.Idle, "", time.Time{}
-	a.unread = true
+	a.unread = a.ParentAgentID == "" // what works for another reports to it
 	if f.Text != "" {
 		a.says = plain(f.Text)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
-	east "github.com/yuin/goldmark/extension/ast"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -22,7 +21,7 @@ func (s setter) inline(parent ast.Node) string {
 func (s setter) span(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.Text:
-		text := string(n.Value(s.src))
+		text := s.struck(string(n.Value(s.src)))
 		switch {
 		case n.HardLineBreak():
 			return text + "\n"
@@ -40,8 +39,6 @@ func (s setter) span(n ast.Node) string {
 			return s.Theme.Strong.Render(s.inline(n))
 		}
 		return s.Theme.Emphasis.Render(s.inline(n))
-	case *east.Strikethrough:
-		return s.Theme.Struck.Render(s.inline(n))
 	case *ast.Link:
 		return s.link(s.inline(n), string(n.Destination))
 	case *ast.AutoLink:
@@ -50,13 +47,21 @@ func (s setter) span(n ast.Node) string {
 		return s.link("[image: "+s.plain(n)+"]", string(n.Destination))
 	case *ast.RawHTML:
 		return s.Theme.Dim.Render(string(n.Segments.Value(s.src)))
-	case *east.TaskCheckBox:
-		if n.IsChecked {
-			return s.Theme.Good.Render("[x] ")
-		}
-		return "[ ] "
 	}
 	return s.inline(n)
+}
+
+// struck strikes out what stands between two pairs of tildes.
+func (s setter) struck(text string) string {
+	before, rest, found := strings.Cut(text, "~~")
+	if !found {
+		return text
+	}
+	inside, after, closed := strings.Cut(rest, "~~")
+	if !closed || strings.TrimSpace(inside) == "" {
+		return text
+	}
+	return before + s.Theme.Struck.Render(inside) + s.struck(after)
 }
 
 // link shows where it leads unless the text says so already: nobody should have to

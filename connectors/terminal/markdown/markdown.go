@@ -9,8 +9,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 
@@ -23,10 +21,11 @@ type Renderer struct {
 	parser parser.Parser
 }
 
-// New makes a renderer.
+// New makes a renderer. Tables and struck words are done here, not by goldmark's
+// extensions: their package compiles two dozen regular expressions at the start of
+// every command of daycare.
 func New(t *theme.Theme) *Renderer {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
-	return &Renderer{Theme: t, parser: md.Parser()}
+	return &Renderer{Theme: t, parser: goldmark.DefaultParser()}
 }
 
 // minWidth is the least that text is set in: below it nothing can be read anyway.
@@ -72,7 +71,12 @@ func (s setter) block(n ast.Node, width int) []string {
 	switch n := n.(type) {
 	case *ast.Heading:
 		return wrap(s.Theme.Heading.Render(ansi.Strip(s.inline(n))), width)
-	case *ast.Paragraph, *ast.TextBlock:
+	case *ast.Paragraph:
+		if g, ok := findGrid(s.raw(n)); ok {
+			return s.table(g, width)
+		}
+		return wrap(s.inline(n), width)
+	case *ast.TextBlock:
 		return wrap(s.inline(n), width)
 	case *ast.FencedCodeBlock:
 		return s.code(s.raw(n), string(n.Language(s.src)), width)
@@ -86,8 +90,6 @@ func (s setter) block(n ast.Node, width int) []string {
 		return []string{s.Theme.Rule.Render(strings.Repeat("─", min(width, 40)))}
 	case *ast.HTMLBlock:
 		return wrap(s.Theme.Dim.Render(strings.TrimRight(s.raw(n), "\n")), width)
-	case *east.Table:
-		return s.table(n, width)
 	}
 	return s.blocks(n, width)
 }

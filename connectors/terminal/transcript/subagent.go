@@ -121,6 +121,8 @@ func (b *block) subLine(f Frame, c Child, width int) string {
 	mark, status := t.Accent.Render("●"), "running"
 	var facts []string
 	switch {
+	case call.status == "" && call.sub != nil && call.sub.over:
+		mark, status = t.Good.Render("✓"), "done"
 	case call.status == "":
 		facts = append(facts, Elapsed(f.Now.Sub(call.began)))
 	case call.status == "ok" && c.Doing != "":

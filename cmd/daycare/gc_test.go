@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What any history names stays, what is young stays, and what a running daemon may
+// be writing stays.
+func TestCollector(t *testing.T) {
+	now := time.Now()
+	used, old, unused, young := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64), strings.Repeat("d", 64)
+	root := t.TempDir()
+	write := func(path, content string, age time.Duration) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now, now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	day := 24 * time.Hour
+	write("agents/one/history.jsonl", `{"blob":"`+used+`"}`+"\n", 90*day)
+	write("agents/one/history/2026-01-01.jsonl", `{"text":"see blobs/`+old+`"}`+"\n", 90*day)
+	for _, name := range []string{used, old, unused, "notes.txt"} {
+		write("agents/one/blobs/"+name, "output", 60*day)
+	}
+	write("agents/one/blobs/"+young, "output", 2*time.Minute)
+	write("agents/one/history.jsonl.torn-1", "half", 60*day)
+	write("agents/.tmp-handles-1", "half", time.Minute)
+	write("trash/"+now.Add(-60*day).UTC().Format(trashTime)+"-two/history.jsonl", "{}\n", 90*day)
+	write("trash/"+now.Add(-day).UTC().Format(trashTime)+"-three/history.jsonl", "{}\n", 90*day)
+
+	month := []string{"blobs/" + unused, "history.jsonl.torn-1", "two"}
+	for _, test := range []struct {
+		name  string
+		older time.Duration
+		held  bool
+		want  []string
+	}{
+		{"a month", 30 * day, false, month},
+		{"a month, beside a daemon", 30 * day, true, month},
+		{"all, beside a daemon", 0, true, append([]string{"three"}, month...)},
+		{"all", 0, false, append([]string{"three", "blobs/" + young, ".tmp-handles-1"}, month...)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := collector{root: root, before: now.Add(-test.older), held: test.held}
+			if err := g.look(); err != nil {
+				t.Fatal(err)
+			}
+			var missing []string
+			for _, name := range test.want {
+				if !slices.ContainsFunc(g.found, func(one garbage) bool { return strings.HasSuffix(one.Path, name) }) {
+					missing = append(missing, name)
+				}
+			}
+			if len(missing) > 0 || len(g.found) != len(test.want) {
+				t.Errorf("missing %v; diff: %s", missing, cmp.Diff(test.want, g.found))
+			}
+		})
+	}
+}
