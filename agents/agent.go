@@ -81,6 +81,7 @@ type Options struct {
 	Reports    Reports
 	Preface    func() string // what stands before a person's message: agents at work; nil: nothing
 	Permits    Permits
+	Overseer   Overseer                                                // of an agent in the background; nil: its own person answers
 	Model      func(p record.Model) Model                              // the chain for an agent's choice
 	Price      func(provider, model string, u providers.Usage) float64 // US dollars
 	Definition func(meta address.Meta, state record.State) prompt.Definition

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nrednav/cuid2"
 
@@ -63,9 +62,8 @@ func (a *agent) reset(item, reason, text string) error {
 // decided records a person's answer to a request of this agent. The decision is
 // true from here on; a turn follows in which the model hears of it.
 func (a *agent) decided(it inbox.Item) error {
-	if it.Decision == string(permission.Always) {
-		grant := permission.Grant{Tag: it.Tag, At: time.Now().UTC(), By: it.By, Token: it.Token, SHA256: it.SHA256}
-		if err := a.saveState(func(s *record.State) { s.Permissions.Grants = append(s.Permissions.Grants, grant) }); err != nil {
+	if change := a.change(it); change != nil {
+		if err := a.saveState(change); err != nil {
 			return err
 		}
 	}
@@ -76,6 +74,11 @@ func (a *agent) decided(it inbox.Item) error {
 	if err := a.barrier(); err != nil {
 		return err
 	}
+	if it.Decision == string(permission.Revoked) {
+		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
+		return a.done(it.ID)
+	}
+	a.noteDecision(it)
 	if a.Permits != nil {
 		_, err := a.Permits.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
 		if err != nil && !errors.Is(err, permission.ErrUnknown) {
@@ -101,7 +104,7 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 	if need == nil {
 		return "", nil, nil
 	}
-	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && a.state.Permissions.Allows(access) {
+	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && p.call.Access.Allows(access) {
 		return "", nil, nil
 	}
 	sha := need.SHA256(a.Meta.ID)
@@ -121,15 +124,15 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 
 // request asks a person, without waiting: the decision arrives as an item.
 func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
-	if a.Settings.ExecDenied || a.Permits == nil {
+	access, _ := permission.Parse(need.Tag)
+	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
 	if token := a.decisionWaits(sha); token != "" {
 		t.waiting = true
 		return needsApproval(token), nil
 	}
-	d := a.Meta.Descriptor
-	pending, fresh, err := a.Permits.Ask(a.Meta.ID, permission.Owner{Connector: d.Connector, UserID: d.UserID}, need)
+	pending, fresh, err := a.Permits.Ask(a.Meta.ID, a.owner(), need)
 	if err != nil {
 		return nil, fmt.Errorf("ask for permission: %w", err)
 	}
@@ -140,6 +143,8 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 			return nil, err
 		}
 	}
+	a.note("ask:"+pending.Token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is %s; the answer is the person's, not yours.",
+		a.Meta.Name, a.Meta.ID, need.Tag, need.Detail, need.Reason, pending.Token))
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
 	return needsApproval(pending.Token), nil
 }

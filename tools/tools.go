@@ -55,6 +55,13 @@ type Asks interface {
 	Needs(call Call) (*permission.Request, error)
 }
 
+// Widens is the optional ability of a tool whose calls, once they were allowed and
+// succeeded, give the agent a right for the rest of the turn.
+type Widens interface {
+	// Widens is the tag of the right; "" for none.
+	Widens(call Call) (tag string)
+}
+
 // A Call is one call of a tool.
 type Call struct {
 	ID        string // unique over all agents; the idempotency key of the call

@@ -205,10 +205,7 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 		s.StartedAt = &at
 		s.DiskFull = p.vol.Full()
 	}
-	s.Providers = []event.Service{}
-	for _, m := range p.models.Load().settings {
-		s.Providers = append(s.Providers, event.Service{ID: m.ID, Type: m.Type, State: "configured", Model: m.Model, Detail: m.Why})
-	}
+	s.Providers = p.models.Load().services(s.Running)
 	return s, nil
 }
 

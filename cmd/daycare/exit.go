@@ -71,6 +71,12 @@ func explain(err error) (code int, do string) {
 		return exitUsage, "say which one: " + strings.Join(ambiguous.Candidates, ", ")
 	case errors.Is(err, message.ErrUnknownAgent):
 		return exitNotFound, "list agents with: daycare agents ls"
+	case errors.Is(err, control.ErrNoRecord):
+		return exitNotFound, "see the records, each with its seq, with: daycare agents tail ID --json"
+	case errors.Is(err, control.ErrNoHandFile):
+		return exitNotFound, ""
+	case errors.Is(err, control.ErrNoTrash):
+		return exitNotFound, "list what is there with: daycare agents trash"
 	case errors.Is(err, control.ErrNoAsk):
 		return exitNotFound, "list what waits for an answer with: daycare permissions ls"
 	case errors.Is(err, inbox.ErrUnknown):

@@ -13,6 +13,7 @@ import (
 	"daycare/agents/subagent"
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools/peers"
 )
@@ -25,6 +26,9 @@ func (r *runtimeParts) fit(seat engine.Seat, o agents.Options) agents.Options {
 	meta := seat.Meta
 	o.Toolset = r.toolset.of(meta)
 	o.Tools = o.Toolset()
+	if meta.Descriptor.Type != address.User {
+		o.Overseer = overseer{r, meta.ID}
+	}
 	switch d := meta.Descriptor; d.Type {
 	case address.User:
 		o.Preface = func() string { return r.preface(meta.ID) }
@@ -123,4 +127,28 @@ func (r *runtimeParts) known(meta address.Meta, p prompt.Definition) prompt.Defi
 func (r *runtimeParts) limits() engine.Limits {
 	a := r.settings.Current().Agents
 	return engine.Limits{Children: a.MaxChildren, Running: a.MaxRunningChildren, Spawned: a.MaxSpawned, TTL: a.SubagentTTL}
+}
+
+// overseer is the agent of the person who answers for an agent in the background.
+type overseer struct {
+	parts *runtimeParts
+	id    string // of the agent in the background
+}
+
+// Owner is who may answer in a chat.
+func (o overseer) Owner() permission.Owner {
+	meta, ok := o.parts.family.Overseer(o.id)
+	if !ok {
+		return permission.Owner{}
+	}
+	return permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
+}
+
+// Note tells the person's agent.
+func (o overseer) Note(key, text string) error {
+	meta, ok := o.parts.family.Overseer(o.id)
+	if !ok {
+		return nil // nobody to tell yet; the request is shown where people look
+	}
+	return o.parts.family.Note(context.Background(), meta.ID, o.id, key, text)
 }

@@ -8,7 +8,10 @@ func (r *runtimeParts) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
 	}
-	for _, dir := range []string{filepath.Join(r.root, "drop"), r.root, r.workspace} {
+	slot := filepath.Join(r.root, "drop")
+	// From the inside out; and a letter that was just taken has its new name before
+	// it loses the old one.
+	for _, dir := range []string{filepath.Join(slot, ".taken"), slot, r.root, r.workspace} {
 		if err := r.vol.SyncDir("home.dirsync", dir); err != nil {
 			return err
 		}

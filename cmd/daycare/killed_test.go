@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"daycare/engine/control"
@@ -18,10 +19,28 @@ type daemon struct {
 	workspace string
 	env       []string
 	cmd       *exec.Cmd
-	said      bytes.Buffer
+	said      loudspeaker
 }
 
 // start starts the daemon and waits until it answers.
+// A loudspeaker keeps what a process says while the test reads it.
+type loudspeaker struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *loudspeaker) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *loudspeaker) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (d *daemon) start() {
 	d.t.Helper()
 	d.cmd = exec.Command("daycare", "--workspace", d.workspace, "start")

@@ -25,7 +25,7 @@ func (c *cli) modelsCommand() *cobra.Command {
 			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
 			"in front or a date behind.",
 		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5",
-		Args:    words(1),
+		Args:    words(1), ValidArgsFunction: c.modelNames,
 		RunE: func(_ *cobra.Command, args []string) error {
 			conf, err := c.config()
 			if err != nil {
@@ -37,6 +37,17 @@ func (c *cli) modelsCommand() *cobra.Command {
 			return c.showModel(newCatalogue(conf), args[0])
 		},
 	}
+}
+
+// modelNames completes the name of a model.
+func (c *cli) modelNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	if conf, err := c.config(); err == nil && len(args) == 0 {
+		for _, m := range newCatalogue(conf).All() {
+			names = append(names, cobra.CompletionWithDesc(m.ID, m.Vendor))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // config reads the settings of the workspace, if there is one. Commands that only

@@ -14,7 +14,7 @@ import (
 func (c *cli) permissionsCommand() *cobra.Command {
 	cmd := group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
-		c.permissionsLs(), c.permissionsAllow(), c.permissionsDeny())
+		c.permissionsLs(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsRevoke())
 	cmd.Aliases = []string{"permission"}
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (c *cli) providersTest() *cobra.Command {
 		Long: "Ask each model service, or those named, for a word, and say how long it took or what\n" +
 			"is wrong. It costs what a few dozen tokens cost.",
 		Example: "  daycare providers test\n  daycare providers test claude --timeout 10s",
-		Args:    words(-1),
+		Args:    words(-1), ValidArgsFunction: c.providerIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conf, err := c.config()
 			if err != nil {
@@ -82,6 +83,19 @@ func (c *cli) providersTest() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
 	return cmd
+}
+
+// providerIDs completes the ids of providers that are not on the line yet.
+func (c *cli) providerIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var ids []cobra.Completion
+	if conf, err := c.config(); err == nil {
+		for _, p := range conf.Choose(cmd.Context(), nil) {
+			if !slices.Contains(args, p.ID) {
+				ids = append(ids, cobra.CompletionWithDesc(p.ID, p.Model))
+			}
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
 // named are the providers with the ids; all without any.

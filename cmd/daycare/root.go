@@ -32,7 +32,8 @@ func newRoot(c *cli) *cobra.Command {
 		Use:   "daycare",
 		Short: "Long-lived agents from a directory of plain files",
 		Long: "daycare runs long-lived agents from a directory of plain files.\n" +
-			"Everything it knows is in .daycare: read it, edit it, copy it.",
+			"Everything it knows is in .daycare: read it, edit it, copy it.\n\n" +
+			"Without a command, on a terminal, it opens the full-screen UI.",
 		Example:           "  daycare init && daycare chat hello",
 		Args:              noSuchCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.tui(cmd) },
@@ -57,10 +58,10 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(
 		c.initCommand(), c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(),
 		c.chatCommand(), c.sendCommand(),
-		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(),
+		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(), c.subagentsCommand(),
 		c.cronCommand(), c.heartbeatCommand(),
 		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
-		c.chaosCommand(), c.versionCommand(),
+		c.chaosCommand(), c.versionCommand(), c.whyCommand(),
 		c.benchCommand(), c.connectorsCommand(),
 	)
 	return root

@@ -47,6 +47,7 @@ func (c *cli) serviceInstall() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, and do nothing")
 	cmd.Flags().StringVar(&system, "system", "", "systemd or launchd (default: this machine's)")
+	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

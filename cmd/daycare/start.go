@@ -19,7 +19,9 @@ import (
 	"daycare/agents/providers/openai"
 	"daycare/agents/providers/scripted"
 	"daycare/connectors/chat"
+	"daycare/connectors/email"
 	"daycare/connectors/irc"
+	"daycare/connectors/signal"
 	"daycare/connectors/telegram"
 	"daycare/connectors/webhook"
 	"daycare/engine"
@@ -40,17 +42,29 @@ import (
 // here and a folder of its own.
 
 // connectorTypes are the types that settings may name.
-var connectorTypes = []string{"irc", "telegram", "webhook"}
+var connectorTypes = []string{"email", "irc", "signal", "telegram", "webhook"}
 
 // newConnector makes one connector of its settings.
 func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
 	switch s.Type {
+	case "email":
+		var o email.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return email.New(o, secretOf(c, o.SecretEnv, o.ID), host, log)
 	case "irc":
 		var o irc.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
 		return irc.New(o, secretOf(c, o.SecretEnv, o.ID), host, log)
+	case "signal":
+		var o signal.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return signal.New(o, host, log)
 	case "telegram":
 		var o telegram.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
@@ -121,6 +135,7 @@ func newConnectors(c *config.Config, host chat.Host, log *slog.Logger) (made []e
 type chain struct {
 	settings  []config.Provider
 	providers []providers.Provider
+	observed  []*observed // the same
 	catalogue *catalogue.Catalogue
 }
 
@@ -134,7 +149,8 @@ func newChain(ctx context.Context, c *config.Config, key func(config.Provider) f
 		if s.Type != "scripted" {
 			p = providers.Limit(p, s.Concurrency)
 		}
-		m.providers = append(m.providers, p)
+		seen := &observed{Provider: p}
+		m.providers, m.observed = append(m.providers, seen), append(m.observed, seen)
 	}
 	return m, nil
 }

@@ -245,7 +245,9 @@ connectors:
 	if got := press(1001, card.Buttons[0]); got != "Allowed once." {
 		t.Errorf("the owner pressed: %q", got)
 	}
-	find("result", func(m telegramtest.Sent) bool { return strings.Contains(m.Text, "it ran") && m.Method == "sendMessage" && len(m.Buttons) == 0 })
+	find("result", func(m telegramtest.Sent) bool {
+		return strings.Contains(m.Text, "it ran") && m.Method == "sendMessage" && len(m.Buttons) == 0
+	})
 	find("settled card", func(m telegramtest.Sent) bool {
 		return m.Method == "editMessageText" && strings.Contains(m.Text, "Allowed once by telegram:1001.")
 	})

@@ -10,6 +10,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/tools"
+	"daycare/tools/ask"
 	"daycare/tools/peers"
 )
 
@@ -37,7 +38,7 @@ func newToolsets(root string, set *tools.Set, f *engine.Family, events *event.St
 	for _, tool := range set.All() {
 		t.base = append(t.base, tool)
 	}
-	t.base = append(t.base, peers.New(f)...)
+	t.base = append(append(t.base, peers.New(f)...), ask.New(f)...)
 	plain, err := tools.NewSet(t.base...)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -23,15 +22,8 @@ import (
 	"daycare/engine/message"
 )
 
-const (
-	// queued bounds what was read from the network and is not durable: beyond it
-	// the connection is not read on.
-	queued = 64
-	// maxFailures is how many failed connections in a row end Run.
-	maxFailures = 5
-	// maxStrikes is how often a message may break its handler.
-	maxStrikes = 3
-)
+// maxFailures is how many failed connections in a row end Run.
+const maxFailures = 5
 
 // A Connector is one nick on one network.
 type Connector struct {
@@ -42,15 +34,11 @@ type Connector struct {
 	pause    time.Duration // after the first failure of anything that is tried again
 	flood    flood
 
-	arrived chan chat.Post  // read, and not durable yet
-	taken   func(chat.Post) // tests look here: a message is done with
+	arrived *chat.Queue // read, and not durable yet
 
 	one   sync.Mutex // held while the connection is made or ended
 	live  *session
 	users int // of live
-
-	mu   sync.Mutex
-	head *chat.Post // being taken, or was when Run ended
 }
 
 // New makes the connector that o describes. password is of SASL; "" goes without.
@@ -62,8 +50,9 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 		return nil, fmt.Errorf("irc %q has an account and no password\nset it with: daycare auth set %s", o.ID, o.ID)
 	}
 	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second,
-		arrived: make(chan chat.Post, queued), flood: flood{burst: 5, every: 2 * time.Second}}
+		flood: flood{burst: 5, every: 2 * time.Second}}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
 	return c, nil
 }
 
@@ -85,7 +74,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer beside.Wait()
 	defer cancel()
 	beside.Go(func() { c.desk.Run(ctx) })
-	beside.Go(func() { c.takeAll(ctx, deliver) })
+	beside.Go(func() { c.arrived.Run(ctx, deliver) })
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		err := c.stay(ctx)
@@ -150,72 +139,11 @@ func (c *Connector) release() {
 	}
 }
 
-// takeAll takes what arrives, in order. IRC does not offer anything again, so a
-// message that is refused is kept and tried until it is durable, also by the next
-// Run.
-func (c *Connector) takeAll(ctx context.Context, deliver message.Deliver) {
-	for {
-		c.mu.Lock()
-		p := c.head
-		c.mu.Unlock()
-		if p == nil {
-			select {
-			case next := <-c.arrived:
-				p = &next
-			case <-ctx.Done():
-				return
-			}
-		}
-		c.setHead(p)
-		if !c.takeOne(ctx, deliver, *p) {
-			return
-		}
-		c.setHead(nil)
-		if c.taken != nil {
-			c.taken(*p)
-		}
-	}
-}
-
-func (c *Connector) setHead(p *chat.Post) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.head = p
-}
-
-// takeOne tries until the message is durable (true) or ctx ends.
-func (c *Connector) takeOne(ctx context.Context, deliver message.Deliver, p chat.Post) bool {
-	for n, strikes := 0, 0; ; n++ {
-		err := func() (err error) {
-			defer func() {
-				if r := recover(); r != nil {
-					strikes++
-					c.log.Error("a message broke its handler", "err", r, "stack", string(debug.Stack()))
-					err = fmt.Errorf("panic: %v", r)
-				}
-			}()
-			return c.desk.Take(ctx, deliver, p)
-		}()
-		if err == nil || strikes >= maxStrikes {
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		c.log.Warn("a message was not accepted and is tried again", "err", err)
-		if !rest(ctx, min(c.pause<<min(n, 10), 30*time.Second)) {
-			return false
-		}
-	}
-}
-
-// rest waits; false: ctx ended.
-func rest(ctx context.Context, d time.Duration) bool {
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }
 

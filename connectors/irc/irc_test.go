@@ -35,7 +35,7 @@ func TestConnector(t *testing.T) {
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
 				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare", Allow: []string{"ada"}}, log)
-				c.taken = func(post chat.Post) { p.finish(post.Key) }
+				c.arrived = chat.NewQueue(c.desk, time.Millisecond, func(post chat.Post) { p.finish(post.Key) })
 				return c
 			},
 			Offer: p.offer,

@@ -265,12 +265,8 @@ func (s *session) read() {
 				s.nick.Store(last(m))
 			}
 		case "PRIVMSG":
-			if p, ok := s.post(m); ok {
-				select {
-				case s.c.arrived <- p:
-				case <-s.stopped.Done():
-					return
-				}
+			if p, ok := s.post(m); ok && !s.c.arrived.Put(s.stopped, p) {
+				return
 			}
 		case "PONG", "401", "403", "404", "407", "437", "477", "489":
 			select {

@@ -11,11 +11,11 @@
 //	model.go     the model: which message goes to which part
 //	keys.go      keys that mean the same everywhere
 //	world.go     all agents: the newest snapshot, with what events told since
-//	home.go      the page of all agents
+//	home.go      the page of all agents; homeview.go is how it looks
 //	talk.go      the page of one conversation; talkview.go is how it looks
 //	input.go     the line to type in; complete.go completes what is typed there
-//	slash.go     the commands
-//	picker.go approvals.go queue.go help.go   what opens over a page
+//	slash.go     the commands, by what they are about: slashagents, slashtalk, slashlook
+//	picker.go approvals.go queue.go panel.go help.go   what opens over a page
 //	ring.go      switching between agents
 //	memory.go    drafts, what was read, what was typed: the hints on disk
 //

@@ -128,7 +128,8 @@ var keys = map[string]tea.KeyPressMsg{
 	"ctrl+left": {Code: tea.KeyLeft, Mod: tea.ModCtrl}, "ctrl+right": {Code: tea.KeyRight, Mod: tea.ModCtrl},
 	"ctrl+up": {Code: tea.KeyUp, Mod: tea.ModCtrl}, "ctrl+down": {Code: tea.KeyDown, Mod: tea.ModCtrl},
 	"alt+up": {Code: tea.KeyUp, Mod: tea.ModAlt}, "shift+up": {Code: tea.KeyUp, Mod: tea.ModShift},
-	"pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "backspace": {Code: tea.KeyBackspace},
+	"ctrl+home": {Code: tea.KeyHome, Mod: tea.ModCtrl},
+	"pgup":      {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "backspace": {Code: tea.KeyBackspace},
 }
 
 // press presses keys, one after the other.

@@ -197,7 +197,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		m.over = &panel{title: msg.title, text: msg.lines}
 	case did:
 		m.say1(msg.what)
-		return m.stale()
+		return tea.Batch(m.stale(), m.soon(m.talk.shown))
 	case failed:
 		m.fail(msg.what, msg.err)
 	}

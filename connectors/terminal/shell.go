@@ -10,7 +10,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
+	"daycare/engine/message"
 )
 
 const (
@@ -24,7 +26,6 @@ type (
 	// shellRan is a command that the person ran.
 	shellRan struct {
 		agent, command, output string
-		failed                 bool
 	}
 	// edited is the text that came back from the editor.
 	edited struct {
@@ -59,7 +60,7 @@ func (m *Model) runShell(command string) tea.Cmd {
 		if err != nil {
 			text = strings.TrimPrefix(text+"\n["+err.Error()+"]", "\n")
 		}
-		return shellRan{agent, command, text, err != nil}
+		return shellRan{agent, command, text}
 	})
 }
 
@@ -67,20 +68,22 @@ func (m *Model) runShell(command string) tea.Cmd {
 func (m *Model) takeShell(msg shellRan) tea.Cmd {
 	m.flash = ""
 	c := m.talk.get(msg.agent)
-	c.text.Shell(msg.command, msg.output, msg.failed, m.screen.now)
+	c.text.Shell(msg.command, msg.output, m.screen.now)
 	c.text.Follow()
 	if msg.agent == "" {
 		return nil
 	}
+	c.due.History = true
 	output := msg.output
 	if over := len(output) - shellShared; over > 0 {
 		output = "[…]\n" + strings.ToValidUTF8(output[over:], "")
 	}
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
-		if _, err := api.Send(ctx, msg.agent, shared(msg.command, output)); err != nil {
+		note := control.Message{Kind: message.System, Silent: true, Origin: transcript.ShellOrigin, Text: transcript.ShellNote(msg.command, output)}
+		if _, err := api.Send(ctx, msg.agent, note); err != nil {
 			return failed{"the agent did not see it", err}
 		}
-		return nil
+		return fetchDue{msg.agent}
 	})
 }
 

@@ -109,6 +109,17 @@ func (m *Model) heard(msg heardOne) tea.Cmd {
 	return tea.Tick(calm, func(time.Time) tea.Msg { return fetchDue{c.agent} })
 }
 
+// soon looks at the conversation again: what was asked of the agent may leave a
+// record that no event tells of.
+func (m *Model) soon(agent string) tea.Cmd {
+	c := m.talk.get(agent)
+	if agent == "" || m.page != talkPage {
+		return nil
+	}
+	c.due.History, c.due.Inbox = true, true
+	return tea.Tick(5*calm, func(time.Time) tea.Msg { return fetchDue{agent} })
+}
+
 // fetch asks for what is due.
 func (m *Model) fetch(agent string) tea.Cmd {
 	c := m.talk.get(agent)

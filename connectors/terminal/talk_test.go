@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -338,6 +339,42 @@ func TestCommands(t *testing.T) {
 			if got := d0.calls(); got[len(got)-1] != "kill agent0x0zzzzzzzzzzzzzzzzzz" {
 				t.Errorf("asked of the daemon: %q", got)
 			}
+		})
+	})
+}
+
+// The wheel scrolls, older pages come when the top is reached, a click opens a card.
+func TestMouse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0 := newDaemon()
+		id := d0.add("0/", ownName, nil)
+		for i := range 200 {
+			d0.record(id, "user_message", map[string]any{"item": fmt.Sprint("i", i), "text": fmt.Sprint("message number ", i)})
+		}
+		drive(t, d0, 80, 24, func(d *driver) {
+			d.shows("message number 199")
+			d.hides("message number 180")
+			for range 15 {
+				d.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+			}
+			d.shows("↓ more below")
+			d.hides("message number 199")
+			for range 120 {
+				d.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+				d.wait(20 * time.Millisecond)
+			}
+			d.press("ctrl+home")
+			d.press("ctrl+home")
+			d.shows("message number 0\n")
+			d.press("esc")
+			d.shows("message number 199")
+		})
+		d0, _ = midway()
+		drive(t, d0, 100, 40, func(d *driver) {
+			d.press("enter")
+			row := strings.Count(strings.Split(d.frame(), "read auth/login_test.go")[0], "\n")
+			d.send(tea.MouseClickMsg{X: 5, Y: row, Button: tea.MouseLeft})
+			d.shows("1 package auth")
 		})
 	})
 }

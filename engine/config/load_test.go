@@ -276,6 +276,8 @@ func TestChoose(t *testing.T) {
 			Concurrency: 8, APIKey: NewSecret("o"), Why: "OPENAI_API_KEY in the environment"}},
 		"openrouter": {"", without("ANTHROPIC_API_KEY", "OPENAI_API_KEY"), yes, Provider{ID: "openrouter", Type: "openai", BaseURL: "https://openrouter.ai/api/v1",
 			Model: DefaultOpenRouterModel, APIKeyEnv: "OPENROUTER_API_KEY", Concurrency: 8, APIKey: NewSecret("r"), Why: "OPENROUTER_API_KEY in the environment"}},
+		"gemini": {"", map[string]string{"GEMINI_API_KEY": "g"}, yes, Provider{ID: "gemini", Type: "gemini", Model: DefaultGeminiModel, APIKeyEnv: "GEMINI_API_KEY",
+			Concurrency: 8, APIKey: NewSecret("g"), Why: "GEMINI_API_KEY in the environment"}},
 		"ollama": {"", map[string]string{"ANTHROPIC_API_KEY": " "}, yes, Provider{ID: "ollama", Type: "openai", BaseURL: "http://127.0.0.1:11434/v1", Model: "llama9:8b",
 			Concurrency: 8, Why: "Ollama answers on 127.0.0.1:11434 and has llama9:8b"}},
 		"scripted": {"", nil, no, Provider{ID: "scripted", Type: "scripted", Model: "scripted", Concurrency: 8,

@@ -103,6 +103,9 @@ type Backend struct {
 	Permissions Permissions
 	Daemon      Daemon
 	Files       Files         // nil: messages carry no files
+	Folders     Folders       // nil: agents are not copied, restored or edited here
 	Schedules   Schedules     // nil: nothing runs by the clock
+	Grants      Grants        // nil: rights are not shown here
+	SubAgents   SubAgents     // nil: there are none
 	Events      *event.Stream // nil: nothing happens here that could be watched
 }

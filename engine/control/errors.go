@@ -80,7 +80,8 @@ type APIError struct {
 	Ref        string            `json:"ref,omitempty"`        // ambiguous
 	Candidates []string          `json:"candidates,omitempty"` // ambiguous
 	Decided    *DecidedBody      `json:"decided,omitempty"`
-	Findings   []finding.Finding `json:"findings,omitempty"` // invalid_config
+	Findings   []finding.Finding `json:"findings,omitempty"` // invalid_config, invalid_file
+	Conflict   *Conflict         `json:"conflict,omitempty"` // file_changed
 }
 
 // DecidedBody is Decided in JSON.
@@ -99,6 +100,10 @@ func (e *APIError) Unwrap() error {
 		return &Decided{Decision: e.Decided.Decision, By: e.Decided.By, At: e.Decided.At}
 	case e.Code == codeAmbiguous:
 		return &Ambiguous{Ref: e.Ref, Candidates: e.Candidates}
+	case e.Conflict != nil:
+		return e.Conflict
+	case e.Code == codeUnfit:
+		return &Unfit{e.Findings}
 	case e.Code == codeInvalid:
 		return &Invalid{Field: e.Field, Reason: strings.TrimPrefix(e.Message, e.Field+": "), Hint: e.Hint}
 	}
@@ -121,6 +126,8 @@ const (
 	codeUnauthorized = "unauthorized"
 	codeForbidden    = "forbidden"
 	codeInternal     = "internal"
+	codeConflict     = "file_changed"
+	codeUnfit        = "invalid_file"
 )
 
 // sentinels is the table between errors and the wire, in the order in which they
@@ -135,6 +142,10 @@ var sentinels = []struct {
 	{inbox.ErrUnknown, http.StatusNotFound, "unknown_item", "it may be done already; GET /v1/agents/{id}/inbox lists what waits"},
 	{ErrNoAsk, http.StatusNotFound, "unknown_permission", "GET /v1/permissions lists what waits for an answer"},
 	{ErrNoFile, http.StatusNotFound, "unknown_file", "send the file's path or its content instead"},
+	{ErrNoRecord, http.StatusNotFound, "unknown_record", "GET /v1/agents/{id}/history shows them, each with its seq"},
+	{ErrNoTrash, http.StatusNotFound, "not_in_trash", "GET /v1/trash lists what is"},
+	{ErrNoHandFile, http.StatusNotFound, "unknown_file_name", "descriptor.json, state.json and history.jsonl are edited"},
+	{ErrTaken, http.StatusConflict, "taken", "remove or rename the other one first"},
 	{inbox.ErrTaken, http.StatusConflict, "item_taken", "POST /v1/agents/{id}/stop cancels the turn"},
 	{ErrBusy, http.StatusConflict, "busy", "wait until it is idle, or use force"},
 	{ErrProtected, http.StatusConflict, "protected", "reset or remove it instead"},

@@ -43,8 +43,10 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case <-w.started:
 	case <-ctx.Done():
+	}
+	if err := r.Context().Err(); err != nil { // also when an answer began in the same moment
 		end()
-		return nil, r.Context().Err()
+		return nil, err
 	}
 	return &http.Response{
 		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,

@@ -91,9 +91,9 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 		if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 			return &Invalid{Field: "text", Reason: "is empty", Hint: "a message needs a text or a file"}
 		}
-	case message.Reset, message.Compact:
+	case message.Reset, message.Compact, message.Rewind, message.Mark:
 	default:
-		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, system_message, reset, compact", m.Kind)}
+		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, system_message, reset, compact, rewind, mark", m.Kind)}
 	}
 	if len(m.Text) > inbox.MaxItemBytes {
 		return fmt.Errorf("%w: text has %d bytes, allowed: %d", inbox.ErrTooLarge, len(m.Text), inbox.MaxItemBytes)

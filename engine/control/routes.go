@@ -36,6 +36,9 @@ func (a *api) routes() *http.ServeMux {
 	mux.HandleFunc("DELETE /v1/agents/{id}/inbox/{item}", a.agent(a.drop))
 	mux.HandleFunc("POST /v1/agents/{id}/inbox/{item}/front", a.agent(a.front))
 
+	a.folderRoutes(mux)
+	a.familyRoutes(mux)
+
 	mux.HandleFunc("POST /v1/agents/{id}/messages", a.postToAgent)
 	mux.HandleFunc("POST /v1/messages", a.postByDescriptor)
 	mux.HandleFunc("GET /v1/events", a.events)

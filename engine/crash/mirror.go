@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 )
 
 // A Mirror keeps what a power cut would leave: of each file the content that its
@@ -121,10 +121,22 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 		return nil // a sync that began later has ended before
 	}
 	m.names[id] = ticket
-	if err := m.moved(id, names); err != nil {
+	unlock, err := m.lock()
+	if err != nil {
 		return err
 	}
-	return m.writeNames(id, listing{path, names})
+	defer unlock()
+	all, err := m.listings()
+	if err != nil {
+		return err
+	}
+	all.move(id, names)
+	all[id] = listing{path, names}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return m.replace(namesFile, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
 // A listing is what is kept of a directory.
@@ -133,65 +145,100 @@ type listing struct {
 	Names map[string]Name `json:"names"`
 }
 
-func (m *Mirror) writeNames(id string, l listing) error {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
+// listings are all directories, by ID. They lie in one file, because a rename
+// between two directories happens in both or in none.
+type listings map[string]listing
+
+const namesFile = "names.json"
+
+// move brings the other directories in line with the new names of the directory
+// id: what was renamed from one of them into it, or from it into one of them, is
+// durable there too.
+func (all listings) move(id string, names map[string]Name) {
+	arrived, departed := idsOf(names), idsOf(all[id].Names)
+	for file := range idsOf(names) {
+		if departed[file] { // it was there and still is
+			delete(arrived, file)
+			delete(departed, file)
+		}
 	}
-	return m.replace(id+namesSuffix, func(w io.Writer) error { _, err := w.Write(data); return err })
+	if len(arrived)+len(departed) == 0 {
+		return
+	}
+	for other, l := range all {
+		// Of a directory that is not where it was nothing can be said.
+		if now, err := FileID(l.Path); other == id || err != nil || now != other {
+			continue
+		}
+		l.lose(arrived)
+		l.gain(departed)
+	}
 }
 
-const namesSuffix = ".names"
-
-// moved takes names that were moved into the directory id out of the one that they
-// came from: a rename between directories happens in both or in none, and the sync
-// of either makes it durable.
-func (m *Mirror) moved(id string, names map[string]Name) error {
-	before, err := m.listing(id)
-	if err != nil {
-		return err
-	}
-	arrived := map[string]bool{}
+func idsOf(names map[string]Name) map[string]bool {
+	ids := make(map[string]bool, len(names))
 	for _, n := range names {
-		arrived[n.ID] = true
+		ids[n.ID] = true
 	}
-	for _, n := range before.Names {
-		delete(arrived, n.ID)
-	}
-	others, err := filepath.Glob(filepath.Join(m.dir, "*"+namesSuffix))
-	if err != nil || len(arrived) == 0 {
-		return err
-	}
-	for _, path := range others {
-		if other := strings.TrimSuffix(filepath.Base(path), namesSuffix); other != id {
-			if err := m.left(other, arrived); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return ids
 }
 
-// left removes the names of what has left a directory that is still where it was.
-func (m *Mirror) left(id string, arrived map[string]bool) error {
-	l, err := m.listing(id)
-	if err != nil {
-		return err
-	}
-	if now, err := FileID(l.Path); err != nil || now != id {
-		return nil
-	}
-	changed := false
+// lose takes the names of files out that are no longer there.
+func (l listing) lose(files map[string]bool) {
 	for name, n := range l.Names {
-		if now, err := FileID(filepath.Join(l.Path, name)); arrived[n.ID] && (err != nil || now != n.ID) {
+		if !files[n.ID] {
+			continue
+		}
+		if now, err := FileID(filepath.Join(l.Path, name)); err != nil || now != n.ID {
 			delete(l.Names, name)
-			changed = true
 		}
 	}
-	if !changed {
-		return nil
+}
+
+// gain puts the names of files in that are there by now.
+func (l listing) gain(files map[string]bool) {
+	if len(files) == 0 || l.Names == nil {
+		return
 	}
-	return m.writeNames(id, l)
+	entries, err := os.ReadDir(l.Path)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if id, err := FileID(filepath.Join(l.Path, e.Name())); err == nil && files[id] {
+			l.Names[e.Name()] = Name{ID: id, Dir: e.IsDir()}
+		}
+	}
+}
+
+// lock keeps other processes out while the listings are changed.
+func (m *Mirror) lock() (unlock func(), err error) {
+	f, err := os.Open(m.dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock the mirror: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+func (m *Mirror) listings() (listings, error) {
+	all := listings{}
+	data, err := os.ReadFile(m.Path(namesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	return all, err
 }
 
 // keepContent brings the copy of f up to size bytes. Most files here only grow, so
@@ -277,18 +324,6 @@ func (m *Mirror) Path(id string) string { return filepath.Join(m.dir, id) }
 
 // Names are the durable entries of a directory; none if it was never synced.
 func (m *Mirror) Names(id string) (map[string]Name, error) {
-	l, err := m.listing(id)
-	return l.Names, err
-}
-
-func (m *Mirror) listing(id string) (listing, error) {
-	var l listing
-	data, err := os.ReadFile(m.Path(id + namesSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &l)
-	}
-	return l, err
+	all, err := m.listings()
+	return all[id].Names, err
 }

@@ -34,10 +34,18 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 	s := contextScan{report: &report{}, rewind: -1}
 	found := false
 	err := backFiles(dir, func(l rawLine) bool {
-		if seq := seqOf(l.text); !found && (seq == 0 || seq > at) {
-			return true
+		if !found {
+			seq := seqOf(l.text)
+			if e, err := Decode(l.text); seq == 0 && err == nil { // a person's line, its members in any order
+				seq = e.Seq
+			}
+			if seq == 0 || seq > at {
+				return true
+			}
+			if found = seq == at; !found {
+				return false
+			}
 		}
-		found = true
 		return s.step(l)
 	})
 	if err != nil {

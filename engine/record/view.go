@@ -7,8 +7,8 @@ import (
 
 // A Context is what the model sees of the conversation: the records since the
 // session began or since a summary, without what was rewound. Its Entries are
-// User, Assistant (neither interrupted nor error), ToolResult, the decisions among
-// Permission, and a TurnEnd that set its messages aside or was canceled. A rewind
+// User, Assistant (neither interrupted nor error), ToolResult, the decisions and
+// changes among Permission, and a TurnEnd that set its messages aside or was canceled. A rewind
 // never leads back over a reset.
 type Context struct {
 	Session    string
@@ -49,7 +49,7 @@ func visible(e *Entry) bool {
 	case *TurnEnd: // what was set aside or stopped is shown as such
 		return r.Reason == ReasonPoison || r.Reason == ReasonCanceled
 	case *Permission:
-		return decision(r.Event)
+		return decision(r.Event) || r.Event == "revoked" || r.Event == "changed-by-hand"
 	case *Assistant:
 		switch r.Finish {
 		case FinishInterrupted, FinishError:

@@ -35,6 +35,7 @@ type process struct {
 	stdin          string // ignored if keepOpen
 	keepOpen       bool   // standard input stays open for more
 	mark           string // id of the call
+	grace          time.Duration
 	runner         *sandbox.Runner
 	view           sandbox.View
 }
@@ -53,6 +54,7 @@ type running struct {
 	done  chan struct{}  // closed when nothing of it is left and all output is written
 	end   ending         // valid when done is closed
 
+	grace   time.Duration
 	mu      sync.Mutex
 	control *os.File // its end ends everything below the supervisor; nil: there is none
 	killer  *time.Timer
@@ -106,7 +108,7 @@ func (p process) start(out io.Writer) (*running, error) {
 	cmd.Stdout, cmd.Stderr = write, write
 	cmd.SysProcAttr = attributes(p.runner.Supervised())
 	cmd.WaitDelay = last
-	r := &running{done: make(chan struct{})}
+	r := &running{done: make(chan struct{}), grace: p.grace}
 	if err := p.connect(cmd, r); err != nil {
 		read.Close()
 		return nil, err
@@ -195,7 +197,7 @@ func (r *running) terminate() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.killer == nil {
-		r.killer = time.AfterFunc(grace, r.kill)
+		r.killer = time.AfterFunc(r.grace, r.kill)
 	}
 }
 

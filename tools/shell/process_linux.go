@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // attributes puts the command into a group of its own and ends it with daycare. A
@@ -21,7 +22,7 @@ func attributes(supervised bool) *syscall.SysProcAttr {
 // session of their own and so left the group. It looks again until it finds
 // none, because a process may have forked meanwhile.
 func killMarked(mark string) {
-	for range 10 {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		found := false
 		paths, err := filepath.Glob("/proc/[0-9]*/environ")
 		if err != nil {

@@ -70,6 +70,8 @@ type Options struct {
 	// Jobs is the folder that keeps an agent's background processes. nil: there
 	// are none.
 	Jobs func(agent string) string
+
+	grace time.Duration // between SIGTERM and SIGKILL; tests are impatient
 }
 
 // New makes the tools exec and process, and the background processes that they
@@ -80,6 +82,9 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.grace == 0 {
+		o.grace = grace
 	}
 	shell := "/bin/sh"
 	if path, err := exec.LookPath("bash"); err == nil {
@@ -250,7 +255,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
-	p := process{shell: e.shell, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
+	p := process{grace: e.options.grace, shell: e.shell, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error

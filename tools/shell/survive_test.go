@@ -25,7 +25,7 @@ func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, Home: func(string) string { return dir + "/home" },
+	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, grace: time.Second, Home: func(string) string { return dir + "/home" },
 		Jobs: func(agent string) string { return filepath.Join(dir, agent) }}
 	if level == sandbox.None {
 		o.Mode = Off

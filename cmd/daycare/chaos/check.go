@@ -333,7 +333,9 @@ func (c *checker) belongs(a *folder, turn string, ours map[string]bool) bool {
 func (c *checker) clean(v view) {
 	var litter []string
 	for _, a := range v.agents {
-		litter = append(litter, a.litter...)
+		if a.greeted() { // others clean up when there is work for them
+			litter = append(litter, a.litter...)
+		}
 	}
 	for _, pattern := range []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", ".tmp-*", "permissions/.tmp-*", "files/.tmp-*"} {
 		found, err := filepath.Glob(filepath.Join(c.play.root, pattern))

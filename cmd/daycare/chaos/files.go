@@ -188,6 +188,11 @@ func (a *folder) look() error {
 	return nil
 }
 
+// greeted reports whether the agent got the message after the last death.
+func (a *folder) greeted() bool {
+	return slices.ContainsFunc(a.history, func(l line) bool { return strings.HasPrefix(l.key(), "again") })
+}
+
 // open are the items of the inbox that no line closes.
 func (a *folder) open() map[string]line {
 	open, closed := map[string]line{}, map[string]bool{}

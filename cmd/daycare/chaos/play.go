@@ -336,8 +336,4 @@ func (p *play) seen(d *daemon) {
 	if strings.Contains(d.said(), "panic:") {
 		p.result.violate("it panicked: %s", d.said())
 	}
-	if len(p.result.Violations) == 0 {
-		os.Remove(d.trace)
-		os.Remove(d.stderr)
-	}
 }

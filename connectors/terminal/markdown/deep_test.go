@@ -21,7 +21,7 @@ func TestDeep(t *testing.T) {
 	} {
 		began := time.Now()
 		lines := New(theme.New(true)).Lines(source, 80)
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%s: %d bytes took %s", name, len(source), took)
 		} else {
 			t.Logf("%s: %d bytes, %d lines, %s", name, len(source), len(lines), took.Round(time.Millisecond))

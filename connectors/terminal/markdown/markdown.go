@@ -83,6 +83,9 @@ func (s setter) block(n ast.Node, width int) []string {
 	case *ast.CodeBlock:
 		return s.code(s.raw(n), "", width)
 	case *ast.Blockquote:
+		if width <= minWidth { // nested beyond what can be shown
+			return s.blocks(n, width)
+		}
 		return prefix(s.Theme.Quote.Render("▏ "), s.blocks(n, width-2))
 	case *ast.List:
 		return s.list(n, width)
@@ -100,6 +103,9 @@ func (s setter) raw(n ast.Node) string {
 }
 
 func (s setter) list(n *ast.List, width int) []string {
+	if width <= minWidth {
+		return s.blocks(n, width)
+	}
 	var lines []string
 	number := n.Start
 	for item := n.FirstChild(); item != nil; item = item.NextSibling() {

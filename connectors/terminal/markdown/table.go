@@ -9,6 +9,9 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
+// maxColumns is how many columns a table has at most; one with more is text.
+const maxColumns = 60
+
 // minColumn is the least that a column is narrowed to.
 const minColumn = 4
 
@@ -27,7 +30,7 @@ func findGrid(text string) (g grid, ok bool) {
 	for i := 1; i < len(lines); i++ {
 		right, dashes := delimiters(lines[i])
 		head := cellsOf(lines[i-1])
-		if !dashes || len(head) != len(right) {
+		if !dashes || len(head) != len(right) || len(right) > maxColumns {
 			continue
 		}
 		g = grid{before: strings.Join(lines[:i-1], "\n"), right: right, rows: [][]string{head}}

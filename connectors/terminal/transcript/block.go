@@ -35,6 +35,7 @@ type block struct {
 	tool   *tool  // card
 	open   bool   // foldable blocks: all of it is shown
 	streak bool   // the answer under way: its end may change
+	gone   bool   // it was rewound: the model does not see it any more
 
 	set     setting
 	growing markdown.Stream // streak
@@ -114,6 +115,9 @@ func blocksOf(r *record) []*block {
 		if r.Origin != "" {
 			b.kind, b.from = system, r.Origin
 		}
+		if r.Origin == ShellOrigin {
+			shellBlock(b)
+		}
 		return []*block{b}
 	case "assistant_message":
 		return answerOf(r, at)
@@ -137,7 +141,7 @@ func blocksOf(r *record) []*block {
 	case "mark":
 		return one(note, "mark "+r.Name)
 	case "rewind":
-		return one(note, "rewound: what follows the mark is forgotten")
+		return one(note, "rewound: the model forgets what is pale above")
 	case "note":
 		return one(note, r.Text)
 	}

@@ -33,6 +33,9 @@ func (b *block) lines(f Frame, chosen bool) []string {
 	child, _ := b.child(f)
 	if s.lines == nil || b.volatile() || s.width != f.Width || s.theme != f.Theme || s.open != b.open || s.size != len(b.text) || s.child != child {
 		*s = setting{f.Width, f.Theme, b.open, len(b.text), child, b.make(f)}
+		if b.gone {
+			s.lines = pale(f, s.lines)
+		}
 	}
 	if chosen && len(s.lines) > 0 {
 		marked := append([]string(nil), s.lines...)
@@ -40,6 +43,15 @@ func (b *block) lines(f Frame, chosen bool) []string {
 		return marked
 	}
 	return s.lines
+}
+
+// pale takes the styles from lines.
+func pale(f Frame, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = f.Theme.Dim.Faint(true).Render(ansi.Strip(l))
+	}
+	return out
 }
 
 // make sets the block. Every line begins with two columns for marks.

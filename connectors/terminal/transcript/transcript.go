@@ -148,6 +148,8 @@ func (t *Transcript) add(r *record) {
 		}
 	case "reset":
 		t.usage.Context = 0
+	case "rewind":
+		t.forget(r.To)
 	}
 	for _, b := range blocksOf(r) {
 		if n := len(t.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
@@ -155,6 +157,16 @@ func (t *Transcript) add(r *record) {
 			continue // the person was told in better words
 		}
 		t.take(b)
+	}
+}
+
+// forget: what follows a record is not in the model's context any more.
+func (t *Transcript) forget(to int64) {
+	for _, b := range t.blocks {
+		if b.seq > to && !b.gone {
+			b.gone = true
+			b.touch()
+		}
 	}
 }
 
@@ -187,6 +199,8 @@ func (l *block) foretells(b *block) bool {
 		return b.kind == card && l.tool.ID == b.tool.ID
 	case l.kind == person:
 		return l.item != "" && l.item == b.item
+	case l.kind == shell:
+		return b.kind == shell && l.text == b.text
 	case l.kind == answer && b.kind == trouble:
 		return true
 	case l.kind == answer, l.kind == thinking:
@@ -251,12 +265,26 @@ func (t *Transcript) Unsent(key string) (text string) {
 	return ""
 }
 
-// Shell shows a command that the person ran, and what it printed.
-func (t *Transcript) Shell(command, output string, failed bool, at time.Time) {
-	status := "ok"
-	if failed {
-		status = "error"
+// Shell shows a command that the person ran, and what it printed. If the agent is
+// told of it, the record takes its place.
+func (t *Transcript) Shell(command, output string, at time.Time) {
+	t.live = append(t.live, &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: "ok", output: output}})
+}
+
+// ShellOrigin is who tells an agent what the person did in the shell.
+const ShellOrigin = "terminal"
+
+const shellHead = "The person ran a shell command.\n$ "
+
+// ShellNote is what an agent is told of a command that the person ran.
+func ShellNote(command, output string) string { return shellHead + command + "\n" + output }
+
+// shellBlock is a note of ShellNote as what it tells of.
+func shellBlock(b *block) {
+	rest, ok := strings.CutPrefix(b.text, shellHead)
+	if !ok {
+		return
 	}
-	b := &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: status, output: output}}
-	t.blocks = append(t.blocks, b)
+	command, output, _ := strings.Cut(rest, "\n")
+	b.kind, b.text, b.open, b.tool = shell, command, true, &tool{status: "ok", output: output}
 }

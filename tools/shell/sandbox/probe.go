@@ -209,6 +209,7 @@ func (t probeTask) escapes() map[string]func() error {
 			if err := os.Rename(filepath.Join(t.Workspace, "hidden"), in("moved")); err != nil {
 				return err
 			}
+			defer os.Rename(in("moved"), filepath.Join(t.Workspace, "hidden"))
 			return reads(in("moved/secret"))
 		},
 		"signal the daemon":         func() error { return syscall.Kill(t.PID, 0) },

@@ -1,8 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestMain makes the test binary the helper, as the daycare binary is.
@@ -13,12 +19,160 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestLevels(t *testing.T) {
-	exe, _ := os.Executable()
-	for _, l := range []Level{Bwrap, Landlock, Seatbelt} {
-		r, err := try(l, exe)
-		t.Logf("%s: %+v %v", l, r, err)
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	r, err := Choose("auto", exe)
-	t.Logf("%+v %v", r, err)
+	return path
+}
+
+// The probe must see that nothing holds, where nothing does: else it proves nothing
+// where something should.
+func TestProbeFindsEscapes(t *testing.T) {
+	err := Plain(self(t)).probe()
+	if err == nil {
+		t.Fatal("without a sandbox the probe found no way out")
+	}
+	for _, way := range []string{"read beside the workspace", "read what is hidden", "write beside the workspace", "signal the daemon", "connect to a TCP port", "connect to a unix socket", "a datagram arrived", "a file was written outside"} {
+		if !strings.Contains(err.Error(), way) {
+			t.Errorf("the probe did not find %q: %v", way, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	r, err := Choose("auto", self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s", r.Level, r.Why)
+	if _, err := Choose("nonsense", self(t)); !errors.Is(err, ErrUnusable) {
+		t.Errorf("a level that is none: %v", err)
+	}
+	if r, err := Choose("auto", "/nonexistent"); err != nil || r.Level != None || r.Why == "" {
+		t.Errorf("without a helper: %+v %v", r, err)
+	}
+}
+
+// Nothing on the way to the sandbox may see the command's variables.
+func TestOuterEnvironmentIsEmpty(t *testing.T) {
+	for _, r := range []*Runner{{Level: Bwrap, helper: "/h", bwrap: "/b"}, {Level: Landlock, helper: "/h"}} {
+		_, outer, err := r.Wrap(View{Dir: "/", Home: t.TempDir()}, []string{"/bin/true"}, []string{"LD_PRELOAD=/x"})
+		if err != nil || len(outer) > 0 {
+			t.Errorf("%s: %v %v", r.Level, outer, err)
+		}
+	}
+}
+
+func tree(t *testing.T, files ...string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		path := filepath.Join(root, f)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestWithout(t *testing.T) {
+	root := tree(t, "a/x", "a/b/y", "a/b/c/z", "d/w", "file")
+	if err := os.Symlink("/etc", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		hidden        string
+		parts, opened string
+	}{
+		{"", ".", ""},
+		{"../elsewhere", ".", ""},
+		{"d", "a file", "."},
+		{"a/b/c", "a/b/y a/x d file", ". a a/b"},
+		{"a/none", "a/b a/x d file", ". a"},
+		{".", "", ""},
+		{"..", "", ""},
+	} {
+		var hidden []string
+		if tt.hidden != "" {
+			hidden = []string{filepath.Join(root, tt.hidden)}
+		}
+		parts, opened, err := without(root, hidden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([2]string{tt.parts, tt.opened}, [2]string{relative(root, parts), relative(root, opened)}); diff != "" {
+			t.Errorf("without %q: %s", tt.hidden, diff)
+		}
+	}
+}
+
+func relative(root string, paths []string) string {
+	for i, p := range paths {
+		paths[i], _ = filepath.Rel(root, p)
+	}
+	slices.Sort(paths)
+	return strings.Join(paths, " ")
+}
+
+// A hidden file that does not exist yet must not be made: the folder that it would
+// be in is read only, its entries are not.
+func TestMissingHiddenFile(t *testing.T) {
+	root := tree(t, "home/.profile", "home/work/x")
+	home := filepath.Join(root, "home")
+	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
+	args, err := r.bwrapArgs(View{Dir: home, Home: t.TempDir(), Write: []string{home}, Hidden: []string{home + "/.zshenv", home + "/.config/fish", home + "/.profile"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Join(args, " ")
+	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/work", "--ro-bind /dev/null " + home + "/.profile"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %s", want, line)
+		}
+	}
+	if strings.Contains(line, "--bind "+home+" ") && !strings.Contains(line, "--ro-bind "+home+" ") {
+		t.Error("the folder is writable")
+	}
+}
+
+// The profile cannot be tried here; it is at least what was meant.
+func TestSeatbeltProfile(t *testing.T) {
+	got := seatbeltProfile(View{Home: "/h", Read: []string{"/r"}, Write: []string{`/w"x`}, Hidden: []string{"/w/.daycare"}, Locked: []string{"/w/.git/config"}, Shown: []string{"/w/.daycare/files"}})
+	want := `(version 1)
+(deny default)
+(allow process-exec process-fork signal (target same-sandbox))
+(allow sysctl-read mach-lookup file-read-metadata)
+(deny network*)
+(deny file-link)
+(allow file-read* (subpath "/usr") (subpath "/bin") (subpath "/sbin") (subpath "/System") (subpath "/Library") (subpath "/private/etc") (subpath "/opt") (subpath "/dev"))
+(allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/dtracehelper"))
+(allow file-read* (subpath "/r") (subpath "/h"))
+(allow file-read* file-write* (subpath "/w\"x") (subpath "/h"))
+(deny file-write* (subpath "/w/.git/config"))
+(deny file-read* file-write* (subpath "/w/.daycare") (subpath "/private/etc/master.passwd"))
+(allow file-read* (subpath "/w/.daycare/files"))
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHelperRefusesNonsense(t *testing.T) {
+	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"}, {"daycare", helperWord, "restrict", "{", "--", "/bin/true"}, {"daycare", helperWord, "supervise", "x", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
+		if code, ours := Main(args); !ours || code != failed {
+			t.Errorf("%v: %d %v", args, code, ours)
+		}
+	}
+	if _, ours := Main([]string{"daycare", "chat", helperWord}); ours {
+		t.Error("a word further on made it the helper")
+	}
 }

@@ -6,16 +6,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// countEvery is how often a supervisor counts the processes below it.
-const countEvery = 50 * time.Millisecond
 
 // supervise runs argv and returns its exit code when nothing of it is left. Every
 // orphan below becomes the supervisor's own child, so what forked twice, made a
@@ -28,6 +25,7 @@ func supervise(most int, argv []string) int {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail("supervise", err)
 	}
+	limitProcesses(most)
 	asked := make(chan os.Signal, 4)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	path, err := lookPath(argv[0])
@@ -44,35 +42,55 @@ func supervise(most int, argv []string) int {
 		os.NewFile(3, "daemon").Read(make([]byte, 1))
 		close(gone)
 	}()
-	return watchOver(pid, most, asked, gone)
+	crowd := make(chan int, 1)
+	go count(most, crowd)
+	return watchOver(pid, asked, gone, crowd)
 }
 
-func watchOver(pid, most int, asked <-chan os.Signal, gone <-chan struct{}) int {
+func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, crowd <-chan int) int {
 	ended := make(chan syscall.WaitStatus, 1)
 	go reap(pid, ended)
-	tick := time.NewTicker(countEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case status := <-ended:
 			endAll()
 			return exitCode(status)
 		case sig := <-asked:
-			for _, p := range below(os.Getpid()) {
-				if p != pid || !isBwrap(pid) { // it would die of it, and all inside with it
-					syscall.Kill(p, sig.(syscall.Signal))
-				}
-			}
+			passOn(pid, sig.(syscall.Signal))
 		case <-gone:
 			endAll()
 			return failed
-		case <-tick.C:
-			if n := len(below(os.Getpid())); n > most {
-				endAll()
-				fmt.Fprintf(os.Stderr, "[ended: it had %d processes; %d are allowed]\n", n, most)
-				return failed
+		case n := <-crowd:
+			endAll()
+			fmt.Fprintf(os.Stderr, "[ended: it had %d processes; %d are allowed]\n", n, MaxProcesses)
+			return failed
+		}
+	}
+}
+
+// passOn hands a signal on: what asks for an end goes to all processes, as from a
+// keyboard, the rest to the first one. Bubblewrap itself does not get it: it would
+// die of it, and all inside with it.
+func passOn(pid int, sig syscall.Signal) {
+	first := []int{pid}
+	if isBwrap(pid) {
+		for range 2 { // its child is the namespace's first process, and that one's the command
+			if first = childrenOf(first[0]); len(first) == 0 {
+				return
 			}
 		}
+	}
+	all := first[:1]
+	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
+		all = append(all, below(first[0])...)
+		for _, p := range below(os.Getpid()) {
+			if !slices.Contains(all, p) && !isBwrap(p) {
+				all = append(all, p)
+			}
+		}
+	}
+	for _, p := range all {
+		syscall.Kill(p, sig)
 	}
 }
 
@@ -94,10 +112,11 @@ func reap(pid int, ended chan<- syscall.WaitStatus) {
 // endAll ends everything below this process. What is stopped cannot fork, so the
 // first pass makes sure that the second one is not outrun.
 func endAll() {
-	for range 200 {
+	quiet := 0 // a list of children that change may miss some: it counts when it is empty again
+	for end := time.Now().Add(20 * time.Second); quiet < 2 && time.Now().Before(end); {
 		pids := below(os.Getpid())
-		if len(pids) == 0 {
-			return
+		if quiet++; len(pids) > 0 {
+			quiet = 0
 		}
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGSTOP)
@@ -105,40 +124,8 @@ func endAll() {
 		for _, p := range pids {
 			syscall.Kill(p, syscall.SIGKILL)
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
-}
-
-// below are the living descendants of a process.
-func below(pid int) []int {
-	children := map[int][]int{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil
-	}
-	for _, path := range stats {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// "12 (name) S 1 …": a name may hold anything, also a parenthesis.
-		text := string(data)
-		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		parent, err1 := strconv.Atoi(fields[1])
-		p, err2 := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err1 == nil && err2 == nil {
-			children[parent] = append(children[parent], p)
-		}
-	}
-	var all []int
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
-		all = append(all, children[next[0]]...)
-		next = append(next, children[next[0]]...)
-	}
-	return all
 }
 
 func isBwrap(pid int) bool {

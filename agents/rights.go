@@ -1,0 +1,103 @@
+package agents
+
+import (
+	"fmt"
+	"time"
+
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// An Overseer is who answers for an agent in the background: the person of its
+// nearest ancestor that speaks with one, else of whom a person wrote to last.
+type Overseer interface {
+	// Owner is who may answer in a chat.
+	Owner() permission.Owner
+	// Note tells that person's agent something that asks for no turn. key is the
+	// same each time that the same is told.
+	Note(key, text string) error
+}
+
+// owner is who may answer a request of this agent in a chat.
+func (a *agent) owner() permission.Owner {
+	if a.Overseer != nil {
+		return a.Overseer.Owner()
+	}
+	d := a.Meta.Descriptor
+	return permission.Owner{Connector: d.Connector, UserID: d.UserID}
+}
+
+// note tells the agent of the person who answers. The request stands without it, so
+// a failure is only logged.
+func (a *agent) note(key, text string) {
+	if a.Overseer == nil {
+		return
+	}
+	if err := a.Overseer.Note(key, text); err != nil {
+		a.log.Warn("the person's agent was not told of a request", "key", key, "err", err)
+	}
+}
+
+// noteDecision tells the agent of the person who answered.
+func (a *agent) noteDecision(it inbox.Item) {
+	a.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token, a.Meta.Name, it.Tag, it.By, it.Decision))
+}
+
+// change is what a decision does to state.json; nil: nothing. A right that was asked
+// for as such is widened; a decision on one exact call holds for exactly that call.
+func (a *agent) change(it inbox.Item) func(*record.State) {
+	switch permission.Decision(it.Decision) {
+	case permission.Revoked:
+		return func(s *record.State) {
+			if less, err := s.Permissions.Revoke(it.Tag); err == nil {
+				s.Permissions = less
+			}
+		}
+	case permission.Always:
+		grant := permission.Grant{Tag: it.Tag, At: time.Now().UTC(), By: it.By, Token: it.Token, SHA256: it.SHA256}
+		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
+			grant.SHA256 = ""
+		}
+		return func(s *record.State) {
+			if more, err := s.Permissions.Grant(grant); err == nil {
+				s.Permissions = more
+			}
+		}
+	}
+	return nil
+}
+
+// access is what the agent may do now: what state.json says, less what was taken
+// away since the turn began, and what was allowed once in this turn.
+func (a *agent) access() permission.Set {
+	set := a.state.Permissions
+	for _, h := range a.Inbox.Open() {
+		if h.Kind != message.Permission {
+			continue
+		}
+		// The item waits for the end of the turn; its effect does not.
+		if it, err := a.Inbox.Read(h.ID); err == nil && it.Decision == string(permission.Revoked) {
+			if less, err := set.Revoke(it.Tag); err == nil {
+				set = less
+			}
+		}
+	}
+	open := a.history.Obligations().Turn
+	if open == nil {
+		return set
+	}
+	for _, c := range open.Worked {
+		tool, _, ok := a.Tools.Get(c.Name)
+		w, widens := tool.(tools.Widens)
+		if !ok || !widens {
+			continue
+		}
+		if more, err := set.Grant(permission.Grant{Tag: w.Widens(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})}); err == nil {
+			set = more
+		}
+	}
+	return set
+}

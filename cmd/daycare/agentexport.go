@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) agentsExport() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use: "export ID", Short: "Write an agent with its files as a tar; works from the files",
+		Example: "  daycare agents export 0/ -o ops.tar\n  daycare agents export 0/ | ssh other 'cd work && daycare agents import -'",
+		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			r, err := openFiles(cmd.Context(), root)
+			if err != nil {
+				return err
+			}
+			defer r.close()
+			id, err := (&backend{System: r.system, parts: r}).Resolve(args[0])
+			if err != nil {
+				return fmt.Errorf("find agent %s: %w", args[0], err)
+			}
+			if out == "" || out == "-" {
+				return r.system.Export(cmd.Context(), id, c.stdout)
+			}
+			return exportTo(cmd.Context(), r, id, out)
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; it must not be there yet (default: standard output)")
+	return cmd
+}
+
+func exportTo(ctx context.Context, r *runtimeParts, id, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("export agent: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(path)
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(r.system.Export(ctx, id, w), w.Flush())
+}
+
+func (c *cli) agentsImport() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "import FILE", Short: "Make an agent of an exported one, with the rights it had",
+		Example: "  daycare agents import ops.tar --name Ops",
+		Args:    words(0, "a FILE that export wrote, or - for standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from := io.Reader(c.stdin)
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return fmt.Errorf("import agent: %w", err)
+				}
+				defer f.Close()
+				from = f
+			}
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Import(cmd.Context(), from, name)
+			if err != nil {
+				return fmt.Errorf("import agent: %w", err)
+			}
+			if c.json {
+				return c.printJSON(a)
+			}
+			c.print("%s  %s\n", a.Handle, a.ID)
+			s, err := c.lookAt(cmd.Context(), client, a.ID)
+			if err == nil {
+				c.showRights(s.Permissions) // they came with the file: whoever imports sees them
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what people call it here")
+	return cmd
+}

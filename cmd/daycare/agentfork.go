@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/message"
+
+	"github.com/spf13/cobra"
+)
+
+// handCommands are the commands by which people copy agents, take back what was said
+// and edit their files.
+func (c *cli) handCommands() []*cobra.Command {
+	return []*cobra.Command{c.agentsFork(), c.agentsRewind(), c.agentsMark(), c.agentsRestore(), c.agentsTrash(),
+		c.agentsExport(), c.agentsImport(), c.agentsEdit()}
+}
+
+func (c *cli) agentsFork() *cobra.Command {
+	var at int64
+	var name string
+	cmd := c.onAgent("fork", "Make a new agent that goes on from a point of this one's history",
+		"  daycare agents fork 0/ --name \"the other way\"\n  daycare agents fork 0/ --at 42",
+		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
+			made, err := client.Fork(ctx, a.ID, at, name)
+			return made, made.Handle + "  " + made.ID, err
+		})
+	cmd.Flags().Int64Var(&at, "at", 0, "the `SEQ` of the last record to take along (default: the end of the newest turn)")
+	cmd.Flags().StringVar(&name, "name", "", "what people call it")
+	return cmd
+}
+
+func (c *cli) agentsRewind() *cobra.Command {
+	var to string
+	cmd := c.onAgent("rewind", "Take the newest part of the conversation back; it stays in the file",
+		"  daycare agents rewind 0/              takes the newest turn back\n"+
+			"  daycare agents rewind 0/ --to 42      back to the record with this seq\n"+
+			"  daycare agents rewind 0/ --to before  back to a mark",
+		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
+			return c.ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
+		})
+	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a mark (default: before the newest turn)")
+	return cmd
+}
+
+func (c *cli) agentsMark() *cobra.Command {
+	return &cobra.Command{
+		Use: "mark ID NAME", Short: "Name this place of the conversation, to rewind to it later",
+		Example: "  daycare agents mark 0/ before",
+		Args:    words(0, "the ID of an agent", "a NAME"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Agent(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("find agent %s: %w", args[0], err)
+			}
+			r, err := client.Mark(cmd.Context(), a.ID, args[1])
+			if err != nil {
+				return fmt.Errorf("mark %s: %w", a.Handle, err)
+			}
+			if c.json {
+				return c.printJSON(r)
+			}
+			c.print("marked %s as %s\n", a.Handle, clean(args[1]))
+			return nil
+		},
+	}
+}
+
+// ordered posts an order and waits until the agent has carried it out, which it does
+// between two turns.
+func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent, m control.Message, said string) (any, string, error) {
+	o, err := client.Stream(ctx, a.ID, m, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.Reason == "refused" {
+		return nil, "", &problem{code: exitNotFound, err: errors.New(o.Text), do: "see the records with: daycare agents tail " + a.Handle + " --json"}
+	}
+	return o, said, nil
+}
+
+func (c *cli) agentsRestore() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore ID", Short: "Bring a removed agent back from the trash",
+		Example: "  daycare agents restore 2/",
+		Args:    words(0, "the ID, handle or name in the trash of an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.daemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Restore(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("restore agent: %w", err)
+			}
+			if c.json {
+				return c.printJSON(a)
+			}
+			c.print("restored %s  %s\n", a.Handle, a.ID)
+			return nil
+		},
+	}
+}
+
+func (c *cli) agentsTrash() *cobra.Command {
+	return &cobra.Command{
+		Use: "trash", Short: "List the agents that were removed",
+		Example: "  daycare agents trash",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := client.Trash(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list trash: %w", err)
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Trash []event.Trashed `json:"trash"`
+				}{list})
+			}
+			if len(list) == 0 {
+				c.note("the trash is empty")
+				return nil
+			}
+			var t table
+			t.row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
+			for _, e := range list {
+				t.row(orElse(e.Handle, "-"), orElse(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"), oneLine(orElse(e.Title, "-"), 30), e.Name)
+			}
+			return t.write(c.stdout, c.data())
+		},
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// cited are the places of a document where commands stand: blocks for the shell,
+// and words in backquotes.
+var (
+	blocks = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```")
+	inline = regexp.MustCompile("`(daycare [^`\n]+)`")
+	call   = regexp.MustCompile(`(?m)(?:^|[|;&(]) *daycare( [^\n]*)?$`)
+)
+
+// Commands that the documents cite exist, and take the flags and arguments that
+// they are cited with.
+func TestDocs(t *testing.T) {
+	paths := []string{"../../README.md"}
+	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cites []string
+		for _, m := range inline.FindAllSubmatch(data, -1) {
+			cites = append(cites, string(m[1]))
+		}
+		for _, m := range blocks.FindAllSubmatch(data, -1) {
+			cites = append(cites, strings.ReplaceAll(string(m[1]), "\\\n", " "))
+		}
+		for _, cite := range cites {
+			for _, m := range call.FindAllStringSubmatch(cite, -1) {
+				seen++
+				if err := parses(shellWords(m[1])); err != nil {
+					t.Errorf("%s: daycare%s: %v", path, m[1], err)
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d commands were found in the documents", seen)
+	}
+}
+
+// parses goes as far as a command goes before it runs.
+func parses(args []string) error {
+	var out bytes.Buffer
+	root := newRoot(&cli{stdin: &out, stdout: &out, stderr: &out})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	cmd, rest, err := root.Find(args)
+	if err != nil || len(rest) == 0 { // a command is named, not run
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if help, _ := cmd.Flags().GetBool("help"); help {
+		return nil
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// shellWords are the words of one command as a shell would see them, up to where
+// another begins.
+func shellWords(line string) []string {
+	var words []string
+	var word strings.Builder
+	open, quote := false, rune(0)
+	end := func() {
+		if open {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		open = false
+	}
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, open = c, true
+		case quote == 0 && c == ' ':
+			end()
+		case quote == 0 && (strings.ContainsRune("|;&<>", c) || c == '#' && !open):
+			end()
+			return words
+		default:
+			word.WriteRune(c)
+			open = true
+		}
+	}
+	end()
+	return words
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"daycare/engine/address"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) whyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "why ID", Short: "Everything that led from a message to its reply, told from the files",
+		Long: "Tell the story of a message (item), a reply (out), a turn, a tool call or a permission\n" +
+			"request by its id: what came in, what the model was given, what it called, who allowed\n" +
+			"it, what was answered and delivered, and what it cost. It reads files alone.",
+		Example: "  daycare why $(daycare send 0/ hello)",
+		Args:    words(0, "the ID of an item, a reply, a turn or a tool call"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			r, err := openFiles(cmd.Context(), root)
+			if err != nil {
+				return err
+			}
+			defer r.close()
+			w, err := findStory(cmd.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(w)
+			}
+			c.showStory(w)
+			return nil
+		},
+	}
+}
+
+// A why is a story with what lies outside of history.
+type why struct {
+	ID      string         `json:"id"`
+	Agent   string         `json:"agent"`
+	Handle  string         `json:"handle"`
+	Name    string         `json:"name"`
+	Waiting bool           `json:"waiting,omitempty"` // accepted, and not in history yet
+	Inbound []inbox.Item   `json:"inbound"`           // as the inbox has them; a rotated inbox has none
+	Turn    string         `json:"turn,omitempty"`
+	Prompt  []promptPart   `json:"prompt,omitempty"`
+	Records []record.Entry `json:"-"`
+	Lines   []line         `json:"records"`
+	Calls   int            `json:"calls"` // of the model
+	Cost    float64        `json:"cost"`  // US dollars
+	Tokens  record.Tokens  `json:"tokens"`
+}
+
+// A line is a record as JSON has it.
+type line struct {
+	Seq    int64         `json:"seq"`
+	At     string        `json:"at"`
+	Type   record.Type   `json:"type"`
+	Fields record.Record `json:"fields"`
+}
+
+// A promptPart is what a part of the context took when the turn began.
+type promptPart struct {
+	Part   string `json:"part"`
+	Count  int    `json:"count,omitempty"` // records
+	Tokens int    `json:"tokens"`          // about: characters / 4
+}
+
+// findStory looks through all agents for who knows the id.
+func findStory(ctx context.Context, r *runtimeParts, id string) (why, error) {
+	for _, meta := range r.index.All() {
+		if ctx.Err() != nil {
+			return why{}, ctx.Err()
+		}
+		dir := filepath.Join(r.root, "agents", meta.ID)
+		s, ok, err := record.StoryOf(dir, id)
+		if err != nil {
+			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)
+		}
+		items, err := inbox.Accepted(dir, taken(id, s))
+		if err != nil {
+			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)
+		}
+		if ok || len(items) > 0 {
+			return tell(meta, dir, id, s, items), nil
+		}
+	}
+	return why{}, notFound("ids stand in: daycare agents tail ID --json", "no history and no inbox knows %s", id)
+}
+
+// tell puts a story together.
+func tell(meta address.Meta, dir, id string, s record.Story, items []inbox.Item) why {
+	w := why{ID: id, Agent: meta.ID, Handle: meta.Handle, Name: meta.Name, Turn: s.Turn, Waiting: len(s.Entries) == 0, Inbound: append([]inbox.Item{}, items...), Lines: []line{}}
+	for _, e := range s.Entries {
+		switch r := e.Rec.(type) {
+		case *record.Assistant:
+			if r.Provider != "" {
+				w.Calls++
+			}
+			w.spend(r.Tokens, r.Cost)
+		case *record.Summary:
+			w.Calls++
+			w.spend(r.Tokens, r.Cost)
+		}
+		w.Records = append(w.Records, *e)
+		w.Lines = append(w.Lines, line{e.Seq, e.At.Format("2006-01-02T15:04:05.000Z07:00"), e.Rec.Type(), e.Rec})
+	}
+	if s.Turn != "" {
+		w.Prompt = whyPrompt(dir, s)
+	}
+	return w
+}
+
+// taken are the items of a story.
+func taken(id string, s record.Story) map[string]bool {
+	ids := map[string]bool{id: true}
+	for _, e := range s.Entries {
+		if u, ok := e.Rec.(*record.User); ok {
+			ids[u.Item] = true
+		}
+	}
+	return ids
+}
+
+func (w *why) spend(t record.Tokens, cost float64) {
+	w.Cost += cost
+	w.Tokens.Input, w.Tokens.Output = w.Tokens.Input+t.Input, w.Tokens.Output+t.Output
+	w.Tokens.CacheRead, w.Tokens.CacheWrite = w.Tokens.CacheRead+t.CacheRead, w.Tokens.CacheWrite+t.CacheWrite
+	w.Tokens.Estimated = w.Tokens.Estimated || t.Estimated
+}
+
+// whyPrompt estimates what the first request of the turn was made of. The system
+// prompt is the one that was rendered last, which an edit since may have changed.
+func whyPrompt(dir string, s record.Story) []promptPart {
+	var parts []promptPart
+	add := func(name string, count, chars int) {
+		if chars > 0 {
+			parts = append(parts, promptPart{name, count, (chars + 3) / 4})
+		}
+	}
+	if system, err := os.ReadFile(filepath.Join(dir, "SYSTEM.md")); err == nil {
+		add("system prompt, as it is now", 0, utf8.RuneCount(system))
+	}
+	if s.Summary != nil {
+		add("summary of what is older", 1, utf8.RuneCountInString(s.Summary.Rec.(*record.Summary).Text))
+	}
+	var said, answered, results sum
+	for _, e := range s.Before {
+		switch r := e.Rec.(type) {
+		case *record.User:
+			said.add(r.Text)
+		case *record.Assistant:
+			answered.add(r.Text)
+			for _, call := range r.ToolCalls {
+				answered.chars += len(call.Arguments)
+			}
+		case *record.ToolResult:
+			results.add(r.Output.Text)
+		}
+	}
+	add("earlier messages", said.n, said.chars)
+	add("earlier answers", answered.n, answered.chars)
+	add("earlier tool results", results.n, results.chars)
+	var now sum
+	for _, e := range s.Entries {
+		if u, ok := e.Rec.(*record.User); ok {
+			now.add(u.Text)
+			now.chars += utf8.RuneCountInString(u.Preface)
+		}
+	}
+	add("messages of this turn", now.n, now.chars)
+	return parts
+}
+
+type sum struct{ n, chars int }
+
+func (s *sum) add(text string) { s.n, s.chars = s.n+1, s.chars+utf8.RuneCountInString(text) }
+
+// from says where an item came from.
+func from(it inbox.Item) string {
+	switch {
+	case it.Kind == message.System:
+		return "agent or runtime " + it.Origin
+	case it.Route != nil:
+		return join("/", it.Route.Connector, it.Route.ChannelID, it.Route.UserID)
+	case it.Dedupe != "":
+		return it.Dedupe
+	}
+	return "its own chat"
+}

@@ -1,0 +1,66 @@
+package email
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"strings"
+)
+
+// Options are the settings of one mailbox:
+//
+//	connectors:
+//	  - id: email
+//	    type: email
+//	    address: daycare@example.com
+//	    imap: imap.example.com:993
+//	    smtp: smtp.example.com:465
+//	    user: ""                 # "": the address; the password is the secret of this id
+//	    mailbox: INBOX
+//	    allow: ["ada@example.org"]
+//	    authserv: mx.example.com # who vouches for senders, see docs/connectors/email.md
+//	    trustFrom: false         # true: believe every From
+//	    plaintext: false         # true: without TLS, for servers on this machine
+type Options struct {
+	ID        string   `json:"id"`
+	Allow     []string `json:"allow"`
+	AgentID   string   `json:"agentId"`
+	Interim   bool     `json:"interim"`
+	Address   string   `json:"address"`
+	IMAP      string   `json:"imap"`
+	SMTP      string   `json:"smtp"`
+	User      string   `json:"user"`
+	SecretEnv string   `json:"secretEnv"` // "": the secret of this id
+	Mailbox   string   `json:"mailbox"`
+	Authserv  string   `json:"authserv"`
+	TrustFrom bool     `json:"trustFrom"`
+	Plaintext bool     `json:"plaintext"`
+}
+
+// Validate reports everything that is wrong with o, as one error of a line each.
+func (o Options) Validate() error {
+	var wrong []error
+	if o.ID == "" {
+		wrong = append(wrong, errors.New("connector without an id"))
+	}
+	for _, a := range append([]string{o.Address}, o.Allow...) {
+		if p, err := mail.ParseAddress(a); err != nil || p.Address != a {
+			wrong = append(wrong, fmt.Errorf("address and allow: found %q, want a mail address such as ada@example.org", a))
+		}
+	}
+	for key, server := range map[string]string{"imap": o.IMAP, "smtp": o.SMTP} {
+		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+			wrong = append(wrong, fmt.Errorf("%s: found %q, want HOST:PORT", key, server))
+		}
+	}
+	if o.Authserv == "" && !o.TrustFrom {
+		wrong = append(wrong, errors.New("authserv: missing; anybody can write any From, so say whose Authentication-Results count, or trustFrom: true"))
+	}
+	return errors.Join(wrong...)
+}
+
+// domain is what follows the @ of an address.
+func domain(address string) string {
+	return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
+}

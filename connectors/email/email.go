@@ -1,0 +1,137 @@
+// Package email is the connector for a mailbox: it reads mails by IMAP, with IDLE
+// where the server has it, and answers by SMTP in the thread that it was asked in.
+//
+// config.go has the settings, fetch.go asks the IMAP server, sender.go decides
+// whose mail is believed, read.go makes posts of mails, send.go answers. What is
+// the same for all chats is in connectors/chat. docs/connectors/email.md is for
+// people.
+package email
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/connectors/chat"
+	"daycare/engine/message"
+)
+
+// maxFailures is how many failed connections in a row end Run.
+const maxFailures = 5
+
+// A Connector is one mailbox.
+type Connector struct {
+	o        Options
+	password string
+	desk     *chat.Desk
+	log      *slog.Logger
+	pause    time.Duration // after the first failure of anything that is tried again
+
+	mu      sync.Mutex
+	strikes map[string]int // mail -> how often it broke its handler
+}
+
+// New makes the connector that o describes.
+func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if o.User == "" {
+		o.User = o.Address
+	}
+	if o.Mailbox == "" {
+		o.Mailbox = "INBOX"
+	}
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("email %q: %w", o.ID, err)
+	}
+	if password == "" {
+		return nil, fmt.Errorf("email %q has no password\nset it with: daycare auth set %s", o.ID, o.ID)
+	}
+	allow := make([]string, len(o.Allow))
+	for i, a := range o.Allow {
+		allow[i] = strings.ToLower(a)
+	}
+	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second, strikes: map[string]int{}}
+	// Strangers are not answered: their address is mostly somebody else's.
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: allow, AgentID: o.AgentID, NoTell: true}, host, c, c.log)
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Run receives until ctx ends.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() { c.desk.Run(ctx) })
+	for failures := 0; ctx.Err() == nil; {
+		begun := time.Now()
+		err := c.stay(ctx, deliver)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if failures++; time.Since(begun) > time.Minute {
+			failures = 1
+		}
+		var no *refused
+		if failures >= maxFailures || errors.As(err, &no) {
+			return err
+		}
+		c.log.Warn("the connection to the mailbox was lost", "err", err)
+		rest(ctx, c.pause<<failures)
+	}
+	return nil
+}
+
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// refused is an answer that trying again does not change.
+type refused struct{ reason string }
+
+func (e *refused) Error() string { return e.reason }
+
+// clean takes the password out of what a server said.
+func (c *Connector) clean(err error) error {
+	if err != nil && strings.Contains(err.Error(), c.password) {
+		return errors.New(strings.ReplaceAll(err.Error(), c.password, "[redacted]"))
+	}
+	return err
+}
+
+// Direct is the way to a person, which is their address.
+func (c *Connector) Direct(userID string) (message.Address, bool) {
+	return message.Address{ChannelID: userID, UserID: userID}, true
+}
+
+// Probe logs in at both servers, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	box, err := c.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer box.Close()
+	idle := "tells of new mail at once"
+	if !box.idles() {
+		idle = "is asked for new mail every half minute"
+	}
+	post, err := c.dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer post.Close()
+	return fmt.Sprintf("both servers let us in as %s; the IMAP server %s", c.o.User, idle), nil
+}

@@ -1,0 +1,150 @@
+package signal
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"daycare/connectors/chat"
+	"daycare/engine/message"
+)
+
+// oldest is how old a message may be that the daemon repeats: beyond it its dedupe
+// key may be forgotten.
+const oldest = 6 * 24 * time.Hour
+
+type envelope struct {
+	Number    string `json:"sourceNumber"`
+	UUID      string `json:"sourceUuid"`
+	Name      string `json:"sourceName"`
+	Timestamp int64  `json:"timestamp"` // ms; with the sender the id of a message
+	Data      *data  `json:"dataMessage"`
+	Edit      *struct {
+		Target int64 `json:"targetSentTimestamp"`
+		Data   *data `json:"dataMessage"`
+	} `json:"editMessage"`
+}
+
+type data struct {
+	Message  string `json:"message"`
+	Mentions []struct {
+		Name   string `json:"name"`
+		Number string `json:"number"`
+		UUID   string `json:"uuid"`
+		Start  int    `json:"start"` // UTF-16 units
+		Length int    `json:"length"`
+	} `json:"mentions"`
+	Attachments []struct {
+		ID   string `json:"id"`
+		Name string `json:"filename"`
+		Size int64  `json:"size"`
+	} `json:"attachments"`
+	Group *struct {
+		ID   string `json:"groupId"`
+		Type string `json:"type"` // DELIVER, UPDATE
+	} `json:"groupInfo"`
+	Quote *struct {
+		ID     int64  `json:"id"`
+		Author string `json:"authorNumber"`
+		UUID   string `json:"authorUuid"`
+		Text   string `json:"text"`
+	} `json:"quote"`
+	Reaction *struct {
+		Emoji  string `json:"emoji"`
+		Target int64  `json:"targetSentTimestamp"`
+		Remove bool   `json:"isRemove"`
+	} `json:"reaction"`
+}
+
+// groupPrefix tells a group's channel from a person's.
+const groupPrefix = "group:"
+
+// post makes a post of an envelope; false: there is nothing in it for an agent
+// (receipts, typing, what we sent ourselves from another device).
+func (c *Connector) post(e envelope) (chat.Post, bool) {
+	d, note := e.Data, false
+	if e.Edit != nil {
+		d, note = e.Edit.Data, true
+	}
+	sender := e.UUID
+	if sender == "" {
+		sender = e.Number
+	}
+	if d == nil || sender == "" || e.Number == c.o.Account || time.Since(time.UnixMilli(e.Timestamp)) > oldest {
+		return chat.Post{}, false
+	}
+	stamp := strconv.FormatInt(e.Timestamp, 10)
+	p := chat.Post{Key: sender + "/" + stamp, MessageID: sender + "/" + stamp, Sender: e.Name, Note: note,
+		From: message.Address{ChannelID: sender, UserID: c.o.identity(e.UUID, e.Number)}}
+	var forUs bool
+	p.Text, forUs = c.mentioned(d)
+	if g := d.Group; g != nil {
+		p.Group, p.From.ChannelID = true, groupPrefix+g.ID
+		p.Addressed = forUs || d.Quote != nil && d.Quote.Author == c.o.Account
+	}
+	if q := d.Quote; q != nil {
+		p.Quote, p.ReplyTo = q.Text, q.UUID+"/"+strconv.FormatInt(q.ID, 10)
+	}
+	for _, a := range d.Attachments {
+		name := a.Name
+		if name == "" {
+			name = a.ID
+		}
+		p.Files = append(p.Files, chat.File{Name: name, Size: a.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+			return c.fetch(ctx, a.ID, p.From.ChannelID)
+		}})
+	}
+	switch r := d.Reaction; {
+	case note:
+		p.Files = nil
+		p.Text = fmt.Sprintf("The person edited message %d. It now reads:\n\n%s", e.Edit.Target, p.Text)
+	case r != nil && r.Remove:
+		p.Note, p.Text = true, fmt.Sprintf("The person took their reaction off message %d", r.Target)
+	case r != nil:
+		p.Note, p.Text = true, fmt.Sprintf("The person reacted to message %d with %s", r.Target, r.Emoji)
+	}
+	return p, true
+}
+
+// mentioned puts the names in where Signal has placeholders, and reports whether
+// one of them is ours. Ours is taken off the beginning.
+func (c *Connector) mentioned(d *data) (text string, forUs bool) {
+	units := utf16.Encode([]rune(d.Message))
+	for i := len(d.Mentions) - 1; i >= 0; i-- { // from the end, so that offsets stay
+		m := d.Mentions[i]
+		if m.Start < 0 || m.Length < 0 || m.Start+m.Length > len(units) {
+			continue
+		}
+		name := "@" + m.Name
+		if m.Number == c.o.Account {
+			if forUs = true; m.Start == 0 {
+				name = ""
+			}
+		}
+		rest := append(utf16.Encode([]rune(name)), units[m.Start+m.Length:]...)
+		units = append(units[:m.Start:m.Start], rest...)
+	}
+	return strings.TrimSpace(string(utf16.Decode(units))), forUs
+}
+
+// fetch reads an attachment that the daemon keeps.
+func (c *Connector) fetch(ctx context.Context, id, channel string) (io.ReadCloser, error) {
+	params := map[string]any{"id": id}
+	addressee(params, channel)
+	var got struct {
+		Data string `json:"data"` // base64
+	}
+	if err := c.call(ctx, "getAttachment", params, &got); err != nil {
+		return nil, err
+	}
+	if got.Data == "" {
+		return nil, errors.New("fetch attachment: the daemon sent nothing")
+	}
+	return io.NopCloser(base64.NewDecoder(base64.StdEncoding, strings.NewReader(got.Data))), nil
+}

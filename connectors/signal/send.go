@@ -1,0 +1,161 @@
+package signal
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+// A sent is what the daemon says of a message that it sent.
+type sent struct {
+	Timestamp int64 `json:"timestamp"`
+	Results   []struct {
+		Type       string `json:"type"`
+		RetryAfter int64  `json:"retryAfterSeconds"`
+	} `json:"results"`
+}
+
+// Send delivers one part. Signal knows no idempotency key for bots: a part whose
+// answer is lost may come twice.
+func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	params := map[string]any{}
+	if author, stamp, ok := strings.Cut(out.ReplyTo, "/"); ok && out.Part == 0 {
+		if n, err := strconv.ParseInt(stamp, 10, 64); err == nil && author != "" {
+			params["quoteAuthor"], params["quoteTimestamp"] = author, n
+		}
+	}
+	var files []string
+	for _, f := range out.Files {
+		uri, err := dataURI(f)
+		if err != nil {
+			return "", &message.NotSent{Final: true, Err: err}
+		}
+		files = append(files, uri)
+	}
+	if len(files) > 0 {
+		params["attachments"] = files
+	}
+	return c.say(ctx, out.To, out.Text, params)
+}
+
+// Say sends a notice.
+func (c *Connector) Say(ctx context.Context, to message.Address, _, text string) error {
+	_, err := c.say(ctx, to, text, map[string]any{})
+	return err
+}
+
+func (c *Connector) say(ctx context.Context, to message.Address, text string, params map[string]any) (string, error) {
+	shown, styles := format.Signal(text)
+	if shown == "" && params["attachments"] == nil {
+		return "", nil // nothing that could be shown
+	}
+	params["message"] = shown
+	var ranges []string
+	for _, s := range styles {
+		ranges = append(ranges, fmt.Sprintf("%d:%d:%s", s.Start, s.Length, s.Name))
+	}
+	if len(ranges) > 0 {
+		params["textStyle"] = ranges
+	}
+	addressee(params, to.ChannelID)
+	var done sent
+	if err := c.call(ctx, "send", params, &done); err != nil {
+		return "", judge(err)
+	}
+	if err := done.judge(nil); err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(done.Timestamp, 10), nil
+}
+
+// addressee is whom a call is about.
+func addressee(params map[string]any, channel string) {
+	if group, ok := strings.CutPrefix(channel, groupPrefix); ok {
+		params["groupId"] = group
+		return
+	}
+	params["recipient"] = channel
+}
+
+// dataURI carries a file inside the call: the daemon may not see our files.
+func dataURI(f message.File) (string, error) {
+	content, err := os.ReadFile(f.Path)
+	if err != nil {
+		return "", fmt.Errorf("read file %s to send: %w", f.Name, err)
+	}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`;,="'`, r) || r < ' ' {
+			return '_'
+		}
+		return r
+	}, f.Name)
+	return "data:" + f.MimeType + ";filename=" + name + ";base64," + base64.StdEncoding.EncodeToString(content), nil
+}
+
+// judge says what the engine is to do about an error of the daemon.
+func judge(err error) error {
+	var no *rpcError
+	if !errors.As(err, &no) {
+		return err
+	}
+	var detail struct {
+		Response sent `json:"response"`
+	}
+	if json.Unmarshal(no.Data, &detail) == nil {
+		if told := detail.Response.judge(err); told != nil {
+			return told
+		}
+	}
+	switch {
+	case no.Code == rateLimit:
+		return &message.NotSent{Err: err}
+	case no.Code == userError && !strings.Contains(strings.ToLower(no.Message), "network"):
+		return &message.NotSent{Final: true, Err: err} // no such group, not a member, not a number
+	}
+	return err
+}
+
+// judge reads what became of each recipient; nil: at least one has it, or nothing
+// is known. cause is the error that it came with, nil for none.
+func (s sent) judge(cause error) error {
+	if len(s.Results) == 0 {
+		return nil
+	}
+	r := s.Results[0]
+	for _, each := range s.Results {
+		if each.Type == "SUCCESS" {
+			return nil
+		}
+	}
+	if cause == nil {
+		cause = fmt.Errorf("signal-cli send: %s", r.Type)
+	}
+	switch r.Type {
+	case "UNREGISTERED_FAILURE":
+		return &message.NotSent{Final: true, Err: cause}
+	case "RATE_LIMIT_FAILURE":
+		return &message.NotSent{After: time.Duration(r.RetryAfter) * time.Second, Err: cause}
+	}
+	return cause // a network that is down, an identity that a person has to trust
+}
+
+// Typing shows "typing" for some seconds.
+func (c *Connector) Typing(ctx context.Context, to message.Address) error {
+	params := map[string]any{}
+	addressee(params, to.ChannelID)
+	return c.call(ctx, "sendTyping", params, nil)
+}
+
+// Direct is the chat with a person, which has the person's id.
+func (c *Connector) Direct(userID string) (message.Address, bool) {
+	return message.Address{ChannelID: userID, UserID: userID}, true
+}

@@ -1,0 +1,239 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"daycare/connectors/terminal/markdown"
+	"daycare/connectors/terminal/transcript"
+	"daycare/engine/event"
+)
+
+// How the page of all agents looks.
+
+// lines draw the table.
+func (h *home) lines(m *Model, width, height int) []string {
+	rows := h.rows(m.world)
+	if len(rows) == 0 {
+		return h.nobody(m, width)
+	}
+	if m.world.get(h.selected) == nil {
+		h.move(m.world, 0)
+	}
+	col := h.columns(m, rows, width)
+	out := []string{m.screen.theme.Dim.Render(col.titles())}
+	height -= len(out)
+	at := slices.IndexFunc(rows, func(r row) bool { return r.agent != nil && r.agent.ID == h.selected })
+	h.top = min(h.top, max(0, at-1)) // the group's head above the first row, too
+	h.top = max(h.top, at-height+1)
+	h.top = max(0, min(h.top, len(rows)-height))
+	for _, r := range rows[h.top:min(len(rows), h.top+height)] {
+		out = append(out, h.line(m, r, col, width))
+	}
+	return out
+}
+
+func (h *home) nobody(m *Model, width int) []string {
+	t := m.screen.theme
+	if h.filter != "" {
+		return []string{"", t.Dim.Render("  no agent matches \"" + h.filter + "\"; Esc shows all")}
+	}
+	return []string{"", "  " + t.Bold.Render("No agents yet."), "",
+		t.Dim.Render(ansi.Truncate("  Press Enter and write the first message: it makes your agent.", width, "…"))}
+}
+
+// columns are the widths of the table; 0: the column is not there.
+type columns struct{ name, state, says, inbox, age, next, model, cost int }
+
+// wideTable is from when on the state and the newest words have a column each.
+const wideTable = 120
+
+func (h *home) columns(m *Model, rows []row, width int) columns {
+	c := columns{name: 14, age: 4}
+	for _, r := range rows {
+		if r.agent == nil {
+			continue
+		}
+		c.name = max(c.name, 2*r.depth+ansi.StringWidth(r.agent.Handle+" "+title(r.agent)))
+		if r.agent.Queued > 0 {
+			c.inbox = 7
+		}
+		if r.agent.Cost > 0 {
+			c.cost = 8
+		}
+		if _, ok := m.world.wakes[r.agent.ID]; ok {
+			c.next = 6
+		}
+	}
+	c.name = min(c.name, max(20, width/4))
+	if width >= wideTable {
+		c.state, c.model = 30, 16
+	}
+	rest := width - 4 - c.name - c.inbox - c.age - c.next - c.model - c.cost - 7
+	c.says = max(8, rest-c.state)
+	return c
+}
+
+// cells joins the cells of the columns that are there.
+func (c columns) cells(texts [8]string) string {
+	widths := [8]int{c.name, c.state, c.says, c.inbox, c.age, c.next, c.model, c.cost}
+	var parts []string
+	for i, text := range texts {
+		if widths[i] > 0 {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (c columns) titles() string {
+	says := "DOING, OR SAID LAST"
+	if c.state > 0 {
+		says = "SAID LAST"
+	}
+	return "    " + c.cells([8]string{cell("AGENT", c.name), cell("DOING", c.state), cell(says, c.says), cell("INBOX", c.inbox),
+		cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("COST", c.cost)})
+}
+
+func (h *home) line(m *Model, r row, c columns, width int) string {
+	t := m.screen.theme
+	if r.agent == nil {
+		return t.Bold.Render(cell(" "+r.head, width))
+	}
+	a := r.agent
+	mark, style := m.mark(a)
+	name := strings.Repeat("  ", r.depth) + a.Handle + " " + title(a)
+	state, says, saying := m.stateText(a), a.says, t.Dim
+	if !a.since.IsZero() && a.rank() == working {
+		state = transcript.Elapsed(m.screen.now.Sub(a.since)) + " " + state
+	}
+	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
+		says, saying = state, style
+	}
+	texts := [8]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.inboxText(a), c.inbox),
+		t.Dim.Render(cell(m.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
+		t.Dim.Render(right(money(a.Cost), c.cost))}
+	if a.ID == h.selected {
+		return t.Selected.Render(cell("▌ "+mark+" "+ansi.Strip(c.cells(texts)), width))
+	}
+	return "  " + style.Render(mark) + " " + c.cells(texts)
+}
+
+// wake is when the clock wakes an agent next.
+func (m *Model) wake(a *agent) string {
+	at, ok := m.world.wakes[a.ID]
+	if !ok {
+		return ""
+	}
+	d := at.Sub(m.screen.now)
+	switch {
+	case d < 0:
+		return "now"
+	case d < 12*time.Hour:
+		return at.Local().Format("15:04")
+	}
+	return "in " + strings.TrimLeft(transcript.Elapsed(d)[:min(3, len(transcript.Elapsed(d)))], " ")
+}
+
+func (m *Model) inboxText(a *agent) string {
+	if a.Queued == 0 {
+		return ""
+	}
+	if a.OldestAt == nil {
+		return fmt.Sprint(a.Queued)
+	}
+	return fmt.Sprintf("%d %s", a.Queued, m.age(a.OldestAt))
+}
+
+// age is how long ago something was, short.
+func (m *Model) age(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	d := m.screen.now.Sub(*at)
+	switch {
+	case d < 5*time.Second:
+		return "now"
+	case d < time.Hour && d >= time.Minute:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 24*time.Hour && d >= time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return transcript.Elapsed(d)
+}
+
+func money(usd float64) string {
+	switch {
+	case usd == 0:
+		return ""
+	case usd < 10:
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+// cell is text in a column: cut or padded to exactly width.
+func cell(text string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	text = ansi.Truncate(text, width, "…")
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+func right(text string, width int) string {
+	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + ansi.Truncate(text, width, "…")
+}
+
+// wanted are the agents in sight whose newest words are not known yet.
+func (h *home) wanted(m *Model) tea.Cmd {
+	if h.asked == nil {
+		h.asked = map[string]time.Time{}
+	}
+	var cmds []tea.Cmd
+	rows := h.rows(m.world)
+	for _, r := range rows[min(h.top, len(rows)):min(len(rows), h.top+m.screen.height)] {
+		a := r.agent
+		if a == nil || a.LastAt == nil || a.LastAt.Equal(a.saidAt) || a.LastAt.Equal(h.asked[a.ID]) || a.rank() == working {
+			continue
+		}
+		h.asked[a.ID] = *a.LastAt
+		cmds = append(cmds, m.call.said(a.ID, *a.LastAt))
+	}
+	return tea.Batch(cmds...)
+}
+
+// stateText is the state in words that fit a column.
+func (m *Model) stateText(a *agent) string {
+	for _, ask := range m.world.asks {
+		if a.asks && ask.AgentID == a.ID {
+			return "asks: " + askLine(ask)
+		}
+	}
+	switch a.State {
+	case event.WaitingPermission:
+		return "asks for permission"
+	case event.UsingTool:
+		return markdown.OneLine(a.Detail, 200)
+	case event.Retrying:
+		return "retrying: " + a.Detail
+	case event.WaitingAgent:
+		return "waits for its agents"
+	case event.Failing:
+		return "error: " + a.Detail
+	case event.Idle, "":
+		if a.broke != "" {
+			return "failed: " + markdown.OneLine(a.broke, 200)
+		}
+		if a.unread {
+			return "answered"
+		}
+		return "idle"
+	}
+	return string(a.State)
+}

@@ -1,0 +1,131 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/markdown"
+	"daycare/engine/control"
+	"daycare/engine/event"
+)
+
+// checkCommand says what waits, in one line.
+func (m *Model) checkCommand(string) tea.Cmd {
+	var parts []string
+	if n := len(m.world.asks); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d to answer (Ctrl+Y)", n))
+	}
+	var news []string
+	for _, a := range m.world.order {
+		if a.rank() == unread || a.broke != "" {
+			news = append(news, a.Handle)
+		}
+	}
+	if len(news) > 0 {
+		parts = append(parts, "something new from "+strings.Join(news, " "))
+	}
+	if n := m.world.count(working); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d at work", n))
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing waits for you"}
+	}
+	m.say1(strings.Join(parts, " · "))
+	return m.call.asks()
+}
+
+// receiveDefault is how long /receive waits without an argument.
+const receiveDefault = 5 * time.Minute
+
+func (m *Model) receiveCommand(arg string) tea.Cmd {
+	wait := receiveDefault
+	if arg != "" {
+		d, err := time.ParseDuration(strings.TrimSuffix(arg, "s") + "s")
+		if err != nil {
+			d, err = time.ParseDuration(arg)
+		}
+		if err != nil || d <= 0 {
+			m.say1("like this: /receive 60")
+			return nil
+		}
+		wait = d
+	}
+	for _, a := range m.world.order {
+		if a.ID != m.talk.shown && (a.rank() == unread || a.rank() == needsYou) {
+			return m.show(a.ID)
+		}
+	}
+	m.receiving = m.screen.now.Add(wait)
+	m.say1("waiting for the next answer or question; any key but the arrows goes on typing")
+	return nil
+}
+
+// watched goes where /receive waited for.
+func (m *Model) watched(agent string, t event.Type) tea.Cmd {
+	if m.receiving.IsZero() || t != event.TurnFinished && t != event.PermissionRequested {
+		return nil
+	}
+	late := m.screen.now.After(m.receiving)
+	m.receiving = time.Time{}
+	if late || m.world.get(agent) == nil {
+		return nil
+	}
+	return m.show(agent)
+}
+
+func (m *Model) cronCommand(string) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		tasks, err := api.Tasks(ctx)
+		if err != nil {
+			return failed{"cron", err}
+		}
+		lines := []string{}
+		for _, t := range tasks {
+			next := "off"
+			if len(t.Next) > 0 {
+				next = t.Next[0].Local().Format("Mon 02 Jan 15:04")
+			}
+			lines = append(lines, cell(t.Slug, 24)+" "+cell(next, 18)+" "+t.Words)
+		}
+		if len(lines) == 0 {
+			lines = []string{"No task runs by the clock. Add one with: daycare cron add"}
+		}
+		return panelRead{"Tasks that run by the clock", lines}
+	})
+}
+
+func (m *Model) toolsCommand(string) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		tools, err := api.Tools(ctx)
+		if err != nil {
+			return failed{"tools", err}
+		}
+		var lines []string
+		for _, t := range tools {
+			lines = append(lines, cell(t.Name, 24)+" "+markdown.OneLine(t.Description, 200))
+		}
+		return panelRead{"What agents can do", lines}
+	})
+}
+
+func (m *Model) statusCommand(string) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		s, err := api.Status(ctx)
+		if err != nil {
+			return failed{"status", err}
+		}
+		lines := []string{fmt.Sprintf("daycare %s, pid %d, in %s", s.Version, s.PID, s.Workspace),
+			fmt.Sprintf("%d agents, %d awake, %d items wait, %d to answer", s.Agents, s.Awake, s.Queued, s.Asks)}
+		for _, c := range s.Connectors {
+			lines = append(lines, "connector "+cell(c.ID, 16)+" "+cell(c.State, 10)+" "+c.LastError)
+		}
+		for _, p := range s.Providers {
+			lines = append(lines, "model     "+cell(p.ID, 16)+" "+cell(p.Model, 24)+" "+p.Detail)
+		}
+		return panelRead{"Status", lines}
+	})
+}

@@ -1,0 +1,101 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/tidwall/sjson"
+
+	"daycare/engine/control"
+)
+
+func (m *Model) resetCommand(string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	return m.call.order("reset", "a new conversation begins", func(ctx context.Context, api *control.Client) error {
+		_, err := api.Reset(ctx, a.ID)
+		return err
+	})
+}
+
+func (m *Model) compactCommand(string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	return m.call.order("compact", "it will shorten its conversation", func(ctx context.Context, api *control.Client) error {
+		_, err := api.Compact(ctx, a.ID)
+		return err
+	})
+}
+
+func (m *Model) contextCommand(string) tea.Cmd {
+	u := m.talk.current().text.Usage()
+	if u.Context == 0 {
+		m.say1("the model has not been asked anything in this conversation")
+		return nil
+	}
+	m.say1(fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model")))
+	return nil
+}
+
+func (m *Model) markCommand(name string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	if name == "" {
+		m.say1("like this: /mark before-the-change")
+		return nil
+	}
+	return m.call.order("mark", "marked; /rewind "+name+" goes back to here", func(ctx context.Context, api *control.Client) error {
+		_, err := api.Mark(ctx, a.ID, name)
+		return err
+	})
+}
+
+// rewindCommand: what follows leaves the model's context; the files stay as they are,
+// and so does what was done.
+func (m *Model) rewindCommand(to string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	what := "its newest turn"
+	if to != "" {
+		what = "all that followed " + to
+	}
+	return m.call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
+		_, err := api.Rewind(ctx, a.ID, to)
+		return err
+	})
+}
+
+// stateFile is where the model of an agent is set; it counts from the next turn.
+const stateFile = "state.json"
+
+func (m *Model) modelCommand(name string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	if name == "" {
+		m.say1("it uses " + cmp.Or(a.Model, "the first model of the settings") + "; /model NAME changes it")
+		return nil
+	}
+	return m.call.order("model", "from the next turn on it uses "+name, func(ctx context.Context, api *control.Client) error {
+		content, hash, err := api.ReadFile(ctx, a.ID, stateFile)
+		if err != nil {
+			return err
+		}
+		changed, err := sjson.SetBytes(content, "provider.model", name)
+		if err != nil {
+			return fmt.Errorf("change %s: %w", stateFile, err)
+		}
+		return api.WriteFile(ctx, a.ID, stateFile, changed, hash)
+	})
+}

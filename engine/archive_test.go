@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"testing"
+
+	"daycare/engine/address"
+)
+
+// An archive cannot write anything but the files of one agent.
+func TestArchivesThatAreRefused(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	const id = "abcdefghijklmnopqrstuvwx"
+	descriptor := `{"type":"permanent","id":"` + id + `","name":"Ops"}`
+	for _, tt := range []struct{ name, entry, content string }{
+		{"a path out of the folder", id + "/../../settings.yaml", "x"},
+		{"an absolute path", "/etc/passwd", "x"},
+		{"a file of no agent", id + "/SYSTEM.md", "x"},
+		{"a name that is no id", "short/descriptor.json", descriptor},
+		{"no state", id + "/descriptor.json", descriptor},
+		{"a broken descriptor", id + "/descriptor.json", "{"},
+	} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: tt.entry, Size: int64(len(tt.content)), Mode: 0o600}), write(w, tt.content), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := h.Import(t.Context(), &b, ""); err == nil {
+			t.Errorf("%s: made %+v, want it refused", tt.name, a)
+		}
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: id + "/history.jsonl", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Import(t.Context(), &b, ""); !errors.Is(err, ErrBadArchive) {
+		t.Errorf("a symbolic link: %v, want ErrBadArchive", err)
+	}
+	if n := len(h.index.All()); n != 0 {
+		t.Errorf("%d agents were made", n)
+	}
+}
+
+func write(w *tar.Writer, s string) error {
+	_, err := w.Write([]byte(s))
+	return err
+}
+
+// What is exported comes back as the same agent where it is not known, and as
+// another beside the one that is.
+func TestExportAndImport(t *testing.T) {
+	a := newHouse(t, t.TempDir(), nil)
+	made, err := a.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "be calm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := a.Export(t.Context(), made.ID, &out); err != nil {
+		t.Fatal(err)
+	}
+	data := out.Bytes()
+	b := newHouse(t, t.TempDir(), nil)
+	same, err := b.Import(t.Context(), bytes.NewReader(data), "")
+	if err != nil || same.ID != made.ID || same.Name != "Ops" {
+		t.Errorf("in another place: %+v, %v; want the same agent", same, err)
+	}
+	twin, err := b.Import(t.Context(), bytes.NewReader(data), "Twin")
+	if err != nil || twin.ID == made.ID || twin.Name != "Twin" {
+		t.Errorf("beside itself: %+v, %v; want another agent", twin, err)
+	}
+	if m, _ := b.index.Get(twin.ID); m.Descriptor.SystemPrompt != "be calm" {
+		t.Errorf("the twin is %+v, want the prompt of the other", m.Descriptor)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	h := newHouse(t, t.TempDir(), nil)
+	made, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := h.ReadFile(t.Context(), made.ID, address.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := bytes.Replace(v.Content, []byte("Ops"), []byte("Ops2"), 1)
+	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := h.index.Get(made.ID); m.Name != "Ops2" {
+		t.Errorf("its name is %q, want the edit at once", m.Name)
+	}
+	var changed *Changed
+	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); !errors.As(err, &changed) || !bytes.Equal(changed.Now.Content, edit) {
+		t.Errorf("an edit of an old version: %v, want Changed with the content", err)
+	}
+	other := bytes.Replace(edit, []byte(made.ID), []byte("abcdefghijklmnopqrstuvwx"), 1)
+	if _, err := h.WriteFile(t.Context(), made.ID, address.File, other, changed.Now.Hash); err == nil {
+		t.Error("a descriptor of another agent was accepted")
+	}
+	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, ErrNotForHands) {
+		t.Errorf("another file: %v, want ErrNotForHands", err)
+	}
+}

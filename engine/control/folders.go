@@ -1,0 +1,193 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+// Folders is what the API does with the folders and files of agents.
+type Folders interface {
+	// Fork makes an agent that goes on from a record of another's history; 0 is the
+	// end of its newest turn.
+	Fork(ctx context.Context, id string, at int64, name string) (event.Agent, error)
+	// Trash lists the agents that were removed, the newest first.
+	Trash(ctx context.Context) ([]event.Trashed, error)
+	// Restore brings one back; ref is its name in the trash, its id or handle.
+	Restore(ctx context.Context, ref string) (event.Agent, error)
+	// Import makes an agent of what Export wrote; name "" is the one it had.
+	Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error)
+	// ReadFile and WriteFile are of the files that people edit. WriteFile publishes
+	// content if the file still has that hash. Errors: *Conflict, *Unfit.
+	ReadFile(ctx context.Context, id, name string) (content []byte, hash string, err error)
+	WriteFile(ctx context.Context, id, name string, content []byte, hash string) (newHash string, err error)
+}
+
+var (
+	// ErrNoRecord: the history has no such record or mark.
+	ErrNoRecord = errors.New("no such record")
+	// ErrNoTrash: nothing of that name lies in the trash.
+	ErrNoTrash = errors.New("not in the trash")
+	// ErrTaken: another agent has the id or the address.
+	ErrTaken = errors.New("there is such an agent already")
+	// ErrNoHandFile: the file is none that people edit.
+	ErrNoHandFile = errors.New("not a file that is edited")
+)
+
+// Conflict says that a file is not the version that an edit was made from.
+type Conflict struct {
+	Content string `json:"content"` // as it is now
+	Hash    string `json:"hash"`
+}
+
+func (e *Conflict) Error() string { return "the file was changed meanwhile" }
+
+// Unfit says what is wrong with a file that was to be written.
+type Unfit struct{ Findings []finding.Finding }
+
+func (e *Unfit) Error() string { return finding.Join(e.Findings).Error() }
+
+// Bodies of these routes.
+type (
+	forkBody struct {
+		At   int64  `json:"at,omitempty"`
+		Name string `json:"name,omitempty"`
+	}
+	rewindBody struct {
+		To string `json:"to,omitempty"` // a seq, the name of a mark; "": before the newest turn
+	}
+	markBody struct {
+		Name string `json:"name"`
+	}
+	trashListBody struct {
+		Trash []event.Trashed `json:"trash"`
+	}
+	fileBody struct {
+		Hash string `json:"hash"`
+	}
+)
+
+// maxImport bounds the body of an import, in bytes.
+const maxImport = 1 << 30
+
+// folderRoutes adds the routes of agents' folders and files.
+func (a *api) folderRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /v1/agents/{id}/rewind", a.agent(a.rewind))
+	mux.HandleFunc("POST /v1/agents/{id}/mark", a.agent(a.mark))
+	if a.Folders == nil {
+		return
+	}
+	mux.HandleFunc("POST /v1/agents/{id}/fork", a.agent(a.fork))
+	mux.HandleFunc("GET /v1/agents/{id}/files/{name}", a.readFile)
+	mux.HandleFunc("PUT /v1/agents/{id}/files/{name}", a.agent(a.writeFile))
+	mux.HandleFunc("GET /v1/trash", a.handle(a.trash))
+	mux.HandleFunc("POST /v1/trash/{name}/restore", a.handle(a.restore))
+	mux.HandleFunc("POST /v1/import", a.handle(a.importAgent))
+}
+
+func (a *api) fork(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
+	var b forkBody
+	if err := decode(w, r, maxBody, &b); err != nil {
+		return 0, nil, err
+	}
+	if b.At < 0 {
+		return 0, nil, &Invalid{Field: "at", Reason: "is the seq of a record, or left out"}
+	}
+	made, err := a.Folders.Fork(r.Context(), id, b.At, b.Name)
+	return http.StatusCreated, made, err
+}
+
+// rewind posts the order: only the agent itself writes its history.
+func (a *api) rewind(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
+	var b rewindBody
+	if err := decode(w, r, maxBody, &b); err != nil {
+		return 0, nil, err
+	}
+	return a.say(r.Context(), id, message.Rewind, b.To)
+}
+
+func (a *api) mark(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
+	var b markBody
+	if err := decode(w, r, maxBody, &b); err != nil {
+		return 0, nil, err
+	}
+	if strings.TrimSpace(b.Name) == "" || strings.Trim(b.Name, "0123456789") == "" {
+		return 0, nil, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", b.Name)}
+	}
+	return a.say(r.Context(), id, message.Mark, b.Name)
+}
+
+// say is an order with a text.
+func (a *api) say(ctx context.Context, id string, kind message.Kind, text string) (int, any, error) {
+	receipt, err := a.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
+	return http.StatusAccepted, receipt, err
+}
+
+func (a *api) trash(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	list, err := a.Folders.Trash(r.Context())
+	return http.StatusOK, trashListBody{some(list)}, err
+}
+
+func (a *api) restore(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+	made, err := a.Folders.Restore(r.Context(), r.PathValue("name"))
+	return http.StatusOK, made, err
+}
+
+func (a *api) importAgent(w http.ResponseWriter, r *http.Request) (int, any, error) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(10 * bodyTimeout)) // only a socket has deadlines
+	made, err := a.Folders.Import(r.Context(), http.MaxBytesReader(w, r.Body, maxImport), r.URL.Query().Get("name"))
+	return http.StatusCreated, made, err
+}
+
+// readFile answers with the content itself; its hash is the ETag.
+func (a *api) readFile(w http.ResponseWriter, r *http.Request) {
+	id, err := a.Agents.Resolve(r.PathValue("id"))
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	content, hash, err := a.Folders.ReadFile(r.Context(), id, r.PathValue("name"))
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("ETag", `"`+hash+`"`)
+	_, _ = w.Write(content) // an error means that the client went away
+}
+
+func (a *api) writeFile(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
+	hash := strings.Trim(strings.TrimPrefix(r.Header.Get("If-Match"), "W/"), `"`)
+	if hash == "" {
+		return 0, nil, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
+			Hint: "GET the file first and send its ETag, so that nobody's edit is lost"}}
+	}
+	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
+	if err != nil {
+		return 0, nil, explain(err)
+	}
+	hash, err = a.Folders.WriteFile(r.Context(), id, r.PathValue("name"), content, hash)
+	var conflict *Conflict
+	var unfit *Unfit
+	switch {
+	case errors.As(err, &conflict):
+		return 0, nil, &APIError{Status: http.StatusConflict, Code: codeConflict, Message: conflict.Error(),
+			Hint: "make the change again in the content that is sent along", Conflict: conflict}
+	case errors.As(err, &unfit):
+		return 0, nil, &APIError{Status: http.StatusUnprocessableEntity, Code: codeUnfit, Message: unfit.Error(),
+			Hint: "nothing was changed", Findings: unfit.Findings}
+	}
+	w.Header().Set("ETag", `"`+hash+`"`)
+	return http.StatusOK, fileBody{hash}, err
+}

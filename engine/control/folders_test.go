@@ -1,0 +1,117 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+// shelf is a Folders with one file.
+type shelf struct{ content string }
+
+func (s *shelf) hash() string { return "h-" + s.content }
+
+func (s *shelf) Fork(_ context.Context, id string, at int64, name string) (event.Agent, error) {
+	if at > 9 {
+		return event.Agent{}, ErrNoRecord
+	}
+	return event.Agent{ID: id + "fork", Name: name}, nil
+}
+func (s *shelf) Trash(context.Context) ([]event.Trashed, error) { return nil, nil }
+func (s *shelf) Restore(_ context.Context, ref string) (event.Agent, error) {
+	return event.Agent{}, ErrNoTrash
+}
+func (s *shelf) Import(_ context.Context, tar io.Reader, name string) (event.Agent, error) {
+	data, err := io.ReadAll(tar)
+	return event.Agent{ID: string(data), Name: name}, err
+}
+func (s *shelf) ReadFile(_ context.Context, _, name string) ([]byte, string, error) {
+	if name != "state.json" {
+		return nil, "", ErrNoHandFile
+	}
+	return []byte(s.content), s.hash(), nil
+}
+func (s *shelf) WriteFile(_ context.Context, _, _ string, content []byte, hash string) (string, error) {
+	if string(content) == "bad" {
+		return "", &Unfit{[]finding.Finding{{ID: "state-syntax", Severity: finding.Error, File: "state.json", Line: 3, Column: 7, Reason: "no"}}}
+	}
+	if hash != s.hash() {
+		return "", &Conflict{s.content, s.hash()}
+	}
+	s.content = string(content)
+	return s.hash(), nil
+}
+
+func TestFilesOfAgents(t *testing.T) {
+	f := &fake{}
+	b := f.backend()
+	b.Folders = &shelf{content: "one"}
+	h := Handler(b, Options{})
+	c := NewClient(Local(h))
+	content, hash, err := c.ReadFile(t.Context(), "0/", "state.json")
+	if err != nil || string(content) != "one" || hash != "h-one" {
+		t.Fatalf("read %q %q, %v", content, hash, err)
+	}
+	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("two"), hash); err != nil {
+		t.Fatal(err)
+	}
+	var conflict *Conflict
+	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) || conflict.Content != "two" {
+		t.Errorf("an edit of an old version: %v, want a Conflict with what stands there", err)
+	}
+	var unfit *Unfit
+	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("bad"), "h-two"); !errors.As(err, &unfit) || unfit.Findings[0].Line != 3 || unfit.Findings[0].Column != 7 {
+		t.Errorf("a bad edit: %v, want Unfit with line and column", err)
+	}
+	if _, _, err := c.ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNoHandFile) {
+		t.Errorf("another file: %v, want ErrNoHandFile", err)
+	}
+	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json", "x"); status != http.StatusBadRequest || !strings.Contains(body, "If-Match") {
+		t.Errorf("without If-Match: %d %s", status, body)
+	}
+}
+
+func TestFoldersOfAgents(t *testing.T) {
+	f := &fake{}
+	b := f.backend()
+	b.Folders = &shelf{}
+	c := NewClient(Local(Handler(b, Options{})))
+	if a, err := c.Fork(t.Context(), "0/", 3, "x"); err != nil || a.ID != alpha+"fork" || a.Name != "x" {
+		t.Errorf("fork: %+v, %v", a, err)
+	}
+	if _, err := c.Fork(t.Context(), "0/", 10, ""); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("fork of nothing: %v, want ErrNoRecord", err)
+	}
+	if _, err := c.Restore(t.Context(), "7/"); !errors.Is(err, ErrNoTrash) {
+		t.Errorf("restore: %v, want ErrNoTrash", err)
+	}
+	if list, err := c.Trash(t.Context()); err != nil || list == nil {
+		t.Errorf("trash: %v, %v; want an empty list", list, err)
+	}
+	if a, err := c.Import(t.Context(), strings.NewReader("tar"), "y z"); err != nil || a.ID != "tar" || a.Name != "y z" {
+		t.Errorf("import: %+v, %v", a, err)
+	}
+	if _, err := c.Rewind(t.Context(), "0/", "42"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Mark(t.Context(), "0/", "here"); err != nil {
+		t.Error(err)
+	}
+	in := f.delivered()
+	if len(in) != 2 || in[0].Kind != message.Rewind || in[0].Text != "42" || in[1].Kind != message.Mark || in[1].Text != "here" {
+		t.Errorf("delivered %+v, want the two orders", in)
+	}
+	for _, name := range []string{"", " ", "42"} {
+		var invalid *Invalid
+		if _, err := c.Mark(t.Context(), "0/", name); !errors.As(err, &invalid) {
+			t.Errorf("mark %q: %v, want Invalid", name, err)
+		}
+	}
+}

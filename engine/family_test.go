@@ -1,0 +1,387 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// a household is a house whose agents may have children. What agents were told is
+// kept; those named in hold stay at work until they are let go.
+type household struct {
+	*house
+	*Family
+	root string
+
+	mu   sync.Mutex
+	told []inbox.Item
+	hold map[string]chan struct{} // by the agent's name
+}
+
+func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *household {
+	h := &household{root: t.TempDir(), hold: map[string]chan struct{}{}}
+	h.house = newHouse(t, h.root, func(ctx context.Context, seat Seat) error {
+		h.mu.Lock()
+		hold := h.hold[seat.Meta.Name]
+		h.mu.Unlock()
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		return echo(func(_ string, it inbox.Item) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.told = append(h.told, it)
+		})(ctx, seat)
+	}, connectors...)
+	h.Family = NewFamily(h.System, func() Limits { return limits })
+	return h
+}
+
+// person is an agent of a person in a chat, who has just written.
+func (h *household) person(chat string) string {
+	r := h.deliver(from(chat, "hello"))
+	if _, err := h.System.Await(h.t.Context(), r.Agent, r.Item); err != nil {
+		h.t.Fatal(err)
+	}
+	return r.Agent
+}
+
+// child starts a child; wait holds it at work.
+func (h *household) child(parent, name string, wait bool) (event.Agent, error) {
+	if wait {
+		h.mu.Lock()
+		h.hold[name] = make(chan struct{})
+		h.mu.Unlock()
+	}
+	return h.Family.Create(h.t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, name),
+		ParentAgentID: parent, Name: name, CallID: name}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "call:" + parent + "/" + name})
+}
+
+func (h *household) items() (list []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, it := range h.told {
+		list = append(list, it.Text)
+	}
+	return list
+}
+
+func TestLimitsOfChildren(t *testing.T) {
+	h := newHousehold(t, Limits{Children: 2, Running: 3})
+	one, two := h.person("one"), h.person("two")
+	for _, name := range []string{"a", "b"} {
+		if _, err := h.child(one, name, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var limit *LimitError
+	if _, err := h.child(one, "c", true); !errors.As(err, &limit) || limit.Setting != "agents.maxChildren" {
+		t.Errorf("the third child of one agent: %v, want the limit agents.maxChildren", err)
+	}
+	if _, ok := h.index.Get(address.ChildID(one, "c")); ok {
+		t.Error("the child that was refused exists")
+	}
+	if _, err := h.child(one, "b", true); err != nil {
+		t.Errorf("a repeated start of a child that there is: %v", err)
+	}
+	if _, err := h.child(two, "d", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.child(two, "e", true); !errors.As(err, &limit) || limit.Setting != "agents.maxRunningChildren" {
+		t.Errorf("the fourth of all: %v, want the limit agents.maxRunningChildren", err)
+	}
+	if n := len(h.Running(t.Context(), one)); n != 2 {
+		t.Errorf("%d children are at work, want 2", n)
+	}
+	h.mu.Lock()
+	close(h.hold["a"])
+	h.mu.Unlock()
+	for deadline := time.Now().Add(5 * time.Second); len(h.Running(t.Context(), one)) > 1 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := h.child(one, "f", true); err != nil {
+		t.Errorf("after one has ended its work: %v", err)
+	}
+	if _, err := h.child(address.ChildID(one, "b"), "grandchild", false); err == nil {
+		t.Error("a subagent started one of its own")
+	}
+}
+
+// Starts at once must not slip through the limit together.
+func TestLimitsHoldForStartsAtOnce(t *testing.T) {
+	h := newHousehold(t, Limits{Children: 3})
+	one := h.person("one")
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	made := 0
+	for i := range 20 {
+		wg.Go(func() {
+			if _, err := h.child(one, string(rune('a'+i)), true); err == nil {
+				mu.Lock()
+				made++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if made != 3 {
+		t.Errorf("%d of 20 were started, want 3", made)
+	}
+}
+
+func TestTargetOfAMessage(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	if _, err := h.Target("nobody", ""); !errors.Is(err, ErrNobody) {
+		t.Errorf("before a person wrote: %v, want ErrNobody", err)
+	}
+	first, second := h.person("one"), h.person("two")
+	child, err := h.child(first, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ from, ref, want, what string }{
+		{child.ID, "", first, "a child tells its parent"},
+		{ops.ID, "", second, "a colleague tells whom a person wrote to last"},
+		{child.ID, "Ops", ops.ID, "by name"},
+		{child.ID, "0/", first, "by handle"},
+	} {
+		if got, err := h.Target(tt.from, tt.ref); err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.what, got, err, tt.want)
+		}
+	}
+}
+
+func TestStrangersDoNotReachEachOther(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	post := func(channel, user string) string {
+		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
+	}
+	ada, other, bob := post("1", "ada"), post("2", "ada"), post("3", "bob")
+	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
+	child, err := h.child(ada, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		from, to string
+		want     bool
+	}{
+		{ada, child.ID, true}, {child.ID, ada, true}, {ada, other, true}, {ada, bob, false}, {child.ID, bob, false},
+		{bob, child.ID, false}, {mine, bob, true}, {ada, mine, false},
+	} {
+		_, err := h.Post(t.Context(), message.Incoming{Origin: tt.from, Agent: tt.to, Text: "x"})
+		if (err == nil) != tt.want || err != nil && !errors.Is(err, ErrStranger) {
+			t.Errorf("%s to %s: %v, want it to arrive: %v", h.name(tt.from), h.name(tt.to), err, tt.want)
+		}
+	}
+	list, err := h.List(t.Context(), ada)
+	if err != nil || len(list) != 3 {
+		t.Errorf("a person in a chat is shown %d agents, want its family of 3: %v", len(list), err)
+	}
+}
+
+func (h *household) name(id string) string { m, _ := h.index.Get(id); return m.Handle + m.Name }
+
+func TestMessagesInACircleEnd(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: one, Text: "x", Hops: MaxHops}); err != nil {
+		t.Errorf("at %d hops: %v", MaxHops, err)
+	}
+	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: one, Text: "x", Hops: MaxHops + 1}); !errors.Is(err, ErrHops) {
+		t.Errorf("at %d hops: %v, want ErrHops", MaxHops+1, err)
+	}
+}
+
+func TestALongMessageGoesToAFile(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	long := strings.Repeat("täglich ", 2_000)
+	for range 2 {
+		r, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: one, Text: long})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.System.Await(t.Context(), r.Agent, r.Item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(h.root), "messages", "*.md"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v, want one", files, err)
+	}
+	if data, err := os.ReadFile(files[0]); err != nil || string(data) != long {
+		t.Errorf("the file has %d bytes, want %d: %v", len(data), len(long), err)
+	}
+	if got := h.items()[1]; !strings.Contains(got, files[0]) || len(got) > 3_000 {
+		t.Errorf("the message is %d bytes, want a reference to %s: %.200s", len(got), files[0], got)
+	}
+}
+
+func TestALongMessageIsNotWrittenThroughALink(t *testing.T) {
+	outside := t.TempDir()
+	for name, plant := range map[string]func(workspace string) error{
+		"folder": func(w string) error { return os.Symlink(outside, filepath.Join(w, spillDir)) },
+		"inside": func(w string) error {
+			if err := os.Mkdir(filepath.Join(w, "secret"), 0o700); err != nil {
+				return err
+			}
+			return os.Symlink("secret", filepath.Join(w, spillDir))
+		},
+	} {
+		workspace := t.TempDir()
+		if err := plant(workspace); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeBeneath(workspace, spillDir, "x.md", "text"); err == nil {
+			t.Errorf("%s: written through a symbolic link", name)
+		}
+	}
+	workspace := t.TempDir()
+	target := filepath.Join(outside, "target")
+	if err := os.Mkdir(filepath.Join(workspace, spillDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, filepath.Join(workspace, spillDir, "x.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeBeneath(workspace, spillDir, "x.md", "text"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(target); err == nil {
+		t.Error("the file behind a planted link was written")
+	}
+}
+
+func TestAReportArrivesOnce(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.Family.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(one, "c"), ParentAgentID: one,
+		Name: "prober", Label: "probe", Task: "probe it", Route: message.Address{Connector: "chat", ChannelID: "7"}},
+		message.Incoming{Origin: one, Text: "probe it"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan message.Fate, 2)
+	for range 2 { // as when a crash comes before the delivery was recorded
+		h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
+			Outgoing: message.Outgoing{ID: "report:" + child.ID + ":t1", Text: "it works", To: message.Address{Connector: message.ToAgent, ChannelID: one},
+				Report: &message.Report{From: child.ID, Hops: 4}}})
+	}
+	for range 2 {
+		if f := <-done; !f.Delivered() {
+			t.Errorf("fate %+v", f)
+		}
+	}
+	items, err := inbox.ReadAll(h.folder(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	items = append(items, h.told...)
+	h.mu.Unlock()
+	var reports []inbox.Item
+	seen := map[string]bool{}
+	for _, it := range items {
+		if it.Origin == child.ID && !seen[it.ID] {
+			seen[it.ID] = true
+			reports = append(reports, it)
+		}
+	}
+	if len(reports) != 1 {
+		t.Fatalf("%d reports, want one: %+v", len(reports), reports)
+	}
+	it := reports[0]
+	want := "[Subagent 'probe' completed]\nTask: probe it\nResult: it works\n"
+	if !strings.HasPrefix(it.Text, want) || it.Hops != 4 || it.Kind != message.System {
+		t.Errorf("report %+v, want it to begin with %q", it, want)
+	}
+	if diff := cmp.Diff(&message.Address{Connector: "chat", ChannelID: "7"}, it.Route); diff != "" {
+		t.Errorf("route (-want +got):\n%s", diff)
+	}
+}
+
+func TestAReportToADeadParentIsGivenUp(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan message.Fate, 1)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
+		Outgoing: message.Outgoing{ID: "r", Text: "x", To: message.Address{Connector: message.ToAgent, ChannelID: "abcdefghijklmnopqrstuvwx"},
+			Report: &message.Report{From: child.ID}}})
+	if f := <-done; !f.Final {
+		t.Errorf("fate %+v, want it given up", f)
+	}
+}
+
+func TestStopIsForOnesOwnAgents(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one, two := h.person("one"), h.person("two")
+	child, err := h.child(one, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, asker := range []string{two, child.ID} {
+		if _, err := h.Family.Stop(t.Context(), asker, child.ID); !errors.Is(err, ErrStranger) {
+			t.Errorf("stopped by %s: %v, want ErrStranger", h.name(asker), err)
+		}
+	}
+	for range 2 { // repeated after a crash
+		if a, err := h.Family.Stop(t.Context(), one, child.ID); err != nil || a.State != event.Ended {
+			t.Errorf("stopped by its parent: %+v, %v", a, err)
+		}
+	}
+	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: child.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) || !strings.Contains(err.Error(), "0/0") {
+		t.Errorf("a message to a dead agent: %v, want an error that names it", err)
+	}
+}
+
+func TestIdleSubagentsEnd(t *testing.T) {
+	h := newHousehold(t, Limits{TTL: 50 * time.Millisecond})
+	one := h.person("one")
+	idle, err := h.child(one, "idle", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, err := h.child(one, "busy", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := map[string]bool{}
+	for deadline := time.Now().Add(10 * time.Second); !gone[idle.ID] && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		h.reap(t.Context(), gone)
+	}
+	if !h.ended(idle.ID) {
+		t.Error("the idle subagent lives on")
+	}
+	if h.ended(busy.ID) || h.ended(one) {
+		t.Error("an agent with work, or one that is no subagent, was ended")
+	}
+	if _, err := record.LastAt(h.folder(idle.ID)); err != nil {
+		t.Errorf("its folder cannot be read any more: %v", err)
+	}
+}

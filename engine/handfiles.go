@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// handFiles are the files of an agent that people edit.
+var handFiles = []string{address.File, "state.json", "history.jsonl"}
+
+// ErrNotForHands: the file is none that people edit.
+var ErrNotForHands = errors.New("not a file that is edited")
+
+// A Version is a file's content at one time.
+type Version struct {
+	Content []byte
+	Hash    string // SHA-256, in hex
+}
+
+func version(content []byte) Version {
+	sum := sha256.Sum256(content)
+	return Version{content, hex.EncodeToString(sum[:])}
+}
+
+// Changed says that a file is not the version that an edit was made from.
+type Changed struct{ Now Version }
+
+func (e *Changed) Error() string { return "the file was changed meanwhile" }
+
+// CheckFile finds what is wrong in the content of a file that people edit, by its
+// name; path is for the findings.
+func CheckFile(path string, content []byte) ([]finding.Finding, error) {
+	switch filepath.Base(path) {
+	case address.File:
+		_, found := address.Decode(path, content)
+		return found, nil
+	case "state.json":
+		_, found := record.ParseState(path, content)
+		return found, nil
+	case "history.jsonl":
+		return record.CheckHistory(path, content), nil
+	}
+	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, filepath.Base(path), strings.Join(handFiles, ", "))
+}
+
+// ReadFile reads a file of an agent that people edit; one that is not there is empty.
+func (s *System) ReadFile(_ context.Context, id, name string) (Version, error) {
+	path, err := s.handFile(id, name)
+	if err != nil {
+		return Version{}, err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Version{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return version(content), nil
+}
+
+// WriteFile publishes a person's version of a file, if it is good and what stands
+// there is still the version with that hash; it counts as if an editor had saved it.
+// Errors: *Changed, findings of severity Error.
+func (s *System) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (Version, error) {
+	path, err := s.handFile(id, name)
+	if err != nil {
+		return Version{}, err
+	}
+	found, err := CheckFile(path, content)
+	if err == nil {
+		err = finding.Join(found)
+	}
+	if err == nil && name == address.File {
+		err = s.sameAgent(id, path, content)
+	}
+	if err != nil {
+		return Version{}, err
+	}
+	base, err := s.ReadFile(ctx, id, name)
+	if err != nil {
+		return Version{}, err
+	}
+	if base.Hash != hash {
+		return Version{}, &Changed{base}
+	}
+	vol := s.vol
+	if vol == nil { // nothing runs: this is an editor like any other
+		vol = disk.NewVolume(s.root)
+	}
+	_, err = record.Publish(vol, s.folder(id), name, content, base.Content)
+	if errors.Is(err, disk.ErrChanged) {
+		now, rerr := s.ReadFile(ctx, id, name)
+		return Version{}, errors.Join(&Changed{now}, rerr)
+	}
+	if err != nil {
+		return Version{}, fmt.Errorf("write %s: %w", name, err)
+	}
+	if name == address.File && s.vol != nil {
+		s.reread(id, true)
+	}
+	return version(content), nil
+}
+
+// sameAgent refuses a descriptor of another agent.
+func (s *System) sameAgent(id, path string, content []byte) error {
+	d, _ := address.Decode(path, content)
+	f := finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1}
+	switch other, taken := s.index.Lookup(d); {
+	case d.ID != "" && d.ID != id:
+		f.Reason, f.Remedy = fmt.Sprintf("id %q is not the name of its folder", d.ID), "Leave it at "+id+"."
+	case taken && other != id:
+		f.Reason, f.Remedy = "agent "+other+" has the same address", "Change one of the two."
+	default:
+		return nil
+	}
+	return finding.Join([]finding.Finding{f})
+}
+
+// handFile is the path of a file that people edit.
+func (s *System) handFile(id, name string) (string, error) {
+	if _, ok := s.index.Get(id); !ok {
+		return "", message.ErrUnknownAgent
+	}
+	for _, known := range handFiles {
+		if name == known {
+			return filepath.Join(s.folder(id), name), nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, name, strings.Join(handFiles, ", "))
+}

@@ -1,0 +1,33 @@
+package inbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/disk"
+)
+
+// Accepted reads the items with these ids from the inbox of an agent's folder, done
+// or not, as long as the file has them: a rotation leaves out what is done.
+func Accepted(dir string, ids map[string]bool) (items []Item, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read inbox: %w", err)
+	}
+	for _, raw := range disk.Lines(data) {
+		l, err := decode(bytes.TrimSpace(raw))
+		if err != nil || !ids[l.ID] {
+			continue // what cannot be read is told by whoever opens the inbox
+		}
+		switch string(l.Kind) {
+		case lineDone, lineKeys, lineDropped, lineFront:
+		default:
+			items = append(items, l.Item)
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,39 @@
+package permission
+
+import "fmt"
+
+// Revoked is the word of an item that takes a right away again. It answers no
+// request.
+const Revoked Decision = "revoked"
+
+// General is the request for a right as such, not for one exact call: what
+// request_permission asks. Allowed always, it widens the agent's set.
+func General(tag, reason string) (Request, error) {
+	a, err := Parse(tag)
+	if err != nil {
+		return Request{}, err
+	}
+	r := Request{Tag: a.Tag(), Reason: reason}
+	switch a := a.(type) {
+	case Read:
+		r.Detail.Path = a.Path
+	case Write:
+		r.Detail.Path = a.Path
+	case Web:
+		r.Detail.Host = a.Host
+		if a.Host == "" {
+			r.Detail.Host = "any host"
+		}
+	case Exec:
+		r.Detail.Command = a.Prefix + " …"
+	default:
+		return r, fmt.Errorf("%w: %s is of an unknown kind", ErrTag, tag)
+	}
+	return r, nil
+}
+
+// IsGeneral reports whether sha is the hash of an agent's general request for tag.
+func IsGeneral(agent, tag, sha string) bool {
+	r, err := General(tag, "")
+	return err == nil && r.SHA256(agent) == sha
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/address"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// ErrNotHeld: an agent gives only what it holds itself.
+var ErrNotHeld = errors.New("you do not hold that right yourself; ask for it with request_permission")
+
+// Overseer is the agent of the person who answers for an agent: its nearest
+// ancestor that speaks with one, else the agent that a person wrote to last.
+func (f *Family) Overseer(id string) (address.Meta, bool) {
+	for range maxDepth {
+		meta, ok := f.sys.index.Get(id)
+		if !ok {
+			break
+		}
+		if meta.Descriptor.Type == address.User {
+			return meta, true
+		}
+		if id = meta.Descriptor.ParentAgentID; id == "" {
+			id = meta.Descriptor.CreatedBy
+		}
+	}
+	id, ok := f.sys.Foreground()
+	if !ok {
+		return address.Meta{}, false
+	}
+	return f.sys.index.Get(id)
+}
+
+// Note tells an agent something that asks for no turn. key is the same each time
+// that the same is told.
+func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
+	_, err := f.sys.tell(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true, Dedupe: key, Text: text})
+	return err
+}
+
+// Share gives an agent, which from started, a right that from holds. It is an item
+// in that agent's inbox, because only its own goroutine writes its rights.
+func (f *Family) Share(ctx context.Context, from, ref, tag, key string) error {
+	to, err := f.sys.index.Resolve(ref)
+	if err != nil {
+		return err
+	}
+	if !f.descends(to, from) {
+		return fmt.Errorf("%w: rights are shared with agents that you started", ErrStranger)
+	}
+	r, err := permission.General(tag, "")
+	if err != nil {
+		return err
+	}
+	access, err := permission.Parse(r.Tag)
+	if err != nil {
+		return err
+	}
+	state, _, _, err := record.ReadState(f.sys.folder(from))
+	if err != nil {
+		return fmt.Errorf("read rights: %w", err)
+	}
+	if !state.Permissions.Allows(access) {
+		return fmt.Errorf("%w: %s", ErrNotHeld, r.Tag)
+	}
+	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: to, Kind: message.Permission, Dedupe: key, Text: r.Detail.String(),
+		Token: cuid2.Generate(), Decision: string(permission.Always), By: "agent " + from, Tag: r.Tag, SHA256: r.SHA256(to)})
+	return err
+}
+
+// Grants is what people gave an agent, and its rights.
+func (f *Family) Grants(id string) (permission.Set, error) {
+	if _, ok := f.sys.index.Get(id); !ok {
+		return permission.Set{}, message.ErrUnknownAgent
+	}
+	state, _, _, err := record.ReadState(f.sys.folder(id))
+	return state.Permissions, err
+}
+
+// Revoke takes a right away from an agent. It counts from the agent's next call of
+// a tool. Errors: permission.ErrTag.
+func (f *Family) Revoke(ctx context.Context, id, tag, by string) error {
+	access, err := permission.Parse(tag)
+	if err != nil {
+		return err
+	}
+	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: id, Kind: message.Permission, Token: cuid2.Generate(),
+		Decision: string(permission.Revoked), By: by, Tag: access.Tag()})
+	return err
+}
