@@ -22,6 +22,7 @@ import (
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
 	"daycare/connectors/signal"
+	"daycare/connectors/slack"
 	"daycare/connectors/telegram"
 	"daycare/connectors/webhook"
 	"daycare/engine"
@@ -42,7 +43,7 @@ import (
 // here and a folder of its own.
 
 // connectorTypes are the types that settings may name.
-var connectorTypes = []string{"email", "irc", "signal", "telegram", "webhook"}
+var connectorTypes = []string{"email", "irc", "signal", "slack", "telegram", "webhook"}
 
 // newConnector makes one connector of its settings.
 func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
@@ -65,6 +66,12 @@ func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slo
 			return nil, err
 		}
 		return signal.New(o, host, log)
+	case "slack":
+		var o slack.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return slack.New(o, slack.Secrets{Bot: c.Secret(o.ID).Reveal(), App: c.Secret(o.ID + "-app").Reveal(), Signing: c.Secret(o.ID + "-signing").Reveal()}, host, log)
 	case "telegram":
 		var o telegram.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {

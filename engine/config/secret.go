@@ -102,7 +102,9 @@ func (c *Config) Secrets() []Secret {
 		addNamed(add, m.Env)
 	}
 	for _, k := range c.Connectors {
-		add(c.Secret(k.ID))
+		for _, more := range []string{"", "-app", "-signing"} { // Slack has three
+			add(c.Secret(k.ID + more))
+		}
 		for _, name := range envNames(k.Raw) {
 			add(c.SecretNamed(name))
 		}

@@ -1,0 +1,192 @@
+package slack
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// Limits of the listener.
+const (
+	maxBody       = 1 << 20 // bytes
+	maxRequests   = 32      // at once: what strangers can make us hold is this times maxBody
+	replayWindow  = 5 * time.Minute
+	headerTime    = 10 * time.Second
+	requestTime   = 30 * time.Second
+	shutdownGrace = 5 * time.Second
+)
+
+// Address is where posted events are taken, HOST:PORT; "" while they are not.
+func (c *Connector) Address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.address
+}
+
+func (c *Connector) setAddress(a string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address = a
+}
+
+// serve takes events that Slack posts, until ctx ends.
+func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
+	listener, err := net.Listen("tcp", c.o.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for slack: %w", err)
+	}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	busy := make(chan struct{}, maxRequests)
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case busy <- struct{}{}:
+				defer func() { <-busy }()
+				c.posted(w, r, deliver)
+			default:
+				http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+			}
+		}),
+		BaseContext:       func(net.Listener) context.Context { return working },
+		ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: 2 * requestTime, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	c.setAddress(listener.Addr().String())
+	defer c.setAddress("")
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve slack: %w", err)
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(working, shutdownGrace)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		stop()
+		_ = server.Close()
+	}
+	<-served
+	return nil
+}
+
+// posted takes one request. Slack wants an answer within 3 seconds, and posts
+// again what got none.
+func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
+	body, status := c.authentic(r)
+	if status != http.StatusOK {
+		c.log.Debug("a request was refused", "status", status, "remote", r.RemoteAddr)
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	kind, payload := "events_api", json.RawMessage(body)
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		var ok bool
+		if kind, payload, ok = fromForm(body); !ok {
+			http.Error(w, "not a form of Slack's", http.StatusBadRequest)
+			return
+		}
+	}
+	var hello struct {
+		Type      string `json:"type"`
+		Challenge string `json:"challenge"`
+	}
+	if err := json.Unmarshal(payload, &hello); err != nil {
+		http.Error(w, "not JSON", http.StatusBadRequest)
+		return
+	}
+	if hello.Type == "url_verification" {
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, hello.Challenge)
+		return
+	}
+	err := c.take(r.Context(), deliver, kind, payload)
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusOK)
+		return
+	case errors.Is(err, inbox.ErrFull):
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "inbox is full", http.StatusTooManyRequests)
+	case errors.Is(err, disk.ErrFull):
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "no space to keep it", http.StatusServiceUnavailable)
+	default:
+		http.Error(w, "not accepted", http.StatusServiceUnavailable)
+	}
+	c.log.Warn("an event was not accepted; Slack posts it again", "err", err)
+}
+
+// authentic reads a body that Slack signed within the last minutes.
+func (c *Connector) authentic(r *http.Request) (body []byte, status int) {
+	stamp, signature := r.Header.Get("X-Slack-Request-Timestamp"), r.Header.Get("X-Slack-Signature")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	sum, hexErr := hex.DecodeString(strings.TrimPrefix(signature, "v0="))
+	switch {
+	case r.URL.Path != "/slack":
+		return nil, http.StatusNotFound
+	case r.Method != http.MethodPost:
+		return nil, http.StatusMethodNotAllowed
+	case err != nil, hexErr != nil, !strings.HasPrefix(signature, "v0="), len(sum) != sha256.Size:
+		return nil, http.StatusUnauthorized
+	case time.Since(time.Unix(seconds, 0)).Abs() > replayWindow:
+		return nil, http.StatusForbidden
+	case r.ContentLength > maxBody:
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, http.StatusBadRequest
+	}
+	if len(body) > maxBody {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	if !hmac.Equal(sum, sign(c.api.secrets.Signing, stamp, body)) {
+		return nil, http.StatusUnauthorized
+	}
+	return body, http.StatusOK
+}
+
+func sign(secret, stamp string, body []byte) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("v0:" + stamp + ":"))
+	mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// fromForm reads a posted form: a pressed button, or a slash command.
+func fromForm(body []byte) (kind string, payload json.RawMessage, ok bool) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", nil, false
+	}
+	if p := form.Get("payload"); p != "" {
+		return "interactive", json.RawMessage(p), true
+	}
+	if form.Get("command") == "" {
+		return "", nil, false
+	}
+	flat := map[string]string{}
+	for k := range form {
+		flat[k] = form.Get(k)
+	}
+	payload, err = json.Marshal(flat)
+	return "slash_commands", payload, err == nil
+}

@@ -1,0 +1,195 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"daycare/connectors/chat"
+	"daycare/engine/message"
+)
+
+// maxStrikes is how often an event may break its handler before it is passed over.
+const maxStrikes = 3
+
+// take takes one event, of whichever way in. A panic in it is an error, until it
+// has happened too often.
+func (c *Connector) take(ctx context.Context, deliver message.Deliver, kind string, payload json.RawMessage) (err error) {
+	c.order.Lock()
+	defer c.order.Unlock()
+	key := ""
+	defer func() {
+		p := recover()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p == nil {
+			delete(c.strikes, key)
+			return
+		}
+		c.strikes[key]++
+		c.log.Error("an event broke its handler", "err", p, "stack", string(debug.Stack()))
+		if err = fmt.Errorf("panic: %v", p); c.strikes[key] >= maxStrikes {
+			delete(c.strikes, key)
+			err = nil
+		}
+	}()
+	p, ok := chat.Post{}, false
+	switch kind {
+	case "events_api":
+		var e outer
+		if err := json.Unmarshal(payload, &e); err != nil {
+			c.log.Warn("an event cannot be read", "err", err)
+			return nil
+		}
+		p, ok = c.event(e.Event)
+	case "slash_commands":
+		var s slash
+		if err := json.Unmarshal(payload, &s); err != nil {
+			return nil
+		}
+		p, ok = s.post()
+	case "interactive":
+		c.pressed(ctx, payload)
+	}
+	if !ok {
+		return nil
+	}
+	key = p.Key
+	return c.desk.Take(ctx, deliver, p)
+}
+
+type outer struct {
+	Event event `json:"event"`
+}
+
+type event struct {
+	Type     string `json:"type"` // message, app_mention, reaction_added
+	Subtype  string `json:"subtype"`
+	User     string `json:"user"`
+	Bot      string `json:"bot_id"`
+	Text     string `json:"text"`
+	Channel  string `json:"channel"`
+	Room     string `json:"channel_type"` // im, mpim, channel, group
+	TS       string `json:"ts"`           // with the channel the id of a message
+	ThreadTS string `json:"thread_ts"`
+	Files    []file `json:"files"`
+	Message  *event `json:"message"` // of message_changed
+	Reaction string `json:"reaction"`
+	Item     struct {
+		Channel string `json:"channel"`
+		TS      string `json:"ts"`
+	} `json:"item"`
+	EventTS string `json:"event_ts"`
+}
+
+type file struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	URL  string `json:"url_private_download"`
+}
+
+// event makes a post of an event; false: there is nothing in it for an agent.
+func (c *Connector) event(e event) (chat.Post, bool) {
+	me := c.self()
+	switch {
+	case e.Type == "reaction_added" && e.User != me && e.Item.Channel != "":
+		return chat.Post{Key: e.Item.Channel + "/" + e.EventTS, Note: true, Sender: e.User, Group: !direct(e.Item.Channel),
+			From: message.Address{ChannelID: e.Item.Channel, UserID: e.User},
+			Text: fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
+	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
+		m := e.Message
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Note: true, Sender: m.User, MessageID: m.TS, Group: !direct(e.Channel),
+			From: message.Address{ChannelID: e.Channel, UserID: m.User},
+			Text: fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", m.TS, plain(m.Text))}, true
+	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
+		return chat.Post{}, false
+	}
+	switch e.Subtype {
+	case "", "file_share", "thread_broadcast", "me_message":
+	default:
+		return chat.Post{}, false // joins, topics, and what else is no speech
+	}
+	p := chat.Post{Key: e.Channel + "/" + e.TS, MessageID: e.TS, Sender: e.User, Group: !direct(e.Channel),
+		From: message.Address{ChannelID: e.Channel, UserID: e.User, ThreadID: e.ThreadTS}}
+	mention := "<@" + me + ">"
+	p.Addressed = strings.Contains(e.Text, mention)
+	if p.Group && p.From.ThreadID == "" {
+		p.From.ThreadID = e.TS // a channel is answered in a thread
+	}
+	p.Text = plain(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(e.Text), mention)))
+	for _, f := range e.Files {
+		p.Files = append(p.Files, chat.File{Name: f.Name, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
+			return c.api.download(ctx, f.URL)
+		}})
+	}
+	return p, true
+}
+
+// direct reports whether a channel is a conversation with one person.
+func direct(channel string) bool { return strings.HasPrefix(channel, "D") }
+
+var (
+	marked   = regexp.MustCompile(`<([^<>|]*)(?:\|([^<>]*))?>`)
+	entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+)
+
+// plain is a text as its writer saw it: links by their address, names by their
+// label.
+func plain(text string) string {
+	text = marked.ReplaceAllStringFunc(text, func(m string) string {
+		parts := marked.FindStringSubmatch(m)
+		target, label := parts[1], parts[2]
+		switch {
+		case strings.HasPrefix(target, "@") || strings.HasPrefix(target, "!"):
+			if label != "" {
+				return "@" + strings.TrimPrefix(label, "@")
+			}
+			return "@" + target[1:]
+		case strings.HasPrefix(target, "#") && label != "":
+			return "#" + label
+		case label != "" && label != target:
+			return label + " (" + target + ")"
+		}
+		return strings.TrimPrefix(target, "mailto:")
+	})
+	return entities.Replace(text)
+}
+
+// slash is a slash command, of which the app may have one: /daycare status.
+type slash struct {
+	Text    string `json:"text"`
+	User    string `json:"user_id"`
+	Name    string `json:"user_name"`
+	Channel string `json:"channel_id"`
+	Trigger string `json:"trigger_id"`
+}
+
+func (s slash) post() (chat.Post, bool) {
+	text := strings.TrimSpace(s.Text)
+	if text == "" {
+		text = "help"
+	}
+	return chat.Post{Key: "slash/" + s.Trigger, Sender: s.Name, Text: "/" + strings.TrimPrefix(text, "/"), Group: !direct(s.Channel), Addressed: true,
+		From: message.Address{ChannelID: s.Channel, UserID: s.User}}, s.User != "" && s.Channel != ""
+}
+
+// pressed takes a pressed button and tells the person alone what came of it.
+func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
+	var p struct {
+		Type    string                   `json:"type"`
+		User    struct{ ID string }      `json:"user"`
+		Channel struct{ ID string }      `json:"channel"`
+		Actions []struct{ Value string } `json:"actions"`
+	}
+	if json.Unmarshal(payload, &p) != nil || p.Type != "block_actions" || len(p.Actions) == 0 {
+		return
+	}
+	text := c.desk.Answer(ctx, message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}, p.Actions[0].Value)
+	if err := c.api.call(ctx, "chat.postEphemeral", map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
+		c.log.Warn("a pressed button was not answered", "err", err)
+	}
+}

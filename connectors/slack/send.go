@@ -1,0 +1,190 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+// A posting are the parameters of the methods that send text.
+type posting struct {
+	Channel string  `json:"channel"`
+	Thread  string  `json:"thread_ts,omitempty"`
+	TS      string  `json:"ts,omitempty"` // of chat.update
+	Text    string  `json:"text"`
+	Links   bool    `json:"unfurl_links"`
+	Media   bool    `json:"unfurl_media"`
+	Blocks  []block `json:"blocks,omitempty"`
+}
+
+type block struct {
+	Type     string    `json:"type"` // section, actions
+	Text     *text     `json:"text,omitempty"`
+	Elements []element `json:"elements,omitempty"`
+}
+
+type text struct {
+	Type string `json:"type"` // mrkdwn, plain_text
+	Text string `json:"text"`
+}
+
+type element struct {
+	Type  string `json:"type"` // button
+	Text  text   `json:"text"`
+	Value string `json:"value"`
+	ID    string `json:"action_id"`
+}
+
+// Send delivers one part: its text, then its files. Slack knows no idempotency key
+// for messages; what of a part was sent is remembered, so that a second try goes
+// on there.
+func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
+	key := out.Key()
+	if c.progress(key) == 0 {
+		if remoteID, err = c.say(ctx, out.To, out.Text); err != nil {
+			return "", judge(err)
+		}
+		c.advance(key, 1)
+	}
+	for i, f := range out.Files {
+		if i+1 < c.progress(key) {
+			continue
+		}
+		if err := c.upload(ctx, out.To, f); err != nil {
+			return "", judge(err)
+		}
+		c.advance(key, i+2)
+	}
+	c.advance(key, 0)
+	return remoteID, nil
+}
+
+func (c *Connector) progress(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[key]
+}
+
+// advance notes how many messages of a part were sent; 0 forgets it.
+func (c *Connector) advance(key string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n == 0 {
+		delete(c.sent, key)
+		return
+	}
+	c.sent[key] = n
+}
+
+func (c *Connector) say(ctx context.Context, to message.Address, markdown string) (ts string, err error) {
+	shown := format.Slack(markdown)
+	if shown == "" {
+		return "", nil // nothing that could be shown
+	}
+	var done struct {
+		TS string `json:"ts"`
+	}
+	err = c.api.call(ctx, "chat.postMessage", posting{Channel: to.ChannelID, Thread: to.ThreadID, Text: shown}, &done)
+	return done.TS, err
+}
+
+// upload sends a file in Slack's three steps.
+func (c *Connector) upload(ctx context.Context, to message.Address, f message.File) error {
+	content, err := os.ReadFile(f.Path)
+	if err != nil {
+		return &message.NotSent{Final: true, Err: fmt.Errorf("read file %s to send: %w", f.Name, err)}
+	}
+	var place struct {
+		URL string `json:"upload_url"`
+		ID  string `json:"file_id"`
+	}
+	if err := c.api.form(ctx, "files.getUploadURLExternal", url.Values{"filename": {f.Name}, "length": {strconv.Itoa(len(content))}}, &place); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, place.URL, bytes.NewReader(content))
+	if err != nil {
+		return errors.New("upload file: slack named an address that is none")
+	}
+	req.Header.Set("Content-Type", "application/octet-stream")
+	resp, err := c.api.client.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) { // the address is a ticket
+			err = u.Err
+		}
+		return fmt.Errorf("upload file: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("upload file: slack answers %d", resp.StatusCode)
+	}
+	done := map[string]any{"files": []map[string]string{{"id": place.ID, "title": f.Name}}, "channel_id": to.ChannelID}
+	if to.ThreadID != "" {
+		done["thread_ts"] = to.ThreadID
+	}
+	return c.api.call(ctx, "files.completeUploadExternal", done, nil)
+}
+
+// judge says what the engine is to do about an error.
+func judge(err error) error {
+	var no *apiError
+	if !errors.As(err, &no) {
+		return err
+	}
+	switch no.Word {
+	case "ratelimited", "rate_limited":
+		return &message.NotSent{After: no.RetryAfter, Err: err}
+	case "channel_not_found", "not_in_channel", "is_archived", "user_not_found", "users_not_found", "msg_too_long", "no_text",
+		"restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel", "cannot_reply_to_message",
+		"messages_tab_disabled", "user_disabled", "invalid_blocks", "invalid_arguments", "thread_not_found":
+		return &message.NotSent{Final: true, Err: err}
+	}
+	return err // Slack is not well, or our token: that may be mended within the day
+}
+
+// Say sends a notice.
+func (c *Connector) Say(ctx context.Context, to message.Address, _, markdown string) error {
+	_, err := c.say(ctx, to, markdown)
+	return err
+}
+
+// maxSection is the longest text of a block, in characters.
+const maxSection = 3000
+
+func section(markdown string) block {
+	shown := []rune(format.Slack(markdown))
+	return block{Type: "section", Text: &text{"mrkdwn", string(shown[:min(len(shown), maxSection)])}}
+}
+
+// Card shows a question with buttons under it.
+func (c *Connector) Card(ctx context.Context, to message.Address, markdown string, choices []chat.Choice) (string, error) {
+	var row []element
+	for i, k := range choices {
+		row = append(row, element{Type: "button", Text: text{"plain_text", k.Label}, Value: k.Data, ID: "choice" + strconv.Itoa(i)})
+	}
+	var done struct {
+		TS string `json:"ts"`
+	}
+	err := c.api.call(ctx, "chat.postMessage", posting{Channel: to.ChannelID, Thread: to.ThreadID, Text: format.Slack(markdown),
+		Blocks: []block{section(markdown), {Type: "actions", Elements: row}}}, &done)
+	return done.TS, err
+}
+
+// Settle replaces a card by a text.
+func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, markdown string) error {
+	return c.api.call(ctx, "chat.update", posting{Channel: to.ChannelID, TS: remoteID, Text: format.Slack(markdown), Blocks: []block{section(markdown)}}, nil)
+}
+
+// Direct is the conversation with a person: Slack opens it for their id.
+func (c *Connector) Direct(userID string) (message.Address, bool) {
+	return message.Address{ChannelID: userID, UserID: userID}, true
+}

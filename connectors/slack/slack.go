@@ -1,0 +1,153 @@
+// Package slack is the connector for a Slack app, over Socket Mode or posted
+// events. It speaks the Web API with net/http and Socket Mode with a websocket:
+// what is used of both is small, and an event must be acknowledged after it is
+// durable, not when a library has read it.
+//
+// config.go has the settings, api.go calls methods, socket.go and posted.go are
+// the two ways in, receive.go reads events, send.go answers. What is the same for
+// all chats is in connectors/chat. docs/connectors/slack.md is for people.
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"daycare/connectors/chat"
+	"daycare/connectors/format"
+	"daycare/engine/message"
+)
+
+const (
+	// maxText is the longest text of a message, in characters of mrkdwn: Slack
+	// takes more and shows it badly.
+	maxText = 3900
+	// maxFailures is how many failed connections in a row end Run.
+	maxFailures = 8
+)
+
+// A Connector is one app in one workspace.
+type Connector struct {
+	o     Options
+	api   *api
+	desk  *chat.Desk
+	log   *slog.Logger
+	pause time.Duration // after the first failure of anything that is tried again
+	order sync.Mutex    // held while an event is taken
+
+	mu      sync.Mutex
+	me      string         // the bot's member id
+	strikes map[string]int // event -> how often it broke its handler
+	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
+	address string         // where posted events are taken
+}
+
+// New makes the connector that o describes.
+func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("slack %q: %w", o.ID, err)
+	}
+	if err := o.missing(s); err != nil {
+		return nil, err
+	}
+	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second,
+		strikes: map[string]int{}, sent: map[string]int{}}
+	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
+	return c, nil
+}
+
+// ID is the connector's id in settings.
+func (c *Connector) ID() string { return c.o.ID }
+
+// Interim reports whether text beside tool calls is delivered too.
+func (c *Connector) Interim() bool { return c.o.Interim }
+
+// Split cuts an answer into messages.
+func (c *Connector) Split(text string) []string {
+	return format.Split(text, maxText, func(s string) int { return len([]rune(format.Slack(s))) })
+}
+
+// Run receives until ctx ends.
+func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	defer c.api.client.CloseIdleConnections()
+	watch.Go(func() { c.desk.Run(ctx) })
+	for failures := 0; ctx.Err() == nil; {
+		begun := time.Now()
+		err := c.stay(ctx, deliver)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, errRefresh) { // Slack renews its connections every few hours
+			continue
+		}
+		if failures++; time.Since(begun) > time.Minute {
+			failures = 1
+		}
+		if is(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "not_allowed_token_type", "missing_scope") {
+			return fmt.Errorf("%w\ncheck the tokens: daycare connectors test %s", err, c.o.ID)
+		}
+		if failures >= maxFailures {
+			return err
+		}
+		c.log.Warn("the connection to Slack was lost", "err", err)
+		rest(ctx, min(c.pause<<failures, 30*time.Second))
+	}
+	return nil
+}
+
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// stay receives over one connection.
+func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
+	var me struct {
+		UserID string `json:"user_id"`
+	}
+	if err := c.api.call(ctx, "auth.test", struct{}{}, &me); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.me = me.UserID
+	c.mu.Unlock()
+	if c.o.Listen != "" {
+		return c.serve(ctx, deliver)
+	}
+	return c.socket(ctx, deliver)
+}
+
+func (c *Connector) self() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.me
+}
+
+// Probe asks Slack who the bot is, for `daycare connectors test`.
+func (c *Connector) Probe(ctx context.Context) (string, error) {
+	var me struct {
+		Team string `json:"team"`
+		User string `json:"user"`
+	}
+	if err := c.api.call(ctx, "auth.test", struct{}{}, &me); err != nil {
+		return "", err
+	}
+	verdict := "@" + me.User + " is in " + me.Team
+	if c.o.Listen != "" {
+		return verdict + "; events are posted to " + c.o.Listen, nil
+	}
+	if _, err := c.open(ctx); err != nil {
+		return "", fmt.Errorf("%s, but Socket Mode is refused: %w\ncheck the app token: daycare auth set %s-app", verdict, err, c.o.ID)
+	}
+	return verdict + "; Socket Mode is open", nil
+}

@@ -1,0 +1,98 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"daycare/engine/message"
+)
+
+const (
+	maxFrame = 4 << 20 // bytes
+	// silence is how long the socket may say nothing: Slack pings every few seconds.
+	silence   = 2 * time.Minute
+	ackWithin = 10 * time.Second
+)
+
+// errRefresh: Slack ended a connection and wants a new one.
+var errRefresh = errors.New("slack renews the connection")
+
+// open asks for the address of a socket.
+func (c *Connector) open(ctx context.Context) (string, error) {
+	var at struct {
+		URL string `json:"url"`
+	}
+	err := c.api.post(ctx, "apps.connections.open", c.api.secrets.App, "application/x-www-form-urlencoded", strings.NewReader(""), &at)
+	return at.URL, err
+}
+
+// A frame is one message of the socket.
+type frame struct {
+	Type     string          `json:"type"` // hello, events_api, interactive, slash_commands, disconnect
+	Envelope string          `json:"envelope_id"`
+	Payload  json.RawMessage `json:"payload"`
+}
+
+// socket takes events from one socket until it or ctx ends. An envelope is
+// acknowledged when it is done with; one that is not comes again within minutes.
+func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
+	address, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	dialing, cancel := context.WithTimeout(ctx, callTime)
+	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.api.client})
+	cancel()
+	if err != nil {
+		return errors.New("connect the socket: refused") // the address holds a ticket
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxFrame)
+	for {
+		reading, cancel := context.WithTimeout(ctx, silence)
+		_, data, err := conn.Read(reading)
+		cancel()
+		if err != nil {
+			if ctx.Err() != nil {
+				_ = conn.Close(websocket.StatusNormalClosure, "")
+				return nil
+			}
+			return fmt.Errorf("read the socket: %s", c.api.clean(err.Error()))
+		}
+		var f frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			c.log.Warn("a frame of the socket cannot be read", "err", err)
+			continue
+		}
+		if f.Type == "disconnect" {
+			return errRefresh
+		}
+		if f.Envelope == "" {
+			continue
+		}
+		if err := c.take(ctx, deliver, f.Type, f.Payload); err != nil {
+			c.log.Warn("an event was not accepted; Slack sends it again", "err", err)
+			continue
+		}
+		if err := acknowledge(ctx, conn, f.Envelope); err != nil {
+			return fmt.Errorf("acknowledge: %s", c.api.clean(err.Error()))
+		}
+	}
+}
+
+func acknowledge(ctx context.Context, conn *websocket.Conn, envelope string) error {
+	body, err := json.Marshal(map[string]string{"envelope_id": envelope})
+	if err != nil {
+		return err
+	}
+	// What is durable is acknowledged, also when we end now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackWithin)
+	defer cancel()
+	return conn.Write(ctx, websocket.MessageText, body)
+}
