@@ -62,5 +62,5 @@ func (e *Exec) yielding(ctx context.Context, call tools.Call, p process, timeout
 	}
 	e.jobs.forget(j)
 	out.finish()
-	return result(ctx, j.run.end, timeout, out)
+	return p.explained(result(ctx, j.run.end, timeout, out))
 }

@@ -54,7 +54,7 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 func (c *confinement) view(call tools.Call, dir string) (sandbox.View, error) {
 	v := sandbox.View{Dir: dir, Read: call.Access.ReadRoots(), Write: call.Access.WriteRoots(), Hidden: slices.Clone(c.options.Denied)}
 	if c.options.Shown != nil {
-		v.Shown, v.Write = c.shown(call.Agent, v.Write)
+		v.Shown, v.Own = c.options.Shown(call.Agent)
 	}
 	for _, root := range v.Write {
 		v.Locked = append(v.Locked, repository(root)...)
@@ -75,13 +75,6 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, error) {
 		v.Home = c.options.Home(call.Agent)
 	}
 	return v, os.MkdirAll(v.Home, 0o700)
-}
-
-// shown are the folders in .daycare that the agent may read, and, among what may
-// be written, the one of its own task.
-func (c *confinement) shown(agent string, write []string) (shown, writable []string) {
-	read, own := c.options.Shown(agent)
-	return read, append(slices.Clone(write), own...)
 }
 
 // repository is what git runs or obeys in a work tree: a command may commit, but

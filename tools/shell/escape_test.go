@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -77,7 +78,7 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 
 // listen counts who comes.
 func (x *world) listen() {
-	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"}, {"unix", x.d + "/daycare.sock"}, {"unix", "@" + filepath.Base(x.root) + x.t.Name()}} {
+	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"}, {"unix", x.d + "/daycare.sock"}, {"unix", "@" + rand.Text()}} {
 		lis, err := net.Listen(l.network, l.address)
 		if err != nil {
 			x.t.Fatal(err)

@@ -120,6 +120,7 @@ func TestLongCommandGoesOnInTheBackground(t *testing.T) {
 	h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "second\n[Process 1")
 	h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "first\nsecond\n")
 	// What ends in time leaves nothing behind.
+	h.jobs.yieldAfter = time.Minute
 	h.wants(h.run(a{"command": "echo quick", "timeoutMs": 100_000}).Text, "quick\n[exit code 0]")
 	if list := h.do(a{"action": "list"}); strings.Contains(list, "quick") {
 		t.Errorf("a command that ended is listed:\n%s", list)

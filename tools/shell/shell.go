@@ -298,7 +298,18 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 		return tools.Errorf("exec: %v", err)
 	}
 	out.finish()
-	return result(ctx, end, timeout, out)
+	return p.explained(result(ctx, end, timeout, out))
+}
+
+// heldBack is what programs say when the sandbox keeps something from them.
+var heldBack = regexp.MustCompile(`(?i)permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
+
+// explained adds what may be the reason to a result that failed.
+func (p process) explained(res tools.Result) tools.Result {
+	if p.runner.Level != sandbox.None && res.Status == tools.Failed && heldBack.MatchString(res.Text) {
+		res.Text += "\n[commands run in a sandbox: only the granted folders, no network]"
+	}
+	return res
 }
 
 // result puts the end of a command into words.

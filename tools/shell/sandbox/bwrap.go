@@ -98,6 +98,9 @@ func (v View) mounts() ([]mount, error) {
 	for _, path := range v.Shown {
 		ms = append(ms, bind("--ro-bind", path))
 	}
+	for _, path := range v.Own {
+		ms = append(ms, bind("--bind", path))
+	}
 	return ms, nil
 }
 

@@ -188,13 +188,14 @@ func (v View) rules() ([]landlock.Rule, error) {
 		rules = append(rules, changeable(parts...)...)
 		rules = append(rules, seen(opened)...)
 	}
+	rules = append(rules, changeable(v.Own...)...)
 	return append(rules, readable(slices.Concat(v.Locked, v.Shown)...)...), nil
 }
 
 // insideRules are the grants where mounts hide what is not granted.
 func (v View) insideRules() []landlock.Rule {
 	rules := []landlock.Rule{landlock.RODirs("/"), landlock.RWDirs("/dev", "/tmp", "/var/tmp").WithRefer().WithIoctlDev().IgnoreIfMissing()}
-	return append(rules, changeable(append(slices.Clone(v.Write), v.Home)...)...)
+	return append(rules, changeable(append(slices.Concat(v.Write, v.Own), v.Home)...)...)
 }
 
 func seen(paths []string) []landlock.Rule {

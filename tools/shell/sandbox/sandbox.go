@@ -55,9 +55,10 @@ type View struct {
 	Home   string   `json:"home"`           // its home and place for temporary files, writable
 	Read   []string `json:"read,omitempty"` // folders and files
 	Write  []string `json:"write,omitempty"`
-	Hidden []string `json:"hidden,omitempty"` // out of reach, also beneath Read and Write; need not exist
+	Hidden []string `json:"hidden,omitempty"` // out of reach, also where Read or Write name them; need not exist
 	Locked []string `json:"locked,omitempty"` // can be read, not changed or replaced, beneath Write
 	Shown  []string `json:"shown,omitempty"`  // can be read beneath Hidden
+	Own    []string `json:"own,omitempty"`    // can be changed beneath Hidden
 }
 
 // ErrUnusable: a level does not work on this system.

@@ -144,6 +144,22 @@ func TestMissingHiddenFile(t *testing.T) {
 	}
 }
 
+// A grant does not open what is hidden, also where it names it.
+func TestHiddenWinsOverGrants(t *testing.T) {
+	root := tree(t, "data/agents/x", "data/files/f", "data/own/o")
+	data := filepath.Join(root, "data")
+	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
+	args, err := r.bwrapArgs(View{Dir: "/", Home: t.TempDir(), Read: []string{data + "/agents"}, Write: []string{data + "/agents/x"},
+		Hidden: []string{data}, Shown: []string{data + "/files"}, Own: []string{data + "/own"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Join(args, " ")
+	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind "+data+"/files") || !strings.Contains(line, "--bind "+data+"/own") {
+		t.Error(line)
+	}
+}
+
 // The profile cannot be tried here; it is at least what was meant.
 func TestSeatbeltProfile(t *testing.T) {
 	got := seatbeltProfile(View{Home: "/h", Read: []string{"/r"}, Write: []string{`/w"x`}, Hidden: []string{"/w/.daycare"}, Locked: []string{"/w/.git/config"}, Shown: []string{"/w/.daycare/files"}})

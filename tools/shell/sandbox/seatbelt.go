@@ -25,6 +25,9 @@ func seatbeltProfile(v View) string {
 	if len(v.Shown) > 0 {
 		b.WriteString("(allow file-read*" + subpaths(v.Shown...) + ")\n")
 	}
+	if len(v.Own) > 0 {
+		b.WriteString("(allow file-read* file-write*" + subpaths(v.Own...) + ")\n")
+	}
 	return b.String()
 }
 

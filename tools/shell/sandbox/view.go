@@ -27,7 +27,7 @@ func (v View) prepare() (View, error) {
 	if err := os.MkdirAll(v.tmp(), 0o700); err != nil {
 		return v, fmt.Errorf("make home of commands: %w", err)
 	}
-	for _, list := range []*[]string{&v.Read, &v.Write, &v.Shown} {
+	for _, list := range []*[]string{&v.Read, &v.Write, &v.Shown, &v.Own} {
 		var kept []string
 		for _, path := range *list {
 			if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -41,6 +41,10 @@ func (v View) prepare() (View, error) {
 		hidden[i] = realPath(path)
 	}
 	v.Hidden = hidden
+	covered := func(path string) bool {
+		return slices.ContainsFunc(hidden, func(h string) bool { return beneath(h, path) })
+	}
+	v.Read, v.Write = slices.DeleteFunc(v.Read, covered), slices.DeleteFunc(v.Write, covered)
 	if v.homeGranted() {
 		return v, nil
 	}
