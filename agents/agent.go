@@ -47,6 +47,8 @@ type Model interface {
 // Permits asks a person for what a tool call needs: *permission.Queue.
 type Permits interface {
 	Ask(agent string, owner permission.Owner, r permission.Request) (p permission.Pending, fresh bool, err error)
+	// Find is the request with that hash, if it waits.
+	Find(agent, sha string) (p permission.Pending, ok bool)
 	// Settle takes a request whose decision is recorded out of the queue. It is
 	// called for every decision, because a crash may have come before whoever
 	// answered could do it.

@@ -128,23 +128,26 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
-	if token := a.decisionWaits(sha); token != "" {
-		t.waiting = true
-		return needsApproval(token), nil
-	}
-	pending, fresh, err := a.Permits.Ask(a.Meta.ID, a.owner(), need)
-	if err != nil {
-		return nil, fmt.Errorf("ask for permission: %w", err)
-	}
 	t.waiting = true
+	pending, waits := a.Permits.Find(a.Meta.ID, sha)
+	fresh := false
+	if !waits { // in this order: a decision is in the inbox before its request is gone
+		if token := a.decisionWaits(sha); token != "" {
+			a.noteRequest(token, need) // a crash may have come before it
+			return needsApproval(token), nil
+		}
+		var err error
+		if pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need); err != nil {
+			return nil, fmt.Errorf("ask for permission: %w", err)
+		}
+	}
 	if fresh {
 		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha, Request: need.Detail.String()}
 		if _, err := a.append(asked); err != nil {
 			return nil, err
 		}
 	}
-	a.note("ask:"+pending.Token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is %s; the answer is the person's, not yours.",
-		a.Meta.Name, a.Meta.ID, need.Tag, need.Detail, need.Reason, pending.Token))
+	a.noteRequest(pending.Token, need)
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
 	return needsApproval(pending.Token), nil
 }

@@ -132,9 +132,14 @@ func (s *System) reread(id string, last bool) (broken bool) {
 	}
 	s.report(id, c.Found)
 	if len(c.Members) > 0 && finding.Join(c.Found) == nil {
-		text := strings.Join(c.Members, ", ") + " changed; it counts from the next turn"
-		s.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
-		s.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
+		s.descriptorEdited(id, c.Members)
 	}
 	return c.Broken
+}
+
+// descriptorEdited tells which members of a descriptor a person changed.
+func (s *System) descriptorEdited(id string, members []string) {
+	text := strings.Join(members, ", ") + " changed; it counts from the next turn"
+	s.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
+	s.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
 }

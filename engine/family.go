@@ -184,6 +184,19 @@ func (f *Family) root(id string) address.Meta {
 	return meta
 }
 
+// Line is the ancestors of an agent, the oldest last.
+func (f *Family) Line(id string) (line []string) {
+	for range maxDepth {
+		meta, ok := f.sys.index.Get(id)
+		if !ok || meta.Descriptor.ParentAgentID == "" {
+			break
+		}
+		id = meta.Descriptor.ParentAgentID
+		line = append(line, id)
+	}
+	return line
+}
+
 // maxDepth ends a walk up a family that a hand edit made a circle of.
 const maxDepth = 64
 

@@ -44,6 +44,10 @@ func (s *System) unexpected(name string) bool {
 }
 
 func (s *System) rescan() {
+	before := map[string]address.Descriptor{}
+	for _, meta := range s.index.All() {
+		before[meta.ID] = meta.Descriptor
+	}
 	diff, found, err := s.index.Rescan()
 	s.report("", found)
 	if err != nil {
@@ -63,7 +67,8 @@ func (s *System) rescan() {
 		s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "its folder is gone"}})
 	}
 	for _, id := range diff.Changed {
-		s.events.Emit(event.Event{Type: event.FileEdited, Agent: id,
-			Body: event.File{File: "descriptor.json", Text: "edited by hand; it counts from the next turn"}})
+		if now, ok := s.index.Get(id); ok {
+			s.descriptorEdited(id, address.Changed(before[id], now.Descriptor))
+		}
 	}
 }

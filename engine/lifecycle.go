@@ -164,7 +164,8 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 		return nil, err
 	}
 	if receipt.Duplicate {
-		return &p, nil
+		first := s.firstAnswer(p, receipt.Item)
+		return &first, nil
 	}
 	s.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
 		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})

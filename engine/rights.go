@@ -95,3 +95,26 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string) error {
 		Decision: string(permission.Revoked), By: by, Tag: access.Tag()})
 	return err
 }
+
+// firstAnswer is a request with the answer that was first: the item that holds it
+// still waits, or the agent has moved the request to the log.
+func (s *System) firstAnswer(p permission.Pending, item string) permission.Pending {
+	if e, box, err := s.acquire(p.Agent); err == nil {
+		it, err := box.Read(item)
+		e.release()
+		if err == nil {
+			p.Decision, p.DecidedBy, p.DecidedAt = permission.Decision(it.Decision), it.By, it.At
+			return p
+		}
+	}
+	log, err := permission.Log(s.root)
+	if err != nil {
+		s.log.Warn("answered requests cannot be read", "err", err)
+	}
+	for _, old := range log {
+		if old.Token == p.Token {
+			return old
+		}
+	}
+	return p
+}

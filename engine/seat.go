@@ -28,7 +28,9 @@ type Seat struct {
 }
 
 // Identity is the agent's descriptor with what a person edited in it meanwhile.
+// It looks at the file, so an edit counts also where nothing can be watched.
 func (s Seat) Identity() address.Meta {
+	s.entry.sys.reread(s.entry.meta.ID, false) // a broken one is told by the watch
 	if meta, ok := s.entry.sys.index.Get(s.entry.meta.ID); ok {
 		return meta
 	}

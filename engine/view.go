@@ -22,8 +22,26 @@ import (
 func (s *System) Agents(context.Context) ([]event.Agent, error) {
 	all := s.index.All()
 	list := make([]event.Agent, 0, len(all))
+	own := make(map[string]float64, len(all))
 	for _, meta := range all {
-		list = append(list, s.look(meta))
+		a := s.look(meta)
+		own[a.ID] = a.OwnCost
+		list = append(list, a)
+	}
+	at := make(map[string]int, len(list))
+	for i, a := range list {
+		at[a.ID] = i
+	}
+	for _, a := range list { // each to all of its ancestors
+		up := a.ParentAgentID
+		for range maxDepth {
+			i, ok := at[up]
+			if !ok {
+				break
+			}
+			list[i].Cost += own[a.ID]
+			up = list[i].ParentAgentID
+		}
 	}
 	return list, nil
 }
@@ -34,7 +52,41 @@ func (s *System) Agent(_ context.Context, id string) (event.Agent, error) {
 	if !ok {
 		return event.Agent{}, message.ErrUnknownAgent
 	}
-	return s.look(meta), nil
+	a := s.look(meta)
+	a.Cost += s.costBelow(id, maxDepth)
+	return a, nil
+}
+
+// costBelow is what the agents that an agent started have cost, and theirs. It is
+// summed from their own records, so that it is right however they ended.
+func (s *System) costBelow(id string, depth int) (cost float64) {
+	if depth == 0 {
+		return 0
+	}
+	for _, child := range s.index.Children(id) {
+		cost += s.ownCost(child.ID) + s.costBelow(child.ID, depth-1)
+	}
+	return cost
+}
+
+// ownCost is what an agent's own calls of models cost: as state.json has counted
+// it, and what came after.
+func (s *System) ownCost(id string) (cost float64) {
+	dir := s.folder(id)
+	state, _, _, err := record.ReadState(dir)
+	if err != nil {
+		return 0
+	}
+	for _, models := range state.Stats {
+		for _, u := range models {
+			cost += u.Cost
+		}
+	}
+	after, err := record.CostAfter(dir, state.Seq)
+	if err != nil {
+		s.log.Warn("cost cannot be read", "agent", id, "err", err)
+	}
+	return cost + after
 }
 
 func (s *System) look(meta address.Meta) event.Agent {
@@ -42,11 +94,6 @@ func (s *System) look(meta address.Meta) event.Agent {
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
 		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: s.model}
 	if state, _, _, err := record.ReadState(dir); err == nil {
-		for _, models := range state.Stats {
-			for _, u := range models {
-				a.Cost += u.Cost
-			}
-		}
 		if state.Provider.Model != "" {
 			a.Model = state.Provider.Model
 		}
@@ -54,6 +101,8 @@ func (s *System) look(meta address.Meta) event.Agent {
 			a.State, a.Detail = event.Ended, state.Ended.Reason
 		}
 	}
+	a.OwnCost = s.ownCost(meta.ID)
+	a.Cost = a.OwnCost
 	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
 		a.LastAt = &at
 	}

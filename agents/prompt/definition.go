@@ -25,9 +25,13 @@ type Definition struct {
 	Prompt string   // what a definition or a descriptor adds in its own words
 	Tools  []string // names of its tools; told to background agents
 	Peers  bool     // it can start and write to other agents
+	Skills []Skill  // how-tos that it can read with the tool skill
 
 	Files Files
 }
+
+// A Skill is what a model is told of a how-to before it reads it.
+type Skill struct{ Name, Description string }
 
 // Files are the texts that people write for their agents. Each is cut at MaxFile.
 type Files struct {

@@ -33,6 +33,9 @@ func fromUser(at time.Time, u *record.User) saying {
 	if u.Origin != "" {
 		s.tag = `system_message origin="` + escapeAttr.Replace(clean(u.Origin)) + `"`
 	}
+	if u.Silent { // to know, not to answer
+		s.tag += ` silent="true"`
+	}
 	if u.Untrusted {
 		s.tag += ` untrusted="true"`
 	}

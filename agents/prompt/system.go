@@ -23,8 +23,30 @@ func System(d Definition) string {
 	if text := strings.TrimSpace(d.Prompt); text != "" {
 		parts = append(parts, "# Your task\n"+clean(text))
 	}
+	if len(d.Skills) > 0 {
+		parts = append(parts, skills(d.Skills))
+	}
 	parts = append(parts, written(d.Files)...)
 	return strings.Join(parts, "\n\n") + "\n"
+}
+
+// skills lists the how-tos, cut where there are many: the list is sent with every
+// call.
+func skills(list []Skill) string {
+	const most, longest = 40, 300
+	var b strings.Builder
+	b.WriteString("# Skills\nWhen a task fits one of these, read it first with the tool skill.")
+	for _, s := range list[:min(len(list), most)] {
+		text := []rune(clean(s.Description))
+		if len(text) > longest {
+			text = append(text[:longest], '…')
+		}
+		b.WriteString("\n- " + clean(s.Name) + ": " + string(text))
+	}
+	if len(list) > most {
+		fmt.Fprintf(&b, "\n- and %d more", len(list)-most)
+	}
+	return b.String()
 }
 
 func (d Definition) foreground() bool { return d.Role == User || d.Role == "" }

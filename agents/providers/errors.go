@@ -16,6 +16,7 @@ const (
 	Overflow Kind = "overflow" // the context does not fit the model's window
 	Auth     Kind = "auth"     // the key is missing, wrong or has no credit
 	Rejected Kind = "rejected" // any other answer that says no; trying again is no use
+	Budget   Kind = "budget"   // nothing was sent: what may be spent is used up
 )
 
 // ErrEmpty is the cause of the Failure after a model answered again and again

@@ -37,7 +37,8 @@ type Agent struct {
 	Queued        int        `json:"queued"`
 	OldestAt      *time.Time `json:"oldestAt,omitempty"` // of what waits
 	LastAt        *time.Time `json:"lastAt"`             // of the newest record; null: none yet
-	Cost          float64    `json:"cost"`               // US dollars, over its life
+	Cost          float64    `json:"cost"`               // US dollars, over its life, with the agents that it started
+	OwnCost       float64    `json:"ownCost,omitempty"`  // without them
 	Model         string     `json:"model"`
 	Running       bool       `json:"running"` // in memory now
 }

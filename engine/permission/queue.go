@@ -220,6 +220,20 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	return p, true, nil
 }
 
+// Find returns the request with that hash, if it waits. A decision enters the
+// asker's inbox before its request leaves the queue: who finds nothing here and
+// then nothing in the inbox may ask.
+func (q *Queue) Find(agent, sha string) (p Pending, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.waiting {
+		if p.Agent == agent && p.SHA256 == sha {
+			return p, true
+		}
+	}
+	return Pending{}, false
+}
+
 // List returns what waits, oldest first.
 func (q *Queue) List() []Pending {
 	q.mu.Lock()

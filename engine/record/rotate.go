@@ -58,14 +58,24 @@ func (h *History) Rotate() (rotated bool, err error) {
 	}
 	file := historyName
 	if begin > 0 {
-		if file, err = h.rotate(begin); err != nil {
+		file, err = h.rotate(begin)
+		switch {
+		case errors.Is(err, disk.ErrFull):
+			// The file stays as it is; the next boundary will do.
+			h.log.Warn("history not rotated: the disk is full", "dir", h.dir)
+			file = historyName
+		case err != nil:
 			return false, fmt.Errorf("rotate history: %w", err)
 		}
 	}
 	for i := range h.tally.ended {
 		h.tally.ended[i].File = file
 	}
-	return file != historyName, h.writeSessions()
+	if err = h.writeSessions(); errors.Is(err, disk.ErrFull) {
+		h.log.Warn("ended session not noted yet: the disk is full", "dir", h.dir)
+		err = nil
+	}
+	return file != historyName, err
 }
 
 // rotatable is the offset of the oldest line to keep; 0: not now.

@@ -103,6 +103,9 @@ func (o *offline) jobs(sc scene) []*job {
 // newJobs makes the jobs of one message: one, or one for each line if each line
 // is a request (messages sent right after each other arrive as one).
 func (o *offline) newJobs(sc scene, s said) []*job {
+	if s.silent {
+		return nil
+	}
 	if isDecision(s) {
 		j := &job{said: s}
 		if !refusal.MatchString(s.text) {

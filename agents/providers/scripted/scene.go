@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"daycare/agents/providers"
@@ -24,6 +25,7 @@ type said struct {
 	text      string
 	system    bool     // from an agent or the runtime, not from a person
 	origin    string   // system: who speaks
+	silent    bool     // asks for no answer
 	untrusted bool     // from outside, without a known person behind it
 	time      string   // the clock that came with it
 	files     []string // paths of what was attached
@@ -56,11 +58,15 @@ func newScene(req *providers.Request) scene {
 	return sc
 }
 
-// lastSaid is the newest message, wherever it stands in the turn.
+// lastSaid is the newest message that asks for an answer, wherever it stands in
+// the turn.
 func (sc scene) lastSaid() said {
 	for i := len(sc.window) - 1; i >= 0; i-- {
-		if all := saidIn(sc.window[i]); len(all) > 0 {
-			return all[len(all)-1]
+		all := saidIn(sc.window[i])
+		for j := len(all) - 1; j >= 0; j-- {
+			if !all[j].silent {
+				return all[j]
+			}
 		}
 	}
 	return said{}
@@ -70,8 +76,14 @@ func (sc scene) lastText() string { return sc.lastSaid().text }
 
 // arrived are the results that came just now, nil if the last word is a message.
 func (sc scene) arrived() []providers.Result {
-	if n := len(sc.window); n > 0 && sc.window[n-1].Role == providers.Results {
-		return resultsOf(sc.window[n-1])
+	for i := len(sc.window) - 1; i >= 0; i-- {
+		switch m := sc.window[i]; {
+		case m.Role == providers.Results:
+			return resultsOf(m)
+		case !slices.ContainsFunc(saidIn(m), func(s said) bool { return !s.silent }):
+		default:
+			return nil
+		}
 	}
 	return nil
 }
@@ -167,6 +179,7 @@ func saidIn(m *providers.Message) []said {
 		}
 		for _, f := range wrapped.FindAllStringSubmatch(t.Text, -1) {
 			one := said{text: strings.TrimSpace(unescape(f[4])), system: f[2] == "system_message", time: f[1],
+				silent:    strings.Contains(f[3], `silent="true"`),
 				untrusted: strings.Contains(f[3], `untrusted="true"`)}
 			if o := originAttr.FindStringSubmatch(f[3]); o != nil {
 				one.origin = unescape(o[1])

@@ -1,0 +1,251 @@
+// Package budget bounds what agents spend: a providers.Provider decorator around one
+// shared Ledger. Before each request the ledger reserves about what it will cost;
+// after it, what it did cost takes the reservation's place and is written down.
+//
+// Files: .daycare/usage/<date>.jsonl, one line a request (agent, model, tokens, cost).
+// They are a cache of what the histories say, so they are appended without a barrier,
+// a torn line is skipped, and they may be deleted: spending then counts from zero.
+//
+// cmd/daycare makes the ledger and puts the decorator around the providers of each
+// agent. What an agent spends counts for all of its ancestors too: children draw on
+// their parent's budget.
+package budget
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"daycare/agents/providers"
+)
+
+// An Amount is money and tokens; as a limit, 0 is none.
+type Amount struct {
+	USD    float64
+	Tokens int64
+}
+
+func (a Amount) plus(b Amount) Amount  { return Amount{a.USD + b.USD, a.Tokens + b.Tokens} }
+func (a Amount) minus(b Amount) Amount { return Amount{a.USD - b.USD, a.Tokens - b.Tokens} }
+
+// over reports whether a is more than the limit allows.
+func (a Amount) over(limit Amount) bool {
+	return limit.USD > 0 && a.USD > limit.USD || limit.Tokens > 0 && a.Tokens > limit.Tokens
+}
+
+// Limits are those of the settings.
+type Limits struct{ PerDay, PerAgent, Total Amount }
+
+// Options are what a Ledger asks at each request, so that edits count at once.
+type Options struct {
+	Dir    string // .daycare/usage
+	Now    func() time.Time
+	Limits func() Limits
+	// Own is the limit that a person wrote into an agent's state.json.
+	Own func(agent string) Amount
+	// Line is the agent and its ancestors, the oldest last.
+	Line func(agent string) []string
+	// Price is the cost of a usage in US dollars.
+	Price func(provider, model string, u providers.Usage) float64
+}
+
+// A Ledger sums what was spent. It may be used from many goroutines at once.
+type Ledger struct {
+	o Options
+
+	mu       sync.Mutex
+	total    Amount // settled and reserved
+	today    Amount
+	day      string
+	byAgent  map[string]Amount // of an agent and all below it
+	writeErr error             // the newest; the ledger goes on in memory
+}
+
+// A line is one request in a file.
+type line struct {
+	At        time.Time `json:"at"`
+	Agent     string    `json:"agent"`
+	Above     []string  `json:"above,omitempty"` // its ancestors then
+	Provider  string    `json:"provider"`
+	Model     string    `json:"model"`
+	Tokens    tokens    `json:"tokens"`
+	Cost      float64   `json:"cost"`
+	Estimated bool      `json:"estimated,omitempty"`
+}
+
+type tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// A Reached says which limit stands in the way of a request.
+type Reached struct {
+	Setting string // budget.perDay.usd, …
+	Spent   Amount
+	Limit   Amount
+}
+
+func (r *Reached) Error() string {
+	if r.Limit.USD > 0 && r.Spent.USD >= r.Limit.USD || r.Limit.Tokens == 0 {
+		return fmt.Sprintf("the budget %s is used up: $%.4f of $%.4f", r.Setting, r.Spent.USD, r.Limit.USD)
+	}
+	return fmt.Sprintf("the budget %s is used up: %d of %d tokens", r.Setting, r.Spent.Tokens, r.Limit.Tokens)
+}
+
+// Open reads what was spent so far.
+func Open(o Options) (*Ledger, error) {
+	l := &Ledger{o: o, byAgent: map[string]Amount{}}
+	files, err := filepath.Glob(filepath.Join(o.Dir, "*.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("list usage: %w", err)
+	}
+	l.day = l.date()
+	for _, path := range files {
+		if err := l.read(path); err != nil {
+			return nil, fmt.Errorf("read usage: %w", err)
+		}
+	}
+	return l, nil
+}
+
+func (l *Ledger) date() string { return l.o.Now().Format(time.DateOnly) }
+
+func (l *Ledger) read(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var one line
+		if json.Unmarshal(scan.Bytes(), &one) != nil || one.Agent == "" {
+			continue // torn, or a person's own words
+		}
+		l.add(append([]string{one.Agent}, one.Above...), one.amount(), one.At.In(l.o.Now().Location()).Format(time.DateOnly))
+	}
+	return scan.Err()
+}
+
+func (o line) amount() Amount {
+	return Amount{o.Cost, o.Tokens.Input + o.Tokens.Output + o.Tokens.CacheRead + o.Tokens.CacheWrite}
+}
+
+// add counts an amount for a family. l.mu is held, or nobody has l yet.
+func (l *Ledger) add(family []string, a Amount, day string) {
+	l.total = l.total.plus(a)
+	if day == l.day {
+		l.today = l.today.plus(a)
+	}
+	for _, agent := range family {
+		l.byAgent[agent] = l.byAgent[agent].plus(a)
+	}
+}
+
+// A reservation is what one request may cost, until it is settled.
+type reservation struct {
+	family []string // the agent first
+	amount Amount
+	day    string
+}
+
+// reserve keeps about what a request will cost. Errors: *Reached.
+func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
+	family := append([]string{agent}, l.o.Line(agent)...)
+	limits := l.o.Limits()
+	own := make([]Amount, len(family))
+	for i, id := range family {
+		own[i] = l.o.Own(id)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if day := l.date(); day != l.day {
+		l.day, l.today = day, Amount{}
+	}
+	root := family[len(family)-1]
+	check := []struct {
+		setting      string
+		spent, limit Amount
+	}{
+		{"budget.total", l.total, limits.Total},
+		{"budget.perDay", l.today, limits.PerDay},
+		{"budget.perAgent", l.byAgent[root], limits.PerAgent},
+	}
+	for _, c := range check {
+		if c.spent.plus(a).over(c.limit) {
+			return nil, &Reached{c.setting, c.spent, c.limit}
+		}
+	}
+	for i, id := range family {
+		if spent := l.byAgent[id]; spent.plus(a).over(own[i]) {
+			return nil, &Reached{"of agent " + id, spent, own[i]}
+		}
+	}
+	r := &reservation{family, a, l.day}
+	l.add(family, a, l.day)
+	return r, nil
+}
+
+// release gives a reservation back: nothing was spent.
+func (l *Ledger) release(r *reservation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(r.family, Amount{}.minus(r.amount), r.day)
+}
+
+// settle puts what was spent in the reservation's place and writes it down.
+func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usage) {
+	one := line{At: l.o.Now().UTC(), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
+		Tokens: tokens{u.Input, u.Output, u.CacheRead, u.CacheWrite}, Cost: l.o.Price(provider, model, u)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if day := l.date(); day != l.day {
+		l.day, l.today = day, Amount{}
+	}
+	l.add(r.family, Amount{}.minus(r.amount), r.day)
+	l.add(r.family, one.amount(), l.day)
+	l.writeErr = l.write(one)
+}
+
+// write appends one line to the file of the day, in one write.
+func (l *Ledger) write(one line) error {
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.o.Dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(l.o.Dir, l.day+".jsonl"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// Err is why the newest line could not be written, nil if it could.
+func (l *Ledger) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writeErr
+}
+
+// Spent is what an agent and all below it have spent, reservations included.
+func (l *Ledger) Spent(agent string) Amount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byAgent[agent]
+}

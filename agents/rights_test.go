@@ -1,0 +1,163 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/address"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// general asks for the right to read /srv, as request_permission does.
+type general struct{}
+
+func (general) Spec() tools.Spec {
+	return tools.Spec{Name: "request", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.Idempotent}
+}
+func (general) Needs(tools.Call) (*permission.Request, error) {
+	r, err := permission.General("@read:/srv", "to look")
+	return &r, err
+}
+func (general) Widens(tools.Call) string { return "@read:/srv" }
+func (general) Run(context.Context, tools.Call) (tools.Result, error) {
+	return tools.Result{Text: "granted"}, nil
+}
+
+// look tells whether the agent may read /srv.
+type look struct{}
+
+func (look) Spec() tools.Spec {
+	return tools.Spec{Name: "look", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.ReadOnly}
+}
+func (look) Run(_ context.Context, c tools.Call) (tools.Result, error) {
+	if c.Access.Allows(permission.Read{Path: "/srv/x"}) {
+		return tools.Result{Text: "may read"}, nil
+	}
+	return tools.Result{Text: "may not read"}, nil
+}
+
+const rightsScript = `
+rules:
+  - { contains: "ask", round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { after: permission, round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { tool_result: request, round: 2, reply: [ { calls: [ { name: look, arguments: {} } ] } ] }
+  - { contains: "look", round: 1, reply: [ { calls: [ { name: look, arguments: {} } ] } ] }
+  - { tool_result: look, reply: [ { text: "{{.Result}}" } ] }
+  - { reply: [ { text: "ok {{.Text}}" } ] }
+`
+
+// overseeing is a fake of Overseer.
+type overseeing struct{ notes []string }
+
+func (*overseeing) Owner() permission.Owner {
+	return permission.Owner{Connector: "chat", UserID: "ada"}
+}
+func (o *overseeing) Note(key, text string) error {
+	o.notes = append(o.notes, strings.Split(key, ":")[0]+" "+text)
+	return nil
+}
+
+// decide answers the request that waits.
+func (b *bench) decide(d permission.Decision) string {
+	b.t.Helper()
+	q := b.opts.Permits.(*permission.Queue)
+	list := q.List()
+	if len(list) != 1 {
+		b.t.Fatalf("%d requests wait, want one", len(list))
+	}
+	p := list[0]
+	r, err := b.box.Accept(b.t.Context(), inbox.Item{Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
+		Decision: string(d), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256, Text: p.Request.Detail.String()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.wait(r.Item)
+	return r.Item
+}
+
+func (b *bench) texts() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.sent {
+		list = append(list, p.Text)
+	}
+	return list
+}
+
+func TestDecisions(t *testing.T) {
+	for decision, want := range map[permission.Decision][]string{
+		// What the agent finds in the turn of the decision, and in the next one.
+		permission.Once:   {"may read", "may not read"},
+		permission.Always: {"may read", "may read"},
+	} {
+		b := newBench(t, rightsScript, general{}, look{})
+		b.run()
+		b.outcome(b.say("ask"))
+		b.decide(decision)
+		for deadline := time.Now().Add(5 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		b.outcome(b.say("look again"))
+		b.halt()
+		if diff := cmp.Diff(want, b.texts()[1:]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", decision, diff)
+		}
+		st, _, _, err := record.ReadState(b.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed := st.Permissions.Allows(permission.Read{Path: "/srv"}); allowed != (decision == permission.Always) {
+			t.Errorf("%s: state.json allows it: %v", decision, allowed)
+		}
+	}
+}
+
+func TestARevokedRightIsGoneAtTheNextCall(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	b.outcome(b.say("look"))
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(r.Item)
+	b.outcome(b.say("look"))
+	b.halt()
+	if diff := cmp.Diff([]string{"may read", "may not read"}, b.texts()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(b.history(), `"event":"revoked"`) || strings.Contains(b.history(), "changed-by-hand") {
+		t.Errorf("the history must say that it was revoked, and not by hand:\n%s", b.history())
+	}
+	if n := strings.Count(b.history(), `"type":"turn_begin"`); n != 2 {
+		t.Errorf("%d turns, want 2: taking a right away asks for none", n)
+	}
+}
+
+func TestThePersonOfABackgroundAgentIsAskedAndTold(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	o := &overseeing{}
+	b.opts.Overseer, b.opts.Meta.Descriptor = o, address.Descriptor{Type: address.Subagent}
+	b.run()
+	b.outcome(b.say("ask"))
+	if p := b.opts.Permits.(*permission.Queue).List()[0]; p.Owner != o.Owner() {
+		t.Errorf("the owner is %+v, want %+v", p.Owner, o.Owner())
+	}
+	b.decide(permission.Deny)
+	b.halt()
+	if len(o.notes) != 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") || !strings.Contains(o.notes[1], "deny") {
+		t.Errorf("notes %q, want one of the request and one of the decision", o.notes)
+	}
+}

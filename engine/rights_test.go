@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	for i := range 50 {
+		r, err := permission.General(fmt.Sprintf("@read:/srv/%d", i), "to look")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := h.asks.Ask(one, permission.Owner{}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		surfaces := []struct {
+			by string
+			d  permission.Decision
+		}{{"the terminal", permission.Once}, {"the chat", permission.Deny}}
+		var wg sync.WaitGroup
+		var earlier [2]*permission.Pending
+		var errs [2]error
+		for i, s := range surfaces {
+			wg.Go(func() { earlier[i], errs[i] = h.Decide(t.Context(), p.Token, s.d, s.by) })
+		}
+		wg.Wait()
+		won, lost := -1, -1
+		for i := range surfaces {
+			if errs[i] == nil && earlier[i] == nil {
+				won = i
+			} else {
+				lost = i
+			}
+		}
+		if won < 0 || lost < 0 {
+			t.Fatalf("both won, or none: %v %v", earlier, errs)
+		}
+		// The loser came at the same time, or when the request was gone already.
+		if e := earlier[lost]; e != nil && (e.DecidedBy != surfaces[won].by || e.Decision != surfaces[won].d) {
+			t.Errorf("%s is told that %q said %q, want %s: %s", surfaces[lost].by, e.DecidedBy, e.Decision, surfaces[won].by, surfaces[won].d)
+		} else if e == nil && !errors.Is(errs[lost], permission.ErrUnknown) {
+			t.Errorf("%s: %v", surfaces[lost].by, errs[lost])
+		}
+	}
+}
+
+func TestTheOverseerIsTheNearestPerson(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	if _, ok := h.Overseer("nobody"); ok {
+		t.Error("there is an overseer before any person wrote")
+	}
+	one, two := h.person("one"), h.person("two")
+	child, err := h.child(one, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := h.Family.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", CreatedBy: one}, message.Incoming{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Cron, Name: "nightly"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{one: one, child.ID: one, ops.ID: one, clock.ID: two} {
+		if got, ok := h.Overseer(id); !ok || got.ID != want {
+			t.Errorf("overseer of %s is %s, want %s", h.name(id), h.name(got.ID), h.name(want))
+		}
+	}
+}
+
+func TestOnlyWhatIsHeldIsShared(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one, two := h.person("one"), h.person("two")
+	child, err := h.child(one, "c", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.UpdateState(h.vol, h.folder(one), func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		from, to, tag string
+		want          error
+	}{
+		{one, child.ID, "@write:/srv", ErrNotHeld}, {one, child.ID, "@read:/", ErrNotHeld}, {one, child.ID, "@web", ErrNotHeld},
+		{one, child.ID, "everything", permission.ErrTag}, {child.ID, one, "@read:/srv", ErrStranger}, {two, child.ID, "@read:/srv", ErrStranger},
+		{one, one, "@read:/srv", ErrStranger}, {one, child.ID, "@read:/srv/logs", nil},
+	} {
+		if err := h.Share(t.Context(), tt.from, tt.to, tt.tag, "key "+tt.tag); !errors.Is(err, tt.want) {
+			t.Errorf("%s shares %s with %s: %v, want %v", h.name(tt.from), tt.tag, h.name(tt.to), err, tt.want)
+		}
+	}
+	var got inbox.Item
+	for deadline := time.Now().Add(5 * time.Second); got.ID == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		for _, it := range h.told {
+			if it.Kind == message.Permission {
+				got = it
+			}
+		}
+		h.mu.Unlock()
+	}
+	if got.Tag != "@read:/srv/logs" || got.Decision != "always" || !permission.IsGeneral(child.ID, got.Tag, got.SHA256) {
+		t.Errorf("the child is given %+v", got)
+	}
+}
