@@ -35,8 +35,11 @@ import (
 	"daycare/engine/schedule"
 	"daycare/tools"
 	"daycare/tools/cron"
+	"daycare/tools/fetch"
 	"daycare/tools/files"
+	"daycare/tools/memory"
 	toolshell "daycare/tools/shell"
+	"daycare/tools/skills"
 )
 
 // This file lists the plug-ins: connectors, model vendors, tools. Each is one line
@@ -107,10 +110,13 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler) (*tools.Set, *toolshell.Jobs, error) {
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, search *fetch.Service) (*tools.Set, *toolshell.Jobs, error) {
 	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
 	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf))
 	list = append(append(list, shell...), cron.New(clocks)...)
+	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
+	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)
+	list = append(list, skills.New(func() []string { return skillFolders(root) })...)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
 }
@@ -190,7 +196,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, r.fit(seat, agents.Options{
 		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
-		Model: func(m record.Model) agents.Model { return r.models.Load().caller(m) },
+		Model: func(m record.Model) agents.Model { return r.bounded(r.models.Load().caller(m)) },
 		Price: func(provider, model string, u providers.Usage) float64 {
 			usd := r.models.Load().price(provider, model, u)
 			r.meter.call(provider, model, u, usd)
@@ -231,7 +237,7 @@ func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Defi
 	}
 	return r.known(meta, prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
-		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts,
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: r.skills(),
 	})
 }
 

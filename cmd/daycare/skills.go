@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"daycare/agents/prompt"
+	"daycare/tools/skills"
+)
+
+// skillFolders are where skills are looked for: the workspace's own, daycare's, the
+// user's. Of two with one name the first counts.
+func skillFolders(root string) []string {
+	folders := []string{filepath.Join(filepath.Dir(root), ".agents", "skills"), filepath.Join(root, "skills")}
+	if home, err := os.UserHomeDir(); err == nil {
+		folders = append(folders, filepath.Join(home, ".agents", "skills"))
+	}
+	return folders
+}
+
+// skills is what the system prompt says of them.
+func (r *runtimeParts) skills() []prompt.Skill {
+	list, found := skills.Load(skillFolders(r.root))
+	r.report(found)
+	told := make([]prompt.Skill, len(list))
+	for i, s := range list {
+		told[i] = prompt.Skill{Name: s.Name, Description: s.Description}
+	}
+	return told
+}

@@ -1,0 +1,14 @@
+// Package fetch gives agents the web: web_fetch reads a page, web_search asks a
+// search service.
+//
+// # Where requests may go
+//
+// A host must be granted (@web:host, or @web for all); a redirect to another host
+// counts as a new request for it. Whatever was granted, a connection is only made
+// to a public address: the address is judged when it is dialled, after the name was
+// looked up, at every hop, so neither a spelling of 127.0.0.1 nor a name server
+// that changes its mind leads inside (transport.go). A private address is reached
+// only if its host was granted by name.
+//
+// What a page says is text for the model to work with, never instructions.
+package fetch

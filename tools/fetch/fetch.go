@@ -1,0 +1,283 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/htmlindex"
+
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/tools"
+)
+
+const (
+	fetchTimeout = 30 * time.Second
+	maxBody      = 5 << 20 // bytes, unpacked
+	maxText      = 200_000 // characters of a result
+	maxURL       = 4096
+	userAgent    = "daycare/1 (an agent's web_fetch)"
+)
+
+// Options say what the tools use.
+type Options struct {
+	// Keep stores a picture that was fetched. nil: pictures are not shown.
+	Keep func(name, mimeType string, data []byte) (message.File, error)
+	// Search is the service behind web_search; nil: there is none.
+	Search *Service
+}
+
+// New makes the tool web_fetch and, with a service, web_search.
+func New(o Options) []tools.Tool {
+	list := []tools.Tool{&fetch{o}}
+	if o.Search != nil {
+		list = append(list, &search{*o.Search})
+	}
+	return list
+}
+
+type fetch struct{ options Options }
+
+var fetchSpec = tools.Spec{Name: "web_fetch", Replay: tools.ReadOnly, Parallel: true, Timeout: 2 * fetchTimeout,
+	Description: "Read a web page as Markdown, or another text or image by its address.",
+	Schema: json.RawMessage(`{"type":"object","properties":{
+"url":{"type":"string"},
+"raw":{"type":"boolean","description":"as it is, not as Markdown"}},
+"required":["url"],"additionalProperties":false}`)}
+
+// Spec describes the tool.
+func (*fetch) Spec() tools.Spec { return fetchSpec }
+
+type fetchArgs struct {
+	URL string `json:"url"`
+	Raw bool   `json:"raw"`
+}
+
+func decodeFetch(call tools.Call) (a fetchArgs, u *url.URL, err error) {
+	if err := json.Unmarshal(call.Arguments, &a); err != nil {
+		return a, nil, fmt.Errorf("the arguments do not fit: %w", err)
+	}
+	u, err = address(a.URL)
+	return a, u, err
+}
+
+// address reads an address that a model gave.
+func address(text string) (*url.URL, error) {
+	text = strings.TrimSpace(text)
+	if len(text) > maxURL {
+		return nil, errors.New("the address is too long")
+	}
+	if !strings.Contains(text, "://") && strings.Contains(text, ".") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("that is no address")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%q is no address of the web; http and https are", u.Scheme)
+	case u.Hostname() == "":
+		return nil, errors.New("the address names no host")
+	case u.User != nil:
+		return nil, errors.New("an address with a user name in it is not fetched")
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// web is the right that a host needs. Hosts that no grant can spell (IPv6
+// addresses, names with odd letters) are covered by the right to all.
+func web(host string) permission.Access {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if a, err := permission.Parse("@web:" + host); err == nil {
+		return a
+	}
+	return permission.Web{}
+}
+
+// Needs is the right to the host.
+func (f *fetch) Needs(call tools.Call) (*permission.Request, error) {
+	_, u, err := decodeFetch(call)
+	if err != nil {
+		return nil, nil // Run says so
+	}
+	a := web(u.Hostname())
+	if call.Access.Allows(a) {
+		return nil, nil
+	}
+	return &permission.Request{Tag: a.Tag(), Reason: "read a web page", Detail: permission.Detail{Host: u.String()}}, nil
+}
+
+// Run fetches it.
+func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
+	if ctx.Err() != nil {
+		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
+	}
+	a, u, err := decodeFetch(call)
+	if err != nil {
+		return tools.Errorf("web_fetch: %v", err), nil
+	}
+	// The runtime has asked for the first host; a once approval is not in the set.
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	resp, err := get(ctx, call.Access, u)
+	if err != nil {
+		return failed(ctx, call.Access, err), nil
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	cut := len(body) > maxBody
+	if err != nil && len(body) == 0 {
+		return failed(ctx, call.Access, err), nil
+	}
+	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, cut), nil
+}
+
+// errHost is a redirect to a host that needs a right of its own.
+type errHost struct{ url *url.URL }
+
+func (e errHost) Error() string { return "redirected to " + e.url.String() }
+
+// get makes the request; every redirect is judged as the first address was.
+func get(ctx context.Context, set permission.Set, u *url.URL) (*http.Response, error) {
+	client := &http.Client{Transport: transport(set, fetchTimeout), CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) >= 10:
+			return errors.New("more than ten redirects")
+		case req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.User != nil:
+			return fmt.Errorf("redirected to %s, which is not fetched", req.URL.Redacted())
+		case !strings.EqualFold(req.URL.Hostname(), u.Hostname()) && !set.Allows(web(req.URL.Hostname())):
+			return errHost{req.URL}
+		}
+		req.Header.Del("Referer")
+		return nil
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "text/html, text/markdown;q=0.9, text/*;q=0.8, application/json;q=0.8, image/*;q=0.5, */*;q=0.1")
+	return client.Do(req)
+}
+
+// failed puts an error into words that say what to do.
+func failed(ctx context.Context, set permission.Set, err error) tools.Result {
+	var host errHost
+	switch {
+	case errors.As(err, &host):
+		tag := web(host.url.Hostname()).Tag()
+		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("The page redirects to %s; call web_fetch with that address (it needs %s).", host.url, tag)}
+	case errors.Is(err, ErrPrivate):
+		return tools.Result{Status: tools.Denied, Text: "The host is at an address that is not public (or a port that web servers do not have). Such a host must be granted by its name: ask with request_permission for @web:HOST."}
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("The server did not answer within %v.", fetchTimeout)}
+	case ctx.Err() != nil:
+		return tools.Result{Status: tools.Canceled, Text: "Cancelled"}
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return tools.Errorf("There is no host %s.", dns.Name)
+	}
+	return tools.Errorf("web_fetch: %v", err)
+}
+
+// result makes the answer readable.
+func (f *fetch) result(resp *http.Response, body []byte, asIs, cut bool) tools.Result {
+	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind == "application/octet-stream" {
+		kind, params, _ = mime.ParseMediaType(http.DetectContentType(body))
+	}
+	head := fmt.Sprintf("%s\n%s, %s", resp.Request.URL, resp.Status, kind)
+	if cut {
+		head += fmt.Sprintf(", the first %d MB", maxBody>>20)
+	}
+	var text string
+	switch {
+	case pictures[kind] && resp.StatusCode < 300 && !cut:
+		return f.picture(head, resp.Request.URL, kind, body)
+	case kind == "text/html" || kind == "application/xhtml+xml":
+		text = decode(body, params["charset"])
+		if !asIs {
+			var title string
+			title, text = markdown(text, resp.Request.URL)
+			head += "\n" + title
+		}
+	case strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || kind == "application/javascript" || kind == "application/yaml":
+		text = decode(body, params["charset"])
+	default:
+		return tools.Errorf("%s\n[%d bytes that are no text; nothing can be read of them]", head, len(body))
+	}
+	if n := utf8.RuneCountInString(text); n > maxText {
+		text = string([]rune(text)[:maxText]) + fmt.Sprintf("\n[the first %d of %d characters]", maxText, n)
+	}
+	res := tools.Result{Text: head + "\n\n" + text}
+	if resp.StatusCode >= 400 {
+		res.Status = tools.Failed
+	}
+	return res
+}
+
+var pictures = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+func (f *fetch) picture(head string, u *url.URL, kind string, data []byte) tools.Result {
+	if f.options.Keep == nil {
+		return tools.Errorf("%s\n[a picture; it cannot be shown here]", head)
+	}
+	name := path.Base(u.Path)
+	if name == "." || name == "/" {
+		name = "picture"
+	}
+	file, err := f.options.Keep(name, kind, data)
+	if err != nil {
+		return tools.Errorf("%s\n[the picture cannot be kept: %v]", head, err)
+	}
+	return tools.Result{Text: head, Blocks: []tools.Block{{Type: "image", File: &file}}}
+}
+
+// decode makes text of bytes in the charset of the header, else of the page, else
+// UTF-8.
+func decode(body []byte, charset string) string {
+	if charset == "" {
+		charset = declared(body)
+	}
+	if charset != "" && !strings.EqualFold(charset, "utf-8") && !utf8.Valid(body) {
+		if enc, err := htmlindex.Get(charset); err == nil {
+			if text, err := enc.NewDecoder().Bytes(body); err == nil {
+				return string(text)
+			}
+		}
+	}
+	return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\uFEFF"))), "\uFFFD")
+}
+
+// declared is what a page says of its own charset.
+func declared(body []byte) string {
+	head := lower(string(body[:min(len(body), 2048)]))
+	_, rest, ok := strings.Cut(head, "charset=")
+	if !ok {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, `"' `)
+	end := strings.IndexAny(rest, `"' ;/>`)
+	if end < 0 {
+		return ""
+	}
+	return rest[:end]
+}

@@ -1,0 +1,250 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/tools"
+	"daycare/tools/toolstest"
+)
+
+var local = permission.Set{Hosts: []string{"127.0.0.1"}}
+
+func site(t *testing.T, pages map[string]func(w http.ResponseWriter)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page, ok := pages[r.URL.Path]; ok {
+			page(w)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func page(kind, body string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", kind)
+		io.WriteString(w, body)
+	}
+}
+
+func TestFetch(t *testing.T) {
+	s := site(t, map[string]func(http.ResponseWriter){
+		"/":       page("text/html; charset=utf-8", "<title>Home &amp; more</title><body><p>Hello <b>you</b></p></body>"),
+		"/latin":  page("text/html; charset=iso-8859-1", "<p>K\xf6ln</p>"),
+		"/meta":   page("text/html", "<meta charset=windows-1252><p>\x93K\xf6ln\x94</p>"),
+		"/json":   page("application/json", `{"a":1}`),
+		"/none":   func(w http.ResponseWriter) { w.Header()["Content-Type"] = nil; io.WriteString(w, "just text") },
+		"/binary": page("application/zip", "PK\x03\x04"),
+		"/cat":    page("image/png", "\x89PNG\r\n\x1a\n"),
+		"/bomb": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			z.Write(bytes.Repeat([]byte("a "), 20<<20))
+			z.Close()
+		},
+	})
+	f := &fetch{Options{Keep: func(name, kind string, data []byte) (message.File, error) {
+		return message.File{ID: "f", Name: name, MimeType: kind, Size: int64(len(data))}, nil
+	}}}
+	get := func(path string) tools.Result {
+		res, err := f.Run(t.Context(), tools.Call{Arguments: fmt.Appendf(nil, `{"url":%q}`, s.URL+path), Access: local, Progress: func(string) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	for path, want := range map[string]string{
+		"/": "text/html\nHome & more\n\nHello **you**", "/latin": "Köln", "/meta": "“Köln”", "/json": "{\"a\":1}", "/none": "just text",
+		"/bomb": "the first 5 MB", "/missing": "404 Not Found",
+	} {
+		if res := get(path); !strings.Contains(res.Text, want) || (path == "/missing") != (res.Status == tools.Failed) {
+			t.Errorf("%s: %q %.300s", path, res.Status, res.Text)
+		}
+	}
+	if res := get("/binary"); res.Status != tools.Failed {
+		t.Error(res.Text)
+	}
+	if res := get("/cat"); len(res.Blocks) != 1 || res.Blocks[0].File.Name != "cat" {
+		t.Errorf("%+v", res)
+	}
+	toolstest.Run(t, f, toolstest.Options{Access: local, Good: []string{fmt.Sprintf(`{"url":%q}`, s.URL)},
+		Bad: []string{`{"url":""}`, `{"url":"ftp://x.org"}`, `{"url":"http://u:p@x.org"}`, `{"url":"http://"}`, `{"url":"http://10.0.0.1"}`}})
+}
+
+func TestFetchNeedsTheHost(t *testing.T) {
+	f := &fetch{}
+	for address, want := range map[string]string{
+		"https://Example.com/a": "@web:example.com", "example.org": "@web:example.org", "http://[::1]/": "@web", "https://sub.granted.org": "",
+		"https://granted.org.": "", "http://1.2.3.4:8080/x": "@web:1.2.3.4",
+	} {
+		set := permission.Set{Hosts: []string{"*.granted.org", "granted.org"}}
+		need, err := f.Needs(tools.Call{Arguments: fmt.Appendf(nil, `{"url":%q}`, address), Access: set})
+		tag := ""
+		if need != nil {
+			tag = need.Tag
+		}
+		if err != nil || tag != want {
+			t.Errorf("%s: %q %v, want %q", address, tag, err, want)
+		}
+	}
+}
+
+func TestSlowServer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if res := fetchWith(t, ctx, local, s.URL); res.Status == "" || time.Since(start) > 2*time.Second {
+		t.Errorf("%q after %v", res.Status, time.Since(start))
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	base, _ := url.Parse("https://example.com/a/b")
+	for _, tt := range []struct{ name, html, want string }{
+		{"paragraphs", "<p>one<p>two\n three", "one\n\ntwo three"},
+		{"headings", "<h1>A</h1>text<h2>B <i>c</i></h2>", "# A\n\ntext\n\n## B *c*"},
+		{"links", `<a href="/x">X</a> <a href=y>Y</a> <a href="#z">Z</a> <a href="javascript:alert(1)">J</a> <a href='https://o.org/?a=1&amp;b=2'>O</a>`,
+			"[X](https://example.com/x) [Y](https://example.com/a/y) Z J [O](https://o.org/?a=1&b=2)"},
+		{"lists", "<ul><li>a<li>b<ul><li>c</ul></ul><ol><li>d</ol>", "- a\n- b\n    - c\n\n1. d"},
+		{"code", "<pre><code>if a &lt; b {\n\n  x()\n}</code></pre><p>and <code>y</code>", "```\nif a < b {\n\n  x()\n}\n```\n\nand `y`"},
+		{"quote", "<blockquote><p>a<p>b</blockquote>c", "> a\n>\n> b\n\nc"},
+		{"table", "<table><tr><th>a<th>b<tr><td>1<td>x|y</table>", "| a | b |\n| --- | --- |\n| 1 | x\\|y |"},
+		{"layout table", "<table><tr><td>only</td></tr></table>", "only"},
+		{"dropped", "a<script>alert('<p>')</script><style>p{}</style><nav>menu</nav><div hidden=1>h</div><!-- c -->b", "ab"},
+		{"images", `<img src="i.png" alt="A cat"><img src=x>`, "![A cat](https://example.com/a/i.png)"},
+		{"broken", "<p>a < b <3 <b>c<p>d</b></div></i>e<", "a < b <3 **c d**e<"},
+		{"entities", "&lt;b&gt; &copy; &#x41; &nbsp;x", "<b> © A x"},
+		{"main", "<body><div>" + strings.Repeat("side ", 30) + "</div><main>" + strings.Repeat("about it ", 60) + "</main>", strings.TrimSpace(strings.Repeat("about it ", 60))},
+		{"line breaks", "a<br>b<br/>c", "a\nb\nc"},
+		{"upper case", "<P>A<BR>B</P><SCRIPT>x</SCRIPT>", "A\nB"},
+	} {
+		_, got := markdown(tt.html, base)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	f.Add("<p>a<b>c</p><table><tr><td>x")
+	f.Add("<ul><li><pre>```</pre><a href='http://['>x</a>")
+	f.Add("<a =x><svg/><title>")
+	base, _ := url.Parse("https://example.com/")
+	f.Fuzz(func(t *testing.T, page string) { markdown(page, base) })
+}
+
+// Deep nesting must cost neither the stack nor minutes.
+func TestHostilePages(t *testing.T) {
+	base, _ := url.Parse("https://example.com/")
+	for name, p := range map[string]string{
+		"deep": strings.Repeat("<div>", 500_000), "inline": strings.Repeat("<b>x", 100_000), "lists": strings.Repeat("<ul><li>", 100_000),
+		"attributes": "<a " + strings.Repeat("x=1 ", 500_000), "open": strings.Repeat("<", 1<<20), "quotes": strings.Repeat("<blockquote>x", 50_000), "cells": "<table>" + strings.Repeat("<tr><td>x", 100_000),
+	} {
+		start := time.Now()
+		markdown(p, base)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s takes %v", name, took)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	answers := map[string]string{
+		"brave":      `{"web":{"results":[{"title":"T","url":"https://x.org","description":"a <strong>b</strong>"}]}}`,
+		"exa":        `{"results":[{"title":"T","url":"https://x.org","highlights":["a b"]}]}`,
+		"tavily":     `{"results":[{"title":"T","url":"https://x.org","content":"a b"}]}`,
+		"perplexity": `{"results":[{"title":"T","url":"https://x.org","snippet":"a b"}]}`,
+		"searxng":    `{"results":[{"title":"T","url":"https://x.org","content":"a b"}]}`,
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			var asked *http.Request
+			var sent []byte
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r
+				sent, _ = io.ReadAll(r.Body)
+				io.WriteString(w, answer)
+			}))
+			defer s.Close()
+			tool := &search{Service{Name: name, URL: s.URL, Key: func() string { return "the-key" }}}
+			toolstest.Run(t, tool, toolstest.Options{Access: local, Good: []string{`{"query":"cats"}`}, Bad: []string{`{"query":" "}`}})
+			res, err := tool.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"query":"cats & dogs","count":3}`), Access: local, Progress: func(string) {}})
+			if err != nil || res.Text != "1. T\n   https://x.org\n   a b\n" {
+				t.Errorf("%v %q", err, res.Text)
+			}
+			if told := asked.URL.Query().Get("q") + string(sent); !strings.Contains(told, "cats & dogs") && !strings.Contains(told, `cats \u0026 dogs`) {
+				t.Errorf("the query is not in %q", told)
+			}
+			header := fmt.Sprint(asked.Header)
+			if hasKey := strings.Contains(header, "the-key"); hasKey != (name != "searxng") {
+				t.Errorf("key sent: %v", hasKey)
+			}
+			if need, err := tool.Needs(tools.Call{}); err != nil || need == nil || need.Tag != "@web:127.0.0.1" {
+				t.Errorf("needs %+v %v", need, err)
+			}
+		})
+	}
+}
+
+func TestSearchErrorsHoldNoSecret(t *testing.T) {
+	for _, status := range []int{401, 302, 500} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(status)
+			io.WriteString(w, `{"error":"bad key the-key"}`)
+		}))
+		tool := &search{Service{Name: "brave", URL: s.URL, Key: func() string { return "the-key" }}}
+		res, err := tool.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"query":"private words"}`), Progress: func(string) {}})
+		if err != nil || res.Status != tools.Failed || strings.Contains(res.Text, "the-key") || strings.Contains(res.Text, "private") {
+			t.Errorf("%d: %v %q", status, err, res.Text)
+		}
+		s.Close()
+	}
+}
+
+func TestFindService(t *testing.T) {
+	keys := func(have ...string) func(string) string {
+		return func(name string) string {
+			if strings.Contains(strings.Join(have, " "), name) {
+				return "k"
+			}
+			return ""
+		}
+	}
+	for _, tt := range []struct {
+		setting, want string
+		keys          func(string) string
+		fails         bool
+	}{
+		{"", "", keys(), false}, {"", "tavily", keys("tavily"), false}, {"exa", "exa", keys("exa"), false}, {"exa", "", keys(), true},
+		{"http://127.0.0.1:8888/", "searxng", keys(), false}, {"google", "", keys(), true}, {"searxng", "", keys(), true},
+	} {
+		s, err := FindService(tt.setting, tt.keys)
+		name := ""
+		if s != nil {
+			name = s.Name
+		}
+		if name != tt.want || (err != nil) != tt.fails {
+			t.Errorf("%q: %q %v", tt.setting, name, err)
+		}
+	}
+}
