@@ -61,7 +61,7 @@ func newRoot(c *cli) *cobra.Command {
 		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(), c.subagentsCommand(),
 		c.cronCommand(), c.heartbeatCommand(),
 		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
-		c.chaosCommand(), c.versionCommand(), c.whyCommand(),
+		c.chaosCommand(), c.versionCommand(), c.whyCommand(), c.schemaCommand(), c.validateCommand(),
 		c.benchCommand(), c.connectorsCommand(),
 	)
 	return root

@@ -16,6 +16,7 @@ import (
 	"github.com/nrednav/cuid2"
 	"github.com/oklog/run"
 
+	"daycare/agents/budget"
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/config"
@@ -58,6 +59,7 @@ type runtimeParts struct {
 	family  *engine.Family
 	tools   *tools.Set // without those between agents
 	toolset *toolsets
+	ledger  *budget.Ledger
 	clocks  *schedule.Scheduler
 	jobs    *toolshell.Jobs // background processes; they end with the runtime
 	models  atomic.Pointer[chain]
@@ -150,7 +152,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
-	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks); err != nil {
+	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, r.searchService(c)); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -168,6 +170,9 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		return err
 	}
 	r.family = engine.NewFamily(r.system, r.limits)
+	if r.ledger, err = r.newLedger(); err != nil {
+		return err
+	}
 	if r.toolset, err = newToolsets(r.root, r.tools, r.family, r.events, r.report); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ var Commands = []Command{
 	{"stop", "stop what I am doing"},
 	{"reset", "begin a new conversation"},
 	{"compact", "shorten what I remember of this conversation"},
+	{"mark", "name this place of the conversation: /mark before"},
+	{"rewind", "take the newest turn back, or go back to a mark"},
 	{"context", "how long this conversation is"},
 	{"model", "which model I use"},
 	{"agents", "all agents"},
@@ -46,6 +48,8 @@ func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, r
 	switch name {
 	case "reset", "new", "compact":
 		return d.control(ctx, deliver, p, name)
+	case "mark", "rewind":
+		return d.place(ctx, deliver, p, message.Kind(name), rest)
 	case "stop":
 		d.say(ctx, p, d.stop(ctx, p))
 	case "once", "allow", "always", "deny":
@@ -96,6 +100,26 @@ func (d *Desk) control(ctx context.Context, deliver message.Deliver, p Post, nam
 	}
 	if in.Kind == message.Reset {
 		d.stop(ctx, p)
+	}
+	d.say(ctx, p, done)
+	return nil
+}
+
+// place names a place of the conversation, or goes back to one.
+func (d *Desk) place(ctx context.Context, deliver message.Deliver, p Post, kind message.Kind, name string) error {
+	done := "This place of the conversation is marked: " + d.mark() + "rewind " + name + " leads back here."
+	switch {
+	case kind == message.Mark && (name == "" || strings.Trim(name, "0123456789") == ""):
+		d.say(ctx, p, "A mark needs a name that is not a number, for example "+d.mark()+"mark before.")
+		return nil
+	case kind == message.Rewind && name == "":
+		done = "I take the newest turn back. It stays in my history file."
+	case kind == message.Rewind:
+		done = "I go back to " + name + ", if it is a place of this conversation. What came after it stays in my history file."
+	}
+	in := message.Incoming{From: p.From, Agent: d.o.AgentID, Kind: kind, Text: name, Dedupe: d.o.ID + ":" + p.Key}
+	if err := d.deliver(ctx, deliver, p, in); err != nil {
+		return err
 	}
 	d.say(ctx, p, done)
 	return nil

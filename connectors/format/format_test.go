@@ -105,7 +105,7 @@ func TestLongAnswer(t *testing.T) {
 		render func(string) string
 	}{
 		{"telegram", 4096, Telegram},
-		{"slack", 12000, Slack},
+		{"slack", 3900, Slack},
 		{"signal", 2000, func(s string) string { text, _ := Signal(s); return text }},
 		{"plain", 4000, Plain},
 		{"mail", 1 << 20, HTML},

@@ -238,7 +238,7 @@ func TestMenu(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	s.run(t)
 	s.push(t, telegramtest.Text(ada, "/nonsense"))
-	want := []string{"help", "status", "stop", "reset", "compact", "context", "model", "agents", "permissions"}
+	want := []string{"help", "status", "stop", "reset", "compact", "mark", "rewind", "context", "model", "agents", "permissions"}
 	if diff := cmp.Diff(want, s.Menu()); diff != "" {
 		t.Errorf("menu (-want +got):\n%s", diff)
 	}

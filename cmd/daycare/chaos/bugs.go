@@ -71,7 +71,7 @@ func (h *harness) hunt(ctx context.Context, bug string) (Caught, error) {
 			if !contains(hunted, s.Name) {
 				continue
 			}
-			passed, err := h.learn(ctx, s, "")
+			passed, err := h.learn(ctx, s)
 			if err != nil {
 				return caught, err
 			}

@@ -53,6 +53,8 @@ type harness struct {
 	ports  *ports
 	shared *server
 	made   templates
+	// learned are the failpoints that each scenario passes in peace.
+	learned map[string][]string
 }
 
 // Run plays everything that o asks for. An error means that the harness itself
@@ -86,7 +88,7 @@ func (h *harness) all(ctx context.Context) error {
 }
 
 func newHarness(o Options) (*harness, error) {
-	h := &harness{Options: o, report: newReport(), ports: newPorts()}
+	h := &harness{Options: o, report: newReport(), ports: newPorts(), learned: map[string][]string{}}
 	if h.Progress == nil {
 		h.Progress = func(int, int, string) {}
 	}

@@ -223,7 +223,7 @@ func (c *checker) repeated(v view) {
 			}
 		}
 	}
-	most := 1 + c.play.result.Deaths + c.play.result.GaveUp + c.play.Scenario.Refuse
+	most := 1 + c.play.troubles() + c.play.Scenario.Refuse
 	c.play.result.Again = 0
 	for out, n := range got {
 		c.play.result.Again += n - 1

@@ -158,5 +158,7 @@ func (p *picture) write(id, path string) error {
 			content = now[:len(durable)+(len(now)-len(durable))/2]
 		}
 	}
-	return os.WriteFile(path, content, 0o600)
+	// Moved in, as files come to be that were not just written.
+	temp := path + ".cut"
+	return errors.Join(os.WriteFile(temp, content, 0o600), os.Rename(temp, path))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -27,14 +28,19 @@ func (h *harness) scenarios() ([]*Scenario, error) {
 }
 
 // learn plays a scenario in peace and returns the failpoints that it passes.
-func (h *harness) learn(ctx context.Context, s *Scenario, bug string) ([]string, error) {
-	r, err := h.play(ctx, Case{Way: "peace", Scenario: s, Bug: bug})
+func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
+	if passed, ok := h.learned[s.Name]; ok {
+		return passed, nil
+	}
+	r, err := h.play(ctx, Case{Way: "peace", Scenario: s})
 	if err != nil {
 		return nil, err
 	}
-	if bug == "" {
-		h.take(r)
+	h.take(r)
+	if len(r.Violations) > 0 {
+		return nil, nil // what does not hold in peace need not be killed
 	}
+	h.learned[s.Name] = r.Passed
 	return r.Passed, nil
 }
 
@@ -81,7 +87,7 @@ func (h *harness) enumerate(ctx context.Context) error {
 		return err
 	}
 	for _, s := range scenarios {
-		passed, err := h.learn(ctx, s, "")
+		passed, err := h.learn(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -100,10 +106,10 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 	}
 	n := 0
 	for k, name := range passed {
-		if !s.worth(name) {
+		if !h.worth(s, k, name) {
 			continue
 		}
-		if n++; h.Length == Short && n%5 != 0 {
+		if n++; h.spared(s, n) {
 			continue
 		}
 		for i, tear := range tears {
@@ -125,10 +131,10 @@ const recoverySteps = 16
 // case after the other meets all of them, though not in all combinations.
 func (h *harness) again(n int) (at []int) {
 	if h.Length != Full {
-		if n%2 == 0 || h.Length == Short {
+		if n%3 != 0 || h.Length == Short {
 			return nil
 		}
-		return []int{1 + n/2%recoverySteps}
+		return []int{1 + n/3%recoverySteps}
 	}
 	for j := range recoverySteps {
 		at = append(at, j+1)
@@ -136,18 +142,29 @@ func (h *harness) again(n int) (at []int) {
 	return at
 }
 
-// worth reports whether a scenario wants a death at a point.
-func (s *Scenario) worth(name string) bool {
-	if len(s.Only) == 0 {
-		return true
+// spared reports whether the n-th operation of a scenario is left out.
+func (h *harness) spared(s *Scenario, n int) bool {
+	switch h.Length {
+	case Full:
+		return false
+	case Short:
+		return n%(7*max(s.Every, 1)) != 0
+	default:
+		return n%max(s.Every, 1) != 0
 	}
-	for _, prefix := range s.Only {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }
+
+// worth reports whether to die at the k-th operation of a scenario. The first ones
+// are those of every start: one scenario is enough for them.
+func (h *harness) worth(s *Scenario, k int, name string) bool {
+	if h.Length != Full && k < startSteps && len(s.Before) > 0 {
+		return false
+	}
+	return len(s.Only) == 0 || slices.ContainsFunc(s.Only, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// startSteps are the operations of a start before anything is taken or worked on.
+const startSteps = 5
 
 // repeat plays one case, as a failing one was printed.
 func (h *harness) repeat(ctx context.Context) error {

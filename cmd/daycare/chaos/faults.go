@@ -16,32 +16,30 @@ func (h *harness) faults(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tried := map[string]int{}
 	for _, s := range scenarios {
-		passed, err := h.learn(ctx, s, "")
+		passed, err := h.learn(ctx, s)
 		if err != nil {
 			return err
 		}
-		if err := h.each(ctx, "faults "+s.Name, h.faultCases(s, passed)); err != nil {
+		if err := h.each(ctx, "faults "+s.Name, h.faultCases(s, passed, tried)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// faultCases are each fault at the first and the last time that each point is
-// passed; all times with Full.
-func (h *harness) faultCases(s *Scenario, passed []string) (cases []Case) {
-	times := map[string]int{}
-	for _, name := range passed {
-		times[name]++
-	}
+// faultCases are each fault at the first time that each point is passed, in the
+// first scenarios that pass it; at all times with Full.
+func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]int) (cases []Case) {
 	seen := map[string]int{}
-	for i, name := range passed {
+	for _, name := range passed {
 		seen[name]++
 		n := seen[name]
-		if !fails(name) || !s.worth(name) || h.Length != Full && n != 1 && n != times[name] || h.Length == Short && i%4 != 0 {
+		if !fails(name) || h.Length != Full && (n > 1 || tried[name] >= h.faultScenarios()) {
 			continue
 		}
+		tried[name]++
 		for _, fault := range faulty {
 			percent := 0
 			if fault == "short" {
@@ -52,6 +50,14 @@ func (h *harness) faultCases(s *Scenario, passed []string) (cases []Case) {
 		}
 	}
 	return cases
+}
+
+// faultScenarios is in how many scenarios a point fails.
+func (h *harness) faultScenarios() int {
+	if h.Length == Short {
+		return 1
+	}
+	return 3
 }
 
 // fails reports whether a point is an operation on the disk: others only die.

@@ -17,7 +17,7 @@ func (h *harness) cuts(ctx context.Context) error {
 		if s.NoCut {
 			continue
 		}
-		passed, err := h.learn(ctx, s, "")
+		passed, err := h.learn(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -28,18 +28,21 @@ func (h *harness) cuts(ctx context.Context) error {
 	return nil
 }
 
-// cutCases are a power cut at each operation: one that leaves only what was synced,
-// and one of the other kinds in turn.
+// cutCases are a power cut at each operation: every other leaves only what was
+// synced, those in between are of all kinds in turn.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
 	n := 0
 	for k, name := range passed {
-		if !s.worth(name) {
+		if !h.worth(s, k, name) {
 			continue
 		}
-		if n++; h.Length == Short && n%5 != 0 {
+		if n++; h.spared(s, n) {
 			continue
 		}
-		kinds := []Cut{Nothing, cuts[1+n%3]}
+		kinds := []Cut{cuts[n%len(cuts)]}
+		if n%2 == 0 {
+			kinds = []Cut{Nothing}
+		}
 		if h.Length == Full {
 			kinds = cuts
 		}

@@ -181,7 +181,7 @@ func (r *Report) Print(w io.Writer) error {
 		return r.printBugs(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tFAILED\t")
+	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
 	for _, way := range r.order {
 		r.row(t, way, *r.ways[way])
 	}
@@ -207,8 +207,8 @@ func (r *Report) row(w io.Writer, name string, f Figures) {
 			failed++
 		}
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, f.Cases, f.Deaths, f.Messages, f.ToolCalls,
-		f.Lost, f.Duplicated, f.Reordered, f.Repeated, f.Again, f.Torn, f.Interrupted, failed)
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.0f\t%d\t\n", name, f.Cases, f.Deaths, f.Messages, f.ToolCalls,
+		f.Lost, f.Duplicated, f.Reordered, f.Repeated, f.Again, f.Torn, f.Interrupted, f.Seconds, failed)
 }
 
 // shownFailures bounds what is printed; the folders of all are kept.

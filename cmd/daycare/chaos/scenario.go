@@ -21,6 +21,9 @@ type Scenario struct {
 	Asks bool
 	// Only: the points that are worth dying at, by their beginning; none: all.
 	Only []string
+	// Every: of a scenario that goes the ways of others once more, every how many
+	// operations are enough; 0: all.
+	Every int
 	// After is done to the files after each death, as a person would.
 	After func(u *user) error
 	// NoCut: what the person does is not in the picture of a power cut.

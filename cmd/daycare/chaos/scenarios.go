@@ -69,8 +69,8 @@ func Scenarios() []*Scenario {
 		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), happened("approved")}},
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
 		{Name: "inbox-rotation", Before: []step{say("a", "b1", large), answered(1), say("a", "b2", large), answered(2)},
-			Only: []string{"inbox.", "turn.", "torn."}, Steps: []step{say("a", "b3", large), answered(1), say("a", "b4", "hello")}},
-		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.", "sessions.", "state.", "inbox."},
+			Only: []string{"inbox.rotate", "inbox.write", "inbox.sync"}, Steps: []step{say("a", "b3", large), answered(1), say("a", "b4", "hello")}},
+		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.rotate", "sessions.", "state."},
 			Steps: []step{say("a", "h1", "hello"), answered(1), reset("h2"), say("a", "h3", "hello")}},
 		{Name: "letters", Before: first, Prepare: letters, Steps: []step{letter("l3"), say("a", "l4", "hello")}},
 		{Name: "blob", Before: first, Prepare: longFile, Steps: []step{say("a", "o1", "large"), answered(1), say("a", "o2", "pore")}},
@@ -80,7 +80,7 @@ func Scenarios() []*Scenario {
 		{Name: "remove", Before: first, Steps: []step{remove}},
 		{Name: "hand-edit", Before: first, After: cutTurn("e1"), NoCut: true,
 			Steps: []step{say("a", "e1", "hello"), answered(1), say("a", "e2", "hello"), answered(2), say("a", "e3", "hello")}},
-		{Name: "agents", Hooks: []string{"a", "b", "c"}, Steps: []step{together(
+		{Name: "agents", Every: 5, Hooks: []string{"a", "b", "c"}, Steps: []step{together(
 			burst("a", "a", "think", 2), burst("b", "b", "act", 2), burst("c", "c", "look", 2))}},
 	}
 }

@@ -113,7 +113,9 @@ func (p *play) settings(address string) error {
 	for _, hook := range p.Scenario.hooks() {
 		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id)
 	}
-	if !p.Scenario.Asks {
+	if p.Scenario.Asks {
+		b.WriteString("permissions: { defaults: { exec: ask } }\n")
+	} else {
 		b.WriteString("tools: { exec: { sandbox: \"off\" } }\n")
 	}
 	b.WriteString("log: { file: \"\" }\n")

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/agents/subagent"
+	"daycare/engine/finding"
+	"daycare/engine/schedule"
+)
+
+// check validates YAML or JSON against a schema.
+func check(t *testing.T, name, text string) error {
+	t.Helper()
+	s, err := schemaOf(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatalf("schema %s is none: %v", name, err)
+	}
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(v)
+	if err == nil {
+		v = nil
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved.Validate(v)
+}
+
+// Schemas accept what the program writes and accepts, and find slips of the pen.
+func TestSchemas(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, tt := range []struct {
+		name, text string
+		good       bool
+	}{
+		{"settings", "providers: [{id: a, type: anthropic}]\nconnectors: [{id: t, type: telegram, allow: ['1'], tokenEnv: X}]\nagents: {subagentTTL: 1h}", true},
+		{"settings", "agents: {queue: steer}", true},
+		{"settings", "agents: {queue: later}", false},
+		{"settings", "agnets: {}", false},
+		{"state.json", read("engine/record/testdata/state.golden.json"), true},
+		{"state", `{"provider":{"model":"m"}}`, true},
+		{"state", `{"provider":{"model":5}}`, false},
+		{"descriptor", `{"type":"permanent","id":"x","name":"Ops","mine":1}`, true},
+		{"descriptor", `{"type":"permanant"}`, false},
+		{"descriptor", `{"name":"Ops"}`, false},
+		{"task", "catchUp: some", false},
+		{"subagent", "{name: Look, tools: [read], inputSchema: {type: object}}", true},
+	} {
+		if err := check(t, tt.name, tt.text); (err == nil) != tt.good {
+			t.Errorf("%s %.60q: %v, want good %v", tt.name, tt.text, err, tt.good)
+		}
+	}
+}
+
+// The keys of a front matter are those that its reader knows.
+func TestFrontMatterKeys(t *testing.T) {
+	text := func(of reflect.Type) string {
+		var b strings.Builder
+		b.WriteString("---\n")
+		for i := range of.NumField() {
+			fmt.Fprintf(&b, "%s: \n", of.Field(i).Tag.Get("json"))
+		}
+		return b.String() + "---\ntext\n"
+	}
+	unknown := func(kind string, found []finding.Finding) {
+		for _, f := range found {
+			if strings.Contains(f.ID, "unknown") {
+				t.Errorf("%s: the schema has a key that its reader does not know: %v", kind, f)
+			}
+		}
+	}
+	_, found := schedule.DecodeTask("TASK.md", "x", []byte(text(reflect.TypeFor[taskFront]())), time.UTC)
+	unknown("task", found)
+	_, found = schedule.DecodePrompt("x.md", "x", []byte(text(reflect.TypeFor[heartbeatFront]())))
+	unknown("heartbeat", found)
+	_, found = subagent.Parse("x.md", []byte(text(reflect.TypeFor[subagentFront]())))
+	unknown("subagent", found)
+}
