@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -63,5 +66,65 @@ func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 	}
 	if a, err := h.Agent(t.Context(), one); err != nil || math.Abs(a.Cost-33) > 1e-9 {
 		t.Errorf("looked at alone it cost %v, want 33: %v", a.Cost, err)
+	}
+}
+
+// What a fork takes along was paid for by the other agent: no way of counting counts it
+// again.
+func TestAForkIsNotPaidForTwice(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	hist, _, err := record.Open(h.vol, h.folder(one), time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := &record.Assistant{Turn: "t", Finish: record.FinishEndTurn, Text: "so be it", Provider: "p", Model: "m", Cost: 3,
+		Tokens: record.Tokens{Input: 100, Output: 10}}
+	err = hist.Begin("session")
+	if err == nil {
+		_, err = hist.Append(&record.TurnBegin{Turn: "t"}, &record.User{Item: "i", Text: "do it"}, paid,
+			&record.TurnEnd{Turn: "t", Items: []string{"i"}, Reason: record.ReasonDone})
+	}
+	if err = errors.Join(err, hist.Barrier(), hist.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fork, err := h.Fork(t.Context(), one, 0, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := h.Agents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, a := range list {
+		total += a.OwnCost
+		err := record.Spent(h.folder(a.ID), time.Time{}, func(s record.Spend) {
+			if a.ID == fork.ID {
+				t.Errorf("the bill has a call of the fork: %+v", s)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if math.Abs(total-3) > 1e-9 {
+		t.Errorf("all agents cost %v together, want 3", total)
+	}
+	// Counted anew from the history alone, as after state.json was lost.
+	if err := os.Remove(filepath.Join(h.folder(fork.ID), "state.json")); err != nil {
+		t.Fatal(err)
+	}
+	copied, _, err := record.Open(h.vol, h.folder(fork.ID), time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	session, err := copied.Session()
+	if err != nil || session.Cost != 0 || session.PromptTokens != 0 || session.CompletionTokens != 0 || session.Messages != 2 {
+		t.Errorf("its session is %+v (%v), want two messages that cost nothing", session, err)
+	}
+	if used, err := copied.Totals(0); err != nil || len(used) > 0 {
+		t.Errorf("its totals are %v (%v), want none", used, err)
 	}
 }

@@ -86,6 +86,7 @@ func (x *Index) make(id string, d Descriptor, descriptor, state []byte, fill fun
 	if err := x.build(id, descriptor, state, fill); err != nil {
 		return Meta{}, err
 	}
+	x.keep(id, d)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.put(id, d, h), nil

@@ -3,7 +3,8 @@
 //
 // Files: agents/<id>/descriptor.json says who an agent is, written once when it is
 // made and a person's from then on; agents/handles.jsonl gives every agent a path
-// of serial numbers for people, append-only, so that a number is never used twice.
+// of serial numbers for people, append-only, so that a number is never used twice;
+// agents/<id>/.descriptor.json is a copy of the last good descriptor (kept.go).
 // The engine reads the Index; nobody else writes agents/.
 package address
 

@@ -67,14 +67,19 @@ func (s *Session) count(e *Entry) {
 		if r.Finish != FinishInterrupted {
 			s.Messages++
 		}
-		s.spend(r.Tokens, r.Cost)
+		s.spend(r.Provider, r.Tokens, r.Cost)
 	case *Summary:
 		s.Summary = e.Seq
-		s.spend(r.Tokens, r.Cost)
+		s.spend(r.Provider, r.Tokens, r.Cost)
 	}
 }
 
-func (s *Session) spend(t Tokens, cost float64) {
+// spend counts a call of a model. What a fork took along names no provider: it was
+// paid for by the other agent.
+func (s *Session) spend(provider string, t Tokens, cost float64) {
+	if provider == "" {
+		return
+	}
 	s.PromptTokens += t.Input + t.CacheRead + t.CacheWrite
 	s.CompletionTokens += t.Output
 	s.Cost += cost
