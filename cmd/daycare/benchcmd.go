@@ -29,6 +29,7 @@ func (c *cli) benchCommand() *cobra.Command {
 			if s.Dir == "" {
 				s.Dir = "."
 			}
+			saveMemory() // as the daemon does
 			s.Agents = []int{0, 10, 1000, 10_000}
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -219,7 +220,18 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
 	ready()
+	saveMemory()
+	debug.FreeOSMemory() // what the start needed is of no more use
 	return g.Run()
+}
+
+// saveMemory lets the heap grow by half, not to the double, before it is collected,
+// if GOGC does not say otherwise. Agents keep little in memory and wait for the
+// disk and for models: a smaller heap is worth more than the time to collect it.
+func saveMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
 
 // receive runs the connectors; with none of them it waits for the end like one.

@@ -53,9 +53,10 @@ func Accept(ctx context.Context, dir string, n int, d time.Duration) (rate float
 }
 
 // Turns measures whole turns of n agents on a model that answers at once: each
-// asks, waits for the answer, and asks again.
-func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99 time.Duration, err error) {
-	return inWorld(dir, func(w *World) (float64, time.Duration, time.Duration, error) {
+// asks, waits for the answer, and asks again. resident is this process in bytes
+// while all of them are still in memory; 0 where it cannot be told.
+func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99 time.Duration, resident int64, err error) {
+	rate, p50, p99, err = inWorld(dir, func(w *World) (float64, time.Duration, time.Duration, error) {
 		ids, err := w.Agents(ctx, n)
 		if err != nil {
 			return 0, 0, 0, err
@@ -78,6 +79,7 @@ func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99
 		}
 		wg.Wait()
 		took := time.Since(begin)
+		resident = rss()
 		for _, err := range errs {
 			if err != nil {
 				return 0, 0, 0, err
@@ -87,6 +89,7 @@ func Turns(ctx context.Context, dir string, n, each int) (rate float64, p50, p99
 		slices.Sort(all)
 		return float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99), nil
 	}, true)
+	return rate, p50, p99, resident, err
 }
 
 // Overhead measures one agent's turn with a context of the given size, over a model

@@ -68,8 +68,8 @@ func Scenarios() []*Scenario {
 		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happened("approved"), say("a", "q2", "hello")}},
 		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), happened("approved")}},
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
-		{Name: "inbox-rotation", Before: []step{say("a", "b1", large), answered(1), say("a", "b2", large), answered(2)},
-			Only: []string{"inbox.rotate", "inbox.write", "inbox.sync"}, Steps: []step{say("a", "b3", large), answered(1), say("a", "b4", "hello")}},
+		{Name: "inbox-rotation", Before: []step{say("a", "b1", large()), answered(1), say("a", "b2", large()), answered(2)},
+			Only: []string{"inbox.rotate", "inbox.write", "inbox.sync"}, Steps: []step{say("a", "b3", large()), answered(1), say("a", "b4", "hello")}},
 		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.rotate", "sessions.", "state."},
 			Steps: []step{say("a", "h1", "hello"), answered(1), reset("h2"), say("a", "h3", "hello")}},
 		{Name: "letters", Before: first, Prepare: letters, Steps: []step{letter("l3"), say("a", "l4", "hello")}},
@@ -86,8 +86,8 @@ func Scenarios() []*Scenario {
 }
 
 // large makes a message of which three are more than an inbox holds before it is
-// rotated.
-var large = "hello " + strings.Repeat("lorem ipsum ", 34_000)
+// rotated. It is made when it is wanted: every command would pay for a variable.
+func large() string { return "hello " + strings.Repeat("lorem ipsum ", 34_000) }
 
 func decide(decision string) step {
 	return func(ctx context.Context, u *user) error { return u.decide(ctx, decision) }
