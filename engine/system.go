@@ -155,6 +155,12 @@ func (s *System) recover(ctx context.Context) error {
 		// One letter that finds no room must not keep all agents from working.
 		s.log.Warn("letters wait", "err", err)
 	}
+	return s.Rouse(ctx)
+}
+
+// Rouse wakes the agents whose files do not prove that they have nothing to do. An
+// agent that wakes repairs what a crash or a hand left in its files.
+func (s *System) Rouse(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
 	for _, meta := range s.index.All() {

@@ -188,3 +188,58 @@ func TestWhatCameToNoEnd(t *testing.T) {
 		t.Errorf("a stream that broke after 8 characters counts %v, want the 2 tokens that came", got)
 	}
 }
+
+// A line that a crash cut costs no other: what comes behind it can be read.
+func TestTornLine(t *testing.T) {
+	w := newWorld(t)
+	path := filepath.Join(w.dir, w.now.Format(time.DateOnly)+".jsonl")
+	if err := os.WriteFile(path, []byte(`{"at":"2026-11-20T11:00:00Z","agent":"a`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.open()
+	r, err := w.reserve("a", Amount{1, 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(r, "v", "m", providers.Usage{Input: 100, Output: 50})
+	if err := w.Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.open()
+	if got := w.Spent("a").Tokens; got != 150 {
+		t.Errorf("read again, the agent has spent %d tokens, want 150", got)
+	}
+}
+
+// What the files do not have is found in the histories and written back, once.
+func TestMissing(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	call := func(agent string, hours int, input int64) Call {
+		return Call{At: at.Add(time.Duration(hours) * time.Hour), Agent: agent, Above: []string{"p"}, Provider: "v", Model: "m", Usage: providers.Usage{Input: input}, Cost: 0.5}
+	}
+	known, lost, other := call("a", 0, 10), call("a", 24, 20), call("b", 1, 30)
+	paid := call("b", 2, 5) // it broke off before there was a record
+	if err := Add(dir, []Call{known, other, paid}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		missing, err := Missing(dir, []Call{lost, known, other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(missing) > 0 && (len(missing) != 1 || missing[0].Usage.Input != 20) {
+			t.Fatalf("missing are %v", missing)
+		}
+		if err := Add(dir, missing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := Open(Options{Dir: dir, Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, p := l.Spent("a"), l.Spent("p"); a.Tokens != 30 || a.USD != 1 || p.Tokens != 65 {
+		t.Errorf("spent are %v by a, %v by all beneath p", a, p)
+	}
+}

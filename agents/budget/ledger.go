@@ -4,7 +4,8 @@
 //
 // Files: .daycare/usage/<date>.jsonl, one line a request (agent, model, tokens, cost).
 // They are a cache of what the histories say, so they are appended without a barrier,
-// a torn line is skipped, and they may be deleted: spending then counts from zero.
+// a torn line is skipped, and they may be deleted: spending then counts from zero,
+// until daycare doctor --fix makes them anew (Missing, Add).
 //
 // cmd/daycare makes the ledger and puts the decorator around the providers of each
 // agent. What an agent spends counts for all of its ancestors too: children draw on
@@ -12,12 +13,9 @@
 package budget
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -119,24 +117,13 @@ func Open(o Options) (*Ledger, error) {
 func (l *Ledger) date() string { return l.o.Now().Format(time.DateOnly) }
 
 func (l *Ledger) read(path string) error {
-	f, err := os.Open(path)
+	err := eachLine(path, func(one line) {
+		l.add(append([]string{one.Agent}, one.Above...), one.amount(), one.At.In(l.o.Now().Location()).Format(time.DateOnly))
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		var one line
-		if json.Unmarshal(scan.Bytes(), &one) != nil || one.Agent == "" {
-			continue // torn, or a person's own words
-		}
-		l.add(append([]string{one.Agent}, one.Above...), one.amount(), one.At.In(l.o.Now().Location()).Format(time.DateOnly))
-	}
-	return scan.Err()
+	return err
 }
 
 func (o line) amount() Amount {
@@ -216,24 +203,7 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	}
 	l.add(r.family, Amount{}.minus(r.amount), r.day)
 	l.add(r.family, one.amount(), l.day)
-	l.writeErr = l.write(one)
-}
-
-// write appends one line to the file of the day, in one write.
-func (l *Ledger) write(one line) error {
-	data, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(l.o.Dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(l.o.Dir, l.day+".jsonl"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	return errors.Join(err, f.Close())
+	l.writeErr = appendLine(filepath.Join(l.o.Dir, l.day+".jsonl"), one)
 }
 
 // Err is why the newest line could not be written, nil if it could.

@@ -226,12 +226,14 @@ func (b *backend) connectors() []event.Service {
 	return list
 }
 
-// Reload reads the settings again.
+// Reload reads the settings again, and has agents whose files were damaged look at
+// them.
 func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
 	if b.parts.lock == nil {
 		return nil, control.ErrNotRunning
 	}
-	return b.parts.reload(ctx), nil
+	found := b.parts.reload(ctx)
+	return found, b.System.Rouse(ctx)
 }
 
 // Shutdown begins the orderly end.

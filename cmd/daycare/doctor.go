@@ -30,7 +30,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 			"running or not. The exit code is 1 if there are errors or warnings.",
 		Example: "  daycare doctor\n  daycare doctor --fix",
 		Args:    words(0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := c.madeRoot()
 			if err != nil {
 				return err
@@ -40,14 +40,9 @@ func (c *cli) doctorCommand() *cobra.Command {
 				return err
 			}
 			if fix {
-				fixed, err := d.repair()
-				if err != nil {
+				if d, err = c.treat(cmd.Context(), d); err != nil {
 					return err
 				}
-				if d, err = examine(root); err != nil {
-					return err
-				}
-				d.fixed = fixed
 			}
 			return c.showDoctor(d)
 		},
@@ -75,6 +70,8 @@ type ailment struct {
 	fix func(*repairer) error // nil: a person has to
 	// live: it may be repaired with the daemon running.
 	live bool
+	// asleep: a running daemon repairs it when the agent wakes.
+	asleep bool
 }
 
 // examine runs all checks.
@@ -94,8 +91,8 @@ func examine(workspace string) (*doctor, error) {
 	}
 	d.add(found...)
 	for _, check := range []func() error{
-		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.logs, d.leftovers, d.modes,
-		d.lock, d.watches, d.space, d.clock, d.services, d.receivers,
+		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.logs, d.usage, d.leftovers,
+		d.modes, d.lock, d.sandbox, d.watches, d.space, d.clock, d.services, d.receivers,
 	} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("examine %s: %w", d.root, err)
@@ -145,12 +142,15 @@ type sickness struct {
 func (c *cli) showDoctor(d *doctor) error {
 	count := map[finding.Severity]int{}
 	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}, Fixed: d.fixed}
-	fixable := 0
+	fixable, later := 0, 0 // now; with the daemon stopped
 	for _, a := range d.ailments {
 		count[a.Severity]++
-		can := a.fix != nil && (a.live || !d.held)
-		if can {
+		can := a.fix != nil && (a.live || a.asleep || !d.held)
+		switch {
+		case can:
 			fixable++
+		case a.fix != nil && a.Severity != finding.Info:
+			later++
 		}
 		result.Findings = append(result.Findings, sickness{a.Finding, can})
 	}
@@ -175,6 +175,9 @@ func (c *cli) showDoctor(d *doctor) error {
 	c.note("%s, %s, %s", plural(count[finding.Error], "error", "errors"), plural(count[finding.Warning], "warning", "warnings"), plural(count[finding.Info], "note", "notes"))
 	if fixable > 0 {
 		c.note("%d of it can be repaired: daycare doctor --fix", fixable)
+	}
+	if later > 0 {
+		c.note("%d of it can be repaired while the daemon does not run: daycare stop && daycare doctor --fix", later)
 	}
 	return failed
 }

@@ -66,7 +66,7 @@ func (d *doctor) agent(dir string) error {
 		for _, f := range found {
 			a := ailment{Finding: f}
 			if f.ID == "inbox-torn" || f.ID == "history-torn" {
-				a.fix = repairLog(f.File, dir)
+				a.fix, a.asleep = repairLog(f.File, dir), d.held
 			}
 			d.ailments = append(d.ailments, a)
 		}
@@ -141,7 +141,7 @@ func (d *doctor) draft(dir string) {
 		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only what was on screen when a crash came", "The next start removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	case err == nil && settled && !d.held:
-		d.tell(finding.Info, "draft-leftover", path, 0, "no turn is open that it could be of", "The next start, or doctor --fix, removes it.")
+		d.tell(finding.Info, "draft-leftover", path, 1, "no turn is open that it could be of", "The next start, or doctor --fix, removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	}
 }
@@ -183,8 +183,8 @@ func lineWith(path, text string) int {
 	return bytes.Count(before, []byte{'\n'}) + 1
 }
 
-// lines checks a file of JSON lines that has no parser of its own. A missing file
-// is no finding.
+// lines checks a ledger: a file of JSON lines that the runtime alone writes and that
+// has no parser of its own. A missing file is no finding.
 func (d *doctor) lines(path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -196,16 +196,33 @@ func (d *doctor) lines(path string) {
 	n := 0
 	for off, raw := range disk.Lines(data) {
 		n++
-		var object map[string]json.RawMessage
-		if raw = bytes.TrimSpace(raw); len(raw) == 0 || json.Unmarshal(raw, &object) == nil {
+		if goodLine(raw) {
 			continue
 		}
 		if int(off)+len(raw) == len(data) {
-			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: n,
-				Reason: "the last line is incomplete: a crash cut it", Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."},
-				fix: repairLog(path, "")})
+			d.torn(path, n)
 			continue
 		}
-		d.tell(finding.Warning, "lines-bad", path, n, "not a JSON object; the line is skipped", "Correct the line, or take it out.")
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-bad", Severity: finding.Warning, File: path, Line: n,
+			Reason: "not a JSON object; the line is skipped", Remedy: "Correct the line; or doctor --fix moves it to a file beside this one."},
+			fix: setAside(path)})
 	}
+}
+
+// torn tells of a ledger's last line. With a daemon running there is nothing to do:
+// it looks at the end of the file before it writes there.
+func (d *doctor) torn(path string, line int) {
+	f := finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: line,
+		Reason: "the last line is incomplete: a crash cut it", Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."}
+	if d.held {
+		f.Severity, f.Remedy = finding.Info, "The daemon deals with it when it next writes there."
+	}
+	d.ailments = append(d.ailments, ailment{Finding: f, fix: repairLog(path, "")})
+}
+
+// goodLine reports a line that a ledger's readers take, or skip in silence.
+func goodLine(raw []byte) bool {
+	var object map[string]json.RawMessage
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || json.Unmarshal(raw, &object) == nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +89,8 @@ func (d *doctor) requests() error {
 	for _, p := range queue.List() {
 		if _, ok := d.index.Get(p.Agent); !ok {
 			path := filepath.Join(d.root, "permissions", p.Token+".json")
-			d.tell(finding.Warning, "permission-orphan", path, lineWith(path, `"agentId"`), "the agent that asks, "+p.Agent+", is not there", "Remove the file; nobody waits for the answer.")
+			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "permission-orphan", Severity: finding.Warning, File: path, Line: lineWith(path, `"agentId"`),
+				Reason: "the agent that asks, " + p.Agent + ", is not there: nobody waits for the answer", Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
 		}
 	}
 	d.lines(filepath.Join(d.root, "permissions", "log.jsonl"))
@@ -114,22 +116,33 @@ func (d *doctor) attachments() error {
 		if !ok || strings.Contains(id, "__") || isTemp(e.Name()) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
 		named[id] = true
-		var ref struct{ ID, Name string }
-		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id {
-			d.tell(finding.Warning, "file-reference", path, 1, "not the reference of file "+id, "Restore it from a backup, or remove it.")
-		}
-		if content[id] == "" {
-			d.tell(finding.Warning, "file-missing", path, 0, "the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
-		}
+		d.reference(filepath.Join(dir, e.Name()), id, content[id])
 	}
 	for id, name := range content {
-		if !named[id] {
-			d.tell(finding.Info, "file-orphan", filepath.Join(dir, name), 0, "no reference names it: a crash came while it was being sent", "Remove it, if it is not wanted.")
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if named[id] || err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
+			continue // it is being kept, just now
 		}
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-orphan", Severity: finding.Info, File: filepath.Join(dir, name),
+			Reason: "no reference names it: a crash came while it was being sent", Remedy: "doctor --fix writes the reference; or remove the file, if it is not wanted."},
+			fix: refer(d.root, name), live: true})
 	}
 	return nil
+}
+
+// reference looks at one FileReference; content is the name of its file.
+func (d *doctor) reference(path, id, content string) {
+	var ref struct{ ID, Name string }
+	data, err := os.ReadFile(path)
+	broken := err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id
+	switch {
+	case content == "":
+		d.tell(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)), "the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
+	case broken:
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference", Severity: finding.Warning, File: path, Line: 1,
+			Reason: "not the reference of file " + id, Remedy: "doctor --fix writes it anew from " + content + "."}, fix: refer(d.root, content), live: true})
+	}
 }
 
 // letters looks at what was dropped and not taken.
@@ -147,7 +160,7 @@ func (d *doctor) letters() error {
 		if err != nil {
 			why = []byte("nobody wrote down why")
 		}
-		d.tell(finding.Warning, "letter-refused", path, 0, "the letter was refused: "+oneLine(string(why), 200), "Correct it and move it to drop/, or remove it.")
+		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+oneLine(string(why), 200), "Correct it and move it to drop/, or remove it.")
 	}
 	return nil
 }
@@ -189,14 +202,33 @@ func (d *doctor) leftovers() error {
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "temp-leftover", Severity: finding.Info, File: path,
 				Reason: "a crash came before it got its name; what was acknowledged is elsewhere", Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
 		case strings.Contains(name, ".conflict-"):
-			d.tell(finding.Warning, "conflict-kept", path, 0, "a save of yours that could not be merged with what the runtime wrote", "Compare it with the file of that name, then remove it.")
+			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path), "a save of yours that could not be merged with what the runtime wrote", "Compare it with the file of that name, then remove it.")
 		case strings.Contains(name, ".torn-"):
-			d.tell(finding.Info, "torn-kept", path, 0, "half a line that a crash had left", "Remove it, if it is not wanted.")
+			d.tell(finding.Info, "torn-kept", path, 1, "half a line that a crash had left", "Remove it, if it is not wanted: daycare gc")
+		case strings.Contains(name, kept):
+			d.tell(finding.Info, "lines-kept", path, 1, "lines that could not be read, which doctor --fix had moved here", "Remove it, if it is not wanted: daycare gc")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
 		return nil
 	})
+}
+
+// firstDifference is the first line in which a kept save differs from the file that
+// it was of.
+func firstDifference(path string) int {
+	name, _, _ := strings.Cut(path, ".conflict-")
+	theirs, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	ours, _ := os.ReadFile(name) // gone: it differs from the first line on
+	a, b := bytes.Split(theirs, []byte{'\n'}), bytes.Split(ours, []byte{'\n'})
+	n := 0
+	for n < len(a)-1 && n < len(b) && bytes.Equal(a[n], b[n]) {
+		n++
+	}
+	return n + 1
 }
 
 func (d *doctor) unreadable(path string, err error) error {

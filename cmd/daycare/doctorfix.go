@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"daycare/engine/control"
@@ -20,6 +22,53 @@ import (
 // A repairer is what repairs need. The volume is nil while a daemon runs: files
 // that it owns are left to it.
 type repairer struct{ vol *disk.Volume }
+
+// treatWait bounds how long a daemon may take to wake the agents whose files need it.
+const treatWait = 20 * time.Second
+
+// treat repairs what can be repaired and looks again. The files of agents that a
+// running daemon owns are repaired by it: it is asked to wake those agents.
+func (c *cli) treat(ctx context.Context, d *doctor) (*doctor, error) {
+	fixed, err := d.repair()
+	if err != nil {
+		return nil, err
+	}
+	after, err := examine(d.workspace)
+	if err != nil {
+		return nil, err
+	}
+	if left := after.asleep(); d.held && len(left) > 0 {
+		client, err := c.dial(ctx, d.workspace)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := client.Reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
+			return nil, fmt.Errorf("have the daemon repair: %w", err)
+		}
+		for deadline := time.Now().Add(treatWait); len(after.asleep()) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if after, err = examine(d.workspace); err != nil {
+				return nil, err
+			}
+		}
+		for _, f := range left {
+			if !slices.Contains(after.asleep(), f) {
+				fixed = append(fixed, f)
+			}
+		}
+	}
+	after.fixed = fixed
+	return after, nil
+}
+
+// asleep are the ailments that a running daemon repairs itself when an agent wakes.
+func (d *doctor) asleep() (all []finding.Finding) {
+	for _, a := range d.ailments {
+		if a.asleep {
+			all = append(all, a.Finding)
+		}
+	}
+	return all
+}
 
 // repair does every repair that is safe now and returns what it was for. One that
 // fails is left as it is; the next examination shows it again.
@@ -113,3 +162,57 @@ func finishItems(dir string, items []string) func(*repairer) error {
 		return errors.Join(box.Done(items...), box.Close())
 	}
 }
+
+// kept is in the names of files that hold what a repair took out of another.
+const kept = ".set-aside-"
+
+// setAside moves the lines that cannot be read out of a ledger, to a file beside it.
+func setAside(path string) func(*repairer) error {
+	return func(r *repairer) error {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var good, bad []byte
+		for _, raw := range disk.Lines(data) {
+			if goodLine(raw) {
+				good = append(append(good, raw...), '\n')
+			} else {
+				bad = append(append(bad, raw...), '\n')
+			}
+		}
+		if len(bad) == 0 {
+			return nil // several lines, and the repair of the first took all
+		}
+		if err := r.vol.WriteFile("doctor.aside", path+kept+time.Now().UTC().Format("20060102T150405"), bad); err != nil {
+			return err
+		}
+		_, err = r.vol.Exchange("doctor.lines", path, good, data)
+		return err
+	}
+}
+
+// toTrash moves a file to where removed things lie, and whence they come back.
+func toTrash(root, path string) func(*repairer) error {
+	return func(*repairer) error {
+		trash := filepath.Join(root, "trash")
+		if err := os.MkdirAll(trash, 0o700); err != nil {
+			return err
+		}
+		return os.Rename(path, filepath.Join(trash, time.Now().UTC().Format(trashTime)+"-"+filepath.Base(path)))
+	}
+}
+
+// refer writes the reference of an attachment from its content.
+func refer(root, name string) func(*repairer) error {
+	return func(r *repairer) error {
+		vol := r.vol
+		if vol == nil {
+			vol = disk.NewVolume(root)
+		}
+		return control.Refer(vol, root, name)
+	}
+}
+
+// nothing is the repair of what taking the lock repairs.
+func nothing(*repairer) error { return nil }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ import (
 func (d *doctor) lock() error {
 	path, socket := lockPath(d.workspace), filepath.Join(d.root, control.SocketName)
 	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.tell(finding.Info, "lock-unreadable", path, 1, "it does not say who wrote it last", "The next start writes it anew.")
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
+			Reason: "it does not say who wrote it last", Remedy: "The next start, or doctor --fix, writes it anew."}, fix: nothing})
 	}
 	client, err := control.Dial(d.root)
 	if err == nil {
@@ -122,11 +124,20 @@ func (d *doctor) clock() error {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		at, err := record.LastAt(dir)
 		if err == nil && at.After(d.now.Add(24*time.Hour)) {
-			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), 0,
+			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
 				"its newest record is of "+at.Local().Format(time.DateTime)+", and now it is "+d.now.Format(time.DateTime), "Set the clock of this machine.")
 		}
 	}
 	return nil
+}
+
+// lineCount is how many lines a file has.
+func lineCount(path string) int {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(bytes.TrimSuffix(data, []byte{'\n'}), []byte{'\n'}) + 1
 }
 
 // services looks at the models: whether there is one, its key, its name.

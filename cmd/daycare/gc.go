@@ -90,6 +90,8 @@ func (g *collector) look() error {
 			g.add(path, "left by a crash", true)
 		case e.Type().IsRegular() && strings.Contains(e.Name(), ".torn-"):
 			g.add(path, "half a line that a crash had left", false)
+		case e.Type().IsRegular() && strings.Contains(e.Name(), kept):
+			g.add(path, "lines that could not be read", false)
 		}
 		return nil
 	})

@@ -1,0 +1,138 @@
+package budget
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/agents/providers"
+)
+
+// A Call is one request to a model, as an agent's history has it.
+type Call struct {
+	At              time.Time
+	Agent           string
+	Above           []string // its ancestors, the oldest last
+	Provider, Model string
+	Usage           providers.Usage
+	Cost            float64 // US dollars
+}
+
+func (c Call) tokens() tokens {
+	return tokens{c.Usage.Input, c.Usage.Output, c.Usage.CacheRead, c.Usage.CacheWrite}
+}
+
+func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheWrite }
+
+// Missing are those of the calls that the usage files in dir do not have: of agents
+// whose histories used more tokens than the files say. The files may have more than
+// the histories: what was paid for and broke off before there was a record.
+func Missing(dir string, calls []Call) ([]Call, error) {
+	type key struct {
+		agent, model string
+		tokens       tokens
+	}
+	written, sum := map[key]int{}, map[string]int64{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("list usage: %w", err)
+	}
+	for _, path := range files {
+		err := eachLine(path, func(one line) {
+			written[key{one.Agent, one.Model, one.Tokens}]++
+			sum[one.Agent] += one.Tokens.sum()
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read usage: %w", err)
+		}
+	}
+	used := map[string]int64{}
+	for _, c := range calls {
+		used[c.Agent] += c.tokens().sum()
+	}
+	var missing []Call
+	for _, c := range calls {
+		k := key{c.Agent, c.Model, c.tokens()}
+		switch {
+		case written[k] > 0:
+			written[k]--
+		case used[c.Agent] > sum[c.Agent]:
+			missing = append(missing, c)
+		}
+	}
+	return missing, nil
+}
+
+// Day is the name of the file in which a call at that time is written.
+func Day(at time.Time) string { return at.Local().Format(time.DateOnly) + ".jsonl" }
+
+// Add writes calls into the files of their days. No Ledger may be open meanwhile: it
+// would not know of them.
+func Add(dir string, calls []Call) error {
+	slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
+	for _, c := range calls {
+		err := appendLine(filepath.Join(dir, Day(c.At)), line{At: c.At.UTC(), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
+			Tokens: c.tokens(), Cost: c.Cost, Estimated: c.Usage.Estimated})
+		if err != nil {
+			return fmt.Errorf("write usage: %w", err)
+		}
+	}
+	return nil
+}
+
+// eachLine calls fn for the lines of a file that are whole.
+func eachLine(path string, fn func(line)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var one line
+		if json.Unmarshal(scan.Bytes(), &one) != nil || one.Agent == "" {
+			continue // torn, or a person's own words
+		}
+		fn(one)
+	}
+	return scan.Err()
+}
+
+// appendLine adds a line to a file, in one write. Half a line that a crash left at its
+// end gets a line of its own, so that this one can be read.
+func appendLine(path string, one line) (err error) {
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	last := []byte{'\n'}
+	if info.Size() > 0 {
+		if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+			return err
+		}
+	}
+	data = append(data, '\n')
+	if last[0] != '\n' {
+		data = append([]byte{'\n'}, data...)
+	}
+	_, err = f.Write(data)
+	return err
+}

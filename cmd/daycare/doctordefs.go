@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"daycare/agents/budget"
+	"daycare/agents/providers"
+	"daycare/agents/subagent"
+	"daycare/engine/finding"
+	"daycare/engine/record"
+	"daycare/tools/shell/sandbox"
+	"daycare/tools/skills"
+)
+
+// definitions looks at what people write for agents: sub-agents, skills, persona.
+func (d *doctor) definitions() error {
+	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false }, func(found []finding.Finding) { d.add(found...) })
+	if err != nil {
+		return err
+	}
+	_, found := skills.Load([]string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")})
+	d.add(found...)
+	for _, path := range []string{filepath.Join(d.root, "SOUL.md"), filepath.Join(d.root, "USER.md"), filepath.Join(d.root, "AGENTS.md"), filepath.Join(d.workspace, "AGENTS.md")} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			}
+			continue
+		}
+		if at, bad := notText(data); bad {
+			line, _ := finding.Position(data, at)
+			d.tell(finding.Warning, "persona-not-text", path, line, "it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
+		}
+	}
+	return nil
+}
+
+// notText is where data stops being UTF-8 text.
+func notText(data []byte) (at int64, bad bool) {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n <= 1 || r == 0 {
+			return int64(i), true
+		}
+		i += n
+	}
+	return 0, false
+}
+
+// sandbox looks whether agents' commands can be kept in.
+func (d *doctor) sandbox() error {
+	want := d.conf.Tools.Exec.Sandbox
+	if want == "off" || d.conf.Permissions.Defaults.Exec == "deny" {
+		return nil
+	}
+	path := filepath.Join(d.root, "settings.yaml")
+	r, err := sandbox.Choose(want, helperPath())
+	switch {
+	case err != nil:
+		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")
+	case r.Level == sandbox.None:
+		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first", "On Linux: install bubblewrap, or use a kernel with Landlock.")
+	}
+	return nil
+}
+
+// usage looks whether the budgets know of all that histories say was spent.
+func (d *doctor) usage() error {
+	dir := filepath.Join(d.root, "usage")
+	missing, err := budget.Missing(dir, d.calls())
+	if err != nil {
+		d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
+		return nil
+	}
+	days := map[string][]budget.Call{}
+	for _, c := range missing {
+		days[budget.Day(c.At)] = append(days[budget.Day(c.At)], c)
+	}
+	for day, calls := range days {
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info, File: filepath.Join(dir, day),
+			Reason: fmt.Sprintf("%s of that day are in histories and not here: budgets do not count them", plural(len(calls), "request", "requests")),
+			Remedy: "doctor --fix writes them here, from the histories."},
+			fix: func(*repairer) error { return budget.Add(dir, calls) }})
+	}
+	return nil
+}
+
+// calls are the requests that agents made, as their histories say. What a fork took
+// along from another was that other's.
+func (d *doctor) calls() (calls []budget.Call) {
+	for _, m := range d.index.All() {
+		dir := filepath.Join(d.root, "agents", m.ID)
+		state, _, _, err := record.ReadState(dir)
+		if err != nil {
+			state.CreatedAt = time.Time{} // told elsewhere
+		}
+		// What cannot be read is told by the check of histories.
+		_ = record.Spent(dir, state.CreatedAt, func(s record.Spend) {
+			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider, Model: s.Model, Cost: s.Cost,
+				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
+		})
+	}
+	return calls
+}
+
+// above are the ancestors of an agent, the oldest last.
+func (d *doctor) above(id string) (line []string) {
+	for m, ok := d.index.Get(id); ok && m.Descriptor.ParentAgentID != ""; m, ok = d.index.Get(m.Descriptor.ParentAgentID) {
+		if slices.Contains(line, m.Descriptor.ParentAgentID) {
+			return line // a circle, made by hand
+		}
+		line = append(line, m.Descriptor.ParentAgentID)
+	}
+	return line
+}
