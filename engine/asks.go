@@ -51,8 +51,12 @@ func (s *System) answeredByHand(ctx context.Context) {
 		if p.Decision == permission.Expired {
 			by = "clock"
 		}
-		if _, err := s.Decide(ctx, p.Token, p.Decision, by); err != nil {
+		switch earlier, err := s.Decide(ctx, p.Token, p.Decision, by); {
+		case err != nil:
 			s.log.Warn("decision not delivered", "token", p.Token, "err", err)
+		case earlier != nil && earlier.Decision != "" && by == "file":
+			s.log.Warn("an answer in a file came too late", "token", p.Token, "said", p.Decision,
+				"stands", earlier.Decision, "by", earlier.DecidedBy)
 		}
 	}
 }

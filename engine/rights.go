@@ -107,14 +107,22 @@ func (s *System) firstAnswer(p permission.Pending, item string) permission.Pendi
 			return p
 		}
 	}
+	if old, ok := s.answered(p.Token); ok {
+		return old
+	}
+	return p
+}
+
+// answered finds a request in the log of those that were answered.
+func (s *System) answered(token string) (permission.Pending, bool) {
 	log, err := permission.Log(s.root)
 	if err != nil {
 		s.log.Warn("answered requests cannot be read", "err", err)
 	}
 	for _, old := range log {
-		if old.Token == p.Token {
-			return old
+		if old.Token == token {
+			return old, true
 		}
 	}
-	return p
+	return permission.Pending{}, false
 }

@@ -48,11 +48,9 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 		if won < 0 || lost < 0 {
 			t.Fatalf("both won, or none: %v %v", earlier, errs)
 		}
-		// The loser came at the same time, or when the request was gone already.
-		if e := earlier[lost]; e != nil && (e.DecidedBy != surfaces[won].by || e.Decision != surfaces[won].d) {
-			t.Errorf("%s is told that %q said %q, want %s: %s", surfaces[lost].by, e.DecidedBy, e.Decision, surfaces[won].by, surfaces[won].d)
-		} else if e == nil && !errors.Is(errs[lost], permission.ErrUnknown) {
-			t.Errorf("%s: %v", surfaces[lost].by, errs[lost])
+		// Whether it came at the same time or when the request was gone already.
+		if e := earlier[lost]; errs[lost] != nil || e.DecidedBy != surfaces[won].by || e.Decision != surfaces[won].d {
+			t.Errorf("%s is told %+v, %v; want %s: %s", surfaces[lost].by, e, errs[lost], surfaces[won].by, surfaces[won].d)
 		}
 	}
 }

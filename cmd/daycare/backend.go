@@ -161,11 +161,7 @@ func (b *backend) Decide(ctx context.Context, token, decision, by string) error 
 	}
 	earlier, err := b.System.Decide(ctx, token, d, by)
 	if errors.Is(err, permission.ErrUnknown) {
-		if p, ok := b.answered(token); ok {
-			earlier, err = &p, nil
-		} else {
-			return control.ErrNoAsk
-		}
+		return control.ErrNoAsk
 	}
 	if err != nil {
 		return err
@@ -174,20 +170,6 @@ func (b *backend) Decide(ctx context.Context, token, decision, by string) error 
 		return &control.Decided{Decision: string(earlier.Decision), By: earlier.DecidedBy, At: earlier.DecidedAt}
 	}
 	return nil
-}
-
-// answered finds a request that was answered before.
-func (b *backend) answered(token string) (permission.Pending, bool) {
-	log, err := permission.Log(b.parts.root)
-	if err != nil {
-		return permission.Pending{}, false
-	}
-	for _, p := range log {
-		if p.Token == token {
-			return p, true
-		}
-	}
-	return permission.Pending{}, false
 }
 
 // Status is the daemon as a whole.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"daycare/connectors/chat"
@@ -21,7 +21,7 @@ type chats struct{ r *runtimeParts }
 // chatHost is what every chat connector is given.
 func (r *runtimeParts) chatHost() chat.Host {
 	c := chats{r}
-	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Session: c.session}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Session: c.session}
 }
 
 // Find is the agent that an address maps to, if it was made already.
@@ -68,14 +68,7 @@ func (c chats) List() []permission.Pending { return c.r.asks.List() }
 
 // Decide answers a permission request, or says who did before.
 func (c chats) Decide(ctx context.Context, token string, d permission.Decision, by string) (*permission.Pending, error) {
-	earlier, err := c.r.system.Decide(ctx, token, d, by)
-	if errors.Is(err, permission.ErrUnknown) {
-		b := &backend{System: c.r.system, parts: c.r}
-		if p, ok := b.answered(token); ok {
-			return &p, nil
-		}
-	}
-	return earlier, err
+	return c.r.system.Decide(ctx, token, d, by)
 }
 
 // session counts the conversation of an agent.
@@ -93,4 +86,26 @@ func (c chats) session(agent string) (chat.Session, error) {
 		s.Providers = append(s.Providers, p.ID+": "+p.Model)
 	}
 	return s, nil
+}
+
+// hints are the files in .daycare/connectors/<id>/: what a connector remembers and may
+// lose. They are written without a barrier.
+type hints struct{ r *runtimeParts }
+
+func (h hints) path(connector, name string) string {
+	return filepath.Join(h.r.root, "connectors", connector, name)
+}
+
+// Load reads a file.
+func (h hints) Load(connector, name string) ([]byte, error) {
+	return os.ReadFile(h.path(connector, name))
+}
+
+// Save replaces a file.
+func (h hints) Save(connector, name string, data []byte) error {
+	path := h.path(connector, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return h.r.vol.WriteDraft("hints", path, data)
 }

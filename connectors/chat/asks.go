@@ -5,58 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"daycare/engine/message"
 	"daycare/engine/permission"
 )
-
-// cards are the requests that were shown here and are not settled yet. They are
-// in memory only: after a restart each open request is shown once more, and the
-// buttons of the old card work as well, because the token is in them.
-type cards struct {
-	mu    sync.Mutex
-	shown map[string]card // by token
-}
-
-// A card is one request as it stands in a chat.
-type card struct {
-	to     message.Address
-	remote string // the platform's id of it, "" where nothing can be replaced
-	text   string
-}
-
-func (c *cards) has(token string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.shown[token]
-	return ok
-}
-
-func (c *cards) put(token string, k card) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shown[token] = k
-}
-
-// take removes a card, if it is there.
-func (c *cards) take(token string) (card, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.shown[token]
-	delete(c.shown, token)
-	return k, ok
-}
-
-func (c *cards) tokens() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all []string
-	for t := range c.shown {
-		all = append(all, t)
-	}
-	return all
-}
 
 // decisions are the commands that answer a request.
 var decisions = map[string]permission.Decision{
@@ -100,18 +52,18 @@ func (d *Desk) show(ctx context.Context, p permission.Pending) {
 	if !ok {
 		return
 	}
-	k := card{to: to, text: d.describe(ctx, p)}
+	k := card{To: to, Text: d.describe(ctx, p)}
 	c, ok := d.platform.(Cardist)
 	if !ok {
 		code := p.Token[:codeLength]
 		d.cards.put(p.Token, k)
-		d.sayTo(ctx, to, "", fmt.Sprintf("%s\n\nAnswer with `%[2]sonce %[3]s`, `%[2]salways %[3]s` or `%[2]sdeny %[3]s`.", k.text, d.mark(), code))
+		d.sayTo(ctx, to, "", fmt.Sprintf("%s\n\nAnswer with `%[2]sonce %[3]s`, `%[2]salways %[3]s` or `%[2]sdeny %[3]s`.", k.Text, d.mark(), code))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
-	if k.remote, err = c.Card(ctx, to, k.text, choices(p.Token)); err != nil {
+	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p.Token)); err != nil {
 		d.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
 		return
 	}
@@ -222,7 +174,7 @@ func (d *Desk) mayAnswer(from message.Address, p permission.Pending) bool {
 // settle takes the buttons off a card, once.
 func (d *Desk) settle(ctx context.Context, token string, decision permission.Decision, by string) {
 	k, ok := d.cards.take(token)
-	if !ok || k.remote == "" {
+	if !ok || k.Remote == "" {
 		return
 	}
 	outcome := "Answered"
@@ -235,7 +187,7 @@ func (d *Desk) settle(ctx context.Context, token string, decision permission.Dec
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
-	if err := c.Settle(ctx, k.to, k.remote, k.text+"\n\n**"+outcome+".**"); err != nil {
+	if err := c.Settle(ctx, k.To, k.Remote, k.Text+"\n\n**"+outcome+".**"); err != nil {
 		d.log.Warn("a settled request still shows its buttons", "token", token, "err", err)
 	}
 }

@@ -4,7 +4,8 @@
 // (Take) and each pressed button (Answer), and lets it watch (Run) while it runs.
 //
 // desk.go takes messages, gate.go keeps strangers out, commands.go answers
-// commands, asks.go shows permission requests, watch.go follows the events.
+// commands, asks.go shows permission requests, cards.go remembers them, watch.go follows
+// the events.
 package chat
 
 import (
@@ -54,6 +55,7 @@ type Host struct {
 	Asks      Asks
 	Events    Events
 	Files     Files
+	Hints     Keeper
 	Session   func(agent string) (Session, error)
 }
 

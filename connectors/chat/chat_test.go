@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type world struct {
 	decided *permission.Pending
 	stopped bool
 	log     bytes.Buffer
+	hints   map[string][]byte // that survive the desk
 }
 
 var ada = message.Address{Connector: "chat", ChannelID: "c1", UserID: "ada"}
@@ -49,9 +51,28 @@ func (w *world) desk(o Options, p Platform) *Desk {
 	if o.Allow == nil {
 		o.Allow = []string{"ada"}
 	}
-	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w,
+	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w, Hints: w,
 		Session: func(string) (Session, error) { return Session{Messages: 3, Context: 40, Tokens: 100}, nil }}
 	return New(o, host, p, slog.New(slog.NewTextHandler(&w.log, nil)))
+}
+
+func (w *world) Load(_, name string) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if data, ok := w.hints[name]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (w *world) Save(_, name string, data []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hints == nil {
+		w.hints = map[string][]byte{}
+	}
+	w.hints[name] = data
+	return nil
 }
 
 func (w *world) Find(from message.Address) (string, bool)  { return w.agent.ID, from == ada }
@@ -327,6 +348,34 @@ func TestWatch(t *testing.T) {
 		cancel()
 		run.Wait()
 	})
+}
+
+// A restart shows no request again, and settles the card that stood there before.
+func TestARequestIsShownOnceOverRestarts(t *testing.T) {
+	w := newWorld()
+	w.asks = []permission.Pending{ask()}
+	for range 3 {
+		w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+	}
+	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "card:") {
+		t.Errorf("said %q, want the request once", said)
+	}
+	d := w.desk(Options{}, buttons{talker{w}})
+	w.Decide(t.Context(), token, permission.Deny, "terminal") // while nothing ran
+	d.look(t.Context())
+	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "settled 77: ") {
+		t.Errorf("said %q, want the old card settled", said)
+	}
+	w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+	if said := w.heard(); len(said) > 0 {
+		t.Errorf("said %q about a request that is over", said)
+	}
+	w.hints[cardsFile] = []byte("{") // lost: shown once more, no worse
+	w.asks = []permission.Pending{ask()}
+	w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+	if said := w.heard(); len(said) != 1 {
+		t.Errorf("said %q, want the request", said)
+	}
 }
 
 func TestStrangersAreTurnedAway(t *testing.T) {

@@ -32,7 +32,7 @@ type Desk struct {
 	log      *slog.Logger
 
 	gate  *gate
-	cards cards
+	cards *cards
 
 	mu     sync.Mutex
 	routes map[string]message.Address // agent -> where it was last written to, for agents that many chats share
@@ -42,7 +42,7 @@ type Desk struct {
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
 	return &Desk{o: o, host: host, platform: p, log: log, gate: newGate(o.Allow),
-		cards: cards{shown: map[string]card{}}, routes: map[string]message.Address{}, failed: map[string]int{}}
+		cards: newCards(o.ID, host.Hints, log), routes: map[string]message.Address{}, failed: map[string]int{}}
 }
 
 // Take deals with one message. When it returns nil the platform may be told

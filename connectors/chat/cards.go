@@ -1,0 +1,107 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"daycare/engine/message"
+)
+
+// A Keeper keeps a connector's hints over a restart. What it loses is only shown or
+// done once more.
+type Keeper interface {
+	// Load returns what was saved last; fs.ErrNotExist: nothing was.
+	Load(connector, name string) ([]byte, error)
+	Save(connector, name string, data []byte) error
+}
+
+// cardsFile is where the requests that were shown are kept, as a JSON object by token.
+const cardsFile = "cards.json"
+
+// cards are the requests that were shown here and are not settled yet. They are kept
+// over a restart, so that a request is shown once, and its card is settled however
+// long the answer takes.
+type cards struct {
+	connector string
+	keeper    Keeper // nil: in memory only
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	shown map[string]card // by token
+}
+
+// A card is one request as it stands in a chat.
+type card struct {
+	To     message.Address `json:"to"`
+	Remote string          `json:"remote,omitempty"` // the platform's id of it, "" where nothing can be replaced
+	Text   string          `json:"text"`
+}
+
+func newCards(connector string, k Keeper, log *slog.Logger) *cards {
+	c := &cards{connector: connector, keeper: k, log: log, shown: map[string]card{}}
+	if k == nil {
+		return c
+	}
+	data, err := k.Load(connector, cardsFile)
+	if err == nil {
+		err = json.Unmarshal(data, &c.shown)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("what was shown before is not known; open requests are shown again", "file", cardsFile, "err", err)
+	}
+	if c.shown == nil {
+		c.shown = map[string]card{}
+	}
+	return c
+}
+
+// save keeps the cards. c.mu is held, so the newest state is written last.
+func (c *cards) save() {
+	if c.keeper == nil {
+		return
+	}
+	data, err := json.MarshalIndent(c.shown, "", "  ")
+	if err == nil {
+		err = c.keeper.Save(c.connector, cardsFile, append(data, '\n'))
+	}
+	if err != nil {
+		c.log.Warn("a request that was shown is not remembered", "err", err)
+	}
+}
+
+func (c *cards) has(token string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.shown[token]
+	return ok
+}
+
+func (c *cards) put(token string, k card) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown[token] = k
+	c.save()
+}
+
+// take removes a card, if it is there.
+func (c *cards) take(token string) (card, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.shown[token]
+	if ok {
+		delete(c.shown, token)
+		c.save()
+	}
+	return k, ok
+}
+
+func (c *cards) tokens() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.shown))
+}
