@@ -75,14 +75,14 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 	}
 }
 
-// connector makes one that tries again within milliseconds.
+// connector makes one that tries again, and gives up, within milliseconds.
 func connector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
 	c, err := New(o, token, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pause = time.Millisecond
+	c.pause, c.grace = time.Millisecond, 100*time.Millisecond
 	return c
 }
 

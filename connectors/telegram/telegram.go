@@ -34,6 +34,7 @@ type Connector struct {
 	desk  *chat.Desk
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
+	grace time.Duration // for updates under way when Run ends
 
 	order sync.Mutex // held while a posted update is taken
 
@@ -55,7 +56,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	if strings.ContainsAny(token, "/?# \t\n") {
 		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\nset it again: daycare auth set %s", o.ID, o.ID)
 	}
-	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second,
+	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second, grace: shutdownGrace,
 		sent: map[string]int{}, strikes: map[int64]int{}}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	return c, nil

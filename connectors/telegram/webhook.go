@@ -80,7 +80,7 @@ func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
 		case <-ctx.Done():
 		}
 	}
-	patience, cancel := context.WithTimeout(working, shutdownGrace)
+	patience, cancel := context.WithTimeout(working, c.grace)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
 		stop()

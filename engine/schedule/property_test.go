@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,9 +31,11 @@ func TestEverySlotOnce(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		years, days, some = 3, 0, zones
 	}
+	var mu sync.Mutex
 	var total tally
 	for i, name := range some {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the disk most of the time
 			z := zone(t, name)
 			w := newWorld(t, z, time.Date(2025, 3, 25, 11, 7, 13, 0, time.UTC))
 			for n, when := range []string{
@@ -49,10 +52,12 @@ func TestEverySlotOnce(t *testing.T) {
 			var one tally
 			one.restarts, one.jumps, one.crashes = w.live(r, w.now.AddDate(years, 0, days))
 			one.judge(w)
+			mu.Lock()
+			defer mu.Unlock()
 			total.add(one)
 		})
 	}
-	t.Logf("%+v", total)
+	t.Cleanup(func() { t.Logf("%+v", total) }) // when all have ended
 }
 
 type tally struct {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,16 +114,22 @@ func TestSlotsAgainstEveryMinute(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") != "" {
 		years, some = 3, zones
 	}
+	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon"}
+	from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	to := from.AddDate(years, 0, 0)
 	for _, name := range some {
-		for _, expr := range []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon"} {
-			s := cronOf(t, expr, name)
-			from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-			to := from.AddDate(years, 0, 0)
-			got := slots(s, from, to)
-			if d := cmp.Diff(oracle(s, from, to), got); d != "" {
-				t.Errorf("%s in %s (-want +got):\n%s", expr, name, d)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all []Schedule
+			for _, expr := range exprs {
+				all = append(all, cronOf(t, expr, name))
 			}
-		}
+			for i, want := range oracle(all, from, to) {
+				if got := slots(all[i], from, to); !slices.EqualFunc(got, want, time.Time.Equal) {
+					t.Errorf("%s in %s (-want +got):\n%s", exprs[i], name, cmp.Diff(want, got))
+				}
+			}
+		})
 	}
 }
 
@@ -134,39 +141,62 @@ var zones = []string{
 	"Africa/Cairo", "Africa/Casablanca", "Australia/Sydney", "Australia/Lord_Howe", "Pacific/Auckland", "Pacific/Chatham",
 }
 
-// oracle finds the slots in (from, to] by asking every minute, without Next: a wall
-// time counts when it is first shown; one that is jumped over counts at the jump.
-func oracle(s Schedule, from, to time.Time) []time.Time {
-	var all []time.Time
-	shown := map[time.Time]bool{}
-	last := wallOf(from.Add(-24 * time.Hour).In(s.zone))
+// oracle finds the slots in (from, to] of schedules of one zone by asking every
+// minute, without Next: a wall time counts when it is first shown; one that is
+// jumped over counts at the jump.
+func oracle(all []Schedule, from, to time.Time) [][]time.Time {
+	found := make([][]time.Time, len(all))
+	zone := all[0].zone
+	shown := map[int64]bool{} // wall times, in seconds
+	last := wallOf(from.Add(-24 * time.Hour).In(zone))
 	for t := from.Add(-24 * time.Hour); !t.After(to); t = t.Add(time.Minute) {
-		wall := wallOf(t.In(s.zone))
-		due := matches(s, wall) && (!s.fixed || !shown[wall])
-		if s.fixed {
-			for w := last.Add(time.Minute); w.Before(wall); w = w.Add(time.Minute) {
-				due = due || matches(s, w) && !shown[w]
-				shown[w] = true
+		wall := wallOf(t.In(zone))
+		now := faceOf(wall)
+		var jumped []face
+		for w := last.Add(time.Minute); w.Before(wall); w = w.Add(time.Minute) {
+			if !shown[w.Unix()] {
+				jumped = append(jumped, faceOf(w))
 			}
-			shown[wall] = true
+			shown[w.Unix()] = true
 		}
+		again := shown[wall.Unix()]
+		shown[wall.Unix()] = true
 		last = wall
-		if due && t.After(from) {
-			all = append(all, t)
+		for i, s := range all {
+			due := now.matches(s) && !(s.fixed && again)
+			for _, f := range jumped {
+				due = due || s.fixed && f.matches(s)
+			}
+			if due && t.After(from) {
+				found[i] = append(found[i], t)
+			}
 		}
 	}
-	return all
+	return found
 }
 
-func matches(s Schedule, wall time.Time) bool {
+// A face is what a clock shows, with the date.
+type face struct {
+	minute, hour, day int
+	month             time.Month
+	weekday           time.Weekday
+}
+
+func faceOf(wall time.Time) face {
+	_, month, day := wall.Date()
+	hour, minute, _ := wall.Clock()
+	return face{minute, hour, day, month, wall.Weekday()}
+}
+
+func (f face) matches(s Schedule) bool {
 	e := s.expr
-	dom := e.Dom&(1<<wall.Day()) != 0
-	dow := e.Dow&(1<<int(wall.Weekday())) != 0
+	dom := e.Dom&(1<<f.day) != 0
+	dow := e.Dow&(1<<int(f.weekday)) != 0
 	day := dom && dow
 	if e.Dom&starBit == 0 && e.Dow&starBit == 0 {
 		day = dom || dow
 	}
-	return day && e.Month&(1<<int(wall.Month())) != 0 && e.Hour&(1<<wall.Hour()) != 0 && e.Minute&(1<<wall.Minute()) != 0
+	return day && e.Month&(1<<int(f.month)) != 0 && e.Hour&(1<<f.hour) != 0 && e.Minute&(1<<f.minute) != 0
 }
 
 func TestInWords(t *testing.T) {

@@ -13,6 +13,7 @@ func (s *Server) setHook(url, secret string) {
 	s.mu.Lock()
 	same := url == s.hook && secret == s.secret
 	s.hook, s.secret = url, secret
+	s.touch()
 	stop := s.stop
 	if same {
 		s.mu.Unlock()
