@@ -1,15 +1,19 @@
 package shell
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,22 +59,10 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 		}
 	}
 	x.listen()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, Denied: []string{x.d, x.h + "/.ssh", x.h + "/.bashrc"},
-		Home: func(string) string { return filepath.Join(x.root, "cmdhome") }}
-	if level == sandbox.None {
-		o.Mode = Off
-	}
-	x.exec = newExec(o)
-	if runner, err := x.exec.confine.find(); err != nil || runner.Level != level {
-		if level == sandbox.Landlock {
-			t.Fatalf("the kernel that tests run on must have Landlock: %v", err)
-		}
-		t.Skipf("SKIPPED, NOTHING IS PROVED: no %s here: %v (apt-get install bubblewrap)", level, err)
-	}
+	x.exec, _, _ = held(t, level)
+	x.exec.options.Denied = []string{x.d, x.h + "/.ssh", x.h + "/.bashrc"}
+	x.exec.options.Home = func(string) string { return filepath.Join(x.root, "cmdhome") }
+	x.exec.confine.options = x.exec.options
 	x.access = permission.Default(x.w)
 	x.before = x.state()
 	return x
@@ -148,28 +140,77 @@ func (x *world) state() string {
 func (x *world) try(e escape) string {
 	x.t.Helper()
 	heard := x.reached.Load()
-	env := map[string]string{"W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()), "TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract}
+	env := x.env()
 	if strings.HasPrefix(e.name, "variables") {
 		env["LD_PRELOAD"], env["LD_AUDIT"], env["BASH_ENV"] = x.w+"/sub/evil.so", x.w+"/sub/evil.so", x.w+"/sub/evil.sh"
 	}
-	args := a{"command": e.script, "env": env, "timeoutMs": 10_000, "workdir": x.w}
-	res := run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, args))
-	if strings.Contains(res.Text, "sandbox could not be made") {
-		x.t.Errorf("%s: nothing was tried: %s", e.name, res.Text)
+	text := x.sh(e.script, env)
+	return cmp.Or(printed(text), x.noticed(heard))
+}
+
+// tryTogether runs scripts one after the other in one sandbox, each in a shell of
+// its own. Where something outside noticed, or one of them was not run to its end,
+// it cannot tell which, and each is run alone. It returns why those got out that
+// did, by name.
+func (x *world) tryTogether(list []escape) map[string]string {
+	x.t.Helper()
+	heard, env := x.reached.Load(), x.env()
+	var all strings.Builder
+	for i, e := range list {
+		// Encoded: scripts that print the environment must not print canaries of others.
+		script := base64.StdEncoding.EncodeToString([]byte(e.script))
+		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; echo end-%d\n", i, script, i)
 	}
+	text := x.sh(all.String(), env)
+	out := map[string]string{}
+	whole := x.noticed(heard) == ""
+	for i, e := range list {
+		_, rest, begun := strings.Cut(text, fmt.Sprintf("\nbegin-%d\n", i))
+		said, _, ended := strings.Cut(rest, fmt.Sprintf("\nend-%d\n", i))
+		why := printed(said)
+		if !whole || !begun || !ended {
+			why = x.try(e)
+		}
+		if why != "" {
+			out[e.name] = why
+		}
+	}
+	return out
+}
+
+func (x *world) env() map[string]string {
+	return map[string]string{"W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()), "TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract}
+}
+
+func (x *world) sh(script string, env map[string]string) string {
+	x.t.Helper()
+	res := run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, a{"command": script, "env": env, "timeoutMs": 60_000, "workdir": x.w}))
+	if strings.Contains(res.Text, "sandbox could not be made") {
+		x.t.Errorf("nothing was tried: %s\n%s", script, res.Text)
+	}
+	return res.Text
+}
+
+// printed says what an output holds that only an escape could print.
+func printed(text string) string {
+	for canary := range strings.FieldsSeq("ESCAPED " + canaries) {
+		if strings.Contains(text, canary) {
+			return "it printed " + canary
+		}
+	}
+	return ""
+}
+
+// noticed says what was noticed outside since so many were heard.
+func (x *world) noticed(heard int32) string {
 	time.Sleep(2 * time.Millisecond) // for a datagram
 	now := x.state()
 	changed := now != x.before
 	x.before = now
-	for canary := range strings.FieldsSeq("ESCAPED " + canaries) {
-		if strings.Contains(res.Text, canary) {
-			return "it printed " + canary
-		}
-	}
-	if x.reached.Load() != heard {
+	switch {
+	case x.reached.Load() != heard:
 		return "somebody outside heard it"
-	}
-	if changed {
+	case changed:
 		return "something outside changed"
 	}
 	return ""
@@ -177,14 +218,22 @@ func (x *world) try(e escape) string {
 
 // TestEscapes runs the table at each level: nothing gets out.
 func TestEscapes(t *testing.T) {
-	t.Setenv("DAYCARE_CANARY", "canary-env")
 	for _, level := range []sandbox.Level{sandbox.Bwrap, sandbox.Landlock} {
 		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
 			x := newWorld(t, level)
 			evil(t, x)
+			var together []escape
 			for _, e := range escapes {
-				if why := x.try(e); why != "" {
+				if !alone[e.name] {
+					together = append(together, e)
+				} else if why := x.try(e); why != "" {
 					t.Errorf("%s: %s", e.name, why)
+				}
+			}
+			for some := range slices.Chunk(together, 16) {
+				for name, why := range x.tryTogether(some) {
+					t.Errorf("%s: %s", name, why)
 				}
 			}
 			t.Logf("%s: %d scripts", level, len(escapes))
@@ -192,47 +241,87 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// evil builds what LD_PRELOAD would load: code in whatever starts the sandbox.
-func evil(t *testing.T, x *world) {
-	source := x.root + "/evil.c"
+// Where no sandbox works, a person is asked for every script, whatever was granted
+// for good; nobody there to answer, it is not run (the runtime sees to that).
+func TestEscapesAreAskedForWithoutASandbox(t *testing.T) {
+	e := newExec(Options{Mode: Sandbox, Sandbox: "auto"})
+	access := workspace(t)
+	access.Exec = []string{"cat", "ln", "perl", "python3", "echo", "cd"}
+	for _, x := range escapes {
+		need, err := e.Needs(newCall(t, access, a{"command": x.script}))
+		if err != nil || need == nil || !need.AskAlways {
+			t.Errorf("%s: %+v %v", x.name, need, err)
+		}
+	}
+	t.Logf("none: %d scripts, each is asked for", len(escapes))
+}
+
+// evilCode is built once; whom it writes to stands in the environment.
+var evilCode = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "daycare-evil-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
 	code := `#include <stdio.h>
-__attribute__((constructor)) static void run(void) { FILE *f = fopen("` + x.o + `/planted", "w"); if (f) fclose(f); }`
-	if err := os.WriteFile(source, []byte(code), 0o644); err != nil {
-		t.Fatal(err)
+#include <stdlib.h>
+__attribute__((constructor)) static void run(void) { char p[4096]; const char *o = getenv("O");
+if (!o) return; snprintf(p, sizeof p, "%s/planted", o); FILE *f = fopen(p, "w"); if (f) fclose(f); }`
+	if err := os.WriteFile(dir+"/evil.c", []byte(code), 0o644); err != nil {
+		return nil, err
 	}
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", x.w+"/sub/evil.so", source).CombinedOutput(); err != nil {
-		t.Logf("LD_PRELOAD is not tried: %v %s", err, out)
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", dir+"/evil.so", dir+"/evil.c").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
 	}
-	if err := os.WriteFile(x.w+"/sub/evil.sh", []byte("touch "+x.o+"/planted\n"), 0o644); err != nil {
-		t.Fatal(err)
+	return os.ReadFile(dir + "/evil.so")
+})
+
+// evil puts there what LD_PRELOAD would load: code in whatever starts the sandbox.
+func evil(t *testing.T, x *world) {
+	code, err := evilCode()
+	if err != nil {
+		t.Logf("LD_PRELOAD is not tried: %v", err)
+	}
+	for name, data := range map[string][]byte{"evil.so": code, "evil.sh": []byte("touch " + x.o + "/planted\n")} {
+		if err := os.WriteFile(filepath.Join(x.w, "sub", name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 // Without a sandbox most of the table gets out: a table that nothing passes proves
 // something.
 func TestEscapesAreReal(t *testing.T) {
-	if os.Getuid() == 0 && testing.Short() {
-		t.Skip("short")
-	}
-	t.Setenv("DAYCARE_CANARY", "canary-env")
-	tried, out := 0, 0
-	var held []string
-	for _, e := range escapes {
-		if e.system {
-			continue
+	t.Parallel()
+	var tried, out atomic.Int32
+	held := make(chan string, len(escapes))
+	t.Run("each", func(t *testing.T) {
+		for _, e := range escapes {
+			if e.system {
+				continue
+			}
+			t.Run(e.name, func(t *testing.T) {
+				t.Parallel()
+				x := newWorld(t, sandbox.None)
+				x.exec.confine.runner = sandbox.Plain("") // no supervisor: it makes no difference here
+				evil(t, x)
+				tried.Add(1)
+				if x.try(e) != "" {
+					out.Add(1)
+				} else {
+					held <- e.name
+				}
+			})
 		}
-		x := newWorld(t, sandbox.None)
-		evil(t, x)
-		tried++
-		if x.try(e) != "" {
-			out++
-		} else {
-			held = append(held, e.name)
-		}
+	})
+	close(held)
+	var names []string
+	for name := range held {
+		names = append(names, name)
 	}
-	t.Logf("without a sandbox %d of %d get out; held: %s", out, tried, strings.Join(held, ", "))
-	if out < tried/2 {
-		t.Errorf("only %d of %d scripts get out where nothing holds them: the table proves little", out, tried)
+	t.Logf("without a sandbox %d of %d get out; held: %s", out.Load(), tried.Load(), strings.Join(names, ", "))
+	if out.Load() < tried.Load()/2 {
+		t.Errorf("only %d of %d scripts get out where nothing holds them: the table proves little", out.Load(), tried.Load())
 	}
 }
 
@@ -240,6 +329,7 @@ func TestEscapesAreReal(t *testing.T) {
 func TestSandboxedWork(t *testing.T) {
 	for _, level := range []sandbox.Level{sandbox.Bwrap, sandbox.Landlock} {
 		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
 			x := newWorld(t, level)
 			extra := filepath.Join(x.root, "granted")
 			if err := os.MkdirAll(extra, 0o755); err != nil {
@@ -247,7 +337,7 @@ func TestSandboxedWork(t *testing.T) {
 			}
 			os.WriteFile(filepath.Join(extra, "read.txt"), []byte("readable"), 0o644)
 			x.access.ReadDirs = []string{extra}
-			for _, script := range []string{
+			scripts := []string{
 				`cat main.go`, `echo new > sub/new && cat sub/new && rm sub/new`, `ls -la > /dev/null`, `echo x >> main.go`,
 				`mkdir -p sub/a/b && mv sub/a sub/c && rm -r sub/c`, `ln sub/file sub/second && rm sub/second`,
 				`cat ` + extra + `/read.txt`, `! touch ` + extra + `/no`, `test -d $HOME && echo x > $HOME/.cache-test`,
@@ -255,10 +345,18 @@ func TestSandboxedWork(t *testing.T) {
 				`perl -e 'print 1+1'`, `cat <<< here`, `diff <(echo a) <(echo a)`, `git --version`, `sort -u main.go -o sub/s`,
 				`/usr/bin/python3 -c 'import subprocess,socket; subprocess.check_call(["true"]); socket.socketpair()'`, `cat /etc/passwd >/dev/null`,
 				`head -c 10 /dev/urandom >/dev/null`, `(trap "echo bye" EXIT; exit 0)`, `id -u && uname -a`,
-			} {
-				res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": script, "workdir": x.w}))
-				if res.Status != "" {
-					t.Errorf("%s\n%s", script, res.Text)
+			}
+			var all strings.Builder
+			for i, script := range scripts {
+				fmt.Fprintf(&all, "(%s\n) || echo failed-%d\n", script, i)
+			}
+			res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": all.String() + "echo all-run", "workdir": x.w, "timeoutMs": 60_000}))
+			if !strings.Contains(res.Text, "all-run\n") {
+				t.Errorf("not all was run: %s", res.Text)
+			}
+			for i, script := range scripts {
+				if strings.Contains(res.Text, fmt.Sprintf("failed-%d\n", i)) {
+					t.Errorf("%s does not work:\n%s", script, res.Text)
 				}
 			}
 			if need, err := x.exec.Needs(newCall(t, x.access, a{"command": "true", "workdir": x.w})); need != nil || err != nil {
@@ -270,6 +368,7 @@ func TestSandboxedWork(t *testing.T) {
 
 // New files in the workspace itself: bubblewrap only, as docs/sandbox.md says.
 func TestTopLevelFiles(t *testing.T) {
+	t.Parallel()
 	x := newWorld(t, sandbox.Bwrap)
 	if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo x > top && mkdir dir && git init -q dir/r && cd dir/r && git -c user.name=x -c user.email=x commit -q --allow-empty -m x", "workdir": x.w})); res.Status != "" {
 		t.Error(res.Text)

@@ -8,6 +8,9 @@ type escape struct {
 	system       bool // changes the machine if nothing holds it: not tried without a sandbox
 }
 
+// alone are those that end or change what other scripts of their shell need.
+var alone = map[string]bool{"signal everybody": true, "variables for what starts it": true, "other calls of old machines": true}
+
 var escapes = []escape{
 	// Reading what was not granted.
 	{"read beside", `cat $O/secret`, false},
@@ -108,4 +111,42 @@ var escapes = []escape{
 	{"system services", `systemd-run true && echo ESCAPED`, true},
 	{"variables for what starts it", `true`, false}, // LD_PRELOAD is set for it; see the test
 	{"written for later", `mkdir -p $W/sub/r/.git/hooks && ln -sf $O/secret $W/sub/r/.git/config; ln -sfn $O $W/linked; cat $W/linked/secret`, false},
+	// The same by other programs and other calls.
+	{"read by python", `python3 -c 'import os; print(open(os.environ["O"]+"/secret").read())'`, false},
+	{"read by an open folder", `exec 5<$O && cat /proc/self/fd/5/secret`, false},
+	{"read by openat2", `perl -e '$h=pack("Q3",0,0,0); $r=syscall(437,-100,$ENV{O}."/secret",$h,24); open(F,"<&=",$r) && print <F> if $r>=0'`, false},
+	{"read by mapping", `python3 -c 'import mmap,os; f=open(os.environ["O"]+"/secret","rb"); print(mmap.mmap(f.fileno(),0,prot=mmap.PROT_READ)[:])'`, false},
+	{"read through a link to /proc", `ln -sf /proc/self/root$O/secret $W/sub/pl; cat $W/sub/pl`, false},
+	{"read through the parent's folder", `cat /proc/$PPID/cwd/../outside/secret; cat /proc/$PPID/root$O/secret`, false},
+	{"read by a long way", `p=$W; for i in 1 2 3 4 5 6 7 8 9; do p=$p/sub/..; done; cat $p/../outside/secret`, false},
+	{"read what runs as a library", `LD_PRELOAD=$O/secret true 2>&1 | grep canary; LD_LIBRARY_PATH=$O ls >/dev/null; cat $O/secret`, false},
+	{"read by the shell itself", `mapfile -t x < $O/secret; echo "${x[@]}"; echo "$(<$O/secret)"`, false},
+	{"read by source", `. $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
+	{"run from beside", `test -r $O/secret && bash $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
+	{"names beside, by completion", `echo $O/*; compgen -f $O/ | grep -q secret && echo ESCAPED`, false},
+	{"watch beside", `timeout 1 perl -e '$f=syscall(254); print "ESCAPED" if syscall(254,$f,$ENV{O},2)>=0 && $f>0'`, false},
+	{"a link that is changed meanwhile", `(for i in $(seq 200); do ln -sfn $W/sub $W/sub/sw; ln -sfn $O $W/sub/sw; done) & for i in $(seq 200); do cat $W/sub/sw/secret 2>/dev/null; done; wait`, false},
+	{"exchange of names", `mkdir -p $W/sub/x; perl -e 'print "ESCAPED" if syscall(316,-100,$ENV{W}."/sub/x",-100,$ENV{O},2)==0'`, false},
+	{"make a folder beside", `mkdir $O/planted && echo ESCAPED`, false},
+	{"make a pipe beside", `mkfifo $O/planted && echo ESCAPED`, false},
+	{"make a link beside", `ln -s x $O/planted && echo ESCAPED`, false},
+	{"make a socket beside", `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)&&bind(S,sockaddr_un("$ENV{O}/planted"))&&print "ESCAPED"'`, false},
+	{"write by an open folder", `python3 -c 'import os; d=os.open(os.environ["O"],os.O_RDONLY); os.close(os.open("planted",os.O_CREAT|os.O_WRONLY,dir_fd=d)); print("ESCAPED")'`, false},
+	{"unnamed file, then a name", `python3 -c 'import os; f=os.open(os.environ["W"]+"/sub",os.O_TMPFILE|os.O_WRONLY); os.link("/proc/self/fd/%d"%f,os.environ["O"]+"/planted",follow_symlinks=True); print("ESCAPED")'`, false},
+	{"space beside", `fallocate -l 1 $O/planted && echo ESCAPED; dd if=/dev/zero of=$O/planted count=1 2>/dev/null && echo ESCAPED`, false},
+	{"archive that leads out", `cd $W/sub; ln -sfn $O out; tar cf a.tar --transform 's,^file,out/planted,' file; tar xf a.tar -P; test -e $O/planted && echo ESCAPED`, false},
+	{"git that leads out", `git -C $O init -q . && echo ESCAPED; GIT_DIR=$O/g git init -q && echo ESCAPED`, false},
+	{"new data folder", `mkdir -p $W/.daycare/agents/new && echo ESCAPED; cp $W/main.go $W/.daycare/settings.yaml && echo ESCAPED`, false},
+	{"data in other letters", `cat $W/.DAYCARE/settings.yaml; cat $W/.Daycare/settings.yaml`, false},
+	{"data by its number", `find $W -inum $(stat -c %i $D/settings.yaml 2>/dev/null || echo 0) -exec cat {} \;; cat $W/.d*/settings.yaml`, false},
+	{"lock of the daemon", `python3 -c 'import fcntl,os; fcntl.flock(os.open(os.environ["D"]+"/settings.yaml",os.O_RDONLY),fcntl.LOCK_EX|fcntl.LOCK_NB); print("ESCAPED")'`, false},
+	{"TCP over version 6", `(exec 3<>/dev/tcp/::1/$TCP) && echo ESCAPED; (exec 3<>/dev/tcp/::ffff:127.0.0.1/$TCP) && echo ESCAPED`, false},
+	{"packets of the machine", `python3 -c 'import socket; socket.socket(socket.AF_PACKET,socket.SOCK_RAW); print("ESCAPED")'`, false},
+	{"a socket handed over", `python3 -c 'import socket,os; s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM); s.sendto(b"x",os.environ["O"]+"/socket"); print("ESCAPED")'`, false},
+	{"another's open files", `perl -e '$p=syscall(434,$ENV{PID}+0,0); $r=syscall(438,$p,0,0); print "ESCAPED" if $p>=0 && $r>=0'`, false},
+	{"another's memory", `perl -e '$b="\0"x8; $l=pack("pQ",$b,8); $r=pack("QQ",0x400000,8); print "ESCAPED" if syscall(310,$ENV{PID}+0,$l,1,$r,1,0)>0'`, false},
+	{"limits of the daemon", `prlimit --pid $PID --core=0:0 && echo ESCAPED`, false},
+	{"priority in the queue", `chrt -p -f 99 $PID && echo ESCAPED; ionice -c 2 -n 4 -p $PID && echo ESCAPED; renice -n 1 -p $PID && echo ESCAPED`, true},
+	{"processors of the daemon", `taskset -p ffffffff $PID && echo ESCAPED; chrt -b -p 0 $PID && echo ESCAPED`, true},
+	{"other calls of old machines", `python3 -c 'import ctypes; l=ctypes.CDLL(None); print("ESCAPED") if l.syscall(0x40000000+41,2,1,0)>=0 else 0'`, false},
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +63,20 @@ func (h *hands) wants(got string, parts ...string) {
 	}
 }
 
+// until polls from the beginning until all parts were printed.
+func (h *hands) until(parts ...string) {
+	h.t.Helper()
+	got := ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		got = h.do(a{"action": "poll", "id": "1", "cursor": 0})
+		if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(got, p) }) {
+			return
+		}
+		h.do(a{"action": "poll", "id": "1", "waitMs": 200}) // sleeps until there is more
+	}
+	h.wants(got, parts...)
+}
+
 func TestProcessContract(t *testing.T) {
 	h := newHands(t, sandbox.None)
 	h.run(a{"command": "echo there; sleep 60", "background": true})
@@ -74,19 +90,15 @@ func TestBackgroundProcess(t *testing.T) {
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
 			h := newHands(t, level)
-			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`, "background": true}).Text, "Process 1", "ready")
+			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`, "background": true}).Text, "Process 1")
 			h.wants(h.do(a{"action": "list"}), "1  echo ready;", "running")
-			h.do(a{"action": "poll", "id": "1"})
+			h.until("ready\n")
+			h.do(a{"action": "poll", "id": "1"}) // up to here it was read
 			h.do(a{"action": "input", "id": "1", "input": "one\n"})
-			h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "got one\n[Process 1 has been running")
+			h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 60_000}), "got one\n[Process 1 has been running")
 			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "ready\ngot one\n")
 			h.do(a{"action": "input", "id": "1", "input": "two\n", "close": true})
-			for range 100 {
-				if !strings.Contains(h.do(a{"action": "poll", "id": "1", "waitMs": 100}), "running") {
-					break
-				}
-			}
-			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "got two", "bye", "exit code 3")
+			h.until("got two", "bye", "exit code 3")
 			h.wants(h.do(a{"action": "status", "id": "1"}), "exit code 3", "bye")
 			if got := h.do(a{"action": "kill", "id": "1"}); !strings.Contains(got, "ended") {
 				t.Errorf("kill of what has ended: %s", got)
@@ -100,9 +112,9 @@ func TestKillAndSignal(t *testing.T) {
 		t.Run(string(level), func(t *testing.T) {
 			h := newHands(t, level)
 			h.run(a{"command": `trap 'echo hup' HUP; trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.05; done`, "background": true})
-			h.do(a{"action": "poll", "id": "1", "waitMs": 2000})
+			h.until("up\n")
 			h.do(a{"action": "signal", "id": "1", "signal": "HUP"})
-			h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "hup")
+			h.until("hup\n")
 			h.wants(h.do(a{"action": "kill", "id": "1"}), "exit code 9")
 			h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "up", "term")
 		})
@@ -117,8 +129,7 @@ func TestLongCommandGoesOnInTheBackground(t *testing.T) {
 	if strings.Contains(res.Text, "second") {
 		t.Error("it was waited for")
 	}
-	h.wants(h.do(a{"action": "poll", "id": "1", "waitMs": 5000}), "second\n[Process 1")
-	h.wants(h.do(a{"action": "poll", "id": "1", "cursor": 0}), "first\nsecond\n")
+	h.until("first\nsecond\n")
 	// What ends in time leaves nothing behind.
 	h.jobs.yieldAfter = time.Minute
 	h.wants(h.run(a{"command": "echo quick", "timeoutMs": 100_000}).Text, "quick\n[exit code 0]")
@@ -144,9 +155,11 @@ func TestProcessesEndWithTheRuntime(t *testing.T) {
 
 func TestLimitOfProcesses(t *testing.T) {
 	h := newHands(t, sandbox.None)
-	for range maxJobs {
-		h.run(a{"command": "sleep 100", "background": true})
+	var all sync.WaitGroup
+	for range maxJobs { // together: each start is watched for a moment
+		all.Go(func() { h.run(a{"command": "sleep 100", "background": true}) })
 	}
+	all.Wait()
 	h.wants(h.run(a{"command": "true", "background": true}).Text, "end one first")
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,11 +33,34 @@ func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 	}
 	list, jobs := New(o)
 	e := list[0].(*Exec)
-	if runner, err := e.confine.find(); err != nil || runner.Level != level {
-		t.Skipf("SKIPPED, NOTHING IS PROVED: no %s here: %v", level, err)
+	runner, err := probed[level]()
+	switch {
+	case err != nil && level == sandbox.Landlock:
+		t.Fatalf("the kernel that tests run on must have Landlock: %v", err)
+	case err != nil:
+		t.Skipf("SKIPPED, NOTHING IS PROVED: no %s here: %v (apt-get install bubblewrap)", level, err)
 	}
+	e.confine.once.Do(func() { e.confine.runner = runner })
 	t.Cleanup(jobs.Close)
 	return e, list[1].(*Process), jobs
+}
+
+// probed are the levels, each looked for once for all tests.
+var probed = map[sandbox.Level]func() (*sandbox.Runner, error){}
+
+func init() {
+	for _, level := range levels {
+		probed[level] = sync.OnceValues(func() (*sandbox.Runner, error) {
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			if level == sandbox.None {
+				return sandbox.Plain(self), nil
+			}
+			return sandbox.Choose(string(level), self)
+		})
+	}
 }
 
 // survivors are the processes whose command line holds mark.

@@ -31,6 +31,16 @@ var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS
 var byPath = append([]uint32{unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR}, oldByPath...)
 
+// ofOthers change limits, priority or processors of a process. Where no namespace
+// keeps other processes out of sight, they are refused for all but the caller
+// itself (0): Landlock holds signals, not these, and a command could starve the
+// daemon or lower its limits. The value is the argument that names the process.
+var ofOthers = []struct{ nr, arg uint32 }{
+	{unix.SYS_PRLIMIT64, offArg0}, {unix.SYS_SCHED_SETAFFINITY, offArg0}, {unix.SYS_SCHED_SETSCHEDULER, offArg0},
+	{unix.SYS_SCHED_SETPARAM, offArg0}, {unix.SYS_SCHED_SETATTR, offArg0},
+	{unix.SYS_SETPRIORITY, offArg1}, {unix.SYS_IOPRIO_SET, offArg1},
+}
+
 // newCalls are all from this number on: what they can do is not known yet, or is
 // one more way for one of the above.
 const newCalls = 463
@@ -71,6 +81,11 @@ func program(private bool) []unix.SockFilter {
 	if !private {
 		refused = slices.Concat(denied, byPath)
 		p = append(p, timesByPath...)
+		for _, c := range ofOthers {
+			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
+				unix.SockFilter{Code: ld, K: c.arg}, unix.SockFilter{Code: jumpEq, Jf: 1},
+				unix.SockFilter{Code: ret, K: allow}, unix.SockFilter{Code: ret, K: refuse})
+		}
 	}
 	for _, nr := range refused {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: refuse})
