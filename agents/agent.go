@@ -227,6 +227,11 @@ func (a *agent) saveState(change func(*record.State)) error {
 		announced = &s.Permissions
 	}
 	err = record.UpdateState(a.Volume, a.Dir, func(s *record.State) {
+		if a.loaded && !disk.Exists(a.path("state.json")) { // the last good version stays in force
+			a.log.Warn("state.json was gone and is written again", "dir", a.Dir)
+			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(a.state.Permissions), a.state.Provider, a.state.Queue, a.state.Budget
+			s.CreatedAt = a.state.CreatedAt
+		}
 		used, err := a.history.Totals(s.Seq)
 		if err != nil {
 			failed = err

@@ -223,3 +223,24 @@ func TestAnEditOfHistoryCountsInTheMiddleOfATurn(t *testing.T) {
 		t.Errorf("the next request does not have the edit:\n%s", last)
 	}
 }
+
+// A state.json that goes away, with an editor or for good, takes no rights with it:
+// the last good version stays in force and is written again.
+func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
+	b := newBench(t, hear)
+	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":["git push"]},"provider":{"id":"","model":"m1"}}`)
+	b.run()
+	b.wait(b.say("one"))
+	if err := os.Remove(filepath.Join(b.dir, "state.json")); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(b.say("two"))
+	if m := b.model.asked[1].Model; m != "m1" {
+		t.Errorf("the model in force is %q, want the last good one", m)
+	}
+	b.halt()
+	s, raw, _, err := record.ReadState(b.dir)
+	if err != nil || raw == nil || len(s.Permissions.Exec) != 1 || s.Provider.Model != "m1" || s.Stats == nil {
+		t.Errorf("state.json is %s, %v", raw, err)
+	}
+}

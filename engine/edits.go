@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +136,17 @@ func (s *System) reread(id string, last bool) (broken bool) {
 		s.descriptorEdited(id, c.Members)
 	}
 	return c.Broken
+}
+
+// copyKept tells of a save that could not be put in place and lies beside its file.
+func (s *System) copyKept(path, kept string) {
+	agent := ""
+	if rel, err := filepath.Rel(filepath.Join(s.root, "agents"), path); err == nil {
+		agent, _, _ = strings.Cut(filepath.ToSlash(rel), "/")
+	}
+	s.report(agent, []finding.Finding{{ID: "conflict-kept", Severity: finding.Warning, File: path,
+		Reason: "two saves came at once; one of them is kept as " + filepath.Base(kept),
+		Remedy: "Compare the two, then remove the copy."}})
 }
 
 // descriptorEdited tells which members of a descriptor a person changed.

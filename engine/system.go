@@ -94,6 +94,9 @@ func New(o Options) (*System, error) {
 		}
 		s.connectors[c.ID()] = c
 	}
+	if o.Volume != nil {
+		o.Volume.OnKept(s.copyKept)
+	}
 	s.actors, s.stop = context.WithCancelCause(context.Background())
 	sending := maps.Clone(s.connectors)
 	sending[message.ToAgent] = parents{s}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/schedule"
@@ -201,6 +202,11 @@ func (d *doctor) leftovers() error {
 			}
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "temp-leftover", Severity: finding.Info, File: path,
 				Reason: "a crash came before it got its name; what was acknowledged is elsewhere", Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
+		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
+			if !d.held {
+				d.tell(finding.Warning, "save-interrupted", path, 0, "a death came while this file and another traded places; it may be a save of yours",
+					"It is put in place when the agent or task is next loaded. Leave it there.")
+			}
 		case strings.Contains(name, ".conflict-"):
 			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path), "a save of yours that could not be merged with what the runtime wrote", "Compare it with the file of that name, then remove it.")
 		case strings.Contains(name, ".torn-"):

@@ -43,7 +43,7 @@ func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make %s: %w", s.dir(), err)
 	}
-	return s, disk.RemoveTemps(s.dir())
+	return s, vol.Recover(s.dir())
 }
 
 func (s *FileStore) dir() string { return filepath.Join(s.root, "files") }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,12 +16,13 @@ import (
 // tried in a child: this test binary, told by DISK_TEST_CHILD which scenario to
 // run in which folder.
 var scenarios = map[string]func(dir string) error{
-	"fill":    fillDisk,
-	"fail":    failDisk,
-	"ballast": useBallast,
-	"replace": replaceLog,
-	"publish": publishFile,
-	"lock":    holdLock,
+	"fill":          fillDisk,
+	"fail":          failDisk,
+	"ballast":       useBallast,
+	"replace":       replaceLog,
+	"publish":       publishFile,
+	"replaceEdited": replaceEdited,
+	"lock":          holdLock,
 }
 
 func TestMain(m *testing.M) {
@@ -181,8 +183,33 @@ func replaceLog(dir string) error {
 	return l.Replace([]byte("new\n"), filepath.Join(dir, "kept"))
 }
 
+// replaceEdited is replaceLog with a save of a person after the look at the file.
+func replaceEdited(dir string) error {
+	v := NewVolume(dir)
+	l, _, err := v.OpenLog(filepath.Join(dir, "log"), LogOptions{Name: "history"})
+	if err != nil {
+		return err
+	}
+	aside, err := l.aside("history.rotate", []byte("new\n"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "editor"), []byte("by hand\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dir, "editor"), l.path); err != nil {
+		return err
+	}
+	_, _, err = l.swap("history.rotate", aside, l.id)
+	return err
+}
+
+// publishFile replaces "old"; what stands there may be something else.
 func publishFile(dir string) error {
 	_, err := NewVolume(dir).Exchange("state", filepath.Join(dir, "state"), []byte("new"), []byte("old"))
+	if errors.Is(err, ErrChanged) {
+		return nil
+	}
 	return err
 }
 
@@ -229,7 +256,7 @@ func TestReplaceDies(t *testing.T) {
 				t.Errorf("%s: the old log is gone: %v", step, err)
 			}
 		}
-		if err := RemoveTemps(dir); err != nil {
+		if err := NewVolume(dir).Recover(dir); err != nil {
 			t.Fatal(err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
@@ -253,5 +280,69 @@ func TestExchangeDies(t *testing.T) {
 		if content, err := os.ReadFile(path); err != nil || string(content) != "old" && string(content) != "new" {
 			t.Errorf("%s: the file holds %q, %v", step, content, err)
 		}
+		recovered(t, dir, "state")
+	}
+}
+
+// recovered runs Recover and expects that exactly these files are left.
+func recovered(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	if err := NewVolume(dir).Recover(dir); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	var got []string
+	for _, e := range entries {
+		name, _, conflict := strings.Cut(e.Name(), ".conflict-")
+		if conflict {
+			name += ".conflict"
+		}
+		got = append(got, name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the folder holds %q, want %q", got, want)
+	}
+}
+
+// A person saves, and before daycare has looked at what it swapped out it dies. At
+// the next start the save is back; unless the person saved once more, then it lies
+// beside.
+func TestExchangeDiesOnASave(t *testing.T) {
+	for _, step := range []string{"write#1:50", "sync#1", "rename#1", "rename#1:100"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "state")
+		os.WriteFile(path, []byte("by hand"), 0o600)
+		if !child(t, "publish", dir, "kill@state."+step) {
+			t.Fatalf("%s: the child lived", step)
+		}
+		recovered(t, dir, "state")
+		if got := content(t, path); got != "by hand" {
+			t.Errorf("%s: the file holds %q; the save is lost", step, got)
+		}
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	os.WriteFile(path, []byte("by hand"), 0o600)
+	child(t, "publish", dir, "kill@state.rename#1:100")
+	os.WriteFile(path, []byte("by hand again"), 0o600)
+	recovered(t, dir, "state", "state.conflict")
+	kept, _ := filepath.Glob(path + ".conflict-*")
+	if got := content(t, path) + content(t, kept[0]); got != "by hand againby hand" {
+		t.Errorf("file and copy hold %q", got)
+	}
+}
+
+// The same for a log that is rotated.
+func TestReplaceDiesOnASave(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	os.WriteFile(path, []byte("old\n"), 0o600)
+	if !child(t, "replaceEdited", dir, "kill@history.rotate.rename#1:100") {
+		t.Fatal("the child lived")
+	}
+	os.Remove(filepath.Join(dir, "kept"))
+	recovered(t, dir, "log")
+	if got := content(t, path); got != "by hand\n" {
+		t.Errorf("the log holds %q; the save is lost", got)
 	}
 }

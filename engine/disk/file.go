@@ -1,10 +1,8 @@
 package disk
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -35,22 +33,6 @@ func (v *Volume) temp(step, path string, content []byte) (name string, err error
 		return "", err
 	}
 	return f.Name(), nil
-}
-
-const tempPrefix = ".tmp-"
-
-// RemoveTemps removes what a crash left of unfinished replacements in dir.
-func RemoveTemps(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // WriteFile replaces the file at path in one step, durably. It is for files that
@@ -101,86 +83,6 @@ func (v *Volume) writeNew(step, path string, content []byte) error {
 		return v.judge(fmt.Errorf("write %s: %w", path, err))
 	}
 	return v.sync(step+".sync", f)
-}
-
-// Exchange publishes content at path if what stands there is still base (nil: no
-// file). It is for files that people write too. The two names are swapped in one
-// step and what came out is compared, so a save that a person made in between is
-// never lost: the person's version is put back and returned with ErrChanged, for
-// the caller to merge and try again.
-func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte, err error) {
-	temp, err := v.temp(step, path, content)
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(temp)
-	if base == nil {
-		err = crash.Do(step+".rename", func() error { return os.Link(temp, path) })
-		if errors.Is(err, syscall.EEXIST) {
-			found, rerr := os.ReadFile(path)
-			return found, errors.Join(ErrChanged, rerr)
-		}
-	} else {
-		var ok bool
-		err = crash.Do(step+".rename", func() (err error) { ok, err = exchange(temp, path); return err })
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
-		case err == nil && !ok:
-			return v.checkedRename(step, temp, path, base)
-		}
-	}
-	if err != nil {
-		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
-	}
-	if base != nil {
-		displaced, err := os.ReadFile(temp)
-		if err != nil {
-			return nil, fmt.Errorf("read what %s held: %w", path, err)
-		}
-		if !bytes.Equal(displaced, base) {
-			found, err := putBack(temp, path, content, displaced)
-			if err != nil {
-				return nil, err
-			}
-			return found, fmt.Errorf("%w: %s", ErrChanged, path)
-		}
-	}
-	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
-}
-
-// putBack swaps the person's version in again. If another save landed on ours
-// meanwhile, that newer one comes out in the swap and is swapped back in turn,
-// until what comes out is ours.
-func putBack(temp, path string, ours, theirs []byte) ([]byte, error) {
-	for {
-		if ok, err := exchange(temp, path); err != nil || !ok {
-			return nil, fmt.Errorf("put back %s: %w", path, err)
-		}
-		out, err := os.ReadFile(temp)
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Equal(out, ours) {
-			return theirs, nil
-		}
-		ours, theirs = theirs, out
-	}
-}
-
-// checkedRename is the second best, where names cannot be swapped.
-func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, error) {
-	now, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(now, base) {
-		return now, fmt.Errorf("%w: %s", ErrChanged, path)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return nil, v.judgeName(err)
-	}
-	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
 }
 
 func isFull(err error) bool {

@@ -67,6 +67,59 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// A program that had opened the file before the swap and writes after it loses
+// nothing: its version is put back, or kept beside if it does not come to an end.
+func TestExchangeUnderAnOpenFile(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("whether a file is open can only be asked on Linux")
+	}
+	for _, slow := range []bool{false, true} {
+		dir := t.TempDir()
+		v := NewVolume(dir)
+		path := filepath.Join(dir, "state.json")
+		os.WriteFile(path, []byte("old"), 0o600)
+		kept := ""
+		v.OnKept(func(_, copy string) { kept = copy })
+		editor, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written sync.WaitGroup
+		swapped := make(chan struct{})
+		written.Go(func() {
+			<-swapped
+			editor.WriteAt([]byte("by hand"), 0)
+			editor.Close()
+		})
+		if slow { // it writes when nobody waits for it any more
+			_, err = v.Exchange("state", path, []byte("new"), []byte("old"))
+			close(swapped)
+		} else {
+			written.Go(func() {
+				for content(t, path) != "new" {
+					runtime.Gosched()
+				}
+				close(swapped)
+			})
+			var found []byte
+			if found, err = v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) || string(found) != "by hand" {
+				t.Errorf("found %q, %v", found, err)
+			}
+			err = nil
+		}
+		written.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slow && (content(t, path) != "new" || kept == "" || content(t, kept) != "by hand") {
+			t.Errorf("the file holds %q, the copy is %q", content(t, path), kept)
+		}
+		if !slow && (content(t, path) != "by hand" || kept != "") {
+			t.Errorf("the file holds %q, the copy is %q", content(t, path), kept)
+		}
+	}
+}
+
 // saver is an editor that saves in bursts, by exchanging names. The last save of
 // a burst is what the person wants; it must come to be seen by whoever writes the
 // file besides.

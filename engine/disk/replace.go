@@ -30,20 +30,19 @@ func (l *Log) Replace(content []byte, keep string) error {
 		return err
 	}
 	step := l.opts.Name + ".rotate"
-	temp, err := l.vol.temp(step, l.path, content)
+	aside, err := l.aside(step, content)
 	if err != nil {
 		return err
 	}
-	// After an exchange this is the old file: kept under its own name, or done with.
-	defer os.Remove(temp)
 	old := l.id
 	if keep != "" {
 		if err := l.link(step, keep); err != nil {
+			os.Remove(aside)
 			return err
 		}
 		old.links++
 	}
-	f, info, err := l.swap(step, temp, old)
+	f, info, err := l.swap(step, aside, old)
 	if err != nil {
 		if keep != "" && l.vol.Err() == nil {
 			os.Remove(keep)
@@ -58,6 +57,24 @@ func (l *Log) Replace(content []byte, keep string) error {
 	l.take(f, info)
 	l.named, l.synced = true, l.written
 	return nil
+}
+
+// aside writes content to the file that will trade places with the log.
+func (l *Log) aside(step string, content []byte) (string, error) {
+	base := make([]byte, l.id.size)
+	if n, err := l.f.ReadAt(base, 0); n < len(base) {
+		return "", fmt.Errorf("%w: %s was cut short: %w", ErrChanged, l.path, err)
+	}
+	temp, err := l.vol.temp(step, l.path, content)
+	if err != nil {
+		return "", err
+	}
+	aside, err := stepAside(temp, l.path, base, content)
+	if err != nil {
+		os.Remove(temp)
+		return "", l.vol.judgeName(fmt.Errorf("replace %s: %w", l.path, err))
+	}
+	return aside, nil
 }
 
 // link gives the old file its second name. One that an interrupted rotation left
@@ -77,64 +94,76 @@ func (l *Log) link(step, keep string) error {
 	return l.vol.SyncDir(step+".dirsync", filepath.Dir(keep))
 }
 
-// swap exchanges temp with the log's file and looks at what came out: if it is
-// not the file that the last append left, a person's save is put back. The new
-// file is looked at before it has the name, when nobody else can write to it.
-func (l *Log) swap(step, temp string, old identity) (f *os.File, ours os.FileInfo, err error) {
-	f, err = os.OpenFile(temp, os.O_RDWR|os.O_APPEND, 0o600)
+// swap exchanges aside with the log's file and looks at what came out: if it is not
+// the file that the last append left, a person's save is put back. The new file is
+// looked at before it has the name, when nobody else can write to it.
+func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileInfo, err error) {
+	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, l.vol.judgeName(err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	if ours, err = f.Stat(); err != nil {
+		os.Remove(aside)
 		return nil, nil, l.vol.judgeName(err)
 	}
 	swapped := false
-	err = crash.Do(step+".rename", func() (err error) {
-		if swapped, err = exchange(temp, l.path); err == nil && !swapped {
-			err = os.Rename(temp, l.path)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
+	ours, err = f.Stat()
+	if err == nil {
+		err = crash.Do(step+".rename", func() (err error) {
+			if swapped, err = exchange(aside, l.path); err == nil && !swapped {
+				err = os.Rename(aside, l.path)
+			}
+			return err
+		})
 	}
 	if err != nil {
+		os.Remove(aside) // still ours
+		f.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
+		}
 		return nil, nil, l.vol.judgeName(fmt.Errorf("replace %s: %w", l.path, err))
 	}
 	if !swapped {
 		return f, ours, nil
 	}
-	if out, err := os.Lstat(temp); err == nil && sameContent(identify(out), old) {
+	if out, err := os.Lstat(aside); err == nil && sameContent(identify(out), old) {
+		os.Remove(aside) // it has its own name, or is done with
 		return f, ours, nil
 	}
-	if err := l.putBack(temp, identify(ours)); err != nil {
+	f.Close()
+	if err := l.putBack(aside, identify(ours)); err != nil {
 		return nil, nil, l.vol.judgeName(fmt.Errorf("put back %s: %w", l.path, err))
 	}
 	return nil, nil, fmt.Errorf("%w: %s", ErrChanged, l.path)
 }
 
-// putBack swaps what came out in again. If another save landed on ours
-// meanwhile, that newer one comes out in the swap and is swapped in in turn.
-func (l *Log) putBack(temp string, ours identity) error {
-	for {
-		theirs, err := os.Lstat(temp)
-		if err != nil {
-			return err
+// putBack swaps what came out in again. If another save landed on ours meanwhile,
+// that newer one comes out and is swapped in in turn, and the older one is kept.
+func (l *Log) putBack(aside string, ours identity) error {
+	back, err := os.Lstat(aside)
+	for want := ours; err == nil; {
+		var swapped bool
+		if swapped, err = exchange(aside, l.path); err != nil || !swapped {
+			break
 		}
-		if _, err := exchange(temp, l.path); err != nil {
-			return err
+		var out os.FileInfo
+		if out, err = os.Lstat(aside); err != nil {
+			break
 		}
-		out, err := os.Lstat(temp)
-		if err != nil || sameContent(identify(out), ours) {
-			return err
+		if !sameContent(identify(out), want) {
+			want, back = identify(back), out
+			continue
 		}
-		ours = identify(theirs)
+		if want == ours {
+			os.Remove(aside)
+		} else {
+			l.vol.keep(aside, l.path)
+		}
+		return nil
 	}
+	l.vol.keep(aside, l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the log is gone; its owner finds out
+	}
+	return err
 }
 
 // sameContent compares all but the number of names.

@@ -37,3 +37,6 @@ func identify(info os.FileInfo) identity {
 	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size,
 		mtime: info.ModTime().UnixNano()}
 }
+
+// openForWriting is not to be had on macOS.
+func openForWriting(*os.File) bool { return false }

@@ -50,3 +50,14 @@ func identify(info os.FileInfo) identity {
 	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size,
 		mtime: info.ModTime().UnixNano()}
 }
+
+// openForWriting reports whether any program has the file open for writing: a read
+// lease is given only if none has. Where the file system knows no leases the answer
+// is no.
+func openForWriting(f *os.File) bool {
+	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == nil {
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	return errors.Is(err, unix.EAGAIN)
+}

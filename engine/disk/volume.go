@@ -51,6 +51,8 @@ type Volume struct {
 	dir   string
 	slots chan struct{}
 
+	onKept func(path, kept string)
+
 	failOnce sync.Once
 	failed   chan struct{}
 	failure  error

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -53,7 +52,7 @@ var _ Mailbox = (*File)(nil)
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
 	f := &File{vol: vol, dir: dir, quota: quota, now: now, ix: newIndex(), told: map[uint64]bool{},
 		arrived: make(chan struct{}, 1), quit: make(chan struct{})}
-	if err := f.removeTemps(); err != nil {
+	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
 	}
 	data, err := f.openLog()
@@ -77,20 +76,6 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 		f.notify()
 	}
 	return f, f.Findings(), nil
-}
-
-// removeTemps removes what a crash left of an unfinished rotation.
-func (f *File) removeTemps() error {
-	left, err := filepath.Glob(filepath.Join(f.dir, ".tmp-"+FileName+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil && !gone(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // openLog opens the log and returns all of its content.

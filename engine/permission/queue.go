@@ -86,7 +86,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 	if err := os.MkdirAll(q.dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
-	if err := disk.RemoveTemps(q.dir); err != nil {
+	if err := vol.Recover(q.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
 	log, torn, err := vol.OpenLog(q.logPath(), disk.LogOptions{Name: "permissions", Valid: json.Valid, Ballast: true})

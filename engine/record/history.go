@@ -66,7 +66,7 @@ func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) 
 	if !disk.Exists(dir) {
 		return nil, nil, fmt.Errorf("open history: %w: no folder %s", ErrGone, dir)
 	}
-	if err := cleanUp(dir); err != nil {
+	if err := cleanUp(vol, dir); err != nil {
 		return nil, nil, fmt.Errorf("clean up %s: %w", dir, err)
 	}
 	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine})
@@ -95,38 +95,20 @@ func wholeLine(line []byte) bool {
 	return err == nil || errors.Is(err, ErrUnknownType)
 }
 
-// cleanUp removes what a crash left half done: temporary files, and the second
+// cleanUp ends what a crash left half done: replacements under way, and the second
 // name of a history whose rotation did not get to the new file.
-func cleanUp(dir string) error {
-	for _, pattern := range []string{".tmp-" + historyName + "*", ".tmp-" + draftName + "*", filepath.Join(blobDir, ".tmp-*")} {
-		if err := removeAll(filepath.Join(dir, pattern)); err != nil {
-			return err
-		}
-	}
-	// Those of state.json may be in the hands of an update right now.
+func cleanUp(vol *disk.Volume, dir string) error {
+	// The lock, because a person's version may be on its way into the folder right now.
 	unlock, err := lockFolder(dir)
 	if err != nil {
 		return err
 	}
-	err = removeAll(filepath.Join(dir, ".tmp-"+stateName+"*"))
+	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, "descriptor.json"), vol.Recover(filepath.Join(dir, blobDir)))
 	unlock()
 	if err != nil {
 		return err
 	}
 	return unlinkRotation(dir)
-}
-
-func removeAll(pattern string) error {
-	left, err := filepath.Glob(pattern)
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func unlinkRotation(dir string) error {

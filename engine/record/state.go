@@ -156,10 +156,14 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 		return fmt.Errorf("update state: %w", err)
 	}
 	defer unlock()
-	for {
+	for try := 0; ; try++ {
 		before, raw, found, err := ReadState(dir)
 		if err != nil {
 			return err
+		}
+		if raw == nil && try < len(awayFor) {
+			time.Sleep(awayFor[try])
+			continue
 		}
 		if err := finding.Join(found); err != nil {
 			return fmt.Errorf("update state: %w", err)
@@ -174,6 +178,10 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 		}
 	}
 }
+
+// awayFor are the pauses in which a file that is not there may come back: some
+// editors move the old one away before they write the new one.
+var awayFor = [...]time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
 // lockFolder keeps other updates out: exchange-and-verify holds against people, who
 // never look at what stands there for an instant; two updates at once would.

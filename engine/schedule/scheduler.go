@@ -145,6 +145,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
+	if err := s.recover(); err != nil {
+		return err
+	}
 	for {
 		next := s.step(ctx, s.Now())
 		if err := s.failure(); err != nil {

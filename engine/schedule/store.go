@@ -113,6 +113,24 @@ func (s *Store) publish(path string, content, base []byte) error {
 	return nil
 }
 
+// recover ends what a death left half done in the folders of tasks and prompts.
+func (s *Store) recover() error {
+	names, _, err := slugs(s.cron(), "")
+	if err != nil {
+		return err
+	}
+	dirs := []string{s.heart()}
+	for _, name := range names {
+		dirs = append(dirs, s.cron(name))
+	}
+	for _, dir := range dirs {
+		if err := s.Volume.Recover(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // edit changes a file, on top of whatever somebody else saved meanwhile.
 func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
 	if s.Volume == nil {

@@ -337,7 +337,7 @@ func (c *checker) clean(v view) {
 			litter = append(litter, a.litter...)
 		}
 	}
-	for _, pattern := range []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", ".tmp-*", "permissions/.tmp-*", "files/.tmp-*"} {
+	for _, pattern := range []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", ".tmp-*", "permissions/.tmp-*", "permissions/.swap-*", "files/.tmp-*"} {
 		found, err := filepath.Glob(filepath.Join(c.play.root, pattern))
 		if err != nil {
 			c.play.result.violate("%v", err)

@@ -181,7 +181,7 @@ func (a *folder) look() error {
 		switch name := e.Name(); {
 		case strings.Contains(name, ".torn-"):
 			a.torn++
-		case strings.HasPrefix(name, ".tmp-"):
+		case strings.HasPrefix(name, ".tmp-"), strings.HasPrefix(name, ".swap-"):
 			a.litter = append(a.litter, filepath.Join(a.dir, name))
 		}
 	}

@@ -1,0 +1,151 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"daycare/engine/crash"
+)
+
+// Exchange publishes content at path if what stands there is still base (nil: no
+// file). It is for files that people write too. The two names are swapped in one
+// step and what came out is looked at, so a save that a person made in between is
+// never lost: the person's version is put back and returned with ErrChanged, for
+// the caller to merge and try again. What came out and is neither base nor ours is
+// never removed, whatever goes wrong: it is put back, or kept beside the file as
+// NAME.conflict-TIME, of which OnKept tells. A process that dies in between leaves
+// a file that Recover brings back.
+//
+// Failpoints are step.write, .sync, .rename (the swap) and .dirsync.
+func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte, err error) {
+	temp, err := v.temp(step, path, content)
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		defer os.Remove(temp)
+		return v.publishNew(step, temp, path)
+	}
+	aside, err := stepAside(temp, path, base, content)
+	if err != nil {
+		os.Remove(temp)
+		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+	}
+	swapped := false
+	err = crash.Do(step+".rename", func() (err error) { swapped, err = exchange(aside, path); return err })
+	if err != nil {
+		os.Remove(aside) // still ours
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
+		}
+		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+	}
+	if !swapped {
+		defer os.Remove(aside)
+		return v.checkedRename(step, aside, path, base)
+	}
+	out, busy, err := whatCameOut(aside)
+	switch {
+	case err != nil:
+		v.keep(aside, path)
+		return nil, fmt.Errorf("read what %s held: %w", path, err)
+	case !bytes.Equal(out, base):
+		return v.putBack(aside, path, content)
+	case busy:
+		// A program has the old file open and may still write to it.
+		v.keep(aside, path)
+	default:
+		os.Remove(aside)
+	}
+	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+}
+
+// publishNew gives temp the name path, if nothing has it.
+func (v *Volume) publishNew(step, temp, path string) ([]byte, error) {
+	err := crash.Do(step+".rename", func() error { return os.Link(temp, path) })
+	if errors.Is(err, syscall.EEXIST) {
+		found, rerr := os.ReadFile(path)
+		return found, errors.Join(ErrChanged, rerr)
+	}
+	if err != nil {
+		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+	}
+	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+}
+
+// writing is how long Exchange waits for a program that has the displaced file open
+// for writing: one that opened it before the swap and writes after it.
+const writing = time.Second
+
+// whatCameOut reads a displaced file once nobody writes to it any more. busy: after
+// a second somebody still had it open.
+func whatCameOut(aside string) (content []byte, busy bool, err error) {
+	f, err := os.OpenFile(aside, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, false, errors.Join(err, fmt.Errorf("%s is not a regular file", aside))
+	}
+	for end := time.Now().Add(writing); ; time.Sleep(writing / 200) {
+		if busy = openForWriting(f); !busy || time.Now().After(end) {
+			break
+		}
+	}
+	content, err = os.ReadFile(aside)
+	return content, busy, err
+}
+
+// putBack swaps the person's version in again and returns it with ErrChanged. If
+// another save landed on ours meanwhile, that newer one comes out and is swapped
+// back in turn, and the older one is kept beside the file.
+func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
+	back, err := os.ReadFile(aside)
+	for out := ours; err == nil; {
+		var swapped, busy bool
+		if swapped, err = exchange(aside, path); err != nil || !swapped {
+			break
+		}
+		var now []byte
+		if now, busy, err = whatCameOut(aside); err != nil {
+			break
+		}
+		if !bytes.Equal(now, out) {
+			out, back = back, now
+			continue
+		}
+		if bytes.Equal(out, ours) && !busy {
+			os.Remove(aside)
+		} else {
+			v.keep(aside, path)
+		}
+		return back, fmt.Errorf("%w: %s", ErrChanged, path)
+	}
+	v.keep(aside, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
+	}
+	return nil, fmt.Errorf("put back %s: %w", path, err)
+}
+
+// checkedRename is the second best, where names cannot be swapped.
+func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, error) {
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(now, base) {
+		return now, fmt.Errorf("%w: %s", ErrChanged, path)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return nil, v.judgeName(err)
+	}
+	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
+}
