@@ -59,6 +59,7 @@ type bill struct {
 	By    string    `json:"by"`
 	Rows  []*spent  `json:"rows"`
 	Total spent     `json:"total"`
+	seen  map[string]bool // calls that are counted: copies of a history have them again
 }
 
 // spent is one line of a bill.
@@ -91,8 +92,13 @@ func (s *spent) add(c record.Spend) {
 // read sums the histories of all agents, those in the trash included.
 func (b *bill) read(root string) error {
 	rows := map[string]*spent{}
+	b.seen = map[string]bool{}
 	add := func(dir string, agent spent) error {
 		return record.Spent(dir, b.Since, func(c record.Spend) {
+			if b.seen[c.Call] {
+				return
+			}
+			b.seen[c.Call] = true
 			row := agent
 			switch b.By {
 			case "model":

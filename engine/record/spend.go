@@ -12,6 +12,9 @@ type Spend struct {
 	Provider, Model string
 	Tokens          Tokens
 	Cost            float64 // US dollars
+	// Call is the same in every copy of the record: an agent that was imported beside
+	// the one it was exported from, or a folder copied by hand, paid nothing again.
+	Call string
 }
 
 // Spent calls fn for each call of a model in the history of the folder dir since
@@ -40,11 +43,12 @@ func Spent(dir string, since time.Time, fn func(Spend)) error {
 }
 
 func spend(e *Entry) (s Spend, ok bool) {
+	at := fmt.Sprintf(" %d %d", e.Seq, e.At.UnixNano())
 	switch r := e.Rec.(type) {
 	case *Assistant:
-		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost}
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, r.Turn + at}
 	case *Summary:
-		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost}
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, r.SHA256 + at}
 	}
 	return s, s.Provider != ""
 }
