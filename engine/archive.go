@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"daycare/engine/address"
@@ -83,20 +82,20 @@ func (s *System) Import(_ context.Context, from io.Reader, name string) (event.A
 	}
 	temp, err := os.MkdirTemp(s.root, ".tmp-import-")
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("import: %w", err)
+		return event.Agent{}, fmt.Errorf("unpack archive: %w", err)
 	}
 	defer os.RemoveAll(temp)
 	id, err := unpack(from, temp)
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("import: %w", err)
+		return event.Agent{}, err
 	}
-	d, state, err := s.importable(temp, id, name)
+	in, err := s.importable(temp, id, name)
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("import: %w", err)
+		return event.Agent{}, err
 	}
-	meta, err := s.createFresh(d, state, func(dir string) error { return s.moveInto(temp, dir) })
+	meta, err := s.createFresh(in.descriptor, in.state, func(dir string) error { return s.moveInto(temp, dir, in.same) })
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("import: %w", err)
+		return event.Agent{}, err
 	}
 	if !s.settled(meta.ID) {
 		s.rouse(meta.ID)
@@ -145,8 +144,15 @@ func unpackOne(r io.Reader, to string) error {
 	return errors.Join(err, f.Close())
 }
 
+// An arrival is an unpacked agent as it will be here.
+type arrival struct {
+	descriptor address.Descriptor
+	state      []byte
+	same       bool // the descriptor counts as it is written
+}
+
 // importable reads who an unpacked agent is, and who it will be here.
-func (s *System) importable(dir, id, name string) (address.Descriptor, []byte, error) {
+func (s *System) importable(dir, id, name string) (in arrival, err error) {
 	var d address.Descriptor
 	for _, file := range handFiles {
 		full := filepath.Join(dir, file)
@@ -155,25 +161,27 @@ func (s *System) importable(dir, id, name string) (address.Descriptor, []byte, e
 			continue
 		}
 		if err != nil {
-			return d, nil, fmt.Errorf("%w: %w", ErrBadArchive, err)
+			return in, fmt.Errorf("%w: %w", ErrBadArchive, err)
 		}
 		found, err := CheckFile(file, content)
 		if err == nil && file != "history.jsonl" { // a damaged line there is skipped as ever
 			err = finding.Join(found)
 		}
 		if err != nil {
-			return d, nil, err
+			return in, err
 		}
 		if file == address.File {
 			d, _ = address.Decode(file, content)
 		}
 	}
-	state, raw, _, err := record.ReadState(dir)
+	_, raw, _, err := record.ReadState(dir)
 	if err != nil || raw == nil {
-		return d, nil, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
+		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
 	}
-	state.Ended = nil
-	data, err := record.EncodeState(state)
+	if in.state, err = record.ChangeState(raw, func(s *record.State) { s.Ended = nil }); err != nil {
+		return in, err
+	}
+	in.same = name == "" || name == d.Name
 	if name != "" {
 		d.Name = name
 	}
@@ -185,21 +193,23 @@ func (s *System) importable(dir, id, name string) (address.Descriptor, []byte, e
 		if d.Name == "" {
 			d.Name = "import of " + id[:8]
 		}
-		d = byHand(d, d.Name)
+		d, in.same = byHand(d, d.Name), false
 	case d.ID == "":
 		d.ID = id // createFresh keeps the id of the folder
 	}
-	return d, data, err
+	in.descriptor = d
+	return in, nil
 }
 
-// moveInto moves the unpacked files into the folder of the new agent, durably.
-func (s *System) moveInto(from, dir string) error {
+// moveInto moves the unpacked files into the folder of the new agent, durably. With
+// same its descriptor is the one that was unpacked, to the last byte.
+func (s *System) moveInto(from, dir string, same bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if slices.Contains([]string{address.File, "state.json"}, e.Name()) {
+		if e.Name() == "state.json" || e.Name() == address.File && !same {
 			continue // written by who makes the folder
 		}
 		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())); err != nil {

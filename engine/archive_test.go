@@ -4,6 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"daycare/engine/address"
@@ -44,6 +47,22 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	}
 }
 
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func write(w *tar.Writer, s string) error {
 	_, err := w.Write([]byte(s))
 	return err
@@ -56,6 +75,13 @@ func TestExportAndImport(t *testing.T) {
 	made, err := a.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "be calm"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range []string{address.File, "state.json"} {
+		path := filepath.Join(a.folder(made.ID), file)
+		if file == "state.json" {
+			writeFile(t, path, `{"queue": "collect"}`)
+		}
+		writeFile(t, path, strings.Replace(readFile(t, path), "}", `,"mine": 1}`, 1))
 	}
 	var out bytes.Buffer
 	if err := a.Export(t.Context(), made.ID, &out); err != nil {
@@ -70,6 +96,12 @@ func TestExportAndImport(t *testing.T) {
 	twin, err := b.Import(t.Context(), bytes.NewReader(data), "Twin")
 	if err != nil || twin.ID == made.ID || twin.Name != "Twin" {
 		t.Errorf("beside itself: %+v, %v; want another agent", twin, err)
+	}
+	for _, file := range []string{address.File, "state.json"} { // the members of one's own, too
+		was, now := readFile(t, filepath.Join(a.folder(made.ID), file)), readFile(t, filepath.Join(b.folder(same.ID), file))
+		if now != was || !strings.Contains(now, "mine") {
+			t.Errorf("%s is\n%s\nit was\n%s", file, now, was)
+		}
 	}
 	if m, _ := b.index.Get(twin.ID); m.Descriptor.SystemPrompt != "be calm" {
 		t.Errorf("the twin is %+v, want the prompt of the other", m.Descriptor)

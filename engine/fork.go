@@ -33,11 +33,11 @@ func (s *System) Fork(_ context.Context, id string, at int64, name string) (even
 	now := time.Now().UTC()
 	cut, err := record.CutAt(s.folder(id), id, at, cuid2.Generate(), now)
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("make fork: %w", err)
+		return event.Agent{}, err
 	}
 	state, err := s.forkState(id, cut, now)
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("make fork: %w", err)
+		return event.Agent{}, err
 	}
 	if name == "" {
 		name = "fork of " + source.Handle
@@ -46,7 +46,7 @@ func (s *System) Fork(_ context.Context, id string, at int64, name string) (even
 		return s.fillFork(s.folder(id), dir, cut)
 	})
 	if err != nil {
-		return event.Agent{}, fmt.Errorf("make fork: %w", err)
+		return event.Agent{}, err
 	}
 	return s.look(meta), nil
 }

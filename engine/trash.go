@@ -62,19 +62,19 @@ func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
 		return ref != "" && (t.Name == ref || t.ID == ref || t.Handle != "" && strings.TrimSuffix(t.Handle, "/") == strings.TrimSuffix(ref, "/"))
 	})
 	if i < 0 {
-		return event.Agent{}, fmt.Errorf("restore %q: %w", ref, ErrNoTrash)
+		return event.Agent{}, fmt.Errorf("%w: %s", ErrNoTrash, ref)
 	}
 	from := filepath.Join(s.root, "trash", list[i].Name)
 	if err := s.restorable(from, list[i].ID); err != nil {
-		return event.Agent{}, fmt.Errorf("restore %s: %w", list[i].Name, err)
+		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
 	}
 	// The mark that ended it is taken off while it still lies in the trash: agents/
 	// never holds it half alive.
 	if err := record.UpdateState(s.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
-		return event.Agent{}, fmt.Errorf("restore %s: %w", list[i].Name, err)
+		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
 	}
 	if err := os.Rename(from, s.folder(list[i].ID)); err != nil {
-		return event.Agent{}, fmt.Errorf("restore %s: %w", list[i].Name, err)
+		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
 	}
 	if err := errors.Join(s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "agents")),
 		s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "trash"))); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,9 @@ func (c *cli) agentsImport() *cobra.Command {
 			from := io.Reader(c.stdin)
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
+				if errors.Is(err, fs.ErrNotExist) {
+					return notFound("", "there is no file %s", args[0])
+				}
 				if err != nil {
 					return fmt.Errorf("import agent: %w", err)
 				}

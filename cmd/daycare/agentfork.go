@@ -28,6 +28,13 @@ func (c *cli) agentsFork() *cobra.Command {
 			made, err := client.Fork(ctx, a.ID, at, name)
 			return made, made.Handle + "  " + made.ID, err
 		})
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("at") && at < 1 {
+			return usage(cmd, "--at %d is no seq; records are counted from 1", at)
+		}
+		return run(cmd, args)
+	}
 	cmd.Flags().Int64Var(&at, "at", 0, "the `SEQ` of the last record to take along (default: the end of the newest turn)")
 	cmd.Flags().StringVar(&name, "name", "", "what people call it")
 	return cmd

@@ -55,10 +55,10 @@ func (c *cli) costCommand() *cobra.Command {
 
 // A bill sums calls.
 type bill struct {
-	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by"`
-	Rows  []*spent  `json:"rows"`
-	Total spent     `json:"total"`
+	Since time.Time       `json:"since,omitzero"`
+	By    string          `json:"by"`
+	Rows  []*spent        `json:"rows"`
+	Total spent           `json:"total"`
 	seen  map[string]bool // calls that are counted: copies of a history have them again
 }
 

@@ -103,6 +103,8 @@ func remedy(err error) string {
 	switch {
 	case errors.Is(err, control.ErrBusy):
 		return "wait until it is idle, or say --force"
+	case errors.Is(err, control.ErrTaken):
+		return "see who has it with: daycare agents ls"
 	case errors.Is(err, control.ErrProtected):
 		return "use daycare agents reset or daycare agents rm instead"
 	case errors.Is(err, inbox.ErrFull):

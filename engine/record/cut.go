@@ -52,7 +52,7 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 		return Cut{}, fmt.Errorf("read history: %w", err)
 	}
 	if !found {
-		return Cut{}, fmt.Errorf("%w: %d", ErrNoRecord, at)
+		return Cut{}, noRecord("history has no record %d", at)
 	}
 	slices.Reverse(s.entries)
 	c := cutter{cut: Cut{At: at, Session: Session{ID: session, Parent: agent}}}
@@ -92,7 +92,7 @@ func newestEnd(dir string) (at int64, err error) {
 		return 0, fmt.Errorf("read history: %w", err)
 	}
 	if at == 0 {
-		return 0, fmt.Errorf("%w: the history is empty", ErrNoRecord)
+		return 0, noRecord("the history is empty")
 	}
 	return at, nil
 }

@@ -26,12 +26,20 @@ func (h *History) RewindTo(to string) (int64, error) {
 	case s.found > 0:
 		return s.found, nil
 	case s.seq != 0:
-		return 0, fmt.Errorf("%w: %d is not in this session, which goes from %d to %d", ErrNoRecord, s.seq, s.begin, h.fold.o.LastSeq)
+		return 0, noRecord("%d is not in this session, which goes from %d to %d", s.seq, s.begin, h.fold.o.LastSeq)
 	case to == "":
-		return 0, fmt.Errorf("%w: this session has no turn to take back", ErrNoRecord)
+		return 0, noRecord("this session has no turn to take back")
 	}
-	return 0, fmt.Errorf("%w: this session has no mark %q", ErrNoRecord, to)
+	return 0, noRecord("this session has no mark %q", to)
 }
+
+// noRecord is ErrNoRecord in other words.
+func noRecord(format string, args ...any) error { return &absent{fmt.Sprintf(format, args...)} }
+
+type absent struct{ text string }
+
+func (e *absent) Error() string { return e.text }
+func (e *absent) Unwrap() error { return ErrNoRecord }
 
 // A rewindSearch reads backward to the beginning of the session.
 type rewindSearch struct {

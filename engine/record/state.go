@@ -206,6 +206,20 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
+// ChangeState is the content of a state.json after a change that is made as
+// UpdateState makes it: what change leaves alone stays as it is written in raw.
+func ChangeState(raw []byte, change func(*State)) ([]byte, error) {
+	before, found := ParseState(stateName, raw)
+	if err := finding.Join(found); err != nil {
+		return nil, fmt.Errorf("change state: %w", err)
+	}
+	content, err := changed(before, raw, change)
+	if content == nil {
+		content = raw
+	}
+	return content, err
+}
+
 // changed is the file's content after the change; nil: nothing changed.
 func changed(before State, raw []byte, change func(*State)) ([]byte, error) {
 	old, err := marshal(before)
