@@ -12,6 +12,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/permission"
+	"daycare/engine/record"
 
 	"github.com/spf13/cobra"
 )
@@ -20,23 +21,10 @@ import (
 type shown struct {
 	event.Agent
 	Paths       map[string]string `json:"paths"`
-	Session     *session          `json:"session,omitempty"`
+	Session     *record.Session   `json:"session,omitempty"`
 	Permissions *permission.Set   `json:"permissions,omitempty"`
 	Waiting     []event.Waiting   `json:"waiting"`
 	Asks        []event.Ask       `json:"asks"`
-}
-
-// session is the part of state.json that tells about the conversation.
-type session struct {
-	ID               string    `json:"id"`
-	Title            string    `json:"title"`
-	StartedAt        time.Time `json:"startedAt"`
-	UpdatedAt        time.Time `json:"updatedAt"`
-	Messages         int       `json:"messages"`
-	PromptTokens     int64     `json:"promptTokens"`
-	CompletionTokens int64     `json:"completionTokens"`
-	Cost             float64   `json:"cost"`
-	Summary          string    `json:"summary,omitempty"`
 }
 
 func (c *cli) agentsShow() *cobra.Command {
@@ -88,7 +76,12 @@ func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (s
 	}
 	dir := filepath.Join(root, home, "agents", s.ID)
 	s.Paths = agentPaths(dir)
-	s.Session, s.Permissions = readState(filepath.Join(dir, "state.json"))
+	s.Permissions = readRights(filepath.Join(dir, "state.json"))
+	if now, err := record.SessionOf(dir); err != nil {
+		c.warn("%v", err)
+	} else if now.ID != "" {
+		s.Session = &now
+	}
 	return s, nil
 }
 
@@ -103,18 +96,17 @@ func agentPaths(dir string) map[string]string {
 	return paths
 }
 
-// readState reads what a person may want to see of state.json. The file appears
-// when the agent first goes to sleep; until then there is nothing to show.
-func readState(path string) (*session, *permission.Set) {
+// readRights reads an agent's rights. The file appears when the agent first runs;
+// until then there is nothing to show.
+func readRights(path string) *permission.Set {
 	var state struct {
-		Session     *session        `json:"session"`
 		Permissions *permission.Set `json:"permissions"`
 	}
 	data, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(data, &state) != nil {
-		return nil, nil
+		return nil
 	}
-	return state.Session, state.Permissions
+	return state.Permissions
 }
 
 func (c *cli) showAgent(s shown, now time.Time) {
@@ -145,7 +137,7 @@ func (c *cli) heading(name string, n int) {
 	c.print("%s\n", c.data().dim(fmt.Sprintf("%s (%d)", name, n)))
 }
 
-func (c *cli) showSession(s *session, now time.Time) {
+func (c *cli) showSession(s *record.Session, now time.Time) {
 	if s == nil {
 		return
 	}

@@ -198,4 +198,22 @@ func TestSessionUsesTheCountsInState(t *testing.T) {
 	if again.file.read > 130<<10 {
 		t.Errorf("counting read %d of %d bytes", again.file.read, again.file.Size())
 	}
+	if seen, err := SessionOf(h.dir); err != nil || seen != after {
+		t.Errorf("from the files: %+v, %v, want %+v", seen, err, after)
+	}
+}
+
+func TestSessionOfFilesAlone(t *testing.T) {
+	h := begun(t)
+	if s, err := SessionOf(t.TempDir()); err != nil || s != (Session{}) {
+		t.Errorf("of nothing: %+v, %v", s, err)
+	}
+	turn(t, h, "t1", "first words", "r")
+	want, err := h.Session()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := SessionOf(h.dir); err != nil || got != want || got.Messages != 2 || got.Title != "first words" {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
 }

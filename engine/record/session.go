@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -118,16 +119,47 @@ func (h *History) countSession() error {
 	if err != nil || cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {
 		cached = State{}
 	}
-	base := Session{ID: h.fold.o.Session}
-	if cached.Seq > 0 {
-		base = cached.Session
+	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
+		return h.backAll(func(l rawLine) bool {
+			e := h.report.decode(l)
+			return e == nil || fn(e)
+		})
+	})
+	if err != nil {
+		return err
 	}
+	if s.ID == "" {
+		s.ID = h.fold.o.Session
+	}
+	t.s, t.loaded = s, true
+	return nil
+}
+
+// SessionOf counts the current session of the folder dir, with the runtime running
+// or not. What cannot be read is left out.
+func SessionOf(dir string) (Session, error) {
+	cached, _, _, err := ReadState(dir)
+	if err != nil {
+		cached = State{}
+	}
+	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
+		return backFiles(dir, func(l rawLine) bool {
+			e, err := Decode(bytes.TrimSpace(l.text))
+			return err != nil || fn(e)
+		})
+	})
+	if err != nil {
+		return Session{}, fmt.Errorf("count session: %w", err)
+	}
+	return s, nil
+}
+
+// countAfter counts what came after the counts in a state, and without those the
+// whole session. back calls fn with the entries, the newest first, until it
+// returns false.
+func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, error) {
 	var tail []*Entry
-	err = h.backAll(func(l rawLine) bool {
-		e := h.report.decode(l)
-		if e == nil {
-			return true
-		}
+	err := back(func(e *Entry) bool {
 		if cached.Seq > 0 && e.Seq > 0 && e.Seq <= cached.Seq {
 			return false
 		}
@@ -138,13 +170,16 @@ func (h *History) countSession() error {
 		return !begins(e)
 	})
 	if err != nil {
-		return err
+		return Session{}, err
 	}
-	t.s, t.loaded = base, true
+	t := tally{loaded: true}
+	if cached.Seq > 0 {
+		t.s = cached.Session
+	}
 	for i := len(tail) - 1; i >= 0; i-- {
 		t.apply(tail[i])
 	}
-	return nil
+	return t.s, nil
 }
 
 // begins reports whether an entry begins a session.
