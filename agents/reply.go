@@ -62,6 +62,9 @@ func (a *agent) assistant(t *turn, r *providers.Response, finish record.Finish) 
 	as := &record.Assistant{Turn: t.id, Text: r.Text, Finish: finish, Provider: r.Provider, Model: r.Model,
 		Tokens: record.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead,
 			CacheWrite: r.Usage.CacheWrite, Estimated: r.Usage.Estimated}}
+	if len(r.Thinking) > 0 && r.Asked != r.Model {
+		as.Asked = r.Asked
+	}
 	for _, th := range r.Thinking {
 		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}

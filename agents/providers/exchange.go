@@ -30,6 +30,7 @@ type Exchange struct {
 	URL      string
 	Header   http.Header
 	Body     *Body
+	Model    string        // that is asked for
 	Request  *Request      // for the estimate of what the vendor does not report
 	Secrets  []string      // values that no error may contain
 	Idle     time.Duration // longest silence of the stream; 0 takes IdleTimeout
@@ -64,6 +65,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 				if over = true; e.Usage == (Usage{}) {
 					e.Usage = EstimateUsage(x.Request, chars)
 				}
+				e.Asked = x.Model
 				ev = e
 			case Error:
 				over = true

@@ -101,10 +101,11 @@ type Part interface{ part() }
 type (
 	// Text is what was said.
 	Text struct{ Text string }
-	// Reasoning is a model's thinking, sent back only to the provider that made
-	// it, and only with its signature. The signature is the wire's own affair: it
-	// may stand for hidden thinking (Text empty), and it must come back unchanged.
-	Reasoning struct{ Text, Signature, Provider string }
+	// Reasoning is a model's thinking, sent back only to the provider and model
+	// that made it (see Of), and only with its signature. The signature is the
+	// wire's own affair: it may stand for hidden thinking (Text empty), and it must
+	// come back unchanged.
+	Reasoning struct{ Text, Signature, Provider, Model string }
 	// Call is a tool call of an Assistant message. ID is unique in the
 	// conversation and fits every wire ([a-zA-Z0-9_-], at most 40 bytes).
 	Call struct {
@@ -155,6 +156,7 @@ type (
 		Finish Finish
 		Usage  Usage
 		Model  string // the model that answered, as the vendor names it
+		Asked  string `json:"-"` // the model that was asked for, which may be an alias of it
 	}
 	// Error ends a failed one.
 	Error struct{ Err error }

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -16,6 +17,7 @@ type Response struct {
 	Usage    Usage
 	Provider string // id of the provider that answered
 	Model    string // as the vendor names it; may be empty
+	Asked    string // as it was asked for; may be an alias, or empty
 }
 
 // A ResponseCall is a tool call of an answer.
@@ -82,10 +84,10 @@ func (c *collector) call(id string) *ResponseCall {
 func (c *collector) response(p string, req *Request, end Complete) *Response {
 	r := &Response{
 		Text: c.text.String(), Thinking: c.thinking, Calls: c.calls,
-		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model,
+		Finish: end.Finish, Usage: end.Usage, Provider: p, Model: end.Model, Asked: end.Asked,
 	}
 	for i := range r.Thinking {
-		r.Thinking[i].Provider = p
+		r.Thinking[i].Provider, r.Thinking[i].Model = p, cmp.Or(end.Asked, end.Model)
 	}
 	for i := range r.Calls {
 		call := &r.Calls[i]

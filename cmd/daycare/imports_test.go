@@ -56,6 +56,7 @@ var imports = map[string][]string{
 	"agents/providers/catalogue":    {"agents/providers"},
 	"agents/providers/anthropic":    {"agents/providers"},
 	"agents/providers/gemini":       {"agents/providers"},
+	"agents/providers/responses":    {"agents/providers"},
 	"agents/providers/scripted":     {"agents/providers", "engine/finding"},
 	"agents/providers/providertest": {"agents/providers"},
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"daycare/agents/providers/catalogue"
 	"daycare/agents/providers/gemini"
 	"daycare/agents/providers/openai"
+	"daycare/agents/providers/responses"
 	"daycare/agents/providers/scripted"
 	"daycare/connectors/chat"
 	"daycare/connectors/email"
@@ -98,7 +100,7 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 	case "anthropic":
 		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
 	case "openai":
-		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+		return newOpenAI(p, key)
 	case "gemini":
 		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
 	case "scripted":
@@ -106,6 +108,27 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: script})
 	}
 	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
+}
+
+// newOpenAI chooses between the two formats that OpenAI has: Responses at its own
+// address, Chat Completions, which everybody speaks, elsewhere. The option wire
+// says otherwise.
+func newOpenAI(p config.Provider, key func() string) (providers.Provider, error) {
+	options := maps.Clone(p.Options)
+	delete(options, "wire")
+	wire, ok := p.Options["wire"].(string)
+	if p.Options["wire"] == nil {
+		if wire, ok = "chat", true; responses.Own(p.BaseURL) {
+			wire = "responses"
+		}
+	}
+	switch {
+	case ok && wire == "responses":
+		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: options})
+	case ok && wire == "chat":
+		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: options})
+	}
+	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)", p.ID, p.Options["wire"])
 }
 
 // newTools makes the tools that agents have, and the processes that those of them

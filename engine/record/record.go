@@ -131,6 +131,7 @@ type (
 		Finish    Finish     `json:"finish"`
 		Provider  string     `json:"provider,omitempty"`
 		Model     string     `json:"model,omitempty"`
+		Asked     string     `json:"asked,omitempty"` // the model that was asked for, if Model spells it otherwise and there is thinking that only it can read
 		Tokens    Tokens     `json:"tokens"`
 		Cost      float64    `json:"cost"` // US dollars
 		Out       *Out       `json:"out,omitempty"`

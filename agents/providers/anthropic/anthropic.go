@@ -101,14 +101,16 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 			return
 		}
 		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key),
+			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key, p.model(req)), Model: p.model(req),
 			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
 		}
 		x.Events(ctx, newDecoder(x))(yield)
 	}
 }
 
-func (p *Provider) header(key string) http.Header {
+func (p *Provider) model(req *providers.Request) string { return cmp.Or(req.Model, p.o.Model) }
+
+func (p *Provider) header(key, model string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "text/event-stream")
@@ -119,6 +121,9 @@ func (p *Provider) header(key string) http.Header {
 	}
 	for name, value := range p.o.Headers {
 		h.Set(name, value)
+	}
+	if bound(model) {
+		h.Set("Anthropic-Beta", strings.TrimPrefix(h.Get("Anthropic-Beta")+","+boundBeta, ","))
 	}
 	return h
 }

@@ -68,6 +68,11 @@ func TestRequests(t *testing.T) {
 		{"temperature.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model = &hot, 99, "claude-haiku-4-5" }},
 		{"adaptive.json", nil, func(r *providers.Request) { r.Temperature, r.Thinking = &hot, "medium" }},
 		{"budget.json", func(o *Options) { o.Model = "claude-sonnet-4-5-20250929" }, func(r *providers.Request) { r.Thinking = "high" }},
+		{"bound.json", func(o *Options) {
+			o.Model = "claude-sonnet-5-5"
+			o.Headers = map[string]string{"anthropic-beta": "x-1"}
+		}, func(r *providers.Request) { r.Temperature = &hot }},
+		{"bound-thinking.json", func(o *Options) { o.Model = "claude-opus-5-5" }, func(r *providers.Request) { r.Thinking = "high" }},
 		{"options.json", func(o *Options) {
 			o.BaseURL += "/v1/"
 			o.Headers = map[string]string{"anthropic-version": "2026-10-21", "anthropic-beta": "x-1"}
@@ -114,6 +119,30 @@ func TestBudgetOnly(t *testing.T) {
 	} {
 		if got := budgetOnly.MatchString(model); got != want {
 			t.Errorf("budgetOnly(%s) = %v, want %v", model, got, want)
+		}
+	}
+}
+
+// The lists are the vendor's, of November 2026: "Sampling parameters" and "Preserved
+// thinking" of its documentation.
+func TestGenerations(t *testing.T) {
+	for model, want := range map[string]struct{ tempered, bound bool }{
+		"claude-3-7-sonnet-20250219": {true, false}, "claude-3-haiku": {true, false},
+		"claude-sonnet-4-20250514": {true, false}, "claude-opus-4-1": {true, false}, "claude-opus-4": {true, false},
+		"claude-haiku-4-5-20251001": {true, false}, "claude-opus-4-6": {true, false}, "anthropic/claude-sonnet-4-6": {true, false},
+		"claude-opus-4-7": {false, false}, "claude-opus-4-8": {false, false},
+		"claude-opus-5": {false, false}, "claude-sonnet-5-20260501": {false, false},
+		"claude-fable-5": {false, false}, "claude-mythos-5": {false, false}, "claude-mythos-preview": {false, false},
+		"claude-fable-5-1": {false, true}, "claude-mythos-5-1": {false, true}, "claude-fable-5-2": {false, true},
+		"claude-opus-5-5": {false, true}, "claude-sonnet-5-5": {false, true}, "claude-haiku-5-5-20261001": {false, true},
+		"claude-opus-6": {false, true}, // not known: as the newest
+		"kimi-k3":       {true, false}, // at a compatible service
+	} {
+		if got := tempered(model); got != want.tempered {
+			t.Errorf("tempered(%s) = %v, want %v", model, got, want.tempered)
+		}
+		if got := bound(model); got != want.bound {
+			t.Errorf("bound(%s) = %v, want %v", model, got, want.bound)
 		}
 	}
 }

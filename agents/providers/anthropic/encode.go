@@ -3,7 +3,7 @@ package anthropic
 import (
 	"cmp"
 	"encoding/base64"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,13 +39,15 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 4)
 	body.Add(b)
+	model := p.model(req)
+	key := p.key + ":" + model
 	last := len(req.Messages) - 1
 	previous := previousLast(req.Messages)
 	for i, m := range req.Messages {
 		if i > 0 {
 			body.Add(comma)
 		}
-		enc := m.Encoded(p.key, p.encode)
+		enc := m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) })
 		if (i == last || i == previous) && m.Role != providers.Assistant {
 			body.Add(enc[:len(enc)-len(blockEnd)])
 			body.Add(markedEnd)
@@ -71,11 +73,14 @@ func previousLast(messages []*providers.Message) int {
 
 // settings writes the short fields.
 func (p *Provider) settings(head *providers.Head, req *providers.Request) {
-	model := cmp.Or(req.Model, p.o.Model)
+	model := p.model(req)
 	limit := cmp.Or(req.MaxTokens, p.o.MaxTokens)
 	var thinking, output string
 	switch {
+	case req.Thinking == "" && bound(model):
+		thinking = `{"type":"adaptive",` + dropBound + `}` // as it is without a word
 	case req.Thinking == "":
+	case budgetOnly.MatchString(model) && p.calledBlindly(req.Messages, model):
 	case budgetOnly.MatchString(model):
 		budget := cmp.Or(budgets[req.Thinking], budgets["high"])
 		if limit <= budget { // the budget is part of the limit
@@ -84,6 +89,9 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 		thinking = `{"type":"enabled","budget_tokens":` + strconv.Itoa(budget) + `}`
 	default:
 		thinking = `{"type":"adaptive","display":"summarized"}`
+		if bound(model) {
+			thinking = `{"type":"adaptive","display":"summarized",` + dropBound + `}`
+		}
 		output = `{"effort":` + string(providers.AppendString(nil, req.Thinking)) + `}`
 	}
 	head.Field("model", string(providers.AppendString(nil, model)))
@@ -91,7 +99,7 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	head.Field("stream", "true")
 	if thinking != "" {
 		head.Field("thinking", thinking)
-	} else if req.Temperature != nil {
+	} else if req.Temperature != nil && tempered(model) {
 		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
 	}
 	if output != "" {
@@ -99,12 +107,30 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	}
 }
 
-// budgetOnly matches the models that know no adaptive thinking: a closed list, as
-// every later one does.
-var budgetOnly = regexp.MustCompile(`claude-(3|(opus|sonnet|haiku)-4-([015]\b|20))`)
-
-// budgets are tokens of thinking; the least that the API takes is 1,024.
-var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24576}
+// calledBlindly reports whether the newest answer called tools without thinking of
+// this model in front, because another one gave it. The models that are told a
+// budget then refuse to think until the next answer: "a final assistant message
+// must start with a thinking block".
+func (p *Provider) calledBlindly(messages []*providers.Message, model string) bool {
+	for _, m := range slices.Backward(messages) {
+		if m.Role != providers.Assistant {
+			continue
+		}
+		called := false
+		for _, part := range m.Parts {
+			switch part := part.(type) {
+			case providers.Reasoning:
+				if part.Signature != "" && part.Of(p.o.ID, model) {
+					return false
+				}
+			case providers.Call:
+				called = true
+			}
+		}
+		return called
+	}
+	return false
+}
 
 func appendTools(b []byte, tools []providers.Tool) []byte {
 	if len(tools) == 0 {
@@ -144,7 +170,7 @@ func appendSystem(b []byte, system string) []byte {
 
 // encode writes a message. Results go as a user message; the service joins it with
 // a user message that follows.
-func (p *Provider) encode(m *providers.Message) []byte {
+func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := append(make([]byte, 0, m.Chars()+256), `{"role":"user","content":[`...)
 	if m.Role == providers.Assistant {
 		b = append(b[:0], `{"role":"assistant","content":[`...)
@@ -156,7 +182,7 @@ func (p *Provider) encode(m *providers.Message) []byte {
 			b = append(b, ',')
 		}
 		start := len(b)
-		if b = p.appendPart(b, part); len(b) == start {
+		if b = p.appendPart(b, part, model); len(b) == start {
 			b = b[:before]
 		}
 	}
@@ -167,7 +193,7 @@ func (p *Provider) encode(m *providers.Message) []byte {
 }
 
 // appendPart writes one block, or nothing where the API would refuse it.
-func (p *Provider) appendPart(b []byte, part providers.Part) []byte {
+func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byte {
 	switch part := part.(type) {
 	case providers.Text:
 		if strings.TrimSpace(part.Text) == "" {
@@ -175,7 +201,7 @@ func (p *Provider) appendPart(b []byte, part providers.Part) []byte {
 		}
 		return appendText(b, part.Text)
 	case providers.Reasoning:
-		return p.appendReasoning(b, part)
+		return p.appendReasoning(b, part, model)
 	case providers.Call:
 		b = append(b, `{"type":"tool_use","id":`...)
 		b = providers.AppendString(b, part.ID)
@@ -202,8 +228,8 @@ func appendText(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-func (p *Provider) appendReasoning(b []byte, r providers.Reasoning) []byte {
-	if r.Provider != p.o.ID || r.Signature == "" {
+func (p *Provider) appendReasoning(b []byte, r providers.Reasoning, model string) []byte {
+	if r.Signature == "" || !r.Of(p.o.ID, model) {
 		return b
 	}
 	if data, ok := strings.CutPrefix(r.Signature, redacted); ok {

@@ -36,15 +36,13 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
-	key, old := p.key, generation2.MatchString(p.model(req))
-	if old {
-		key += ":2"
-	}
+	model := p.model(req)
+	key := p.key + ":" + model
 	for i, m := range req.Messages {
 		if i > 0 {
 			body.Add(comma)
 		}
-		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, !old) }))
+		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
 	body.Add(bodyEnd)
 	return body
@@ -103,14 +101,14 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 	return append(b, "]}],"...)
 }
 
-// encode writes a message; one with results that have pictures becomes two. signed
-// says that the model wants the signatures of calls.
-func (p *Provider) encode(m *providers.Message, signed bool) []byte {
+// encode writes a message for model; one with results that have pictures becomes
+// two.
+func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := make([]byte, 0, m.Chars()+256)
 	switch m.Role {
 	case providers.Assistant:
 		b = append(b, `{"role":"model","parts":[`...)
-		return append(p.appendAnswer(b, m, signed), "]}"...)
+		return append(p.appendAnswer(b, m, model), "]}"...)
 	case providers.Results:
 		return appendResults(b, m)
 	}
@@ -140,9 +138,9 @@ func separate(b []byte, empty int) []byte {
 	return b
 }
 
-func (p *Provider) appendAnswer(b []byte, m *providers.Message, signed bool) []byte {
+func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []byte {
 	empty, calls := len(b), 0
-	sign := p.signature(m, textMark)
+	sign := p.signature(m, textMark, model)
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case providers.Text:
@@ -151,8 +149,8 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, signed bool) []b
 				sign = ""
 			}
 		case providers.Call:
-			signature := p.signature(m, callMark+strconv.Itoa(calls)+":")
-			if signature == "" && calls == 0 && signed {
+			signature := p.signature(m, callMark+strconv.Itoa(calls)+":", model)
+			if signature == "" && calls == 0 && !generation2.MatchString(model) { // later models want one
 				signature = unsigned
 			}
 			b = appendCall(separate(b, empty), part, signature)
@@ -174,10 +172,10 @@ const (
 	unsigned = "skip_thought_signature_validator"
 )
 
-func (p *Provider) signature(m *providers.Message, mark string) string {
+func (p *Provider) signature(m *providers.Message, mark, model string) string {
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Provider == p.o.ID {
+		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Of(p.o.ID, model) {
 			return s
 		}
 	}

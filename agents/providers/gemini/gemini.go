@@ -100,7 +100,7 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 			return
 		}
 		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url(req), Header: p.header(key),
+			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url(req), Header: p.header(key), Model: p.model(req),
 			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
 		}
 		x.Events(ctx, newDecoder(x))(yield)

@@ -107,10 +107,10 @@ func TestSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := func(provider string) *providers.Message {
+	message := func(provider, model string) *providers.Message {
 		m := &providers.Message{Role: providers.Assistant}
 		for _, r := range answer.Thinking {
-			m.Parts = append(m.Parts, providers.Reasoning{Text: r.Text, Signature: r.Signature, Provider: provider})
+			m.Parts = append(m.Parts, providers.Reasoning{Text: r.Text, Signature: r.Signature, Provider: provider, Model: model})
 		}
 		m.Parts = append(m.Parts, providers.Text{Text: answer.Text})
 		for i, c := range answer.Calls {
@@ -123,15 +123,16 @@ func TestSignatures(t *testing.T) {
 			`},{"functionCall":{"id":"own1","name":"n","args":{}}}]}`
 	}
 	for _, tt := range []struct {
-		name, provider string
-		signed         bool
-		want           string
+		name, provider, model string // that made it
+		asked                 string
+		want                  string
 	}{
-		{"own", Wire, true, calls(`,"thoughtSignature":"T"`, `,"thoughtSignature":"A"`)},
-		{"another's", "other", true, calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
-		{"another's, generation 2", "other", false, calls("", "")},
+		{"own", Wire, "gemini-3.8-flash", "gemini-3.8-flash", calls(`,"thoughtSignature":"T"`, `,"thoughtSignature":"A"`)},
+		{"another model's", Wire, "gemini-3.5-pro", "gemini-3.8-flash", calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
+		{"another's", "other", "gemini-3.8-flash", "gemini-3.8-flash", calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
+		{"another's, generation 2", "other", "gpt-6.1-sol", "gemini-2.5-flash", calls("", "")},
 	} {
-		if diff := cmp.Diff(tt.want, string(p.encode(message(tt.provider), tt.signed))); diff != "" {
+		if diff := cmp.Diff(tt.want, string(p.encode(message(tt.provider, tt.model), tt.asked))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -148,7 +149,7 @@ func TestWholeAnswer(t *testing.T) {
 	got := providertest.Collect(t, t.Context(), with(nil)(t, server.URL, server.Client()), providertest.Hello())
 	want := []providers.Event{
 		providers.ContentDelta{Text: "Hi"}, providers.ContentDelta{Text: "."},
-		providers.Complete{Finish: providers.EndTurn, Usage: providers.Usage{Input: 5, Output: 2}, Model: "m"},
+		providers.Complete{Finish: providers.EndTurn, Usage: providers.Usage{Input: 5, Output: 2}, Model: "m", Asked: "gemini-3.8-flash"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

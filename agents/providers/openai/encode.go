@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -32,12 +31,14 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
+	model := p.model(req)
+	key := p.key + ":" + model
 	for _, m := range req.Messages {
 		if !first {
 			body.Add(comma)
 		}
 		first = false
-		body.Add(m.Encoded(p.key, p.encode))
+		body.Add(m.Encoded(key, func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
 	body.Add(bodyEnd)
 	return body
@@ -45,7 +46,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 
 // settings writes the short fields.
 func (p *Provider) settings(head *providers.Head, req *providers.Request) {
-	head.Field("model", string(providers.AppendString(nil, cmp.Or(req.Model, p.o.Model))))
+	head.Field("model", string(providers.AppendString(nil, p.model(req))))
 	head.Field("stream", "true")
 	head.Field("stream_options", `{"include_usage":true}`)
 	if req.MaxTokens > 0 {
@@ -87,12 +88,12 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 	return append(b, "],"...)
 }
 
-// encode writes a message; one with results becomes several.
-func (p *Provider) encode(m *providers.Message) []byte {
+// encode writes a message for model; one with results becomes several.
+func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := make([]byte, 0, m.Chars()+256)
 	switch m.Role {
 	case providers.Assistant:
-		return p.appendAssistant(b, m)
+		return p.appendAssistant(b, m, model)
 	case providers.Results:
 		return appendResults(b, m)
 	}
@@ -138,7 +139,7 @@ func text(m *providers.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-func (p *Provider) appendAssistant(b []byte, m *providers.Message) []byte {
+func (p *Provider) appendAssistant(b []byte, m *providers.Message, model string) []byte {
 	var calls []providers.Call
 	for _, part := range m.Parts {
 		if call, ok := part.(providers.Call); ok {
@@ -157,7 +158,7 @@ func (p *Provider) appendAssistant(b []byte, m *providers.Message) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = appendCall(b, call, p.signature(m, i))
+		b = appendCall(b, call, p.signature(m, i, model))
 	}
 	if len(calls) > 0 {
 		b = append(b, ']')
@@ -189,11 +190,11 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 // of a call: google:<place of the call in the answer>:<signature>.
 const google = "google:"
 
-func (p *Provider) signature(m *providers.Message, place int) string {
+func (p *Provider) signature(m *providers.Message, place int, model string) string {
 	prefix := google + strconv.Itoa(place) + ":"
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Provider == p.o.ID {
+		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Of(p.o.ID, model) {
 			return s
 		}
 	}

@@ -108,12 +108,14 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 			return
 		}
 		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key),
+			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key), Model: p.model(req),
 			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
 		}
 		x.Events(ctx, newDecoder(x))(yield)
 	}
 }
+
+func (p *Provider) model(req *providers.Request) string { return cmp.Or(req.Model, p.o.Model) }
 
 func (p *Provider) header(key string) http.Header {
 	h := http.Header{}

@@ -130,7 +130,7 @@ func TestThoughtSignature(t *testing.T) {
 		{providers.Reasoning{Signature: "google:0:abc=", Provider: "other"}, "skip_thought_signature_validator"},
 	} {
 		m := &providers.Message{Role: providers.Assistant, Parts: []providers.Part{tt.reasoning, call, call}}
-		got := string(p.encode(m))
+		got := string(p.encode(m, "gemini-3.8-flash"))
 		one := `{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}`
 		want := `{"role":"assistant","content":null,"tool_calls":[` + one +
 			`,"extra_content":{"google":{"thought_signature":"` + tt.want + `"}}},` + one + `}]}`
@@ -155,7 +155,7 @@ func TestWholeAnswer(t *testing.T) {
 		providers.ToolUseStart{ID: "c1", Name: "read"},
 		providers.ToolUseDelta{ID: "c1", Arguments: "{}"},
 		providers.ToolUseStop{ID: "c1", Arguments: "{}"},
-		providers.Complete{Finish: providers.ToolUse, Usage: providers.Usage{Input: 5, Output: 2}, Model: "m"},
+		providers.Complete{Finish: providers.ToolUse, Usage: providers.Usage{Input: 5, Output: 2}, Model: "m", Asked: "gpt-5.4-mini"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
