@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -123,9 +124,33 @@ func (d *daemon) record(id, kind string, fields map[string]any) {
 	d.history[id] = append(d.history[id], data)
 }
 
-// emit tells an event.
+// emit tells an event. The agent is in the state that the event tells of before
+// anybody hears of it, as with the real daemon: a list that is read right after the
+// event must not say something else.
 func (d *daemon) emit(t event.Type, id, turn string, body event.Body) {
+	d.change(id, func(a *event.Agent) { enter(a, t, body) })
 	d.stream.Emit(event.Event{Type: t, At: time.Now(), Agent: id, Turn: turn, Body: body})
+}
+
+// enter puts an agent into the state that an event tells of.
+func enter(a *event.Agent, t event.Type, body event.Body) {
+	switch b := body.(type) {
+	case event.Started:
+		a.State, a.Detail = event.Thinking, ""
+	case event.Tool:
+		a.State, a.Detail = event.Thinking, ""
+		if t == event.ToolStarted {
+			a.State, a.Detail = event.UsingTool, strings.TrimSpace(b.Name+" "+transcript.Subject(b.Arguments))
+		}
+	case event.Attempt:
+		a.State, a.Detail = event.Retrying, b.Reason
+	case event.Delta:
+		if a.State == event.Retrying {
+			a.State, a.Detail = event.Thinking, ""
+		}
+	case event.Finished:
+		a.State, a.Detail = event.Idle, ""
+	}
 }
 
 func (d *daemon) call(format string, args ...any) {
@@ -216,7 +241,7 @@ func (d *daemon) end(id, turn, text string) {
 		"tokens": map[string]int{"input": 12000, "output": 400}})
 	d.record(id, "turn_end", map[string]any{"turn": turn, "reason": "done"})
 	now := time.Now()
-	d.change(id, func(a *event.Agent) { a.State, a.LastAt = event.Idle, &now })
+	d.change(id, func(a *event.Agent) { a.LastAt = &now })
 	d.emit(event.TurnFinished, id, turn, event.Finished{Reason: "done", Text: text})
 }
 
