@@ -10,28 +10,6 @@ import (
 	"time"
 )
 
-// tuiScript is the model of the session below: it streams slowly, asks for a
-// command, and repeats what it is told.
-const tuiScript = `model: demo
-rules:
-  - contains: stream
-    round: 1
-    reply:
-      - text: "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega. alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega. End of the stream."
-        chunk: 4
-        every: 100ms
-  - contains: run it
-    round: 1
-    reply:
-      - calls:
-          - { name: exec, arguments: { command: "echo made-by-approval" } }
-  - tool_result: "*"
-    reply: [ { text: "I have asked." } ]
-  - after: permission
-    reply: [ { text: "Thank you for the answer." } ]
-  - reply: [ { text: "You said: {{.Text}}" } ]
-`
-
 // A seat is a person in front of a real terminal: tmux, which knows what every
 // cell of the screen shows.
 type seat struct {
@@ -66,55 +44,75 @@ func (s *seat) keys(names ...string) {
 	s.tmux(append([]string{"send-keys"}, names...)...)
 }
 
-// enters types a line and Enter, as fast as a person: completion gets its time.
+// enters types a line and, once it stands there, Enter.
 func (s *seat) enters(text string) {
 	s.t.Helper()
 	s.types(text)
-	time.Sleep(100 * time.Millisecond)
+	s.sees("› " + text)
 	s.keys("Enter")
 }
 
 func (s *seat) screen() string { s.t.Helper(); return s.tmux("capture-pane", "-p") }
 
-// sees waits until the screen shows all of it.
-func (s *seat) sees(parts ...string) string {
+// patience is how long something may take to be seen: a machine that has much else
+// to do is slow, a screen that never shows it is wrong.
+const patience = 90 * time.Second
+
+// looks waits until the screen is right; wrong says what it is not.
+func (s *seat) looks(right func(screen string) (wrong string)) string {
 	s.t.Helper()
-	var screen string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		screen = s.screen()
-		missing := ""
-		for _, p := range parts {
-			if !strings.Contains(screen, p) {
-				missing = p
-				break
-			}
-		}
-		if missing == "" {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		screen := s.screen()
+		wrong := right(screen)
+		if wrong == "" {
 			return screen
 		}
-	}
-	s.t.Fatalf("the screen never shows all of %q:\n%s", parts, screen)
-	return ""
-}
-
-// loses waits until the screen shows it no more.
-func (s *seat) loses(part string) {
-	s.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); strings.Contains(s.screen(), part); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the screen still shows %q:\n%s", part, s.screen())
+			s.t.Fatalf("%s:\n%s", wrong, screen)
 		}
 	}
 }
 
-func (s *seat) misses(parts ...string) {
+// sees waits until the screen shows all of it, each part below the one before or in
+// the same line, whatever the order of its parts.
+func (s *seat) sees(parts ...string) string {
 	s.t.Helper()
-	screen := s.screen()
-	for _, p := range parts {
-		if strings.Contains(screen, p) {
-			s.t.Fatalf("the screen shows %q:\n%s", p, screen)
+	return s.looks(func(screen string) string {
+		for _, p := range parts {
+			if !strings.Contains(screen, p) {
+				return fmt.Sprintf("the screen never shows %q", p)
+			}
 		}
-	}
+		return ""
+	})
+}
+
+// reads waits until the screen shows the parts in this order.
+func (s *seat) reads(parts ...string) {
+	s.t.Helper()
+	s.looks(func(screen string) string {
+		for _, p := range parts {
+			_, rest, found := strings.Cut(screen, p)
+			if !found {
+				return fmt.Sprintf("the screen never shows %q in this order: %q", p, parts)
+			}
+			screen = rest
+		}
+		return ""
+	})
+}
+
+// loses waits until the screen shows none of it any more.
+func (s *seat) loses(parts ...string) {
+	s.t.Helper()
+	s.looks(func(screen string) string {
+		for _, p := range parts {
+			if strings.Contains(screen, p) {
+				return fmt.Sprintf("the screen still shows %q", p)
+			}
+		}
+		return ""
+	})
 }
 
 // daycare runs a command in another window.
@@ -129,19 +127,19 @@ func (s *seat) daycare(args ...string) string {
 	return string(out)
 }
 
-func tuiWorkspace(t *testing.T) string {
+// tuiWorkspace is a workspace whose model is served at url.
+func tuiWorkspace(t *testing.T, url string) string {
 	t.Helper()
 	dir := t.TempDir()
-	script := filepath.Join(dir, "script.yaml")
-	settings := "providers:\n  - { id: demo, type: scripted, options: { script: " + script + " } }\n" +
+	settings := "providers:\n  - { id: demo, type: openai, baseURL: \"" + url + "\", model: demo }\n" +
+		"models: [ { id: demo, window: 4000 } ]\n" +
 		"permissions: { defaults: { exec: ask } }\n"
-	for path, text := range map[string]string{script: tuiScript, filepath.Join(dir, ".daycare", "settings.yaml"): settings} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	path := filepath.Join(dir, ".daycare", "settings.yaml")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { stopLeftover(dir) })
 	return dir
@@ -153,9 +151,10 @@ func TestTerminal(t *testing.T) {
 		t.Skip("SKIPPED: there is no tmux here, so nobody has looked at the UI in a real terminal")
 	}
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("it runs a daemon and a terminal")
 	}
-	s := newSeat(t, tuiWorkspace(t), 100, 30)
+	model := newSpeaker(t)
+	s := newSeat(t, tuiWorkspace(t, model.url), 100, 30)
 	s.types("exec sh -c 'daycare; exec sh'")
 	s.keys("Enter")
 	s.sees("Write to your agent below and press Enter.")
@@ -170,21 +169,31 @@ func TestTerminal(t *testing.T) {
 
 	// Switching while all stream: each shows its own, and keeps its draft.
 	s.types("draft for three")
+	s.sees("› draft for three", "● 3")
 	s.keys("C-Left")
-	s.sees("to 2/ stream number 2", "alpha beta")
-	s.misses("draft for three")
+	s.sees("to 2/ stream number 2", "alpha beta", "● 3")
+	s.loses("draft for three")
 	s.types("draft for two")
+	s.sees("› draft for two")
 	s.keys("C-Left")
 	s.sees("to 1/ stream number 1", "alpha beta", "● 3")
+	s.loses("draft for")
 	s.keys("C-Right")
-	s.sees("to 2/", "› draft for two")
-	s.keys("C-c")
+	s.sees("to 2/", "› draft for two", "● 3")
 
-	// Mail to another agent; it reads it when its stream is over.
+	// Mail from a person and from an agent to another one; it waits until the stream
+	// is over, and is read in its order.
+	s.keys("C-c")
+	s.loses("draft for two")
 	s.enters("/send 1/ mail for you")
 	s.sees("sent to 1/ stream number 1")
+	s.enters("/send 0/ tell 1/ mail of an agent")
+	s.sees("sent to 0/ main", "✉ 1")
 	s.keys("C-Left")
-	s.sees("to 1/ stream number 1", "mail for you", "End of the stream.", "You said: mail for you")
+	s.reads("alpha beta", "⧗ 2 waiting", "mail of an agent", "to 1/ stream number 1")
+	model.finish("stream number 1")
+	s.reads("stream number 1", "alpha beta", "End of the stream.", "› mail for you", "✉ from 0/ main", "mail of an agent",
+		"You said: mail of an agent", "to 1/ stream number 1")
 
 	// An agent with a child is killed; the view goes to the one visited before.
 	s.daycare("agents", "new", "--name", "helper", "--type", "subagent", "--parent", "1/", "--prompt", "stream for your parent")
@@ -192,53 +201,66 @@ func TestTerminal(t *testing.T) {
 	s.enters("/kill")
 	s.sees("End 1/ stream number 1?")
 	s.keys("y")
-	s.sees("to 0/ main", "You said: hello there")
-	s.misses("·1/", "●1/", "✉1/", "✝1/")
+	s.reads("› hello there", "You said: hello there", "to 0/ main")
+	s.loses("·1/", "●1/", "✉1/", "✝1/", "● 3")
 
 	// An agent that is not shown asks; the answer is given from here.
+	model.finish("stream number 3")
+	s.sees("● 1")
 	s.enters("/send 3/ run it")
 	s.sees("? 1 to answer")
 	s.keys("C-y")
 	s.sees("3/ stream number 3 asks for @exec", "echo made-by-approval", "[o] Once", "[d] Deny")
 	s.keys("o")
 	s.sees("to 0/ main")
+	s.loses("to answer")
 	s.keys("C-Left")
-	s.sees("to 3/ stream number 3", "› draft for three", "Thank you for the answer.")
+	s.reads("alpha beta", "End of the stream.", "› run it", "I have asked.", "It printed: made-by-approval",
+		"to 3/ stream number 3", "› draft for three")
 
 	// A small window, and back.
-	s.tmux("resize-window", "-x", "80", "-y", "24")
-	s.sees("to 3/ stream number 3", "› draft for three", "Thank you for the answer.")
+	s.tmux("resize-window", "-x", "60", "-y", "20")
+	s.sees("to 3/ stream number 3", "› draft for three", "It printed: made-by-approval")
 	s.keys("C-g")
 	s.sees("AGENT", "DOING, OR SAID LAST", "0/ main", "3/ stream")
 	s.keys("Enter")
 	s.tmux("resize-window", "-x", "120", "-y", "40")
-	s.sees("to 3/ stream number 3", "› draft for three", "Thank you for the answer.")
+	s.sees("to 3/ stream number 3", "› draft for three", "It printed: made-by-approval")
 
-	// The daemon goes and comes back.
+	// The daemon goes while an agent streams, and comes back; the agent goes on.
 	s.daycare("stop")
-	s.sees("disconnected", "daycare does not answer", "Thank you for the answer.")
+	s.sees("disconnected", "daycare does not answer", "It printed: made-by-approval")
 	s.keys("C-r")
 	s.sees("daycare was started", "› draft for three")
 	s.loses("disconnected")
 	s.keys("C-c")
+	s.loses("draft for three")
 	s.enters("are you back?")
 	s.sees("You said: are you back?")
+	s.keys("C-Left")
+	s.sees("to 2/ stream number 2", "alpha beta", "● 1")
+	model.finish("stream number 2")
+	s.reads("› stream number 2", "daycare stopped in the middle of this turn", "interrupted; it is asked again", "alpha beta", "End of the stream.", "to 2/ stream number 2")
+	s.keys("C-Right")
+	s.sees("to 3/ stream number 3")
 
 	// Leaving and coming back: the same agent, the same draft, the same order.
 	s.types("not finished yet")
-	time.Sleep(200 * time.Millisecond)
+	s.sees("› not finished yet")
 	s.keys("C-p")
 	s.sees("find:")
 	s.types("main")
+	s.sees("find: main")
 	s.keys("Enter")
 	s.sees("to 0/ main")
 	s.keys("C-c", "C-c")
 	s.sees("Come back with: daycare")
-	s.types("daycare")
+	s.types("clear; daycare")
 	s.keys("Enter")
-	s.sees("to 0/ main", "You said: hello there")
+	s.reads("› hello there", "You said: hello there", "to 0/ main")
 	s.keys("C-Left")
-	s.sees("to 3/ stream number 3", "› not finished yet", "You said: are you back?")
+	s.reads("End of the stream.", "› run it", "I have asked.", "It printed: made-by-approval", "› are you back?",
+		"You said: are you back?", "to 3/ stream number 3", "› not finished yet")
 	s.keys("C-c", "C-c", "C-c")
 	s.sees("Come back with: daycare")
 	s.daycare("stop")

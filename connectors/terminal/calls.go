@@ -14,8 +14,7 @@ import (
 
 // Answers of the API as messages.
 type (
-	// failed says what went wrong with what the person asked for; quiet failures
-	// are those that are tried again by themselves.
+	// failed says what went wrong with what the person asked for.
 	failed struct {
 		what string
 		err  error
@@ -81,8 +80,25 @@ const (
 	saidSize = 6  // records looked through for the newest thing said
 )
 
+// quietly is a call that nobody asked for: it is made again by itself, so a person
+// is not told that it failed. unanswered is what it gives then; it may be nil.
+func (c caller) quietly(unanswered func(error) tea.Msg, f func(context.Context, *control.Client) tea.Msg) tea.Cmd {
+	cmd := c(f)
+	return func() tea.Msg {
+		msg := cmd()
+		bad, ok := msg.(failed)
+		switch {
+		case !ok:
+			return msg
+		case unanswered == nil:
+			return nil
+		}
+		return unanswered(bad.err)
+	}
+}
+
 func (c caller) agents() tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(func(err error) tea.Msg { return agentsRead{err: err} }, func(ctx context.Context, api *control.Client) tea.Msg {
 		began := time.Now()
 		list, err := api.Agents(ctx)
 		return agentsRead{list, time.Since(began), err}
@@ -90,7 +106,7 @@ func (c caller) agents() tea.Cmd {
 }
 
 func (c caller) asks() tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		asks, err := api.Permissions(ctx)
 		if err != nil {
 			return failed{"read approvals", err}
@@ -100,7 +116,7 @@ func (c caller) asks() tea.Cmd {
 }
 
 func (c caller) wakes() tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		tasks, err := api.Tasks(ctx)
 		if err != nil {
 			return nil // a daemon without clocks
@@ -117,7 +133,7 @@ func (c caller) wakes() tea.Cmd {
 }
 
 func (c caller) status() tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		s, err := api.Status(ctx)
 		if err != nil {
 			return failed{"read status", err}
@@ -127,14 +143,14 @@ func (c caller) status() tea.Cmd {
 }
 
 func (c caller) history(agent string, from int64, kind pageKind) tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(func(err error) tea.Msg { return historyRead{agent: agent, kind: kind, err: err} }, func(ctx context.Context, api *control.Client) tea.Msg {
 		p, err := api.History(ctx, agent, from, pageSize)
 		return historyRead{agent, p, kind, err}
 	})
 }
 
 func (c caller) said(agent string, at time.Time) tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		p, err := api.History(ctx, agent, 0, saidSize)
 		if err != nil {
 			return nil
@@ -144,7 +160,7 @@ func (c caller) said(agent string, at time.Time) tea.Cmd {
 }
 
 func (c caller) draft(agent string) tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		d, err := api.Draft(ctx, agent)
 		if err != nil {
 			return nil
@@ -154,7 +170,7 @@ func (c caller) draft(agent string) tea.Cmd {
 }
 
 func (c caller) inbox(agent string) tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		items, err := api.Inbox(ctx, agent)
 		if err != nil {
 			return nil

@@ -152,6 +152,9 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case online:
 		return m.online()
 	case offline:
+		if m.conn.up {
+			m.flash = "" // how things stand now is more urgent than what was said before
+		}
 		m.conn.up, m.conn.err = false, msg.err
 	case heardAll:
 		return m.heardAll(msg)

@@ -277,6 +277,11 @@ func TestReconnect(t *testing.T) {
 			d.shows("disconnected", "daycare does not answer", "draft", "I will look at the tests first.")
 			d.press("enter")
 			d.shows("not sent: daycare is not running", "› draft")
+			// What is read by itself fails in silence: the line says how things stand.
+			d.press("ctrl+g")
+			d.wait(20 * time.Second)
+			d.shows("daycare does not answer")
+			d.press("enter")
 			d0.end(id, "t1", "said meanwhile")
 			d0.start()
 			d.wait(5 * time.Second)
