@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -38,9 +37,6 @@ func (c *cli) serviceInstall() *cobra.Command {
 			}
 			if dry {
 				return c.showService(s)
-			}
-			if err := c.nobodyRuns(s.workspace); err != nil {
-				return err
 			}
 			return c.installService(cmd.Context(), s)
 		},
@@ -75,25 +71,67 @@ func (c *cli) showService(s service) error {
 	return nil
 }
 
+// installService writes the unit and has it run. Again, it takes over what changed.
 func (c *cli) installService(ctx context.Context, s service) error {
+	before, err := os.ReadFile(s.path)
+	again := err == nil && s.active(ctx)
+	switch {
+	case again && string(before) == s.unit():
+		c.print("installed already: %s\n", s.path)
+		return c.serviceAnswers(ctx, s)
+	case !again:
+		if err := c.nobodyRuns(s.workspace); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
+		return fmt.Errorf("install service: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(s.workspace, home, "logs"), 0o700); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
 	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
-	for _, command := range s.commands(true) {
+	commands := s.commands(true)
+	if again {
+		commands = s.replacing()
+	}
+	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
 			return &problem{code: exitFailure, err: fmt.Errorf("install service: %w", err),
 				do: "the file is written: " + s.path + "; run by hand: " + strings.Join(command, " ")}
 		}
 	}
 	c.print("installed %s\n", s.path)
-	c.note("the daemon runs and comes back; see: daycare service status")
+	if err := c.serviceAnswers(ctx, s); err != nil {
+		return err
+	}
 	if s.system == "systemd" {
 		c.note("to have it run while you are not logged in: loginctl enable-linger")
 	}
 	return nil
+}
+
+// serviceAnswers waits until the daemon that the system started answers.
+func (c *cli) serviceAnswers(ctx context.Context, s service) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for {
+		if client, err := c.dial(ctx, s.workspace); err == nil {
+			state, err := client.Status(ctx)
+			client.Close()
+			if err == nil {
+				c.note("the daemon runs with pid %d, and comes back when it ends badly; see: daycare service status", state.PID)
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return &problem{code: exitTimeout, err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), do: "see why: " + s.log()}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func (c *cli) serviceUninstall() *cobra.Command {
@@ -111,26 +149,36 @@ func (c *cli) serviceUninstall() *cobra.Command {
 			if !exists(s.path) {
 				return notFound("install it with: daycare service install", "no service is installed for %s", s.workspace)
 			}
-			for _, command := range s.commands(false) {
-				if dry {
-					c.print("%s\n", strings.Join(command, " "))
-				} else if err := s.run(cmd.Context(), command); err != nil {
-					c.warn("%v", err) // it may not have been running
-				}
-			}
-			if dry {
-				c.print("rm %s\n", s.path)
-				return nil
-			}
-			if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("uninstall service: %w", err)
-			}
-			c.print("removed %s\n", s.path)
-			return nil
+			return c.uninstallService(cmd.Context(), s, dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, and do nothing")
 	return cmd
+}
+
+func (c *cli) uninstallService(ctx context.Context, s service, dry bool) error {
+	do := func(command []string) {
+		if dry {
+			c.print("%s\n", strings.Join(command, " "))
+		} else if err := s.run(ctx, command); err != nil {
+			c.warn("%v", err) // it may not have been running
+		}
+	}
+	for _, command := range s.commands(false) {
+		do(command)
+	}
+	if dry {
+		c.print("rm %s\n", s.path)
+	} else if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("uninstall service: %w", err)
+	}
+	if s.system == "systemd" {
+		do([]string{"systemctl", "--user", "daemon-reload"})
+	}
+	if !dry {
+		c.print("removed %s\n", s.path)
+	}
+	return nil
 }
 
 func (c *cli) serviceStatus() *cobra.Command {
@@ -144,13 +192,7 @@ func (c *cli) serviceStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			state := "unknown"
-			if s.system == "systemd" {
-				out, _ := exec.CommandContext(cmd.Context(), "systemctl", "--user", "is-active", s.name+".service").Output() // it fails for "inactive" too
-				state = orElse(strings.TrimSpace(string(out)), "unknown")
-			} else if s.run(cmd.Context(), []string{"launchctl", "print", "gui/" + strconv.Itoa(os.Getuid()) + "/" + s.name}) == nil {
-				state = "active"
-			}
+			state := s.state(cmd.Context())
 			if c.json {
 				return c.printJSON(struct {
 					Name      string `json:"name"`
@@ -163,7 +205,7 @@ func (c *cli) serviceStatus() *cobra.Command {
 				c.print("not installed; do it with: daycare service install\n")
 				return nil
 			}
-			c.fields("service", s.name, "file", s.path, "state", state)
+			c.fields("service", s.name, "file", s.path, "state", state, "log", s.log())
 			return nil
 		},
 	}

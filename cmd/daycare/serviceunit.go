@@ -112,7 +112,6 @@ func (s service) plist() string {
 		_ = xml.EscapeText(&b, []byte(v)) // a buffer takes everything
 		return "<string>" + b.String() + "</string>"
 	}
-	log := filepath.Join(s.workspace, home, "logs", "daycare.log")
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -127,7 +126,7 @@ func (s service) plist() string {
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>ThrottleInterval</key><integer>5</integer>
   <key>Umask</key><integer>63</integer>
-  <key>StandardErrorPath</key>` + text(log) + `
+  <key>StandardErrorPath</key>` + text(s.stderr()) + `
 </dict>
 </plist>
 `
@@ -146,6 +145,39 @@ func (s service) commands(install bool) [][]string {
 	}
 	return [][]string{{"systemctl", "--user", "disable", "--now", s.name + ".service"}}
 }
+
+// replacing is commands(true) for a unit that runs already and was changed.
+func (s service) replacing() [][]string {
+	if s.system == "launchd" {
+		return append(s.commands(false), s.commands(true)...)
+	}
+	return [][]string{{"systemctl", "--user", "daemon-reload"}, {"systemctl", "--user", "restart", s.name + ".service"}}
+}
+
+// stderr is where launchd puts what the daemon says before it has its own log.
+func (s service) stderr() string { return filepath.Join(s.workspace, home, "logs", "daycare.log") }
+
+// log is how to see what the daemon said.
+func (s service) log() string {
+	if s.system == "launchd" {
+		return "less " + s.stderr()
+	}
+	return "journalctl --user -u " + s.name
+}
+
+// state is what the system says of the service.
+func (s service) state(ctx context.Context) string {
+	if s.system == "systemd" {
+		out, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", s.name+".service").Output() // it fails for "inactive" too
+		return orElse(strings.TrimSpace(string(out)), "unknown")
+	}
+	if s.run(ctx, []string{"launchctl", "print", "gui/" + strconv.Itoa(os.Getuid()) + "/" + s.name}) == nil {
+		return "active"
+	}
+	return "unknown"
+}
+
+func (s service) active(ctx context.Context) bool { return s.state(ctx) == "active" }
 
 func (s service) run(ctx context.Context, command []string) error {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
