@@ -13,6 +13,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/engine/watch"
@@ -170,3 +171,57 @@ func (r clockAgents) Busy(id string) bool {
 
 // Foreground is the agent that a person wrote to last.
 func (r clockAgents) Foreground() (string, bool) { return r.system.Foreground() }
+
+// clockRights compares what agents may do with what the agents of the clocks may.
+type clockRights struct{ *runtimeParts }
+
+// Task compares with the agent of a task. The folder that a task's agent has for itself
+// is nobody else's to have.
+func (r clockRights) Task(agent, task string) ([]string, error) {
+	return r.missing(agent, address.Descriptor{Type: address.Cron, ID: task}, func(own, theirs *permission.Set) {
+		if task == "" || theirs.WorkingDir == r.clocks.FilesOf(task) {
+			theirs.WorkingDir = own.WorkingDir
+		}
+	})
+}
+
+// Heartbeat compares with the agent of the heartbeat.
+func (r clockRights) Heartbeat(agent string) ([]string, error) {
+	return r.missing(agent, address.Descriptor{Type: address.Heartbeat}, func(_, _ *permission.Set) {})
+}
+
+// missing is what the agent of a descriptor, made or to be made, may do beyond agent.
+// What was allowed for one exact request is left out: it is nothing that a prompt could
+// turn to another use.
+func (r clockRights) missing(agent string, other address.Descriptor, adjust func(own, theirs *permission.Set)) ([]string, error) {
+	own, err := r.family.Grants(agent)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := r.rightsOf(other)
+	if err != nil {
+		return nil, err
+	}
+	theirs.Grants = nil
+	adjust(&own, &theirs)
+	var missing []string
+	for _, access := range rights(theirs) {
+		if !own.Allows(access) {
+			missing = append(missing, access.Tag())
+		}
+	}
+	return missing, nil
+}
+
+// rightsOf is what an agent may do, or will when it is made.
+func (r clockRights) rightsOf(d address.Descriptor) (permission.Set, error) {
+	if id, ok := r.index.Lookup(d); ok {
+		return r.family.Grants(id)
+	}
+	data, err := r.newState(d)
+	if err != nil {
+		return permission.Set{}, err
+	}
+	state, _ := record.ParseState("state.json", data)
+	return state.Permissions, nil
+}

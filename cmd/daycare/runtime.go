@@ -153,7 +153,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
-	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, r.searchService(c)); err != nil {
+	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c)); err != nil {
 		return err
 	}
 	return r.build(c)

@@ -30,6 +30,7 @@ import (
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/config"
+	"daycare/engine/control"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -133,10 +134,10 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, search *fetch.Service) (*tools.Set, *toolshell.Jobs, error) {
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service) (*tools.Set, *toolshell.Jobs, error) {
 	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
 	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf))
-	list = append(append(list, shell...), cron.New(clocks)...)
+	list = append(append(list, shell...), cron.New(clocks, rights)...)
 	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)
 	list = append(list, skills.New(func() []string { return skillFolders(root) })...)
@@ -266,9 +267,9 @@ func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Defi
 
 // newState is the state.json of a new agent: it may work in the workspace.
 func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
-	workspace := r.workspace
-	if d.WorkspaceDir != "" {
-		workspace = filepath.Join(workspace, d.WorkspaceDir)
+	workspace, err := r.workplace(d.WorkspaceDir)
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now().UTC()
 	rights := permission.Default(workspace)
@@ -279,6 +280,39 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 		return nil, err
 	}
 	return record.EncodeState(state)
+}
+
+// workplace is the folder of a new agent that works in a part of the workspace; it is
+// made if it is not there. dir is "" for all of it.
+func (r *runtimeParts) workplace(dir string) (string, error) {
+	if dir == "" {
+		return r.workspace, nil
+	}
+	wrong := func(reason string) (string, error) {
+		return "", &control.Invalid{Field: "workspaceDir", Reason: fmt.Sprintf("%q %s", dir, reason), Hint: "name a folder in the workspace, such as ops"}
+	}
+	if !filepath.IsLocal(dir) {
+		return wrong("is not in the workspace")
+	}
+	for _, name := range strings.Split(filepath.Clean(dir), string(filepath.Separator)) {
+		if strings.EqualFold(name, home) {
+			return wrong("is daycare's own folder")
+		}
+	}
+	root, err := os.OpenRoot(r.workspace) // a link that leads out of it is no way
+	if err != nil {
+		return "", fmt.Errorf("make folder of the agent: %w", err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll(dir, 0o755); err != nil {
+		return wrong("cannot be made: " + err.Error())
+	}
+	path := filepath.Join(r.workspace, dir)
+	real, err := filepath.EvalSymlinks(path)
+	if data, derr := filepath.EvalSymlinks(r.root); err == nil && derr == nil && permission.Beneath(data, real) {
+		return wrong("leads into daycare's own folder")
+	}
+	return path, err
 }
 
 // zone is the IANA name of the machine's time zone.

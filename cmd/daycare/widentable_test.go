@@ -79,7 +79,8 @@ var attempts = []attempt{
 	{name: "take a right from a richer agent", as: "narrow", step: []string{`grant_permission {"agentId":"rich","permission":"@web"}`}},
 	{name: "start an agent with rights of its own", as: "narrow", step: []string{`start_background_agent {"prompt":"x","permissions":{"web":true}}`}},
 	{name: "make a colleague who works elsewhere", as: "narrow", step: []string{`create_permanent_agent {"name":"far","systemPrompt":"x","workspaceDir":"../.."}`}},
-	{name: "make a colleague who works in .daycare", as: "wide", step: []string{`create_permanent_agent {"name":"inside","systemPrompt":"x","workspaceDir":".daycare"}`}},
+	{name: "make a colleague who works in .daycare", as: "wide", step: []string{`create_permanent_agent {"name":"inside","systemPrompt":"x","workspaceDir":"poor/../.daycare/agents"}`}},
+	{name: "make a colleague who works behind a link", as: "wide", step: []string{`create_permanent_agent {"name":"behind","systemPrompt":"x","workspaceDir":"link"}`}},
 	{name: "make a colleague under a colleague's name", as: "narrow", step: []string{`create_permanent_agent {"name":"rich","systemPrompt":"x"}`}},
 	{name: "write to another person's agent", as: "eve", step: []string{`send_agent_message {"agentId":"bob","text":"x"}`}},
 	{name: "read another person's conversation", as: "eve", step: []string{`sessions_history {"agentId":"bob"}`}},
@@ -96,7 +97,7 @@ var attempts = []attempt{
 	{name: "fetch from this machine", as: "wide", step: []string{`web_fetch {"url":"http://127.0.0.1:22/"}`}},
 	{name: "fetch the metadata of the cloud", as: "wide", step: []string{`web_fetch {"url":"http://169.254.169.254/latest/meta-data/"}`}},
 	{name: "fetch a file", as: "wide", step: []string{`web_fetch {"url":"file://$W/.daycare/auth.json"}`}},
-	{name: "fetch without the right", as: "narrow", step: []string{`web_fetch {"url":"http://example.com/"}`}},
+	{name: "fetch without the right", as: "narrow", asks: true, step: []string{`web_fetch {"url":"http://example.com/"}`}},
 }
 
 // TestAttemptsToWidenRights: all are denied, each is recorded, and what rights rest on
@@ -120,10 +121,8 @@ var exact = []attempt{
 		step: []string{`exec {"command":"echo six"}`, `exec {"command":"echo six","env":{"LD_PRELOAD":"./x.so"}}`}},
 	{name: "the same with other input", as: "narrow", answer: permission.Always, asks: true,
 		step: []string{`exec {"command":"cat"}`, `exec {"command":"cat","stdin":"x"}`}},
-	{name: "the same in the background", as: "narrow", answer: permission.Always, asks: true,
-		step: []string{`exec {"command":"echo eight"}`, `exec {"command":"echo eight","background":true}`}},
 	{name: "once is not twice", as: "narrow", answer: permission.Once, asks: true,
-		step: []string{`exec {"command":"echo nine"}`, `exec {"command":"echo nine","timeoutMs":1000}`}},
+		step: []string{`exec {"command":"echo nine"}`, `exec {"command":"echo nine"}`, `exec {"command":"echo nine","timeoutMs":1000}`}},
 	{name: "a child with what its parent was allowed", as: "narrow", kid: true, asks: true,
 		step: []string{`exec {"command":"echo three"}`}},
 	{name: "what was denied, once more", as: "narrow", answer: permission.Deny, asks: true,

@@ -1,13 +1,15 @@
 // Package cron is the clocks in an agent's hands: tasks that run on a schedule, and
 // the prompts of the heartbeat. Names are slugs, never paths; what is deleted goes
-// to the trash. An agent changes only tasks that run as themselves or as this
-// agent, so it cannot put words into another agent's inbox, with that one's rights.
+// to the trash. Who gives a task its words has its rights work for it. So an agent
+// changes only tasks that run as this agent, or as themselves with rights that it has
+// too; and the same goes for the heartbeat.
 package cron
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -19,12 +21,24 @@ import (
 // New makes the tools: add_cron, cron_list, cron_read_task, cron_read_memory,
 // cron_write_memory, cron_update, cron_run, cron_delete_task, heartbeat_add,
 // heartbeat_list, heartbeat_run, heartbeat_remove.
-func New(s *schedule.Scheduler) []tools.Tool {
-	c := &clocks{s}
+func New(s *schedule.Scheduler, r Rights) []tools.Tool {
+	c := &clocks{s, r}
 	return slices.Concat(c.taskTools(), c.memoryTools(), c.heartTools())
 }
 
-type clocks struct{ *schedule.Scheduler }
+// Rights compares what agents may do. The answers are the rights, as tags, that an
+// agent has not got and the other one has.
+type Rights interface {
+	// Task compares with the agent of a task, "" for one that is not made yet.
+	Task(agent, task string) (missing []string, err error)
+	// Heartbeat compares with the agent of the heartbeat.
+	Heartbeat(agent string) (missing []string, err error)
+}
+
+type clocks struct {
+	*schedule.Scheduler
+	rights Rights
+}
 
 // A tool is a spec and a function.
 type tool struct {
@@ -83,10 +97,22 @@ var errOther = errors.New("the task belongs to another agent; only that agent or
 // own finds a task that the calling agent may change.
 func (c *clocks) own(call tools.Call, slug string) (schedule.Entry, error) {
 	e, err := c.Task(slug)
-	if err == nil && e.Agent != "" && e.Agent != call.Agent {
-		err = errOther
+	switch {
+	case err != nil || e.ID == call.Agent || e.Agent == call.Agent:
+		return e, err
+	case e.Agent != "":
+		return e, errOther
 	}
-	return e, err
+	return e, enough(c.rights.Task(call.Agent, e.ID))
+}
+
+// enough is the error of an agent that would have rights work for it that it has not
+// got.
+func enough(missing []string, err error) error {
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("that would be done with rights that you do not have (%s); ask the person to do it, or for the rights with request_permission", strings.Join(missing, ", "))
+	}
+	return err
 }
 
 // about says when a task is due.

@@ -19,7 +19,9 @@ const caller = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 // setup is a workspace with one task of its own agent, one of the caller's, one of
 // somebody else's, and a prompt of the heartbeat.
-func setup(t *testing.T) (root string, set *tools.Set) {
+func setup(t *testing.T) (root string, set *tools.Set) { return setupFor(t, allowed{}) }
+
+func setupFor(t *testing.T, r Rights) (root string, set *tools.Set) {
 	t.Helper()
 	root = t.TempDir()
 	for path, text := range map[string]string{
@@ -40,7 +42,7 @@ func setup(t *testing.T) (root string, set *tools.Set) {
 	now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
 	s := schedule.New(schedule.Options{Store: &schedule.Store{Root: root, Volume: disk.NewVolume(root), Now: func() time.Time { return now },
 		Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return time.Hour }, Hours: func() schedule.Hours { return schedule.Hours{} }}})
-	set, err := tools.NewSet(New(s)...)
+	set, err := tools.NewSet(New(s, r)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,5 +163,38 @@ func TestMemory(t *testing.T) {
 	call(t, set, "c", "cron_write_memory", `{"task":"own","text":"seen 4"}`)
 	if res := call(t, set, "c", "cron_read_memory", `{"task":"own"}`); res.Text != "seen 4\n" {
 		t.Errorf("the memory is %q", res.Text)
+	}
+}
+
+// allowed are the rights of agents that all have the same.
+type allowed struct{}
+
+func (allowed) Task(string, string) ([]string, error) { return nil, nil }
+func (allowed) Heartbeat(string) ([]string, error)    { return nil, nil }
+
+// less are those of an agent that has less than the agents of the clocks.
+type less struct{}
+
+func (less) Task(string, string) ([]string, error) { return []string{"@web"}, nil }
+func (less) Heartbeat(string) ([]string, error)    { return []string{"@write:/w"}, nil }
+
+// Words for the agent of a task have its rights work for whoever gives them.
+func TestOrdersNeedTheRightsOfWhoCarriesThemOut(t *testing.T) {
+	_, set := setupFor(t, less{})
+	for name, args := range map[string]string{
+		"add_cron": `{"when":"every hour","prompt":"x"}`, "cron_update": `{"task":"own","prompt":"x"}`, "cron_run": `{"task":"own"}`,
+		"cron_write_memory": `{"task":"own","text":"x"}`, "cron_delete_task": `{"task":"own"}`,
+		"heartbeat_add": `{"title":"x","prompt":"x"}`, "heartbeat_run": `{}`, "heartbeat_remove": `{"name":"disk"}`,
+	} {
+		if res := call(t, set, "c", name, args); res.Status != tools.Failed || !strings.Contains(res.Text, "rights that you do not have (@w") {
+			t.Errorf("%s: %s %q", name, res.Status, res.Text)
+		}
+	}
+	for name, args := range map[string]string{
+		"add_cron": `{"when":"every hour","prompt":"x","here":true}`, "cron_update": `{"task":"mine","prompt":"x"}`,
+	} {
+		if res := call(t, set, "c", name, args); res.Status == tools.Failed {
+			t.Errorf("%s for itself: %q", name, res.Text)
+		}
 	}
 }

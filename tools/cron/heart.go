@@ -38,7 +38,10 @@ func (c *clocks) heartTools() []tools.Tool {
 	}
 }
 
-func (c *clocks) heartAdd(_ tools.Call, a heartAddArgs) (tools.Result, error) {
+func (c *clocks) heartAdd(call tools.Call, a heartAddArgs) (tools.Result, error) {
+	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+		return tools.Result{}, err
+	}
 	p, err := c.AddPrompt(a.Title, a.Prompt, a.Gate, a.ActiveHours, true)
 	if err != nil {
 		return tools.Result{}, err
@@ -73,14 +76,20 @@ func (c *clocks) heartList(tools.Call, struct{}) (tools.Result, error) {
 	return tools.Result{Text: text.String()}, nil
 }
 
-func (c *clocks) heartRun(tools.Call, struct{}) (tools.Result, error) {
+func (c *clocks) heartRun(call tools.Call, _ struct{}) (tools.Result, error) {
+	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+		return tools.Result{}, err
+	}
 	if _, err := c.BeatNow(); err != nil {
 		return tools.Result{}, err
 	}
 	return tools.Result{Text: "The heartbeat runs now; heartbeat_list tells how it ended."}, nil
 }
 
-func (c *clocks) heartRemove(_ tools.Call, a heartArgs) (tools.Result, error) {
+func (c *clocks) heartRemove(call tools.Call, a heartArgs) (tools.Result, error) {
+	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+		return tools.Result{}, err
+	}
 	if _, err := c.RemovePrompt(a.Name); err != nil {
 		return tools.Result{}, err
 	}

@@ -28,11 +28,7 @@ func (c *clocks) readMemory(_ tools.Call, a slugArgs) (tools.Result, error) {
 }
 
 func (c *clocks) writeMemory(call tools.Call, a memoryArgs) (tools.Result, error) {
-	e, err := c.Task(a.Task)
-	if err == nil && e.ID != call.Agent {
-		_, err = c.own(call, a.Task)
-	}
-	if err != nil {
+	if _, err := c.own(call, a.Task); err != nil {
 		return tools.Result{}, err
 	}
 	if err := c.SetMemory(a.Task, a.Text); err != nil {

@@ -84,6 +84,8 @@ func (c *clocks) add(call tools.Call, a addArgs) (tools.Result, error) {
 	}
 	if a.Here {
 		change.Agent = &call.Agent
+	} else if err := enough(c.rights.Task(call.Agent, "")); err != nil {
+		return tools.Result{}, err
 	}
 	if a.DeleteAfterRun {
 		change.DeleteAfterRun = &a.DeleteAfterRun
