@@ -31,7 +31,6 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-	"time"
 
 	"daycare/agents/providers"
 )
@@ -45,94 +44,39 @@ const (
 	defaultTokens = 16000 // the API insists on a limit; every current model takes this one
 )
 
-// Options are what New needs; all but Model may be left out.
-type Options struct {
-	ID        string // "" takes the wire's name
-	BaseURL   string // "" is the vendor's own service
-	Model     string
-	Key       func() string     // asked at every request, so that a new key counts at once
-	Headers   map[string]string // added to every request; win over the wire's own
-	Options   map[string]any    // fields added to every request body; win over the wire's own
-	HTTP      *http.Client      // nil makes one with providers.NewTransport
-	MaxTokens int               // of an answer, where the request has no limit
-	Idle      time.Duration     // longest silence of a stream; 0 takes providers.IdleTimeout
-}
+// Options are the settings of a service. BaseURL is without /v1; "" is the vendor's
+// own service.
+type Options = providers.Service
 
 // Provider is one model service. Its methods may be called from many goroutines.
-type Provider struct {
-	o       Options
-	url     string
-	options providers.Options
-	key     string // of the kept encodings
-}
+type Provider struct{ providers.Remote }
 
 // New checks the options; an error is the settings' fault.
 func New(o Options) (*Provider, error) {
-	fields, err := providers.EncodeOptions(o.Options, "messages", "system", "tools", "stream")
+	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
+	remote, err := providers.NewRemote(Wire, o, defaultBase, "/v1", "messages", "system", "tools", "stream")
 	if err != nil {
 		return nil, err
 	}
-	o.ID = cmp.Or(o.ID, Wire)
-	o.BaseURL = strings.TrimSuffix(strings.TrimRight(cmp.Or(o.BaseURL, defaultBase), "/"), "/v1")
-	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{Transport: providers.NewTransport(0)}
-	}
-	if o.Key == nil {
-		o.Key = func() string { return "" }
-	}
-	return &Provider{o: o, url: o.BaseURL + "/v1/messages", options: fields, key: Wire + ":" + o.ID}, nil
+	return &Provider{remote}, nil
 }
-
-// ID is the provider's id in the settings.
-func (p *Provider) ID() string { return p.o.ID }
-
-// Wire is the name of the format.
-func (p *Provider) Wire() string { return Wire }
 
 // Stream makes one request; see providers.Provider.
 func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[providers.Event] {
-	return func(yield func(providers.Event) bool) {
-		key := strings.TrimSpace(p.o.Key())
-		if key == "" && p.o.BaseURL == defaultBase && len(p.o.Headers) == 0 {
-			yield(providers.Error{Err: &providers.Failure{
-				Kind: providers.Auth, Provider: p.o.ID, Message: "there is no API key",
-			}})
-			return
+	return p.Remote.Stream(ctx, req, func() providers.Outgoing {
+		model := p.Model(req)
+		return providers.Outgoing{
+			URL: p.Service.BaseURL + "/v1/messages", Model: model, Body: p.body(req),
+			Sign:    func(h http.Header, key string) { sign(h, key, model) },
+			Decoder: newDecoder,
 		}
-		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key, p.model(req)), Model: p.model(req),
-			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
-		}
-		x.Events(ctx, newDecoder(x))(yield)
-	}
+	})
 }
 
-func (p *Provider) model(req *providers.Request) string { return cmp.Or(req.Model, p.o.Model) }
-
-func (p *Provider) header(key, model string) http.Header {
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "text/event-stream")
-	h.Set("User-Agent", "daycare")
-	h.Set("Anthropic-Version", version)
-	if key != "" {
-		h.Set("X-Api-Key", key)
-	}
-	for name, value := range p.o.Headers {
-		h.Set(name, value)
-	}
+func sign(h http.Header, key, model string) {
+	providers.SetDefault(h, "Anthropic-Version", version)
+	providers.SetDefault(h, "X-Api-Key", key)
 	if bound(model) {
 		h.Set("Anthropic-Beta", strings.TrimPrefix(h.Get("Anthropic-Beta")+","+boundBeta, ","))
 	}
-	return h
-}
-
-// secrets are the values that no error may show: headers may carry keys as well.
-func (p *Provider) secrets(key string) []string {
-	s := []string{key}
-	for _, value := range p.o.Headers {
-		s = append(s, value)
-	}
-	return s
 }

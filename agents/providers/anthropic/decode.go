@@ -32,7 +32,7 @@ type block struct {
 	signature string
 }
 
-func newDecoder(x *providers.Exchange) *decoder {
+func newDecoder(x *providers.Exchange) providers.Decoder {
 	return &decoder{x: x, blocks: map[int64]*block{}}
 }
 

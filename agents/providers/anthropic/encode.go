@@ -30,7 +30,7 @@ const redacted = "redacted:"
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(req, p.options)
+	head := providers.NewHead(req, p.Fields)
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	b = appendSystem(b, req.System)
@@ -39,8 +39,8 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 4)
 	body.Add(b)
-	model := p.model(req)
-	key := p.key + ":" + model
+	model := p.Model(req)
+	key := p.EncodingKey(model)
 	last := len(req.Messages) - 1
 	previous := previousLast(req.Messages)
 	for i, m := range req.Messages {
@@ -73,8 +73,8 @@ func previousLast(messages []*providers.Message) int {
 
 // settings writes the short fields.
 func (p *Provider) settings(head *providers.Head, req *providers.Request) {
-	model := p.model(req)
-	limit := cmp.Or(req.MaxTokens, p.o.MaxTokens)
+	model := p.Model(req)
+	limit := cmp.Or(req.MaxTokens, p.Service.MaxTokens)
 	var thinking, output string
 	switch {
 	case req.Thinking == "" && bound(model):
@@ -120,7 +120,7 @@ func (p *Provider) calledBlindly(messages []*providers.Message, model string) bo
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case providers.Reasoning:
-				if part.Signature != "" && part.Of(p.o.ID, model) {
+				if part.Signature != "" && part.Of(p.ID(), model) {
 					return false
 				}
 			case providers.Call:
@@ -229,7 +229,7 @@ func appendText(b []byte, text string) []byte {
 }
 
 func (p *Provider) appendReasoning(b []byte, r providers.Reasoning, model string) []byte {
-	if r.Signature == "" || !r.Of(p.o.ID, model) {
+	if r.Signature == "" || !r.Of(p.ID(), model) {
 		return b
 	}
 	if data, ok := strings.CutPrefix(r.Signature, redacted); ok {

@@ -23,7 +23,7 @@ type decoder struct {
 	model      string
 }
 
-func newDecoder(x *providers.Exchange) *decoder {
+func newDecoder(x *providers.Exchange) providers.Decoder {
 	return &decoder{x: x, calls: map[string]bool{}}
 }
 

@@ -18,7 +18,7 @@ var (
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(req, p.options)
+	head := providers.NewHead(req, p.Fields)
 	if settings := p.settings(req); settings != "" {
 		head.Field("generationConfig", settings)
 	}
@@ -36,8 +36,8 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
-	model := p.model(req)
-	key := p.key + ":" + model
+	model := p.Model(req)
+	key := p.EncodingKey(model)
 	for i, m := range req.Messages {
 		if i > 0 {
 			body.Add(comma)
@@ -58,7 +58,7 @@ var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24576}
 // settings is the generationConfig, "" for none.
 func (p *Provider) settings(req *providers.Request) string {
 	var fields []string
-	if limit := cmp.Or(req.MaxTokens, p.o.MaxTokens); limit > 0 {
+	if limit := cmp.Or(req.MaxTokens, p.Service.MaxTokens); limit > 0 {
 		fields = append(fields, `"maxOutputTokens":`+strconv.Itoa(limit))
 	}
 	if req.Temperature != nil {
@@ -66,7 +66,7 @@ func (p *Provider) settings(req *providers.Request) string {
 	}
 	switch {
 	case req.Thinking == "":
-	case generation2.MatchString(p.model(req)):
+	case generation2.MatchString(p.Model(req)):
 		budget := cmp.Or(budgets[req.Thinking], budgets["high"])
 		fields = append(fields, `"thinkingConfig":{"thinkingBudget":`+strconv.Itoa(budget)+`,"includeThoughts":true}`)
 	default:
@@ -175,7 +175,7 @@ const (
 func (p *Provider) signature(m *providers.Message, mark, model string) string {
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Of(p.o.ID, model) {
+		if s, is := strings.CutPrefix(r.Signature, mark); ok && is && r.Of(p.ID(), model) {
 			return s
 		}
 	}

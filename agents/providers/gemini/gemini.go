@@ -21,14 +21,12 @@
 package gemini
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"daycare/agents/providers"
 )
@@ -38,26 +36,14 @@ const Wire = "gemini"
 
 const defaultBase = "https://generativelanguage.googleapis.com"
 
-// Options are what New needs; all but Model may be left out.
-type Options struct {
-	ID        string // "" takes the wire's name
-	BaseURL   string // up to and without /models/…; "" is the vendor's own service
-	Model     string
-	Key       func() string     // asked at every request, so that a new key counts at once
-	Headers   map[string]string // added to every request; win over the wire's own
-	Options   map[string]any    // fields added to every request body; win over the wire's own
-	HTTP      *http.Client      // nil makes one with providers.NewTransport
-	MaxTokens int               // of an answer, where the request has no limit; 0: the model's
-	Idle      time.Duration     // longest silence of a stream; 0 takes providers.IdleTimeout
-}
+// Options are the settings of a service. BaseURL is up to and without /models/…; ""
+// is the vendor's own service.
+type Options = providers.Service
 
 // Provider is one model service. Its methods may be called from many goroutines.
 type Provider struct {
-	o       Options
-	base    string
-	own     bool // the service is Google's
-	options providers.Options
-	key     string // of the kept encodings
+	providers.Remote
+	base string
 }
 
 // versioned matches a base URL that names the version of the API.
@@ -65,76 +51,31 @@ var versioned = regexp.MustCompile(`/v\d+(alpha|beta)?\d*$`)
 
 // New checks the options; an error is the settings' fault.
 func New(o Options) (*Provider, error) {
-	fields, err := providers.EncodeOptions(o.Options, "contents", "systemInstruction", "tools")
+	remote, err := providers.NewRemote(Wire, o, defaultBase, "", "contents", "systemInstruction", "tools")
 	if err != nil {
 		return nil, err
 	}
-	o.ID = cmp.Or(o.ID, Wire)
-	base := strings.TrimRight(cmp.Or(o.BaseURL, defaultBase), "/")
-	if !versioned.MatchString(base) {
-		base += "/v1beta"
+	p := &Provider{remote, remote.Service.BaseURL}
+	if !versioned.MatchString(p.base) {
+		p.base += "/v1beta"
 	}
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{Transport: providers.NewTransport(0)}
-	}
-	if o.Key == nil {
-		o.Key = func() string { return "" }
-	}
-	return &Provider{o: o, base: base, own: strings.HasPrefix(base, defaultBase+"/"), options: fields, key: Wire + ":" + o.ID}, nil
+	return p, nil
 }
-
-// ID is the provider's id in the settings.
-func (p *Provider) ID() string { return p.o.ID }
-
-// Wire is the name of the format.
-func (p *Provider) Wire() string { return Wire }
 
 // Stream makes one request; see providers.Provider.
 func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[providers.Event] {
-	return func(yield func(providers.Event) bool) {
-		key := strings.TrimSpace(p.o.Key())
-		if key == "" && p.own && len(p.o.Headers) == 0 {
-			yield(providers.Error{Err: &providers.Failure{
-				Kind: providers.Auth, Provider: p.o.ID, Message: "there is no API key",
-			}})
-			return
-		}
-		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url(req), Header: p.header(key), Model: p.model(req),
-			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
-		}
-		x.Events(ctx, newDecoder(x))(yield)
-	}
+	return p.Remote.Stream(ctx, req, func() providers.Outgoing {
+		return providers.Outgoing{URL: p.url(req), Model: p.Model(req), Body: p.body(req), Sign: sign, Decoder: newDecoder}
+	})
 }
 
-// model is the one that a request asks for.
-func (p *Provider) model(req *providers.Request) string {
-	return strings.TrimPrefix(cmp.Or(req.Model, p.o.Model), "models/")
+// Model is the one that a request asks for.
+func (p *Provider) Model(req *providers.Request) string {
+	return strings.TrimPrefix(p.Remote.Model(req), "models/")
 }
 
 func (p *Provider) url(req *providers.Request) string {
-	return p.base + "/models/" + url.PathEscape(p.model(req)) + ":streamGenerateContent?alt=sse"
+	return p.base + "/models/" + url.PathEscape(p.Model(req)) + ":streamGenerateContent?alt=sse"
 }
 
-func (p *Provider) header(key string) http.Header {
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "text/event-stream")
-	h.Set("User-Agent", "daycare")
-	if key != "" {
-		h.Set("X-Goog-Api-Key", key)
-	}
-	for name, value := range p.o.Headers {
-		h.Set(name, value)
-	}
-	return h
-}
-
-// secrets are the values that no error may show: headers may carry keys as well.
-func (p *Provider) secrets(key string) []string {
-	s := []string{key}
-	for _, value := range p.o.Headers {
-		s = append(s, value)
-	}
-	return s
-}
+func sign(h http.Header, key string) { providers.SetDefault(h, "X-Goog-Api-Key", key) }

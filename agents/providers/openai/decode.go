@@ -26,7 +26,7 @@ type decoder struct {
 	model      string
 }
 
-func newDecoder(x *providers.Exchange) *decoder {
+func newDecoder(x *providers.Exchange) providers.Decoder {
 	return &decoder{x: x, signatures: map[int]string{}}
 }
 

@@ -17,7 +17,7 @@ var (
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(req, p.options)
+	head := providers.NewHead(req, p.Fields)
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	b = append(b, `"messages":[`...)
@@ -31,8 +31,8 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
-	model := p.model(req)
-	key := p.key + ":" + model
+	model := p.Model(req)
+	key := p.EncodingKey(model)
 	for _, m := range req.Messages {
 		if !first {
 			body.Add(comma)
@@ -46,13 +46,13 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 
 // settings writes the short fields.
 func (p *Provider) settings(head *providers.Head, req *providers.Request) {
-	head.Field("model", string(providers.AppendString(nil, p.model(req))))
+	head.Field("model", string(providers.AppendString(nil, p.Model(req))))
 	head.Field("stream", "true")
 	head.Field("stream_options", `{"include_usage":true}`)
 	if req.MaxTokens > 0 {
 		head.Set(p.limit, strconv.Itoa(req.MaxTokens))
-	} else if p.o.MaxTokens > 0 {
-		head.Field(p.limit, strconv.Itoa(p.o.MaxTokens))
+	} else if p.Service.MaxTokens > 0 {
+		head.Field(p.limit, strconv.Itoa(p.Service.MaxTokens))
 	}
 	if req.Temperature != nil {
 		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
@@ -60,7 +60,7 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	if req.Thinking != "" {
 		head.Field("reasoning_effort", string(providers.AppendString(nil, req.Thinking)))
 	}
-	if p.own && req.Session != "" {
+	if p.Own && req.Session != "" {
 		head.Field("prompt_cache_key", string(providers.AppendString(nil, req.Session)))
 	}
 }
@@ -194,7 +194,7 @@ func (p *Provider) signature(m *providers.Message, place int, model string) stri
 	prefix := google + strconv.Itoa(place) + ":"
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Reasoning)
-		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Of(p.o.ID, model) {
+		if s, is := strings.CutPrefix(r.Signature, prefix); ok && is && r.Of(p.ID(), model) {
 			return s
 		}
 	}

@@ -86,7 +86,7 @@ func TestRequests(t *testing.T) {
 			if tt.name == "own.json" { // what is sent to api.openai.com
 				make = func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
 					p := with(tt.change)(t, baseURL, client).(*Provider)
-					p.own, p.limit = true, "max_completion_tokens"
+					p.Own, p.limit = true, "max_completion_tokens"
 					return p
 				}
 			}
@@ -109,8 +109,8 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.url != want.url || p.limit != want.limit || p.own != want.own || p.gemini != want.gemini {
-			t.Errorf("New(%q): url %s, limit %s, own %v, gemini %v; want %+v", base, p.url, p.limit, p.own, p.gemini, want)
+		if p.url() != want.url || p.limit != want.limit || p.Own != want.own || p.gemini != want.gemini {
+			t.Errorf("New(%q): url %s, limit %s, own %v, gemini %v; want %+v", base, p.url(), p.limit, p.Own, p.gemini, want)
 		}
 	}
 }

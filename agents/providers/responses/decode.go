@@ -35,7 +35,7 @@ type item struct {
 	summaries int  // summary parts that began
 }
 
-func newDecoder(x *providers.Exchange) *decoder {
+func newDecoder(x *providers.Exchange) providers.Decoder {
 	return &decoder{x: x, items: map[int64]*item{}, ids: map[string]bool{}}
 }
 

@@ -16,7 +16,7 @@ var (
 // body assembles a request. All that is the same at every call of a conversation
 // comes first and in a fixed order.
 func (p *Provider) body(req *providers.Request) *providers.Body {
-	head := providers.NewHead(req, p.options)
+	head := providers.NewHead(req, p.Fields)
 	p.settings(head, req)
 	b := appendTools(head.Done(), req.Tools)
 	if strings.TrimSpace(req.System) != "" {
@@ -27,12 +27,12 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 	body := &providers.Body{}
 	body.Grow(2*len(req.Messages) + 2)
 	body.Add(b)
-	model := p.model(req)
+	model := p.Model(req)
 	for i, m := range req.Messages {
 		if i > 0 {
 			body.Add(comma)
 		}
-		body.Add(m.Encoded(p.key+":"+model, func(m *providers.Message) []byte { return p.encode(m, model) }))
+		body.Add(m.Encoded(p.EncodingKey(model), func(m *providers.Message) []byte { return p.encode(m, model) }))
 	}
 	body.Add(bodyEnd)
 	return body
@@ -40,7 +40,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 
 // settings writes the short fields.
 func (p *Provider) settings(head *providers.Head, req *providers.Request) {
-	model := p.model(req)
+	model := p.Model(req)
 	plain := plainModel.MatchString(model)
 	head.Field("model", string(providers.AppendString(nil, model)))
 	head.Field("stream", "true")
@@ -50,11 +50,11 @@ func (p *Provider) settings(head *providers.Head, req *providers.Request) {
 	}
 	if req.MaxTokens > 0 {
 		head.Set("max_output_tokens", strconv.Itoa(req.MaxTokens))
-	} else if p.o.MaxTokens > 0 {
-		head.Field("max_output_tokens", strconv.Itoa(p.o.MaxTokens))
+	} else if p.Service.MaxTokens > 0 {
+		head.Field("max_output_tokens", strconv.Itoa(p.Service.MaxTokens))
 	}
 	// A model that reasons answers 400 to a temperature.
-	if req.Temperature != nil && (plain || !p.own || req.Thinking == "none") {
+	if req.Temperature != nil && (plain || !p.Own || req.Thinking == "none") {
 		head.Field("temperature", strconv.FormatFloat(*req.Temperature, 'g', -1, 64))
 	}
 	if req.Thinking != "" {
@@ -136,7 +136,7 @@ func (p *Provider) appendAnswer(b []byte, m *providers.Message, model string) []
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case providers.Reasoning:
-			if part.Signature == "" || !part.Of(p.o.ID, model) {
+			if part.Signature == "" || !part.Of(p.ID(), model) {
 				continue
 			}
 			if s, ok := strings.CutPrefix(part.Signature, phaseMark); ok {

@@ -18,13 +18,9 @@
 package responses
 
 import (
-	"cmp"
 	"context"
 	"iter"
-	"net/http"
 	"regexp"
-	"strings"
-	"time"
 
 	"daycare/agents/providers"
 )
@@ -34,99 +30,36 @@ const Wire = "responses"
 
 const defaultBase = "https://api.openai.com/v1"
 
-// Options are what New needs; all but Model may be left out.
-type Options struct {
-	ID        string // "" takes the wire's name
-	BaseURL   string // up to and without /responses; "" is OpenAI's own service
-	Model     string
-	Key       func() string     // asked at every request, so that a new key counts at once
-	Headers   map[string]string // added to every request; win over the wire's own
-	Options   map[string]any    // fields added to every request body; win over the wire's own
-	HTTP      *http.Client      // nil makes one with providers.NewTransport
-	MaxTokens int               // of an answer, where the request has no limit; 0: the model's
-	Idle      time.Duration     // longest silence of a stream; 0 takes providers.IdleTimeout
-}
+// Options are the settings of a service. BaseURL is up to and without /responses; ""
+// is OpenAI's own service.
+type Options = providers.Service
 
 // Provider is one model service. Its methods may be called from many goroutines.
-type Provider struct {
-	o       Options
-	url     string
-	own     bool // the service is OpenAI's
-	options providers.Options
-	key     string // of the kept encodings
-}
+type Provider struct{ providers.Remote }
 
 // New checks the options; an error is the settings' fault.
 func New(o Options) (*Provider, error) {
-	fields, err := providers.EncodeOptions(o.Options, "input", "instructions", "tools", "stream", "store", "previous_response_id", "conversation")
+	remote, err := providers.NewRemote(Wire, o, defaultBase, "/responses",
+		"input", "instructions", "tools", "stream", "store", "previous_response_id", "conversation")
 	if err != nil {
 		return nil, err
 	}
-	o.ID = cmp.Or(o.ID, Wire)
-	o.BaseURL = strings.TrimSuffix(strings.TrimRight(cmp.Or(o.BaseURL, defaultBase), "/"), "/responses")
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{Transport: providers.NewTransport(0)}
-	}
-	if o.Key == nil {
-		o.Key = func() string { return "" }
-	}
-	return &Provider{
-		o: o, url: o.BaseURL + "/responses", own: Own(o.BaseURL), options: fields, key: Wire + ":" + o.ID,
-	}, nil
+	return &Provider{remote}, nil
 }
 
 // Own reports whether a base URL is OpenAI's own service; "" is.
-func Own(baseURL string) bool {
-	return baseURL == "" || strings.HasPrefix(baseURL, "https://api.openai.com/")
-}
+func Own(baseURL string) bool { return baseURL == "" || providers.SameHost(baseURL, defaultBase) }
 
-// ID is the provider's id in the settings.
-func (p *Provider) ID() string { return p.o.ID }
-
-// Wire is the name of the format.
-func (p *Provider) Wire() string { return Wire }
+func (p *Provider) url() string { return p.Service.BaseURL + "/responses" }
 
 // Stream makes one request; see providers.Provider.
 func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[providers.Event] {
-	return func(yield func(providers.Event) bool) {
-		key := strings.TrimSpace(p.o.Key())
-		if key == "" && p.own && len(p.o.Headers) == 0 {
-			yield(providers.Error{Err: &providers.Failure{
-				Kind: providers.Auth, Provider: p.o.ID, Message: "there is no API key",
-			}})
-			return
+	return p.Remote.Stream(ctx, req, func() providers.Outgoing {
+		return providers.Outgoing{
+			URL: p.url(), Model: p.Model(req), Body: p.body(req),
+			Sign: providers.Bearer, Decoder: newDecoder,
 		}
-		x := &providers.Exchange{
-			Provider: p.o.ID, Client: p.o.HTTP, URL: p.url, Header: p.header(key), Model: p.model(req),
-			Body: p.body(req), Request: req, Secrets: p.secrets(key), Idle: p.o.Idle,
-		}
-		x.Events(ctx, newDecoder(x))(yield)
-	}
-}
-
-func (p *Provider) model(req *providers.Request) string { return cmp.Or(req.Model, p.o.Model) }
-
-func (p *Provider) header(key string) http.Header {
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "text/event-stream")
-	h.Set("User-Agent", "daycare")
-	if key != "" {
-		h.Set("Authorization", "Bearer "+key)
-	}
-	for name, value := range p.o.Headers {
-		h.Set(name, value)
-	}
-	return h
-}
-
-// secrets are the values that no error may show: headers may carry keys as well.
-func (p *Provider) secrets(key string) []string {
-	s := []string{key}
-	for _, value := range p.o.Headers {
-		s = append(s, value)
-	}
-	return s
+	})
 }
 
 // plainModel matches OpenAI's models that do not reason: they take a temperature

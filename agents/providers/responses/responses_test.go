@@ -124,8 +124,8 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.url != want.url || p.own != want.own {
-			t.Errorf("New(%q): url %s, own %v; want %+v", base, p.url, p.own, want)
+		if p.url() != want.url || p.Own != want.own {
+			t.Errorf("New(%q): url %s, own %v; want %+v", base, p.url(), p.Own, want)
 		}
 	}
 }
