@@ -77,6 +77,7 @@ func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
 	}
 	recs := a.interrupted(open)
 	if t.attempt > maxAttempts {
+		recs = append(recs, a.setAside(open)...)
 		if _, err := a.append(recs...); err != nil {
 			return err
 		}
@@ -178,6 +179,19 @@ func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
 		if a.lost(c) {
 			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: record.StatusInterrupted,
 				Output: record.Output{Text: "interrupted: daycare stopped while this ran; whether it took effect is not known"}})
+		}
+	}
+	return recs
+}
+
+// setAside are the results of the other calls of a turn that is not tried again: no
+// call stays without one.
+func (a *agent) setAside(open *record.OpenTurn) []record.Record {
+	var recs []record.Record
+	for _, c := range open.Calls {
+		if !a.lost(c) {
+			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: record.StatusInterrupted,
+				Output: record.Output{Text: "interrupted: the turn was set aside before this was done"}})
 		}
 	}
 	return recs

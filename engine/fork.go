@@ -75,7 +75,7 @@ func (s *System) fillFork(from, to string, cut record.Cut) error {
 			return err
 		}
 	}
-	return s.vol.WriteFile("history", filepath.Join(to, "history.jsonl"), cut.Content)
+	return s.vol.WriteFile("fork", filepath.Join(to, "history.jsonl"), cut.Content)
 }
 
 // byHand is the descriptor of an agent that a person makes of another: one that

@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 )
@@ -25,8 +26,15 @@ type entry struct {
 
 // NewSet makes a set. Schemas are compiled here, once. Two tools of one name, a
 // name that a vendor would refuse and a schema that does not compile are errors.
-func NewSet(list ...Tool) (*Set, error) {
-	s := &Set{byName: make(map[string]entry, len(list))}
+func NewSet(list ...Tool) (*Set, error) { return new(Set).With(list...) }
+
+// With is the set and further tools behind its own, under the rules of NewSet. The
+// schemas of its own are not compiled again.
+func (s *Set) With(list ...Tool) (*Set, error) {
+	s = &Set{names: slices.Clone(s.names), byName: maps.Clone(s.byName)}
+	if s.byName == nil {
+		s.byName = make(map[string]entry, len(list))
+	}
 	for _, t := range list {
 		spec := t.Spec()
 		if !nameRule.MatchString(spec.Name) {

@@ -91,6 +91,29 @@ func TestNewSetRefuses(t *testing.T) {
 	}
 }
 
+func TestWith(t *testing.T) {
+	base, err := tools.NewSet(fake{spec("b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := base.With(fake{spec("a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"b", "a"}, more.Names()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"b"}, base.Names()); diff != "" {
+		t.Errorf("With changed the set it was asked of: %s", diff)
+	}
+	if err := more.Validate("b", []byte(`{"path":1}`)); err == nil {
+		t.Error("a tool of the first set is no longer checked")
+	}
+	if _, err := base.With(fake{spec("b")}); err == nil {
+		t.Error("a second tool of one name was added")
+	}
+}
+
 func TestSetKeepsOrder(t *testing.T) {
 	set, err := tools.NewSet(fake{spec("c")}, fake{spec("a")}, fake{spec("b")})
 	if err != nil {

@@ -24,7 +24,7 @@ type toolsets struct {
 	registry *subagent.Registry
 	family   *engine.Family
 	events   *event.Stream
-	base     []tools.Tool // of all agents, those between agents among them
+	base     *tools.Set // of all agents, those between agents among them
 
 	mu      sync.Mutex
 	version int // of the registry that full is made of
@@ -34,23 +34,18 @@ type toolsets struct {
 
 // newToolsets puts the tools between agents to the others.
 func newToolsets(root string, set *tools.Set, f *engine.Family, events *event.Stream, report func([]finding.Finding)) (*toolsets, error) {
-	t := &toolsets{family: f, events: events}
-	for _, tool := range set.All() {
-		t.base = append(t.base, tool)
-	}
-	t.base = append(append(t.base, peers.New(f)...), ask.New(f)...)
-	plain, err := tools.NewSet(t.base...)
+	base, err := set.With(append(peers.New(f), ask.New(f)...)...)
 	if err != nil {
 		return nil, err
 	}
+	t := &toolsets{family: f, events: events, base: base, full: base}
 	reserved := func(name string) bool {
-		_, _, ok := plain.Get(name)
+		_, _, ok := base.Get(name)
 		return ok
 	}
 	if t.registry, err = subagent.NewRegistry(filepath.Join(root, "subagents"), reserved, report); err != nil {
 		return nil, err
 	}
-	t.full = plain
 	t.all()
 	return t, nil
 }
@@ -63,7 +58,7 @@ func (t *toolsets) all() *tools.Set {
 	if version == t.version {
 		return t.full
 	}
-	full, err := tools.NewSet(append(t.base[:len(t.base):len(t.base)], subagent.Tools(list, t.family, t.events)...)...)
+	full, err := t.base.With(subagent.Tools(list, t.family, t.events)...)
 	if err == nil { // the registry has checked names and schemas
 		t.full = full
 	}

@@ -80,13 +80,33 @@ func (p *play) ready() error {
 		}
 		p.user.mirror = crash.OpenMirror(p.mirror)
 	}
-	if p.Scenario.Prepare == nil {
-		return nil
+	if p.Scenario.Prepare != nil {
+		if err := p.Scenario.Prepare(p.user); err != nil {
+			return err
+		}
 	}
-	if err := p.Scenario.Prepare(p.user); err != nil || p.mirror == "" {
-		return err
+	switch {
+	case p.mirror != "" && p.Scenario.Prepare != nil:
+		return seed(p.root, p.mirror)
+	case p.Root != "":
+		return syncTree(filepath.Dir(p.Root))
 	}
-	return seed(p.root, p.mirror)
+	return nil
+}
+
+// syncTree makes a folder and all in it durable: a cut that comes at once must find
+// the workspace that the case begins with.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
 }
 
 func (p *play) cuts() bool {
