@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"daycare/engine/config"
+	"daycare/tools/fetch"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
 )
@@ -28,6 +29,7 @@ func shellOptions(root string, c *config.Config, taskDir func(agent string) stri
 		Home:  func(id string) string { return filepath.Join(homes, id) },
 		Spill: func(id string) string { return agent(id, "blobs") },
 		Jobs:  func(id string) string { return agent(id, "jobs") },
+		Dial:  fetch.Dial,
 	}
 }
 

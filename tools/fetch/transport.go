@@ -63,11 +63,18 @@ func transport(set permission.Set, timeout time.Duration) *http.Transport {
 		MaxResponseHeaderBytes: 64 << 10,
 		TLSHandshakeTimeout:    timeout,
 		ResponseHeaderTimeout:  timeout,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			d := net.Dialer{Timeout: 10 * time.Second, Control: judge(named(set, hostOf(address)))}
-			return d.DialContext(ctx, network, address)
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return Dial(ctx, set, address)
 		},
 	}
+}
+
+// Dial connects an agent to host:port. Wherever the name leads, the address must be
+// a public one and the port one of a web server, unless the host itself is granted
+// by its name; else the error wraps ErrPrivate.
+func Dial(ctx context.Context, set permission.Set, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(named(set, hostOf(address)))}
+	return d.DialContext(ctx, "tcp", address)
 }
 
 // judge looks at the address of a connection before it is made. It is called for

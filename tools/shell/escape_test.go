@@ -348,7 +348,7 @@ func TestSandboxedWork(t *testing.T) {
 			}
 			var all strings.Builder
 			for i, script := range scripts {
-				fmt.Fprintf(&all, "(%s\n) || echo failed-%d\n", script, i)
+				fmt.Fprintf(&all, "( %s\n) || echo failed-%d\n", script, i)
 			}
 			res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": all.String() + "echo all-run", "workdir": x.w, "timeoutMs": 60_000}))
 			if !strings.Contains(res.Text, "all-run\n") {

@@ -38,6 +38,8 @@ type process struct {
 	grace          time.Duration
 	runner         *sandbox.Runner
 	view           sandbox.View
+	proxy          *proxy   // its network, closed with its end; nil: none
+	domains        []string // that it reaches through proxy
 }
 
 // ending is how a command ended.
@@ -92,7 +94,12 @@ func (r *running) wait(ctx context.Context, timeout time.Duration) ending {
 
 // start starts the command. out gets standard output and error; only one
 // goroutine writes to it.
-func (p process) start(out io.Writer) (*running, error) {
+func (p process) start(out io.Writer) (_ *running, err error) {
+	defer func() {
+		if err != nil {
+			p.proxy.close()
+		}
+	}()
 	argv, env, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
 	if err != nil {
 		return nil, err
@@ -185,6 +192,7 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		read.Close()
 		<-copied
 	}
+	p.proxy.close()
 	r.end = endOf(cmd)
 	close(r.done)
 }

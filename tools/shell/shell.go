@@ -14,6 +14,7 @@ package shell
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -70,6 +71,9 @@ type Options struct {
 	// Jobs is the folder that keeps an agent's background processes. nil: there
 	// are none.
 	Jobs func(agent string) string
+	// Dial makes the connections of commands that may reach a domain. nil: no
+	// command has a network.
+	Dial Dial
 
 	grace time.Duration // between SIGTERM and SIGKILL; tests are impatient
 }
@@ -110,7 +114,8 @@ var spec = tools.Spec{Name: "exec", Replay: tools.Once,
 "timeoutMs":{"type":"integer","minimum":1,"maximum":1800000,"description":"default 30000"},
 "env":{"type":"object","additionalProperties":{"type":"string"}},
 "stdin":{"type":"string"},
-"background":{"type":"boolean"}},
+"background":{"type":"boolean"},
+"allowedDomains":{"type":"array","items":{"type":"string"},"description":"hosts to reach over HTTP(S), else no network"}},
 "required":["command"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
@@ -123,7 +128,11 @@ type arguments struct {
 	Env        map[string]string `json:"env"`
 	Stdin      string            `json:"stdin"`
 	Background bool              `json:"background"`
+	Domains    []string          `json:"allowedDomains"`
 }
+
+// maxDomains bounds the list that a person has to read.
+const maxDomains = 20
 
 func decode(call tools.Call) (arguments, error) {
 	var a arguments
@@ -141,38 +150,61 @@ func decode(call tools.Call) (arguments, error) {
 			return a, fmt.Errorf("exec: env %q is not a usable variable", name)
 		}
 	}
+	if len(a.Domains) > maxDomains {
+		return a, fmt.Errorf("exec: allowedDomains names %d hosts; at most %d", len(a.Domains), maxDomains)
+	}
+	for i, d := range a.Domains {
+		a.Domains[i] = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(d)), ".")
+		if _, err := domainRight(a.Domains[i]); err != nil {
+			return a, fmt.Errorf("exec: %w", err)
+		}
+	}
 	return a, nil
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Needs is the approval that the call needs. Without a sandbox, prefixes granted in
-// permission.Set.Exec do not count: the words of a command say nothing of what it
-// does, so every call asks.
+// Needs is the approval that the call needs: to run the command at all, then for
+// hosts that it is to reach. Without a sandbox, rules granted in permission.Set.Exec
+// do not count: the words of a command say nothing of what it does, so every call
+// asks.
 func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	if e.options.Mode == Deny || e.options.Mode == Off {
 		return nil, nil
 	}
 	runner, err := e.confine.find()
-	held := err == nil && runner.Level != sandbox.None
-	if err != nil || held && e.options.Mode == Sandbox {
+	if err != nil {
 		return nil, nil // Run refuses where the wanted sandbox does not work
 	}
 	a, err := decode(call)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := e.workdir(call, a.Workdir)
-	if err != nil {
-		return nil, err
+	held := runner.Level != sandbox.None
+	need := permission.Request{Reason: does(a.Command), Detail: permission.Detail{Command: a.rendered()}}
+	switch host := missing(call.Access, a.Domains); {
+	case !held || e.options.Mode == Ask && !granted(call.Access, a):
+		rule := permission.Exec{Prefix: asks(call.Access, a.Command)}
+		// A rule that covers the first words does not cover the rest.
+		need.Tag, need.AskAlways = rule.Tag(), !held || call.Access.Allows(rule)
+	case host != nil:
+		need.Tag = host.Tag()
+		need.Reason += " that reaches the network"
+	default:
+		return nil, nil
 	}
-	return &permission.Request{
-		Tag:       permission.Exec{Prefix: firstWords(a.Command)}.Tag(),
-		Reason:    "run a command",
-		Detail:    permission.Detail{Command: a.rendered()},
-		Workdir:   dir,
-		AskAlways: !held,
-	}, nil
+	need.Workdir, err = e.workdir(call, a.Workdir)
+	return &need, err
+}
+
+// missing is the first right to a host that the set does not hold.
+func missing(set permission.Set, domains []string) permission.Access {
+	for _, d := range domains {
+		if right, err := domainRight(d); err == nil && !set.Allows(right) {
+			return right
+		}
+	}
+	return nil
 }
 
 // rendered is all that decides what the call does, as a person is shown it and
@@ -184,6 +216,9 @@ func (a arguments) rendered() string {
 		b.WriteString(name + "=" + quote(value) + " ")
 	}
 	b.WriteString(a.Command)
+	if len(a.Domains) > 0 {
+		b.WriteString("\n[network] " + strings.Join(a.Domains, ", "))
+	}
 	if a.Stdin != "" {
 		b.WriteString("\n[standard input]\n" + a.Stdin)
 	}
@@ -263,6 +298,10 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox
 			return p, err
 		}
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
+		if p.proxy, err = e.network(a.Domains, call.Access, runner); err != nil {
+			return p, err
+		}
+		p.view.Proxy, p.domains = p.proxy.path(), a.Domains
 		env = append(env, runner.Environment(p.view)...)
 	}
 	p.env = append(env, a.environment()...)
@@ -272,6 +311,19 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox
 		})
 	}
 	return p, nil
+}
+
+// network is the proxy through which a command reaches its domains; nil for none.
+func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Runner) (*proxy, error) {
+	switch {
+	case len(domains) == 0:
+		return nil, nil
+	case e.options.Dial == nil:
+		return nil, errors.New("commands have no network here")
+	case !runner.Proxied():
+		return nil, fmt.Errorf("allowedDomains needs the sandbox bwrap; here it is %s, in which commands have no network. Use web_fetch", runner.Level)
+	}
+	return newProxy(domains, set, e.options.Dial)
 }
 
 func (a arguments) timeout(usual time.Duration) time.Duration {
@@ -302,12 +354,16 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 }
 
 // heldBack is what programs say when the sandbox keeps something from them.
-var heldBack = regexp.MustCompile(`(?i)permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
+var heldBack = regexp.MustCompile(`(?i)from proxy|permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
 
 // explained adds what may be the reason to a result that failed.
 func (p process) explained(res tools.Result) tools.Result {
 	if p.runner.Level != sandbox.None && res.Status == tools.Failed && heldBack.MatchString(res.Text) {
-		res.Text += "\n[commands run in a sandbox: only the granted folders, no network]"
+		network := "no network; allowedDomains gives one"
+		if len(p.domains) > 0 {
+			network = "of the network only " + strings.Join(p.domains, ", ")
+		}
+		res.Text += "\n[commands run in a sandbox: only the granted folders, " + network + "]"
 	}
 	return res
 }

@@ -12,6 +12,8 @@ import (
 const (
 	// helperInside is where the view has the helper.
 	helperInside = "/run/daycare-helper"
+	// proxyInside is where it has the socket of the proxy.
+	proxyInside = "/run/daycare-proxy.sock"
 	// tmpBytes bounds the private /tmp, which lives in memory.
 	tmpBytes = 1 << 30
 )
@@ -40,6 +42,9 @@ func (r *Runner) bwrapArgs(v View) ([]string, error) {
 		return nil, err
 	}
 	mounts = append(mounts, mount{helperInside, []string{"--ro-bind", r.helper, helperInside}})
+	if v.Proxy != "" {
+		mounts = append(mounts, mount{proxyInside, []string{"--ro-bind", v.Proxy, proxyInside}})
+	}
 	// What lies deeper covers what lies above it. (The order of equals stays.)
 	slices.SortStableFunc(mounts, func(a, b mount) int { return cmp.Compare(depth(a.at), depth(b.at)) })
 	for _, m := range mounts {

@@ -29,6 +29,8 @@ func Main(args []string) (code int, ours bool) {
 			return usage(args), true
 		}
 		return restrictAndExec(data, argv), true
+	case "relay":
+		return relay(rest), true
 	case "probe":
 		return probeInside(rest), true
 	default:

@@ -52,6 +52,7 @@ func restrictAndExec(data string, argv []string) int {
 	}{
 		{"limits", r.limit},
 		{"places", r.lock},
+		{"network", r.connect},
 		{"landlock", r.landlock},
 		{"capabilities", dropCapabilities},
 		{"system call filter", func() error { return filter(r.Inside) }},

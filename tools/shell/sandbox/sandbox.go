@@ -24,6 +24,7 @@
 // seccomp cannot be taken back, so they are never applied to the daemon.
 //
 //	daemon ─ supervisor ─ bwrap ─ restrict → command
+//	                            └ relay (with View.Proxy: from loopback to the socket)
 package sandbox
 
 import (
@@ -59,6 +60,9 @@ type View struct {
 	Locked []string `json:"locked,omitempty"` // can be read, not changed or replaced, beneath Write
 	Shown  []string `json:"shown,omitempty"`  // can be read beneath Hidden
 	Own    []string `json:"own,omitempty"`    // can be changed beneath Hidden
+	// Proxy is the unix socket of an HTTP proxy, the only way to a network; "": no
+	// network. Where Proxied is false it must be "".
+	Proxy string `json:"proxy,omitempty"`
 }
 
 // ErrUnusable: a level does not work on this system.
@@ -162,7 +166,7 @@ func (r *Runner) inside(v View, argv, env []string) ([]string, error) {
 	case None:
 		return argv, nil
 	case Bwrap:
-		inner, err := r.restrict(restriction{View: v, Env: env, Inside: true}, helperInside, argv)
+		inner, err := r.restrict(restriction{View: v, Env: env, Inside: true, Helper: helperInside}, helperInside, argv)
 		if err != nil {
 			return nil, err
 		}
@@ -181,6 +185,7 @@ type restriction struct {
 	View   View     `json:"view"`
 	Env    []string `json:"env"`
 	Inside bool     `json:"inside,omitempty"` // of a view of mounts, where paths need not be told apart
+	Helper string   `json:"helper,omitempty"` // the daycare binary, inside
 }
 
 func (r *Runner) restrict(to restriction, helper string, argv []string) ([]string, error) {
@@ -191,11 +196,24 @@ func (r *Runner) restrict(to restriction, helper string, argv []string) ([]strin
 	return append([]string{helper, helperWord, "restrict", string(data), "--"}, argv...), nil
 }
 
-// Environment is what a command is told of its home and its temporary files.
+// Proxied reports whether commands can be given the network of a View's Proxy.
+func (r *Runner) Proxied() bool { return r.Level == Bwrap }
+
+// proxyAddress is where commands find the proxy, on their own loopback.
+const proxyAddress = "127.0.0.1:3128"
+
+// Environment is what a command is told of its home, its temporary files and its
+// way to the network.
 func (r *Runner) Environment(v View) []string {
 	switch r.Level {
 	case Bwrap:
-		return []string{"HOME=" + v.Home, "TMPDIR=/tmp"}
+		env := []string{"HOME=" + v.Home, "TMPDIR=/tmp"}
+		if v.Proxy != "" {
+			for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+				env = append(env, name+"=http://"+proxyAddress)
+			}
+		}
+		return env
 	case Landlock, Seatbelt:
 		return []string{"HOME=" + v.Home, "TMPDIR=" + v.tmp()}
 	default:

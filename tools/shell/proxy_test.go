@@ -1,0 +1,129 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"daycare/engine/permission"
+	"daycare/tools"
+	"daycare/tools/shell/sandbox"
+)
+
+// A wide is the world outside: every allowed name leads to one server.
+type wide struct {
+	mu     sync.Mutex
+	dialed []string
+	server *httptest.Server
+}
+
+func newWide(t *testing.T) *wide {
+	w := &wide{server: httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(rw, "hello from %s%s\n", r.Host, r.URL.Path)
+	}))}
+	t.Cleanup(w.server.Close)
+	return w
+}
+
+func (w *wide) dial(ctx context.Context, _ permission.Set, address string) (net.Conn, error) {
+	w.mu.Lock()
+	w.dialed = append(w.dialed, address)
+	w.mu.Unlock()
+	return (&net.Dialer{}).DialContext(ctx, "tcp", w.server.Listener.Addr().String())
+}
+
+// TestNetworkOfNamedDomains: a command reaches what its call names, and nothing else.
+func TestNetworkOfNamedDomains(t *testing.T) {
+	t.Parallel()
+	outside := newWide(t)
+	e, _, _ := held(t, sandbox.Bwrap)
+	e.options.Dial = outside.dial
+	port := outside.server.Listener.Addr().(*net.TCPAddr).Port
+	script := fmt.Sprintf(`exec 2>&1
+echo "1 $(curl -s -m 20 http://good.test/a)"
+echo "2 $(curl -s -m 20 --proxytunnel http://sub.wild.test:8080/b)"
+echo "3 $(curl -s -m 20 http://evil.test/c)"
+echo "4 $(curl -s -m 20 --proxytunnel http://evil.test/d || echo refused)"
+echo "5 $(curl -s -m 20 --noproxy '*' http://127.0.0.1:%d/e || echo refused)"
+echo "6 $(curl -s -m 20 -H 'Host: evil.test' http://good.test/f)"
+echo "7 $(curl -s -m 20 http://wild.test/g)"
+echo "8 $(curl -s -m 20 http://127.0.0.1:%d/h)"
+kill -0 1 2>/dev/null; ls /run
+`, port, port)
+	res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": script, "allowedDomains": []string{"good.test", "*.wild.test"}, "timeoutMs": 120_000}))
+	for _, want := range []string{"1 hello from good.test/a", "2 hello from sub.wild.test:8080/b", "3 daycare: evil.test is not among allowedDomains",
+		"4 refused", "5 refused", "6 hello from good.test/f", "7 daycare: wild.test is not", "8 daycare: 127.0.0.1 is not"} {
+		if !strings.Contains(res.Text, want) {
+			t.Errorf("%q is not in:\n%s", want, res.Text)
+		}
+	}
+	outside.mu.Lock()
+	defer outside.mu.Unlock()
+	slices.Sort(outside.dialed)
+	if got := strings.Join(slices.Compact(outside.dialed), " "); got != "good.test:80 sub.wild.test:8080" {
+		t.Errorf("connections were made to %s", got)
+	}
+}
+
+// What the proxy was is gone with its command, whether that ended by itself or not.
+func TestProxyEndsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	outside := newWide(t)
+	e, _, _ := held(t, sandbox.Bwrap)
+	e.options.Dial = outside.dial
+	temp := t.TempDir()
+	p, err := newProxy([]string{"x.test"}, permission.Set{}, outside.dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.close()
+	if left, _ := filepath.Glob(filepath.Dir(p.socket)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	for _, script := range []string{`echo $http_proxy`, `trap '' TERM; while :; do sleep 0.1; done`} {
+		access := permission.Default(temp)
+		run(t, t.Context(), e, newCall(t, access, a{"command": script, "allowedDomains": []string{"good.test"}, "timeoutMs": 500}))
+		if left := survivors("relay\x00run"); len(left) > 0 && len(survivors(temp)) > 0 {
+			t.Errorf("%q: the relay survived", script)
+		}
+	}
+}
+
+func TestNetworkNeedsRightAndSandbox(t *testing.T) {
+	t.Parallel()
+	outside := newWide(t)
+	e, _, _ := held(t, sandbox.Landlock)
+	e.options.Dial = outside.dial
+	access := workspace(t)
+	call := newCall(t, access, a{"command": "go mod download", "allowedDomains": []string{"Proxy.Golang.org.", "*.example.com"}})
+	need, err := e.Needs(call)
+	if err != nil || need == nil || need.Tag != "@web:proxy.golang.org" || !strings.Contains(need.Detail.Command, "[network] proxy.golang.org, *.example.com") {
+		t.Errorf("needs %+v %v", need, err)
+	}
+	call.Access.Hosts = []string{"proxy.golang.org"}
+	if need, err = e.Needs(call); err != nil || need == nil || need.Tag != "@web:*.example.com" {
+		t.Errorf("then needs %+v %v", need, err)
+	}
+	call.Access.Web = true
+	if need, err = e.Needs(call); err != nil || need != nil {
+		t.Errorf("with the right to all it needs %+v %v", need, err)
+	}
+	if res := run(t, t.Context(), e, call); res.Status != tools.Failed || !strings.Contains(res.Text, "needs the sandbox bwrap") {
+		t.Errorf("with Landlock alone: %+v", res)
+	}
+	for _, bad := range []string{"a b", "http://x", "*.*", ""} {
+		if res := run(t, t.Context(), e, newCall(t, access, a{"command": "true", "allowedDomains": []string{bad}})); res.Status != tools.Failed {
+			t.Errorf("%q was taken for a host: %+v", bad, res)
+		}
+	}
+	if res := run(t, t.Context(), newExec(Options{Mode: Off}), newCall(t, access, a{"command": "echo free", "allowedDomains": []string{"x.test"}})); res.Status != "" {
+		t.Errorf("where nothing holds commands they need no proxy: %+v", res)
+	}
+}
