@@ -89,10 +89,10 @@ type Options struct {
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings
-	Redact     *redact.Redactor       // of secrets, before anything is written; nil: none are known
-	Window     func(model string) int // tokens of context that a model takes; 0, or nil: not known
-	Running    func() []string        // what works for the agent meanwhile, for its summaries; may be nil
-	Zone       func() string          // IANA name of the zone people are in
+	Redact     *redact.Redactor         // of secrets, before anything is written; nil: none are known
+	Window     func(p record.Model) int // tokens of context that a model takes; 0, or nil: not known
+	Running    func() []string          // what works for the agent meanwhile, for its summaries; may be nil
+	Zone       func() string            // IANA name of the zone people are in
 	Log        *slog.Logger
 	// Identity is the descriptor as it is now; nil: Meta, for ever.
 	Identity func() address.Meta

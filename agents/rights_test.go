@@ -157,7 +157,8 @@ func TestThePersonOfABackgroundAgentIsAskedAndTold(t *testing.T) {
 	}
 	b.decide(permission.Deny)
 	b.halt()
-	if len(o.notes) != 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") || !strings.Contains(o.notes[1], "deny") {
+	// After the decision the script asks anew: there may be a third note by now.
+	if len(o.notes) < 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") || !strings.Contains(o.notes[1], "deny") {
 		t.Errorf("notes %q, want one of the request and one of the decision", o.notes)
 	}
 }

@@ -26,13 +26,13 @@ type room struct {
 // limit is how many tokens of context there is room for: the smaller of the
 // model's window and the owner's limit.
 func (a *agent) limit() int {
-	model := a.state.Provider.Model
+	model := a.state.Provider.ID + "/" + a.state.Provider.Model
 	limit := a.Settings.ContextLimit
 	if limit <= 0 {
 		limit = defaultContextLimit
 	}
 	if a.Window != nil {
-		if w := a.Window(model); w > 0 {
+		if w := a.Window(a.state.Provider); w > 0 {
 			limit = min(limit, w)
 		}
 	}

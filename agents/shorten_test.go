@@ -225,7 +225,7 @@ func newWindowed(t *testing.T, w *windowed, list ...tools.Tool) *bench {
 	t.Helper()
 	b := newBench(t, callHold, list...)
 	b.opts.Model = func(record.Model) Model { return w }
-	b.opts.Window = func(string) int { return w.window }
+	b.opts.Window = func(record.Model) int { return w.window }
 	b.opts.Sources = prompt.Sources{Image: func(message.File) ([]byte, error) { return make([]byte, 1000), nil }}
 	return b
 }

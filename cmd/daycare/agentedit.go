@@ -84,7 +84,7 @@ func (c *cli) notSaved(err error, path string) (again bool, _ error) {
 	case errors.As(err, &unfit):
 		for _, f := range unfit.Findings {
 			f.File = path
-			c.warn("%s: %s", f.Place(), f.Reason)
+			c.warn("%s", f.Error())
 		}
 		if !c.noInput && isTerminal(c.stdin) && c.yes("edit again? [Y/n] ") {
 			return true, nil

@@ -16,7 +16,7 @@ import (
 // and edit their files.
 func (c *cli) handCommands() []*cobra.Command {
 	return []*cobra.Command{c.agentsFork(), c.agentsRewind(), c.agentsMark(), c.agentsRestore(), c.agentsTrash(),
-		c.agentsExport(), c.agentsImport(), c.agentsEdit()}
+		c.agentsExport(), c.agentsImport(), c.agentsEdit(), c.agentsModel()}
 }
 
 func (c *cli) agentsFork() *cobra.Command {

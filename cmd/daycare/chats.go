@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"daycare/connectors/chat"
 	"daycare/engine/address"
+	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -21,7 +24,7 @@ type chats struct{ r *runtimeParts }
 // chatHost is what every chat connector is given.
 func (r *runtimeParts) chatHost() chat.Host {
 	c := chats{r}
-	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Session: c.session}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Session: c.session, Switch: c.switchModel}
 }
 
 // Find is the agent that an address maps to, if it was made already.
@@ -69,6 +72,16 @@ func (c chats) List() []permission.Pending { return c.r.asks.List() }
 // Decide answers a permission request, or says who did before.
 func (c chats) Decide(ctx context.Context, token string, d permission.Decision, by string) (*permission.Pending, error) {
 	return c.r.system.Decide(ctx, token, d, by)
+}
+
+// switchModel gives an agent another model.
+func (c chats) switchModel(ctx context.Context, agent, to string) (string, error) {
+	now, err := hands{&backend{System: c.r.system, parts: c.r}}.Switch(ctx, agent, to)
+	var bad *control.Invalid
+	if errors.As(err, &bad) {
+		return "", errors.New(strings.TrimSuffix(bad.Reason+". "+bad.Hint, ". "))
+	}
+	return now.Provider + "/" + now.Model, err
 }
 
 // session counts the conversation of an agent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 
 	"daycare/engine"
 	"daycare/engine/control"
@@ -53,6 +54,11 @@ func (h hands) ReadFile(ctx context.Context, id, name string) ([]byte, string, e
 
 // WriteFile publishes one. With no daemon it is an editor like any other.
 func (h hands) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (string, error) {
+	if name == "state.json" {
+		if err := h.unfitChoice(filepath.Join(h.parts.root, "agents", id, name), content); err != nil {
+			return "", err
+		}
+	}
 	v, err := h.System.WriteFile(ctx, id, name, content, hash)
 	return v.Hash, inWords(err)
 }

@@ -10,6 +10,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
+	"daycare/engine/record"
 )
 
 // newCatalogue is the model catalogue with what the settings say over it.
@@ -62,9 +63,12 @@ func (m *chain) price(provider, model string, u providers.Usage) float64 {
 }
 
 // window is how many tokens of context a model takes, 0 where that is not known.
-func (m *chain) window(model string) int {
-	first := m.first()
-	known, _ := m.catalogue.Find(first.ID, cmp.Or(model, first.Model))
+func (m *chain) window(choice record.Model) int {
+	p, err := m.checkChoice(choice)
+	if err != nil {
+		return 0
+	}
+	known, _ := m.catalogue.Find(p.ID, cmp.Or(choice.Model, p.Model))
 	return known.Window
 }
 

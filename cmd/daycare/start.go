@@ -197,15 +197,17 @@ func (m *chain) first() config.Provider { return m.settings[0] }
 
 // caller calls the models for an agent: its own provider first, if it named one.
 func (m *chain) caller(choice record.Model) agents.Model {
-	order, first := m.providers, m.first()
-	for i, p := range m.providers {
-		if p.ID() == choice.ID && i > 0 {
-			order, first = append([]providers.Provider{p}, append(order[:i:i], order[i+1:]...)...), m.settings[i]
-			break
-		}
-	}
-	if err := m.check(first, choice.Model); err != nil {
+	first, err := m.checkChoice(choice)
+	if err != nil {
 		return noModel{err}
+	}
+	order := []providers.Provider{nil}
+	for _, p := range m.providers {
+		if p.ID() == first.ID {
+			order[0] = p
+		} else {
+			order = append(order, p)
+		}
 	}
 	return &providers.Caller{Chain: order}
 }
@@ -226,7 +228,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			r.meter.call(provider, model, u, usd)
 			return usd
 		}, Definition: r.define,
-		Window: func(model string) int { return r.models.Load().window(model) },
+		Window: func(m record.Model) int { return r.models.Load().window(m) },
 		Sources: prompt.Sources{
 			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
 			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },

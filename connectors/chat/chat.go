@@ -57,6 +57,9 @@ type Host struct {
 	Files     Files
 	Hints     Keeper
 	Session   func(agent string) (Session, error)
+	// Switch changes the model of an agent and says what is in force from its next
+	// turn on. Its error is for people: it names what may have been meant.
+	Switch func(ctx context.Context, agent, model string) (now string, err error)
 }
 
 // A Directory knows whose agent is whose.

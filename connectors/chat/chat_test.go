@@ -52,7 +52,13 @@ func (w *world) desk(o Options, p Platform) *Desk {
 		o.Allow = []string{"ada"}
 	}
 	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w, Hints: w,
-		Session: func(string) (Session, error) { return Session{Messages: 3, Context: 40, Tokens: 100}, nil }}
+		Session: func(string) (Session, error) { return Session{Messages: 3, Context: 40, Tokens: 100}, nil },
+		Switch: func(_ context.Context, _, model string) (string, error) {
+			if model != "two" {
+				return "", errors.New("unknown model \"" + model + "\". near to it: two")
+			}
+			return "p/two", nil
+		}}
 	return New(o, host, p, slog.New(slog.NewTextHandler(&w.log, nil)))
 }
 
@@ -227,6 +233,8 @@ func TestCommands(t *testing.T) {
 		{"/status", "**0/** is thinking\nmessages that wait: 2\nmodel: `m`\ncost so far: $0.0000"},
 		{"/context", "3 messages since"},
 		{"/model", "I use `m`."},
+		{"/model two", "From the next turn on I use `p/two`."},
+		{"/model tow", "I stay with `m`: unknown model \"tow\". near to it: two"},
 		{"/agents", "- `0/` user, thinking"},
 		{"/stop", "Stopped."},
 		{"!help", "- !reset:"},

@@ -24,7 +24,7 @@ var Commands = []Command{
 	{"mark", "name this place of the conversation: /mark before"},
 	{"rewind", "take the newest turn back, or go back to a mark"},
 	{"context", "how long this conversation is"},
-	{"model", "which model I use"},
+	{"model", "which model I use, or another one: /model NAME"},
 	{"agents", "all agents"},
 	{"permissions", "what waits for your permission"},
 }
@@ -61,6 +61,10 @@ func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, r
 	case "context":
 		d.say(ctx, p, d.about(ctx, p, d.context))
 	case "model":
+		if rest != "" && d.host.Switch != nil {
+			d.say(ctx, p, d.about(ctx, p, func(a event.Agent) string { return d.switchModel(ctx, a, rest) }))
+			break
+		}
 		d.say(ctx, p, d.about(ctx, p, d.model))
 	case "agents":
 		d.say(ctx, p, d.agents(ctx))
@@ -198,6 +202,15 @@ func (d *Desk) model(a event.Agent) string {
 		}
 	}
 	return text
+}
+
+// switchModel gives the agent another model.
+func (d *Desk) switchModel(ctx context.Context, a event.Agent, to string) string {
+	now, err := d.host.Switch(ctx, a.ID, to)
+	if err != nil {
+		return "I stay with `" + a.Model + "`: " + err.Error()
+	}
+	return "From the next turn on I use `" + now + "`."
 }
 
 // maxListed bounds lists: a chat is no place for hundreds of lines.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/tidwall/sjson"
 
 	"daycare/engine/control"
 )
@@ -75,27 +74,17 @@ func (m *Model) rewindCommand(to string) tea.Cmd {
 	})
 }
 
-// stateFile is where the model of an agent is set; it counts from the next turn.
-const stateFile = "state.json"
-
 func (m *Model) modelCommand(name string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
 	}
 	if name == "" {
-		m.say1("it uses " + cmp.Or(a.Model, "the first model of the settings") + "; /model NAME changes it")
+		m.say1("it uses " + cmp.Or(a.Model, "the first model of the settings") + "; /model NAME changes it, NAME being a model, a provider, PROVIDER/MODEL or default")
 		return nil
 	}
 	return m.call.order("model", "from the next turn on it uses "+name, func(ctx context.Context, api *control.Client) error {
-		content, hash, err := api.ReadFile(ctx, a.ID, stateFile)
-		if err != nil {
-			return err
-		}
-		changed, err := sjson.SetBytes(content, "provider.model", name)
-		if err != nil {
-			return fmt.Errorf("change %s: %w", stateFile, err)
-		}
-		return api.WriteFile(ctx, a.ID, stateFile, changed, hash)
+		_, err := api.Switch(ctx, a.ID, name)
+		return err
 	})
 }

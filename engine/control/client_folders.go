@@ -77,6 +77,11 @@ func (c *Client) WriteFile(ctx context.Context, ref, name string, content []byte
 	return resp.Body.Close()
 }
 
+// Switch changes the model of an agent; see Folders.
+func (c *Client) Switch(ctx context.Context, ref, model string) (b Choice, err error) {
+	return b, c.do(ctx, http.MethodPost, agentPath(ref, "model"), modelBody{model}, &b)
+}
+
 // upload sends a body that is not JSON.
 func (c *Client) upload(ctx context.Context, method, path string, body io.Reader, kind, match string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://daycare"+path, body)

@@ -29,6 +29,18 @@ type Folders interface {
 	// content if the file still has that hash. Errors: *Conflict, *Unfit.
 	ReadFile(ctx context.Context, id, name string) (content []byte, hash string, err error)
 	WriteFile(ctx context.Context, id, name string, content []byte, hash string) (newHash string, err error)
+	// Switch changes the model of an agent from its next turn on. model is the id of
+	// a provider, a model, or PROVIDER/MODEL; "default" leaves it to the settings, ""
+	// changes nothing. Errors: *Invalid, which names what may have been meant.
+	Switch(ctx context.Context, id, model string) (Choice, error)
+}
+
+// A Choice is what an agent's next turn is given to.
+type Choice struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Chosen   bool   `json:"chosen"`            // for this agent; else the settings say so
+	Problem  string `json:"problem,omitempty"` // why it cannot be followed
 }
 
 var (
@@ -70,6 +82,9 @@ type (
 	trashListBody struct {
 		Trash []event.Trashed `json:"trash"`
 	}
+	modelBody struct {
+		Model string `json:"model"`
+	}
 	fileBody struct {
 		Hash string `json:"hash"`
 	}
@@ -86,6 +101,7 @@ func (a *api) folderRoutes(mux *http.ServeMux) {
 		return
 	}
 	mux.HandleFunc("POST /v1/agents/{id}/fork", a.agent(a.fork))
+	mux.HandleFunc("POST /v1/agents/{id}/model", a.agent(a.switchModel))
 	mux.HandleFunc("GET /v1/agents/{id}/files/{name}", a.readFile)
 	mux.HandleFunc("PUT /v1/agents/{id}/files/{name}", a.agent(a.writeFile))
 	mux.HandleFunc("GET /v1/trash", a.handle(a.trash))
@@ -103,6 +119,15 @@ func (a *api) fork(w http.ResponseWriter, r *http.Request, id string) (int, any,
 	}
 	made, err := a.Folders.Fork(r.Context(), id, b.At, b.Name)
 	return http.StatusCreated, made, err
+}
+
+func (a *api) switchModel(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
+	var b modelBody
+	if err := decode(w, r, maxBody, &b); err != nil {
+		return 0, nil, err
+	}
+	choice, err := a.Folders.Switch(r.Context(), id, b.Model)
+	return http.StatusOK, choice, err
 }
 
 // rewind posts the order: only the agent itself writes its history.

@@ -49,6 +49,26 @@ func (s *shelf) WriteFile(_ context.Context, _, _ string, content []byte, hash s
 	return s.hash(), nil
 }
 
+func (s *shelf) Switch(_ context.Context, id, model string) (Choice, error) {
+	if model == "gpt-9" {
+		return Choice{}, &Invalid{Field: "model", Reason: `unknown model "gpt-9"`, Hint: "near to it: gpt-6"}
+	}
+	return Choice{Provider: id, Model: model, Chosen: true}, nil
+}
+
+func TestSwitchOfModel(t *testing.T) {
+	b := (&fake{}).backend()
+	b.Folders = &shelf{}
+	c := NewClient(Local(Handler(b, Options{})))
+	if got, err := c.Switch(t.Context(), "0/", "gpt-6"); err != nil || got.Model != "gpt-6" || !got.Chosen {
+		t.Errorf("switched to %+v, %v", got, err)
+	}
+	var bad *Invalid
+	if _, err := c.Switch(t.Context(), "0/", "gpt-9"); !errors.As(err, &bad) || bad.Field != "model" || bad.Hint != "near to it: gpt-6" {
+		t.Errorf("to an unknown model: %v, want Invalid with the names near to it", err)
+	}
+}
+
 func TestFilesOfAgents(t *testing.T) {
 	f := &fake{}
 	b := f.backend()

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+
+	"daycare/engine/control"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) agentsModel() *cobra.Command {
+	return &cobra.Command{
+		Use: "model ID [MODEL]", Short: "The model that an agent uses, or another one from its next turn on",
+		Long: "The model that an agent uses. With MODEL it uses another one from its next turn on:\n" +
+			"a model that one of the providers in the settings serves, the id of a provider (then\n" +
+			"its own model), or PROVIDER/MODEL. \"default\" leaves it to the settings again. The\n" +
+			"conversation goes on as it is.",
+		Example: "  daycare agents model 0/\n  daycare agents model 0/ claude-opus-5-5\n  daycare agents model 0/ local/qwen3",
+		Args:    words(1, "the ID of an agent"), ValidArgsFunction: c.refsThenModels,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Agent(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("find agent %s: %w", args[0], err)
+			}
+			typed := ""
+			if len(args) > 1 {
+				typed = args[1]
+			}
+			choice, err := client.Switch(cmd.Context(), a.ID, typed)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.Handle, err)
+			}
+			if c.json {
+				return c.printJSON(choice)
+			}
+			c.showChoice(a.Handle, choice, typed != "")
+			return nil
+		},
+	}
+}
+
+func (c *cli) showChoice(handle string, choice control.Choice, changed bool) {
+	switch {
+	case choice.Problem != "":
+		c.print("%s cannot answer: %s\n", handle, clean(choice.Problem))
+	case changed:
+		c.print("%s uses %s of %s from its next turn on\n", handle, clean(choice.Model), clean(choice.Provider))
+	case choice.Chosen:
+		c.print("%s uses %s of %s\n", handle, clean(choice.Model), clean(choice.Provider))
+	default:
+		c.print("%s uses %s of %s, as the settings say\n", handle, clean(choice.Model), clean(choice.Provider))
+	}
+}
+
+// refsThenModels completes an agent, then a model.
+func (c *cli) refsThenModels(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.refs(cmd, args, typed)
+	}
+	return c.modelNames(cmd, nil, typed)
+}
