@@ -56,26 +56,57 @@ const maxSecret = 64 << 10
 
 // readSecret asks for a secret, or reads all of stdin.
 func (c *cli) readSecret(id string) (config.Secret, error) {
-	var data []byte
+	text := ""
 	var err error
-	switch f, ok := c.stdin.(*os.File); {
-	case ok && isTerminal(c.stdin) && c.noInput:
+	switch {
+	case isTerminal(c.stdin) && c.noInput:
 		return config.Secret{}, &problem{code: exitUsage, err: errors.New("there is nobody to type the secret"), do: "pipe it into the command"}
-	case ok && isTerminal(c.stdin):
-		fmt.Fprintf(c.stderr, "Secret for %s (not shown): ", id)
-		data, err = term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(c.stderr)
+	case isTerminal(c.stdin):
+		text, err = c.hidden("Secret for " + id + " (not shown)")
 	default:
+		var data []byte
 		data, err = io.ReadAll(io.LimitReader(c.stdin, maxSecret+1))
+		text = string(data)
 	}
 	if err != nil {
 		return config.Secret{}, fmt.Errorf("read the secret: %w", err)
 	}
-	text := strings.TrimSpace(string(data))
+	return asSecret(text)
+}
+
+// asSecret is a text as a secret.
+func asSecret(text string) (config.Secret, error) {
+	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxSecret || strings.ContainsAny(text, "\n\x00") {
 		return config.Secret{}, &problem{code: exitUsage, err: errors.New("the secret must be one line of text that is not empty")}
 	}
 	return config.NewSecret(text), nil
+}
+
+// hidden asks on the terminal for a line that is not shown. Whatever ends the program
+// meanwhile leaves a terminal behind that shows what is typed.
+func (c *cli) hidden(prompt string) (string, error) {
+	f, ok := c.stdin.(*os.File)
+	if !ok {
+		return "", errors.New("there is no terminal")
+	}
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	restore := func() {
+		_ = term.Restore(int(f.Fd()), before) // the program ends; nobody is left to be told
+		fmt.Fprintln(c.stderr)
+	}
+	c.leaving.Store(&restore)
+	defer c.leaving.Store(nil)
+	fmt.Fprint(c.stderr, prompt+": ")
+	data, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(c.stderr)
+	if errors.Is(err, io.EOF) {
+		err = errInterrupted
+	}
+	return string(data), err
 }
 
 // secretKept says what becomes of it: whether a variable hides it, and that a

@@ -239,7 +239,7 @@ func (c *cli) collect(g *collector, sure bool) error {
 // agrees asks a person a question that is answered with yes or no.
 func (c *cli) agrees(question string) bool {
 	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(c.stdin).ReadString('\n')
+	line, err := readLine(c.stdin)
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"daycare/engine/config"
+	"daycare/engine/finding"
 
 	"github.com/spf13/cobra"
 )
@@ -91,25 +95,42 @@ them, copy them, commit them; a valid edit counts from the next turn on.
 
 // An initResult is what init did.
 type initResult struct {
-	Dir     string   `json:"dir"`
-	Created []string `json:"created"` // relative to Dir
-	Kept    []string `json:"kept"`
+	Dir      string   `json:"dir"`
+	Created  []string `json:"created"` // relative to Dir
+	Kept     []string `json:"kept"`
+	Provider string   `json:"provider,omitempty"` // that was set up, or is
+	Model    string   `json:"model,omitempty"`
+	Check    *trial   `json:"check,omitempty"`
 }
 
 func (c *cli) initCommand() *cobra.Command {
-	return &cobra.Command{
+	var s setup
+	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make .daycare with commented settings; existing files are kept",
+		Short: "Make .daycare, and set up where answers come from",
+		Long: "Make .daycare with commented settings, and set up where answers come from. On a\n" +
+			"terminal it asks: which service, its key, which model; then the model is asked for a\n" +
+			"word, so that you see that it works. --provider and its flags answer in advance.\n" +
+			"It can be run again: files and providers that are there are kept.",
 		Example: "  daycare init\n" +
-			"  daycare init --workspace ~/notes",
+			"  daycare init --workspace ~/notes --provider anthropic\n" +
+			"  daycare init --provider server --base-url http://127.0.0.1:8080/v1 --model qwen3\n" +
+			"  pass show openai | daycare init --provider openai --key-stdin",
 		Args: words(0),
-		RunE: func(*cobra.Command, []string) error { return c.init() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.told(cmd); err != nil {
+				return err
+			}
+			return c.init(cmd.Context(), &s)
+		},
 	}
+	s.flags(cmd)
+	return cmd
 }
 
 // init sets up exactly the named or current folder: unlike other commands it
 // does not look upwards.
-func (c *cli) init() error {
+func (c *cli) init(ctx context.Context, s *setup) error {
 	dir := c.workspace
 	if dir == "" {
 		dir = "."
@@ -122,17 +143,76 @@ func (c *cli) init() error {
 	if err != nil {
 		return err
 	}
+	if !c.json {
+		for _, name := range done.Created {
+			c.print("created  %s\n", filepath.Join(home, name))
+		}
+		for _, name := range done.Kept {
+			c.print("kept     %s\n", filepath.Join(home, name))
+		}
+	}
+	if err := c.setUp(ctx, dir, s, &done); err != nil {
+		return err
+	}
 	if c.json {
 		return c.printJSON(done)
 	}
-	for _, name := range done.Created {
-		c.print("created  %s\n", filepath.Join(home, name))
-	}
-	for _, name := range done.Kept {
-		c.print("kept     %s\n", filepath.Join(home, name))
-	}
 	c.note("Next: daycare chat hello")
 	return nil
+}
+
+// setUp sees to where answers come from, if there is anything to see to.
+func (c *cli) setUp(ctx context.Context, dir string, s *setup, done *initResult) error {
+	conf, found, err := config.Load(done.Dir, os.LookupEnv, connectorTypes...)
+	if err != nil {
+		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
+	}
+	switch {
+	case len(conf.Providers) > 0:
+		p := conf.Providers[0]
+		done.Provider, done.Model = p.ID, p.Model
+		if ch, ok := s.choice(); ok && ch.name != p.ID && ch.name != choiceOffline {
+			return &problem{code: exitFailure, err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
+				do: "nothing was changed; edit " + filepath.Join(home, config.Name)}
+		}
+		if !c.json {
+			c.print("kept     provider %s, model %s\n", p.ID, p.Model)
+			c.note("does it work? daycare providers test")
+		}
+		return nil
+	case s.provider != "":
+		if s.keyStdin {
+			if s.key, err = c.readSecret(s.provider); err != nil {
+				return err
+			}
+		}
+		if done.Check, err = c.apply(ctx, dir, conf, s); err != nil {
+			return err
+		}
+	case c.asks() && !c.json:
+		fmt.Fprintln(c.stderr)
+		if s, done.Check, err = c.ask(ctx, dir, conf); err != nil || s.provider == choiceOffline {
+			return err // a key that is set later is found later
+		}
+	default:
+		return nil
+	}
+	p := s.asProvider(conf)
+	done.Provider, done.Model = p.ID, p.Model
+	if !c.json {
+		c.setUpDone(s, p, done.Check)
+	}
+	return nil
+}
+
+func (c *cli) setUpDone(s *setup, p config.Provider, t *trial) {
+	if t != nil {
+		c.print("works    it said %q after %d ms\n", clean(t.Answer), t.MS)
+	}
+	c.print("wrote    provider %s to %s\n", join(", model ", p.ID, p.Model), filepath.Join(home, config.Name))
+	if !s.key.IsZero() {
+		c.print("kept     its key in %s\n", filepath.Join(home, config.AuthName))
+	}
 }
 
 // makeHome makes .daycare in root with its first files, keeping what is there.

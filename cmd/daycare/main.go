@@ -56,6 +56,9 @@ func (c *cli) run(ctx context.Context, args []string) int {
 			return c.report(err)
 		case sig := <-arrived:
 			if !c.signalsTaken.Load() {
+				if restore := c.leaving.Load(); restore != nil {
+					(*restore)()
+				}
 				return exitInterrupted
 			}
 			select {

@@ -23,6 +23,7 @@ type cli struct {
 
 	signals      chan os.Signal
 	signalsTaken atomic.Bool
+	leaving      atomic.Pointer[func()] // to be called before a signal ends the program
 }
 
 // newRoot builds the tree of commands. Building is all it does: `daycare version`

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/config"
+
 	"github.com/spf13/cobra"
 )
 
@@ -35,6 +37,7 @@ func (c *cli) serviceInstall() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.warnOfEnvironment()
 			if dry {
 				return c.showService(s)
 			}
@@ -69,6 +72,27 @@ func (c *cli) showService(s service) error {
 		c.print("# then: %s\n", strings.Join(command, " "))
 	}
 	return nil
+}
+
+// warnOfEnvironment names the keys that this shell knows and a service will not.
+func (c *cli) warnOfEnvironment() {
+	conf, err := c.config()
+	if err != nil {
+		return // told when the daemon starts
+	}
+	for _, s := range conf.SecretSources() {
+		if s.Source != "" && s.Source != config.AuthName && !s.File && len(s.UsedBy) > 0 {
+			c.warn("a service does not see %s of this shell; keep it with: daycare auth set %s", s.Source, s.ID)
+		}
+	}
+	if len(conf.Providers) > 0 {
+		return
+	}
+	for _, ch := range choices() {
+		if ch.keyEnv != "" && !conf.SecretEnv(ch.keyEnv).IsZero() {
+			c.warn("a service does not see %s of this shell; set it up with: daycare init", ch.keyEnv)
+		}
+	}
 }
 
 // installService writes the unit and has it run. Again, it takes over what changed.

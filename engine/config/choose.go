@@ -21,7 +21,10 @@ const (
 )
 
 const (
-	openRouterURL = "https://openrouter.ai/api/v1"
+	// OpenRouterURL and OllamaURL are the base URLs of services that speak the OpenAI
+	// format under addresses of their own.
+	OpenRouterURL = "https://openrouter.ai/api/v1"
+	OllamaURL     = "http://" + ollamaAddr + "/v1"
 	ollamaAddr    = "127.0.0.1:11434"
 	// ollamaTimeout is what looking for Ollama may add to a start without any
 	// settings; on loopback it answers in a few ms or not at all.
@@ -37,7 +40,7 @@ type vendor struct {
 var vendors = []vendor{
 	{"anthropic", "anthropic", "ANTHROPIC_API_KEY", "", DefaultAnthropicModel},
 	{"openai", "openai", "OPENAI_API_KEY", "", DefaultOpenAIModel},
-	{"openrouter", "openai", "OPENROUTER_API_KEY", openRouterURL, DefaultOpenRouterModel},
+	{"openrouter", "openai", "OPENROUTER_API_KEY", OpenRouterURL, DefaultOpenRouterModel},
 	{"gemini", "gemini", "GEMINI_API_KEY", "", DefaultGeminiModel},
 }
 
@@ -107,7 +110,7 @@ func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 	}
 	if probe != nil {
 		if model, ok := probe(ctx); ok {
-			return []Provider{{ID: "ollama", Type: "openai", BaseURL: "http://" + ollamaAddr + "/v1", Model: model,
+			return []Provider{{ID: "ollama", Type: "openai", BaseURL: OllamaURL, Model: model,
 				Concurrency: defaultConcurrency, Why: fmt.Sprintf("Ollama answers on %s and has %s", ollamaAddr, model)}}
 		}
 	}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"daycare/engine/config"
+
+	"github.com/spf13/cobra"
+)
+
+// A choice is where answers may come from, as init offers it.
+type choice struct {
+	name    string // of --provider, and the provider's id
+	label   string // for people
+	kind    string // type in the settings
+	keyEnv  string
+	baseURL string // of vendors that speak another's format, and a guess for "server"
+	model   string
+}
+
+const (
+	choiceServer  = "server"
+	choiceOffline = "offline"
+)
+
+// choices are what init offers, in order.
+func choices() []choice {
+	return []choice{
+		{name: "anthropic", label: "Anthropic", kind: "anthropic", keyEnv: "ANTHROPIC_API_KEY", model: config.DefaultAnthropicModel},
+		{name: "openai", label: "OpenAI", kind: "openai", keyEnv: "OPENAI_API_KEY", model: config.DefaultOpenAIModel},
+		{name: "openrouter", label: "OpenRouter", kind: "openai", keyEnv: "OPENROUTER_API_KEY", baseURL: config.OpenRouterURL, model: config.DefaultOpenRouterModel},
+		{name: "gemini", label: "Gemini", kind: "gemini", keyEnv: "GEMINI_API_KEY", model: config.DefaultGeminiModel},
+		{name: "ollama", label: "Ollama on this machine", kind: "openai", baseURL: config.OllamaURL},
+		{name: choiceServer, label: "another server that speaks the OpenAI format (llama.cpp, vLLM, LM Studio, …)", kind: "openai", baseURL: "http://127.0.0.1:8080/v1"},
+		{name: choiceOffline, label: "none for now: the offline model, which needs nothing and can little"},
+	}
+}
+
+// local reports a server that may need no key.
+func (c choice) local() bool { return c.name == "ollama" || c.name == choiceServer }
+
+// A setup is what init was told, by flags or by a person.
+type setup struct {
+	provider string // name of a choice; "": not told
+	model    string
+	baseURL  string
+	keyStdin bool
+	noCheck  bool
+
+	key config.Secret // given now, to be kept in auth.json
+}
+
+func (s *setup) flags(cmd *cobra.Command) {
+	var names []string
+	for _, c := range choices() {
+		names = append(names, c.name)
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.provider, "provider", "", "where answers come from: "+strings.Join(names, ", "))
+	flags.StringVar(&s.model, "model", "", "its model (default: the vendor's usual one, or the server's first)")
+	flags.StringVar(&s.baseURL, "base-url", "", "the address of a server, such as http://127.0.0.1:8080/v1")
+	flags.BoolVar(&s.keyStdin, "key-stdin", false, "read the key from stdin and keep it in auth.json")
+	flags.BoolVar(&s.noCheck, "no-check", false, "do not ask the model for a word before it is written down")
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// told reports whether flags say what is wanted.
+func (s *setup) told(cmd *cobra.Command) error {
+	if s.provider != "" {
+		if _, ok := s.choice(); !ok {
+			return usage(cmd, "--provider %q is none of %s", s.provider, cmd.Flag("provider").Usage[len("where answers come from: "):])
+		}
+		if s.provider == choiceServer && s.baseURL == "" {
+			return usage(cmd, "--provider server needs --base-url, such as http://127.0.0.1:8080/v1")
+		}
+		if s.provider == choiceOffline && (s.model != "" || s.baseURL != "" || s.keyStdin) {
+			return usage(cmd, "--provider offline takes no model, address or key")
+		}
+		return nil
+	}
+	for _, name := range []string{"model", "base-url", "key-stdin", "no-check"} {
+		if cmd.Flag(name).Changed {
+			return usage(cmd, "--%s needs --provider", name)
+		}
+	}
+	return nil
+}
+
+func (s *setup) choice() (choice, bool) {
+	all := choices()
+	i := slices.IndexFunc(all, func(c choice) bool { return c.name == s.provider })
+	if i < 0 {
+		return choice{}, false
+	}
+	return all[i], true
+}
+
+// asProvider is the setup as an entry of the settings, with the key that would be used.
+func (s *setup) asProvider(conf *config.Config) config.Provider {
+	c, _ := s.choice()
+	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: orElse(s.baseURL, c.baseURL), Model: orElse(s.model, c.model), Concurrency: 1, APIKey: s.key}
+	if p.APIKey.IsZero() && c.keyEnv != "" && s.baseURL == "" {
+		p.APIKey = conf.SecretEnv(c.keyEnv)
+	}
+	if p.APIKey.IsZero() {
+		p.APIKey = conf.Secret(p.ID)
+	}
+	return p
+}
+
+// block is the entry as text of settings.yaml.
+func (s *setup) block() string {
+	c, _ := s.choice()
+	if c.name == choiceOffline {
+		return "providers:\n  - { id: offline, type: scripted }\n"
+	}
+	text := "providers:\n  - id: " + c.name + "\n    type: " + c.kind + "\n"
+	if url := orElse(s.baseURL, c.baseURL); url != "" {
+		text += "    baseURL: " + strconv.Quote(url) + "\n"
+	}
+	if model := orElse(s.model, c.model); model != "" {
+		text += "    model: " + strconv.Quote(model) + "\n"
+	}
+	return text
+}
+
+// complete fills in what a server is asked for: its first model. Then it looks whether
+// the model is known.
+func (s *setup) complete(ctx context.Context, conf *config.Config) error {
+	c, _ := s.choice()
+	p := s.asProvider(conf)
+	if c.local() && p.Model == "" {
+		names, err := serverModels(ctx, p)
+		if err != nil || len(names) == 0 {
+			return &problem{code: exitFailure, err: fmt.Errorf("%s does not say which models it has: %w", p.BaseURL, orError(err, "its list is empty")),
+				do: "start the server, or name the model with --model"}
+		}
+		s.model = names[0]
+		return nil
+	}
+	chain := &chain{catalogue: newCatalogue(conf)}
+	if err := chain.check(p, p.Model); err != nil {
+		return &problem{code: exitFailure, err: err}
+	}
+	return nil
+}
+
+func orError(err error, text string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(text)
+}
+
+// serverWait bounds how long a server may take to list its models.
+const serverWait = 10 * time.Second
+
+// serverModels asks a server that speaks the OpenAI format for the names of its models.
+func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, serverWait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(p.BaseURL, "/")+"/models", nil)
+	if err != nil {
+		return nil, err
+	}
+	if !p.APIKey.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+p.APIKey.Reveal())
+	}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", req.URL, resp.Status)
+	}
+	var list struct{ Data []struct{ ID string } }
+	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 4<<20)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("GET %s: %w", req.URL, err)
+	}
+	var names []string
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}
+
+// apply checks the setup against the service and writes it down: the key to auth.json,
+// the entry to settings.yaml, which has none yet.
+func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *setup) (*trial, error) {
+	if s.provider != choiceOffline {
+		if err := s.complete(ctx, conf); err != nil {
+			return nil, err
+		}
+	}
+	var t *trial
+	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
+		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
+			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider), do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
+		}
+		c.note("asking %s for a word …", orElse(p.Model, p.ID))
+		done := try(ctx, newCatalogue(conf), p, 60*time.Second)
+		if t = &done; !t.OK {
+			return t, &problem{code: exitFailure, err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model), strings.TrimPrefix(t.Error, t.ID+": ")), do: t.Remedy}
+		}
+	}
+	home := filepath.Join(root, home)
+	if !s.key.IsZero() {
+		if err := config.SetSecret(home, s.provider, s.key); err != nil {
+			return t, fmt.Errorf("keep the key: %w", err)
+		}
+	}
+	return t, writeProviders(filepath.Join(home, config.Name), s.block())
+}
+
+// writeProviders adds an entry to settings that have none: before the example where
+// there is one, else at the end.
+func writeProviders(path, block string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if before, after, ok := bytes.Cut(data, []byte("\n#providers:\n")); ok {
+		data = slices.Concat(before, []byte("\n"+block+"\n#providers:\n"), after)
+	} else {
+		if len(data) > 0 && data[len(data)-1] != '\n' {
+			data = append(data, '\n')
+		}
+		data = append(data, block...)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+config.Name+"-")
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("write settings: %w", err), os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
