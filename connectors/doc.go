@@ -13,8 +13,8 @@
 //     and call connectortest.Run. Add what is the platform's own beside it.
 //  7. A connector imports engine/message, engine/inbox and engine/disk for their
 //     words, connectors/format for its text, connectors/chat if people talk over
-//     it (the allow list, commands, approvals, files and typing are there), and no
-//     other connector.
+//     it (the allow list, commands, approvals, files and typing are there),
+//     connectors/ingress if the platform posts to it, and no other connector.
 //  8. List it in cmd/daycare/start.go, its settings in settings.example.yaml, and
 //     tell people how to set it up in docs/connectors/NAME.md.
 //

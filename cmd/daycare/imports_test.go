@@ -75,6 +75,7 @@ var imports = map[string][]string{
 
 	"connectors":               {},
 	"connectors/format":        {},
+	"connectors/ingress":       {},
 	"connectors/chat":          {"engine/message", "engine/inbox", "engine/event", "engine/permission", "engine/disk"},
 	"connectors/connectortest": {"engine/..."},
 	"connectors/clock":         {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
@@ -85,12 +86,12 @@ var imports = map[string][]string{
 	"connectors/terminal/markdown":   {"connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
-	"connectors/webhook":  {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/telegram": {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/webhook":  {"connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/telegram": {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/signal":   {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/irc":      {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/email":    {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/slack":    {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/slack":    {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/discord":  {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
 	"connectors/mcp":      {"engine/message", "engine/control", "engine/event", "engine/finding"},
 

@@ -7,10 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,67 +21,26 @@ import (
 
 // Limits of the listener.
 const (
-	maxBody       = 1 << 20 // bytes
-	maxRequests   = 32      // at once: what strangers can make us hold is this times maxBody
-	replayWindow  = 5 * time.Minute
-	headerTime    = 10 * time.Second
-	requestTime   = 30 * time.Second
-	shutdownGrace = 5 * time.Second
+	maxBody      = 1 << 20 // bytes
+	maxRequests  = 32      // at once: what strangers can make us hold is this times maxBody
+	replayWindow = 5 * time.Minute
 )
 
 // Address is where posted events are taken, HOST:PORT; "" while they are not.
-func (c *Connector) Address() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.address
-}
-
-func (c *Connector) setAddress(a string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.address = a
-}
+func (c *Connector) Address() string { return c.ingress.Address() }
 
 // serve takes events that Slack posts, until ctx ends.
 func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
-	listener, err := net.Listen("tcp", c.o.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for slack: %w", err)
-	}
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
 	busy := make(chan struct{}, maxRequests)
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case busy <- struct{}{}:
-				defer func() { <-busy }()
-				c.posted(w, r, deliver)
-			default:
-				http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
-			}
-		}),
-		BaseContext:       func(net.Listener) context.Context { return working },
-		ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: 2 * requestTime, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	c.setAddress(listener.Addr().String())
-	defer c.setAddress("")
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve slack: %w", err)
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(working, shutdownGrace)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		stop()
-		_ = server.Close()
-	}
-	<-served
-	return nil
+	return c.ingress.Serve(ctx, c.o.Listen, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case busy <- struct{}{}:
+			defer func() { <-busy }()
+			c.posted(w, r, deliver)
+		default:
+			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		}
+	}, nil)
 }
 
 // posted takes one request. Slack wants an answer within 3 seconds, and posts

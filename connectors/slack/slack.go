@@ -18,6 +18,7 @@ import (
 
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
+	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -36,13 +37,14 @@ type Connector struct {
 	desk  *chat.Desk
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
-	order sync.Mutex    // held while an event is taken
+
+	ingress ingress.Listener // of posted events
+	order   sync.Mutex       // held while an event is taken
 
 	mu      sync.Mutex
 	me      string         // the bot's member id
 	strikes map[string]int // event -> how often it broke its handler
 	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
-	address string         // where posted events are taken
 }
 
 // New makes the connector that o describes.
@@ -55,6 +57,7 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	}
 	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second,
 		strikes: map[string]int{}, sent: map[string]int{}}
+	c.ingress.Name, c.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
 	return c, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
+	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -34,15 +35,14 @@ type Connector struct {
 	desk  *chat.Desk
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
-	grace time.Duration // for updates under way when Run ends
 
-	order sync.Mutex // held while a posted update is taken
+	ingress ingress.Listener // of the webhook
+	order   sync.Mutex       // held while a posted update is taken
 
 	mu      sync.Mutex
 	me      user
 	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
 	strikes map[int64]int  // update -> how often it broke its handler
-	address string         // where the webhook listens
 }
 
 // New makes the connector that o describes.
@@ -56,8 +56,9 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	if strings.ContainsAny(token, "/?# \t\n") {
 		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\nset it again: daycare auth set %s", o.ID, o.ID)
 	}
-	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second, grace: shutdownGrace,
+	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second,
 		sent: map[string]int{}, strikes: map[int64]int{}}
+	c.ingress.Name, c.ingress.Log = "telegram", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	return c, nil
 }

@@ -8,27 +8,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
-// Limits of the listener. Nothing of a body is read before its sender is known.
-const (
-	maxUpdate     = 1 << 20 // bytes
-	headerTime    = 10 * time.Second
-	requestTime   = 60 * time.Second
-	shutdownGrace = 5 * time.Second
-)
+// maxUpdate is how large a posted update may be, in bytes. Nothing of it is read
+// before its sender is known.
+const maxUpdate = 1 << 20
 
 // secretHeader carries what setWebhook was told.
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
@@ -42,52 +34,12 @@ func (c *Connector) hookSecret() string {
 }
 
 // Address is where the webhook listens, HOST:PORT; "" while it does not.
-func (c *Connector) Address() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.address
-}
-
-func (c *Connector) setAddress(a string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.address = a
-}
+func (c *Connector) Address() string { return c.ingress.Address() }
 
 // serve has Telegram post updates, one after the other, until ctx ends. What is
 // not answered with 200 Telegram posts again.
 func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
-	listener, err := net.Listen("tcp", c.o.Webhook.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for telegram: %w", err)
-	}
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	server := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.posted(w, r, deliver) }),
-		BaseContext:       func(net.Listener) context.Context { return working },
-		ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: 2 * requestTime, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	c.setAddress(listener.Addr().String())
-	defer c.setAddress("")
-	if err = c.register(ctx); err == nil {
-		select {
-		case err = <-served:
-			return fmt.Errorf("serve telegram: %w", err)
-		case <-ctx.Done():
-		}
-	}
-	patience, cancel := context.WithTimeout(working, c.grace)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		stop()
-		_ = server.Close()
-	}
-	<-served
-	return err
+	return c.ingress.Serve(ctx, c.o.Webhook.Listen, func(w http.ResponseWriter, r *http.Request) { c.posted(w, r, deliver) }, c.register)
 }
 
 // register tells Telegram where to post.

@@ -93,13 +93,3 @@ func validateCallback(address string) error {
 	}
 	return nil
 }
-
-// local reports whether only this machine can reach a listen address.
-func local(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}

@@ -14,12 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"sync"
 	"text/template"
 	"time"
 
+	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -27,15 +26,9 @@ import (
 // at once times how large is what a stranger can make us hold: 64 MiB.
 const (
 	maxBody        = 1 << 20 // bytes
-	maxHeader      = 16 << 10
-	maxRequests    = 64 // at once
+	maxRequests    = 64      // at once
 	drainBytes     = 16 << 20
 	drainTime      = 2 * time.Second
-	headerTimeout  = 10 * time.Second
-	readTimeout    = 30 * time.Second
-	writeTimeout   = 60 * time.Second
-	idleTimeout    = 60 * time.Second
-	shutdownGrace  = 5 * time.Second
 	webhookUserID  = "webhook"
 	retryFull      = 5 * time.Second  // an inbox is full: a turn takes seconds
 	retryNoStorage = 30 * time.Second // the disk is full: a person has to act
@@ -53,8 +46,7 @@ type Connector struct {
 	used   used
 	busy   chan struct{} // one token for each request under way
 
-	mu      sync.Mutex
-	address string
+	ingress ingress.Listener
 }
 
 // A hook is a Hook with its template parsed.
@@ -79,6 +71,7 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 		caller: newCaller(),
 		busy:   make(chan struct{}, maxRequests),
 	}
+	c.ingress.Name, c.ingress.Log = "webhooks", c.log
 	c.secret = func(name string) string {
 		if name == "" { // the decoy's; settings do not allow it
 			return random
@@ -99,17 +92,7 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 func (c *Connector) ID() string { return c.id }
 
 // Address is where the connector listens, HOST:PORT; "" while it does not.
-func (c *Connector) Address() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.address
-}
-
-func (c *Connector) setAddress(a string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.address = a
-}
+func (c *Connector) Address() string { return c.ingress.Address() }
 
 // Run serves until ctx ends. Requests that are under way then get a few seconds
 // to be answered.
@@ -117,42 +100,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	if err := c.secrets(); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", c.listen)
-	if err != nil {
-		return fmt.Errorf("listen for webhooks: %w", err)
-	}
-	c.setAddress(listener.Addr().String())
-	defer c.setAddress("")
-	c.log.Info("webhooks are served", "address", listener.Addr().String(), "hooks", len(c.hooks))
-	if !local(c.listen) {
-		c.log.Warn("webhooks can be posted from other machines: requests are authenticated but not encrypted, so put a TLS proxy in front", "listen", c.listen)
-	}
-
-	// Deliveries outlive ctx by the grace, so that what was read is answered.
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	var requests sync.WaitGroup
-	server := c.server(serving, &requests, deliver)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err := <-served: // the listener broke
-		stop()
-		_ = server.Close()
-		requests.Wait()
-		return fmt.Errorf("serve webhooks: %w", err)
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(serving, shutdownGrace)
-	defer cancel()
-	if err := server.Shutdown(patience); err != nil {
-		c.log.Warn("webhook requests were cut off at the end", "err", err)
-		stop()
-		_ = server.Close()
-	}
-	<-served
-	requests.Wait()
-	return nil
+	return c.ingress.Serve(ctx, c.listen, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, deliver) }, nil)
 }
 
 // secrets makes sure that every hook has a secret that can be used.
@@ -167,22 +115,4 @@ func (c *Connector) secrets() error {
 		return fmt.Errorf("webhook %q does not start: %w", c.id, errors.Join(missing...))
 	}
 	return nil
-}
-
-func (c *Connector) server(ctx context.Context, requests *sync.WaitGroup, deliver message.Deliver) *http.Server {
-	handle := func(w http.ResponseWriter, r *http.Request) {
-		requests.Add(1)
-		defer requests.Done()
-		c.serve(w, r, deliver)
-	}
-	return &http.Server{
-		Handler:           http.HandlerFunc(handle),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
-	}
 }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,19 +159,6 @@ func TestSecretIsReadPerRequest(t *testing.T) {
 	r.Body, _ = r.GetBody()
 	if _, _, refused := c.authentic(nil, r, h); refused == nil {
 		t.Error("the old secret still opens the hook")
-	}
-}
-
-func TestWarnsOfOpenListener(t *testing.T) {
-	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
-		var log bytes.Buffer
-		c, err := New(Options{ID: "hooks", Listen: listen, Hooks: oneHook.Hooks}, func(string) string { return "s" }, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if local(c.listen) == want {
-			t.Errorf("local(%q) = %v", listen, !want)
-		}
 	}
 }
 
