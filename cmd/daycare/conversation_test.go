@@ -169,7 +169,9 @@ func (h *chatHouse) answers() []string {
 func (h *chatHouse) calm(c *control.Client) {
 	h.t.Helper()
 	var list []event.Agent
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	pause := 50 * time.Millisecond // looking costs the daemon something, the more the more agents there are
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(pause) {
+		pause = min(2*pause, time.Second)
 		h.allow(c)
 		var err error
 		if list, err = c.Agents(h.t.Context()); err != nil {
