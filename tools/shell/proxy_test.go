@@ -104,10 +104,10 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 	access := workspace(t)
 	call := newCall(t, access, a{"command": "go mod download", "allowedDomains": []string{"Proxy.Golang.org.", "*.example.com"}})
 	need, err := e.Needs(call)
-	if err != nil || need == nil || need.Tag != "@web:proxy.golang.org" || !strings.Contains(need.Detail.Command, "[network] proxy.golang.org, *.example.com") {
+	if err != nil || need == nil || need.Tag != "@web:packages.example.com" || !strings.Contains(need.Detail.Command, "[network] packages.example.com, *.example.com") {
 		t.Errorf("needs %+v %v", need, err)
 	}
-	call.Access.Hosts = []string{"proxy.golang.org"}
+	call.Access.Hosts = []string{"packages.example.com"}
 	if need, err = e.Needs(call); err != nil || need == nil || need.Tag != "@web:*.example.com" {
 		t.Errorf("then needs %+v %v", need, err)
 	}
