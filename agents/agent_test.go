@@ -319,7 +319,7 @@ rules:
     reply: [ { text: "a b c d e f g h i j k l m n o p", chunk: 2, every: 50ms } ]
   - reply: [ { text: "heard: {{.Text}}" } ]
 `)
-	b.opts.Settings.Queue = Interrupt
+	b.opts.Settings.Queues = map[string]Queue{"chat": Interrupt}
 	events := b.opts.Events.Subscribe(t.Context())
 	b.run()
 	first := b.say("stream")
@@ -334,6 +334,34 @@ rules:
 	}
 	if o := b.outcome(second); o.Reason != record.ReasonDone || !strings.Contains(o.Text, "new") {
 		t.Errorf("the second turn: %+v", o)
+	}
+}
+
+// A connector may have a mode of its own: what comes by it is taken that way, beside
+// messages that came by others.
+func TestQueueOfAConnector(t *testing.T) {
+	h := newHold("hold", tools.Once)
+	b := newBench(t, callHold, h)
+	b.opts.Settings.Queues = map[string]Queue{"ticker": Followup, "chat": Steer, "bell": Interrupt}
+	b.opts.Settings.Queue = Collect
+	b.run()
+	first := b.say("go")
+	<-h.running
+	by := func(key, text string) string {
+		r, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: text, Dedupe: key, Context: message.Context{Sender: key}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Item
+	}
+	one, joins, two := by("ticker:1", "one"), by("", "joins"), by("ticker:2", "two")
+	h.release <- "r"
+	b.wait(first, one, joins, two)
+	if n := b.count("turn_end"); n != 3 {
+		t.Errorf("%d turns, want 3: what came by the agent's own chat steers, the ticker's make a turn each\n%s", n, b.history())
+	}
+	if r := b.model.request(1); !strings.Contains(r, "joins") || strings.Contains(r, "one") {
+		t.Errorf("the second request should have the steering message alone:\n%s", r)
 	}
 }
 

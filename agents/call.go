@@ -70,7 +70,7 @@ func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*pro
 	a.Stage.Show(event.Thinking, "")
 	s := &stream{agent: a, turn: t, drafted: time.Now()}
 	stop := func() bool { return true }
-	if a.queue() == Interrupt {
+	if a.interrupts() {
 		ctx, stop = a.interruptible(ctx)
 	}
 	answer, err := a.Model(a.state.Provider).Call(ctx, req, s.see)
@@ -144,8 +144,8 @@ func (s *stream) draft() {
 	}
 }
 
-// interruptible makes a context that ends when a message arrives. stop reports
-// whether none did.
+// interruptible makes a context that ends when a message arrives that is to
+// interrupt. stop reports whether none did.
 func (a *agent) interruptible(ctx context.Context) (_ context.Context, stop func() bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan bool)
@@ -155,7 +155,7 @@ func (a *agent) interruptible(ctx context.Context) (_ context.Context, stop func
 			select {
 			case <-a.Inbox.Arrived():
 				for _, h := range a.Inbox.Open() {
-					if !h.Taken && !control(h.Kind) && !h.Silent {
+					if !h.Taken && !control(h.Kind) && !h.Silent && a.queue(h) == Interrupt {
 						cancel(errInterrupt)
 						ended <- false
 						return

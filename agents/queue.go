@@ -27,11 +27,32 @@ const joinWithin = 2 * time.Second
 
 type findings = []finding.Finding
 
-func (a *agent) queue() Queue {
+// queue is how a waiting message is taken: as the agent's own state says, else as
+// the connector that it came by is set, else the agent's own connector, else as all
+// are.
+func (a *agent) queue(h inbox.Head) Queue {
 	if q := Queue(a.state.Queue); q != "" {
 		return q
 	}
+	for _, connector := range []string{h.Connector, a.Meta.Descriptor.Connector} {
+		if q := a.Settings.Queues[connector]; q != "" {
+			return q
+		}
+	}
 	return a.Settings.Queue
+}
+
+// interrupts reports whether any message could interrupt a turn.
+func (a *agent) interrupts() bool {
+	if a.state.Queue != "" {
+		return Queue(a.state.Queue) == Interrupt
+	}
+	for _, q := range a.Settings.Queues {
+		if q == Interrupt {
+			return true
+		}
+	}
+	return a.Settings.Queue == Interrupt
 }
 
 // take works on the first of what waits: a reset, decision or compaction wherever
@@ -64,12 +85,11 @@ func (a *agent) next(heads []inbox.Head) []inbox.Head {
 			speaking = append(speaking, h)
 		}
 	}
-	switch a.queue() {
-	case Followup:
+	alone := func(h inbox.Head) bool { return a.queue(h) == Followup }
+	if alone(speaking[0]) {
 		return joined(speaking)
-	default:
-		return speaking
 	}
+	return leading(speaking, func(h inbox.Head) bool { return !alone(h) })
 }
 
 // joined is the first message and those that its sender wrote right after it.

@@ -180,7 +180,7 @@ func (a *agent) fold(t *turn) error {
 	heads := a.Inbox.Open()
 	joining := heads[:0:0]
 	for _, h := range heads {
-		if h.Taken || control(h.Kind) || (a.queue() != Steer && !h.Silent) {
+		if h.Taken || control(h.Kind) || (a.queue(h) != Steer && !h.Silent) {
 			continue
 		}
 		joining = append(joining, h)

@@ -58,8 +58,9 @@ func (s Seat) Answers(to message.Address) bool { return s.entry.sys.answers(to) 
 
 // Interim reports whether the chat wants the text beside tool calls too.
 func (s Seat) Interim(to message.Address) bool {
-	c, ok := s.entry.sys.connectors[to.Connector].(Interim)
-	return ok && c.Interim()
+	c, _ := s.entry.sys.links.get(to.Connector)
+	i, ok := c.(Interim)
+	return ok && i.Interim()
 }
 
 type activity struct {

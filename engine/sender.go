@@ -26,9 +26,9 @@ type chat struct{ connector, channel string }
 // is kept over all agents and a chat that is down delays no other. A sender exists
 // only while its chat has something to send.
 type senders struct {
-	connectors map[string]Connector
-	events     *event.Stream
-	log        *slog.Logger
+	connector func(id string) (Connector, bool)
+	events    *event.Stream
+	log       *slog.Logger
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -39,8 +39,8 @@ type senders struct {
 	idle  *sync.Cond
 }
 
-func newSenders(connectors map[string]Connector, events *event.Stream, log *slog.Logger) *senders {
-	s := &senders{connectors: connectors, events: events, log: log, waits: map[chat][]message.Promise{}}
+func newSenders(connector func(id string) (Connector, bool), events *event.Stream, log *slog.Logger) *senders {
+	s := &senders{connector: connector, events: events, log: log, waits: map[chat][]message.Promise{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -88,9 +88,9 @@ func (s *senders) deliver(p message.Promise) {
 		p.Report(message.Fate{Out: p.ID, Kept: true})
 		return
 	}
-	conn, ok := s.connectors[p.To.Connector]
+	conn, ok := s.connector(p.To.Connector)
 	if !ok {
-		s.settle(p, message.Fate{Out: p.ID, Parts: 1, Error: "connector " + p.To.Connector + " was removed", Final: true})
+		s.settle(p, message.Fate{Out: p.ID, Parts: 1, Error: removed(p.To.Connector), Final: true})
 		return
 	}
 	parts := []string{p.Text}
@@ -106,18 +106,21 @@ func (s *senders) deliver(p message.Promise) {
 		if i > 0 {
 			out.Files = nil
 		}
-		if !s.try(conn, p, out) {
+		if !s.try(p, out) {
 			return
 		}
 	}
 }
 
-// try sends one part until it is delivered (true) or given up.
-func (s *senders) try(conn Connector, p message.Promise, out message.Outgoing) bool {
+func removed(connector string) string { return "connector " + connector + " was removed" }
+
+// try sends one part until it is delivered (true) or given up. The connector is
+// looked up each time: new settings may have replaced or removed it meanwhile.
+func (s *senders) try(p message.Promise, out message.Outgoing) bool {
 	for pause := sendFirst; ; pause = min(2*pause, sendLast) {
 		fate := message.Fate{Out: out.ID, Part: out.Part, Parts: out.Parts, Retry: out.Retry}
 		var err error
-		if fate.RemoteID, err = s.once(conn, out); err == nil {
+		if fate.RemoteID, err = s.once(out); err == nil {
 			s.settle(p, fate)
 			return true
 		}
@@ -148,7 +151,11 @@ func (s *senders) try(conn Connector, p message.Promise, out message.Outgoing) b
 	}
 }
 
-func (s *senders) once(conn Connector, out message.Outgoing) (remoteID string, err error) {
+func (s *senders) once(out message.Outgoing) (remoteID string, err error) {
+	conn, ok := s.connector(out.To.Connector)
+	if !ok {
+		return "", &message.NotSent{Final: true, Err: errors.New(removed(out.To.Connector))}
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, sendLimit)
 	defer cancel()
 	err = guard(func() error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -38,6 +37,9 @@ type Options struct {
 	Log        *slog.Logger
 	// NewState is the state.json of a new agent.
 	NewState func(d address.Descriptor) ([]byte, error)
+	// PerMinute is how many messages one sender of a connector may write in a
+	// minute, 0 any number; nil: any number.
+	PerMinute func() int
 	// Model names the model of agents whose state names none.
 	Model string
 	// Grace bounds how long answers under way may take to leave at shutdown.
@@ -46,21 +48,20 @@ type Options struct {
 
 // A System is all agents of one .daycare directory.
 type System struct {
-	root       string
-	vol        *disk.Volume
-	index      *address.Index
-	events     *event.Stream
-	asks       *permission.Queue
-	slot       *inbox.Slot
-	connectors map[string]Connector
-	quota      *inbox.Quota
-	senders    *senders
-	health     *health
-	watcher    *watch.Watcher
-	log        *slog.Logger
-	newState   func(address.Descriptor) ([]byte, error)
-	model      string
-	grace      time.Duration
+	root     string
+	vol      *disk.Volume
+	index    *address.Index
+	events   *event.Stream
+	asks     *permission.Queue
+	slot     *inbox.Slot
+	links    *links
+	quota    *inbox.Quota
+	senders  *senders
+	watcher  *watch.Watcher
+	log      *slog.Logger
+	newState func(address.Descriptor) ([]byte, error)
+	model    string
+	grace    time.Duration
 
 	start  atomic.Pointer[StartFunc]
 	actors context.Context // ends when agents are to suspend
@@ -84,23 +85,26 @@ func New(o Options) (*System, error) {
 	}
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
-		connectors: map[string]Connector{}, quota: inbox.NewQuota(inbox.MaxBytesTotal),
+		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
 		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, grace: o.Grace,
-		entries: map[string]*entry{}, health: newHealth(), edits: newEdits(),
+		entries: map[string]*entry{}, edits: newEdits(),
 	}
-	for _, c := range o.Connectors {
-		if s.connectors[c.ID()] != nil {
-			return nil, fmt.Errorf("two connectors have the id %q", c.ID())
-		}
-		s.connectors[c.ID()] = c
+	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
+		s.log.Error("connector failed", "connector", id, "err", err, "again", again)
+	})
+	if err := s.links.set(o.Connectors); err != nil {
+		return nil, err
 	}
 	if o.Volume != nil {
 		o.Volume.OnKept(s.copyKept)
 	}
 	s.actors, s.stop = context.WithCancelCause(context.Background())
-	sending := maps.Clone(s.connectors)
-	sending[message.ToAgent] = parents{s}
-	s.senders = newSenders(sending, o.Events, o.Log)
+	s.senders = newSenders(func(id string) (Connector, bool) {
+		if id == message.ToAgent {
+			return parents{s}, true
+		}
+		return s.links.get(id)
+	}, o.Events, o.Log)
 	return s, nil
 }
 
@@ -219,7 +223,7 @@ func (s *System) folder(id string) string { return filepath.Join(s.root, "agents
 
 // answers reports whether answers to an address are promised.
 func (s *System) answers(to message.Address) bool {
-	c, ok := s.connectors[to.Connector]
+	c, ok := s.links.get(to.Connector)
 	if !ok {
 		return false
 	}

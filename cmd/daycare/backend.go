@@ -203,6 +203,9 @@ func (b *backend) connectors() []event.Service {
 		if live, ok := state[c.ID]; ok {
 			s.State, s.LastError = live.State, live.LastError
 		}
+		if why := b.parts.plugs.trouble(c.ID); why != "" {
+			s.LastError = why
+		}
 		list = append(list, s)
 	}
 	return list

@@ -101,7 +101,7 @@ func (c *cli) probe(ctx context.Context, id string) (string, error) {
 	if !ok {
 		return "", &problem{code: exitNotFound, err: fmt.Errorf("the settings have no connector %q", id), do: "see: daycare connectors ls"}
 	}
-	conn, err := newConnector(settings, s, chat.Host{}, slog.New(slog.DiscardHandler))
+	conn, err := newConnector(newVault(func() *config.Config { return settings }), s, chat.Host{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}

@@ -168,7 +168,7 @@ func (d *doctor) services() error {
 // receivers looks whether connectors can be made of their settings.
 func (d *doctor) receivers() error {
 	for _, s := range d.conf.Connectors {
-		if _, err := newConnector(d.conf, s, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := newConnector(newVault(func() *config.Config { return d.conf }), s, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" does not start: "+reason, remedy)
 		}

@@ -46,6 +46,7 @@ type runtimeParts struct {
 	log       *slog.Logger
 	logFile   *logFile
 	settings  *config.Reloader
+	reloading sync.Mutex      // one at a time, so that what counts is the newest
 	secrets   redact.Redactor // of what is written and sent
 	meter     meter
 	startAt   time.Time
@@ -61,6 +62,7 @@ type runtimeParts struct {
 	tools   *tools.Set // without those between agents
 	toolset *toolsets
 	ledger  *budget.Ledger
+	plugs   *plugs
 	clocks  *schedule.Scheduler
 	jobs    *toolshell.Jobs // background processes; they end with the runtime
 	models  atomic.Pointer[chain]
@@ -161,11 +163,16 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 
 // build makes the system with its connectors, and the API before it.
 func (r *runtimeParts) build(c *config.Config) (err error) {
-	var connectors []engine.Connector
-	connectors, r.notes = newConnectors(c, r.chatHost(), r.log)
+	r.plugs = newPlugs(r.settings.Current, r.chatHost(), r.log)
+	connectors, troubles := r.plugs.fit()
+	r.report(troubles)
+	for _, f := range troubles {
+		r.notes = append(r.notes, f.Reason)
+	}
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
 		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Grace: shutdownGrace,
+		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {
 		return err
@@ -210,7 +217,7 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 		return nil
 	})
 	if connect {
-		add(&g, r.receive)
+		add(&g, r.system.Receive)
 		add(&g, r.clocks.Run)
 	}
 	add(&g, r.family.Run)
@@ -232,13 +239,6 @@ func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
-}
-
-// receive runs the connectors; with none of them it waits for the end like one.
-func (r *runtimeParts) receive(ctx context.Context) error {
-	err := r.system.Receive(ctx)
-	<-ctx.Done()
-	return err
 }
 
 func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {

@@ -14,8 +14,10 @@ import (
 )
 
 // reload reads the settings again. What is good counts at once: models and limits
-// from each agent's next turn. Bad settings leave the last good ones in force.
+// from each agent's next turn, connectors when those before have ended. Bad settings leave the last good ones in force.
 func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
 	before := r.settings.Current()
 	found := r.settings.Reload()
 	now := r.settings.Current()
@@ -32,6 +34,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 			r.models.Store(models)
 		}
 		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
+		found = append(found, r.connect()...)
 		found = append(found, needRestart(path, before, now)...)
 	}
 	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}
@@ -47,10 +50,9 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 // start, because open sockets and built tools hang on them.
 func needRestart(path string, before, now *config.Config) (found []finding.Finding) {
 	sections := map[string][2]any{
-		"connectors": {plain(before.Connectors), plain(now.Connectors)},
-		"tools":      {before.Tools, now.Tools},
-		"control":    {before.Control, now.Control},
-		"log":        {before.Log, now.Log},
+		"tools":   {before.Tools, now.Tools},
+		"control": {before.Control, now.Control},
+		"log":     {before.Log, now.Log},
 	}
 	for name, s := range sections {
 		if !reflect.DeepEqual(s[0], s[1]) {
@@ -60,17 +62,6 @@ func needRestart(path string, before, now *config.Config) (found []finding.Findi
 	}
 	slices.SortFunc(found, func(a, b finding.Finding) int { return strings.Compare(a.Reason, b.Reason) })
 	return found
-}
-
-// plain is what connectors are set to, without where in the file that stands.
-func plain(list []config.Connector) []any {
-	values := make([]any, len(list))
-	for i, c := range list {
-		if c.Raw == nil || c.Raw.Decode(&values[i]) != nil {
-			values[i] = c.ID
-		}
-	}
-	return values
 }
 
 // watchSettings reads the settings again when their file changes.

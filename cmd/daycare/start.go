@@ -51,21 +51,22 @@ import (
 // connectorTypes are the types that settings may name.
 var connectorTypes = []string{"email", "irc", "signal", "slack", "telegram", "webhook"}
 
-// newConnector makes one connector of its settings.
-func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
+// newConnector makes one connector of its settings. Its own secrets come from the
+// vault.
+func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
 	switch s.Type {
 	case "email":
 		var o email.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return email.New(o, secretOf(c, o.SecretEnv, o.ID), host, log)
+		return email.New(o, secrets.of(o.SecretEnv, o.ID), host, log)
 	case "irc":
 		var o irc.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return irc.New(o, secretOf(c, o.SecretEnv, o.ID), host, log)
+		return irc.New(o, secrets.of(o.SecretEnv, o.ID), host, log)
 	case "signal":
 		var o signal.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
@@ -77,19 +78,19 @@ func newConnector(c *config.Config, s config.Connector, host chat.Host, log *slo
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return slack.New(o, slack.Secrets{Bot: c.Secret(o.ID).Reveal(), App: c.Secret(o.ID + "-app").Reveal(), Signing: c.Secret(o.ID + "-signing").Reveal()}, host, log)
+		return slack.New(o, slack.Secrets{Bot: secrets.of("", o.ID), App: secrets.of("", o.ID+"-app"), Signing: secrets.of("", o.ID+"-signing")}, host, log)
 	case "telegram":
 		var o telegram.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return telegram.New(o, secretOf(c, o.TokenEnv, o.ID), host, log)
+		return telegram.New(o, secrets.of(o.TokenEnv, o.ID), host, log)
 	case "webhook":
 		var o webhook.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return webhook.New(o, func(name string) string { return c.SecretNamed(name).Reveal() }, log)
+		return webhook.New(o, secrets.now, log)
 	}
 	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(connectorTypes, ", "))
 }
@@ -143,29 +144,6 @@ func newTools(root string, c *config.Config, keep func(name, mime string, data [
 	list = append(list, skills.New(func() []string { return skillFolders(root) })...)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
-}
-
-// secretOf is the secret that a setting names, else that of the connector's id.
-func secretOf(c *config.Config, name, id string) string {
-	if name != "" {
-		return c.SecretNamed(name).Reveal()
-	}
-	return c.Secret(id).Reveal()
-}
-
-// newConnectors makes all connectors. One that cannot be made (its secret is
-// missing) does not start, and says so; the others do.
-func newConnectors(c *config.Config, host chat.Host, log *slog.Logger) (made []engine.Connector, notes []string) {
-	for _, s := range c.Connectors {
-		conn, err := newConnector(c, s, host, log)
-		if err != nil {
-			log.Error("connector does not start", "connector", s.ID, "err", err)
-			notes = append(notes, err.Error())
-			continue
-		}
-		made = append(made, conn)
-	}
-	return made, notes
 }
 
 // A chain is the models in force: the providers in fallback order.
@@ -234,13 +212,24 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
 		},
 		Settings: agents.Settings{
-			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue),
+			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
 			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
 			ContextLimit: c.Agents.EmergencyContextLimit,
 		},
 		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
 		Redact:  &r.secrets, Zone: zone, Log: r.log,
 	}))
+}
+
+// queues are how messages of some connectors are taken.
+func queues(c *config.Config) map[string]agents.Queue {
+	set := map[string]agents.Queue{}
+	for _, k := range c.Connectors {
+		if k.Queue != "" {
+			set[k.ID] = agents.Queue(k.Queue)
+		}
+	}
+	return set
 }
 
 const (

@@ -88,7 +88,7 @@ func receivedOnlyWhenDurable(t *testing.T, p *platform) {
 // refusedIsOfferedAgain: whatever deliver's error, the message is not received,
 // and nothing behind it overtakes it for good.
 func refusedIsOfferedAgain(t *testing.T, p *platform) {
-	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull), context.DeadlineExceeded} {
+	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull), &message.TooFast{After: time.Millisecond}, context.DeadlineExceeded} {
 		e := newEngine()
 		var left atomic.Int32
 		left.Store(2)

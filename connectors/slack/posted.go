@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/disk"
-	"daycare/engine/inbox"
+	"daycare/connectors/chat"
 	"daycare/engine/message"
 )
 
@@ -74,19 +72,11 @@ func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver messa
 		return
 	}
 	err := c.take(r.Context(), deliver, kind, payload)
-	switch {
-	case err == nil:
+	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
-	case errors.Is(err, inbox.ErrFull):
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "inbox is full", http.StatusTooManyRequests)
-	case errors.Is(err, disk.ErrFull):
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "no space to keep it", http.StatusServiceUnavailable)
-	default:
-		http.Error(w, "not accepted", http.StatusServiceUnavailable)
 	}
+	chat.Refuse(w, err)
 	c.log.Warn("an event was not accepted; Slack posts it again", "err", err)
 }
 

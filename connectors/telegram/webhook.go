@@ -7,14 +7,12 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"daycare/engine/disk"
-	"daycare/engine/inbox"
+	"daycare/connectors/chat"
 	"daycare/engine/message"
 )
 
@@ -61,21 +59,12 @@ func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver messa
 	c.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
 	err := c.take(r.Context(), deliver, u)
 	c.order.Unlock()
-	switch {
-	case err == nil:
+	if err == nil {
 		w.WriteHeader(http.StatusOK)
-	case errors.Is(err, inbox.ErrFull):
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "inbox is full", http.StatusTooManyRequests)
-	case errors.Is(err, disk.ErrFull):
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "no space to keep it", http.StatusServiceUnavailable)
-	default:
-		http.Error(w, "not accepted", http.StatusServiceUnavailable)
+		return
 	}
-	if err != nil {
-		c.log.Warn("an update was not accepted", "update", u.ID, "err", err)
-	}
+	c.log.Warn("an update was not accepted", "update", u.ID, "err", err)
+	chat.Refuse(w, err)
 }
 
 // authentic reads an update of a request that is Telegram's. An old update that is

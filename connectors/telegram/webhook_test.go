@@ -104,7 +104,7 @@ func TestWebhookCodes(t *testing.T) {
 		want  int
 		after string
 	}{
-		{nil, 200, ""}, {fmt.Errorf("accept: %w", inbox.ErrFull), 429, "5"}, {disk.ErrFull, 503, "30"}, {disk.ErrFailed, 503, ""}, {inbox.ErrTooLarge, 200, ""},
+		{nil, 200, ""}, {fmt.Errorf("accept: %w", inbox.ErrFull), 429, "5"}, {&message.TooFast{After: 1700 * time.Millisecond}, 429, "3"}, {disk.ErrFull, 503, "30"}, {disk.ErrFailed, 503, ""}, {inbox.ErrTooLarge, 200, ""},
 	} {
 		refuse = test.err
 		req, err := http.NewRequest("POST", address, strings.NewReader(`{"update_id":5,"message":{"message_id":1,"from":{"id":5550001},"chat":{"id":5550001,"type":"private"},"text":"x"}}`))

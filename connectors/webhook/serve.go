@@ -169,7 +169,10 @@ func (r *refusal) problem() *problem {
 // undelivered says to the sender why the engine did not take a message, and
 // whether it should be offered again.
 func undelivered(err error) *problem {
+	var fast *message.TooFast
 	switch {
+	case errors.As(err, &fast):
+		return &problem{status: http.StatusTooManyRequests, code: "too_fast", message: "this hook was posted to too often in the last minute", after: time.Duration(fast.Seconds()) * time.Second}
 	case errors.Is(err, inbox.ErrFull):
 		return &problem{status: http.StatusTooManyRequests, code: "inbox_full", message: "too much waits already", after: retryFull}
 	case errors.Is(err, inbox.ErrTooLarge):

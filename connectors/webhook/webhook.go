@@ -56,7 +56,7 @@ type hook struct {
 }
 
 // New makes the connector that o describes. secret gives the value found under a
-// name, "" if there is none.
+// name, "" if there is none; every hook must have one.
 func New(o Options, secret func(name string) string, log *slog.Logger) (*Connector, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("webhook %q: %w", o.ID, err)
@@ -85,6 +85,9 @@ func New(o Options, secret func(name string) string, log *slog.Logger) (*Connect
 		}
 		c.hooks[h.ID] = &hook{Hook: h, template: t}
 	}
+	if err := c.secrets(); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -97,9 +100,6 @@ func (c *Connector) Address() string { return c.ingress.Address() }
 // Run serves until ctx ends. Requests that are under way then get a few seconds
 // to be answered.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
-	if err := c.secrets(); err != nil {
-		return err
-	}
 	return c.ingress.Serve(ctx, c.listen, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, deliver) }, nil)
 }
 

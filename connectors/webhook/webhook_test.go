@@ -89,6 +89,7 @@ func TestCodes(t *testing.T) {
 		code   string
 	}{
 		{"full inbox", "text/plain", "x", fmt.Errorf("accept: %w", inbox.ErrFull), 429, "5", "inbox_full"},
+		{"too fast", "text/plain", "x", &message.TooFast{After: 200 * time.Millisecond}, 429, "1", "too_fast"},
 		{"full disk", "text/plain", "x", fmt.Errorf("accept: %w", disk.ErrFull), 503, "30", "disk_full"},
 		{"failed disk", "text/plain", "x", disk.ErrFailed, 503, "30", "unavailable"},
 		{"too large", "text/plain", "x", inbox.ErrTooLarge, 413, "", "too_large"},
@@ -123,15 +124,9 @@ func TestCodes(t *testing.T) {
 
 func TestMissingSecretDoesNotStart(t *testing.T) {
 	for _, secret := range []string{"", "whsec_", "whsec_!!"} {
-		c, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks}, func(string) string { return secret }, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err = c.Run(ctx, nil)
-		cancel()
+		_, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks}, func(string) string { return secret }, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "does not start") {
-			t.Errorf("secret %q: Run = %v, want an error", secret, err)
+			t.Errorf("secret %q: New = %v, want an error", secret, err)
 		}
 	}
 }

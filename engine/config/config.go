@@ -88,9 +88,19 @@ type Connector struct {
 	Type    string   `json:"type" check:"required"`
 	Allow   []string `json:"allow"`   // user ids; empty is nobody
 	AgentID string   `json:"agentId"` // all its messages go to this agent
+	// Queue is how what arrives here during a turn is taken; "": as agents.queue.
+	Queue string `json:"queue" allow:"|steer|followup|collect|interrupt"`
 
 	Raw  *yaml.Node `json:"-"` // the whole entry, for Decode
 	file string
+}
+
+// Place is where a connector's entry begins: for findings about it.
+func (c Connector) Place() (file string, line, column int) {
+	if c.Raw != nil {
+		line, column = c.Raw.Line, c.Raw.Column
+	}
+	return c.file, line, column
 }
 
 // Agents bounds what agents do.
@@ -99,6 +109,7 @@ type Agents struct {
 	ToolRounds            ToolRounds    `json:"toolRounds"`
 	ParallelTools         int           `json:"parallelTools" min:"1" max:"64"`
 	Queue                 string        `json:"queue" allow:"steer|followup|collect|interrupt"`
+	PerMinute             int           `json:"perMinute" min:"0"`          // messages of one sender of a connector; 0: any number
 	MaxChildren           int           `json:"maxChildren" min:"0"`        // running, of one agent
 	MaxRunningChildren    int           `json:"maxRunningChildren" min:"0"` // in all
 	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // top-level, by hand
@@ -198,7 +209,7 @@ func Default() *Config {
 	return &Config{
 		Agents: Agents{
 			EmergencyContextLimit: 200_000, ToolRounds: ToolRounds{Foreground: 20, Background: 15},
-			ParallelTools: 4, Queue: "steer", MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20, SubagentTTL: time.Hour,
+			ParallelTools: 4, Queue: "steer", PerMinute: 300, MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20, SubagentTTL: time.Hour,
 		},
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},

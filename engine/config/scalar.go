@@ -138,7 +138,7 @@ func words(t reflect.Type, tag reflect.StructTag) string {
 		return "a whole number" + limits
 	}
 	if allow := tag.Get("allow"); allow != "" {
-		return strings.ReplaceAll(allow, "|", ", ")
+		return strings.ReplaceAll(strings.TrimPrefix(allow, "|"), "|", ", ")
 	}
 	for name, c := range textChecks {
 		if hasCheck(tag, name) {

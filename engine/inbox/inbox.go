@@ -45,9 +45,11 @@ type Head struct {
 	At     time.Time
 	Kind   message.Kind
 	Sender string // who it is from, for joining adjacent messages of one sender
-	Silent bool
-	Bytes  int  // length of its line, without newline
-	Taken  bool // in a turn now; such an item can no longer be dropped
+	// Connector is the one it came by, or whatever else its dedupe key begins with.
+	Connector string
+	Silent    bool
+	Bytes     int  // length of its line, without newline
+	Taken     bool // in a turn now; such an item can no longer be dropped
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
 
 	"daycare/engine/message"
 )
@@ -141,6 +142,16 @@ func column(err error) int {
 func hash64(s string) uint64 {
 	sum := sha256.Sum256([]byte(s))
 	return binary.BigEndian.Uint64(sum[:])
+}
+
+// connectorOf is the connector that an item came by: dedupe keys begin with it. "":
+// it has no such key.
+func connectorOf(it *Item) string {
+	id, _, ok := strings.Cut(it.Dedupe, ":")
+	if !ok {
+		return ""
+	}
+	return strings.Clone(id) // not to keep the whole key
 }
 
 // senderOf is who an item is from, for joining adjacent messages of one sender:

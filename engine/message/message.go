@@ -139,12 +139,21 @@ type Receipt struct {
 }
 
 // Deliver hands an incoming message to the engine. It returns nil after the
-// message is durable. inbox.ErrFull and disk.ErrFull ask to wait and offer it
-// again; inbox.ErrTooLarge and ErrUnknownAgent to give it up and say so.
+// message is durable. inbox.ErrFull, disk.ErrFull and *TooFast ask to wait and offer
+// it again; inbox.ErrTooLarge and ErrUnknownAgent to give it up and say so.
 type Deliver func(ctx context.Context, in Incoming) (Receipt, error)
 
 // ErrUnknownAgent: no agent has that id, or it has ended.
 var ErrUnknownAgent = errors.New("no such agent")
+
+// TooFast refuses a message because its sender writes more than may be written in a
+// minute. It may be offered again after a while.
+type TooFast struct{ After time.Duration }
+
+func (e *TooFast) Error() string { return "this sender writes too fast" }
+
+// Seconds is After as a Retry-After header has it.
+func (e *TooFast) Seconds() int { return int(e.After.Round(time.Second)/time.Second) + 1 }
 
 // NotSent says what to do about a part that was not delivered.
 type NotSent struct {
