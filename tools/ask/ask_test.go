@@ -23,13 +23,13 @@ func (s *sharing) Share(_ context.Context, from, to, tag, key string) error {
 	return s.err
 }
 
-func access() permission.Set { return permission.Default("/work") }
+func access() permission.Set { return permission.Default("/proj") }
 
 func TestTools(t *testing.T) {
 	for _, tool := range New(&sharing{}) {
-		good := `{"permission":"@read:/work/a","reason":"to look"}`
+		good := `{"permission":"@read:/proj/a","reason":"to look"}`
 		if tool.Spec().Name == "grant_permission" {
-			good = `{"agentId":"0/1","permission":"@read:/work/a"}`
+			good = `{"agentId":"0/1","permission":"@read:/proj/a"}`
 		}
 		t.Run(tool.Spec().Name, func(t *testing.T) { toolstest.Run(t, tool, toolstest.Options{Access: access(), Good: []string{good}}) })
 	}
@@ -37,7 +37,7 @@ func TestTools(t *testing.T) {
 
 func TestARequestAsksForWhatItNames(t *testing.T) {
 	for tag, want := range map[string]string{
-		"@read:/etc/hosts": "@read:/etc/hosts", "@write:docs": "@write:/work/docs", "@read:../x": "@read:/x",
+		"@read:/etc/hosts": "@read:/etc/hosts", "@write:docs": "@write:/proj/docs", "@read:../x": "@read:/x",
 		"@web": "@web", "@web:Example.com": "@web:example.com", "@exec:git push": "@exec:git push",
 		"read /etc": "", "@read:": "", "@exec:": "", "@read:/a\nb": "",
 	} {
@@ -64,7 +64,7 @@ func TestARequestAsksForWhatItNames(t *testing.T) {
 func TestGrantTellsWhatWentWrong(t *testing.T) {
 	s := &sharing{}
 	call := tools.Call{ID: "c", Agent: "a", Access: access(), Arguments: json.RawMessage(`{"agentId":"0/1","permission":"@read:sub"}`)}
-	if r, err := (grant{s}).Run(t.Context(), call); err != nil || r.Status != "" || s.shared != "a 0/1 @read:/work/sub call:a/c" {
+	if r, err := (grant{s}).Run(t.Context(), call); err != nil || r.Status != "" || s.shared != "a 0/1 @read:/proj/sub call:a/c" {
 		t.Errorf("%+v, %v, shared %q", r, err, s.shared)
 	}
 	s.err = errors.New("you do not hold @read:/etc")

@@ -126,7 +126,7 @@ func relative(root string, paths []string) string {
 // A hidden file that does not exist yet must not be made: the folder that it would
 // be in is read only, its entries are not.
 func TestMissingHiddenFile(t *testing.T) {
-	root := tree(t, "home/.profile", "home/work/x")
+	root := tree(t, "home/.profile", "home/docs/x")
 	home := filepath.Join(root, "home")
 	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
 	args, err := r.bwrapArgs(View{Dir: home, Home: t.TempDir(), Write: []string{home}, Hidden: []string{home + "/.zshenv", home + "/.config/fish", home + "/.profile"}})
@@ -134,7 +134,7 @@ func TestMissingHiddenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := strings.Join(args, " ")
-	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/work", "--ro-bind /dev/null " + home + "/.profile"} {
+	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/docs", "--ro-bind /dev/null " + home + "/.profile"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}
