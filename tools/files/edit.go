@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -11,18 +12,27 @@ import (
 
 type editArgs struct {
 	Path string `json:"path"`
-	Old  string `json:"old"`
-	New  string `json:"new"`
-	All  bool   `json:"all"`
+	swap
+	Edits []swap `json:"edits"`
 }
 
-func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
-	switch {
-	case a.Old == "":
-		return tools.Errorf("old is empty; to make a file use write"), nil
-	case a.Old == a.New:
-		return tools.Errorf("old and new are the same"), nil
+// A swap puts new text in the place of old.
+type swap struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+	All bool   `json:"all"`
+}
+
+// swaps are the changes of a call, in order.
+func (a editArgs) swaps() []swap {
+	if a.Old == "" && a.New == "" && len(a.Edits) > 0 {
+		return a.Edits
 	}
+	return append([]swap{a.swap}, a.Edits...)
+}
+
+// edit makes all changes of a call or none.
+func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	p, err := r.file(a.Path, true)
 	if err != nil {
 		return tools.Result{}, err
@@ -32,6 +42,9 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if err := p.writable(name); err != nil {
 		return tools.Result{}, err
 	}
+	if err := r.stale(p, name); err != nil {
+		return tools.Result{}, err
+	}
 	data, err := readAll(p, name, maxChange)
 	if err != nil {
 		return tools.Result{}, err
@@ -39,16 +52,19 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if isBinary(data[:min(len(data), sniff)]) {
 		return tools.Errorf("%s is a binary file", name), nil
 	}
-	before := string(data)
-	a = a.inLineEndsOf(before)
-	n := strings.Count(before, a.Old)
-	switch {
-	case n == 0:
-		return tools.Errorf("old is not in %s.%s", name, closest(before, a.Old)), nil
-	case n > 1 && !a.All:
-		return tools.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all", n, name, where(before, a.Old)), nil
+	before, after := string(data), string(data)
+	var told []string
+	swaps := a.swaps()
+	for i, s := range swaps {
+		text, what, err := s.in(after, name)
+		if err != nil && len(swaps) > 1 {
+			return tools.Errorf("edit %d of %d: %v\n[nothing was changed]", i+1, len(swaps), err), nil
+		}
+		if err != nil {
+			return tools.Errorf("%v", err), nil
+		}
+		after, told = text, append(told, what)
 	}
-	after := strings.ReplaceAll(before, a.Old, a.New)
 	if len(after) > maxChange {
 		return tools.Errorf("the file would have %s; at most %s can be written", size(int64(len(after))), size(maxChange)), nil
 	}
@@ -58,21 +74,41 @@ func edit(ctx context.Context, r *reach, a editArgs) (tools.Result, error) {
 	if err := p.replace([]byte(after)); err != nil {
 		return tools.Result{}, fmt.Errorf("edit %s: %s", name, plain(err))
 	}
-	text := fmt.Sprintf("changed line %d of %s", lineOf(before, strings.Index(before, a.Old)), name)
-	if n > 1 {
-		text = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(before, a.Old))
+	r.noteWritten(p)
+	return tools.Result{Text: strings.Join(told, "\n"), Blocks: diff(name, before, after)}, nil
+}
+
+// in makes the change in the text of a file and says what was done.
+func (s swap) in(text, name string) (after, what string, err error) {
+	switch {
+	case s.Old == "":
+		return "", "", errors.New("old is empty; to make a file use write")
+	case s.Old == s.New:
+		return "", "", errors.New("old and new are the same")
 	}
-	return tools.Result{Text: text, Blocks: diff(name, before, after)}, nil
+	s = s.inLineEndsOf(text)
+	n := strings.Count(text, s.Old)
+	switch {
+	case n == 0:
+		return "", "", fmt.Errorf("old is not in %s.%s", name, closest(text, s.Old))
+	case n > 1 && !s.All:
+		return "", "", fmt.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all", n, name, where(text, s.Old))
+	}
+	what = fmt.Sprintf("changed line %d of %s", lineOf(text, strings.Index(text, s.Old)), name)
+	if n > 1 {
+		what = fmt.Sprintf("changed %d places in %s (lines %s)", n, name, where(text, s.Old))
+	}
+	return strings.ReplaceAll(text, s.Old, s.New), what, nil
 }
 
 // inLineEndsOf lets a model, which sees lines and not their ends, edit a file
 // whose lines end as on Windows.
-func (a editArgs) inLineEndsOf(text string) editArgs {
-	if strings.Contains(text, a.Old) || !strings.Contains(text, "\r\n") || strings.Contains(a.Old, "\r") {
-		return a
+func (s swap) inLineEndsOf(text string) swap {
+	if strings.Contains(text, s.Old) || !strings.Contains(text, "\r\n") || strings.Contains(s.Old, "\r") {
+		return s
 	}
-	a.Old, a.New = strings.ReplaceAll(a.Old, "\n", "\r\n"), strings.ReplaceAll(a.New, "\n", "\r\n")
-	return a
+	s.Old, s.New = strings.ReplaceAll(s.Old, "\n", "\r\n"), strings.ReplaceAll(s.New, "\n", "\r\n")
+	return s
 }
 
 func lineOf(text string, offset int) int { return strings.Count(text[:offset], "\n") + 1 }

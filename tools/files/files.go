@@ -1,4 +1,5 @@
-// Package files gives agents hands on files: read, write, edit, ls, glob, grep.
+// Package files gives agents hands on files: read, write, edit, apply_patch, ls,
+// glob, grep.
 //
 // Every path is walked from an open permitted folder (os.Root), name by name, and
 // every symbolic link is judged anew from the start, so there is no gap between
@@ -38,12 +39,12 @@ type Options struct {
 	Keep func(name, mimeType string, data []byte) (message.File, error)
 }
 
-// New makes the tools: read, ls, glob, grep, write, edit.
+// New makes the tools: read, ls, glob, grep, write, edit, apply_patch.
 func New(o Options) []tools.Tool {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
 	}
-	b := &base{o}
+	b := &base{Options: o}
 	return []tools.Tool{
 		tool[readArgs]{readSpec, b, read},
 		tool[lsArgs]{lsSpec, b, ls},
@@ -51,10 +52,14 @@ func New(o Options) []tools.Tool {
 		tool[grepArgs]{grepSpec, b, grep},
 		tool[writeArgs]{writeSpec, b, write},
 		tool[editArgs]{editSpec, b, edit},
+		tool[patchArgs]{patchSpec, b, applyPatch},
 	}
 }
 
-type base struct{ Options }
+type base struct {
+	Options
+	seen seen
+}
 
 // tool is one of the tools: A are its arguments, run does it.
 type tool[A any] struct {

@@ -123,9 +123,11 @@ func TestContract(t *testing.T) {
 	w := newWorld(t)
 	w.file("a.txt", "text\n")
 	good := map[string]string{"read": `{"path":"a.txt"}`, "ls": `{}`, "glob": `{"pattern":"**"}`, "grep": `{"pattern":"text"}`,
-		"write": `{"path":"new/b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"text","new":"text2"}`}
+		"write": `{"path":"new/b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"text","new":"text2"}`,
+		"apply_patch": `{"patch":"*** Begin Patch\n*** Add File: p.txt\n+x\n*** End Patch"}`}
 	bad := map[string]string{"read": `{"path":"none"}`, "ls": `{"path":"none"}`, "glob": `{"pattern":"[","path":"/"}`, "grep": `{"pattern":"("}`,
-		"write": `{"path":"../b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"zzz","new":"y"}`}
+		"write": `{"path":"../b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"zzz","new":"y"}`,
+		"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: none\n*** End Patch"}`}
 	for name, tool := range w.tools {
 		t.Run(name, func(t *testing.T) {
 			toolstest.Run(t, tool, toolstest.Options{Access: w.access, Good: []string{good[name]}, Bad: []string{bad[name]}})

@@ -62,7 +62,7 @@ func TestSpecsAreShort(t *testing.T) {
 		s := tool.Spec()
 		n += len(s.Name) + len(s.Description) + len(s.Schema)
 	}
-	if n/4 > 500 {
-		t.Errorf("the tools' descriptions cost about %d tokens; allowed are 500", n/4)
+	if n/4 > 600 {
+		t.Errorf("the tools' descriptions cost about %d tokens; allowed are 600", n/4)
 	}
 }

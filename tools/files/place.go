@@ -20,6 +20,7 @@ type place struct {
 	real  string      // the same with the links of the root resolved too
 	below []string    // names behind name, if name is missing
 	own   bool        // in one of the agent's own folders in .daycare
+	mode  fs.FileMode // of a new file; 0: the usual one
 }
 
 func (p *place) close() { p.dir.Close() }

@@ -47,6 +47,7 @@ func read(ctx context.Context, r *reach, a readArgs) (tools.Result, error) {
 		return tools.Result{}, fmt.Errorf("read %s: %s", r.shown(p.abs), plain(err))
 	}
 	defer f.Close()
+	r.note(p, p.info)
 	in := bufio.NewReaderSize(f, 64<<10)
 	head, err := in.Peek(sniff)
 	if err != nil && err != io.EOF {

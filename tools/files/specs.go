@@ -50,11 +50,17 @@ var (
 	// An edit that was made finds its old text no more, or finds it again inside
 	// the new one and doubles it: it must not be run twice.
 	editSpec = tools.Spec{Name: "edit", Replay: tools.Once,
-		Description: "Replace text in a file. old must match exactly and once, without line numbers.",
+		Description: "Replace text in a file. old must match exactly and once, without line numbers. edits: several at once, all or none.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
 "old":{"type":"string"},
 "new":{"type":"string"},
-"all":{"type":"boolean","description":"replace every match"}},
-"required":["path","old","new"],"additionalProperties":false}`)}
+"all":{"type":"boolean","description":"replace every match"},
+"edits":{"type":"array","items":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},"required":["old","new"],"additionalProperties":false}}},
+"required":["path"],"additionalProperties":false}`)}
+
+	// A patch that was applied does not fit any more, or fits again further down.
+	patchSpec = tools.Spec{Name: "apply_patch", Replay: tools.Once,
+		Description: "Change several files at once, all or none. Format: *** Begin Patch, then per file *** Add File: P (lines with +), *** Delete File: P, or *** Update File: P (optionally *** Move to: P) with hunks: @@ line before, then lines with blank, - or +; then *** End Patch.",
+		Schema:      json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
 )

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,7 +43,11 @@ func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
 		return tools.Result{}, err
 	}
 	if existed && string(old) == a.Content {
+		r.note(p, p.info)
 		return tools.Result{Text: fmt.Sprintf("%s has this content already", name)}, nil
+	}
+	if err := r.stale(p, name); err != nil {
+		return tools.Result{}, err
 	}
 	if err := p.makeParents(); err != nil {
 		return tools.Result{}, fmt.Errorf("make the folder of %s: %s", name, plain(err))
@@ -53,6 +58,7 @@ func write(ctx context.Context, r *reach, a writeArgs) (tools.Result, error) {
 	if err := p.replace([]byte(a.Content)); err != nil {
 		return tools.Result{}, fmt.Errorf("write %s: %s", name, plain(err))
 	}
+	r.noteWritten(p)
 	verb := "created"
 	if existed {
 		verb = "overwrote"
@@ -122,7 +128,7 @@ func (p *place) makeParents() error {
 // replace puts content in place of the file in one step, with its mode. What
 // stands there must still be what was looked at, so no other save is lost.
 func (p *place) replace(content []byte) error {
-	mode := fs.FileMode(0o644)
+	mode := cmp.Or(p.mode, 0o644)
 	if p.info != nil {
 		mode = p.info.Mode().Perm()
 	}
@@ -132,7 +138,7 @@ func (p *place) replace(content []byte) error {
 		return err
 	}
 	_, err = f.Write(content)
-	if err == nil && p.info != nil {
+	if err == nil && (p.info != nil || p.mode != 0) {
 		err = f.Chmod(mode) // the umask does not count for a file that exists
 	}
 	if err == nil {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -121,11 +122,11 @@ func covered(rules []string, words []string) bool {
 func asks(set permission.Set, command string) string {
 	list, _ := segments(command)
 	for _, words := range list {
-		if !covered(set.Exec, words) {
-			return firstWords(strings.Join(words, " "))
+		if name := firstWords(strings.Join(words, " ")); name != "" && !covered(set.Exec, words) {
+			return name
 		}
 	}
-	return firstWords(command)
+	return cmp.Or(firstWords(command), "a command of signs that cannot be shown")
 }
 
 // does names the programs of a command, for the person who is asked.
