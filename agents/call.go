@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -65,10 +66,10 @@ func (a *agent) offer() []providers.Tool {
 }
 
 // call asks the model and streams its answer to whoever watches and to the draft
-// on disk. With an error it returns what had come so far.
+// on disk. With a callError, which is the model's, it returns what had come so far.
 func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
 	a.Stage.Show(event.Thinking, "")
-	s := &stream{agent: a, turn: t, drafted: time.Now()}
+	s := &stream{agent: a, turn: t, req: req, drafted: time.Now()}
 	stop := func() bool { return true }
 	if a.interrupts() {
 		ctx, stop = a.interruptible(ctx)
@@ -77,8 +78,11 @@ func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*pro
 	if !stop() && err != nil {
 		err = errInterrupt
 	}
+	if s.failed != nil {
+		return nil, s.failed
+	}
 	if err != nil {
-		return &providers.Response{Text: s.text.String()}, err
+		return &providers.Response{Text: s.text.String()}, callError{err}
 	}
 	if s.onDisk {
 		defer record.RemoveDraft(a.Dir)
@@ -90,11 +94,14 @@ func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*pro
 type stream struct {
 	agent    *agent
 	turn     *turn
+	req      *providers.Request
+	asking   providers.Asking
 	text     strings.Builder
 	thinking strings.Builder
 	drafted  time.Time
 	onDisk   bool
 	retried  bool
+	failed   error // of writing history
 }
 
 func (s *stream) see(ev providers.Event) {
@@ -114,8 +121,24 @@ func (s *stream) see(ev providers.Event) {
 			s.thinking.WriteString(ev.Text)
 			s.draft()
 		}
+	case providers.Asking:
+		s.asking = ev
+	case providers.Wasted:
+		s.wasted(ev)
 	case providers.Retry:
 		s.retry(ev)
+	}
+}
+
+// wasted writes down a request that was paid for in vain, so that no cost is missing. A
+// draft that stays names no cost any more, or the next start would count it again.
+func (s *stream) wasted(w providers.Wasted) {
+	if s.asking = (providers.Asking{}); s.onDisk {
+		s.write()
+	}
+	as := s.agent.paid(&record.Assistant{Turn: s.turn.id, Finish: record.FinishInterrupted, Provider: w.Provider, Model: w.Model}, w.Usage)
+	if _, err := s.agent.append(as); err != nil {
+		s.failed = errors.Join(s.failed, err)
 	}
 }
 
@@ -138,7 +161,15 @@ func (s *stream) draft() {
 		return
 	}
 	s.drafted, s.onDisk = time.Now(), true
-	d := record.Draft{Turn: s.turn.id, Text: s.agent.Redact.Text(s.text.String()), Thinking: s.agent.Redact.Text(s.thinking.String())}
+	s.write()
+}
+
+func (s *stream) write() {
+	d := record.Draft{Turn: s.turn.id, Text: s.agent.Redact.Text(s.text.String()), Thinking: s.agent.Redact.Text(s.thinking.String()),
+		Provider: s.asking.Provider, Model: s.asking.Model}
+	if d.Provider != "" {
+		d.Input = providers.Estimate(s.req)
+	}
 	if err := record.WriteDraft(s.agent.Volume, s.agent.Dir, d); err != nil {
 		s.agent.log.Warn("draft not written", "err", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/inbox"
 	"daycare/engine/record"
@@ -172,6 +173,9 @@ func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
 		as := &record.Assistant{Turn: open.Turn, Text: d.Text, Finish: record.FinishInterrupted}
 		if d.Thinking != "" {
 			as.Thinking = []record.Thinking{{Text: d.Thinking}}
+		}
+		if as.Provider, as.Model = d.Provider, d.Model; d.Provider != "" {
+			as = a.paid(as, providers.Usage{Input: d.Input, Output: providers.EstimateText(d.Text + d.Thinking), Estimated: true})
 		}
 		recs = append(recs, as)
 	}

@@ -59,17 +59,21 @@ func (a *agent) assistant(t *turn, r *providers.Response, finish record.Finish) 
 	if r == nil {
 		return nil
 	}
-	as := &record.Assistant{Turn: t.id, Text: r.Text, Finish: finish, Provider: r.Provider, Model: r.Model,
-		Tokens: record.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead,
-			CacheWrite: r.Usage.CacheWrite, Estimated: r.Usage.Estimated}}
+	as := a.paid(&record.Assistant{Turn: t.id, Text: r.Text, Finish: finish, Provider: r.Provider, Model: r.Model}, r.Usage)
 	if len(r.Thinking) > 0 && r.Asked != r.Model {
 		as.Asked = r.Asked
 	}
 	for _, th := range r.Thinking {
 		as.Thinking = append(as.Thinking, record.Thinking{Text: th.Text, Signature: th.Signature})
 	}
+	return as
+}
+
+// paid puts into a record what its call of the model used and cost.
+func (a *agent) paid(as *record.Assistant, u providers.Usage) *record.Assistant {
+	as.Tokens = record.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Estimated: u.Estimated}
 	if a.Price != nil {
-		as.Cost = a.Price(r.Provider, r.Model, r.Usage)
+		as.Cost = a.Price(as.Provider, as.Model, u)
 	}
 	return as
 }

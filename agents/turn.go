@@ -163,7 +163,7 @@ func (a *agent) ask(ctx context.Context, t *turn) (*providers.Response, error) {
 		}
 	}
 	if err != nil {
-		return answer, callError{err}
+		return answer, err
 	}
 	crash.Point("turn.called")
 	return answer, nil

@@ -32,8 +32,9 @@ type Caller struct {
 }
 
 // Call makes one call and returns the whole answer. watch, which may be nil, sees
-// the events of the stream as they come, but for Complete and Error, and a Retry
-// before each further request; Retry.Discard takes back what it saw. A provider
+// the events of the stream as they come, but for Complete and Error, an Asking before
+// each request, a Wasted after one that was paid for in vain, and a Retry before each
+// further request; Retry.Discard takes back what it saw. A provider
 // other than the first is asked for its own model, as names of models differ.
 //
 // The error is a *Failure, or the cause of ctx's end. Part of an answer is never
@@ -117,22 +118,34 @@ func (a *attempts) provider(ctx context.Context, p Provider, share int, next str
 // once makes one request. shown reports whether watch saw anything of it.
 func (a *attempts) once(ctx context.Context, p Provider) (r *Response, shown bool, err error) {
 	var c collector
+	a.watch(Asking{p.ID(), a.req.Model})
 	for ev := range p.Stream(ctx, a.req) {
 		switch ev := ev.(type) {
 		case Complete:
 			r := c.response(p.ID(), a.req, ev)
 			if r.Empty() {
+				a.watch(Wasted{p.ID(), ev.Model, r.Usage})
 				return nil, c.shown, a.noteEmpty(p)
 			}
 			return r, c.shown, nil
 		case Error:
+			a.wasted(p, &c)
 			return nil, c.shown, ev.Err
 		default:
 			c.add(ev)
 			a.watch(ev)
 		}
 	}
+	a.wasted(p, &c)
 	return nil, c.shown, &Failure{Kind: Broken, Provider: p.ID(), Message: "stream ended without a last event"}
+}
+
+// wasted tells what a request without an end cost, where anything came of it: the
+// vendor takes money for what it has said, and says no figure.
+func (a *attempts) wasted(p Provider, c *collector) {
+	if n := c.chars(); n > 0 {
+		a.watch(Wasted{p.ID(), a.req.Model, EstimateUsage(a.req, n)})
+	}
 }
 
 // noteEmpty makes an empty answer a failure: models give one now and then, and

@@ -238,3 +238,33 @@ func TestResponse(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// What came of a stream without an end was paid for, and so was an empty answer; what
+// was refused was not.
+func TestWhatWasPaidForInVainIsTold(t *testing.T) {
+	p := &fake{id: "a", answers: []answer{
+		fails(Busy, 429, 0),
+		{ContentDelta{"12345678"}, Error{&Failure{Kind: Broken}}},
+		{Complete{Finish: EndTurn, Usage: Usage{Input: 7, Output: 1}, Model: "m-1"}},
+		{ThinkingDelta{Text: "hm, hm"}},
+		good,
+	}}
+	var told []string
+	synctest.Test(t, func(t *testing.T) {
+		c := Caller{Chain: []Provider{p}}
+		if _, err := c.Call(t.Context(), &Request{Model: "m", System: "1234"}, func(ev Event) {
+			switch ev := ev.(type) {
+			case Asking, Wasted:
+				told = append(told, fmt.Sprintf("%T%v", ev, ev))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	want := []string{"providers.Asking{a m}", "providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}",
+		"providers.Asking{a m}", "providers.Wasted{a m-1 {7 1 0 0 false}}",
+		"providers.Asking{a m}", "providers.Wasted{a m {1 2 0 0 true}}", "providers.Asking{a m}"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}

@@ -135,8 +135,8 @@ func (Result) part()    {}
 func (Image) part()     {}
 
 // An Event is one step of a streaming answer: ContentDelta, ThinkingDelta,
-// ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error; and Retry, which
-// only a Caller makes.
+// ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error; and Asking, Wasted and
+// Retry, which only a Caller makes.
 type Event interface{ event() }
 
 type (
@@ -160,6 +160,15 @@ type (
 	}
 	// Error ends a failed one.
 	Error struct{ Err error }
+	// Asking tells those who watch a Caller whom it asks now. Model is "" for the
+	// provider's own.
+	Asking struct{ Provider, Model string }
+	// Wasted tells them that a request gave no answer and is paid for all the same:
+	// its stream broke or was stopped, or the answer was empty.
+	Wasted struct {
+		Provider, Model string
+		Usage           Usage
+	}
 	// Retry tells those who watch a Caller that a request failed and what comes
 	// next: "retry 2/8 in 4 s: 429".
 	Retry struct {
@@ -179,6 +188,8 @@ func (ToolUseDelta) event()  {}
 func (ToolUseStop) event()   {}
 func (Complete) event()      {}
 func (Error) event()         {}
+func (Asking) event()        {}
+func (Wasted) event()        {}
 func (Retry) event()         {}
 
 // Finish is why the model stopped.

@@ -172,7 +172,7 @@ func (s *closingSearch) turn(e *Entry) bool {
 			return true
 		}
 		s.spend(r.Tokens, r.Cost)
-		if r.Provider != "" {
+		if r.Provider != "" && r.Finish != FinishInterrupted {
 			s.o.Rounds++
 		}
 		s.o.ToolCalls += len(r.ToolCalls)

@@ -19,6 +19,11 @@ type Draft struct {
 	Turn     string `json:"turn"`
 	Text     string `json:"text"`
 	Thinking string `json:"thinking,omitempty"`
+	// Who is asked, and about how many tokens the request holds: what it cost, if a
+	// crash cuts the answer.
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Input    int64  `json:"input,omitempty"`
 }
 
 // WriteDraft replaces the draft, without a barrier: it survives a kill, perhaps not

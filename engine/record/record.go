@@ -246,7 +246,7 @@ const (
 	FinishToolUse     Finish = "tool_use"
 	FinishMaxTokens   Finish = "max_tokens"
 	FinishCanceled    Finish = "canceled"
-	FinishInterrupted Finish = "interrupted" // a crash cut it; people see it, the model does not
+	FinishInterrupted Finish = "interrupted" // cut by a crash, or paid for in vain; people see it, the model does not
 	FinishError       Finish = "error"       // no answer; Text is the short error people got
 )
 
