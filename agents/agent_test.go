@@ -294,6 +294,40 @@ func TestFollowupMakesATurnEach(t *testing.T) {
 	}
 }
 
+// A message can say how it is taken, whatever the agent's way is: one waits behind
+// the turn, one that came after it joins the turn.
+func TestMessageSaysHowItIsTaken(t *testing.T) {
+	for _, way := range []Queue{Steer, Followup} {
+		t.Run(string(way), func(t *testing.T) {
+			h := newHold("hold", tools.Once)
+			b := newBench(t, callHold, h)
+			b.opts.Settings.Queue = way
+			b.run()
+			first := b.say("go")
+			<-h.running
+			post := func(text string, q message.Queue) string {
+				r, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: text, Queue: q})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.Item
+			}
+			later, now := post("later", message.Followup), post("now", message.Steer)
+			h.release <- "r"
+			b.wait(first, later, now)
+			if n := b.count("turn_end"); n != 2 {
+				t.Errorf("%d turns, want 2\n%s", n, b.history())
+			}
+			if got, want := b.outcome(now).Turn, b.outcome(first).Turn; got != want {
+				t.Errorf("what steers was taken in turn %s, want that under way, %s\n%s", got, want, b.history())
+			}
+			if b.outcome(later).Turn == b.outcome(first).Turn {
+				t.Errorf("what waits behind the turn was taken in it\n%s", b.history())
+			}
+		})
+	}
+}
+
 func TestCollectMakesOneNextTurn(t *testing.T) {
 	h := newHold("hold", tools.Once)
 	b := newBench(t, callHold, h)

@@ -27,10 +27,13 @@ const joinWithin = 2 * time.Second
 
 type findings = []finding.Finding
 
-// queue is how a waiting message is taken: as the agent's own state says, else as
-// the connector that it came by is set, else the agent's own connector, else as all
+// queue is how a waiting message is taken: as it asks itself, else as the agent's
+// own state says, else as the connector that it came by is set, else the agent's own connector, else as all
 // are.
 func (a *agent) queue(h inbox.Head) Queue {
+	if h.Queue != "" {
+		return Queue(h.Queue)
+	}
 	if q := Queue(a.state.Queue); q != "" {
 		return q
 	}
@@ -102,7 +105,7 @@ func joined(heads []inbox.Head) []inbox.Head {
 }
 
 func joins(before, h inbox.Head) bool {
-	return h.Kind == message.Text && before.Kind == message.Text && h.Sender == before.Sender && h.At.Sub(before.At) <= joinWithin
+	return h.Kind == message.Text && before.Kind == message.Text && h.Queue == before.Queue && h.Sender == before.Sender && h.At.Sub(before.At) <= joinWithin
 }
 
 func control(k message.Kind) bool {

@@ -121,7 +121,7 @@ func final(err error) bool {
 func incoming(l inbox.Letter) message.Incoming {
 	it := l.Item
 	in := message.Incoming{Agent: l.Ref, Kind: it.Kind, ID: it.ID, Dedupe: it.Dedupe, Context: it.Context,
-		Route: it.Route, Text: it.Text, Files: it.Files, Origin: it.Origin, Silent: it.Silent}
+		Route: it.Route, Text: it.Text, Files: it.Files, Origin: it.Origin, Silent: it.Silent, Queue: it.Queue}
 	if l.Ref == "" {
 		in.From = Terminal()
 	}

@@ -42,6 +42,9 @@ type Options struct {
 	PerMinute func() int
 	// Model names the model of agents whose state names none.
 	Model string
+	// Window is how many tokens of context there is room for with a model, 0: not
+	// known. nil is not known of any.
+	Window func(choice record.Model) int
 	// Grace bounds how long answers under way may take to leave at shutdown.
 	Grace time.Duration
 }
@@ -61,6 +64,7 @@ type System struct {
 	log      *slog.Logger
 	newState func(address.Descriptor) ([]byte, error)
 	model    string
+	window   func(record.Model) int
 	grace    time.Duration
 
 	start  atomic.Pointer[StartFunc]
@@ -86,7 +90,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, grace: o.Grace,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, grace: o.Grace,
 		entries: map[string]*entry{}, edits: newEdits(),
 	}
 	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {

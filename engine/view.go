@@ -93,7 +93,8 @@ func (s *System) look(meta address.Meta) event.Agent {
 	dir := s.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
 		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: s.model}
-	if state, _, _, err := record.ReadState(dir); err == nil {
+	state, _, _, err := record.ReadState(dir)
+	if err == nil {
 		if state.Provider.Model != "" {
 			a.Model = state.Provider.Model
 		}
@@ -103,6 +104,12 @@ func (s *System) look(meta address.Meta) event.Agent {
 	}
 	a.OwnCost = s.ownCost(meta.ID)
 	a.Cost = a.OwnCost
+	if n, err := record.InContext(dir); err == nil {
+		a.Context = n
+	}
+	if s.window != nil {
+		a.Window = int64(s.window(state.Provider))
+	}
 	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
 		a.LastAt = &at
 	}
@@ -164,7 +171,7 @@ func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
 	}
 	list := []event.Waiting{}
 	for _, h := range s.waiting(id) {
-		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes, State: "waiting"}
+		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes, State: "waiting", Queue: string(h.Queue)}
 		if h.Taken {
 			w.State = "taken"
 		}

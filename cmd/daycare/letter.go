@@ -21,7 +21,7 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 	if err != nil {
 		return fmt.Errorf("find agent %s: %w", ref, err)
 	}
-	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent}
+	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
 	for _, f := range m.Files {
 		letter.Files = append(letter.Files, inbox.Enclosure{Path: f.Path})
 	}

@@ -72,6 +72,16 @@ func (m *chain) window(choice record.Model) int {
 	return known.Window
 }
 
+// room is how many tokens of context an agent has room for with a model: its window,
+// or what the settings allow at most.
+func (r *runtimeParts) room(choice record.Model) int {
+	limit := r.settings.Current().Agents.EmergencyContextLimit
+	if w := r.models.Load().window(choice); w > 0 {
+		return min(limit, w)
+	}
+	return limit
+}
+
 // local reports an address on this machine.
 func local(baseURL string) bool {
 	u, err := url.Parse(baseURL)

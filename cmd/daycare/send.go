@@ -20,6 +20,7 @@ import (
 type sendOptions struct {
 	as      string
 	silent  bool
+	queue   string
 	wait    bool
 	files   []string
 	timeout time.Duration
@@ -53,6 +54,7 @@ func (c *cli) sendCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.as, "as", "user", "who speaks: `user` or system")
 	flags.BoolVar(&o.silent, "silent", false, "the agent takes note without a turn (as system)")
+	flags.StringVar(&o.queue, "queue", "", "how an agent at work takes it: `MODE` steer (at its next step) or followup (when it is done)")
 	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and print it while it comes")
 	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; may be repeated")
 	flags.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, as 90s or 5m (exit code 124)")
@@ -69,6 +71,12 @@ func (c *cli) composed(cmd *cobra.Command, args []string, o sendOptions) (contro
 		return m, usage(cmd, "--silent goes with --as system: a person's message gets an answer")
 	case o.silent && o.wait:
 		return m, usage(cmd, "--silent makes no turn that --wait could wait for")
+	}
+	switch m.Queue = message.Queue(o.queue); {
+	case m.Queue != "" && m.Queue != message.Steer && m.Queue != message.Followup:
+		return m, usage(cmd, "--queue %q is none of %s, %s", o.queue, message.Steer, message.Followup)
+	case m.Queue != "" && (o.as == "system" || o.silent):
+		return m, usage(cmd, "--queue is for a person's message")
 	}
 	m.Kind = message.Text
 	if o.as == "system" || o.silent {

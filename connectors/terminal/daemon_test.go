@@ -91,7 +91,7 @@ func (d *daemon) add(handle, name string, change func(*event.Agent)) string {
 	defer d.mu.Unlock()
 	id := "agent" + strings.NewReplacer("/", "x").Replace(handle) + strings.Repeat("z", 18)
 	at := time.Now().Add(-time.Minute)
-	a := event.Agent{ID: id, Handle: handle, Name: name, Type: "user", State: event.Idle, Model: "sonnet", LastAt: &at}
+	a := event.Agent{ID: id, Handle: handle, Name: name, Type: "user", State: event.Idle, Model: "sonnet", LastAt: &at, Window: 200_000}
 	if change != nil {
 		change(&a)
 	}
@@ -210,7 +210,7 @@ func (d *daemon) Deliver(_ context.Context, in message.Incoming) (message.Receip
 	d.items++
 	item := fmt.Sprintf("item%d", d.items)
 	d.got = append(d.got, in)
-	d.inbox[in.Agent] = append(d.inbox[in.Agent], event.Waiting{ID: item, At: time.Now(), Type: "message", Text: in.Text, State: "waiting"})
+	d.inbox[in.Agent] = append(d.inbox[in.Agent], event.Waiting{ID: item, At: time.Now(), Type: "message", Text: in.Text, State: "waiting", Queue: string(in.Queue)})
 	return message.Receipt{Agent: in.Agent, Item: item, Seq: int64(d.items)}, nil
 }
 

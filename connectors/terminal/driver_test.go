@@ -52,11 +52,13 @@ func drives(t *testing.T, d *daemon, hints string, width, height int, f func(*dr
 	dr.run(m.Init())
 	dr.send(tea.WindowSizeMsg{Width: width, Height: height})
 	dr.wait(100 * time.Millisecond)
+	defer func() {
+		m.memory.save(m.remember())
+		cancel()
+		<-done
+		time.Sleep(time.Minute) // commands that wait, like the clock, end by themselves
+	}()
 	f(dr)
-	m.memory.save(m.remember())
-	cancel()
-	<-done
-	time.Sleep(time.Minute) // commands that wait, like the clock, end by themselves
 }
 
 func own(m control.Message) control.Message {

@@ -41,6 +41,9 @@ func twelve() *daemon {
 	d.add("6/", "release notes", state(event.Idle, "", 26*time.Hour, 11.21))
 	d.add("7/", "heartbeat", state(event.WaitingAgent, "", time.Minute, 0.002))
 	d.add("8/", "old one", state(event.Ended, "killed", 50*time.Hour, 0.1))
+	for i := range d.agents {
+		d.agents[i].Context, d.agents[i].Window = int64(i*i)*1300, 200_000
+	}
 	for _, a := range d.agents {
 		if a.State == event.Idle {
 			d.record(a.ID, "assistant_message", map[string]any{"turn": "t0", "text": "The " + a.Name + " is **done**: nothing is left to do."})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"daycare/connectors/terminal/markdown"
@@ -48,10 +49,24 @@ func (h *home) nobody(m *Model, width int) []string {
 }
 
 // columns are the widths of the table; 0: the column is not there.
-type columns struct{ name, state, says, inbox, age, next, model, cost int }
+type columns struct{ name, state, says, inbox, age, next, model, context, cost int }
 
 // wideTable is from when on the state and the newest words have a column each.
 const wideTable = 120
+
+// minSays is how wide the words are at least while other columns can be left out.
+const minSays = 20
+
+// room is what the other columns leave for the words.
+func (c columns) room(width int) int {
+	rest := width - 4
+	for _, w := range []int{c.name, c.state, c.inbox, c.age, c.next, c.model, c.context, c.cost} {
+		if w > 0 {
+			rest -= w + 1
+		}
+	}
+	return rest
+}
 
 func (h *home) columns(m *Model, rows []row, width int) columns {
 	c := columns{name: 14, age: 4}
@@ -62,6 +77,9 @@ func (h *home) columns(m *Model, rows []row, width int) columns {
 		c.name = max(c.name, 2*r.depth+ansi.StringWidth(r.agent.Handle+" "+title(r.agent)))
 		if r.agent.Queued > 0 {
 			c.inbox = 7
+		}
+		if r.agent.Context > 0 && r.agent.Window > 0 {
+			c.context = 4
 		}
 		if r.agent.Cost > 0 {
 			c.cost = 8
@@ -74,14 +92,19 @@ func (h *home) columns(m *Model, rows []row, width int) columns {
 	if width >= wideTable {
 		c.state, c.model = 30, 16
 	}
-	rest := width - 4 - c.name - c.inbox - c.age - c.next - c.model - c.cost - 7
-	c.says = max(8, rest-c.state)
+	for _, least := range []*int{&c.context, &c.next, &c.cost} { // on a narrow screen the words come first
+		if c.room(width) >= minSays {
+			break
+		}
+		*least = 0
+	}
+	c.says = max(8, c.room(width))
 	return c
 }
 
 // cells joins the cells of the columns that are there.
-func (c columns) cells(texts [8]string) string {
-	widths := [8]int{c.name, c.state, c.says, c.inbox, c.age, c.next, c.model, c.cost}
+func (c columns) cells(texts [9]string) string {
+	widths := [9]int{c.name, c.state, c.says, c.inbox, c.age, c.next, c.model, c.context, c.cost}
 	var parts []string
 	for i, text := range texts {
 		if widths[i] > 0 {
@@ -96,8 +119,8 @@ func (c columns) titles() string {
 	if c.state > 0 {
 		says = "SAID LAST"
 	}
-	return "    " + c.cells([8]string{cell("AGENT", c.name), cell("DOING", c.state), cell(says, c.says), cell("INBOX", c.inbox),
-		cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("COST", c.cost)})
+	return "    " + c.cells([9]string{cell("AGENT", c.name), cell("DOING", c.state), cell(says, c.says), cell("INBOX", c.inbox),
+		cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("CTX", c.context), right("COST", c.cost)})
 }
 
 func (h *home) line(m *Model, r row, c columns, width int) string {
@@ -115,9 +138,9 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
 		says, saying = state, style
 	}
-	texts := [8]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.inboxText(a), c.inbox),
+	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.inboxText(a), c.inbox),
 		t.Dim.Render(cell(m.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
-		t.Dim.Render(right(money(a.Cost), c.cost))}
+		m.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
 	if a.ID == h.selected {
 		return t.Selected.Render(cell("▌ "+mark+" "+ansi.Strip(c.cells(texts)), width))
 	}
@@ -165,6 +188,24 @@ func (m *Model) age(at *time.Time) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return transcript.Elapsed(d)
+}
+
+// percent is how full the context is, "" where that is not known.
+func percent(tokens, window int64) string {
+	if tokens <= 0 || window <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d%%", min(100, max(1, tokens*100/window)))
+}
+
+// fullSoon is from how many percent on a context is about to be shortened.
+const fullSoon = 80
+
+func (m *Model) fullness(a *agent) lipgloss.Style {
+	if a.Window > 0 && a.Context*100/a.Window >= fullSoon {
+		return m.screen.theme.Warn
+	}
+	return m.screen.theme.Dim
 }
 
 func money(usd float64) string {

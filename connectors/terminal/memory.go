@@ -32,7 +32,6 @@ type hints struct {
 	Own    string               `json:"own,omitempty"`
 	Ring   []string             `json:"ring,omitempty"`
 	Drafts map[string]string    `json:"drafts,omitempty"`
-	Held   map[string][]string  `json:"held,omitempty"`
 	Seen   map[string]time.Time `json:"seen,omitempty"`
 }
 
@@ -118,13 +117,10 @@ func (m *memory) addTyped(text string) {
 func (m *Model) remember() hints {
 	m.talk.keepDraft()
 	h := hints{Shown: m.talk.shown, Home: m.page == homePage, Own: m.talk.own, Ring: slices.Clone(m.ring.visited),
-		Drafts: map[string]string{}, Held: map[string][]string{}, Seen: m.world.seen}
+		Drafts: map[string]string{}, Seen: m.world.seen}
 	for id, c := range m.talk.all {
 		if c.draft != "" {
 			h.Drafts[id] = c.draft
-		}
-		if len(c.held) > 0 {
-			h.Held[id] = c.held
 		}
 	}
 	return h
@@ -139,9 +135,6 @@ func (m *Model) recall() {
 	m.talk.own, m.ring.visited = h.Own, h.Ring
 	for id, text := range h.Drafts {
 		m.talk.get(id).draft = text
-	}
-	for id, texts := range h.Held {
-		m.talk.get(id).held = texts
 	}
 	if h.Seen != nil {
 		m.world.seen = h.Seen

@@ -176,7 +176,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case historyRead:
 		return m.takePage(msg)
 	case inboxRead:
-		return m.takeInbox(msg)
+		m.takeInbox(msg)
 	case draftRead:
 		m.talk.get(msg.agent).text.Draft(msg.draft, m.screen.now)
 	case saidRead:
@@ -239,7 +239,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 		m.flash = ""
 	}
 	m.memory.save(m.remember())
-	cmds := []tea.Cmd{ticking(), m.releaseAll()}
+	cmds := []tea.Cmd{ticking()}
 	if m.page == homePage {
 		cmds = append(cmds, m.home.wanted(m))
 		if m.conn.up && now.Unix()%wakesEvery == 0 {
@@ -313,7 +313,7 @@ func (m *Model) takeAgents(msg agentsRead) tea.Cmd {
 	if m.page == talkPage {
 		m.world.looked(m.talk.shown)
 	}
-	cmds := []tea.Cmd{m.arrive(first), m.releaseAll()}
+	cmds := []tea.Cmd{m.arrive(first)}
 	if m.page == homePage {
 		cmds = append(cmds, m.home.wanted(m))
 	}

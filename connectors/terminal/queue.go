@@ -3,44 +3,35 @@ package terminal
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"daycare/connectors/terminal/markdown"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/message"
 )
 
-// A queue is what waits for one agent: first what is in its inbox, which the daemon
-// keeps, then what is held here until the agent is done.
+// A queue is what waits in the inbox of one agent.
 type queue struct{ at int }
 
 func (m *Model) openQueue() {
-	c := m.talk.current()
-	if len(c.inbox)+len(c.held) == 0 {
+	if len(m.talk.current().inbox) == 0 {
 		m.say1("nothing waits")
 		return
 	}
 	m.over = &queue{}
 }
 
-// item is the one under the cursor: a waiting one, or the i-th held.
-func (q *queue) item(c *conversation) (w *event.Waiting, held int) {
-	if q.at < len(c.inbox) {
-		return &c.inbox[q.at], -1
-	}
-	return nil, q.at - len(c.inbox)
-}
-
 func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	c := m.talk.current()
-	n := len(c.inbox) + len(c.held)
+	n := len(c.inbox)
 	if n == 0 {
 		return true, nil
 	}
 	q.at = min(q.at, n-1)
-	w, held := q.item(c)
-	var cmd tea.Cmd
+	w := c.inbox[q.at]
 	switch k.String() {
 	case "esc", "q", "ctrl+q":
 		return true, nil
@@ -49,45 +40,23 @@ func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "down", "j":
 		q.at = min(n-1, q.at+1)
 	case "d", "delete", "backspace":
-		cmd = q.drop(m, c, w, held)
+		return n == 1, m.ofInbox(c, "drop", "dropped", func(ctx context.Context, api *control.Client) error {
+			return api.Drop(ctx, c.agent, w.ID)
+		})
 	case "f":
-		cmd = q.front(m, c, w, held)
+		q.at = 0
+		return false, m.ofInbox(c, "move to the front", "it is the first now", func(ctx context.Context, api *control.Client) error {
+			return api.Front(ctx, c.agent, w.ID)
+		})
 	case "e", "enter":
-		if w != nil {
-			return true, m.unsend(c.agent, *w)
-		}
-		m.putBack(c.held[held])
-		c.held = append(c.held[:held:held], c.held[held+1:]...)
-		return true, nil
+		return true, m.unsend(c.agent, w)
 	}
-	return len(c.inbox)+len(c.held) == 0, cmd
+	return false, nil
 }
 
-func (q *queue) drop(m *Model, c *conversation, w *event.Waiting, held int) tea.Cmd {
-	if w == nil {
-		c.held = append(c.held[:held:held], c.held[held+1:]...)
-		return nil
-	}
-	id := w.ID
-	return tea.Sequence(m.call.order("drop", "dropped", func(ctx context.Context, api *control.Client) error {
-		return api.Drop(ctx, c.agent, id)
-	}), m.call.inbox(c.agent))
-}
-
-// front moves an item before all others; of what is held, before what is held.
-func (q *queue) front(m *Model, c *conversation, w *event.Waiting, held int) tea.Cmd {
-	if w == nil {
-		text := c.held[held]
-		rest := append(c.held[:held:held], c.held[held+1:]...)
-		c.held = append([]string{text}, rest...)
-		q.at = len(c.inbox)
-		return nil
-	}
-	id := w.ID
-	q.at = 0
-	return tea.Sequence(m.call.order("move to the front", "it is the first now", func(ctx context.Context, api *control.Client) error {
-		return api.Front(ctx, c.agent, id)
-	}), m.call.inbox(c.agent))
+// ofInbox does something with what waits, and looks at it again.
+func (m *Model) ofInbox(c *conversation, what, done string, f func(context.Context, *control.Client) error) tea.Cmd {
+	return tea.Sequence(m.call.order(what, done, f), m.call.inbox(c.agent))
 }
 
 func (q *queue) help(*Model) string {
@@ -98,20 +67,9 @@ func (q *queue) lines(m *Model, width, height int) []string {
 	t := m.screen.theme
 	c := m.talk.current()
 	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
-	n := len(c.inbox) + len(c.held)
-	q.at = max(0, min(q.at, n-1))
-	first := max(0, q.at-(height-3))
-	for i := first; i < n && len(out) < height; i++ {
-		text, how := "", "held here"
-		if i < len(c.inbox) {
-			text, how = c.inbox[i].Text, m.age(&c.inbox[i].At)
-			if k := c.inbox[i].Type; k != "message" {
-				text = k + " " + text
-			}
-		} else {
-			text = c.held[i-len(c.inbox)]
-		}
-		line := cell(how, 10) + " " + markdown.OneLine(text, width)
+	q.at = max(0, min(q.at, len(c.inbox)-1))
+	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {
+		line := cell(m.age(&c.inbox[i].At), 5) + " " + cell(kindOf(c.inbox[i]), 22) + " " + markdown.OneLine(c.inbox[i].Text, width)
 		if i == q.at {
 			out = append(out, t.Selected.Render(cell(" ▌ "+line, width)))
 			continue
@@ -119,4 +77,12 @@ func (q *queue) lines(m *Model, width, height int) []string {
 		out = append(out, cell("   "+line, width))
 	}
 	return out
+}
+
+// kindOf says of what kind an item is, and of messages when they are read.
+func kindOf(w event.Waiting) string {
+	if w.Type == string(message.Text) {
+		return readWhen(w)
+	}
+	return strings.ReplaceAll(w.Type, "_", " ")
 }

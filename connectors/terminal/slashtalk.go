@@ -33,12 +33,20 @@ func (m *Model) compactCommand(string) tea.Cmd {
 }
 
 func (m *Model) contextCommand(string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
 	u := m.talk.current().text.Usage()
 	if u.Context == 0 {
 		m.say1("the model has not been asked anything in this conversation")
 		return nil
 	}
-	m.say1(fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model")))
+	text := fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model"))
+	if p := percent(u.Context, a.Window); p != "" {
+		text += fmt.Sprintf(": %s of the %s that there is room for; /compact shortens it", p, thousands(a.Window))
+	}
+	m.say1(text)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/message"
 )
 
 // A talk is the page of conversations: each agent's is kept as it was left, one of
@@ -33,7 +34,6 @@ type conversation struct {
 	text  *transcript.Transcript
 	draft string
 	inbox []event.Waiting
-	held  []string // typed with Tab: sent when the agent has nothing to do
 
 	due     transcript.Needs // what is to be asked for, once it has calmed down
 	waiting bool             // a calming pause is under way
@@ -162,44 +162,21 @@ func (m *Model) takePage(msg historyRead) tea.Cmd {
 	return nil
 }
 
-func (m *Model) takeInbox(msg inboxRead) tea.Cmd {
+func (m *Model) takeInbox(msg inboxRead) {
 	c := m.talk.get(msg.agent)
 	c.inbox = slices.DeleteFunc(msg.items, func(w event.Waiting) bool { return w.State == "taken" })
 	for _, w := range c.inbox { // what waits is shown in the queue
 		c.text.Unsent(w.ID)
 	}
-	return m.release(c)
-}
-
-// release sends what is held once the agent has nothing to do.
-func (m *Model) release(c *conversation) tea.Cmd {
-	a := m.world.get(c.agent)
-	if len(c.held) == 0 || a == nil || a.rank() == working || a.State == event.WaitingPermission ||
-		c.text.Turn().ID != "" || len(c.inbox) > 0 || !m.conn.up {
-		return nil
-	}
-	text := c.held[0]
-	c.held = c.held[1:]
-	return m.say(c, text)
-}
-
-// releaseAll looks at every agent, shown or not.
-func (m *Model) releaseAll() tea.Cmd {
-	var cmds []tea.Cmd
-	for _, c := range m.talk.all {
-		if len(c.held) > 0 {
-			cmds = append(cmds, m.release(c))
-		}
-	}
-	return tea.Batch(cmds...)
 }
 
 // say sends a message to an agent and shows it at once.
-func (m *Model) say(c *conversation, text string) tea.Cmd {
+// An agent that works takes it at its next step, or as queue says.
+func (m *Model) say(c *conversation, text string, queue message.Queue) tea.Cmd {
 	key := m.talk.key()
 	c.text.Sending(key, text, m.screen.now)
 	c.text.Follow()
-	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text}))
+	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text, Queue: queue}))
 }
 
 // takeSent notes the item of a message, or gives the text back.
@@ -227,9 +204,6 @@ func (m *Model) born(id string, msg sent) tea.Cmd {
 	c := m.talk.get("")
 	delete(m.talk.all, "")
 	c.agent = id
-	if known, ok := m.talk.all[id]; ok {
-		c.held = append(known.held, c.held...)
-	}
 	m.talk.all[id] = c
 	m.talk.own = id
 	c.text.Sent(msg.key, msg.receipt.Item)
@@ -257,11 +231,10 @@ func (m *Model) submit(later bool) tea.Cmd {
 		return m.command(text)
 	case strings.HasPrefix(text, "!"):
 		return m.runShell(strings.TrimPrefix(text, "!"))
-	case later && m.busy(c):
-		c.held = append(c.held, text)
-		return nil
+	case later:
+		return m.say(c, text, message.Followup)
 	}
-	return m.say(c, text)
+	return m.say(c, text, message.Steer)
 }
 
 func (m *Model) busy(c *conversation) bool {
@@ -269,15 +242,9 @@ func (m *Model) busy(c *conversation) bool {
 	return c.text.Turn().ID != "" || a != nil && (a.rank() == working || a.State == event.WaitingPermission)
 }
 
-// takeBack puts the last message that waits into the input: first what is held
-// here, then what waits in the agent's inbox.
+// takeBack puts the last message that waits into the input.
 func (m *Model) takeBack() tea.Cmd {
 	c := m.talk.current()
-	if n := len(c.held); n > 0 {
-		m.putBack(c.held[n-1])
-		c.held = c.held[:n-1]
-		return nil
-	}
 	for _, w := range slices.Backward(c.inbox) {
 		if w.Type == "message" {
 			return m.unsend(c.agent, w)

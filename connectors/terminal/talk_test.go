@@ -10,6 +10,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/message"
 )
 
 func resize(width, height int) tea.Msg { return tea.WindowSizeMsg{Width: width, Height: height} }
@@ -206,7 +207,7 @@ func TestSwitching(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d0, id := midway()
+		d0, _ := midway()
 		drive(t, d0, 100, 30, func(d *driver) {
 			d.press("enter")
 			d.write("steer")
@@ -214,12 +215,12 @@ func TestQueue(t *testing.T) {
 			d.shows("⧗ 1 waiting (read at its next step)", "steer")
 			d.write("later")
 			d.press("tab")
-			d.shows("⧗ 2 waiting (sent when it is done)")
-			if len(d0.got) != 1 {
-				t.Errorf("Tab sent the message while the agent works")
+			d.shows("⧗ 2 waiting (read when it is done)")
+			if n := len(d0.got); n != 2 || d0.got[0].Queue != message.Steer || d0.got[1].Queue != message.Followup {
+				t.Errorf("Enter is to steer, Tab to wait behind the turn: %+v", d0.got)
 			}
 			d.press("ctrl+q")
-			d.shows("What waits for 0/ main", "steer", "later", "held here")
+			d.golden("queue")
 			d.press("esc", "alt+up")
 			d.shows("› later", "⧗ 1 waiting")
 			d.press("ctrl+c", "alt+up")
@@ -227,12 +228,11 @@ func TestQueue(t *testing.T) {
 			d.hides("waiting (")
 			d.press("ctrl+c")
 			d.write("at the end")
-			d.press("tab")
-			d0.end(id, "t1", "done with it")
-			d.wait(2 * time.Second)
-			if n := len(d0.got); n != 2 || d0.got[1].Text != "at the end" {
-				t.Errorf("what was held was not sent when the agent was done: %v", d0.got)
+			d.press("tab", "ctrl+q", "f", "d")
+			if got := d0.calls(); len(got) < 2 || got[len(got)-2] != "front item3" || got[len(got)-1] != "drop item3" {
+				t.Errorf("asked of the daemon: %q", got)
 			}
+			d.hides("What waits", "waiting (")
 		})
 	})
 }

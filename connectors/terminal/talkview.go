@@ -11,6 +11,8 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
 )
 
 // How a conversation looks, top to bottom: the text, who works for this agent, what
@@ -201,24 +203,29 @@ func count(n int, noun string) string {
 
 // queueLines are what waits, shortly: the newest of it, and how much there is.
 func (m *Model) queueLines(c *conversation, width int) []string {
-	n := len(c.inbox) + len(c.held)
+	n := len(c.inbox)
 	if n == 0 {
 		return nil
 	}
 	t := m.screen.theme
-	text, how := "", "read at its next step"
-	if len(c.held) > 0 {
-		text, how = c.held[len(c.held)-1], "sent when it is done"
-	} else {
-		text = c.inbox[len(c.inbox)-1].Text
+	newest := c.inbox[n-1]
+	how := ""
+	if m.busy(c) {
+		how = " (" + readWhen(newest) + ")"
 	}
-	if m.over == nil && !m.busy(c) {
-		how = "waits"
-	}
-	head := t.Accent.Render(fmt.Sprintf(" ⧗ %d waiting", n)) + t.Dim.Render(" ("+how+"): ")
+	text := newest.Text
+	head := t.Accent.Render(fmt.Sprintf(" ⧗ %d waiting", n)) + t.Dim.Render(how+": ")
 	tail := t.Dim.Render("  Alt+↑ takes back · Ctrl+Q all")
 	room := width - ansi.StringWidth(head) - ansi.StringWidth(tail)
 	return []string{"", head + markdown.OneLine(text, max(8, room)) + tail}
+}
+
+// readWhen is when an agent at work reads what waits.
+func readWhen(w event.Waiting) string {
+	if w.Queue == string(message.Followup) {
+		return "read when it is done"
+	}
+	return "read at its next step"
 }
 
 // doing is what the agent is at: its question, its work, its pause.
@@ -267,7 +274,7 @@ func (m *Model) talkStatus() string {
 		return " your agent · made by your first message"
 	}
 	u := c.text.Usage()
-	parts := []string{" " + a.Handle + " " + title(a), a.Model, thousands(u.Context), money(a.Cost)}
+	parts := []string{" " + a.Handle + " " + title(a), a.Model, inContext(u.Context, a.Window), money(a.Cost)}
 	if a.Cost == 0 {
 		parts = parts[:3]
 	}
@@ -281,6 +288,14 @@ func (m *Model) talkStatus() string {
 		}
 	}
 	return strings.Join(some, " · ")
+}
+
+// inContext is how full the context is: in percent where its room is known.
+func inContext(tokens, window int64) string {
+	if p := percent(tokens, window); p != "" {
+		return "context " + p
+	}
+	return thousands(tokens)
 }
 
 // thousands is the size of the context, "" if it is not known.

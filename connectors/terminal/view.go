@@ -215,7 +215,9 @@ func (m *Model) statusLine(width int) string {
 func (m *Model) homeStatus() string {
 	cost := 0.0
 	for _, a := range m.world.order {
-		cost += a.Cost
+		if m.world.get(a.ParentAgentID) == nil { // its cost has that of its agents in it
+			cost += a.Cost
+		}
 	}
 	s := fmt.Sprintf(" %s: %d need you, %d at work", count(len(m.world.order), "agent"), m.world.count(needsYou), m.world.count(working))
 	if cost > 0 {

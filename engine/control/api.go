@@ -30,6 +30,9 @@ type Message struct {
 	// whether the agent takes note of it without a turn.
 	Origin string `json:"origin,omitempty"`
 	Silent bool   `json:"silent,omitempty"`
+	// Queue is how an agent at work takes the message, whatever its own way is:
+	// steer, into the turn under way, or followup, in a turn of its own behind it.
+	Queue message.Queue `json:"queue,omitempty"`
 	// Dedupe makes sending again harmless: the same key for the same agent within
 	// 7 days is the same item.
 	Dedupe string `json:"dedupe,omitempty"`

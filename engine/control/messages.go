@@ -106,6 +106,15 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 			return &Invalid{Field: "silent", Reason: "belongs to kind system_message"}
 		}
 	}
+	switch m.Queue {
+	case "":
+	case message.Steer, message.Followup:
+		if m.Kind != "" && m.Kind != message.Text {
+			return &Invalid{Field: "queue", Reason: "belongs to kind message"}
+		}
+	default:
+		return &Invalid{Field: "queue", Reason: fmt.Sprintf("found %q, allowed: %s, %s", m.Queue, message.Steer, message.Followup)}
+	}
 	if len(m.Dedupe) > maxDedupe {
 		return &Invalid{Field: "dedupe", Reason: fmt.Sprintf("has %d bytes, allowed: %d", len(m.Dedupe), maxDedupe)}
 	}
@@ -185,8 +194,8 @@ func inField(field string, err error) error {
 func (m *Message) incoming(agent string, caller Caller, files []message.File) message.Incoming {
 	in := message.Incoming{
 		Agent: agent, Kind: m.Kind, Context: m.Context, Route: m.Route, Text: m.Text, Files: files,
-		Silent: m.Silent,
-		From:   message.Address{Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID, ThreadID: m.ThreadID},
+		Silent: m.Silent, Queue: m.Queue,
+		From: message.Address{Connector: m.Connector, ChannelID: m.ChannelID, UserID: m.UserID, ThreadID: m.ThreadID},
 	}
 	if m.Connector == "" {
 		in.From = addressOf(caller)

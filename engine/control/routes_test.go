@@ -84,6 +84,8 @@ func TestBadRequests(t *testing.T) {
 		{"POST", msgs, `{"text":"x","kind":"shout"}`, 422, "invalid", "kind", `found "shout", allowed: message, system_message, reset, compact`},
 		{"POST", msgs, `{"text":"x","origin":"me"}`, 422, "invalid", "origin", "system_message"},
 		{"POST", msgs, `{"text":"x","silent":true}`, 422, "invalid", "silent", "system_message"},
+		{"POST", msgs, `{"text":"x","queue":"later"}`, 422, "invalid", "queue", `found "later", allowed: steer, followup`},
+		{"POST", msgs, `{"text":"x","kind":"system_message","queue":"steer"}`, 422, "invalid", "queue", "belongs to kind message"},
 		{"POST", msgs, `{"text":"x","txet":1}`, 400, "malformed", "txet", "txet: unknown field"},
 		{"POST", msgs, `{"text":5}`, 400, "malformed", "text", "text: found a JSON number, allowed: a string"},
 		{"POST", msgs, `{"text":"x","files":{}}`, 400, "malformed", "files", "files: found a JSON object, allowed: an array"},

@@ -40,7 +40,11 @@ type Agent struct {
 	Cost          float64    `json:"cost"`               // US dollars, over its life, with the agents that it started
 	OwnCost       float64    `json:"ownCost,omitempty"`  // without them
 	Model         string     `json:"model"`
-	Running       bool       `json:"running"` // in memory now
+	// Context is about how many tokens the conversation has, 0 is not known; Window
+	// is how many there is room for.
+	Context int64 `json:"context,omitempty"`
+	Window  int64 `json:"window,omitempty"`
+	Running bool  `json:"running"` // in memory now
 }
 
 // A Waiting is one item of an inbox.
@@ -51,7 +55,8 @@ type Waiting struct {
 	Type  string    `json:"type"`
 	Text  string    `json:"text"`
 	Bytes int       `json:"bytes"`
-	State string    `json:"state"` // waiting, taken
+	State string    `json:"state"`           // waiting, taken
+	Queue string    `json:"queue,omitempty"` // steer, followup: how it asks to be taken
 }
 
 // An Outcome is how an item ended.

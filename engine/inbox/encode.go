@@ -126,6 +126,7 @@ func appendItem(buf []byte, it *Item) []byte {
 	}
 	e.text("text", it.Text)
 	e.files(it.Files)
+	e.text("queue", string(it.Queue))
 	e.text("origin", it.Origin)
 	e.flag("silent", it.Silent)
 	if it.Hops != 0 {

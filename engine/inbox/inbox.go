@@ -27,6 +27,7 @@ type Item struct {
 	Route     *message.Address `json:"route,omitempty"`
 	Text      string           `json:"text,omitempty"`
 	Files     []message.File   `json:"files,omitempty"`
+	Queue     message.Queue    `json:"queue,omitempty"`
 	Origin    string           `json:"origin,omitempty"`
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
@@ -48,6 +49,7 @@ type Head struct {
 	// Connector is the one it came by, or whatever else its dedupe key begins with.
 	Connector string
 	Silent    bool
+	Queue     message.Queue
 	Bytes     int  // length of its line, without newline
 	Taken     bool // in a turn now; such an item can no longer be dropped
 }

@@ -181,7 +181,7 @@ func (r *reader) item(l line, off int64, n int) {
 
 func headOf(it *Item, bytes int) Head {
 	return Head{ID: it.ID, Seq: it.Seq, At: it.At, Kind: it.Kind, Sender: senderOf(it), Connector: connectorOf(it),
-		Silent: it.Kind == message.System && it.Silent, Bytes: bytes}
+		Silent: it.Kind == message.System && it.Silent, Queue: it.Queue, Bytes: bytes}
 }
 
 func (r *reader) shut(id string) {

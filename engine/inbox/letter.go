@@ -25,15 +25,16 @@ type Letter struct {
 
 // Fields are the members of a JSON letter. Others are ignored.
 type Fields struct {
-	Text    string       `json:"text"`
-	ID      string       `json:"id,omitempty"`     // of the item; "": one is made
-	Type    message.Kind `json:"type,omitempty"`   // "": message
-	As      string       `json:"as,omitempty"`     // user or system: another way to say type
-	Origin  string       `json:"origin,omitempty"` // system_message: who speaks; "": system
-	Silent  bool         `json:"silent,omitempty"`
-	Dedupe  string       `json:"dedupe,omitempty"`
-	ReplyTo string       `json:"replyTo,omitempty"`
-	Files   []Enclosure  `json:"files,omitempty"`
+	Text    string        `json:"text"`
+	ID      string        `json:"id,omitempty"`     // of the item; "": one is made
+	Type    message.Kind  `json:"type,omitempty"`   // "": message
+	As      string        `json:"as,omitempty"`     // user or system: another way to say type
+	Origin  string        `json:"origin,omitempty"` // system_message: who speaks; "": system
+	Silent  bool          `json:"silent,omitempty"`
+	Queue   message.Queue `json:"queue,omitempty"` // message: steer, followup; "": the agent's way
+	Dedupe  string        `json:"dedupe,omitempty"`
+	ReplyTo string        `json:"replyTo,omitempty"`
+	Files   []Enclosure   `json:"files,omitempty"`
 }
 
 // An Enclosure is a file that a letter names: {"path": "/a/b"} or just "/a/b".
@@ -124,6 +125,12 @@ func (l *Fields) check() error {
 	if l.Type != message.System {
 		l.Origin, l.Silent = "", false
 	}
+	if l.Type != message.Text {
+		l.Queue = ""
+	}
+	if l.Queue != "" && l.Queue != message.Steer && l.Queue != message.Followup {
+		return fmt.Errorf(`"queue" is one of [%s %s], not %q`, message.Steer, message.Followup, l.Queue)
+	}
 	if l.ID != "" && !itemID.MatchString(l.ID) {
 		return fmt.Errorf(`"id" is 24 to 32 small letters and digits, not %q`, l.ID)
 	}
@@ -144,7 +151,7 @@ func (l *Fields) check() error {
 
 // item makes the item of a letter. Its id is decided by then.
 func (l *Fields) item(id string, at time.Time) Item {
-	it := Item{ID: id, At: at, Kind: l.Type, Dedupe: l.Dedupe, Text: l.Text, Origin: l.Origin, Silent: l.Silent,
+	it := Item{ID: id, At: at, Kind: l.Type, Dedupe: l.Dedupe, Text: l.Text, Origin: l.Origin, Silent: l.Silent, Queue: l.Queue,
 		Context: message.Context{ReplyTo: l.ReplyTo}}
 	if it.Dedupe == "" {
 		it.Dedupe = "drop:" + id

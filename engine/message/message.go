@@ -62,6 +62,8 @@ type Incoming struct {
 	Text    string
 	Files   []File
 
+	Queue Queue // how an agent at work takes it; "": as the agent takes all
+
 	Origin string // system_message: the agent id or "system" that speaks
 	Silent bool   // system_message: part of the next context, no turn of its own
 
@@ -71,6 +73,15 @@ type Incoming struct {
 	// it (a webhook's payload): the model is told so.
 	Untrusted bool
 }
+
+// A Queue is how an agent that is at work takes a message.
+type Queue string
+
+// What one message can ask for, whatever its agent's way is.
+const (
+	Steer    Queue = "steer"    // into the turn under way, before the model is called next
+	Followup Queue = "followup" // in a turn of its own, when the one under way is over
+)
 
 // ToAgent is the Connector of an address that is another agent: its ChannelID is
 // that agent's id. No connector in settings can have this id.

@@ -42,6 +42,39 @@ func Spent(dir string, since time.Time, fn func(Spend)) error {
 	return nil
 }
 
+// maxLooked bounds how many lines InContext reads back for an answer.
+const maxLooked = 1000
+
+// InContext is about how many tokens of context the next call of the model has: as
+// many as its newest call had, with the answer. 0 is not known: there was no call
+// yet, or the context was begun anew or cut since.
+func InContext(dir string) (tokens int64, err error) {
+	looked := 0
+	err = backFiles(dir, func(l rawLine) bool {
+		looked++
+		h, ok := readHead(l.text)
+		if ok && h.typ != TypeAssistant && h.typ != TypeSummary && h.typ != TypeReset && h.typ != TypeRewind {
+			return looked < maxLooked
+		}
+		e, err := Decode(bytes.TrimSpace(l.text))
+		if err != nil {
+			return looked < maxLooked
+		}
+		switch r := e.Rec.(type) {
+		case *Assistant:
+			tokens = r.Tokens.Input + r.Tokens.CacheRead + r.Tokens.CacheWrite + r.Tokens.Output
+			return tokens == 0 && looked < maxLooked // one that failed used none
+		case *Summary, *Reset, *Rewind:
+			return false
+		}
+		return looked < maxLooked
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read how much is in the context: %w", err)
+	}
+	return tokens, nil
+}
+
 func spend(e *Entry) (s Spend, ok bool) {
 	at := fmt.Sprintf(" %d %d", e.Seq, e.At.UnixNano())
 	switch r := e.Rec.(type) {

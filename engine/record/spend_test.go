@@ -51,3 +51,36 @@ func TestSpent(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestInContext(t *testing.T) {
+	used := func(tokens int64) *Assistant {
+		return &Assistant{Provider: "p", Model: "m", Finish: FinishEndTurn, Tokens: Tokens{Input: tokens - 3, CacheRead: 1, Output: 2}}
+	}
+	failed := &Assistant{Finish: FinishError, Text: "no answer"}
+	for _, tt := range []struct {
+		name string
+		recs []Record
+		want int64
+	}{
+		{"nothing", nil, 0},
+		{"the newest call counts", []Record{used(100), &User{Text: "x"}, used(200), &TurnEnd{Reason: ReasonDone}}, 200},
+		{"one that failed does not", []Record{used(100), failed}, 100},
+		{"a reset begins anew", []Record{used(100), &Reset{}, &User{Text: "x"}}, 0},
+		{"a summary is of another size", []Record{used(100), &Summary{}}, 0},
+		{"a rewind takes some away", []Record{used(100), &Rewind{}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			data := Encode(&Entry{Seq: 1, At: time.Now(), Rec: &Start{Session: "s", V: Version}})
+			for i, r := range tt.recs {
+				data = append(data, Encode(&Entry{Seq: int64(i + 2), At: time.Now(), Rec: r})...)
+			}
+			if err := os.WriteFile(filepath.Join(dir, historyName), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := InContext(dir); got != tt.want || err != nil {
+				t.Errorf("got %d, %v; want %d", got, err, tt.want)
+			}
+		})
+	}
+}
