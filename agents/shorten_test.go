@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -226,7 +227,7 @@ func newWindowed(t *testing.T, w *windowed, list ...tools.Tool) *bench {
 	b := newBench(t, callHold, list...)
 	b.opts.Model = func(record.Model) Model { return w }
 	b.opts.Window = func(record.Model) int { return w.window }
-	b.opts.Sources = prompt.Sources{Image: func(message.File) ([]byte, error) { return make([]byte, 1000), nil }}
+	b.opts.Sources = prompt.Sources{File: func(message.File) ([]byte, error) { return onePixel, nil }}
 	return b
 }
 
@@ -422,3 +423,6 @@ func TestSummarySurvivesARestart(t *testing.T) {
 		t.Errorf("after the restart: %q", o.Text)
 	}
 }
+
+// onePixel is a picture as small as one can be.
+var onePixel, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==")

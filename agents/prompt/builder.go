@@ -18,8 +18,8 @@ var ErrNothingNew = errors.New("nothing new since the model's last answer")
 // Sources is how a Builder reaches what history only names. A nil member can
 // give nothing; what it should have given is then named instead of shown.
 type Sources struct {
-	Image func(f message.File) ([]byte, error)
-	Blob  func(hash string) (string, error) // the text of a long tool output
+	File func(f message.File) ([]byte, error) // an attachment
+	Blob func(hash string) (string, error)    // the text of a long tool output
 }
 
 // Options are the parts of a request that do not come from the conversation.
@@ -42,7 +42,7 @@ type Builder struct {
 	messages []*providers.Message // answered ones, then those of open
 	answered int                  // messages[:answered] never change again
 	open     group
-	images   int64 // bytes of pictures in the conversation
+	media    int64 // bytes of pictures and documents in the conversation
 
 	size estimate
 }

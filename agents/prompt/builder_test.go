@@ -12,11 +12,17 @@ import (
 
 // sources has two small pictures, one that is missing, and one blob.
 var sources = Sources{
-	Image: func(f message.File) ([]byte, error) {
+	File: func(f message.File) ([]byte, error) {
 		if strings.HasSuffix(f.Path, "gone.png") {
 			return nil, errors.New("no such file")
 		}
-		return []byte("bytes of " + f.Name), nil
+		switch f.MimeType {
+		case "image/png", "image/webp":
+			return drawn(2, 1), nil
+		case pdf:
+			return []byte("%PDF-1.7 of " + f.Name), nil
+		}
+		return []byte("text of <" + f.Name + ">\n"), nil
 	},
 	Blob: func(hash string) (string, error) {
 		if hash == "b10b" {
@@ -73,10 +79,11 @@ func TestNothingNew(t *testing.T) {
 // A picture more than vendors take is named, and it stays so: a refused request
 // would be refused at every later call.
 func TestPicturesAreBounded(t *testing.T) {
-	b := NewBuilder(Sources{Image: func(message.File) ([]byte, error) { return make([]byte, 4<<20), nil }})
+	large := noise(1000, 900) // of 2.7 MB
+	b := NewBuilder(Sources{File: func(message.File) ([]byte, error) { return large, nil }})
 	u := asks("Look.")
-	for range 6 {
-		u.Files = append(u.Files, file("p.png", "image/png", 4<<20))
+	for range 12 {
+		u.Files = append(u.Files, file("p.png", "image/png", int64(len(large))))
 	}
 	req := build(t, b, talk(u))
 	images := 0
@@ -85,8 +92,8 @@ func TestPicturesAreBounded(t *testing.T) {
 			images++
 		}
 	}
-	if want := maxImages / (4 << 20); images != want {
-		t.Errorf("%d pictures of 4 MiB are sent, want %d", images, want)
+	if want := maxMedia / len(large); images != want || images < 4 {
+		t.Errorf("%d pictures of %d bytes are sent, want %d", images, len(large), want)
 	}
 }
 

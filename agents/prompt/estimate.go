@@ -70,15 +70,15 @@ func messageChars(m *providers.Message) int {
 			n += chars(p.Name) + len(p.Arguments)
 		case providers.Result:
 			n += chars(p.Text) + len(p.Images)*imageChars
-		case providers.Image:
+		case providers.Image, providers.Document:
 			n += imageChars
 		}
 	}
 	return n
 }
 
-// imageChars is what a picture counts as, whatever its size: vendors count it by
-// its area, which the reported usage then brings in.
+// imageChars is what a picture or a document counts as, whatever its size: vendors count it by
+// its area or its pages, which the reported usage then brings in.
 const imageChars = len("<image>")
 
 func chars(s string) int { return utf8.RuneCountInString(s) }

@@ -1,7 +1,10 @@
 package prompt
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"daycare/agents/providers"
 	"daycare/engine/message"
@@ -9,28 +12,123 @@ import (
 )
 
 const (
-	// maxImage is the largest picture that is shown; vendors refuse larger ones.
-	maxImage = 5 << 20
-	// maxImages bounds all pictures of a conversation. They are sent with every
-	// call, and a request that vendors refuse for its size (32 MiB, a third of
-	// it base64) would be refused at every later call, too.
-	maxImages = 16 << 20
+	// maxFile is the largest file that is opened, as large as attachments can be.
+	maxFile = 20 << 20
+	// maxMedia bounds all pictures and documents of a conversation, in bytes. They
+	// are sent with every call, and a request that vendors refuse for its size (32
+	// MiB, a third of it base64) would be refused at every later call, too.
+	maxMedia = 16 << 20
+	// maxText is how much of a text file is shown, maxTexts how much of all those
+	// of one message, in bytes. The rest is a tool's to read.
+	maxText  = 32 << 10
+	maxTexts = 64 << 10
 )
 
-// shown are the kinds of pictures that every vendor takes.
-var shown = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+const pdf = "application/pdf"
 
-// user renders a User record: its text with a line per file, and its pictures.
+// user renders a User record: its text with a line per file, the text files' content,
+// and its pictures and documents.
 func (b *Builder) user(e *record.Entry, u *record.User) saying {
 	s := fromUser(e.At, u)
+	left := maxTexts
 	for _, f := range u.Files {
-		img, note := b.image(f)
-		s.files = append(s.files, fileLine(f, note))
-		if img != nil {
-			s.images = append(s.images, *img)
+		switch {
+		case pictures[f.MimeType]:
+			img, note := b.image(f)
+			s.files = append(s.files, fileLine(f, note))
+			if img != nil {
+				s.media = append(s.media, *img)
+			}
+		case f.MimeType == pdf:
+			doc, note := b.document(f)
+			s.files = append(s.files, fileLine(f, note))
+			if doc != nil {
+				s.media = append(s.media, *doc)
+			}
+		case textual(f.MimeType):
+			text, note := b.text(f, min(left, maxText))
+			left -= len(text)
+			s.files = append(s.files, fileLine(f, note))
+			if text != "" {
+				s.files = append(s.files, "<file name=\""+escapeAttr.Replace(clean(f.Name))+"\">\n"+escape(text)+"\n</file>")
+			}
+		default:
+			s.files = append(s.files, fileLine(f, ""))
 		}
 	}
 	return s
+}
+
+// pictures are the kinds of pictures that every vendor takes.
+var pictures = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+// textual reports whether files of a kind are text. What says it is and is not, is
+// found out when it is read.
+func textual(kind string) bool {
+	kind, _, _ = strings.Cut(kind, ";")
+	if strings.HasPrefix(kind, "text/") {
+		return true
+	}
+	switch _, name, _ := strings.Cut(kind, "/"); strings.TrimPrefix(name, "x-") {
+	case "json", "xml", "yaml", "toml", "javascript", "sh", "sql", "ndjson", "jsonl":
+		return true
+	}
+	return strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
+}
+
+// text fetches a text file, cut to limit bytes.
+func (b *Builder) text(f message.File, limit int) (_, note string) {
+	if limit < 1<<10 && int64(limit) < f.Size {
+		return "", "not shown: the files before it are long"
+	}
+	data, note := b.read(f)
+	switch {
+	case note != "" || len(data) == 0:
+		return "", note
+	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+		return "", "" // no text after all
+	case len(data) <= limit:
+		return strings.TrimSuffix(string(data), "\n"), ""
+	}
+	head := string(data[:limit])
+	if end := strings.LastIndexByte(head, '\n'); end > limit/2 {
+		head = head[:end]
+	}
+	head = strings.ToValidUTF8(head, "")
+	return head, fmt.Sprintf("its first %d bytes follow", len(head))
+}
+
+// document fetches a PDF. The model that cannot take it is told so by its provider.
+func (b *Builder) document(f message.File) (_ *providers.Document, note string) {
+	data, note := b.read(f)
+	switch {
+	case note != "":
+		return nil, note
+	case !bytes.HasPrefix(data, []byte("%PDF-")):
+		return nil, "not shown: it is no PDF"
+	case b.media+int64(len(data)) > maxMedia:
+		return nil, "not shown: too many pictures and documents in this conversation"
+	}
+	b.media += int64(len(data))
+	return &providers.Document{Name: clean(f.Name), MimeType: pdf, Data: data}, ""
+}
+
+// read fetches a file, or says why it cannot.
+func (b *Builder) read(f message.File) (_ []byte, note string) {
+	if f.Size > maxFile {
+		return nil, "too large to be shown"
+	}
+	if b.src.File == nil {
+		return nil, "not shown"
+	}
+	data, err := b.src.File(f)
+	switch {
+	case err != nil || len(data) == 0:
+		return nil, "cannot be read"
+	case len(data) > maxFile: // the file grew since it was recorded
+		return nil, "too large to be shown"
+	}
+	return data, ""
 }
 
 // result renders a ToolResult record. Diffs among its blocks are for people.
@@ -74,24 +172,20 @@ func (b *Builder) blob(hash string) string {
 // image fetches a picture for the model, or says why it is not shown. For what
 // is no picture both are empty.
 func (b *Builder) image(f message.File) (_ *providers.Image, note string) {
-	if !shown[f.MimeType] {
+	if !pictures[f.MimeType] {
 		return nil, ""
 	}
-	if f.Size > maxImage {
-		return nil, "too large to be shown"
+	data, note := b.read(f)
+	if note != "" {
+		return nil, note
 	}
-	if b.src.Image == nil {
-		return nil, "not shown"
+	img, note := picture(data)
+	if img == nil {
+		return nil, note
 	}
-	data, err := b.src.Image(f)
-	switch {
-	case err != nil || len(data) == 0:
-		return nil, "cannot be read"
-	case len(data) > maxImage: // the file grew since it was recorded
-		return nil, "too large to be shown"
-	case b.images+int64(len(data)) > maxImages:
-		return nil, "not shown: too many pictures in this conversation"
+	if b.media+int64(len(img.Data)) > maxMedia {
+		return nil, "not shown: too many pictures and documents in this conversation"
 	}
-	b.images += int64(len(data))
-	return &providers.Image{MimeType: f.MimeType, Data: data}, ""
+	b.media += int64(len(img.Data))
+	return img, note
 }

@@ -68,6 +68,8 @@ func encode(m *providers.Message) []byte {
 			}
 		case providers.Image:
 			fmt.Fprintf(&b, "image: %s %q\n", p.MimeType, p.Data)
+		case providers.Document:
+			fmt.Fprintf(&b, "document: %s %s %q\n", p.Name, p.MimeType, p.Data)
 		default:
 			fmt.Fprintf(&b, "%T\n", p)
 		}

@@ -18,7 +18,7 @@ type saying struct {
 	tag    string // with attributes; "": text stands alone, made by this package
 	text   string // escaped
 	files  []string
-	images []providers.Part
+	media  []providers.Part // pictures and documents
 }
 
 // alone is a saying of the runtime, complete as it stands.
@@ -51,11 +51,11 @@ func (s saying) join(next saying) saying {
 	}
 	s.text += "\n" + next.text
 	s.files = append(slices.Clip(s.files), next.files...)
-	s.images = append(slices.Clip(s.images), next.images...)
+	s.media = append(slices.Clip(s.media), next.media...)
 	return s
 }
 
-// parts is what is sent of it: one text, then the pictures.
+// parts is what is sent of it: one text, then the pictures and documents.
 func (s saying) parts() []providers.Part {
 	var b strings.Builder
 	if s.notice != "" {
@@ -71,5 +71,5 @@ func (s saying) parts() []providers.Part {
 	for _, line := range s.files {
 		b.WriteString("\n" + line)
 	}
-	return append([]providers.Part{providers.Text{Text: b.String()}}, s.images...)
+	return append([]providers.Part{providers.Text{Text: b.String()}}, s.media...)
 }

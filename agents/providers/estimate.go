@@ -66,7 +66,7 @@ func partChars(p Part) int {
 		return len(p.Name) + utf8.RuneCount(p.Arguments)
 	case Result:
 		return utf8.RuneCountInString(p.Text) + len(p.Images)*imageChars
-	case Image:
+	case Image, Document:
 		return imageChars
 	}
 	return 0

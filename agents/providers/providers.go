@@ -95,7 +95,8 @@ type encoding struct {
 	bytes []byte
 }
 
-// A Part is one piece of a Message: Text, Reasoning, Call, Result or Image.
+// A Part is one piece of a Message: Text, Reasoning, Call, Result, Image or
+// Document.
 type Part interface{ part() }
 
 type (
@@ -126,6 +127,12 @@ type (
 		MimeType string
 		Data     []byte
 	}
+	// Document is a file with pages for the model, a PDF; Data is the file itself.
+	Document struct {
+		Name     string
+		MimeType string
+		Data     []byte
+	}
 )
 
 func (Text) part()      {}
@@ -133,6 +140,7 @@ func (Reasoning) part() {}
 func (Call) part()      {}
 func (Result) part()    {}
 func (Image) part()     {}
+func (Document) part()  {}
 
 // An Event is one step of a streaming answer: ContentDelta, ThinkingDelta,
 // ToolUseStart, ToolUseDelta, ToolUseStop, Complete or Error; and Asking, Wasted and

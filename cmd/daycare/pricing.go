@@ -17,7 +17,7 @@ import (
 func newCatalogue(c *config.Config) *catalogue.Catalogue {
 	var overrides []catalogue.Override
 	for _, m := range c.Models {
-		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window, MaxOutput: m.MaxOutput,
+		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window, MaxOutput: m.MaxOutput, Images: m.Images, Documents: m.Documents,
 			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead, CacheWrite: m.Price.CacheWrite}})
 	}
 	return catalogue.New(overrides)
@@ -80,6 +80,24 @@ func (r *runtimeParts) room(choice record.Model) int {
 		return min(limit, w)
 	}
 	return limit
+}
+
+// sight is what the models of a provider take beside text. Of a model that nobody
+// knows it is nothing: what it cannot take it would refuse at every later call.
+// PDFs are taken by their makers' own services; others are asked for none unless
+// the settings say so.
+func (m *chain) sight(p config.Provider) func(model string) providers.Sight {
+	return func(model string) providers.Sight {
+		if p.Type == "scripted" {
+			return providers.Sight{Images: true, Documents: true}
+		}
+		known, _ := m.catalogue.Find(p.ID, cmp.Or(model, p.Model))
+		s := providers.Sight{Images: known.Images, Documents: known.Documents}
+		if p.Type == "openai" && p.BaseURL != "" && !m.catalogue.Said(p.ID, cmp.Or(model, p.Model)) {
+			s.Documents = false
+		}
+		return s
+	}
 }
 
 // local reports an address on this machine.

@@ -164,7 +164,7 @@ func newChain(ctx context.Context, c *config.Config, key func(config.Provider) f
 		if s.Type != "scripted" {
 			p = providers.Limit(p, s.Concurrency)
 		}
-		seen := &observed{Provider: p}
+		seen := &observed{Provider: providers.See(p, m.sight(s))}
 		m.providers, m.observed = append(m.providers, seen), append(m.observed, seen)
 	}
 	return m, nil
@@ -208,8 +208,8 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 		}, Definition: r.define,
 		Window: func(m record.Model) int { return r.models.Load().window(m) },
 		Sources: prompt.Sources{
-			Image: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
-			Blob:  func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
+			File: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
+			Blob: func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
 		},
 		Settings: agents.Settings{
 			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -197,7 +198,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		{"claude": "claude-sonnet-4-5", "gpt": "gpt-6-sol", "google": "gemini-2.5-flash"},
 	}
 
-	talk := &talking{t: t, builder: prompt.NewBuilder(prompt.Sources{Image: onePixel})}
+	talk := &talking{t: t, builder: prompt.NewBuilder(prompt.Sources{File: onePixel})}
 	talk.ctx.Session = "s1"
 	talk.add(&record.User{Item: "i0", Text: "Read the files."})
 	for round := range 96 {
@@ -275,4 +276,7 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 	return r
 }
 
-func onePixel(message.File) ([]byte, error) { return []byte("\x89PNG\r\n\x1a\n"), nil }
+// onePixel is a picture as small as one can be.
+func onePixel(message.File) ([]byte, error) {
+	return base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==")
+}

@@ -71,6 +71,8 @@ type Model struct {
 	Provider  string `json:"provider"`          // id; "": wherever it is served
 	Window    int    `json:"window" min:"0"`    // tokens; 0: as in the catalogue
 	MaxOutput int    `json:"maxOutput" min:"0"` // tokens
+	Images    *bool  `json:"images"`            // it takes pictures; nil: as in the catalogue
+	Documents *bool  `json:"documents"`         // it takes PDFs
 	Price     Price  `json:"price"`
 }
 

@@ -195,7 +195,8 @@ func TestExampleHasEveryKey(t *testing.T) {
 	want := Default()
 	want.Providers = []Provider{{ID: "main", Type: "anthropic", Model: c.Providers[0].Model, Concurrency: 8, Why: c.Providers[0].Why}}
 	zero := 0.0
-	want.Models = []Model{{ID: "my-model", Price: Price{&zero, &zero, &zero, &zero}}}
+	no := false
+	want.Models = []Model{{ID: "my-model", Images: &no, Documents: &no, Price: Price{&zero, &zero, &zero, &zero}}}
 	want.Connectors = []Connector{{ID: "telegram", Type: "telegram"}}
 	want.Tools.MCP = []MCP{{ID: "example", Command: "example-mcp"}}
 	if d := cmp.Diff(want, c, same); d != "" {

@@ -218,6 +218,8 @@ func (p *Provider) appendPart(b []byte, part providers.Part, model string) []byt
 		return appendResult(b, part)
 	case providers.Image:
 		return appendImage(b, part)
+	case providers.Document:
+		return appendDocument(b, part)
 	}
 	return b
 }
@@ -269,5 +271,15 @@ func appendImage(b []byte, image providers.Image) []byte {
 	b = providers.AppendString(b, image.MimeType)
 	b = append(b, `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, image.Data)
+	return append(b, `"}}`...)
+}
+
+func appendDocument(b []byte, d providers.Document) []byte {
+	b = append(b, `{"type":"document","title":`...)
+	b = providers.AppendString(b, d.Name)
+	b = append(b, `,"source":{"type":"base64","media_type":`...)
+	b = providers.AppendString(b, d.MimeType)
+	b = append(b, `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, d.Data)
 	return append(b, `"}}`...)
 }

@@ -35,7 +35,8 @@ type Model struct {
 	Window    int      `json:"window,omitempty"`    // tokens, of prompt and answer together
 	MaxOutput int      `json:"maxOutput,omitempty"` // tokens
 	Images    bool     `json:"images,omitempty"`
-	Thinking  []string `json:"thinking,omitempty"` // levels that it takes, least first
+	Documents bool     `json:"documents,omitempty"` // PDFs
+	Thinking  []string `json:"thinking,omitempty"`  // levels that it takes, least first
 	Price     Price    `json:"price,omitzero"`
 	Long      *Tier    `json:"long,omitempty"`
 	Next      *Change  `json:"next,omitempty"`
@@ -69,6 +70,8 @@ type Override struct {
 	Provider  string // id of the provider; "": at every one
 	Window    int
 	MaxOutput int
+	Images    *bool
+	Documents *bool
 	Price     Price
 }
 
@@ -103,6 +106,10 @@ func parse(data []byte) (*list, error) {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	for i, m := range l.Models {
+		// The models of these three that take pictures take PDFs as well.
+		if slices.Contains([]string{"anthropic", "openai", "gemini"}, m.Vendor) && m.Images {
+			l.Models[i].Documents = true
+		}
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			if other, twice := l.byKey[key(name)]; twice {
 				return nil, fmt.Errorf("read models: %s is there twice, also as %s", name, l.Models[other].ID)
@@ -157,6 +164,13 @@ func (c *Catalogue) Priced(provider, name string) bool {
 	})
 }
 
+// Said reports whether the settings say that a model takes documents.
+func (c *Catalogue) Said(provider, name string) bool {
+	return slices.ContainsFunc(c.overrides, func(o Override) bool {
+		return o.holds(provider, name) && o.Documents != nil
+	})
+}
+
 // override lays what the settings say over m; what they say of one provider wins
 // over what they say of all.
 func (c *Catalogue) override(provider, name string, m Model) Model {
@@ -176,6 +190,12 @@ func (o Override) over(m Model) Model {
 	}
 	if o.MaxOutput > 0 {
 		m.MaxOutput = o.MaxOutput
+	}
+	if o.Images != nil {
+		m.Images = *o.Images
+	}
+	if o.Documents != nil {
+		m.Documents = *o.Documents
 	}
 	if o.Price != (Price{}) {
 		m.Price, m.Long, m.Next = o.Price.over(m.Price), nil, nil

@@ -121,7 +121,9 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 				b = appendText(separate(b, empty), part.Text, "")
 			}
 		case providers.Image:
-			b = appendImage(separate(b, empty), part)
+			b = appendInline(separate(b, empty), part.MimeType, part.Data)
+		case providers.Document:
+			b = appendInline(separate(b, empty), part.MimeType, part.Data)
 		}
 	}
 	if len(b) == empty { // the API refuses a message without parts
@@ -237,7 +239,7 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		}
 		b = appendText(b, "Images in the result of "+r.Name+" ("+r.CallID+"):", "")
 		for _, image := range r.Images {
-			b = appendImage(append(b, ','), image)
+			b = appendInline(append(b, ','), image.MimeType, image.Data)
 		}
 	}
 	return append(b, "]}"...)
@@ -261,10 +263,11 @@ func appendResult(b []byte, r providers.Result) []byte {
 	return append(b, "}}}"...)
 }
 
-func appendImage(b []byte, image providers.Image) []byte {
+// appendInline writes a picture or a document.
+func appendInline(b []byte, kind string, data []byte) []byte {
 	b = append(b, `{"inlineData":{"mimeType":`...)
-	b = providers.AppendString(b, image.MimeType)
+	b = providers.AppendString(b, kind)
 	b = append(b, `,"data":"`...)
-	b = base64.StdEncoding.AppendEncode(b, image.Data)
+	b = base64.StdEncoding.AppendEncode(b, data)
 	return append(b, `"}}`...)
 }

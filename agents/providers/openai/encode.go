@@ -100,11 +100,11 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 	return appendUser(b, m)
 }
 
-// appendUser writes plain text where there are no images: not every server takes
+// appendUser writes plain text where there are no images and documents: not every server takes
 // a list of parts.
 func appendUser(b []byte, m *providers.Message) []byte {
 	b = append(b, `{"role":"user","content":`...)
-	if !slices.ContainsFunc(m.Parts, isImage) {
+	if !slices.ContainsFunc(m.Parts, isMedia) {
 		b = providers.AppendString(b, text(m))
 		return append(b, '}')
 	}
@@ -119,14 +119,20 @@ func appendUser(b []byte, m *providers.Message) []byte {
 		case providers.Image:
 			b = appendImage(append(b, sep), part)
 			sep = ','
+		case providers.Document:
+			b = appendDocument(append(b, sep), part)
+			sep = ','
 		}
 	}
 	return append(b, "]}"...)
 }
 
-func isImage(p providers.Part) bool {
-	_, ok := p.(providers.Image)
-	return ok
+func isMedia(p providers.Part) bool {
+	switch p.(type) {
+	case providers.Image, providers.Document:
+		return true
+	}
+	return false
 }
 
 func text(m *providers.Message) string {
@@ -262,8 +268,19 @@ func appendText(b []byte, text string) []byte {
 
 func appendImage(b []byte, image providers.Image) []byte {
 	b = append(b, `{"type":"image_url","image_url":{"url":`...)
-	prefix := providers.AppendString(nil, "data:"+image.MimeType+";base64,")
+	return append(appendData(b, image.MimeType, image.Data), "}}"...)
+}
+
+func appendDocument(b []byte, d providers.Document) []byte {
+	b = append(b, `{"type":"file","file":{"filename":`...)
+	b = providers.AppendString(b, d.Name)
+	b = append(b, `,"file_data":`...)
+	return append(appendData(b, d.MimeType, d.Data), "}}"...)
+}
+
+// appendData writes a file as a data URL.
+func appendData(b []byte, kind string, data []byte) []byte {
+	prefix := providers.AppendString(nil, "data:"+kind+";base64,")
 	b = append(b, prefix[:len(prefix)-1]...)
-	b = base64.StdEncoding.AppendEncode(b, image.Data)
-	return append(b, `"}}`...)
+	return append(base64.StdEncoding.AppendEncode(b, data), '"')
 }

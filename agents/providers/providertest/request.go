@@ -27,7 +27,7 @@ func Conversation(id string) *providers.Request {
 		},
 		Session: "session-1",
 		Messages: []*providers.Message{
-			user(providers.Text{Text: "What is in these?"}, image),
+			user(providers.Text{Text: "What is in these?"}, image, providers.Document{Name: "plan \"b\".pdf", MimeType: "application/pdf", Data: []byte("%PDF-1.7")}),
 			{Role: providers.Assistant, Parts: []providers.Part{
 				providers.Reasoning{Text: "Own thinking.", Signature: "c2lnbmF0dXJl", Provider: id},
 				providers.Reasoning{Text: "Own, without signature.", Provider: id},

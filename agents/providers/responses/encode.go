@@ -109,6 +109,8 @@ func (p *Provider) encode(m *providers.Message, model string) []byte {
 			}
 		case providers.Image:
 			b = appendImage(separate(b, empty), part)
+		case providers.Document:
+			b = appendDocument(separate(b, empty), part)
 		}
 	}
 	if len(b) == empty { // the API refuses a message without content
@@ -251,8 +253,19 @@ func appendText(b []byte, kind, text string) []byte {
 
 func appendImage(b []byte, image providers.Image) []byte {
 	b = append(b, `{"type":"input_image","image_url":`...)
-	prefix := providers.AppendString(nil, "data:"+image.MimeType+";base64,")
+	return append(appendData(b, image.MimeType, image.Data), '}')
+}
+
+func appendDocument(b []byte, d providers.Document) []byte {
+	b = append(b, `{"type":"input_file","filename":`...)
+	b = providers.AppendString(b, d.Name)
+	b = append(b, `,"file_data":`...)
+	return append(appendData(b, d.MimeType, d.Data), '}')
+}
+
+// appendData writes a file as a data URL.
+func appendData(b []byte, kind string, data []byte) []byte {
+	prefix := providers.AppendString(nil, "data:"+kind+";base64,")
 	b = append(b, prefix[:len(prefix)-1]...)
-	b = base64.StdEncoding.AppendEncode(b, image.Data)
-	return append(b, `"}`...)
+	return append(base64.StdEncoding.AppendEncode(b, data), '"')
 }
