@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"time"
 
 	"daycare/engine/inbox"
@@ -66,8 +67,25 @@ func New(agents Agents, deliver message.Deliver, await AwaitFunc, log *slog.Logg
 	return &Clock{agents: agents, deliver: deliver, await: await, log: log}
 }
 
-// Target makes sure that the agent of a firing is there: it is made at the first.
+// Target makes sure that the agent of a firing is there: it is made at the first. While
+// the disk does not let it be made it is tried again: what is due waits for room, as its
+// message would.
 func (c *Clock) Target(ctx context.Context, f schedule.Firing) (string, error) {
+	for pause := offerFirst; ; pause = min(2*pause, offerLast) {
+		agent, err := c.agent(ctx, f)
+		if !errors.As(err, new(syscall.Errno)) {
+			return agent, err
+		}
+		c.log.Warn("the agent of a scheduled run cannot be made, trying again", "task", f.Slug, "err", err, "again", pause)
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *Clock) agent(ctx context.Context, f schedule.Firing) (string, error) {
 	switch {
 	case f.Kind == schedule.Heartbeat:
 		return c.agents.Heartbeat(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +26,14 @@ type engine struct {
 	got     []message.Incoming
 	end     End
 	noAgent bool
+	noRoom  int // so many times no agent can be made
 }
 
 func (e *engine) Cron(_ context.Context, t Task) (string, error) {
+	if e.noRoom > 0 {
+		e.noRoom--
+		return "", fmt.Errorf("make agent: %w", syscall.ENOSPC)
+	}
 	e.made = append(e.made, t.ID+" "+t.Name+" "+t.Model+" "+t.Dir)
 	return t.ID, nil
 }
@@ -59,6 +65,21 @@ func firing() schedule.Firing {
 	return schedule.Firing{Kind: schedule.Cron, Slug: "queue-watch", Name: "Queue watch", TaskID: "tz4a98xxat96iws9zmbrgj3a",
 		Slot: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T09:00:00Z",
 		Dir: "/w/.daycare/cron/queue-watch/files", Prompt: "Summarise the queue.", Memory: "yesterday: 3\n", Gate: "5 lines"}
+}
+
+// A full disk makes a run late. It does not end it.
+func TestTaskWaitsForRoomForItsAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{end: End{Reason: "done", Text: "five"}, noRoom: 2}
+		began := time.Now()
+		res, err := e.clock().Due(t.Context(), firing())
+		if err != nil || res.Outcome != schedule.Ran || len(e.got) != 1 {
+			t.Errorf("%+v, %v, %d messages; want one run", res, err, len(e.got))
+		}
+		if d := time.Since(began); d != 6*time.Second {
+			t.Errorf("it waited %v, want 2s and 4s", d)
+		}
+	})
 }
 
 func TestTaskBecomesMessage(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 var stepsOf = map[string][]string{
 	"WriteFile":  {".write", ".sync", ".rename", ".dirsync"},
 	"Exchange":   {".write", ".sync", ".rename", ".dirsync"},
+	"Amend":      {".write", ".sync", ".rename", ".dirsync"},
 	"WriteDraft": {".write", ".rename"},
 	"writeNew":   {".write", ".sync"},
 	"SyncDir":    {""},

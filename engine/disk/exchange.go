@@ -28,6 +28,29 @@ func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte
 	if err != nil {
 		return nil, err
 	}
+	return v.swap(step, temp, path, content, base)
+}
+
+// Amend is Exchange for a change of the runtime's own in a person's file, which is no
+// save of theirs: the file keeps the time at which it was saved.
+func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, err error) {
+	temp, err := v.temp(step, path, content)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Chtimes(temp, time.Time{}, info.ModTime())
+	}
+	if err != nil {
+		os.Remove(temp)
+		return nil, fmt.Errorf("keep the time of %s: %w", path, err)
+	}
+	return v.swap(step, temp, path, content, base)
+}
+
+// swap publishes temp, which holds content, in the place of base.
+func (v *Volume) swap(step, temp, path string, content, base []byte) (found []byte, err error) {
 	if base == nil {
 		defer os.Remove(temp)
 		return v.publishNew(step, temp, path)

@@ -158,6 +158,32 @@ func TestOneShot(t *testing.T) {
 	}
 }
 
+// daycare writes an id into a task that has none. If it dies before the ledger says since
+// when the task counts, that still is when the person saved it, not when the id came.
+func TestCrashBehindTheId(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	path := filepath.Join(w.root, "cron/once/TASK.md")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("---\nat: 2026-11-20T11:30\n---\ngo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	saved := noon.Add(-time.Hour)
+	if err := os.Chtimes(path, saved, saved); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.sched.identify("once"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "taskId: ") {
+		t.Fatalf("no id was written: %v\n%s", err, text)
+	}
+	w.start() // as a new process, with no ledger
+	w.until(noon.Add(time.Minute))
+	w.want("once", "11:30 ran catch-up")
+}
+
 // A task that has run and was to go, but whose process died before, goes at the
 // next start; it does not run again.
 func TestCrashBeforeTheTrash(t *testing.T) {

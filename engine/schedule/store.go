@@ -101,13 +101,24 @@ func (s *Store) publish(path string, content, base []byte) error {
 	if s.Volume == nil {
 		return ErrReadOnly
 	}
+	return s.put(s.Volume.Exchange, path, content, base)
+}
+
+// amend is publish for what daycare adds by itself. The file keeps the time of its
+// last save: a schedule that is not in the ledger yet counts from it.
+func (s *Store) amend(path string, content, base []byte) error {
+	return s.put(s.Volume.Amend, path, content, base)
+}
+
+// put replaces a file in one of the two ways of a Volume.
+func (s *Store) put(replace func(step, path string, content, base []byte) ([]byte, error), path string, content, base []byte) error {
 	if len(content) > maxFile {
 		return fmt.Errorf("write %s: %d bytes are too much, allowed are %d", filepath.Base(path), len(content), maxFile)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	if _, err := s.Volume.Exchange(fileStep, path, content, base); err != nil {
+	if _, err := replace(fileStep, path, content, base); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	return nil
@@ -133,6 +144,10 @@ func (s *Store) recover() error {
 
 // edit changes a file, on top of whatever somebody else saved meanwhile.
 func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
+	return s.editBy(s.publish, path, change)
+}
+
+func (s *Store) editBy(put func(path string, content, base []byte) error, path string, change func([]byte) ([]byte, error)) error {
 	if s.Volume == nil {
 		return ErrReadOnly
 	}
@@ -145,7 +160,7 @@ func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
 		if err != nil || string(content) == string(base) {
 			return err
 		}
-		if err = s.publish(path, content, base); !errors.Is(err, disk.ErrChanged) || try == 9 {
+		if err = put(path, content, base); !errors.Is(err, disk.ErrChanged) || try == 9 {
 			return err
 		}
 	}
@@ -174,7 +189,7 @@ func (s *Store) trash(path, name string) (string, error) {
 // identify gives a task its id, on first sight. The rest of the file, and what a
 // person saves at this moment, stay as they are.
 func (s *Store) identify(slug string) error {
-	return s.edit(s.cron(slug, taskFile), func(data []byte) ([]byte, error) {
+	return s.editBy(s.amend, s.cron(slug, taskFile), func(data []byte) ([]byte, error) {
 		f := readFront(slug, data)
 		if f.failed() || idRule.MatchString(f.text("taskId")) {
 			return data, nil

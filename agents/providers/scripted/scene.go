@@ -37,6 +37,9 @@ type scene struct {
 	turn   int
 	round  int
 	window []*providers.Message // of this turn
+	last   said                 // the newest message that asks for an answer
+	// arrived are the results that came just now, nil if the last word is a message.
+	arrived []providers.Result
 }
 
 // newScene finds the turn under way: what follows the last answer that made no
@@ -55,11 +58,12 @@ func newScene(req *providers.Request) scene {
 		}
 	}
 	sc.window = req.Messages[start:]
+	sc.last, sc.arrived = sc.lastSaid(), sc.lastResults()
 	return sc
 }
 
-// lastSaid is the newest message that asks for an answer, wherever it stands in
-// the turn.
+// lastSaid looks for the newest message that asks for an answer, wherever it stands
+// in the turn.
 func (sc scene) lastSaid() said {
 	for i := len(sc.window) - 1; i >= 0; i-- {
 		all := saidIn(sc.window[i])
@@ -72,10 +76,7 @@ func (sc scene) lastSaid() said {
 	return said{}
 }
 
-func (sc scene) lastText() string { return sc.lastSaid().text }
-
-// arrived are the results that came just now, nil if the last word is a message.
-func (sc scene) arrived() []providers.Result {
+func (sc scene) lastResults() []providers.Result {
 	for i := len(sc.window) - 1; i >= 0; i-- {
 		switch m := sc.window[i]; {
 		case m.Role == providers.Results:
@@ -90,9 +91,9 @@ func (sc scene) arrived() []providers.Result {
 
 // fits reports whether the rule's conditions hold, and what its templates see.
 func (r *rule) fits(sc scene) (View, bool) {
-	last := sc.lastSaid()
+	last := sc.last
 	v := View{Text: last.text, Turn: sc.turn, Round: sc.round, Agent: sc.req.Agent}
-	results := sc.arrived()
+	results := sc.arrived
 	if len(results) > 0 {
 		v.Result, v.Tool = results[len(results)-1].Text, results[len(results)-1].Name
 	}
@@ -153,8 +154,13 @@ func resultsOf(m *providers.Message) []providers.Result {
 	return results
 }
 
-// wrapped is one message as agents/prompt writes it, with the lines of its files.
-var wrapped = regexp.MustCompile(`(?s)(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>(.*?)</(?:message|system_message)>((?:\n\[file: [^\n]*)*)`)
+// opening is how a message begins as agents/prompt writes it, files the lines of what
+// was attached to it, behind its end. What lies between is long, and so not looked
+// for with an expression: it holds no "</", because agents/prompt escapes it.
+var (
+	opening = regexp.MustCompile(`(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>`)
+	files   = regexp.MustCompile(`^(?:\n\[file: [^\n]*)*`)
+)
 
 var (
 	originAttr = regexp.MustCompile(`origin="([^"]*)"`)
@@ -177,20 +183,45 @@ func saidIn(m *providers.Message) []said {
 			all = append(all, said{text: strings.TrimSpace(t.Text)})
 			continue
 		}
-		for _, f := range wrapped.FindAllStringSubmatch(t.Text, -1) {
-			one := said{text: strings.TrimSpace(unescape(f[4])), system: f[2] == "system_message", time: f[1],
-				silent:    strings.Contains(f[3], `silent="true"`),
-				untrusted: strings.Contains(f[3], `untrusted="true"`)}
-			if o := originAttr.FindStringSubmatch(f[3]); o != nil {
-				one.origin = unescape(o[1])
-			}
-			for _, line := range fileLine.FindAllStringSubmatch(f[5], -1) {
-				one.files = append(one.files, unescape(line[1]))
+		for rest := t.Text; ; {
+			var one said
+			if one, rest, ok = nextSaid(rest); !ok {
+				break
 			}
 			all = append(all, one)
 		}
 	}
 	return all
+}
+
+// nextSaid takes the first wrapped message off a text; false: there is none.
+func nextSaid(text string) (one said, rest string, ok bool) {
+	at := opening.FindStringSubmatchIndex(text)
+	if at == nil {
+		return said{}, "", false
+	}
+	part := func(i int) string {
+		if at[2*i] < 0 {
+			return ""
+		}
+		return text[at[2*i]:at[2*i+1]]
+	}
+	kind, attributes := part(2), part(3)
+	body, rest, ok := strings.Cut(text[at[1]:], "</"+kind+">")
+	if !ok {
+		return said{}, "", false
+	}
+	one = said{text: strings.TrimSpace(unescape(body)), system: kind == "system_message", time: part(1),
+		silent:    strings.Contains(attributes, `silent="true"`),
+		untrusted: strings.Contains(attributes, `untrusted="true"`)}
+	if o := originAttr.FindStringSubmatch(attributes); o != nil {
+		one.origin = unescape(o[1])
+	}
+	attached := files.FindString(rest)
+	for _, line := range fileLine.FindAllStringSubmatch(attached, -1) {
+		one.files = append(one.files, unescape(line[1]))
+	}
+	return one, rest[len(attached):], true
 }
 
 func unescape(s string) string {

@@ -107,7 +107,7 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 			return
 		}
 		pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
-			Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.lastText())})
+			Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.last.text)})
 	}
 }
 

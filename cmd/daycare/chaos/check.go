@@ -66,6 +66,11 @@ func (c *checker) atEnd() {
 	c.finished(v)
 	c.answered(v)
 	c.clean(v)
+	if judge := c.play.Scenario.Judge; judge != nil {
+		if err := judge(c.play.user, v); err != nil {
+			c.play.result.violate("%v", err)
+		}
+	}
 	c.play.result.tally(v)
 }
 

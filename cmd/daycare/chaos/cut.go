@@ -160,5 +160,17 @@ func (p *picture) write(id, path string) error {
 	}
 	// Moved in, as files come to be that were not just written.
 	temp := path + ".cut"
-	return errors.Join(os.WriteFile(temp, content, 0o600), os.Rename(temp, path))
+	if err := os.WriteFile(temp, content, 0o600); err != nil {
+		return err
+	}
+	if from, ok := p.live[id]; ok { // schedules count from when a file was saved
+		info, err := os.Stat(from)
+		if err == nil {
+			err = os.Chtimes(temp, info.ModTime(), info.ModTime())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.Rename(temp, path)
 }

@@ -14,9 +14,6 @@ func (h *harness) cuts(ctx context.Context) error {
 		return err
 	}
 	for _, s := range scenarios {
-		if s.NoCut {
-			continue
-		}
 		passed, err := h.learn(ctx, s)
 		if err != nil {
 			return err

@@ -26,10 +26,10 @@ type Scenario struct {
 	Every int
 	// After is done to the files after each death, as a person would.
 	After func(u *user) error
-	// NoCut: what the person does is not in the picture of a power cut.
-	NoCut bool
 	// Refuse: so many answers are refused by the platform after it took them.
 	Refuse int
+	// Judge looks at the end for what only this scenario promises.
+	Judge func(u *user, v view) error
 }
 
 // A step is something that a person or platform does. It returns when it is done,

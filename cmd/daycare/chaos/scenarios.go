@@ -24,6 +24,8 @@ rules:
     reply: [ { text: "did it" } ]
   - after: permission
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
+  - match: '(?m)^(?<key>k\d) act$'
+    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } } ] } ]
   - match: '^\S+ ask'
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
   - match: '^(?<key>\S+) act'
@@ -34,6 +36,14 @@ rules:
     reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
   - match: '^(?<key>\S+) look'
     reply: [ { calls: [ { name: read, arguments: { path: README.md } } ] } ]
+  - match: '^(?<key>\S+) delegate'
+    reply: [ { calls: [ { name: start_background_agent, arguments: { name: helper, prompt: "{{.Name.key}}-child act" } } ] } ]
+  - match: '^(?<key>\S+) spawn'
+    reply: [ { calls: [ { name: spawn, arguments: { label: helper, task: "{{.Name.key}}-child act" } } ] } ]
+  - match: '^\S+ research'
+    reply: [ { calls: [ { name: CodeSearch, arguments: { query: "where is it" } } ] } ]
+  - match: '^\S+ recall'
+    reply: [ { text: "this is turn {{.Turn}}" } ]
   - match: '^\S+ pore'
     reply: [ { calls: [ { name: read, arguments: { path: long.txt } } ] } ]
   - match: '^(?<key>\S+) several'
@@ -78,7 +88,14 @@ func Scenarios() []*Scenario {
 		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."}, Steps: []step{say("a", "c1", "hello"), answered(1)}},
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
 		{Name: "remove", Before: first, Steps: []step{remove}},
-		{Name: "hand-edit", Before: first, After: cutTurn("e1"), NoCut: true,
+		{Name: "background", Before: first, Steps: []step{say("a", "b1", "delegate"), happened("b1-child"), say("a", "b2", "hello")}},
+		{Name: "spawn", Before: first, Every: 3, Steps: []step{say("a", "b1", "spawn"), happened("b1-child")}},
+		{Name: "subagent", Before: first, Every: 2, Steps: []step{say("a", "c1", "research"), answered(1)}},
+		{Name: "rewind", Before: first, Judge: rewound, Steps: []step{say("a", "m1", "hello"), answered(1), mark("here"),
+			say("a", "m2", "hello"), answered(2), rewind("here"), say("a", "m3", "recall"), answered(3)}},
+		{Name: "cron", Before: first, Prepare: pastTask, Judge: onceInLedger, Steps: []step{ran("cron/once")}},
+		{Name: "heartbeat", Before: first, Prepare: heartbeatPrompt, Judge: onceABeat, Steps: []step{ran("heartbeat")}},
+		{Name: "hand-edit", Before: first, After: cutTurn("e1"),
 			Steps: []step{say("a", "e1", "hello"), answered(1), say("a", "e2", "hello"), answered(2), say("a", "e3", "hello")}},
 		{Name: "agents", Every: 5, Hooks: []string{"a", "b", "c"}, Steps: []step{together(
 			burst("a", "a", "think", 2), burst("b", "b", "act", 2), burst("c", "c", "look", 2))}},
@@ -184,7 +201,8 @@ func cutTurn(key string) func(u *user) error {
 				s.removed = true
 				u.mu.Unlock()
 				u.note("removed", key)
-				return os.WriteFile(filepath.Join(a.dir, "history.jsonl"), kept, 0o600)
+				path := filepath.Join(a.dir, "history.jsonl")
+				return errors.Join(os.WriteFile(path, kept, 0o600), u.settled(path))
 			}
 		}
 		return nil
