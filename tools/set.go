@@ -24,7 +24,8 @@ type entry struct {
 	checker *Checker
 }
 
-// NewSet makes a set. Schemas are compiled here, once. Two tools of one name, a
+// NewSet makes a set. The specs that it gives have their schemas as a model is to be
+// told of them. Schemas are compiled here, once. Two tools of one name, a
 // name that a vendor would refuse and a schema that does not compile are errors.
 func NewSet(list ...Tool) (*Set, error) { return new(Set).With(list...) }
 
@@ -52,6 +53,7 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("add tool %q: %w", spec.Name, err)
 		}
+		spec.Schema = told(spec.Schema)
 		s.names = append(s.names, spec.Name)
 		s.byName[spec.Name] = entry{t, spec, c}
 	}

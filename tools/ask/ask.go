@@ -59,8 +59,8 @@ func (request) Spec() tools.Spec {
 	return tools.Spec{Name: "request_permission", Replay: tools.Idempotent,
 		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host or @exec:command. The answer comes as a message: end your turn then.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
-			"permission":{"type":"string","minLength":1,"maxLength":4096,"description":"the tag, as an error named it"},
-			"reason":{"type":"string","minLength":1,"maxLength":500,"description":"why, for the person"}},"required":["permission","reason"]}`)}
+			"permission":{"type":"string","minLength":1,"maxLength":4096},
+			"reason":{"type":"string","minLength":1,"maxLength":500}},"required":["permission","reason"]}`)}
 }
 
 // Needs is the question.
@@ -112,7 +112,7 @@ func (grant) Spec() tools.Spec {
 	return tools.Spec{Name: "grant_permission", Replay: tools.Idempotent,
 		Description: "Share a right that you hold with an agent that you started.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
-			"agentId":{"type":"string","minLength":1,"description":"id, name or handle"},
+			"agentId":{"type":"string","minLength":1},
 			"permission":{"type":"string","minLength":1,"maxLength":4096,"description":"@read:/path, @write:/path, @web:host, …"}},"required":["agentId","permission"]}`)}
 }
 

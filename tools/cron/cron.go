@@ -89,7 +89,7 @@ type slugArgs struct {
 	Task string `json:"task"`
 }
 
-const slugSchema = `{"type":"object","properties":{"task":{"type":"string","description":"its name in cron_list"}},"required":["task"],"additionalProperties":false}`
+const slugSchema = `{"type":"object","properties":{"task":{"type":"string"}},"required":["task"],"additionalProperties":false}`
 
 // errOther: the task speaks to another agent.
 var errOther = errors.New("the task belongs to another agent; only that agent or the owner may change it")

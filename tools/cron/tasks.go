@@ -48,7 +48,7 @@ const (
 	updateSchema = `{"type":"object","properties":{
 "task":{"type":"string","description":"its name in cron_list"},
 "name":{"type":"string"},
-"when":{"type":"string","description":"` + whenHelp + `"},
+"when":{"type":"string","description":"as in add_cron"},
 "prompt":{"type":"string"},
 "timezone":{"type":"string"},
 "enabled":{"type":"boolean"},

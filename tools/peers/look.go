@@ -102,7 +102,7 @@ type whoArgs struct {
 	Limit   int    `json:"limit"`
 }
 
-const whoSchema = `"properties":{"agentId":{"type":"string","minLength":1,"description":"id, name or handle"}},"required":["agentId"]`
+const whoSchema = `"properties":{"agentId":{"type":"string","minLength":1}},"required":["agentId"]`
 
 func (p *peers) status(name, description string) tools.Tool {
 	return makeTool(name, description, whoSchema, func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
@@ -162,7 +162,7 @@ const (
 func (p *peers) sessionsHistory() tools.Tool {
 	return makeTool("sessions_history", "Read the newest messages of another agent's conversation.",
 		`"properties":{
-			"agentId":{"type":"string","minLength":1,"description":"id, name or handle"},
+			"agentId":{"type":"string","minLength":1},
 			"limit":{"type":"integer","minimum":1,"maximum":500,"description":"records to look at, default 40"}},"required":["agentId"]`,
 		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
 			if args.Limit == 0 {

@@ -58,7 +58,7 @@ func New(a Agents) []tools.Tool {
 	list := []tools.Tool{
 		p.startBackground(), p.spawn(), p.send(), p.sessionsSend(),
 		p.list(), p.status("agent_status", "Tell what one agent is doing: state, what waits, cost."), p.stop(),
-		p.sessionsList(), p.sessionsHistory(), p.status("sessions_status", "Tell the state of one agent's conversation."),
+		p.sessionsList(), p.sessionsHistory(),
 		p.running(), p.createPermanent(),
 	}
 	if c, ok := a.(Courier); ok {

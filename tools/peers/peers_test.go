@@ -101,7 +101,7 @@ func TestTools(t *testing.T) {
 		"start_background_agent": `{"prompt":"do it"}`, "spawn": `{"task":"do it"}`, "send_agent_message": `{"text":"done"}`,
 		"agents_list": `{}`, "agent_status": `{"agentId":"0/0"}`, "agent_stop": `{"agentId":"bbbb"}`, "sessions_list": `{}`,
 		"sessions_history": `{"agentId":"1/"}`, "sessions_send": `{"agentId":"Ops","text":"?","timeoutSeconds":5}`,
-		"sessions_status": `{"agentId":"Ops"}`, "subagents": `{}`, "create_permanent_agent": `{"name":"Dev","systemPrompt":"You build."}`,
+		"subagents": `{}`, "create_permanent_agent": `{"name":"Dev","systemPrompt":"You build."}`,
 		"message": `{"text":"one moment"}`,
 	}
 	for _, tool := range New(newHouse()) {

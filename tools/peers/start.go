@@ -23,9 +23,9 @@ func (p *peers) startBackground() tools.Tool {
 	return makeTool("start_background_agent",
 		"Start an agent that works in the background while you go on. It knows only its prompt: put all it needs there, and that it must report with send_agent_message. Its report comes to you as a system message.",
 		`"properties":{
-			"prompt":{"type":"string","minLength":1,"description":"the whole task"},
+			"prompt":{"type":"string","minLength":1},
 			"name":{"type":"string","maxLength":60,"description":"a short name, e.g. log-reader"},
-			"model":{"type":"string","description":"default: your own"}},"required":["prompt"]`,
+			"model":{"type":"string"}},"required":["prompt"]`,
 		func(ctx context.Context, call tools.Call, args startArgs) (tools.Result, error) {
 			a, err := p.agents.Create(ctx, child(call, args.Name, args.Model), text(call, "", args.Prompt))
 			if err != nil {
@@ -45,9 +45,9 @@ func (p *peers) spawn() tools.Tool {
 	return makeTool("spawn",
 		"Start a subagent for one task. When it is done you are told the result without its doing, under the label.",
 		`"properties":{
-			"task":{"type":"string","minLength":1,"description":"the whole task: it knows nothing else"},
+			"task":{"type":"string","minLength":1},
 			"label":{"type":"string","maxLength":60,"description":"what to call it"},
-			"model":{"type":"string","description":"default: your own"}},"required":["task"]`,
+			"model":{"type":"string"}},"required":["task"]`,
 		func(ctx context.Context, call tools.Call, args spawnArgs) (tools.Result, error) {
 			label := oneLine(args.Label)
 			if label == "" {

@@ -65,7 +65,7 @@ func (p *peers) sessionsSend() tools.Tool {
 	return makeTool("sessions_send",
 		"Write to another agent and wait for its answer. With timeoutSeconds 0 do not wait.",
 		`"properties":{
-			"agentId":{"type":"string","minLength":1,"description":"id, name or handle"},
+			"agentId":{"type":"string","minLength":1},
 			"text":{"type":"string","minLength":1},
 			"timeoutSeconds":{"type":"integer","minimum":0,"maximum":600}},"required":["agentId","text"]`,
 		func(ctx context.Context, call tools.Call, args askArgs) (tools.Result, error) {

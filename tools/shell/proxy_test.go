@@ -102,7 +102,7 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 	e, _, _ := held(t, sandbox.Landlock)
 	e.options.Dial = outside.dial
 	access := workspace(t)
-	call := newCall(t, access, a{"command": "go mod download", "allowedDomains": []string{"Proxy.Golang.org.", "*.example.com"}})
+	call := newCall(t, access, a{"command": "go mod download", "allowedDomains": []string{"Packages.Example.com.", "*.example.com"}})
 	need, err := e.Needs(call)
 	if err != nil || need == nil || need.Tag != "@web:packages.example.com" || !strings.Contains(need.Detail.Command, "[network] packages.example.com, *.example.com") {
 		t.Errorf("needs %+v %v", need, err)
