@@ -62,6 +62,9 @@ func (c *cli) agentsImport() *cobra.Command {
 		Use: "import FILE", Short: "Make an agent of an exported one, with the rights it had",
 		Example: "  daycare agents import ops.tar --name Ops",
 		Args:    words(0, "a FILE that export wrote, or - for standard input"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return []cobra.Completion{"tar"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := io.Reader(c.stdin)
 			if args[0] != "-" {

@@ -43,9 +43,9 @@ func (c *cli) agentsFork() *cobra.Command {
 func (c *cli) agentsRewind() *cobra.Command {
 	var to string
 	cmd := c.onAgent("rewind", "Take the newest part of the conversation back; it stays in the file",
-		"  daycare agents rewind 0/              takes the newest turn back\n"+
-			"  daycare agents rewind 0/ --to 42      back to the record with this seq\n"+
-			"  daycare agents rewind 0/ --to before  back to a mark",
+		"  daycare agents rewind 0/              # takes the newest turn back\n"+
+			"  daycare agents rewind 0/ --to 42      # back to the record with this seq\n"+
+			"  daycare agents rewind 0/ --to before  # back to a mark",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			return c.ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
 		})
@@ -97,7 +97,7 @@ func (c *cli) agentsRestore() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore ID", Short: "Bring a removed agent back from the trash",
 		Example: "  daycare agents restore 2/",
-		Args:    words(0, "the ID, handle or name in the trash of an agent"),
+		Args:    words(0, "the ID, handle or name in the trash of an agent"), ValidArgsFunction: c.trashed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.daemon(cmd.Context())
 			if err != nil {
@@ -114,6 +114,21 @@ func (c *cli) agentsRestore() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// trashed completes the first argument with the handles of agents in the trash.
+func (c *cli) trashed(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	if client, err := c.reader(cmd.Context()); err == nil && len(args) == 0 {
+		list, err := client.Trash(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, t := range list {
+			out = append(out, cobra.CompletionWithDesc(orElse(t.Handle, t.Name), oneLine(t.Title, 40)))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (c *cli) agentsTrash() *cobra.Command {

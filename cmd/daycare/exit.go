@@ -29,6 +29,22 @@ const (
 	exitInterrupted = 130
 )
 
+// exitCodes say what each means, for the manual.
+var exitCodes = []struct {
+	code  int
+	means string
+}{
+	{exitOK, "it is done"},
+	{exitFailure, "it failed; the message says why, and what to do"},
+	{exitUsage, "the command line is wrong, or names more than one thing"},
+	{exitNotFound, "there is no such agent, item, file or name"},
+	{exitNotRunning, "the daemon is needed and does not run"},
+	{exitDenied, "denied, or an approval is needed first"},
+	{exitDisk, "durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
+	{exitTimeout, "it took longer than allowed; what was sent goes on"},
+	{exitInterrupted, "interrupted"},
+}
+
 // A problem is an error that knows its exit code and what to do about it.
 type problem struct {
 	code int

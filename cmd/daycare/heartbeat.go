@@ -99,12 +99,27 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 	return cmd
 }
 
+// prompts completes the first argument with what the heartbeat looks at.
+func (c *cli) prompts(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	if client, err := c.reader(cmd.Context()); err == nil && len(args) == 0 {
+		h, err := client.Heartbeat(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, p := range h.Prompts {
+			out = append(out, cobra.CompletionWithDesc(p.Slug, oneLine(p.Title, 60)))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
 func (c *cli) heartbeatRm() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
 		Short:   "Move a point of the heartbeat to the trash",
 		Example: "  daycare heartbeat rm disk",
-		Args:    words(0, "a NAME of daycare heartbeat ls"),
+		Args:    words(0, "a NAME of daycare heartbeat ls"), ValidArgsFunction: c.prompts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.daemon(cmd.Context())
 			if err != nil {

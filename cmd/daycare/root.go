@@ -63,7 +63,7 @@ func newRoot(c *cli) *cobra.Command {
 		c.cronCommand(), c.heartbeatCommand(),
 		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
 		c.chaosCommand(), c.versionCommand(), c.whyCommand(), c.schemaCommand(), c.validateCommand(),
-		c.benchCommand(), c.connectorsCommand(),
+		c.benchCommand(), c.connectorsCommand(), c.manCommand(),
 	)
 	return root
 }

@@ -10,6 +10,9 @@ import (
 // version is the release that this source becomes.
 const version = "0.1.0"
 
+// revision is set by .ci/release, which builds without looking at the repository.
+var revision string
+
 // A build is which source and tools this binary was made from.
 type build struct {
 	Version  string `json:"version"`
@@ -21,7 +24,7 @@ type build struct {
 }
 
 func thisBuild() build {
-	b := build{Version: version, Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
+	b := build{Version: version, Revision: revision, Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

@@ -21,8 +21,8 @@ func (c *cli) whyCommand() *cobra.Command {
 		Long: "Tell the story of a message (item), a reply (out), a turn, a tool call or a permission\n" +
 			"request by its id: what came in, what the model was given, what it called, who allowed\n" +
 			"it, what was answered and delivered, and what it cost. It reads files alone.",
-		Example: "  daycare why $(daycare send 0/ hello)",
-		Args:    words(0, "the ID of an item, a reply, a turn or a tool call"),
+		Example: "  item=$(daycare send 0/ hello) && daycare why $item",
+		Args:    words(0, "the ID of an item, a reply, a turn or a tool call"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := c.madeRoot()
 			if err != nil {

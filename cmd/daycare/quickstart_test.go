@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// consoles are the transcripts of a document: what is typed stands behind "$ ", what
+// comes back below it. "…" stands for any text, a line of it for any lines.
+var (
+	consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```")
+	ttys     = regexp.MustCompile("(?ms)^```tty\n(.*?)^```")
+)
+
+// serverInDocs is where the documents say that a model server of this machine is.
+const serverInDocs = "http://127.0.0.1:8080/v1"
+
+// TestQuickstart does what docs/quickstart.md says, from a folder with nothing in it to
+// the first answers, and looks that what comes back is what stands there.
+func TestQuickstart(t *testing.T) {
+	noKeys(t)
+	t.Setenv("NO_COLOR", "1")
+	t.Setenv("HOME", t.TempDir())
+	data, err := os.ReadFile("../../docs/quickstart.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, dir := modelServer(t, ""), filepath.Join(t.TempDir(), "notes")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { exec.Command("daycare", "--workspace", dir, "stop").Run() })
+	doc := string(data)
+	asked := ttys.FindStringSubmatch(doc)
+	if asked == nil {
+		t.Fatal("the first screen is not in the document")
+	}
+	typeAlong(t, dir, asked[1], url)
+	ran := 0
+	for _, block := range consoles.FindAllStringSubmatch(doc, -1) {
+		for _, part := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(part, "\n")
+			cmd := exec.Command("sh", "-c", strings.ReplaceAll(command, serverInDocs, url)+" 2>&1")
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("$ %s\n%s%v", command, out, err)
+			}
+			if got := strings.ReplaceAll(string(out), url, serverInDocs); !likeness(want).MatchString(strings.TrimRight(got, "\n ")) {
+				t.Fatalf("$ %s\nsays\n%s\nand in docs/quickstart.md stands\n%s", command, got, want)
+			}
+			ran++
+		}
+	}
+	if ran < 8 {
+		t.Errorf("only %d commands were run", ran)
+	}
+}
+
+// likeness is a text with gaps as an expression.
+func likeness(want string) *regexp.Regexp {
+	var lines []string
+	for _, line := range strings.Split(strings.TrimRight(want, "\n "), "\n") {
+		switch line {
+		case "…":
+			lines = append(lines, `(?:.*\n?)*?`)
+		default:
+			lines = append(lines, strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, " ")), "…", ".*")+` *(?:\n|$)`)
+		}
+	}
+	return regexp.MustCompile(`^` + strings.Join(lines, "") + `$`)
+}
+
+// typeAlong runs `daycare init` on a terminal and types what the transcript has behind
+// each question.
+func typeAlong(t *testing.T, dir, transcript, url string) {
+	t.Helper()
+	typed := regexp.MustCompile(`(?m)^(Number \[\d\]: |Its address \[[^\]]*\]: |Key, .*: |Model \[[^\]]*\]: )(.*)$`)
+	first, rest, _ := strings.Cut(transcript, "\n")
+	if first != "$ daycare init" {
+		t.Fatalf("the first command in the document is %q", first)
+	}
+	r := onTerminal(t, dir, "init")
+	for _, m := range typed.FindAllStringSubmatch(rest, -1) {
+		r.types(m[1], strings.ReplaceAll(strings.TrimSpace(m[2]), serverInDocs, url))
+	}
+	code, screen := r.ends()
+	// The address may be typed, or be what is offered.
+	screen = strings.ReplaceAll(screen, url, serverInDocs)
+	if code != exitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {
+		t.Fatalf("exit code %d; the screen was\n%s\nand in docs/quickstart.md stands\n%s", code, screen, rest)
+	}
+	fmt.Fprintln(t.Output(), "the questions of init are as in the document")
+}
