@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -207,5 +208,11 @@ func (f *Family) needed(id string, ttl time.Duration) bool {
 		return true
 	}
 	at, err := record.LastAt(f.sys.folder(id))
+	if err == nil && at.IsZero() { // a death may have come before its first message, which is to come yet
+		var folder os.FileInfo
+		if folder, err = os.Stat(f.sys.folder(id)); err == nil {
+			at = folder.ModTime()
+		}
+	}
 	return err != nil || time.Since(at) < ttl || !f.sys.settled(id)
 }

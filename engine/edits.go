@@ -132,6 +132,9 @@ func (s *System) reread(id string, last bool) (broken bool) {
 		return false
 	}
 	s.report(id, c.Found)
+	if !c.Broken && (last || len(c.Members) > 0) {
+		s.index.Keep(id)
+	}
 	if len(c.Members) > 0 && finding.Join(c.Found) == nil {
 		s.descriptorEdited(id, c.Members)
 	}

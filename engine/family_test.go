@@ -360,6 +360,24 @@ func TestStopIsForOnesOwnAgents(t *testing.T) {
 	}
 }
 
+// A death between the making of an agent and its first message leaves one that never
+// did anything: it is not old for that.
+func TestASubagentWithoutItsFirstMessageIsNotIdle(t *testing.T) {
+	h := newHousehold(t, Limits{TTL: time.Hour})
+	one := h.person("one")
+	made, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(one, "c"), ParentAgentID: one, Name: "c", CallID: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.reap(t.Context(), map[string]bool{})
+	if h.ended(made.ID) {
+		t.Fatal("it was ended before it had its first message")
+	}
+	if again, err := h.child(one, "c", false); err != nil || again.ID != made.ID {
+		t.Errorf("the call made again: %+v, %v", again, err)
+	}
+}
+
 func TestIdleSubagentsEnd(t *testing.T) {
 	h := newHousehold(t, Limits{TTL: 50 * time.Millisecond})
 	one := h.person("one")

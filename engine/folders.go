@@ -67,6 +67,7 @@ func (s *System) rescan() {
 		s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "its folder is gone"}})
 	}
 	for _, id := range diff.Changed {
+		s.index.Keep(id)
 		if now, ok := s.index.Get(id); ok {
 			s.descriptorEdited(id, address.Changed(before[id], now.Descriptor))
 		}

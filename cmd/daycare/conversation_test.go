@@ -285,6 +285,30 @@ func TestAConversationAmongAgents(t *testing.T) {
 // deaths is how often the daemon is killed in the course of the conversation.
 const deaths = 20
 
+// frail reports whether an agent is in a turn that has died before and made no step in
+// this life.
+func (h *chatHouse) frail() bool {
+	paths, err := filepath.Glob(filepath.Join(h.dir, home, "agents", "*", "history.jsonl"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		text := string(data)
+		begin := strings.LastIndex(text, `"type":"turn_begin"`)
+		if begin < 0 || strings.Contains(text[begin:], `"type":"turn_end"`) || strings.Contains(text[begin:], `"attempt":1,`) {
+			continue
+		}
+		if !strings.Contains(text[begin:], `"type":"assistant_message"`) && !strings.Contains(text[begin:], `"type":"tool_result"`) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestAConversationAmongAgentsSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
@@ -297,17 +321,15 @@ func TestAConversationAmongAgentsSurvivesKills(t *testing.T) {
 	lead := h.lead(c)
 	todo := asked
 	for range deaths {
-		// Long enough for one step, so that no turn dies three times without one,
-		// which would be set aside as poisonous.
 		life := time.Duration(80+random.IntN(150)) * time.Millisecond
-		end := time.AfterFunc(life, func() { h.cmd.Process.Kill() })
 		if len(todo) > 0 && h.send(c, lead, todo[0]) == nil {
 			todo = todo[1:]
 		}
-		for began := time.Now(); time.Since(began) < life; time.Sleep(5 * time.Millisecond) {
+		// A turn that dies three times without a step is set aside as poisonous, which
+		// is right: on a machine that is slow today its third life is not cut short.
+		for began := time.Now(); time.Since(began) < life || h.frail() && time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
 			h.allow(c)
 		}
-		end.Stop()
 		c.Close()
 		h.kill()
 		c = h.start()

@@ -86,10 +86,11 @@ func (x *Index) make(id string, d Descriptor, descriptor, state []byte, fill fun
 	if err := x.build(id, descriptor, state, fill); err != nil {
 		return Meta{}, err
 	}
-	x.keep(id, d)
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.put(id, d, h), nil
+	m := x.put(id, d, h)
+	x.mu.Unlock()
+	x.Keep(id)
+	return m, nil
 }
 
 // build makes the folder: files, sync, rename, sync of agents/.

@@ -5,10 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"daycare/engine/finding"
 )
@@ -23,28 +20,13 @@ const keptFile = ".descriptor.json"
 // is the name of their folder.
 func (d Descriptor) kept() bool { return d.Type == User || d.Type == Heartbeat }
 
-// keepAll copies the descriptors of readings that are in force.
-func (x *Index) keepAll(good []reading) {
-	if x.vol == nil {
-		return
-	}
-	var group errgroup.Group
-	group.SetLimit(4 * runtime.GOMAXPROCS(0))
-	for _, r := range good {
-		group.Go(func() error {
-			x.keep(r.id, r.d)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		x.log.Error("descriptors not copied", "err", err)
-	}
-}
-
-// keep copies a good descriptor. The copy has the time of its original, so that a look
-// tells whether there is anything to do. What goes wrong is only logged.
-func (x *Index) keep(id string, d Descriptor) {
-	if !d.kept() {
+// Keep copies the descriptor of an agent, as it is in force. It is called when an agent
+// is made, wakes or was edited, so that a start reads no more than the descriptors. The
+// copy has the time of its original: a look tells whether there is anything to do. What
+// goes wrong is only logged: the descriptor itself is good.
+func (x *Index) Keep(id string) {
+	m, ok := x.Get(id)
+	if !ok || !m.Descriptor.kept() || x.vol == nil {
 		return
 	}
 	path, copied := filepath.Join(x.dir, id, descriptorFile), filepath.Join(x.dir, id, keptFile)
@@ -55,7 +37,10 @@ func (x *Index) keep(id string, d Descriptor) {
 	if before, err := os.Stat(copied); err == nil && before.ModTime().Equal(now.ModTime()) {
 		return
 	}
-	data, err := Encode(d)
+	if d, ok := x.current(path); !ok || d != m.Descriptor {
+		return // what stands there is not in force
+	}
+	data, err := Encode(m.Descriptor)
 	if err == nil {
 		err = x.vol.WriteDraft("descriptor.kept", copied, data)
 	}
@@ -67,15 +52,21 @@ func (x *Index) keep(id string, d Descriptor) {
 	}
 }
 
-// lastGood is the descriptor that was in force before the one that stands there now.
-func (x *Index) lastGood(id string) (Descriptor, bool) {
-	path := filepath.Join(x.dir, id, keptFile)
+// current is the descriptor that stands in a file.
+func (x *Index) current(path string) (Descriptor, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Descriptor{}, false
 	}
 	d, found := Decode(path, data)
-	return d, finding.Join(found) == nil && d.kept() && (d.ID == "" || d.ID == id)
+	return d, finding.Join(found) == nil
+}
+
+// lastGood is the descriptor that was in force before the one that stands there now.
+func (x *Index) lastGood(id string) (Descriptor, bool) {
+	path := filepath.Join(x.dir, id, keptFile)
+	d, ok := x.current(path)
+	return d, ok && d.kept() && (d.ID == "" || d.ID == id)
 }
 
 // fallBack puts the last good descriptor into a reading whose own is broken, if no

@@ -26,6 +26,9 @@ func TestABrokenDescriptorKeepsItsAddressAfterARestart(t *testing.T) {
 	if _, _, err := x.Rescan(); err != nil {
 		t.Fatal(err)
 	}
+	for _, id := range []string{byHand.ID, idA} { // as when it was edited, or wakes
+		x.Keep(id)
+	}
 	beat := create(t, x, Descriptor{Type: Heartbeat})
 
 	for _, broken := range []string{"{", `{"type":"user"}`, ""} {

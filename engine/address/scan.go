@@ -165,8 +165,6 @@ func (x *Index) read(id string) reading {
 
 // takeIn makes the readings count.
 func (x *Index) takeIn(read []reading) (diff Diff, found []finding.Finding, err error) {
-	var good []reading
-	defer func() { x.keepAll(good) }()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.scan.seen == nil {
@@ -184,9 +182,7 @@ func (x *Index) takeIn(read []reading) (diff Diff, found []finding.Finding, err 
 				found = append(found, f)
 			}
 		}
-		if finding.Join(r.found) == nil {
-			good = append(good, r)
-		} else if !x.fallBack(&r) {
+		if finding.Join(r.found) != nil && !x.fallBack(&r) {
 			continue
 		}
 		if err := x.takeOne(r, &diff); err != nil {
