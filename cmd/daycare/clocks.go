@@ -112,7 +112,7 @@ func (f *folders) set(dirs []string) {
 }
 
 // ledgers are what the clocks write themselves, beside hidden names.
-func ledgers(name string) bool { return watch.Hidden(name) || name == "runs.jsonl" }
+func ledgers(name string) bool { return watch.Hidden(name) || name == "runs.jsonl" || name == "runs" }
 
 // clockAgents is the engine as the clocks want it.
 type clockAgents struct{ *runtimeParts }

@@ -195,9 +195,9 @@ func historyOf(t *testing.T, root string) string {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited 10 s for %s", what)
+			t.Fatalf("waited a minute for %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -1,12 +1,16 @@
 package schedule
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"daycare/engine/disk"
@@ -108,11 +112,59 @@ func write(vol *disk.Volume, path string, lines ...line) (err error) {
 	if err := log.Barrier(); err != nil {
 		return fmt.Errorf("sync ledger: %w", err)
 	}
-	return nil
+	return rotate(log, path)
 }
 
 // tailBytes is how much of a ledger is read: some two thousand slots.
 const tailBytes = 256 << 10
+
+// rotateBytes is the size beyond which a ledger is rotated: the lines that are read
+// stay in runs.jsonl, the old file becomes runs/NNNNNN.jsonl and is never written
+// again. It is some days of a task that runs every minute.
+const rotateBytes = 4 * tailBytes
+
+func rotate(log *disk.Log, path string) error {
+	size := log.Size()
+	if size <= rotateBytes {
+		return nil
+	}
+	kept := make([]byte, tailBytes)
+	if _, err := log.ReadAt(kept, size-tailBytes); err != nil {
+		return fmt.Errorf("rotate ledger: %w", err)
+	}
+	kept = kept[bytes.IndexByte(kept, '\n')+1:]
+	name, err := nextClosed(path)
+	if err == nil {
+		err = log.Replace(kept, name)
+	}
+	if errors.Is(err, disk.ErrFailed) {
+		return fmt.Errorf("rotate ledger: %w", err)
+	}
+	return nil // where it was in use or cannot be renamed, the next line will do
+}
+
+// nextClosed is the name that the ledger at path gets when it is rotated. Where a
+// crash came between its new name and the new file, it is that name.
+func nextClosed(path string) (string, error) {
+	dir := filepath.Join(filepath.Dir(path), "runs")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl")) // sorted
+	if err != nil || len(names) == 0 {
+		return filepath.Join(dir, "000001.jsonl"), err
+	}
+	last := names[len(names)-1]
+	now, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	if before, err := os.Lstat(last); err == nil && os.SameFile(before, now) {
+		return last, nil
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(last), ".jsonl"))
+	return filepath.Join(dir, fmt.Sprintf("%06d.jsonl", n+1)), err
+}
 
 // readTail reads the newest lines of a ledger, oldest first. Lines that are none
 // are skipped: people edit this file too.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/finding"
 )
 
@@ -64,9 +65,11 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 			return r.close(f, end)
 		}
 		l.At, l.Why = began, f.Why
+		crash.Point("task.due")
 		if err := r.write(l); err != nil {
 			return err
 		}
+		crash.Point("task.fired")
 	}
 	if f.Memory, err = s.Memory(t.Slug); err != nil {
 		s.o.Log.Warn("memory of task cannot be read", "task", t.Slug, "err", err)
@@ -74,6 +77,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
 	end.Why, end.Hash = f.Why, l.Hash
 	res, err := s.o.Due(ctx, f)
+	crash.Point("task.ended")
 	if err != nil {
 		return r.failed(ctx, f, end, err)
 	}

@@ -29,8 +29,8 @@ var (
 )
 
 // fileStep is the failpoint prefix of TASK.md, MEMORY.md and prompts: whole files
-// that people write too, published like state.json.
-const fileStep = "state"
+// that people write too.
+const fileStep = "task"
 
 // A Store is the tasks and prompts of one .daycare directory as files. It holds
 // nothing in memory: everything is read when it is asked for, so it is right with
