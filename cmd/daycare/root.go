@@ -59,7 +59,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(
 		c.initCommand(), c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(),
 		c.chatCommand(), c.sendCommand(),
-		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(), c.subagentsCommand(),
+		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(), c.subagentsCommand(), c.skillsCommand(),
 		c.cronCommand(), c.heartbeatCommand(),
 		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
 		c.chaosCommand(), c.versionCommand(), c.whyCommand(), c.schemaCommand(), c.validateCommand(),

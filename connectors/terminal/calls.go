@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -26,6 +28,8 @@ type (
 	}
 	asksRead   struct{ asks []event.Ask }
 	statusRead struct{ status event.Status }
+	// iconsRead are the icons of sub-agents by the names of their definitions.
+	iconsRead struct{ icons map[string]string }
 	// wakesRead is when the clock wakes which agent next.
 	wakesRead struct{ at map[string]time.Time }
 	// historyRead is a page: the newest one, or one before what is here.
@@ -130,6 +134,29 @@ func (c caller) wakes() tea.Cmd {
 		}
 		return wakesRead{at}
 	})
+}
+
+func (c caller) icons() tea.Cmd {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
+		kinds, err := api.SubAgents(ctx)
+		if err != nil {
+			return failed{"sub-agents", err}
+		}
+		icons := map[string]string{}
+		for _, k := range kinds {
+			icons[k.Name] = safeIcon(k.Icon)
+		}
+		return iconsRead{icons}
+	})
+}
+
+// safeIcon is an icon that all terminals give two columns: one character, not one
+// that is put together of several, about whose width they disagree; "" otherwise.
+func safeIcon(icon string) string {
+	if utf8.RuneCountInString(icon) != 1 || ansi.StringWidth(icon) != 2 {
+		return ""
+	}
+	return icon
 }
 
 func (c caller) status() tea.Cmd {

@@ -48,7 +48,8 @@ func (d *daemon) dial(context.Context) (*control.Client, error) {
 	if d.down {
 		return nil, control.ErrNotRunning
 	}
-	h := control.Handler(control.Backend{Agents: d, Permissions: d, Daemon: d, Events: d.stream}, control.Options{})
+	h := control.Handler(control.Backend{Agents: d, Permissions: d, Daemon: d, Events: d.stream,
+		SubAgents: d, Offers: d, Folders: folders{d: d}}, control.Options{})
 	return control.NewClient(breakable{d, control.Local(h)}), nil
 }
 
@@ -318,6 +319,38 @@ func (d *daemon) Decide(_ context.Context, token, decision, _ string) error {
 
 func (d *daemon) Status(context.Context) (event.Status, error) {
 	return event.Status{Running: true, Version: "test", Providers: []event.Service{{ID: "claude", Type: "anthropic"}}}, nil
+}
+
+func (d *daemon) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
+	return []control.SubAgentInfo{
+		{Name: "CodeSearch", Icon: "🔍", Description: "Finds where something is done in a code base.", Tools: []string{"read", "grep", "glob"}, MaxIterations: 20},
+		{Name: "Planner", Icon: "🧭", Description: "Makes a plan of a change before anybody begins.", Tools: []string{"read"}, MaxIterations: 12, File: "/home/ada/project/.daycare/subagents/Planner.md"},
+	}, nil
+}
+
+func (d *daemon) Skills(context.Context) ([]control.SkillInfo, error) {
+	return []control.SkillInfo{{Name: "release", Icon: "📦", Tools: "read exec", File: "/home/ada/project/.daycare/skills/release/SKILL.md",
+		Description: "How to make a release of this project, from the changelog to the tag."}}, nil
+}
+
+func (d *daemon) Models(context.Context) ([]control.ModelInfo, error) {
+	in, out := 3.0, 15.0
+	return []control.ModelInfo{
+		{Choice: "claude", Provider: "claude", Model: "sonnet", Window: 200_000, Input: &in, Output: &out, Images: true, Default: true},
+		{Choice: "local", Provider: "local", Model: "qwen3-coder", Window: 32_000},
+		{Choice: "claude/opus", Provider: "claude", Model: "opus", Window: 200_000, Images: true},
+	}, nil
+}
+
+// folders is the part of the API of which only the model of an agent is used here.
+type folders struct {
+	control.Folders
+	d *daemon
+}
+
+func (f folders) Switch(_ context.Context, id, model string) (control.Choice, error) {
+	f.d.call("switch %s %s", id, model)
+	return control.Choice{Provider: "claude", Model: model}, nil
 }
 
 func (d *daemon) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }

@@ -171,6 +171,8 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		return m.asksChanged()
 	case statusRead:
 		m.world.status = msg.status
+	case iconsRead:
+		m.world.icons = msg.icons
 	case wakesRead:
 		m.world.wakes = msg.at
 	case historyRead:
@@ -198,6 +200,8 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		m.takeEdited(msg)
 	case panelRead:
 		m.over = &panel{title: msg.title, text: msg.lines}
+	case chooserRead:
+		m.over = msg.chooser
 	case did:
 		m.say1(msg.what)
 		return tea.Batch(m.stale(), m.soon(m.talk.shown))
@@ -252,7 +256,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 // online begins afresh: what happened meanwhile was not heard.
 func (m *Model) online() tea.Cmd {
 	m.conn = connection{up: true, was: true, since: m.screen.now}
-	cmds := []tea.Cmd{m.call.agents(), m.call.asks(), m.call.status(), m.call.wakes()}
+	cmds := []tea.Cmd{m.call.agents(), m.call.asks(), m.call.status(), m.call.wakes(), m.call.icons()}
 	for id, c := range m.talk.all {
 		if id == "" || !c.text.Loaded() || id == m.talk.shown {
 			continue

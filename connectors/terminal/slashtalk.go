@@ -64,35 +64,3 @@ func (m *Model) markCommand(name string) tea.Cmd {
 		return err
 	})
 }
-
-// rewindCommand: what follows leaves the model's context; the files stay as they are,
-// and so does what was done.
-func (m *Model) rewindCommand(to string) tea.Cmd {
-	a, ok := m.target("")
-	if !ok {
-		return nil
-	}
-	what := "its newest turn"
-	if to != "" {
-		what = "all that followed " + to
-	}
-	return m.call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Rewind(ctx, a.ID, to)
-		return err
-	})
-}
-
-func (m *Model) modelCommand(name string) tea.Cmd {
-	a, ok := m.target("")
-	if !ok {
-		return nil
-	}
-	if name == "" {
-		m.say1("it uses " + cmp.Or(a.Model, "the first model of the settings") + "; /model NAME changes it, NAME being a model, a provider, PROVIDER/MODEL or default")
-		return nil
-	}
-	return m.call.order("model", "from the next turn on it uses "+name, func(ctx context.Context, api *control.Client) error {
-		_, err := api.Switch(ctx, a.ID, name)
-		return err
-	})
-}

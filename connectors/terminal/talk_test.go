@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -117,7 +118,7 @@ func TestSubAgent(t *testing.T) {
 				}
 			}
 			d.wait(2 * time.Second)
-			d.shows("⚙ 0/3 Planner plan the change", "running · 1s · 3 calls", "└ ● read auth/logout.go")
+			d.shows("🧭 0/3 Planner plan the change", "running · 1s · 3 calls", "└ ● read auth/logout.go")
 			d.press("shift+up", "enter")
 			d.golden("sub-agent")
 			tell(event.SubAgent{Result: []byte(`{"success":true,"toolCallCount":3,"usage":{"input":4000,"output":200},"cost":0.01}`)}, event.SubAgentEnd)
@@ -343,6 +344,56 @@ func TestCommands(t *testing.T) {
 			d.press("y")
 			if got := d0.calls(); got[len(got)-1] != "kill agent0x0zzzzzzzzzzzzzzzzzz" {
 				t.Errorf("asked of the daemon: %q", got)
+			}
+		})
+	})
+}
+
+// What there is to choose from is offered where a command is given no name.
+func TestChoosers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, id := midway()
+		d0.record(id, "turn_end", map[string]any{"turn": "t1", "reason": "done"})
+		d0.record(id, "mark", map[string]any{"name": "before-logout"})
+		d0.record(id, "turn_begin", map[string]any{"turn": "t2", "attempt": 1})
+		d0.record(id, "user_message", map[string]any{"item": "i1", "text": "And look at logout, too."})
+		d0.end(id, "t2", "Logout is right.")
+		drive(t, d0, 100, 30, func(d *driver) {
+			d.press("enter")
+			d.write("/model")
+			d.press("enter")
+			d.golden("model")
+			d.write("qwen")
+			d.hides("opus")
+			d.press("enter")
+			if got := d0.calls(); len(got) != 1 || got[0] != "switch "+id+" local" {
+				t.Errorf("asked of the daemon: %q", got)
+			}
+			d.shows("from the next turn on it uses local")
+
+			d.write("/skills")
+			d.press("enter")
+			d.golden("skills")
+			d.write("plan")
+			d.shows("At most 12 rounds.", "/home/ada/project/.daycare/subagents/Planner.md")
+			d.press("enter")
+			d.shows("› Ask Planner:")
+			d.press("ctrl+c")
+
+			d.write("/rewind")
+			d.press("enter")
+			d.golden("rewind")
+			d.press("enter")
+			d.shows("› And look at logout, too.")
+			d.press("ctrl+c")
+			d.write("/rewind")
+			d.press("enter", "down", "down", "enter")
+			var to []string
+			for _, m := range d0.got {
+				to = append(to, string(m.Kind)+" "+m.Text)
+			}
+			if diff := cmp.Diff([]string{"rewind 9", "rewind 1"}, to); diff != "" {
+				t.Errorf("(-want +got):\n%s\nof %s", diff, d0.history[id])
 			}
 		})
 	})

@@ -52,7 +52,7 @@ func (m *Model) childOf(call string) (transcript.Child, bool) {
 	if a == nil {
 		return transcript.Child{}, false
 	}
-	c := transcript.Child{ID: a.ID, Handle: a.Handle}
+	c := transcript.Child{ID: a.ID, Handle: a.Handle, Icon: m.world.icons[a.Name]}
 	if a.rank() <= working {
 		c.Doing = m.stateText(a)
 	}
@@ -306,7 +306,7 @@ func thousands(tokens int64) string {
 	case tokens < 1000:
 		return fmt.Sprintf("%d tokens", tokens)
 	}
-	return fmt.Sprintf("%.1fk tokens", float64(tokens)/1000)
+	return strings.Replace(fmt.Sprintf("%.1fk tokens", float64(tokens)/1000), ".0k", "k", 1)
 }
 
 // talkHelp is the help line of a conversation: what the next key could be.

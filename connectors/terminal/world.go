@@ -65,6 +65,7 @@ type world struct {
 	status event.Status
 	seen   map[string]time.Time // agent: LastAt when it was looked at last
 	wakes  map[string]time.Time // agent: when the clock wakes it next
+	icons  map[string]string    // of sub-agents, by the name of their definition
 }
 
 func newWorld() *world {

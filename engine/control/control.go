@@ -107,5 +107,6 @@ type Backend struct {
 	Schedules   Schedules     // nil: nothing runs by the clock
 	Grants      Grants        // nil: rights are not shown here
 	SubAgents   SubAgents     // nil: there are none
+	Offers      Offers        // nil: there is nothing to choose from
 	Events      *event.Stream // nil: nothing happens here that could be watched
 }

@@ -38,6 +38,7 @@ func (a *api) routes() *http.ServeMux {
 
 	a.folderRoutes(mux)
 	a.familyRoutes(mux)
+	a.offerRoutes(mux)
 
 	mux.HandleFunc("POST /v1/agents/{id}/messages", a.postToAgent)
 	mux.HandleFunc("POST /v1/messages", a.postByDescriptor)

@@ -35,6 +35,9 @@ type block struct {
 	tool   *tool  // card
 	open   bool   // foldable blocks: all of it is shown
 	streak bool   // the answer under way: its end may change
+	before int64  // person: the record to go back to, to say it anew; 0: none
+	mark   string // note: the name of the mark that it tells of
+	fresh  bool   // note: a conversation begins here
 	gone   bool   // it was rewound: the model does not see it any more
 
 	set     setting
@@ -128,7 +131,9 @@ func blocksOf(r *record) []*block {
 	case "turn_end":
 		return endOf(r, one)
 	case "reset":
-		return one(note, resetText(r))
+		b := at(note, resetText(r))
+		b.fresh = true
+		return []*block{b}
 	case "summary":
 		b := at(note, "the conversation so far was shortened to a summary")
 		return []*block{b}
@@ -139,7 +144,9 @@ func blocksOf(r *record) []*block {
 			return one(trouble, "an answer could not be delivered: "+r.Error)
 		}
 	case "mark":
-		return one(note, "mark "+r.Name)
+		b := at(note, "mark "+r.Name)
+		b.mark = r.Name
+		return []*block{b}
 	case "rewind":
 		return one(note, "rewound: the model forgets what is pale above")
 	case "note":

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,10 +26,14 @@ type sub struct {
 // A step is one call that a sub-agent made.
 type step struct{ id, name, subject, status string }
 
+// SubAgentIcon stands for sub-agents without an icon of their own.
+const SubAgentIcon = "⚙"
+
 // A Child is the agent that a call started, as the list of agents has it.
 type Child struct {
 	ID     string
 	Handle string
+	Icon   string // of its definition, two columns wide; "": SubAgentIcon
 	Doing  string // "" when it has nothing to do
 }
 
@@ -144,7 +149,7 @@ func (b *block) subLine(f Frame, c Child, width int) string {
 			facts = append(facts, fmt.Sprintf("$%.4f", s.cost))
 		}
 	}
-	head := mark + " " + t.Bold.Render("⚙ "+markdown.OneLine(strings.TrimSpace(c.Handle+" "+call.Name), 48))
+	head := mark + " " + t.Bold.Render(cmp.Or(c.Icon, SubAgentIcon)+" "+markdown.OneLine(strings.TrimSpace(c.Handle+" "+call.Name), 48))
 	tail := t.Dim.Render("  " + status + " · " + strings.Join(facts, " · "))
 	if len(facts) == 0 {
 		tail = t.Dim.Render("  " + status)

@@ -21,6 +21,7 @@ type Transcript struct {
 	cards  map[string]*block
 	early  map[string]*record // results whose calls are on an older page
 	last   int64              // seq of the newest record
+	before int64              // seq of the record before the turn that is being read; 0: none begins
 	older  *int64             // what to ask for next, nil: the beginning is here
 	loaded bool
 
@@ -136,6 +137,7 @@ func (t *Transcript) add(r *record) {
 		}
 		return
 	case "turn_begin":
+		t.before = r.Seq - 1
 		t.turn.ID, t.turn.Began = r.Turn, r.At
 	case "turn_end":
 		if t.turn.ID == r.Turn {
@@ -152,6 +154,9 @@ func (t *Transcript) add(r *record) {
 		t.forget(r.To)
 	}
 	for _, b := range blocksOf(r) {
+		if b.kind == person {
+			b.before, t.before = t.before, 0 // what joins the turn later is no place to begin at
+		}
 		if n := len(t.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
 			t.blocks[n-1].kind == trouble && t.blocks[n-1].turn == b.turn {
 			continue // the person was told in better words

@@ -1,0 +1,171 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/markdown"
+	"daycare/connectors/terminal/transcript"
+	"daycare/engine/control"
+)
+
+// Commands that offer what there is when they are given no name.
+
+func (m *Model) modelCommand(name string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	if name != "" {
+		return m.switchModel(a.ID, name)
+	}
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		list, err := api.Models(ctx)
+		if err != nil {
+			return failed{"models", err}
+		}
+		c := &chooser{title: "The model of " + a.Handle + " " + title(a) + ", from its next turn on", verb: "switches to it"}
+		for _, x := range list {
+			c.options = append(c.options, modelOption(a, x))
+		}
+		c.options = append(c.options, option{sign: " ", name: unchosen, about: "what the settings say, also when they change",
+			take: func(m *Model) tea.Cmd { return m.switchModel(a.ID, unchosen) }})
+		return chooserRead{c}
+	})
+}
+
+// unchosen is the choice that leaves the model to the settings.
+const unchosen = "default"
+
+func modelOption(a *agent, x control.ModelInfo) option {
+	sign := " "
+	if a.Model == x.Model {
+		sign = "●"
+	}
+	var facts []string
+	if x.Provider != x.Choice {
+		facts = append(facts, "by "+x.Provider)
+	} else {
+		facts = append(facts, "as "+x.Provider+" is set up")
+	}
+	if x.Window > 0 {
+		facts = append(facts, strings.TrimSuffix(thousands(int64(x.Window)), " tokens")+" of context")
+	}
+	if x.Input != nil && x.Output != nil {
+		facts = append(facts, fmt.Sprintf("$%g in, $%g out", *x.Input, *x.Output))
+	}
+	if x.Images {
+		facts = append(facts, "sees pictures")
+	}
+	return option{sign: sign, name: cmp.Or(x.Model, x.Choice), about: strings.Join(facts, " · "),
+		take: func(m *Model) tea.Cmd { return m.switchModel(a.ID, x.Choice) }}
+}
+
+func (m *Model) switchModel(agent, name string) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		c, err := api.Switch(ctx, agent, name)
+		if err != nil {
+			return failed{"model", err}
+		}
+		return did{"from the next turn on it uses " + cmp.Or(c.Model, c.Provider)}
+	})
+}
+
+// skillsCommand shows what agents know how to do, and whom they can ask.
+func (m *Model) skillsCommand(string) tea.Cmd {
+	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+		skills, err := api.Skills(ctx)
+		if err != nil {
+			return failed{"skills", err}
+		}
+		kinds, err := api.SubAgents(ctx)
+		if err != nil {
+			return failed{"sub-agents", err}
+		}
+		c := &chooser{title: "Skills and sub-agents", verb: "writes its name"}
+		for _, s := range skills {
+			c.options = append(c.options, skillOption(s))
+		}
+		for _, k := range kinds {
+			c.options = append(c.options, kindOption(k))
+		}
+		return chooserRead{c}
+	})
+}
+
+func skillOption(s control.SkillInfo) option {
+	more := s.Description
+	if s.Tools != "" {
+		more += "\nTools: " + s.Tools
+	}
+	return option{group: "Skills", sign: cmp.Or(safeIcon(s.Icon), "·"), name: s.Name, about: markdown.OneLine(s.Description, 200),
+		more: more + "\n" + s.File, take: func(m *Model) tea.Cmd { return m.begin("Use the skill " + s.Name + ": ") }}
+}
+
+func kindOption(k control.SubAgentInfo) option {
+	more := fmt.Sprintf("%s\nTools: %s. At most %s.", k.Description, cmp.Or(strings.Join(k.Tools, ", "), "none"), count(k.MaxIterations, "round"))
+	if k.Model != "" {
+		more += " Model: " + k.Model + "."
+	}
+	return option{group: "SubAgents", sign: cmp.Or(safeIcon(k.Icon), transcript.SubAgentIcon), name: k.Name,
+		about: markdown.OneLine(k.Description, 200), more: more + "\n" + cmp.Or(k.File, "built in"),
+		take: func(m *Model) tea.Cmd { return m.begin("Ask " + k.Name + ": ") }}
+}
+
+// begin puts the beginning of a message before what is typed already.
+func (m *Model) begin(text string) tea.Cmd {
+	if m.page != talkPage {
+		return nil
+	}
+	m.talk.input.set(text + m.talk.input.value())
+	return nil
+}
+
+// rewindCommand: what follows leaves the model's context; the files stay as they are,
+// and so does what was done.
+func (m *Model) rewindCommand(to string) tea.Cmd {
+	a, ok := m.target("")
+	if !ok {
+		return nil
+	}
+	if to != "" {
+		return m.rewind(a.ID, to, "all that followed "+to)
+	}
+	c := &chooser{title: "Go back: what follows is forgotten, files stay as they are", verb: "goes back"}
+	for _, p := range m.talk.current().text.Places() {
+		c.options = append(c.options, placeOption(m, a.ID, p))
+	}
+	if len(c.options) == 0 {
+		m.say1("there is nothing to go back to in this conversation")
+		return nil
+	}
+	m.over = c
+	return nil
+}
+
+func placeOption(m *Model, agent string, p transcript.Place) option {
+	o := option{sign: "›", name: markdown.OneLine(p.Text, 120), about: m.age(&p.At)}
+	what := "what followed"
+	if p.Mark {
+		o.sign, o.name = "◆", "mark "+p.Text
+	}
+	o.take = func(m *Model) tea.Cmd {
+		if !p.Mark && m.talk.input.empty() {
+			m.talk.input.set(p.Text) // to be said in another way
+		}
+		return m.rewind(agent, strconv.FormatInt(p.Seq, 10), what)
+	}
+	return o
+}
+
+func (m *Model) rewind(agent, to, what string) tea.Cmd {
+	return m.call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
+		_, err := api.Rewind(ctx, agent, to)
+		return err
+	})
+}

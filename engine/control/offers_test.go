@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type menu struct{}
+
+func (menu) Models(context.Context) ([]ModelInfo, error) {
+	price := 3.0
+	return []ModelInfo{{Choice: "main", Provider: "main", Model: "claude", Window: 200_000, Input: &price, Default: true}}, nil
+}
+
+func (menu) Skills(context.Context) ([]SkillInfo, error) { return nil, nil }
+
+func TestOffers(t *testing.T) {
+	b := (&fake{}).backend()
+	b.Offers = menu{}
+	h := Handler(b, Options{})
+	for path, want := range map[string]string{
+		"/v1/models": `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,
+		"/v1/skills": `{"skills":[]}`, // a list, not null
+	} {
+		if status, _, body := raw(t, h, "GET", path, ""); status != 200 || body != want+"\n" {
+			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)
+		}
+	}
+	c := NewClient(Local(h))
+	got, err := c.Models(t.Context())
+	want, _ := menu{}.Models(t.Context())
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := c.Skills(t.Context()); err != nil {
+		t.Error(err)
+	}
+	without := NewClient(Local(Handler((&fake{}).backend(), Options{})))
+	if _, err := without.Models(t.Context()); err == nil {
+		t.Error("a daemon with nothing to choose from has a list of models")
+	}
+}
