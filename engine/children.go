@@ -128,8 +128,11 @@ func (f *Family) Colleagues() []address.Meta {
 	})
 }
 
-// Spawn makes an agent at the top level by hand, within the limit for those.
+// Spawn makes an agent at the top level by hand, within the limit for those. One of
+// type user without a channel gets the next serial number as its own.
 func (f *Family) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, error) {
+	f.spawning.Lock()
+	defer f.spawning.Unlock()
 	n := 0
 	for _, m := range f.sys.index.All() {
 		if m.Descriptor.Type == address.User && killable(m) && !f.sys.ended(m.ID) {

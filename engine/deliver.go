@@ -82,6 +82,18 @@ func (s *System) create(d address.Descriptor) (address.Meta, error) {
 	return meta, nil
 }
 
+// createNext makes the agent of the next free serial number.
+func (s *System) createNext(d address.Descriptor) (address.Meta, error) {
+	if s.vol.Full() {
+		return address.Meta{}, disk.ErrFull
+	}
+	state, err := s.newState(d)
+	if err != nil {
+		return address.Meta{}, err
+	}
+	return s.createFresh(d, state, func(string) error { return nil })
+}
+
 // post appends an item to an agent's inbox and wakes the agent.
 func (s *System) post(ctx context.Context, id string, it inbox.Item) (message.Receipt, error) {
 	e, box, err := s.acquire(id)

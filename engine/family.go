@@ -44,6 +44,8 @@ type Family struct {
 
 	mu       sync.Mutex
 	starting map[string]string // child -> parent: admitted, and its first message not yet accepted
+
+	spawning sync.Mutex // held from the look at the limit until the agent is there
 }
 
 // NewFamily makes the Family of a System; limits is asked at each start of an agent.

@@ -403,3 +403,32 @@ func TestIdleSubagentsEnd(t *testing.T) {
 		t.Errorf("its folder cannot be read any more: %v", err)
 	}
 }
+
+// Agents that are made by hand at the same moment are different agents, and no more
+// than the limit allows.
+func TestAgentsMadeAtOnceAreDifferent(t *testing.T) {
+	h := newHousehold(t, Limits{Spawned: 30})
+	var mu sync.Mutex
+	ids, refused := map[string]int{}, 0
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			a, err := h.Family.Spawn(t.Context(), address.Descriptor{Type: address.User, Connector: Terminal().Connector, UserID: "u"})
+			mu.Lock()
+			defer mu.Unlock()
+			var limit *LimitError
+			switch {
+			case errors.As(err, &limit):
+				refused++
+			case err != nil:
+				t.Error(err)
+			default:
+				ids[a.ID]++
+			}
+		})
+	}
+	wg.Wait()
+	if len(ids) != 30 || refused != 10 {
+		t.Errorf("%d different agents of 30, %d refused: %v", len(ids), refused, ids)
+	}
+}

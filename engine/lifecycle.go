@@ -23,11 +23,17 @@ var (
 )
 
 // Create makes an agent by hand. Its id is made here if the descriptor has none.
+// One of the terminal without a channel gets the next serial number as its own,
+// however many are made at once.
 func (s *System) Create(_ context.Context, d address.Descriptor) (event.Agent, error) {
 	if d.Type != address.User && d.ID == "" {
 		d.ID = cuid2.Generate()
 	}
-	meta, err := s.create(d)
+	create := s.create
+	if d.Type == address.User && d.Connector == Terminal().Connector && d.ChannelID == "" {
+		create = s.createNext
+	}
+	meta, err := create(d)
 	if err != nil {
 		return event.Agent{}, err
 	}

@@ -20,6 +20,9 @@ import (
 const (
 	maxErrorBody = 64 << 10
 	maxWhole     = 32 << 20
+	// maxAnswer bounds an answer that does not end, in bytes of all that it says,
+	// thinks and calls: twenty times the longest answer of any model.
+	maxAnswer = 16 << 20
 )
 
 // An Exchange is one streaming request: what the wires have in common. It turns
@@ -52,13 +55,15 @@ var errIdle = errors.New("stream went silent")
 // Provider.Stream has to. Leaving the loop closes the connection.
 func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		chars, over := 0, false
+		chars, size, over := 0, 0, false
 		pass := func(ev Event) bool {
 			switch e := ev.(type) {
 			case ContentDelta:
-				chars += utf8.RuneCountInString(e.Text)
+				chars, size = chars+utf8.RuneCountInString(e.Text), size+len(e.Text)
 			case ThinkingDelta:
-				chars += utf8.RuneCountInString(e.Text)
+				chars, size = chars+utf8.RuneCountInString(e.Text), size+len(e.Text)
+			case ToolUseDelta:
+				size += len(e.Arguments)
 			case ToolUseStop:
 				chars += len(e.Arguments)
 			case Complete:
@@ -69,6 +74,10 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 				ev = e
 			case Error:
 				over = true
+			}
+			if size > maxAnswer && !over {
+				over, ev = true, Error{&Failure{Kind: Rejected, Provider: x.Provider,
+					Message: fmt.Sprintf("the answer does not end: it was given up after %d MiB", maxAnswer>>20)}}
 			}
 			return yield(ev) && !over
 		}

@@ -54,8 +54,7 @@ func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, 
 func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
 	switch address.Type(n.Type) {
 	case "", address.User:
-		return address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
-			ChannelID: b.parts.index.NextSerial(), Name: n.Name}, nil
+		return address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, Name: n.Name}, nil
 	case address.Permanent:
 		if n.Name == "" {
 			return address.Descriptor{}, &control.Invalid{Field: "name", Reason: "a permanent agent needs a name"}

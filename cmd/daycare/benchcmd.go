@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -42,19 +44,92 @@ func (c *cli) benchCommand() *cobra.Command {
 			if err != nil || plot == "" {
 				return err
 			}
-			f, err := os.Create(plot)
-			if err != nil {
-				return fmt.Errorf("draw plot: %w", err)
-			}
-			defer f.Close()
-			return curves.Draw(f)
+			return drawn(plot, curves.Draw)
 		},
 	}
 	cmd.Flags().StringVar(&s.Dir, "dir", "", "measure the disk that `DIR` is on (default: the current directory)")
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&plot, "plot", "", "also draw how the cost grows, as SVG, into `FILE`")
+	cmd.AddCommand(c.floodCommand(), c.soakCommand())
 	return cmd
+}
+
+func (c *cli) floodCommand() *cobra.Command {
+	f := bench.Flood{}
+	cmd := &cobra.Command{
+		Use:   "flood",
+		Short: "Write far more to a daemon than it can work off, and look for what is missing",
+		Long: "Start a daemon of its own and flood it: a thousand senders at once, all of them to one\n" +
+			"slow agent, a tool that prints ten gigabytes, a model that does not stop. The table\n" +
+			"says what was accepted, refused and missing, and how much memory it took. It ends\n" +
+			"with 1 if a message is lost or taken twice, or if anything is left over at the end.\n" +
+			"It takes some minutes.",
+		Example: "  daycare bench flood\n  daycare bench flood --senders 100 --messages 20 --tool-bytes 100000000",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if f.Binary, err = os.Executable(); err != nil {
+				return fmt.Errorf("find this binary: %w", err)
+			}
+			if f.Senders < 1 || f.Each < 1 || f.ToolBytes < 0 {
+				return usage(cmd, "--senders and --messages are at least 1")
+			}
+			f.Tell = func(what string) { c.note("%s", what) }
+			rows, err := f.Run(cmd.Context())
+			return errors.Join(c.printRows(rows), err)
+		},
+	}
+	cmd.Flags().StringVar(&f.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
+	cmd.Flags().IntVar(&f.Senders, "senders", 1000, "how many write at once")
+	cmd.Flags().IntVar(&f.Each, "messages", 100, "how many messages each writes")
+	cmd.Flags().Int64Var(&f.ToolBytes, "tool-bytes", 10_000_000_000, "how much the tool prints")
+	return cmd
+}
+
+func (c *cli) soakCommand() *cobra.Command {
+	s := bench.Soak{}
+	var plot string
+	cmd := &cobra.Command{
+		Use:   "soak",
+		Short: "Steady work for a long time: does anything grow, or get lost?",
+		Long: "Start a daemon of its own and talk to its agents without a pause. The table says how\n" +
+			"memory, descriptors and goroutines were before, in the middle, at the end and after\n" +
+			"it. It ends with 1 if a message is lost or taken twice, an answer is wrong, or\n" +
+			"descriptors or goroutines are left over.",
+		Example: "  daycare bench soak --for 10m --plot soak.svg",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if s.Binary, err = os.Executable(); err != nil {
+				return fmt.Errorf("find this binary: %w", err)
+			}
+			if s.For < time.Second || s.Agents < 1 {
+				return usage(cmd, "--for is at least 1s, --agents at least 1")
+			}
+			s.Tell = func(what string) { c.note("%s", what) }
+			rows, curves, err := s.Run(cmd.Context())
+			err = errors.Join(c.printRows(rows), err)
+			if plot == "" || len(curves) == 0 {
+				return err
+			}
+			return errors.Join(err, drawn(plot, func(w io.Writer) error {
+				return bench.Plot(w, bench.Chart{Title: "Held by the daemon", X: "seconds", Y: "MiB, descriptors"}, curves...)
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&s.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
+	cmd.Flags().DurationVar(&s.For, "for", 10*time.Minute, "how long")
+	cmd.Flags().IntVar(&s.Agents, "agents", 32, "how many agents are talked to at once")
+	cmd.Flags().StringVar(&plot, "plot", "", "also draw what the daemon held, as SVG, into `FILE`")
+	return cmd
+}
+
+// drawn makes a file of a picture.
+func drawn(path string, draw func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("draw plot: %w", err)
+	}
+	return errors.Join(draw(f), f.Close())
 }
 
 func (c *cli) printRows(rows []bench.Row) error {

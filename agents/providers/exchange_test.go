@@ -1,0 +1,54 @@
+package providers
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// sayAll is a wire that says what stands in each frame.
+type sayAll struct{ as func(string) Event }
+
+func (s sayAll) Decode(f Frame) []Event { return []Event{s.as(f.Data)} }
+func (sayAll) End() []Event             { return []Event{Complete{Finish: EndTurn}} }
+
+// A model that streams for ever is given up, whatever it streams, and not asked
+// again: it would do the same.
+func TestEndlessAnswer(t *testing.T) {
+	piece := strings.Repeat("word ", 20_000)
+	for name, as := range map[string]func(string) Event{
+		"text":      func(s string) Event { return ContentDelta{Text: s} },
+		"thinking":  func(s string) Event { return ThinkingDelta{Text: s} },
+		"arguments": func(s string) Event { return ToolUseDelta{ID: "c", Arguments: s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(gone)
+				w.Header().Set("Content-Type", "text/event-stream")
+				for r.Context().Err() == nil {
+					if _, err := fmt.Fprintf(w, "data: %s\n\n", piece); err != nil {
+						return
+					}
+				}
+			}))
+			defer server.Close()
+			x := &Exchange{Provider: "p", Client: server.Client(), URL: server.URL, Header: http.Header{}, Body: &Body{}, Request: &Request{}}
+			size, last := 0, Event(nil)
+			for ev := range x.Events(t.Context(), sayAll{as}) {
+				last = ev
+				size += len(piece)
+			}
+			e, ok := last.(Error)
+			if !ok || Classify("p", e.Err).Kind != Rejected || !strings.Contains(e.Err.Error(), "does not end") {
+				t.Errorf("ended with %T %v, want the failure that says that it does not end", last, last)
+			}
+			if size > maxAnswer+2*len(piece) {
+				t.Errorf("%d bytes were taken, limit %d", size, maxAnswer)
+			}
+			<-gone // the connection was closed
+		})
+	}
+}
