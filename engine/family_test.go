@@ -16,6 +16,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -357,6 +358,81 @@ func TestStopIsForOnesOwnAgents(t *testing.T) {
 	}
 	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: child.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) || !strings.Contains(err.Error(), "0/0") {
 		t.Errorf("a message to a dead agent: %v, want an error that names it", err)
+	}
+}
+
+// An agent that is removed takes those along that it started, and what they ask.
+func TestRemovedWithItsFamily(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one, other := h.person("one"), h.person("two")
+	child, err := h.child(one, "c", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{child.ID, other} {
+		if _, _, err := h.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Remove(t.Context(), one, false); !errors.Is(err, ErrBusy) {
+		t.Errorf("removed while a child works: %v, want ErrBusy", err)
+	}
+	if _, err := h.Remove(t.Context(), one, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := h.index.Get(child.ID); ok {
+		t.Error("the child is left alone")
+	}
+	if trash, err := filepath.Glob(filepath.Join(h.root, "trash", "*")); err != nil || len(trash) != 2 {
+		t.Errorf("in the trash: %v, %v; want both", trash, err)
+	}
+	if list := h.asks.List(); len(list) != 1 || list[0].Agent != other {
+		t.Errorf("requests that wait: %+v, want that of the other agent alone", list)
+	}
+}
+
+func mustGeneral(t *testing.T, tag string) permission.Request {
+	t.Helper()
+	r, err := permission.General(tag, "to look")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What an agent asked is withdrawn when it ends, and when its folder was taken away:
+// a request that nobody can answer must not come up again and again.
+func TestTheRequestsOfAnAgentThatEnded(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	killed, err := h.child(one, "killed", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := h.child(one, "gone", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens []string
+	for _, id := range []string{killed.ID, gone.ID} {
+		p, _, err := h.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, p.Token)
+	}
+	if err := h.Kill(t.Context(), killed.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.index.Forget(gone.ID)
+	if _, err := h.Decide(t.Context(), tokens[1], permission.Once, "ada"); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("answered for an agent that is gone: %v", err)
+	}
+	if list := h.asks.List(); len(list) != 0 {
+		t.Errorf("requests that wait: %+v, want none", list)
+	}
+	if e, err := h.Decide(t.Context(), tokens[0], permission.Once, "ada"); err != nil || e == nil || e.Decision != permission.Expired {
+		t.Errorf("an answer that comes later is told %+v, %v; want that it has expired", e, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nrednav/cuid2"
@@ -83,14 +84,28 @@ func (s *System) Kill(ctx context.Context, id string) error {
 	if !killable(meta) {
 		return ErrProtected
 	}
-	for _, child := range s.index.All() {
-		if child.Descriptor.ParentAgentID == id {
-			if err := s.Kill(ctx, child.ID); err != nil && !errors.Is(err, ErrProtected) {
-				return err
-			}
+	for _, child := range s.below(id) {
+		if err := s.retire(ctx, child.ID, "killed"); err != nil {
+			return err
 		}
 	}
 	return s.retire(ctx, id, "killed")
+}
+
+// below is the agents that an agent started, and those that they started, the youngest
+// generation first. A circle, which a hand edit can make, is gone round once.
+func (s *System) below(id string) (list []address.Meta) {
+	seen := map[string]bool{id: true}
+	for next := []string{id}; len(next) > 0; next = next[1:] {
+		for _, child := range s.index.Children(next[0]) {
+			if !seen[child.ID] {
+				seen[child.ID] = true
+				list, next = append(list, child), append(next, child.ID)
+			}
+		}
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // killable: what a person or an agent started may be killed; what an address maps
@@ -122,19 +137,32 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 	if err := e.halt(ctx); err != nil {
 		return err
 	}
+	s.withdraw(id)
 	s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: reason}})
 	return nil
 }
 
-// Remove moves an agent's folder to the trash. An agent with items or answers that
-// wait is removed only by force; they go along with it.
+// Remove moves an agent's folder to the trash, and those of the agents that it started:
+// they would have nobody to report to. One with items or answers that wait is removed
+// only by force; they go along with it.
 func (s *System) Remove(ctx context.Context, id string, force bool) (trash string, err error) {
 	if _, ok := s.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
-	if !force && (len(s.waiting(id)) > 0 || !s.settled(id)) {
+	family := s.below(id)
+	if !force && (s.unfinished(id) || slices.ContainsFunc(family, func(m address.Meta) bool { return s.unfinished(m.ID) })) {
 		return "", ErrBusy
 	}
+	for _, child := range family {
+		if _, err := s.remove(ctx, child.ID); err != nil {
+			return "", err
+		}
+	}
+	return s.remove(ctx, id)
+}
+
+// remove ends one agent and moves its folder to the trash.
+func (s *System) remove(ctx context.Context, id string) (trash string, err error) {
 	if err := s.retire(ctx, id, "removed"); err != nil {
 		return "", err
 	}
@@ -145,6 +173,29 @@ func (s *System) Remove(ctx context.Context, id string, force bool) (trash strin
 		s.forget(e)
 	}
 	return s.index.Remove(id)
+}
+
+// unfinished reports whether an agent has items or answers that wait.
+func (s *System) unfinished(id string) bool { return len(s.waiting(id)) > 0 || !s.settled(id) }
+
+// withdraw takes the requests of an agent that has ended out of the queue: there is
+// nobody left whom an answer could reach.
+func (s *System) withdraw(id string) {
+	if s.asks == nil {
+		return
+	}
+	const by = "daycare: the agent has ended"
+	for _, p := range s.asks.List() {
+		if p.Agent != id {
+			continue
+		}
+		if _, err := s.asks.Settle(p.Token, permission.Expired, by, time.Now()); err != nil {
+			s.log.Warn("a request of an agent that has ended still waits", "agent", id, "token", p.Token, "err", err)
+			continue
+		}
+		s.events.Emit(event.Event{Type: event.PermissionDecided, Agent: id,
+			Body: event.Asked{Token: p.Token, Tag: p.Request.Tag, Decision: string(permission.Expired), By: by}})
+	}
 }
 
 // Asks lists the permission requests that wait.
@@ -172,6 +223,9 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 	}
 	receipt, err := s.Deliver(ctx, message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(),
 		Text: p.Request.Detail.String(), Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256})
+	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a death came before
+		s.withdraw(p.Agent)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (p *parser) tell(s finding.Severity, id string, offset int64, reason string
 	f := finding.Finding{ID: id, Severity: s, File: p.file, Reason: reason}
 	f.Line, f.Column = finding.Position(p.data, offset)
 	if s == finding.Error {
-		f.Remedy = "Correct the file; until then this agent takes no messages."
+		f.Remedy = "Correct the file; until then the last good version is in force, or the agent takes no messages if there never was one."
 	}
 	p.found = append(p.found, f)
 }
