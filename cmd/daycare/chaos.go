@@ -62,17 +62,18 @@ func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
 	if !c.json {
 		o.Progress = c.progress()
 	}
-	r, err := chaos.Run(ctx, o)
-	if err != nil {
-		return err
+	r, runErr := chaos.Run(ctx, o)
+	if r == nil {
+		return runErr
 	}
+	// What was played before the harness itself failed is shown too.
 	if c.json {
 		err = r.PrintJSON(c.stdout)
 	} else {
 		c.clearLine()
 		err = r.Print(c.stdout)
 	}
-	if err == nil && !r.OK() {
+	if err = errors.Join(runErr, err); err == nil && !r.OK() {
 		err = errSilent
 	}
 	return err

@@ -10,11 +10,12 @@
 //
 //	DAYCARE_FAILPOINT=ACTION@POINT#K[:PERCENT][;...]
 //
-// ACTION is kill, enospc, eio, erofs or short; POINT is a name of Names or
+// ACTION is kill, stall, enospc, eio, erofs or short; POINT is a name of Names or
 // empty for any; K counts from 1 the times that the point is passed; PERCENT
 // (default 0) is how much of a write reaches the file before the action. For Do
-// a percentage of 100 means that the operation was done first. A fault (every
-// ACTION but kill) with K written as K+ stays from then on.
+// a percentage of 100 means that the operation was done first. stall is kill by a
+// disk that hangs: the process dies a moment later, in which the rest of it goes on.
+// A fault (enospc, eio, erofs, short) with K written as K+ stays from then on.
 //
 //	DAYCARE_FAILPOINT_TRACE=FILE
 //
@@ -33,6 +34,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Names lists every failpoint compiled in, in the order of a message's way.
@@ -127,7 +129,7 @@ func parse(clause string) (arming, error) {
 		return a, fmt.Errorf("%q is not ACTION@POINT#K[:PERCENT]", clause)
 	}
 	a.action, a.point = action, point
-	if _, known := faults[action]; !known && action != "kill" {
+	if _, known := faults[action]; !known && !deadly(action) {
 		return a, fmt.Errorf("%q: unknown action %q", clause, action)
 	}
 	if point != "" && !slices.Contains(names, point) {
@@ -149,6 +151,9 @@ func parse(clause string) (arming, error) {
 	}
 	return a, nil
 }
+
+// deadly reports whether an action ends the process.
+func deadly(action string) bool { return action == "kill" || action == "stall" }
 
 var faults = map[string]syscall.Errno{
 	"enospc": syscall.ENOSPC, "eio": syscall.EIO, "erofs": syscall.EROFS, "short": syscall.ENOSPC,
@@ -187,8 +192,8 @@ func Point(name string) {
 	if p == nil {
 		return
 	}
-	if a, hit := p.pass(name); hit && a.action == "kill" {
-		die()
+	if a, hit := p.pass(name); hit && deadly(a.action) {
+		a.die()
 	}
 }
 
@@ -207,8 +212,8 @@ func Do(name string, op func() error) error {
 			return err
 		}
 	}
-	if a.action == "kill" {
-		die()
+	if deadly(a.action) {
+		a.die()
 	}
 	return faults[a.action]
 }
@@ -230,15 +235,21 @@ func Write(name string, p []byte, write func([]byte) (int, error)) (int, error) 
 			return n, err
 		}
 	}
-	if a.action == "kill" {
-		die()
+	if deadly(a.action) {
+		a.die()
 	}
 	return n, faults[a.action]
 }
 
+// stalled is how long a disk hangs before the process dies of it.
+const stalled = 50 * time.Millisecond
+
 // die ends the process as kill -9 from outside would: no deferred call, no
 // flush. It does not return.
-func die() {
+func (a arming) die() {
+	if a.action == "stall" {
+		time.Sleep(stalled)
+	}
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }

@@ -71,6 +71,7 @@ func TestArmed(t *testing.T) {
 		{"kill@inbox.write#2:99", true, []string{"ok", "ok", "ok"}, "0123456789|012345678"},
 		{"kill@inbox.sync#1", true, []string{"ok"}, "0123456789"},
 		{"kill@inbox.sync#1:100", true, []string{"ok"}, "0123456789|"},
+		{"stall@inbox.sync#1", true, []string{"ok"}, "0123456789"},
 		{"kill@inbox.accepted#1", true, []string{"ok", "ok"}, "0123456789|"},
 		{"kill@#4", true, []string{"ok", "ok", "ok"}, "0123456789|"},
 		{"enospc@inbox.write#1", false, []string{full, "ok", "ok", "ok", "ok", "ok"}, "|0123456789|"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 
 	"golang.org/x/sync/errgroup"
@@ -59,34 +60,40 @@ func (h *harness) bugs(ctx context.Context) error {
 // hunted are the scenarios that are played against a bug.
 var hunted = []string{"chat", "waiting", "tools"}
 
-// hunt plays the ways to die one after the other until one shows the bug.
+// hunt plays the ways to die in turn until one shows the bug.
 func (h *harness) hunt(ctx context.Context, bug string) (Caught, error) {
 	caught := Caught{Bug: bug}
-	for _, plan := range []func(*Scenario, []string) []Case{
-		func(s *Scenario, passed []string) []Case { return h.killCases(s, passed, bug) },
-		func(s *Scenario, passed []string) []Case { return h.cutCases(s, passed, bug) },
-		func(*Scenario, []string) []Case { return []Case{randomCase(deathsPerLoad, false, bug)} },
-	} {
-		for _, s := range Scenarios() {
-			if !contains(hunted, s.Name) {
-				continue
-			}
-			passed, err := h.learn(ctx, s)
-			if err != nil {
-				return caught, err
-			}
-			found, played, err := h.firstFailure(ctx, plan(s, passed))
-			caught.Cases += played
-			if err != nil {
-				return caught, err
-			}
-			if found != nil {
-				caught.By, caught.Case, caught.Saw = found.way, found.Case, found.Violations[0]
-				return caught, nil
-			}
+	var kills, powerCuts []Case
+	for _, s := range Scenarios() {
+		if !slices.Contains(hunted, s.Name) {
+			continue
+		}
+		passed, err := h.learn(ctx, s)
+		if err != nil {
+			return caught, err
+		}
+		kills, powerCuts = append(kills, h.killCases(s, passed, bug)...), append(powerCuts, h.cutCases(s, passed, bug)...)
+	}
+	cases := append(inTurn(kills, powerCuts), randomCase(deathsPerLoad, false, bug), randomCase(deathsPerLoad, true, bug))
+	found, played, err := h.firstFailure(ctx, cases)
+	caught.Cases = played
+	if found != nil {
+		caught.By, caught.Case, caught.Saw = found.way, found.Case, found.Violations[0]
+	}
+	return caught, err
+}
+
+// inTurn takes one of each list after the other, and then what is left of the longer.
+func inTurn(a, b []Case) (all []Case) {
+	for i := range max(len(a), len(b)) {
+		if i < len(a) {
+			all = append(all, a[i])
+		}
+		if i < len(b) {
+			all = append(all, b[i])
 		}
 	}
-	return caught, nil
+	return all
 }
 
 // firstFailure plays cases until one fails, without putting them on the report.
@@ -114,15 +121,6 @@ func (h *harness) firstFailure(ctx context.Context, cases []Case) (found *Result
 		cases = cases[n:]
 	}
 	return found, played, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, one := range list {
-		if one == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *Report) printBugs(w io.Writer) error {

@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -53,8 +54,13 @@ type harness struct {
 	ports  *ports
 	shared *server
 	made   templates
+
+	mu sync.Mutex
 	// learned are the failpoints that each scenario passes in peace.
 	learned map[string][]string
+	// considered are the operations worth dying at, unplayed those that this length
+	// leaves out.
+	considered, unplayed int
 }
 
 // Run plays everything that o asks for. An error means that the harness itself
@@ -71,7 +77,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	} else {
 		err = h.all(ctx)
 	}
-	h.report.Seconds = time.Since(began).Seconds()
+	h.report.Seconds, h.report.Processor = time.Since(began).Seconds(), processorSeconds()
+	h.report.LeftOut = h.leftOut()
 	return h.report, err
 }
 

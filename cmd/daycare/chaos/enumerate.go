@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -27,9 +28,25 @@ func (h *harness) scenarios() ([]*Scenario, error) {
 	return nil, fmt.Errorf("there is no scenario %q, only %s", h.Scenario, strings.Join(names, ", "))
 }
 
-// learn plays a scenario in peace and returns the failpoints that it passes.
+// learnAll plays the scenarios in peace, beside each other.
+func (h *harness) learnAll(ctx context.Context, scenarios []*Scenario) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers())
+	for _, s := range scenarios {
+		group.Go(func() error {
+			_, err := h.learn(ctx, s)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// learn plays a scenario in peace, once, and returns the failpoints that it passes.
 func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
-	if passed, ok := h.learned[s.Name]; ok {
+	h.mu.Lock()
+	passed, ok := h.learned[s.Name]
+	h.mu.Unlock()
+	if ok {
 		return passed, nil
 	}
 	r, err := h.play(ctx, Case{Way: "peace", Scenario: s})
@@ -38,9 +55,11 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 	}
 	h.take(r)
 	if len(r.Violations) > 0 {
-		return nil, nil // what does not hold in peace need not be killed
+		r.Passed = nil // what does not hold in peace need not be killed
 	}
+	h.mu.Lock()
 	h.learned[s.Name] = r.Passed
+	h.mu.Unlock()
 	return r.Passed, nil
 }
 
@@ -52,11 +71,27 @@ func (h *harness) take(r *Result) {
 	}
 }
 
+// every makes the cases of all scenarios and plays them beside each other.
+func (h *harness) every(ctx context.Context, what string, cases func(s *Scenario, passed []string) []Case) error {
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	if err := h.learnAll(ctx, scenarios); err != nil {
+		return err
+	}
+	var all []Case
+	for _, s := range scenarios {
+		all = append(all, cases(s, h.learned[s.Name])...)
+	}
+	return h.each(ctx, what, all)
+}
+
 // each plays cases beside each other.
 func (h *harness) each(ctx context.Context, what string, cases []Case) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
-	done := make(chan struct{}, len(cases))
+	var done atomic.Int64
 	for _, c := range cases {
 		group.Go(func() error {
 			if h.report.enough() {
@@ -67,8 +102,7 @@ func (h *harness) each(ctx context.Context, what string, cases []Case) error {
 				return err
 			}
 			h.take(r)
-			done <- struct{}{}
-			h.Progress(len(done), len(cases), what)
+			h.Progress(int(done.Add(1)), len(cases), what)
 			return nil
 		})
 	}
@@ -77,25 +111,14 @@ func (h *harness) each(ctx context.Context, what string, cases []Case) error {
 
 // workers is more than the processors, because a case often waits for a timer or
 // another process.
-func workers() int { return 2 * runtime.GOMAXPROCS(0) }
+func workers() int { return 3 * runtime.GOMAXPROCS(0) }
 
 // enumerate kills the daemon at every operation of every scenario, and once more
 // while it recovers.
 func (h *harness) enumerate(ctx context.Context) error {
-	scenarios, err := h.scenarios()
-	if err != nil {
-		return err
-	}
-	for _, s := range scenarios {
-		passed, err := h.learn(ctx, s)
-		if err != nil {
-			return err
-		}
-		if err := h.each(ctx, "kill "+s.Name, h.killCases(s, passed, "")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.every(ctx, "kill -9", func(s *Scenario, passed []string) []Case {
+		return h.killCases(s, passed, "")
+	})
 }
 
 // killCases are a death at each operation with each tear, and double deaths.
@@ -109,7 +132,10 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 		if !h.worth(s, k, name) {
 			continue
 		}
-		if n++; h.spared(s, n) {
+		n++
+		h.considered++
+		if h.spared(s, n) {
+			h.unplayed++
 			continue
 		}
 		for i, tear := range tears {
@@ -131,10 +157,10 @@ const recoverySteps = 16
 // case after the other meets all of them, though not in all combinations.
 func (h *harness) again(n int) (at []int) {
 	if h.Length != Full {
-		if n%3 != 0 || h.Length == Short {
+		if n%6 != 0 || h.Length == Short {
 			return nil
 		}
-		return []int{1 + n/3%recoverySteps}
+		return []int{1 + n/6%recoverySteps}
 	}
 	for j := range recoverySteps {
 		at = append(at, j+1)
@@ -142,13 +168,16 @@ func (h *harness) again(n int) (at []int) {
 	return at
 }
 
+// shortEvery is how far the operations that a short run dies at lie apart.
+const shortEvery = 9
+
 // spared reports whether the n-th operation of a scenario is left out.
 func (h *harness) spared(s *Scenario, n int) bool {
 	switch h.Length {
 	case Full:
 		return false
 	case Short:
-		return n%(7*max(s.Every, 1)) != 0
+		return n%(shortEvery*max(s.Every, 1)) != 0
 	default:
 		return n%max(s.Every, 1) != 0
 	}

@@ -20,6 +20,7 @@ type Death struct {
 	Failpoint string        // as DAYCARE_FAILPOINT has it; "": none
 	Cut       Cut           // the power goes with the process; "": it does not
 	After     time.Duration // kill -9 this long after the start; 0: not by the clock
+	Busy      bool          // After counts from the first message that is accepted
 }
 
 // String is a death as --kill takes it: kill@#17:100, or kill@#17:0/names where the
@@ -166,9 +167,12 @@ func (p *play) begin() (*daemon, Death, error) {
 func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	var clock <-chan time.Time
 	if armed.After > 0 {
+		if armed.Busy {
+			p.awaitAccepted(ctx, d)
+		}
 		clock = time.After(armed.After)
 	}
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(2 * poll)
 	defer tick.Stop()
 	through := time.Now() // since when the user has nothing more to say
 	for quiet := 0; ; {
@@ -206,6 +210,15 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	}
 }
 
+// awaitAccepted waits until the daemon has accepted something in this life, but not
+// for ever: it may have enough to do with what it has.
+func (p *play) awaitAccepted(ctx context.Context, d *daemon) {
+	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	before := p.user.acceptances()
+	_ = until(limited, func() bool { return !d.alive() || p.user.acceptances() > before })
+}
+
 // owedAfter is when a disk that failed once is given its chance to write what it
 // owes: that rides with the next write.
 const owedAfter = 300 * time.Millisecond
@@ -222,7 +235,7 @@ func (p *play) troubles() int {
 
 // broken reports whether the case is one of a disk that fails.
 func (p *play) broken() bool {
-	return len(p.Deaths) > 0 && !strings.HasPrefix(p.Deaths[0].Failpoint, "kill")
+	return len(p.Deaths) > 0 && !slices.ContainsFunc([]string{"kill@", "stall@"}, func(deadly string) bool { return strings.HasPrefix(p.Deaths[0].Failpoint, deadly) })
 }
 
 // greet says one more thing to each agent: it shows that they still work after a death, and
@@ -268,19 +281,24 @@ func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
 // settled is a quick look whether everything is done, by the daemon's own proof;
 // the check at the end is made without it.
 func (p *play) settled() bool {
-	agents, err := filepath.Glob(filepath.Join(p.root, "agents", "*", "descriptor.json"))
-	if err != nil || len(agents) == 0 {
+	agents, err := os.ReadDir(filepath.Join(p.root, "agents"))
+	if err != nil {
 		return false
 	}
-	for _, path := range agents {
-		dir := filepath.Dir(path)
+	some := false
+	for _, e := range agents {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		some = true
+		dir := filepath.Join(p.root, "agents", e.Name())
 		box, err1 := inbox.Settled(dir)
 		history, err2 := record.Settled(dir)
 		if !box || !history || err1 != nil || err2 != nil {
 			return false
 		}
 	}
-	return noFiles(filepath.Join(p.root, "drop")) && noFiles(filepath.Join(p.root, "drop", ".taken"))
+	return some && noFiles(filepath.Join(p.root, "drop")) && noFiles(filepath.Join(p.root, "drop", ".taken"))
 }
 
 func noFiles(dir string) bool {

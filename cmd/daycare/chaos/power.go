@@ -3,30 +3,20 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // cuts cuts the power at every operation of every scenario. The disk is one that
 // keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
 func (h *harness) cuts(ctx context.Context) error {
-	scenarios, err := h.scenarios()
-	if err != nil {
-		return err
-	}
-	for _, s := range scenarios {
-		passed, err := h.learn(ctx, s)
-		if err != nil {
-			return err
-		}
-		if err := h.each(ctx, "power "+s.Name, h.cutCases(s, passed, "")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.every(ctx, "power cut", func(s *Scenario, passed []string) []Case {
+		return h.cutCases(s, passed, "")
+	})
 }
 
-// cutCases are a power cut at each operation: every other leaves only what was
-// synced, those in between are of all kinds in turn.
+// cutCases are a power cut at every other operation (Full: each, of every kind): half
+// of them leave only what was synced, the others are of all kinds in turn.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
 	n := 0
 	for k, name := range passed {
@@ -36,8 +26,11 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 		if n++; h.spared(s, n) {
 			continue
 		}
-		kinds := []Cut{cuts[n%len(cuts)]}
-		if n%2 == 0 {
+		if h.Length == Default && n%2 == 0 {
+			continue
+		}
+		kinds := []Cut{cuts[n/2%len(cuts)]}
+		if n%4 == 1 {
 			kinds = []Cut{Nothing}
 		}
 		if h.Length == Full {
@@ -47,7 +40,12 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tearOf(cut)), Cut: cut}}})
 		}
-		if h.Length == Full || n%4 == 0 {
+		if strings.HasSuffix(name, ".sync") && (h.Length == Full || n%4 == 1) {
+			// What the barrier is for must not happen while the disk is busy with it.
+			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
+				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", k+1), Cut: Nothing}}})
+		}
+		if h.Length == Full || n%4 == 1 {
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", k+1)}
 			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+n/4%recoverySteps), Cut: Nothing}
 			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Bug: bug, Deaths: []Death{first, second}})

@@ -7,6 +7,13 @@ import (
 	"time"
 )
 
+// Random deaths of each length.
+const (
+	shortRandom  = 100
+	normalRandom = 1000
+	fullRandom   = 20_000
+)
+
 const (
 	loadHooks     = 8  // agents under load
 	deathsPerLoad = 25 // of one workspace: longer histories make the comparison slow
@@ -55,7 +62,7 @@ func (h *harness) random(ctx context.Context) error {
 		return nil
 	}
 	var cases []Case
-	for left := h.pick(h.Random, 100, 1000, 20_000); left > 0; left -= deathsPerLoad {
+	for left := h.pick(h.Random, shortRandom, normalRandom, fullRandom); left > 0; left -= deathsPerLoad {
 		cases = append(cases, randomCase(min(left, deathsPerLoad), len(cases)%4 == 3, ""))
 	}
 	return h.each(ctx, "random deaths", cases)
@@ -72,7 +79,7 @@ func randomCase(deaths int, power bool, bug string) Case {
 		if life >= deaths {
 			return Death{}
 		}
-		d := Death{After: anyMoment()}
+		d := Death{After: anyMoment(), Busy: rand.IntN(4) > 0}
 		if power {
 			d.Cut = cuts[rand.IntN(len(cuts))]
 		}

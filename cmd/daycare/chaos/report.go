@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -115,6 +116,9 @@ type Report struct {
 	Skipped  []string
 	Bugs     []Caught
 	Seconds  float64
+	// Processor is what the harness and what it started used, in seconds.
+	Processor float64
+	LeftOut   string // what a longer run plays
 }
 
 func newReport() *Report {
@@ -189,8 +193,11 @@ func (r *Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at, in %.0f s\n",
-		len(r.reached), len(crash.Names()), len(r.diedAt), r.Seconds)
+	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
+	fmt.Fprintf(w, "time: %.0f s, %.0f s of processor on %d\n", r.Seconds, r.Processor, runtime.GOMAXPROCS(0))
+	if r.LeftOut != "" {
+		fmt.Fprintf(w, "left out: %s\n", r.LeftOut)
+	}
 	if names := r.Unreached(); len(names) > 0 {
 		fmt.Fprintf(w, "not reached: %s\n", strings.Join(names, " "))
 	}
@@ -236,7 +243,7 @@ func (r *Report) printFailures(w io.Writer) error {
 func (r *Report) PrintJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]any{
 		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
-		"reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
+		"processor": r.Processor, "leftOut": r.LeftOut, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
 		"skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
 	})
 }

@@ -158,7 +158,7 @@ func (h *harness) cutVolume(ctx context.Context, v *volume, n int) error {
 			if life >= deaths {
 				return Death{}
 			}
-			return Death{After: anyMoment()}
+			return Death{After: anyMoment(), Busy: true}
 		}
 		r, err := h.play(ctx, c)
 		if err != nil {

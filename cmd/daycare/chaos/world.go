@@ -85,6 +85,18 @@ func (w *world) accept(s *saying, item string) {
 	w.note("accepted", s.key)
 }
 
+// acceptances is how many messages were accepted so far.
+func (w *world) acceptances() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.said {
+		if s.accepted {
+			n++
+		}
+	}
+	return n
+}
+
 func (w *world) died() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
