@@ -61,8 +61,9 @@ type Case struct {
 	Mirrored bool // the power is cut in this case
 }
 
-// patience is how long a case may take before it counts as stuck.
-const patience = 15 * time.Second
+// patience is how long a case may take before it counts as stuck. It is long, because
+// a machine may have much else to do, and a case that is stuck ends all the same.
+const patience = time.Minute
 
 // A play is a case under way.
 type play struct {

@@ -28,14 +28,11 @@ const cutsPerVolume = 10 // of one workspace
 
 // volumes cuts real file systems off in the middle of everything, and fills one.
 func (h *harness) volumes(ctx context.Context) error {
-	if h.Scenario != "" && h.Power < 0 {
+	n := h.pick(h.Power, 10, 100, 2000)
+	if n == 0 || h.Scenario != "" && h.Power < 0 {
 		return nil
 	}
-	n := h.pick(h.Power, 10, 100, 2000)
 	for _, fs := range fileSystems {
-		if n == 0 {
-			break
-		}
 		v, err := h.mountImage(fs.name, fs.size, fs.mkfs)
 		if err != nil {
 			h.report.skip("power cuts of %s: %v", fs.name, err)

@@ -1,0 +1,213 @@
+package chaos
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/crash"
+)
+
+func TestParseDeaths(t *testing.T) {
+	got, err := ParseDeaths("kill@#17:100, stall@history.sync#2:0/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Death{{Failpoint: "kill@#17:100"}, {Failpoint: "stall@history.sync#2:0", Cut: Nothing}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	c := Case{Way: "kill", Scenario: &Scenario{Name: "chat"}, Deaths: got}
+	if again := c.flags(); again != "--scenario chat --kill 'kill@#17:100,stall@history.sync#2:0/none'" {
+		t.Errorf("the case is printed as %s", again)
+	}
+	if _, err := ParseDeaths("17"); err == nil {
+		t.Error("17 was taken for a death")
+	}
+}
+
+// What failed is shown with its folder and with the command that plays it again.
+func TestReportOfAViolation(t *testing.T) {
+	r := newReport()
+	one := newResult(Case{Way: "kill", Scenario: &Scenario{Name: "chat"}, Deaths: []Death{{Failpoint: "kill@#17:100"}}})
+	one.Dir = "/tmp/case-00007"
+	one.Reached["inbox.write"] = true
+	r.add(newResult(Case{Way: "kill", Scenario: &Scenario{Name: "chat"}}))
+	if !r.OK() {
+		t.Error("a run without violations is not OK")
+	}
+	one.violate("lost: %s is nowhere", "m1")
+	r.add(one)
+	if r.OK() {
+		t.Error("a run with a violation is OK")
+	}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"FAILED kill chat kill@#17:100\n  lost: m1 is nowhere\n", "  kept in /tmp/case-00007\n",
+		"  again: daycare chaos --scenario chat --kill 'kill@#17:100'\n", "failpoints: 1 of "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		}
+	}
+	bugs := newReport()
+	bugs.Bugs = []Caught{{Bug: "nosync", By: "power cut"}, {Bug: "lifo"}}
+	if bugs.OK() {
+		t.Error("a seeded bug that was not caught is OK")
+	}
+}
+
+// The checker must see each thing that it is there for.
+func TestCheckerSees(t *testing.T) {
+	const (
+		end     = `{"type":"turn_end","turn":"t1","items":["i1","i2"]}`
+		one     = `{"type":"user_message","item":"i1","text":"m1 hello"}`
+		two     = `{"type":"user_message","item":"i2","text":"m2 hello"}`
+		answer  = `{"type":"assistant_message","turn":"t1","text":"yes","out":{"id":"o1"}}`
+		call    = `{"type":"assistant_message","turn":"t1","text":"","toolCalls":[{"id":"c1"}]}`
+		again   = `{"seq":9,"type":"user_message","item":"i2","text":"m2 hello"}`
+		endToo  = `{"seq":9,"type":"turn_end","turn":"t1","items":["i1","i2"]}`
+		started = `{"type":"tool_started","toolCallId":"c1"}`
+		result  = `{"type":"tool_result","toolCallId":"c1","status":"ok"}`
+	)
+	for name, tt := range map[string]struct {
+		history []string
+		inbox   string
+		effects string
+		replies []string
+		want    string // "": nothing is wrong
+	}{
+		"nothing":      {history: []string{one, two, call, started, result, answer, end}, effects: "c1 m1\n", replies: []string{"o1"}},
+		"lost":         {history: []string{one, answer, end}, replies: []string{"o1"}, want: "lost: m2 was accepted"},
+		"duplicated":   {history: []string{one, two, again, answer, end}, replies: []string{"o1"}, want: "duplicated: m2 is 2 times"},
+		"reordered":    {history: []string{two, one, answer, end}, replies: []string{"o1"}, want: "reordered: m1"},
+		"half line":    {history: []string{one, `{"type":"us`, two, answer, end}, replies: []string{"o1"}, want: "half line"},
+		"repeated":     {history: []string{one, two, call, started, result, answer, end}, effects: "c1 m1\nc1 m1\n", replies: []string{"o1"}, want: "repeated: the effect of c1 came 2 times"},
+		"not begun":    {history: []string{one, two, call, result, answer, end}, effects: "c1 m1\n", replies: []string{"o1"}, want: "unrecorded: call c1"},
+		"not promised": {history: []string{one, two, answer, end}, replies: []string{"o1", "o2"}, want: "unrecorded: answer o2"},
+		"not answered": {history: []string{one, two, answer, end}, want: "unanswered: promise o1"},
+		"silent":       {history: []string{one, two, end}, want: "without an answer"},
+		"not closed":   {history: []string{one, two, answer, end}, replies: []string{"o1"}, inbox: `{"type":"message","id":"i9","text":"m1 hello"}` + "\n", want: "unfinished: item i9"},
+		"closed twice": {history: []string{one, two, answer, end, endToo}, replies: []string{"o1"}, want: "closed 2 times"},
+		"no result":    {history: []string{one, two, call, started, answer, end}, replies: []string{"o1"}, want: "call c1 has 0 results"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w, err := newWorld(dir, "w")
+			if err != nil {
+				t.Fatal(err)
+			}
+			root := filepath.Join(dir, ".daycare")
+			agent := filepath.Join(root, "agents", "a1")
+			if err := os.MkdirAll(agent, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(agent, "history.jsonl"), strings.Join(tt.history, "\n")+"\n")
+			write(t, filepath.Join(agent, "inbox.jsonl"), tt.inbox)
+			write(t, w.effects, tt.effects)
+			w.accept(w.offer("m1", "a", "user_message"), "i1")
+			w.accept(w.offer("m2", "a", "user_message"), "i2")
+			for _, out := range tt.replies {
+				w.arrive(out)
+			}
+			s := &Scenario{Name: "test"}
+			p := &play{Case: Case{Scenario: s}, root: root, user: newUser(w, root, ""), result: newResult(Case{Scenario: s})}
+			(&checker{play: p}).atEnd()
+			found := strings.Join(p.result.Violations, "\n")
+			if tt.want == "" && found != "" || !strings.Contains(found, tt.want) {
+				t.Errorf("violations:\n%s\nwant: %q", found, tt.want)
+			}
+		})
+	}
+}
+
+// A power cut leaves what was synced and, of the rest, what its kind says.
+func TestCutPower(t *testing.T) {
+	for cut, want := range map[Cut]map[string]string{
+		Nothing: {"log": "synced\n"},
+		Names:   {"log": "synced\n", "new": ""},
+		Data:    {"log": "synced\nand more\n"},
+		Half:    {"log": "synced\nand "},
+	} {
+		t.Run(string(cut), func(t *testing.T) {
+			root := filepath.Join(t.TempDir(), "root")
+			mirror := root + ".mirror"
+			if err := os.Mkdir(root, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(root, "log"), "synced\n")
+			if err := seed(root, mirror); err != nil {
+				t.Fatal(err)
+			}
+			saved := time.Now().Add(-time.Hour).Truncate(time.Second)
+			f, err := os.OpenFile(filepath.Join(root, "log"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString("and more\n"); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			if err := os.Chtimes(filepath.Join(root, "log"), saved, saved); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(root, "new"), "never synced\n")
+			if err := cutPower(root, mirror, cut); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			entries, err := os.ReadDir(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				data, err := os.ReadFile(filepath.Join(root, e.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[e.Name()] = string(data)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("after the cut (-want +got):\n%s", d)
+			}
+			if info, err := os.Stat(filepath.Join(root, "log")); err != nil || !info.ModTime().Equal(saved) {
+				t.Errorf("the log was saved at %v (%v), want %v", info.ModTime(), err, saved)
+			}
+		})
+	}
+}
+
+// All that a scenario is chosen by must be there: its name, and points that exist.
+func TestScenarios(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Scenarios() {
+		if seen[s.Name] {
+			t.Errorf("there are two scenarios %s", s.Name)
+		}
+		seen[s.Name] = true
+		for _, prefix := range s.Only {
+			if !slices.ContainsFunc(crash.Names(), func(name string) bool { return strings.HasPrefix(name, prefix) }) {
+				t.Errorf("scenario %s dies at %s, and no failpoint begins so", s.Name, prefix)
+			}
+		}
+	}
+	for _, name := range hunted {
+		if !seen[name] {
+			t.Errorf("seeded bugs are hunted in the scenario %s, which is not there", name)
+		}
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
