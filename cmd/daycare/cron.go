@@ -84,16 +84,18 @@ func taskTable(tasks []control.Task, now time.Time) table {
 	var t table
 	t.row("NAME", "LAST", "NEXT", "WHEN")
 	for _, task := range tasks {
-		next := strings.Join(times(task), ", ")
-		switch {
-		case finding.Join(task.Findings) != nil:
+		next, when := strings.Join(times(task), ", "), orElse(task.Words, "?")
+		switch broken := finding.Join(task.Findings) != nil; {
+		case broken && next != "":
+			when += ", as it was before the file broke"
+		case broken:
 			next = "broken"
 		case !task.Enabled:
 			next = "disabled"
 		case next == "":
 			next = "-"
 		}
-		t.row(task.Slug, lastRun(task.Last, now), next, orElse(task.Words, "?"))
+		t.row(task.Slug, lastRun(task.Last, now), next, when)
 	}
 	return t
 }

@@ -261,6 +261,8 @@ func (s *Scheduler) look(now time.Time) {
 	folders := []string{s.cron(), s.heart()}
 	for _, slug := range names {
 		folders = append(folders, s.cron(slug))
+	}
+	for _, slug := range s.originals(names) {
 		found = append(found, s.lookAt(slug, now, owner)...)
 	}
 	found = append(found, s.lookAtBeat()...)

@@ -15,7 +15,7 @@ import (
 var rereads = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // lookAt reads one task. A file that is broken leaves the last good version in
-// force. owner maps each taskId to the first folder that has it.
+// force. owner maps each taskId to the folder that it belongs to.
 func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) []finding.Finding {
 	path := s.cron(slug, taskFile)
 	info, err := os.Stat(path)
@@ -48,8 +48,7 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 	}
 	if first, twice := owner[j.task.ID]; twice {
 		delete(s.jobs, slug)
-		return append(j.found, finding.Finding{ID: "schedule-duplicate", Severity: finding.Error, File: path,
-			Reason: "has the taskId of " + first, Remedy: "take the line taskId out; the task then gets one of its own"})
+		return append(j.found[:len(j.found):len(j.found)], s.duplicate(slug, first))
 	}
 	owner[j.task.ID] = slug
 	return j.found

@@ -246,6 +246,9 @@ func TestFilesChangedByHand(t *testing.T) {
 	w.write("cron/t/TASK.md", strings.Replace(good, "*/10", "*/x", 1))
 	w.until(noon.Add(20 * time.Minute))
 	w.want("t", "12:10 ran", "12:20 ran")
+	if e, err := w.sched.Task("t"); err != nil || e.When.String() != "every 10 minutes (UTC)" || len(e.Next) != 3 || finding.Join(e.Found) == nil {
+		t.Errorf("of a broken file is in force %s, next %v, with %v, %v", e.When, e.Next, e.Found, err)
+	}
 	if len(found) != 1 || found[0].Line != 4 || found[0].Column != 11 || !strings.Contains(found[0].Reason, "*/x") {
 		t.Errorf("found %+v", found)
 	}
@@ -270,11 +273,21 @@ func TestFilesChangedByHand(t *testing.T) {
 	w.write("cron/renamed/TASK.md", on)
 	w.until(noon.Add(66 * time.Minute))
 	w.want("renamed", "12:10 ran", "12:20 ran", "12:25 ran", "12:35 ran", "12:45 skipped (disabled)", "12:55 skipped (disabled)", "13:05 ran")
-	// A copy has the same id.
-	w.write("cron/zcopy/TASK.md", on)
-	w.settle()
-	if len(found) != 1 || found[0].ID != "schedule-duplicate" {
-		t.Errorf("of a copy found %+v", found)
+	// A copy has the same id and does not run, whatever it is called and also after a
+	// restart.
+	w.write("cron/acopy/TASK.md", on)
+	for range 2 {
+		w.settle()
+		all, _, err := w.sched.Tasks()
+		if err != nil || len(all) != 2 || len(all[0].Next) != 0 || finding.Join(all[0].Found) == nil || len(all[1].Next) != 3 || len(all[1].Found) != 0 {
+			t.Errorf("with a copy there are %+v, %v", all, err)
+		}
+		if len(found) != 1 || found[0].ID != "schedule-duplicate" || !strings.Contains(found[0].File, "acopy") {
+			t.Errorf("of a copy found %+v", found)
+		}
+		w.now = w.now.Add(time.Second)
+		w.cancel()
+		begin()
 	}
 	// Gone: nothing more, and nothing is made again.
 	if err := os.RemoveAll(filepath.Join(w.root, "cron")); err != nil {

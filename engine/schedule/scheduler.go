@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -234,8 +235,13 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 	if errors.Is(err, disk.ErrFailed) {
 		return time.Time{} // Run returns it
 	}
-	s.o.Log.Warn("schedule cannot go on, trying again", "task", name, "err", err, "in", longest)
 	t.read, t.retry = false, now.Add(longest)
+	if errors.Is(err, fs.ErrNotExist) { // its folder was removed or renamed: that is no trouble
+		s.stale = true
+		s.poke()
+		return t.retry
+	}
+	s.o.Log.Warn("schedule cannot go on, trying again", "task", name, "err", err, "in", longest)
 	return t.retry
 }
 

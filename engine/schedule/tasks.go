@@ -26,7 +26,7 @@ type Entry struct {
 	Next    []time.Time // at most three
 	Last    *Run
 	Running bool
-	Found   []finding.Finding // with one of severity Error the task is not in force
+	Found   []finding.Finding // with one of severity Error the file is not in force
 }
 
 // Tasks lists all tasks by name. What is in a folder that is none is a finding.
@@ -69,13 +69,18 @@ func (s *Store) Task(slug string) (Entry, error) {
 	if !t.Enabled || finding.Join(found) != nil {
 		return e, nil
 	}
-	if st.spec != specHash(t.spec()) {
+	e.coming(st, now)
+	return e, nil
+}
+
+// coming finds the next times, by what the task's ledger says.
+func (e *Entry) coming(st state, now time.Time) {
+	if st.spec != specHash(e.spec()) {
 		st.anchor, st.done = now.Truncate(time.Second), nil
 	}
-	for at, ok := st.next(t.When, now); ok && len(e.Next) < 3; at, ok = st.next(t.When, at) {
+	for at, ok := st.next(e.When, now); ok && len(e.Next) < 3; at, ok = st.next(e.When, at) {
 		e.Next = append(e.Next, at)
 	}
-	return e, nil
 }
 
 // load reads a task.
