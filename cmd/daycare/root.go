@@ -56,16 +56,26 @@ func newRoot(c *cli) *cobra.Command {
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
 
-	root.AddCommand(
-		c.initCommand(), c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(),
-		c.chatCommand(), c.sendCommand(),
-		c.agentsCommand(), c.inboxCommand(), c.permissionsCommand(), c.toolsCommand(), c.subagentsCommand(), c.skillsCommand(),
-		c.cronCommand(), c.heartbeatCommand(),
-		c.modelsCommand(), c.costCommand(), c.authCommand(), c.logsCommand(), c.doctorCommand(), c.providersCommand(), c.serviceCommand(), c.gcCommand(),
-		c.chaosCommand(), c.versionCommand(), c.whyCommand(), c.schemaCommand(), c.validateCommand(),
-		c.benchCommand(), c.connectorsCommand(), c.manCommand(),
-	)
+	addGroup(root, "Talk to agents:", c.chatCommand(), c.sendCommand(), c.permissionsCommand(), c.whyCommand())
+	addGroup(root, "Look at agents, and change them:",
+		c.agentsCommand(), c.inboxCommand(), c.toolsCommand(), c.subagentsCommand(), c.skillsCommand(), c.cronCommand(), c.heartbeatCommand())
+	addGroup(root, "Run the daemon:",
+		c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(), c.logsCommand(), c.serviceCommand())
+	addGroup(root, "Set up:",
+		c.initCommand(), c.authCommand(), c.providersCommand(), c.modelsCommand(), c.connectorsCommand(), c.costCommand())
+	addGroup(root, "Check and clean:",
+		c.doctorCommand(), c.validateCommand(), c.schemaCommand(), c.gcCommand(), c.benchCommand(), c.chaosCommand())
+	root.AddCommand(c.versionCommand(), c.manCommand())
 	return root
+}
+
+// addGroup adds commands that help lists together under title.
+func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range cmds {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
 }
 
 // group is a command that only holds others.
