@@ -2,7 +2,7 @@
 // own test describes its platform, a fake of it on loopback, by a Harness and
 // calls Run; what passes is safe to put under the engine.
 //
-// receive.go has what is asked of the way in, send.go of the way out.
+// receive.go has what is asked of the way in, send.go and long.go of the way out.
 package connectortest
 
 import (
@@ -100,6 +100,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"sends to many at once", sendsAtOnce},
 		{"says whether to try again", retries},
 		{"a lost answer is tried with the same key", lostAnswer},
+		{"a long answer arrives whole", longWhole},
 	}
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {

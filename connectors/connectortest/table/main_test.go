@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	made, err := read(strings.NewReader(`go: downloading x
+{"Action":"run","Package":"daycare/connectors/irc","Test":"TestConnector/in_order"}
+{"Action":"pass","Package":"daycare/connectors/irc","Test":"TestConnector/in_order"}
+{"Action":"fail","Package":"daycare/connectors/email","Test":"TestConnector/in_order"}
+{"Action":"skip","Package":"daycare/connectors/irc","Test":"TestConnector/says_whether/busy"}
+{"Action":"pass","Package":"daycare/connectors/irc","Test":"TestOther/in_order"}
+{"Action":"output","Package":"daycare/cmd/daycare","Test":"TestIRCServer","Output":"    irc_test.go:63: 9 messages over ngircd\n"}
+{"Action":"pass","Package":"daycare/cmd/daycare","Test":"TestIRCServer"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	made.print(&b)
+	want := `| check | email | irc |
+|---|---|---|
+| in order | NO | yes |
+| says whether: busy | not run | – |
+
+– : this platform cannot misbehave like that.
+irc over a real IRC server: pass: 9 messages over ngircd
+`
+	if b.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", b.String(), want)
+	}
+	if len(made.failed) != 1 {
+		t.Errorf("failed %q, want one", made.failed)
+	}
+}
