@@ -88,6 +88,27 @@ func TestMailHTML(t *testing.T) {
 	}
 }
 
+// TestIndentedCode: code that begins indented, as the rest of a block does that was
+// cut in two, is shown as it was written.
+func TestIndentedCode(t *testing.T) {
+	const source = "```go\n\n    if a {\n        b()\n    }\n```\n"
+	const want = "    if a {\n        b()\n    }"
+	text, styles := Signal(source)
+	for name, got := range map[string]string{"plain": Plain(source), "signal": text} {
+		if got != want {
+			t.Errorf("%s shows %q, want %q", name, got, want)
+		}
+	}
+	if len(styles) != 1 || styles[0] != (Style{0, len(want), "MONOSPACE"}) {
+		t.Errorf("styles %+v, want one over all of it", styles)
+	}
+	for name, got := range map[string]string{"telegram": Telegram(source), "slack": Slack(source), "html": HTML(source)} {
+		if !strings.Contains(got, "    if a {\n        b()") {
+			t.Errorf("%s lost the indentation: %q", name, got)
+		}
+	}
+}
+
 // TestLongAnswer is what each platform shows of one long answer with tables and
 // code: golden files for people to look at.
 func TestLongAnswer(t *testing.T) {

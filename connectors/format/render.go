@@ -26,7 +26,19 @@ func Plain(source string) string {
 	for _, s := range parse(source) {
 		b.write(s.text+trailer(s), s.style&quote != 0)
 	}
-	return strings.TrimSpace(b.String())
+	return strings.TrimRightFunc(dropBlank(b.String()), unicode.IsSpace)
+}
+
+// dropBlank takes blank lines off the beginning. Space before the first words stays:
+// in code that was cut in two it is the indentation.
+func dropBlank(text string) string {
+	for {
+		line, rest, _ := strings.Cut(text, "\n")
+		if strings.TrimSpace(line) != "" || text == "" {
+			return text
+		}
+		text = rest
+	}
 }
 
 // trailer is where a link leads, if its text does not say it.
@@ -200,9 +212,10 @@ func Signal(source string) (string, []Style) {
 	return trimStyled(b.String(), styles)
 }
 
-// trimStyled takes space off both ends of a text and moves the styles along.
+// trimStyled takes blank lines off the beginning and space off the end of a text and
+// moves the styles along.
 func trimStyled(text string, styles []Style) (string, []Style) {
-	left := strings.TrimLeftFunc(text, unicode.IsSpace)
+	left := dropBlank(text)
 	cut := UTF16(text[:len(text)-len(left)])
 	text = strings.TrimRightFunc(left, unicode.IsSpace)
 	end := UTF16(text)
