@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nrednav/cuid2"
 
@@ -78,15 +79,28 @@ func (a *agent) decided(it inbox.Item) error {
 		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 		return a.done(it.ID)
 	}
-	a.noteDecision(it)
-	if a.Permits != nil {
-		_, err := a.Permits.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
-		if err != nil && !errors.Is(err, permission.ErrUnknown) {
-			return fmt.Errorf("settle request: %w", err)
-		}
+	if err := a.conclude(it); err != nil {
+		return err
 	}
 	a.Stage.Show(event.Thinking, "") // the turn that follows is already owed
 	return a.done(it.ID)
+}
+
+// conclude does what follows from a decision that is in history: who oversees the agent
+// is told, and the request leaves the queue. It may be done again after a crash.
+func (a *agent) conclude(it inbox.Item) error {
+	if it.Decision == string(permission.Revoked) {
+		return nil
+	}
+	a.noteDecision(it)
+	if a.Permits == nil {
+		return nil
+	}
+	_, err := a.Permits.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
+	if err != nil && !errors.Is(err, permission.ErrUnknown) {
+		return fmt.Errorf("settle request: %w", err)
+	}
+	return nil
 }
 
 // permit decides whether a call may run. grant is the once approval that it uses
@@ -128,6 +142,9 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
+	if no := a.denied(sha); no != nil {
+		return &tools.Result{Status: tools.Denied, Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on without it, or say that you cannot."}, nil
+	}
 	t.waiting = true
 	pending, waits := a.Permits.Find(a.Meta.ID, sha)
 	fresh := false
@@ -150,6 +167,29 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	a.noteRequest(pending.Token, need)
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
 	return needsApproval(pending.Token), nil
+}
+
+// denied is the answer of a person who said no to the same request, and has not spoken
+// since: a model that goes on asking is answered without them.
+func (a *agent) denied(sha string) *record.Permission {
+	c, err := a.history.Context()
+	if err != nil {
+		a.log.Warn("earlier answers are not known", "err", err)
+		return nil
+	}
+	for _, e := range slices.Backward(c.Entries) {
+		switch r := e.Rec.(type) {
+		case *record.User:
+			if r.Origin == "" {
+				return nil
+			}
+		case *record.Permission:
+			if r.SHA256 == sha && r.Event == string(permission.Deny) {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 func needsApproval(token string) *tools.Result {

@@ -7,6 +7,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
 	"daycare/engine/record"
 	"daycare/tools"
 )
@@ -59,9 +60,19 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 	}
 	var finished []string
 	for _, h := range heads {
-		if closed[h.ID] {
-			finished = append(finished, h.ID)
+		if !closed[h.ID] {
+			continue
 		}
+		if h.Kind == message.Permission { // what follows from it may not have been done
+			it, err := a.Inbox.Read(h.ID)
+			if err == nil {
+				err = a.conclude(it)
+			}
+			if err != nil {
+				return fmt.Errorf("conclude decision: %w", err)
+			}
+		}
+		finished = append(finished, h.ID)
 	}
 	return a.done(finished...)
 }

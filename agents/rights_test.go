@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,29 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// A person who said no is not asked the same again until they speak: the model of the
+// script asks at each answer.
+func TestANoIsNotAskedAgain(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	b.run()
+	b.outcome(b.say("ask"))
+	b.decide(permission.Deny)
+	for deadline := time.Now().Add(30 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if n := len(b.opts.Permits.(*permission.Queue).List()); n != 0 {
+		t.Errorf("the person is asked again, after a no: %d requests wait", n)
+	}
+	if !strings.Contains(b.history(), "ada said no to exactly this") {
+		t.Errorf("the model was not told why:\n%s", b.history())
+	}
+	b.outcome(b.say("do ask"))
+	b.halt()
+	if n := len(b.opts.Permits.(*permission.Queue).List()); n != 1 {
+		t.Errorf("after the person has spoken %d requests wait, want one", n)
+	}
+}
+
 func TestARevokedRightIsGoneAtTheNextCall(t *testing.T) {
 	b := newBench(t, rightsScript, general{}, look{})
 	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }); err != nil {
@@ -160,5 +184,40 @@ func TestThePersonOfABackgroundAgentIsAskedAndTold(t *testing.T) {
 	// After the decision the script asks anew: there may be a third note by now.
 	if len(o.notes) < 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") || !strings.Contains(o.notes[1], "deny") {
 		t.Errorf("notes %q, want one of the request and one of the decision", o.notes)
+	}
+}
+
+// A death right after a decision was recorded must not keep what follows from it from
+// being done: the note to who oversees the agent, and the request's way out of the queue.
+func TestADecisionIsConcludedAfterADeath(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	o := &overseeing{}
+	b.opts.Overseer, b.opts.Meta.Descriptor = o, address.Descriptor{Type: address.Subagent}
+	b.run()
+	b.outcome(b.say("ask"))
+	b.halt()
+	b.openBox()
+	q := b.opts.Permits.(*permission.Queue)
+	p := q.List()[0]
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
+		Decision: string(permission.Deny), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256, Text: p.Request.Detail.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist, _, err := record.Open(b.vol, b.dir, time.Now, b.opts.Log)
+	if err == nil {
+		_, err = hist.Append(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny), Tag: p.Request.Tag, By: "ada", SHA256: p.SHA256})
+	}
+	if err = errors.Join(err, hist.Barrier(), hist.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	b.wait(r.Item)
+	b.halt()
+	if n := len(q.List()); n != 0 {
+		t.Errorf("%d requests wait still", n)
+	}
+	if last := o.notes[len(o.notes)-1]; !strings.HasPrefix(last, "decided ") {
+		t.Errorf("notes %q, want one of the decision", o.notes)
 	}
 }

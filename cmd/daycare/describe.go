@@ -48,7 +48,7 @@ func speak(r record.Record) (who, what string) {
 	case *record.Summary:
 		return "summary", r.Text
 	case *record.Permission:
-		return "permission", join("  ", r.Event, r.Tag, oneLine(r.Request, 120), by(r.By))
+		return "rights", join("  ", r.Event, r.Tag, oneLine(r.Request, 120), by(r.By))
 	case *record.Delivery:
 		return speakDelivery(r)
 	case *record.Mark:
