@@ -21,7 +21,8 @@ func (c *cli) benchCommand() *cobra.Command {
 		Short: "Measure daycare on this machine, beside what the disk itself can do",
 		Long: "Measure daycare in a folder of its own on this disk. Rates stand beside the limit\n" +
 			"that was measured in the same run, so that they can be compared over machines.\n" +
-			"It takes about a minute; other work on the machine shows in the figures.",
+			"It takes some minutes, --quick half a one; other work on the machine shows in the\n" +
+			"figures.",
 		Example: "  daycare bench --dir /var/tmp --plot cost.svg",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -32,7 +33,7 @@ func (c *cli) benchCommand() *cobra.Command {
 				s.Dir = "."
 			}
 			saveMemory() // as the daemon does
-			s.Agents = []int{0, 10, 1000, 10_000}
+			s.Agents = []int{0, 10, 1000, 10_000, 100_000}
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}
 			}

@@ -39,7 +39,7 @@ const floodSettings = `providers:
   - {id: offline, type: scripted, options: {script: %q}}
   - {id: endless, type: openai, baseURL: %q, model: endless}
 permissions: {defaults: {exec: sandbox}}
-agents: {maxSpawned: 1000}
+agents: {maxSpawned: 1000000}
 `
 
 // token is what marks a message; it is looked for in histories.

@@ -91,3 +91,16 @@ func TestCurvesOfASoak(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
+
+func TestPlotAllLeavesEmptyChartsOut(t *testing.T) {
+	var b bytes.Buffer
+	full := Series{Name: "a", Points: []Point{{1, 1}, {10, 5}}}
+	err := PlotAll(&b, Drawing{Chart{Title: "one", Log: true}, []Series{full, {Name: "none"}}},
+		Drawing{Chart{Title: "two"}, []Series{{Name: "none"}}}, Drawing{Chart{Title: "three"}, []Series{full}})
+	if err != nil || strings.Count(b.String(), "<g ") != 2 || strings.Contains(b.String(), "two") || !strings.Contains(b.String(), `viewBox="0 0 720 840"`) {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	if err := PlotAll(&b, Drawing{Chart{Title: "two"}, nil}, Drawing{}); err == nil {
+		t.Error("a picture of nothing was drawn")
+	}
+}

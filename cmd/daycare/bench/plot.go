@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -33,35 +34,67 @@ const (
 
 var colours = []string{"#1b6ca8", "#d1495b", "#2e933c", "#8a5a00", "#6a4c93", "#333333"}
 
+// A Drawing is one chart with its lines.
+type Drawing struct {
+	Chart
+	Series []Series
+}
+
 // Plot draws the series as an SVG picture that needs nothing else.
-func Plot(w io.Writer, c Chart, series ...Series) error {
+func Plot(w io.Writer, c Chart, series ...Series) error { return PlotAll(w, Drawing{c, series}) }
+
+// PlotAll draws several charts one below the other. One without points is left out.
+func PlotAll(w io.Writer, drawings ...Drawing) error {
+	var b strings.Builder
+	n := 0
+	for _, d := range drawings {
+		if len(drawings) > 1 && !d.drawable() {
+			continue
+		}
+		fmt.Fprintf(&b, `<g transform="translate(0 %d)">`+"\n", n*height)
+		if err := d.draw(&b); err != nil {
+			return fmt.Errorf("plot %s: %w", d.Title, err)
+		}
+		b.WriteString("</g>\n")
+		n++
+	}
+	if n == 0 {
+		return fmt.Errorf("plot: %w", errNoPoints)
+	}
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n"+
+		`<rect width="%d" height="%d" fill="#fff"/>`+"\n%s</svg>\n", width, n*height, width, n*height, b.String())
+	return err
+}
+
+func (d Drawing) drawable() bool {
+	return slices.ContainsFunc(d.Series, func(s Series) bool { return len(s.Points) > 0 })
+}
+
+// draw writes one chart.
+func (d Drawing) draw(b *strings.Builder) error {
+	c, series := d.Chart, d.Series
 	x, y, err := scales(c, series)
 	if err != nil {
-		return fmt.Errorf("plot %s: %w", c.Title, err)
+		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
-	text(&b, left, 22, "start", "bold", c.Title)
+	text(b, left, 22, "start", "bold", c.Title)
 	for _, v := range x.ticks() {
-		line(&b, x.at(v), top, x.at(v), height-bottom)
-		text(&b, x.at(v), height-bottom+18, "middle", "normal", short(v))
+		line(b, x.at(v), top, x.at(v), height-bottom)
+		text(b, x.at(v), height-bottom+18, "middle", "normal", short(v))
 	}
 	for _, v := range y.ticks() {
-		line(&b, left, y.at(v), width-right, y.at(v))
-		text(&b, left-8, y.at(v)+4, "end", "normal", short(v))
+		line(b, left, y.at(v), width-right, y.at(v))
+		text(b, left-8, y.at(v)+4, "end", "normal", short(v))
 	}
-	text(&b, (left+width-right)/2, height-12, "middle", "normal", c.X)
-	text(&b, 8, top-12, "start", "normal", c.Y)
+	text(b, (left+width-right)/2, height-12, "middle", "normal", c.X)
+	text(b, 8, top-12, "start", "normal", c.Y)
 	for i, s := range series {
-		draw(&b, s, colours[i%len(colours)], x, y)
-		text(&b, width-right+34, float64(top+14+i*20), "start", "normal", s.Name)
-		fmt.Fprintf(&b, `<path d="M%d %d h22" stroke="%s" stroke-width="2"%s/>`+"\n",
+		draw(b, s, colours[i%len(colours)], x, y)
+		text(b, width-right+34, float64(top+14+i*20), "start", "normal", s.Name)
+		fmt.Fprintf(b, `<path d="M%d %d h22" stroke="%s" stroke-width="2"%s/>`+"\n",
 			width-right+8, top+10+i*20, colours[i%len(colours)], dash(s))
 	}
-	b.WriteString("</svg>\n")
-	_, err = io.WriteString(w, b.String())
-	return err
+	return nil
 }
 
 func draw(b *strings.Builder, s Series, colour string, x, y scale) {

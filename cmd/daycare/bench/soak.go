@@ -46,7 +46,7 @@ func (s Soak) Run(ctx context.Context) (rows []Row, curves []Series, err error) 
 	if err := os.WriteFile(script, []byte(soakScript), 0o600); err != nil {
 		return nil, nil, err
 	}
-	d, err := launch(ctx, s.Binary, work, fmt.Sprintf("providers: [{id: offline, type: scripted, options: {script: %q}}]\nagents: {maxSpawned: 1000}\n", script))
+	d, err := launch(ctx, s.Binary, work, fmt.Sprintf("providers: [{id: offline, type: scripted, options: {script: %q}}]\nagents: {maxSpawned: 1000000}\n", script))
 	if err != nil {
 		return nil, nil, err
 	}

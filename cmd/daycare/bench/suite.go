@@ -20,12 +20,12 @@ type Suite struct {
 
 // Curves is what a plot of the suite shows.
 type Curves struct {
-	Ready, RSS, Overhead Series
+	Ready, RSS, Overhead, Restore Series
 }
 
 // Run measures all parts. What could be measured before an error is returned too.
 func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
-	curves = Curves{Series{Name: "ready, ms"}, Series{Name: "resident, MiB"}, Series{Name: "turn, ms"}}
+	curves = Curves{Series{Name: "ready, ms"}, Series{Name: "resident, MiB"}, Series{Name: "turn, ms"}, Series{Name: "restore, ms"}}
 	one, many, rows, err := s.disk(ctx)
 	if err != nil {
 		return rows, curves, err
@@ -35,6 +35,7 @@ func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
 		func() ([]Row, error) { return s.turns(ctx, one, many) },
 		func() ([]Row, error) { return s.overhead(ctx, one, &curves) },
 		func() ([]Row, error) { return s.model(ctx, one) },
+		func() ([]Row, error) { return s.restores(ctx, &curves) },
 		func() ([]Row, error) { return s.process(ctx, &curves) },
 	} {
 		more, err := part()
@@ -149,9 +150,13 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 	return rows, nil
 }
 
-// Draw writes the curves as one SVG picture.
+// Draw writes the curves as one SVG picture: how cost grows with agents, and with
+// what an agent's history holds.
 func (c Curves) Draw(w io.Writer) error {
-	return Plot(w, Chart{Title: "Cost by agents on disk", X: "agents", Y: "ms, MiB", Log: true}, c.Ready, c.RSS)
+	return PlotAll(w,
+		Drawing{Chart{Title: "Cost by agents on disk", X: "agents", Y: "ms, MiB", Log: true}, []Series{c.Ready, c.RSS}},
+		Drawing{Chart{Title: "First answer after a start", X: "MiB of history", Y: "ms", Log: true}, []Series{c.Restore}},
+		Drawing{Chart{Title: "A turn over the model's time", X: "KB of context", Y: "ms", Log: true}, []Series{c.Overhead}})
 }
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
