@@ -62,6 +62,17 @@ func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
 	if !c.json {
 		o.Progress = c.progress()
 	}
+	// Ctrl-C ends it in order: file systems are given back, and daemons do not live on.
+	signals := c.takeSignals()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	r, runErr := chaos.Run(ctx, o)
 	if r == nil {
 		return runErr
@@ -73,10 +84,15 @@ func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
 		c.clearLine()
 		err = r.Print(c.stdout)
 	}
-	if err = errors.Join(runErr, err); err == nil && !r.OK() {
-		err = errSilent
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case runErr != nil || err != nil:
+		return errors.Join(runErr, err)
+	case !r.OK():
+		return errSilent
 	}
-	return err
+	return nil
 }
 
 // progress draws a bar on a terminal and nothing elsewhere.

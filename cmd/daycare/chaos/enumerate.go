@@ -127,17 +127,18 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 	if h.Length == Full {
 		tears = []int{0, 1, 50, 99, 100}
 	}
-	n := 0
+	n, before := 0, map[string]bool{}
 	for k, name := range passed {
 		if !h.worth(s, k, name) {
 			continue
 		}
 		n++
 		h.considered++
-		if h.spared(s, n) {
+		if h.spared(s, n, before[name]) {
 			h.unplayed++
 			continue
 		}
+		before[name] = true
 		for i, tear := range tears {
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tear)}
 			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}, Bug: bug})
@@ -171,15 +172,16 @@ func (h *harness) again(n int) (at []int) {
 // shortEvery is how far the operations that a short run dies at lie apart.
 const shortEvery = 9
 
-// spared reports whether the n-th operation of a scenario is left out.
-func (h *harness) spared(s *Scenario, n int) bool {
+// spared reports whether the n-th operation of a scenario is left out; again: the point
+// was died at before in this scenario. But for a short run none is left out altogether.
+func (h *harness) spared(s *Scenario, n int, again bool) bool {
 	switch h.Length {
 	case Full:
 		return false
 	case Short:
 		return n%(shortEvery*max(s.Every, 1)) != 0
 	default:
-		return n%max(s.Every, 1) != 0
+		return again && n%max(s.Every, 1) != 0
 	}
 }
 

@@ -49,7 +49,7 @@ func (h *harness) faultScenarios() int {
 	if h.Length == Short {
 		return 1
 	}
-	return 3
+	return 2
 }
 
 // fails reports whether a point is an operation on the disk: others only die.

@@ -18,14 +18,15 @@ func (h *harness) cuts(ctx context.Context) error {
 // cutCases are a power cut at every other operation (Full: each, of every kind): half
 // of them leave only what was synced, the others are of all kinds in turn.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
-	n := 0
+	n, before := 0, map[string]bool{}
 	for k, name := range passed {
 		if !h.worth(s, k, name) {
 			continue
 		}
-		if n++; h.spared(s, n) {
+		if n++; h.spared(s, n, before[name]) {
 			continue
 		}
+		before[name] = true
 		if h.Length == Default && n%2 == 0 {
 			continue
 		}

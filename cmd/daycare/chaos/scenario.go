@@ -22,7 +22,7 @@ type Scenario struct {
 	// Only: the points that are worth dying at, by their beginning; none: all.
 	Only []string
 	// Every: of a scenario that goes the ways of others once more, every how many
-	// operations are enough; 0: all.
+	// operations are enough where the same point was died at before; 0: all.
 	Every int
 	// After is done to the files after each death, as a person would.
 	After func(u *user) error

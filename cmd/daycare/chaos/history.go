@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"daycare/engine/control"
 )
@@ -39,6 +40,39 @@ func rewound(_ *user, v view) error {
 				return fmt.Errorf("after the rewind the model answered %q; it should have seen three turns", l.Text)
 			}
 		}
+	}
+	return nil
+}
+
+const edited = "hello, as a person put it later"
+
+// edit changes the text of a message in the history by the API, as an editor in the
+// browser or $EDITOR does.
+func edit(key string) step {
+	from, to := `"text":"`+key+` hello"`, `"text":"`+key+` `+edited+`"`
+	return func(ctx context.Context, u *user) error {
+		return u.ask(ctx, func(c *control.Client) error {
+			text, hash, err := c.ReadFile(ctx, "0/", "history.jsonl")
+			if err != nil || strings.Contains(string(text), to) {
+				return err
+			}
+			return c.WriteFile(ctx, "0/", "history.jsonl", []byte(strings.Replace(string(text), from, to, 1)), hash)
+		})
+	}
+}
+
+// editStands: what a person put is what stands there.
+func editStands(_ *user, v view) error {
+	n := 0
+	for _, a := range v.agents {
+		for _, l := range a.history {
+			if l.Type == "user_message" && strings.HasSuffix(l.Text, edited) {
+				n++
+			}
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("the text that a person put into the history stands there %d times, want once", n)
 	}
 	return nil
 }
