@@ -18,7 +18,7 @@ import (
 func (c *cli) agentsCommand() *cobra.Command {
 	cmd := group("agents", "List agents, look at one, change one",
 		"  daycare agents ls --tree\n  daycare agents tail 0/ -f",
-		c.agentsLs(), c.agentsShow(), c.agentsTail(), c.agentsNew(),
+		c.agentsLs(), c.agentsShow(), c.agentsTail(), c.agentsSessions(), c.agentsNew(),
 		c.agentsStop(), c.agentsReset(), c.agentsCompact(), c.agentsKill(), c.agentsRm())
 	cmd.AddCommand(c.handCommands()...)
 	return cmd

@@ -23,6 +23,7 @@ type shown struct {
 	Paths       map[string]string `json:"paths"`
 	Session     *record.Session   `json:"session,omitempty"`
 	Permissions *permission.Set   `json:"permissions,omitempty"`
+	Context     *contextSize      `json:"context,omitempty"`
 	Waiting     []event.Waiting   `json:"waiting"`
 	Asks        []event.Ask       `json:"asks"`
 }
@@ -82,6 +83,9 @@ func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (s
 	} else if now.ID != "" {
 		s.Session = &now
 	}
+	if s.Context, err = c.measure(ctx, client, s); err != nil {
+		c.warn("%v", err)
+	}
 	return s, nil
 }
 
@@ -122,6 +126,7 @@ func (c *cli) showAgent(s shown, now time.Time) {
 		"parent", s.ParentAgentID, "state", state, "in memory", memory, "model", s.Model,
 		"cost", money(s.Cost), "last", agoPtr(s.LastAt, now), "folder", s.Paths["folder"])
 	c.showSession(s.Session, now)
+	c.showContext(s.Context)
 	c.showRights(s.Permissions)
 	c.heading("waiting", len(s.Waiting))
 	for _, w := range s.Waiting {

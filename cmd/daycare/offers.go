@@ -54,7 +54,7 @@ func (o offers) Skills(context.Context) ([]control.SkillInfo, error) {
 	list, _ := skills.Load(skillFolders(o.parts.root)) // what is wrong with them is told by validate
 	infos := make([]control.SkillInfo, len(list))
 	for i, s := range list {
-		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"], Tools: s.AllowedTools, File: s.File}
+		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"], Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}
 	}
 	return infos, nil
 }
@@ -67,9 +67,10 @@ func (c *cli) skillsLs() *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the skills in force",
+		Short:   "List the skills in force, with the hash of what they say",
 		Long: "List the skills in force: folders with a SKILL.md in .agents/skills of the workspace, in\n" +
-			".daycare/skills and in .agents/skills of your home. Of two with one name the first counts.",
+			".daycare/skills and in .agents/skills of your home, and those built in. Of two with one\n" +
+			"name the first counts.",
 		Example: "  daycare skills ls --json",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,14 +87,14 @@ func (c *cli) skillsLs() *cobra.Command {
 					Skills []control.SkillInfo `json:"skills"`
 				}{append([]control.SkillInfo{}, list...)})
 			}
-			if len(list) == 0 {
-				c.note("no skills; one is a folder with a SKILL.md in .daycare/skills")
-				return nil
+			root, err := c.root()
+			if err != nil {
+				return err
 			}
 			var t table
-			t.row("NAME", "FILE", "DESCRIPTION")
+			t.row("NAME", "FROM", "SHA256", "DESCRIPTION")
 			for _, s := range list {
-				t.row(s.Name, s.File, oneLine(s.Description, 60))
+				t.row(s.Name, orElse(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256), oneLine(s.Description, 60))
 			}
 			return t.write(c.stdout, c.data())
 		},

@@ -28,3 +28,11 @@ func (r *runtimeParts) skills() []prompt.Skill {
 	}
 	return told
 }
+
+// within is a path as it is named from the workspace, if it lies in it.
+func within(root, path string) string {
+	if rel, err := filepath.Rel(root, path); path != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

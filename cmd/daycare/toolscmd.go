@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"daycare/engine/control"
 
@@ -34,9 +35,9 @@ func (c *cli) toolsLs() *cobra.Command {
 				}{append([]control.ToolInfo{}, tools...)})
 			}
 			var t table
-			t.row("NAME", "AFTER A CRASH", "DESCRIPTION")
+			t.row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
 			for _, tool := range tools {
-				t.row(tool.Name, tool.Replay, oneLine(tool.Description, 80))
+				t.row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), oneLine(tool.Description, 80))
 			}
 			return t.write(c.stdout, c.data())
 		},

@@ -82,6 +82,7 @@ type ToolInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Replay      string `json:"replay"`
+	Tokens      int    `json:"tokens"` // about what telling a model of it costs, with every call
 }
 
 // Files keeps attachments; FileStore does it in .daycare/files.

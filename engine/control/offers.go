@@ -33,6 +33,7 @@ type SkillInfo struct {
 	Icon        string `json:"icon,omitempty"`
 	Tools       string `json:"tools,omitempty"` // allowed-tools of the front matter
 	File        string `json:"file"`
+	SHA256      string `json:"sha256,omitempty"` // of its SKILL.md
 }
 
 type (

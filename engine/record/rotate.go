@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"daycare/engine/disk"
 )
 
-// An endedSession is a line of sessions.jsonl.
-type endedSession struct {
+// An EndedSession is a line of sessions.jsonl.
+type EndedSession struct {
 	ID               string    `json:"id"`
 	Title            string    `json:"title"`
 	StartedAt        time.Time `json:"startedAt"`
@@ -27,8 +28,30 @@ type endedSession struct {
 	Last             int64     `json:"last"`
 }
 
+// EndedSessions reads the sessions of the agent in dir that are over, the oldest first. A line
+// that cannot be read is left out; it is nothing but a copy.
+func EndedSessions(dir string) ([]EndedSession, error) {
+	data, err := os.ReadFile(filepath.Join(dir, sessionsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ended sessions: %w", err)
+	}
+	var list []EndedSession
+	for line := range bytes.Lines(data) {
+		var s EndedSession
+		if json.Unmarshal(line, &s) == nil && s.ID != "" {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+const sessionsName = "sessions.jsonl"
+
 // endedBy counts the session that a reset among recs ends.
-func (h *History) endedBy(recs []Record) []endedSession {
+func (h *History) endedBy(recs []Record) []EndedSession {
 	for _, rec := range recs {
 		if _, ok := rec.(*Reset); !ok || h.file.Size() == 0 {
 			continue
@@ -38,7 +61,7 @@ func (h *History) endedBy(recs []Record) []endedSession {
 			h.log.Warn("session that ends was not counted", "dir", h.dir, "err", err)
 			return nil
 		}
-		return []endedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: h.now().UTC().Truncate(time.Millisecond),
+		return []EndedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: h.now().UTC().Truncate(time.Millisecond),
 			Messages: s.Messages, PromptTokens: s.PromptTokens, CompletionTokens: s.CompletionTokens,
 			Cost: s.Cost, File: historyName, First: s.First, Last: h.fold.o.LastSeq}}
 	}
@@ -155,7 +178,7 @@ func (h *History) writeSessions() error {
 	if len(h.tally.ended) == 0 {
 		return nil
 	}
-	log, _, err := h.vol.OpenLog(filepath.Join(h.dir, "sessions.jsonl"), disk.LogOptions{Name: "sessions", Valid: json.Valid})
+	log, _, err := h.vol.OpenLog(filepath.Join(h.dir, sessionsName), disk.LogOptions{Name: "sessions", Valid: json.Valid})
 	if err != nil {
 		return fmt.Errorf("open sessions: %w", err)
 	}

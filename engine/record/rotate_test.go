@@ -149,7 +149,7 @@ func TestSessionsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first, second endedSession
+	var first, second EndedSession
 	lines := splitLines(data)
 	if len(lines) != 2 {
 		t.Fatalf("sessions.jsonl:\n%s", data)

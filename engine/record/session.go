@@ -30,7 +30,7 @@ const maxTitle = 60
 type tally struct {
 	s      Session
 	loaded bool
-	ended  []endedSession // not yet in sessions.jsonl
+	ended  []EndedSession // not yet in sessions.jsonl
 }
 
 // apply counts an appended entry.

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -38,6 +39,13 @@ func StoryOf(dir, id string) (s Story, ok bool, err error) {
 		s.Before, s.Summary, err = contextAt(dir, s.Entries[0].Seq)
 	}
 	return s, true, err
+}
+
+// ContextOf is what the model of the agent in dir sees, with the runtime running or
+// not. What cannot be read is left out.
+func ContextOf(dir string) (*Context, error) {
+	entries, summary, err := contextAt(dir, math.MaxInt64)
+	return &Context{Summary: summary, Entries: entries}, err
 }
 
 // contextAt is the context as it was before the record seq.

@@ -241,6 +241,53 @@ func TestSymlinkSwapper(t *testing.T) {
 	})
 }
 
+// The same for the way to a file alone, which is much faster: -tries 1000000.
+func TestOpenWhileSwapped(t *testing.T) {
+	w := newWorld(t)
+	w.link(w.outside, "l")
+	w.fill()
+	w.file(w.outside+"/f.txt", secret)
+	w.file("d/f.txt", "harmless\n")
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !stop.Load() {
+			exchange(filepath.Join(w.ws, "d"), filepath.Join(w.ws, "l"))
+		}
+	})
+	defer wg.Wait()
+	defer stop.Store(true)
+	b := &base{Options: Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home}}
+	r := b.reach(tools.Call{Agent: agent, Access: w.access})
+	opened, refused := 0, 0
+	var data [64]byte
+	for range *swapTries {
+		p, err := r.file("d/f.txt", refused%2 == 0)
+		if err != nil {
+			refused++
+			continue
+		}
+		f, err := p.open()
+		p.close()
+		if err != nil {
+			refused++
+			continue
+		}
+		n, _ := f.Read(data[:])
+		f.Close()
+		opened++
+		if strings.Contains(string(data[:n]), secret) {
+			t.Fatalf("after %d tries the secret was read", opened+refused)
+		}
+	}
+	t.Logf("%d tries: %d opened what is permitted, %d refused, 0 got out", opened+refused, opened, refused)
+	if opened == 0 || refused == 0 {
+		t.Errorf("%d opened, %d refused: nothing was swapped", opened, refused)
+	}
+}
+
+var swapTries = flag.Int("tries", 5000, "how often the way is gone while it is swapped")
+
 var swapFor = flag.Duration("swap", time.Second, "how long the race with the symlink swapper lasts")
 
 func swapper(w *world, real, link string, runFor time.Duration) {
@@ -255,10 +302,16 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 			exchange(real, link)
 		}
 	})
-	seen := map[tools.Status]int{}
+	seen, tries, changes := map[tools.Status]int{}, 0, 0
 	for end := time.Now().Add(runFor); time.Now().Before(end); {
-		for tool, args := range map[string]a{"read": {"path": "d/f.txt"}, "write": {"path": "d/f.txt", "content": "harmless too\n"},
-			"edit": {"path": "d/f.txt", "old": "harmless", "new": "harmless!"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"}, "glob": {"pattern": "d/*"}} {
+		calls := map[string]a{"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"}, "glob": {"pattern": "d/*"}}
+		if tries >= changes { // now and then: these wait for the disk
+			changes = tries + 50
+			calls["write"] = a{"path": "d/f.txt", "content": "harmless too\n"}
+			calls["edit"] = a{"path": "d/f.txt", "old": "harmless", "new": "harmless!"}
+		}
+		for tool, args := range calls {
+			tries++
 			res := w.call(tool, args)
 			seen[res.Status]++
 			// A link may be listed with its target; what is behind it may not.
@@ -269,7 +322,7 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 	}
 	stop.Store(true)
 	wg.Wait()
-	t.Logf("%v", seen)
+	t.Logf("%d tries: %v", tries, seen)
 	if data, _ := os.ReadFile(w.outside + "/f.txt"); string(data) != secret {
 		t.Errorf("the file outside was changed: %q", data)
 	}

@@ -61,6 +61,6 @@ var (
 
 	// A patch that was applied does not fit any more, or fits again further down.
 	patchSpec = tools.Spec{Name: "apply_patch", Replay: tools.Once,
-		Description: "Change several files at once, all or none. Format: *** Begin Patch, then per file *** Add File: P (lines with +), *** Delete File: P, or *** Update File: P (optionally *** Move to: P) with hunks: @@ line before, then lines with blank, - or +; then *** End Patch.",
+		Description: "Change several files, all or none: *** Begin Patch, per file *** Add File: P (lines with +), *** Delete File: P or *** Update File: P (and *** Move to: P) with hunks (@@ line before; lines with blank, - or +), *** End Patch.",
 		Schema:      json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
 )

@@ -21,7 +21,7 @@ type startArgs struct {
 
 func (p *peers) startBackground() tools.Tool {
 	return makeTool("start_background_agent",
-		"Start an agent that works in the background while you go on. It knows only its prompt: put all it needs there, and that it must report with send_agent_message. Its report comes to you as a system message.",
+		"Start an agent that works in the background while you go on. It knows only its prompt.",
 		`"properties":{
 			"prompt":{"type":"string","minLength":1},
 			"name":{"type":"string","maxLength":60,"description":"a short name, e.g. log-reader"},
@@ -86,7 +86,7 @@ func (p *peers) createPermanent() tools.Tool {
 			"name":{"type":"string","maxLength":60},
 			"description":{"type":"string","maxLength":500,"description":"what it is there for"},
 			"systemPrompt":{"type":"string","maxLength":20000},
-			"workspaceDir":{"type":"string","description":"where it works, relative to the workspace; default: all of it"}}`,
+			"workspaceDir":{"type":"string","description":"a folder of the workspace"}}`,
 		func(ctx context.Context, call tools.Call, args permanentArgs) (tools.Result, error) {
 			all, err := p.agents.List(ctx, call.Agent)
 			if err != nil {

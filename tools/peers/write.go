@@ -24,7 +24,7 @@ func (p *peers) send() tools.Tool {
 		`"properties":{
 			"text":{"type":"string","minLength":1},
 			"agentId":{"type":"string","description":"id, name or handle"},
-			"silent":{"type":"boolean","description":"only note it: the other does not start work for it"}},"required":["text"]`,
+			"silent":{"type":"boolean","description":"note it without starting work"}},"required":["text"]`,
 		func(ctx context.Context, call tools.Call, args sendArgs) (tools.Result, error) {
 			in := text(call, args.AgentID, args.Text)
 			in.Silent = args.Silent

@@ -2,6 +2,7 @@ package skills
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ import (
 const maxSkills = 200
 
 // Load reads the skills in folders, each of which holds a folder a skill. Of two
-// with one name the one of the earlier folder counts.
+// with one name the one of the earlier folder counts, and what is built in last.
 func Load(folders []string) (list []Skill, found []finding.Finding) {
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
@@ -43,6 +44,11 @@ func Load(folders []string) (list []Skill, found []finding.Finding) {
 					Reason: fmt.Sprintf("%s has a skill of the same name, %q, which is used instead", list[i].File, s.Name)})
 				continue
 			}
+			list = append(list, s)
+		}
+	}
+	for _, s := range Builtin() {
+		if !slices.ContainsFunc(list, func(have Skill) bool { return have.Name == s.Name }) {
 			list = append(list, s)
 		}
 	}
@@ -148,7 +154,7 @@ func names(list []Skill) string {
 // show is the how-to with what belongs to it.
 func show(s Skill) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Skill %s\nFolder: %s (sha256 %.12s)\n", s.Name, s.Dir, s.SHA256)
+	fmt.Fprintf(&b, "# Skill %s\nFolder: %s (sha256 %.12s)\n", s.Name, cmp.Or(s.Dir, "none, it is built in"), s.SHA256)
 	if s.Compatibility != "" {
 		b.WriteString("Needs: " + s.Compatibility + "\n")
 	}
@@ -165,6 +171,9 @@ const (
 
 // contents are the files of a skill beside SKILL.md.
 func contents(dir string) []string {
+	if dir == "" {
+		return nil // built in
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil
@@ -192,6 +201,9 @@ func contents(dir string) []string {
 // file is one file of a skill as text.
 func file(s Skill, name string) tools.Result {
 	clean := path.Clean(strings.TrimPrefix(name, "./"))
+	if s.Dir == "" {
+		return tools.Errorf("skill %s is built in; it has no files", s.Name)
+	}
 	root, err := os.OpenRoot(s.Dir)
 	if err != nil {
 		return tools.Errorf("skill %s cannot be read: %v", s.Name, err)

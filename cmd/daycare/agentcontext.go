@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"daycare/agents/prompt"
+	"daycare/agents/subagent"
+	"daycare/engine/control"
+	"daycare/engine/record"
+)
+
+// A contextSize is what the model of an agent is sent, in tokens, about.
+type contextSize struct {
+	prompt.Parts
+	Total int `json:"total"`
+	Room  int `json:"room,omitempty"` // what fits; 0: not known
+}
+
+// measure tells what an agent's context is made of, from its files and the list of
+// tools. It works with the daemon stopped.
+func (c *cli) measure(ctx context.Context, client *control.Client, s shown) (*contextSize, error) {
+	dir := s.Paths["folder"]
+	context, err := record.ContextOf(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read context of %s: %w", s.Handle, err)
+	}
+	sys, err := os.ReadFile(filepath.Join(dir, "SYSTEM.md"))
+	if err != nil {
+		return nil, nil // it has never been asked anything
+	}
+	size := &contextSize{Parts: prompt.Measure(context, string(sys))}
+	if size.Tools, err = toolTokens(ctx, client, dir, s.Type); err != nil {
+		return nil, err
+	}
+	size.Total, size.Room = size.Parts.Total(), int(s.Window)
+	return size, nil
+}
+
+// toolTokens is what telling an agent's model of its tools costs.
+func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (int, error) {
+	all, err := client.Tools(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("list tools: %w", err)
+	}
+	subs, err := client.SubAgents(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("list sub-agents: %w", err)
+	}
+	has := func(string) bool { return true }
+	if kind != "user" {
+		has = func(tool string) bool { return tool != "message" }
+	}
+	if kind == "subagent" {
+		definition := definitionOf(dir)
+		has = func(tool string) bool {
+			i := slices.IndexFunc(subs, func(s control.SubAgentInfo) bool { return s.Name == cmp.Or(definition, tool) })
+			if definition != "" {
+				return i >= 0 && slices.Contains(subs[i].Tools, tool)
+			}
+			return i < 0 && tool != "message" && !subagent.Forbidden(tool)
+		}
+	}
+	sum := 0
+	for _, t := range all {
+		if has(t.Name) {
+			sum += t.Tokens
+		}
+	}
+	return sum, nil
+}
+
+// definitionOf is the definition that a sub-agent was made of, "" for none.
+func definitionOf(dir string) string {
+	var d struct {
+		Definition string `json:"definition"`
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "descriptor.json"))
+	if err != nil || json.Unmarshal(data, &d) != nil {
+		return ""
+	}
+	return d.Definition
+}
+
+func (c *cli) showContext(s *contextSize) {
+	if s == nil {
+		return
+	}
+	total := fmt.Sprintf("about %s tokens", thousands(s.Total))
+	if s.Room > 0 {
+		total += fmt.Sprintf(" of %s (%d %%)", thousands(s.Room), s.Total*100/s.Room)
+	}
+	pairs := []string{"context", total}
+	for _, part := range []struct {
+		name   string
+		tokens int
+	}{{"  system prompt", s.System}, {"  tools", s.Tools}, {"  summary", s.Summary}, {"  messages", s.Messages}, {"  answers", s.Answers},
+		{"  tool calls", s.Calls}, {"  tool results", s.Results}, {"  from memory", s.Memory}} {
+		if part.tokens > 0 {
+			pairs = append(pairs, part.name, thousands(part.tokens))
+		}
+	}
+	c.fields(pairs...)
+}
+
+// thousands is a number as people read it: 12,345.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

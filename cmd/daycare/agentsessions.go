@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/record"
+
+	"github.com/spf13/cobra"
+)
+
+// A sessionLine is one conversation of an agent in --json.
+type sessionLine struct {
+	ID               string     `json:"id"`
+	Title            string     `json:"title"`
+	StartedAt        time.Time  `json:"startedAt"`
+	EndedAt          *time.Time `json:"endedAt"` // null: it goes on
+	Messages         int        `json:"messages"`
+	PromptTokens     int64      `json:"promptTokens"`
+	CompletionTokens int64      `json:"completionTokens"`
+	Cost             float64    `json:"cost"`
+
+	first, last int64 // seq of its records; last 0: it goes on
+}
+
+func (c *cli) agentsSessions() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sessions ID [SESSION]",
+		Short: "The conversations of an agent, also those that a reset ended; or one of them to read",
+		Long: "The conversations of an agent, the newest first. A reset ends one and begins the next.\n" +
+			"With the id of one, or enough of its beginning, it shows what was said in it.",
+		Example: "  daycare agents sessions 0/\n  daycare agents sessions 0/ x7k2",
+		Args:    words(1, "the ID of an agent"), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			a, err := client.Agent(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("find agent %s: %w", args[0], err)
+			}
+			list, err := c.sessions(a)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return c.listSessions(list)
+			}
+			s, err := pickSession(list, args[1], a.Handle)
+			if err != nil {
+				return err
+			}
+			return c.readSession(cmd.Context(), client, a, s)
+		},
+	}
+}
+
+// sessions are the conversations of an agent, the newest first.
+func (c *cli) sessions(a event.Agent) ([]sessionLine, error) {
+	root, err := c.root()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, home, "agents", a.ID)
+	ended, err := record.EndedSessions(dir)
+	if err != nil {
+		return nil, err
+	}
+	now, err := record.SessionOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []sessionLine
+	if now.ID != "" {
+		list = append(list, sessionLine{ID: now.ID, Title: now.Title, StartedAt: now.StartedAt, Messages: now.Messages,
+			PromptTokens: now.PromptTokens, CompletionTokens: now.CompletionTokens, Cost: now.Cost, first: now.First})
+	}
+	for i := len(ended) - 1; i >= 0; i-- {
+		e := ended[i]
+		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt, EndedAt: &e.EndedAt, Messages: e.Messages,
+			PromptTokens: e.PromptTokens, CompletionTokens: e.CompletionTokens, Cost: e.Cost, first: e.First, last: e.Last})
+	}
+	return list, nil
+}
+
+func (c *cli) listSessions(list []sessionLine) error {
+	if c.json {
+		return c.printJSON(struct {
+			Sessions []sessionLine `json:"sessions"`
+		}{append([]sessionLine{}, list...)})
+	}
+	var t table
+	t.row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
+	for _, s := range list {
+		end := "goes on"
+		if s.EndedAt != nil {
+			end = s.EndedAt.Local().Format("2006-01-02 15:04")
+		}
+		t.row(s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), end, fmt.Sprint(s.Messages), money(s.Cost), oneLine(s.Title, 60))
+	}
+	return t.write(c.stdout, c.data())
+}
+
+func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
+	var found []sessionLine
+	for _, s := range list {
+		if s.ID == ref {
+			return s, nil
+		}
+		if len(ref) >= 4 && strings.HasPrefix(s.ID, ref) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return sessionLine{}, notFound("daycare agents sessions "+agent+" lists them", "%s has no session %q", agent, ref)
+}
+
+// readSession shows the records of a session, from whatever file they lie in.
+func (c *cli) readSession(ctx context.Context, client *control.Client, a event.Agent, s sessionLine) error {
+	const page = 500
+	before := int64(0)
+	if s.last > 0 {
+		before = s.last + 1
+	}
+	var lines []json.RawMessage
+	for {
+		p, err := client.History(ctx, a.ID, before, page)
+		if err != nil {
+			return fmt.Errorf("read history of %s: %w", a.Handle, err)
+		}
+		older := 0
+		for ; older < len(p.Records) && seqOf(p.Records[older]) < s.first; older++ {
+		}
+		lines = append(append([]json.RawMessage{}, p.Records[older:]...), lines...)
+		if older > 0 || p.Before == nil {
+			break
+		}
+		before = *p.Before
+	}
+	return c.showRecords(lines)
+}
