@@ -127,9 +127,17 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 			return "", nil, nil
 		}
 	}
-	for _, o := range a.history.Obligations().Once {
+	ob := a.history.Obligations()
+	for _, o := range ob.Once {
 		if o.SHA256 == sha {
 			return o.Token, nil, nil
+		}
+	}
+	if ob.Turn != nil { // this very call, run again after a death
+		for _, c := range ob.Turn.Calls {
+			if c.Call.ID == p.call.ID && c.Grant.SHA256 == sha {
+				return c.Grant.Token, nil, nil
+			}
 		}
 	}
 	refused, err = a.request(t, *need, sha)

@@ -1,9 +1,12 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -219,5 +222,44 @@ func TestADecisionIsConcludedAfterADeath(t *testing.T) {
 	}
 	if last := o.notes[len(o.notes)-1]; !strings.HasPrefix(last, "decided ") {
 		t.Errorf("notes %q, want one of the decision", o.notes)
+	}
+}
+
+// A death after an approval for once was used up, and before the call had its result,
+// must not make a person answer again: the call is run again with it.
+func TestOnceCoversTheCallThatADeathCut(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	b.run()
+	b.outcome(b.say("ask"))
+	b.decide(permission.Once)
+	for deadline := time.Now().Add(30 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	b.halt()
+	// The history as it was when the call had begun.
+	path := filepath.Join(b.dir, "history.jsonl")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := bytes.Index(data, []byte(`"type":"tool_started"`))
+	if begun < 0 {
+		t.Fatalf("no start in\n%s", data)
+	}
+	end := begun + bytes.IndexByte(data[begun:], '\n') + 1
+	if err := errors.Join(os.WriteFile(path, data[:end], 0o600), os.Remove(filepath.Join(b.dir, "state.json"))); err != nil {
+		t.Fatal(err)
+	}
+	b.openBox()
+	b.run()
+	for deadline := time.Now().Add(30 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	b.halt()
+	if list := b.opts.Permits.(*permission.Queue).List(); len(list) != 0 {
+		t.Errorf("the person is asked again: %+v", list)
+	}
+	if got := b.texts(); got[len(got)-1] != "may read" {
+		t.Errorf("the agent said %q, want that it may read", got)
 	}
 }

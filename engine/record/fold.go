@@ -44,6 +44,9 @@ type OpenTurn struct {
 type OpenCall struct {
 	Call    ToolCall
 	Started bool // a tool_started was recorded: it may have had its effect
+	// Grant is the once approval that its start used up: the call may be run again
+	// with it, after a death, and no other call may.
+	Grant OnceGrant
 }
 
 // An OpenOut is a promise that is not yet kept.
@@ -256,13 +259,18 @@ func (f *fold) assistant(e *Entry, r *Assistant) {
 }
 
 func (f *fold) started(r *ToolStart) {
-	if r.Grant != "" {
+	var used OnceGrant
+	if i := slices.IndexFunc(f.o.Once, func(g OnceGrant) bool { return r.Grant != "" && g.Token == r.Grant }); i >= 0 {
+		used = f.o.Once[i]
 		f.dropOnce(r.Grant)
 	}
 	if t := f.o.Turn; t != nil {
 		for i := range t.Calls {
-			if t.Calls[i].Call.ID == r.ToolCallID {
-				t.Calls[i].Started = true
+			if c := &t.Calls[i]; c.Call.ID == r.ToolCallID {
+				c.Started = true
+				if used.Token != "" { // a second start, after a death, uses up nothing more
+					c.Grant = used
+				}
 			}
 		}
 	}
