@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -35,8 +36,9 @@ func askLine(a event.Ask) string {
 // that is read, whatever comes in behind it.
 type approvals struct {
 	token  string
-	choice int // of answers
-	top    int // first line of the request that is shown
+	choice int       // of answers
+	since  time.Time // when it took the place of another question; zero: it was opened by hand
+	top    int       // first line of the request that is shown
 }
 
 var answers = []struct{ key, decision, text string }{
@@ -75,6 +77,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	if !ok {
 		return true, nil
 	}
+	tooSoon := time.Since(o.since) < settling
 	switch name := k.String(); name {
 	case "esc", "ctrl+y", "q":
 		return true, nil
@@ -83,7 +86,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "right":
 		o.choice = min(len(answers)-1, o.choice+1)
 	case "tab", "n":
-		o.token, o.top, o.choice = m.world.asks[(at+1)%len(m.world.asks)].Token, 0, 0
+		o.token, o.top, o.choice, o.since = m.world.asks[(at+1)%len(m.world.asks)].Token, 0, 0, time.Time{}
 	case "up", "k":
 		o.top--
 	case "down", "j":
@@ -93,10 +96,13 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "pgdown":
 		o.top += 10
 	case "enter":
+		if tooSoon {
+			return false, nil
+		}
 		return false, m.call.decide(o.token, answers[o.choice].decision)
 	default:
 		for _, a := range answers {
-			if a.key == name {
+			if a.key == name && !tooSoon {
 				return false, m.call.decide(o.token, a.decision)
 			}
 		}
@@ -131,9 +137,13 @@ func (m *Model) asksChanged() tea.Cmd {
 		m.over = nil
 		return nil
 	}
-	m.over = &approvals{token: m.world.asks[0].Token}
+	m.over = &approvals{token: m.world.asks[0].Token, since: time.Now()}
 	return nil
 }
+
+// settling is how long a question that took the place of an answered one takes no
+// answer: the key may have been meant for the one before.
+const settling = 500 * time.Millisecond
 
 func (o *approvals) help(m *Model) string {
 	next := ""

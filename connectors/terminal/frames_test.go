@@ -38,7 +38,7 @@ func twelve() *daemon {
 	d.add("3/", "Ops", state(event.Retrying, "retry 2/8 in 4s: 429", 9*time.Second, 0))
 	d.add("4/", "slack:general", state(event.Failing, "history.jsonl:12: not JSON", 3*time.Hour, 2.5))
 	d.add("5/", "Queue watch", state(event.Idle, "", 7*time.Minute, 0.0300))
-	d.add("6/", "release notes", state(event.Idle, "", 26*time.Hour, 11.21))
+	d.add("6/", "release notes", state(event.Paused, "its budget of $11.00 is used up", 26*time.Hour, 11.21))
 	d.add("7/", "heartbeat", state(event.WaitingAgent, "", time.Minute, 0.002))
 	d.add("8/", "old one", state(event.Ended, "killed", 50*time.Hour, 0.1))
 	for i := range d.agents {
@@ -94,7 +94,13 @@ func TestApprovals(t *testing.T) {
 			if got := d.daemon.calls(); len(got) != 1 || got[0] != "decide tok2 always" {
 				t.Errorf("asked of the daemon: %q", got)
 			}
+			// The next question took its place; a key that was pressed twice is no answer
+			// to it.
 			d.shows("example.org")
+			d.press("a")
+			if got := d.daemon.calls(); len(got) != 1 {
+				t.Errorf("a question that nobody can have read was answered: %q", got)
+			}
 			d.press("esc")
 			d.hides("[o] Once")
 			d.shows("? 2 to answer")

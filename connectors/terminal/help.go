@@ -1,11 +1,13 @@
 package terminal
 
 import (
+	"fmt"
+
 	tea "charm.land/bubbletea/v2"
 )
 
 // A help is every key and command.
-type help struct{ top int }
+type help struct{ top, below int }
 
 // keyHelp are the keys, in the order in which a person meets them.
 var keyHelp = [][2]string{
@@ -51,19 +53,63 @@ func (h *help) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	return false, nil
 }
 
-func (h *help) help(*Model) string { return "↑↓ scroll · any other key closes" }
+func (h *help) help(m *Model) string {
+	rest := ""
+	if h.below > 0 {
+		rest = fmt.Sprintf(" (%d more lines)", h.below)
+	}
+	return "↑↓ scroll" + rest + " · any other key closes"
+}
+
+// sideBySide is from how many columns on commands stand beside the keys.
+const sideBySide = 130
 
 func (h *help) lines(m *Model, width, height int) []string {
-	t := m.screen.theme
-	var all []string
+	half := width
+	if width >= sideBySide {
+		half = width / 2
+	}
+	keys, words := m.helpKeys(half), m.helpCommands(half)
+	all := append(keys, words...)
+	if half < width {
+		all = beside(keys, words, half)
+	}
+	h.top = max(0, min(h.top, len(all)-height))
+	h.below = max(0, len(all)-height-h.top)
+	return all[h.top:min(len(all), h.top+height)]
+}
+
+func (m *Model) helpKeys(width int) (lines []string) {
 	for _, k := range keyHelp {
-		all = append(all, " "+t.Accent.Render(cell(k[0], 20))+cellMax(k[1], width-21))
+		lines = append(lines, " "+m.screen.theme.Accent.Render(cell(k[0], 20))+cellMax(k[1], width-21))
+	}
+	return lines
+}
+
+func (m *Model) helpCommands(width int) (lines []string) {
+	line := func(typed, does string) {
+		lines = append(lines, " "+m.screen.theme.Accent.Render(cell(typed, 22))+cellMax(does, width-23))
 	}
 	for _, c := range commands() {
-		all = append(all, " "+t.Accent.Render(cell("/"+c.name+" "+c.args, 26))+cellMax(c.does, width-27))
+		line("/"+c.name+" "+c.args, c.does)
 	}
-	all = append(all, " "+t.Accent.Render(cell("!COMMAND", 26))+cellMax("run a shell command; the agent sees what it printed", width-27))
-	all = append(all, " "+t.Accent.Render(cell("@FILE", 26))+cellMax("name a file; Tab completes it", width-27))
-	h.top = max(0, min(h.top, len(all)-height))
-	return all[h.top:min(len(all), h.top+height)]
+	line("!COMMAND", "run a shell command; the agent sees what it printed")
+	line("@FILE", "name a file; Tab completes it")
+	return lines
+}
+
+// beside puts two columns next to each other, the left one width wide.
+func beside(left, right []string, width int) []string {
+	out := make([]string, max(len(left), len(right)))
+	for i := range out {
+		l, r := "", ""
+		if i < len(left) {
+			l = left[i]
+		}
+		if i < len(right) {
+			r = right[i]
+		}
+		out[i] = cell(l, width) + r
+	}
+	return out
 }

@@ -267,6 +267,8 @@ func (m *Model) stateText(a *agent) string {
 		return "waits for its agents"
 	case event.Failing:
 		return "error: " + a.Detail
+	case event.Paused:
+		return strings.TrimSuffix("paused: "+a.Detail, ": ")
 	case event.Idle, "":
 		if a.broke != "" {
 			return "failed: " + markdown.OneLine(a.broke, 200)

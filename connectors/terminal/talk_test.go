@@ -36,6 +36,9 @@ func TestFirstSession(t *testing.T) {
 			d.golden("first-4-answered")
 			d.press("?")
 			d.golden("first-5-help")
+			d.send(resize(200, 50))
+			d.shows("Ctrl+Z", "/quit", "@FILE")
+			d.hides("more lines")
 		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"daycare/connectors/terminal/markdown"
@@ -65,6 +66,14 @@ func (m *Model) bodyHeight() int {
 	return max(3, height-len(m.foot(m.screen.width).lines))
 }
 
+func indented(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = "  " + l
+	}
+	return out
+}
+
 // textTop is the row of the screen where the text begins.
 func (m *Model) textTop() int { return 1 + m.space() }
 
@@ -105,25 +114,29 @@ func (m *Model) welcome(c *conversation, width int) []string {
 	if c.agent != "" && !c.text.Loaded() {
 		return []string{"", t.Dim.Render("  reading…")}
 	}
-	text := []string{
-		"", t.Bold.Render("  Write to your agent below and press Enter."), "",
-		"  It works in " + markdown.OneLine(m.opts.Workspace, width) + ",",
-		"  and goes on when you leave. What it may not do by itself, it asks you.", "",
-		t.Dim.Render("  /spawn starts another agent beside it."),
-		t.Dim.Render("  Ctrl+G shows all agents, ? every key."),
-	}
+	first := "Write to your agent below and press Enter."
 	if c.agent != "" {
-		text[1] = t.Bold.Render("  Nothing was said here yet. Write below and press Enter.")
+		first = "Nothing was said here yet. Write below and press Enter."
 	}
+	text := []string{""}
+	say := func(style lipgloss.Style, words string) {
+		lines := strings.Split(lipgloss.Wrap(words, max(10, width-4), ""), "\n")
+		text = append(text, styleAll(style, indented(lines))...)
+	}
+	say(t.Bold, first)
+	text = append(text, "")
+	plain := lipgloss.NewStyle()
+	say(plain, "It works in "+markdown.OneLine(m.opts.Workspace, 2*width)+", and goes on when you leave.")
+	say(plain, "What it may not do by itself, it asks you.")
+	text = append(text, "")
+	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
 	for _, p := range m.world.status.Providers {
-		if p.Type == "scripted" {
-			text = append(text, "", t.Warn.Render("  No model is set up: the built-in offline one answers, and it can little."),
-				t.Dim.Render("  Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or providers in .daycare/settings.yaml."))
+		if p.Type == "scripted" && p.ID == p.Type {
+			text = append(text, "")
+			say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
+			say(t.Dim, "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or providers in .daycare/settings.yaml, and start daycare again.")
 		}
 		break
-	}
-	for i := range text {
-		text[i] = cellMax(text[i], width)
 	}
 	return text
 }
@@ -191,6 +204,12 @@ func (m *Model) family(c *conversation, width int) []string {
 		lines = append(lines, ansi.Truncate(line, width, "…"))
 	}
 	return lines
+}
+
+// asked reports whether the agent waits for an answer of the person.
+func (m *Model) asked(c *conversation) bool {
+	a := m.world.get(c.agent)
+	return a != nil && a.asks
 }
 
 // count is a number with its noun.
@@ -325,6 +344,8 @@ func (m *Model) talkHelp() string {
 		return "Enter: it reads this at its next step · Tab: when it is done · Alt+Enter new line · Ctrl+C clears"
 	case !in.empty():
 		return "Enter sends · Alt+Enter new line · Ctrl+O editor · Ctrl+C clears"
+	case m.asked(c):
+		return "Ctrl+Y answers what it asks · Ctrl+←→ other agents · Ctrl+G all · ? help"
 	case m.busy(c):
 		return "Esc stops · Ctrl+←→ other agents · Ctrl+G all · Shift+↑ opens cards · ? help"
 	}

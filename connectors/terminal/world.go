@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,10 +194,15 @@ func plain(text string) string {
 	if len(text) > 800 {
 		text = strings.ToValidUTF8(text[:800], "")
 	}
-	return markdown.OneLine(marks.Replace(text), 200)
+	text = linked.ReplaceAllString(marks.Replace("\n"+text), "$1")
+	return markdown.OneLine(text, 200)
 }
 
-var marks = strings.NewReplacer("**", "", "`", "", "\n#", "\n", "\n- ", "\n· ")
+var (
+	marks = strings.NewReplacer("**", "", "`", "", "\n### ", "\n", "\n## ", "\n", "\n# ", "\n", "\n- ", "\n· ")
+	// linked is a link: its words are told, not where it leads.
+	linked = regexp.MustCompile(`\[([^\]\n]+)\]\([^)\s]+\)`)
+)
 
 // hear decodes the body of an event for f; one that cannot be read is passed over.
 func hear[T any](e control.RawEvent, f func(T)) {

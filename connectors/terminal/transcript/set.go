@@ -155,7 +155,7 @@ func (b *block) card(f Frame, width int) []string {
 	case c.status == "error" || c.status == "denied" || c.status == "timeout":
 		return append(lines, indent(t.Bad.Render("  └ "), []string{t.Bad.Render(markdown.OneLine(c.output, width-6))})...)
 	case c.diff != "":
-		return append(lines, indent("  ", f.Code(firstLines(c.diff, 8), "diff", width))...)
+		return append(lines, indent("  ", f.Code(firstLines(hunks(c.diff), 8), "diff", width))...)
 	}
 	return lines
 }
@@ -249,6 +249,14 @@ func middle(lines []string) []string {
 	out := append([]string(nil), lines[:half]...)
 	out = append(out, fmt.Sprintf("… %d lines …", len(lines)-2*half))
 	return append(out, lines[len(lines)-half:]...)
+}
+
+// hunks is a diff without the names of the file, which the card has.
+func hunks(diff string) string {
+	if i := strings.Index(diff, "@@"); i > 0 && strings.HasPrefix(diff, "--- ") {
+		return diff[i:]
+	}
+	return diff
 }
 
 func firstLines(s string, n int) string {
