@@ -38,6 +38,7 @@ type approvals struct {
 	token  string
 	choice int       // of answers
 	since  time.Time // when it took the place of another question; zero: it was opened by hand
+	sent   bool      // it is being answered
 	top    int       // first line of the request that is shown
 }
 
@@ -77,7 +78,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	if !ok {
 		return true, nil
 	}
-	tooSoon := time.Since(o.since) < settling
+	tooSoon := o.sent || time.Since(o.since) < settling
 	switch name := k.String(); name {
 	case "esc", "ctrl+y", "q":
 		return true, nil
@@ -86,7 +87,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "right":
 		o.choice = min(len(answers)-1, o.choice+1)
 	case "tab", "n":
-		o.token, o.top, o.choice, o.since = m.world.asks[(at+1)%len(m.world.asks)].Token, 0, 0, time.Time{}
+		o.token, o.top, o.choice, o.since, o.sent = m.world.asks[(at+1)%len(m.world.asks)].Token, 0, 0, time.Time{}, false
 	case "up", "k":
 		o.top--
 	case "down", "j":
@@ -99,15 +100,21 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		if tooSoon {
 			return false, nil
 		}
-		return false, m.call.decide(o.token, answers[o.choice].decision)
+		return false, o.answer(m, answers[o.choice].decision)
 	default:
 		for _, a := range answers {
 			if a.key == name && !tooSoon {
-				return false, m.call.decide(o.token, a.decision)
+				return false, o.answer(m, a.decision)
 			}
 		}
 	}
 	return false, nil
+}
+
+// answer sends an answer; keys that follow it are for no other question.
+func (o *approvals) answer(m *Model, decision string) tea.Cmd {
+	o.sent = true
+	return m.call.decide(o.token, decision)
 }
 
 // takeDecided: the next question opens, or the queue closes.
@@ -117,6 +124,9 @@ func (m *Model) takeDecided(msg decided) tea.Cmd {
 	case errors.As(msg.err, &first):
 		m.say1(fmt.Sprintf("it was answered already: %s by %s", first.Decision, first.By))
 	case msg.err != nil && !errors.Is(msg.err, control.ErrNoAsk):
+		if o, ok := m.over.(*approvals); ok {
+			o.sent = false
+		}
 		m.fail("answer", msg.err)
 		return nil
 	}
@@ -143,7 +153,7 @@ func (m *Model) asksChanged() tea.Cmd {
 
 // settling is how long a question that took the place of an answered one takes no
 // answer: the key may have been meant for the one before.
-const settling = 500 * time.Millisecond
+const settling = time.Second
 
 func (o *approvals) help(m *Model) string {
 	next := ""

@@ -84,8 +84,8 @@ const (
 	saidSize = 6  // records looked through for the newest thing said
 )
 
-// quietly is a call that nobody asked for: it is made again by itself, so a person
-// is not told that it failed. unanswered is what it gives then; it may be nil.
+// quietly is a call that says itself what it means that there was no answer; a nil
+// unanswered says nothing, because it is made again by itself.
 func (c caller) quietly(unanswered func(error) tea.Msg, f func(context.Context, *control.Client) tea.Msg) tea.Cmd {
 	cmd := c(f)
 	return func() tea.Msg {
@@ -231,7 +231,7 @@ func (c caller) create(n control.NewAgent) tea.Cmd {
 }
 
 func (c caller) decide(token, decision string) tea.Cmd {
-	return c(func(ctx context.Context, api *control.Client) tea.Msg {
+	return c.quietly(func(err error) tea.Msg { return decided{token, err} }, func(ctx context.Context, api *control.Client) tea.Msg {
 		return decided{token, api.Decide(ctx, token, decision, "")}
 	})
 }

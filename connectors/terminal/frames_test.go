@@ -101,6 +101,12 @@ func TestApprovals(t *testing.T) {
 			if got := d.daemon.calls(); len(got) != 1 {
 				t.Errorf("a question that nobody can have read was answered: %q", got)
 			}
+			// Who types on right after Esc answers nothing either: both come as one key.
+			d.wait(2 * time.Second)
+			d.press("alt+/", "o")
+			if got := d.daemon.calls(); len(got) != 1 {
+				t.Errorf("Esc and a word answered a question: %q", got)
+			}
 			d.press("esc")
 			d.hides("[o] Once")
 			d.shows("? 2 to answer")

@@ -23,6 +23,10 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.stopping = time.Time{}
 	}
 	if m.over != nil {
+		if plain, ok := afterEscape(k); ok { // it closes what is open, and then is a key like any other
+			m.over = nil
+			return m.key(plain)
+		}
 		over := m.over
 		done, cmd := over.key(m, k)
 		if done && m.over == over {
@@ -37,6 +41,16 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.home.key(m, k)
 	}
 	return m.talkKey(k)
+}
+
+// afterEscape is the key of a person who typed on right after Esc: terminals tell
+// the two as one, with Alt. Nothing that opens over a page has keys with Alt, and a
+// letter there may be an answer.
+func afterEscape(k tea.KeyPressMsg) (tea.KeyPressMsg, bool) {
+	if k.Mod != tea.ModAlt || k.Code < ' ' || k.Code >= tea.KeyExtended {
+		return k, false
+	}
+	return tea.KeyPressMsg{Code: k.Code, Text: string(k.Code)}, true
 }
 
 // anywhere are the keys that mean the same on every page.
