@@ -144,7 +144,11 @@ func lineCount(path string) int {
 func (d *doctor) services() error {
 	path := filepath.Join(d.root, config.Name)
 	providers := d.conf.Choose(context.Background(), config.Ollama)
-	chain := &chain{settings: providers, catalogue: newCatalogue(d.conf)}
+	models := filepath.Join(d.root, modelsName)
+	if _, err := newerModels(models); err != nil {
+		d.tell(finding.Error, "models-list", models, 0, "it is not used: "+err.Error(), "Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
+	}
+	chain := &chain{settings: providers, catalogue: newCatalogue(d.conf, filepath.Join(d.root, modelsName))}
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
 		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; the offline model answers, which can little",
 			"Set a key, such as ANTHROPIC_API_KEY, or name a service in the settings (providers).")

@@ -17,14 +17,14 @@ import (
 )
 
 func (c *cli) modelsCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "The models that daycare knows, or one of them",
 		Long: "The models that daycare knows: how much fits into one, what it costs in US dollars\n" +
 			"per million tokens, which levels of thinking it takes. What the settings say of a\n" +
 			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
 			"in front or a date behind.",
-		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5",
+		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5\n  daycare models refresh",
 		Args:    words(1), ValidArgsFunction: c.modelNames,
 		RunE: func(_ *cobra.Command, args []string) error {
 			conf, err := c.config()
@@ -32,18 +32,20 @@ func (c *cli) modelsCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return c.listModels(newCatalogue(conf), conf)
+				return c.listModels(newCatalogue(conf, c.modelsFile()), conf)
 			}
-			return c.showModel(newCatalogue(conf), args[0])
+			return c.showModel(newCatalogue(conf, c.modelsFile()), args[0])
 		},
 	}
+	cmd.AddCommand(c.modelsRefresh())
+	return cmd
 }
 
 // modelNames completes the name of a model.
 func (c *cli) modelNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	if conf, err := c.config(); err == nil && len(args) == 0 {
-		for _, m := range newCatalogue(conf).All() {
+		for _, m := range newCatalogue(conf, c.modelsFile()).All() {
 			names = append(names, cobra.CompletionWithDesc(m.ID, m.Vendor))
 		}
 	}
@@ -85,7 +87,7 @@ func (c *cli) listModels(cat *catalogue.Catalogue, conf *config.Config) error {
 		return c.printJSON(struct {
 			AsOf   string      `json:"asOf"`
 			Models []modelInfo `json:"models"`
-		}{catalogue.AsOf(), list})
+		}{cat.AsOf(), list})
 	}
 	var t table
 	t.row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
@@ -97,7 +99,7 @@ func (c *cli) listModels(cat *catalogue.Catalogue, conf *config.Config) error {
 	if err := t.write(c.stdout, c.data()); err != nil {
 		return err
 	}
-	c.note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", catalogue.AsOf())
+	c.note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", cat.AsOf())
 	return nil
 }
 

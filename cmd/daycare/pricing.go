@@ -13,14 +13,20 @@ import (
 	"daycare/engine/record"
 )
 
-// newCatalogue is the model catalogue with what the settings say over it.
-func newCatalogue(c *config.Config) *catalogue.Catalogue {
+// newCatalogue is the model catalogue with what the settings say over it, and below
+// that the list in the file models, if there is one. A list that cannot be read
+// counts as none: daycare models and doctor say why.
+func newCatalogue(c *config.Config, models string) *catalogue.Catalogue {
 	var overrides []catalogue.Override
 	for _, m := range c.Models {
 		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window, MaxOutput: m.MaxOutput, Images: m.Images, Documents: m.Documents,
 			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead, CacheWrite: m.Price.CacheWrite}})
 	}
-	return catalogue.New(overrides)
+	cat := catalogue.New(overrides)
+	if newer, err := newerModels(models); err == nil && newer != nil {
+		return cat.With(newer)
+	}
+	return cat
 }
 
 // check is an *catalogue.UnknownModel where a provider that only serves what its

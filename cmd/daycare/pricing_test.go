@@ -14,7 +14,7 @@ func TestChainPrice(t *testing.T) {
 	cost := 7.0
 	m := &chain{catalogue: newCatalogue(&config.Config{Models: []config.Model{
 		{ID: "glm-5.3", Provider: "paid-local", Price: config.Price{Input: &cost, Output: &cost}},
-	}}), settings: []config.Provider{
+	}}, ""), settings: []config.Provider{
 		{ID: "main", Type: "anthropic", Model: "claude-opus-5-5"},
 		{ID: "local", Type: "openai", BaseURL: "http://127.0.0.1:8000/v1", Model: "glm-5.3"},
 		{ID: "paid-local", Type: "openai", BaseURL: "http://localhost:8000/v1", Model: "glm-5.3"},

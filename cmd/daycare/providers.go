@@ -78,7 +78,7 @@ func (c *cli) providersTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.testProviders(cmd.Context(), newCatalogue(conf), list, timeout)
+			return c.testProviders(cmd.Context(), newCatalogue(conf, c.modelsFile()), list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")

@@ -141,7 +141,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	r.report(found)
 	r.events = event.NewStream(cuid2.Generate()[:8])
 	r.watcher = watch.New(r.log)
-	models, err := newChain(ctx, c, r.keyOf)
+	models, err := newChain(ctx, c, filepath.Join(r.root, modelsName), r.keyOf)
 	if err != nil {
 		return err
 	}

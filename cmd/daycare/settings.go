@@ -23,8 +23,9 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 	now := r.settings.Current()
 	r.hideSecrets()
 	path := filepath.Join(r.root, config.Name)
-	if now != before {
-		models, err := newChain(ctx, now, r.keyOf)
+	list := filepath.Join(r.root, modelsName)
+	if now != before || stampOf(list) != r.models.Load().newer {
+		models, err := newChain(ctx, now, list, r.keyOf)
 		if err == nil {
 			err = models.checkAll()
 		}

@@ -117,7 +117,7 @@ func (c *cli) askDetails(ctx context.Context, conf *config.Config, s *setup, all
 		if s.model == "" {
 			continue
 		}
-		chain := &chain{catalogue: newCatalogue(conf)}
+		chain := &chain{catalogue: newCatalogue(conf, "")}
 		if err := chain.check(s.asProvider(conf), s.model); err != nil {
 			c.report(&problem{code: exitFailure, err: err})
 			s.model = ""

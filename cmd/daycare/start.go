@@ -152,10 +152,13 @@ type chain struct {
 	providers []providers.Provider
 	observed  []*observed // the same
 	catalogue *catalogue.Catalogue
+	newer     string // stamp of the list that a person fetched
 }
 
-func newChain(ctx context.Context, c *config.Config, key func(config.Provider) func() string) (*chain, error) {
-	m := &chain{settings: c.Choose(ctx, config.Ollama), catalogue: newCatalogue(c)}
+// newChain makes the chain of the settings; models is the path of the list of models
+// that a person fetched.
+func newChain(ctx context.Context, c *config.Config, models string, key func(config.Provider) func() string) (*chain, error) {
+	m := &chain{settings: c.Choose(ctx, config.Ollama), catalogue: newCatalogue(c, models), newer: stampOf(models)}
 	for _, s := range m.settings {
 		p, err := newProvider(s, key(s))
 		if err != nil {

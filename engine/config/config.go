@@ -32,6 +32,7 @@ type Config struct {
 	Budget      Budget      `json:"budget"`
 	Control     Control     `json:"control"`
 	Log         Log         `json:"log"`
+	ModelsURL   string      `json:"modelsURL"` // a newer catalogue, for daycare models refresh
 
 	env     Env
 	secrets map[string]Secret // auth.json
@@ -217,6 +218,7 @@ func Default() *Config {
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
+		ModelsURL:   "https://openrouter.ai/api/v1/models",
 	}
 }
 

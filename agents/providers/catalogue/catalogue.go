@@ -77,10 +77,23 @@ type Override struct {
 
 // A Catalogue answers questions about models. It is never changed, and may be
 // used from many goroutines at once.
-type Catalogue struct{ overrides []Override }
+type Catalogue struct {
+	overrides []Override
+	newer     *list // nil: the embedded one
+}
 
 // New makes a catalogue of the embedded list with overrides over it.
-func New(overrides []Override) *Catalogue { return &Catalogue{overrides} }
+func New(overrides []Override) *Catalogue { return &Catalogue{overrides: overrides} }
+
+// With is the catalogue with a newer list between the embedded one and the overrides.
+func (c *Catalogue) With(n *Newer) *Catalogue { return &Catalogue{c.overrides, n.over(builtin())} }
+
+func (c *Catalogue) list() *list {
+	if c.newer != nil {
+		return c.newer
+	}
+	return builtin()
+}
 
 //go:embed models.json
 var embedded []byte
@@ -106,10 +119,7 @@ func parse(data []byte) (*list, error) {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	for i, m := range l.Models {
-		// The models of these three that take pictures take PDFs as well.
-		if slices.Contains([]string{"anthropic", "openai", "gemini"}, m.Vendor) && m.Images {
-			l.Models[i].Documents = true
-		}
+		l.Models[i].derive()
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			if other, twice := l.byKey[key(name)]; twice {
 				return nil, fmt.Errorf("read models: %s is there twice, also as %s", name, l.Models[other].ID)
@@ -120,19 +130,27 @@ func parse(data []byte) (*list, error) {
 	return l, nil
 }
 
-// AsOf is the day that the embedded figures were collected.
-func AsOf() string { return builtin().AsOf }
+// derive fills in what follows from the rest: those models of three vendors that
+// take pictures take PDFs as well.
+func (m *Model) derive() {
+	if m.Images && slices.Contains([]string{"anthropic", "openai", "gemini"}, m.Vendor) {
+		m.Documents = true
+	}
+}
+
+// AsOf is the day that the figures were collected.
+func (c *Catalogue) AsOf() string { return c.list().AsOf }
 
 // All lists the models with the overrides that hold at every provider, those that
 // only the settings know at the end.
 func (c *Catalogue) All() []Model {
-	l := builtin()
+	l := c.list()
 	all := make([]Model, 0, len(l.Models))
 	for _, m := range l.Models {
 		all = append(all, c.override("", m.ID, m))
 	}
 	for _, o := range c.overrides {
-		if _, ok := lookup(o.ID); !ok && o.Provider == "" {
+		if _, ok := l.lookup(o.ID); !ok && o.Provider == "" {
 			all = append(all, c.override("", o.ID, Model{ID: o.ID}))
 		}
 	}
@@ -143,7 +161,7 @@ func (c *Catalogue) All() []Model {
 // vendor in front ("anthropic/claude-opus-5.5") and a date or a variant behind
 // ("-20251001", ":free"). provider is an id of the settings, "" for none.
 func (c *Catalogue) Find(provider, name string) (Model, bool) {
-	m, ok := lookup(name)
+	m, ok := c.list().lookup(name)
 	if !ok {
 		m = Model{ID: name}
 	}

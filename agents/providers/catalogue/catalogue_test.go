@@ -30,7 +30,6 @@ func TestEmbeddedList(t *testing.T) {
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil {
 		t.Error(err)
 	}
-	levels := []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 	for _, m := range l.Models {
 		for _, level := range m.Thinking {
 			if !slices.Contains(levels, level) {

@@ -32,10 +32,9 @@ func (c *Catalogue) Check(provider, name string) error {
 	return &UnknownModel{Name: name, Near: c.Near(name, 3)}
 }
 
-// lookup finds a name in the embedded list: as it is, then without its vendor,
+// lookup finds a name in the list: as it is, then without its vendor,
 // then without date and variant.
-func lookup(name string) (Model, bool) {
-	l := builtin()
+func (l *list) lookup(name string) (Model, bool) {
 	k := key(name)
 	i, ok := l.byKey[k]
 	if !ok {

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"daycare/agents/providers/catalogue"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+
+	"github.com/spf13/cobra"
+)
+
+// modelsName is the file in .daycare with the list of models that a person fetched.
+const modelsName = "models.json"
+
+// maxModelsFile bounds it, in bytes.
+const maxModelsFile = 32 << 20
+
+// modelsFile is where it lies in this workspace; "" where there is none.
+func (c *cli) modelsFile() string {
+	root, err := c.root()
+	if err != nil {
+		return ""
+	}
+	path := filepath.Join(root, home, modelsName)
+	if _, err := newerModels(path); err != nil {
+		c.warn("%s is not used: %v; fetch it again with: daycare models refresh", path, err)
+	}
+	return path
+}
+
+// newerModels reads that file; nil where there is none.
+func newerModels(path string) (*catalogue.Newer, error) {
+	data, err := os.ReadFile(path)
+	if path == "" || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return catalogue.ReadNewer(data, path, time.Now())
+}
+
+// stampOf tells versions of a file apart; "" is no file.
+func stampOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
+}
+
+// refreshed is what daycare models refresh prints with --json.
+type refreshed struct {
+	Source  string                 `json:"source"`
+	AsOf    string                 `json:"asOf"`
+	Models  int                    `json:"models"`
+	Changes []catalogue.Difference `json:"changes"`
+	Kept    bool                   `json:"kept"` // it is in force
+}
+
+func (c *cli) modelsRefresh() *cobra.Command {
+	var from string
+	var dry, yes, reset bool
+	cmd := &cobra.Command{
+		Use:   "refresh",
+		Short: "Fetch a newer list of models, and show what it changes before it counts",
+		Long: "Fetch a list of models with their windows and prices, from modelsURL of the settings\n" +
+			"or another address or file, and show what it says otherwise than the list in force.\n" +
+			"It is kept in .daycare/models.json when you agree, with --yes at once. It is in\n" +
+			"daycare's own form or in that of OpenRouter's /api/v1/models. What the settings say\n" +
+			"of a model wins over it. No key is sent, and nothing is fetched but by this command.",
+		Example: "  daycare models refresh\n  daycare models refresh --from models.json --yes\n  daycare models refresh --reset",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			path := filepath.Join(root, home, modelsName)
+			if reset {
+				return c.forgetModels(cmd.Context(), root, path)
+			}
+			conf, err := c.config()
+			if err != nil {
+				return err
+			}
+			source := orElse(from, conf.ModelsURL)
+			data, err := fetchModels(cmd.Context(), source)
+			if err != nil {
+				return err
+			}
+			newer, err := catalogue.ReadNewer(data, source, time.Now())
+			if err != nil {
+				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err), do: "name another one with --from; what was in force stays"}
+			}
+			return c.keepModels(cmd.Context(), root, path, newCatalogue(conf, path), newer, dry, yes)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "fetch it from this `URL` or file")
+	flags.BoolVar(&dry, "dry-run", false, "only show what would change")
+	flags.BoolVar(&yes, "yes", false, "do not ask")
+	flags.BoolVar(&reset, "reset", false, "go back to the list that is part of the program")
+	cmd.MarkFlagsMutuallyExclusive("reset", "from")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes", "reset")
+	return cmd
+}
+
+// fetchModels reads a list from a file or an address.
+func fetchModels(ctx context.Context, source string) ([]byte, error) {
+	u, err := url.Parse(source)
+	if err != nil || u.Scheme == "" {
+		data, err := os.ReadFile(source)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, notFound("", "there is no file %s", source)
+		}
+		return data, err
+	}
+	ip := net.ParseIP(u.Hostname())
+	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
+		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source), do: "fetch it yourself, and name the file with --from"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "daycare")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch the list of models: %w", err), do: "check the network; what was in force stays"}
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: %s", source, resp.Status), do: "set modelsURL in the settings, or name another with --from"}
+	case err != nil:
+		return nil, fmt.Errorf("fetch %s: %w", source, err)
+	case len(data) > maxModelsFile:
+		return nil, fmt.Errorf("fetch %s: it is longer than %d MiB", source, maxModelsFile>>20)
+	}
+	return data, nil
+}
+
+// keepModels shows what a list changes, and keeps it if the person wants that.
+func (c *cli) keepModels(ctx context.Context, root, path string, now *catalogue.Catalogue, newer *catalogue.Newer, dry, yes bool) error {
+	r := refreshed{Source: newer.Source, AsOf: newer.AsOf, Models: len(newer.Models), Changes: now.Compare(newer)}
+	if r.Changes == nil {
+		r.Changes = []catalogue.Difference{}
+	}
+	if !c.json {
+		c.showChanges(r)
+	}
+	switch {
+	case dry || len(r.Changes) == 0:
+	case !yes && (c.noInput || !isTerminal(c.stdin)):
+		return &problem{code: exitFailure, err: errors.New("nothing was changed: there is nobody to ask"), do: "with --yes it counts at once"}
+	case yes || c.yes("use it? [Y/n] "):
+		data, err := json.MarshalIndent(newer, "", " ")
+		if err == nil {
+			err = disk.NewVolume(filepath.Join(root, home)).WriteFile("models", path, append(data, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("keep the list: %w", err)
+		}
+		r.Kept = true
+		c.reloadModels(ctx, root)
+	}
+	if c.json {
+		return c.printJSON(r)
+	}
+	if r.Kept {
+		c.print("it is in force, and kept in %s; daycare models refresh --reset goes back\n", path)
+	}
+	return nil
+}
+
+// maxShown bounds what is listed of the changes.
+const maxShown = 40
+
+func (c *cli) showChanges(r refreshed) {
+	c.print("%d models, as of %s, from %s\n", r.Models, r.AsOf, clean(r.Source))
+	fresh, shown := 0, 0
+	for _, d := range r.Changes {
+		if d.New {
+			fresh++
+			continue
+		}
+		if shown++; shown <= maxShown {
+			c.print("changed  %s: %s\n", clean(d.ID), strings.Join(d.What, ", "))
+		}
+	}
+	if shown > maxShown {
+		c.print("         and %d more; all of them: --json\n", shown-maxShown)
+	}
+	switch {
+	case len(r.Changes) == 0:
+		c.print("nothing that is not known already\n")
+	case fresh > 0:
+		c.print("new      %d models that were not known\n", fresh)
+	}
+}
+
+// forgetModels goes back to the list of the program.
+func (c *cli) forgetModels(ctx context.Context, root, path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the list: %w", err)
+	}
+	c.reloadModels(ctx, root)
+	c.print("the list that is part of the program is in force\n")
+	return nil
+}
+
+// reloadModels has a running daemon read the list.
+func (c *cli) reloadModels(ctx context.Context, root string) {
+	client, err := c.dial(ctx, root)
+	if errors.Is(err, control.ErrNotRunning) {
+		return
+	}
+	if err == nil {
+		_, err = client.Reload(ctx)
+	}
+	if err != nil {
+		c.warn("the running daemon has not read it: %v; restart it", err)
+	}
+}
