@@ -41,6 +41,12 @@ type file struct {
 	good *Definition // nil: it never was usable
 }
 
+// settled is the age of a save after which a broken file is broken: before it an editor
+// that writes in pieces may not be done, and the file is read again in a moment.
+const settled = 2 * time.Second
+
+var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond}
+
 // NewRegistry makes a Registry of the folder dir, which need not exist. reserved
 // reports the names that no definition can have or use as a tool, because agents
 // have tools of that name that are not for sub-agents, or that its own would hide;
@@ -123,14 +129,25 @@ func (r *Registry) look() (changed bool) {
 // read parses a file; one that is no good keeps what it was before.
 func (r *Registry) read(name string, f file) file {
 	path := filepath.Join(r.dir, name)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		r.report([]finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}})
-		return f
+	var d Definition
+	var found []finding.Finding
+	for try := 0; ; try++ {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			r.report([]finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}})
+			return f
+		}
+		d, found = Parse(path, data)
+		d.File = path
+		found = append(found, r.allowed(d, path)...)
+		if finding.Join(found) == nil || try == len(rereads) || time.Since(f.at) > settled {
+			break
+		}
+		time.Sleep(rereads[try])
+		if info, err := os.Stat(path); err == nil {
+			f.at, f.size = info.ModTime(), info.Size()
+		}
 	}
-	d, found := Parse(path, data)
-	d.File = path
-	found = append(found, r.allowed(d, path)...)
 	if finding.Join(found) == nil {
 		f.good = &d
 	}

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"daycare/engine/event"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"daycare/engine/control"
 )
@@ -165,4 +169,70 @@ func (o ops) checkShared(t *testing.T, word string) {
 		}
 		return err != nil
 	})
+}
+
+// A mistake in any of the files is told with its place, and the last good version
+// stays in force.
+func TestMistakesAreTold(t *testing.T) {
+	o := newOps(t)
+	events := make(chan string, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready := make(chan struct{})
+	go func() {
+		var once sync.Once
+		o.client.Events(ctx, control.Filter{Types: []event.Type{event.FileInvalid, event.ConfigInvalid, event.FileEdited}}, "", func(e control.RawEvent) error {
+			once.Do(func() { close(ready) })
+			if e.Type != event.FileEdited {
+				events <- string(e.Data)
+			}
+			return nil
+		})
+	}()
+	waitFor(t, "the first event", func() bool { // the stream is open when an edit is heard
+		write(t, filepath.Join(o.root, "SOUL.md"), fmt.Sprintf("soul word00\n%d\n", time.Now().UnixNano()))
+		o.ask(t, "are you there?")
+		select {
+		case <-ready:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, m := range []struct{ path, old, new string }{
+		{filepath.Join(o.dir, "descriptor.json"), `"name"`, `"nam`},
+		{filepath.Join(o.dir, "state.json"), `"web": false`, `"web": "no"`},
+		{filepath.Join(o.dir, "history.jsonl"), `"type":"turn_end"`, `"type":"turn_end`},
+		{filepath.Join(o.root, "settings.yaml"), "type: scripted", "type: nonsense"},
+		{filepath.Join(o.root, "cron/watch/TASK.md"), "1 1 *", "1 99 *"},
+		{filepath.Join(o.root, "heartbeat/morning.md"), "enabled: false", "enabled: perhaps"},
+		{filepath.Join(o.root, "subagents/reader.md"), "maxIterations: 3", "maxIterations: many"},
+	} {
+		name := filepath.Base(m.path)
+		good, err := replaced(m.path, m.old, m.new)
+		if err != nil || !bytes.Contains(good, []byte(m.new)) {
+			t.Fatalf("%s: %v; it has no %q", name, err, m.old)
+		}
+		was := readOr(m.path)
+		write(t, m.path, string(good))
+		o.ask(t, "go on with "+name)
+		waitFor(t, "the mistake in "+name+" to be told", func() bool {
+			o.client.SubAgents(t.Context()) // they are looked at when somebody asks
+			for {
+				select {
+				case told := <-events:
+					if strings.Contains(told, name) && strings.Contains(told, `"line":`) {
+						t.Logf("%s", told)
+						return true
+					}
+				default:
+					return false
+				}
+			}
+		})
+		if got := readOr(m.path); name != "history.jsonl" && got != string(good) {
+			t.Errorf("%s is not as the person left it:\n%s", name, got)
+		}
+		write(t, m.path, was)
+	}
 }

@@ -181,7 +181,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	if r.ledger, err = r.newLedger(); err != nil {
 		return err
 	}
-	if r.toolset, err = newToolsets(r.root, r.tools, r.family, r.events, r.report); err != nil {
+	if r.toolset, err = newToolsets(r.root, r.tools, r.family, r.events, r.tellFindings); err != nil {
 		return err
 	}
 	b := &backend{System: r.system, parts: r}

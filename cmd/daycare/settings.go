@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/config"
 	"daycare/engine/event"
@@ -40,12 +42,18 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 	}
 	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}
 	if err := finding.Join(found); err != nil {
-		e = event.Event{Type: event.ConfigInvalid, Body: event.File{File: path, Text: err.Error()}}
+		body := event.File{File: path, Text: err.Error()}
+		if first := found[slices.IndexFunc(found, isError)]; first.File == path {
+			body.Line, body.Column = first.Line, first.Column
+		}
+		e = event.Event{Type: event.ConfigInvalid, Body: body}
 	}
 	r.events.Emit(e)
 	r.report(found)
 	return found
 }
+
+func isError(f finding.Finding) bool { return f.Severity == finding.Error }
 
 // needRestart names the sections that were changed and count only from the next
 // start, because open sockets and built tools hang on them.
@@ -65,11 +73,32 @@ func needRestart(path string, before, now *config.Config) (found []finding.Findi
 	return found
 }
 
+// rereads are the pauses after which broken settings are read again before anybody is
+// told.
+var rereads = [...]time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// pausing waits, and reports whether ctx still lasts.
+func pausing(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// settingsText is what the files of the settings hold.
+func (r *runtimeParts) settingsText() string {
+	settings, _ := os.ReadFile(filepath.Join(r.root, config.Name))
+	auth, _ := os.ReadFile(filepath.Join(r.root, config.AuthName))
+	return string(settings) + "\x00" + string(auth)
+}
+
 // watchSettings reads the settings again when their file changes.
 func (r *runtimeParts) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
 	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
-		if !slices.Contains(h.Names, config.Name) && !slices.Contains(h.Names, config.AuthName) {
+		if !h.Overflow && !slices.Contains(h.Names, config.Name) && !slices.Contains(h.Names, config.AuthName) {
 			return
 		}
 		select {
@@ -78,10 +107,21 @@ func (r *runtimeParts) watchSettings(ctx context.Context) error {
 		}
 	})
 	defer r.watcher.Remove(r.root)
+	last := r.settingsText()
 	for {
 		select {
 		case <-hints:
-			r.reload(ctx)
+			// A hint may mean nothing (after an overflow, or by time where nothing can be
+			// watched), and an editor that writes in pieces is not done with the first.
+			for _, pause := range rereads {
+				if _, _, err := config.Load(r.root, os.LookupEnv, connectorTypes...); err == nil || !pausing(ctx, pause) {
+					break
+				}
+			}
+			if now := r.settingsText(); now != last {
+				last = now
+				r.reload(ctx)
+			}
 		case <-ctx.Done():
 			return nil
 		}

@@ -74,7 +74,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 	if err := l.open(os.O_CREATE); err != nil {
 		return nil, nil, err
 	}
-	if torn, err = l.repair(); err != nil {
+	if torn, err = l.repair(false); err != nil {
 		l.f.Close()
 		return nil, nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Reload takes the file at the path, as it is now, as the one to append to and
 // returns its content. A file that is gone is an error: fs.ErrNotExist. A last
-// line without newline gets one if it is valid, and is kept aside if not.
+// line without newline gets one: somebody else left it like that, so it is not cut.
 // Nothing in the file counts as durable before the next Barrier.
 func (l *Log) Reload() ([]byte, *Torn, error) {
 	l.mu.Lock()
@@ -47,7 +47,7 @@ func (l *Log) reload() ([]byte, *Torn, error) {
 		return nil, nil, err
 	}
 	old.Close()
-	torn, err := l.repair()
+	torn, err := l.repair(true)
 	if err != nil {
 		return nil, nil, err
 	}

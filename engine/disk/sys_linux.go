@@ -55,9 +55,21 @@ func identify(info os.FileInfo) identity {
 // lease is given only if none has. Where the file system knows no leases the answer
 // is no.
 func openForWriting(f *os.File) bool {
-	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	err := lease(f, unix.F_RDLCK)
 	if err == nil {
-		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		letGo(f)
 	}
 	return errors.Is(err, unix.EAGAIN)
+}
+
+// holdAlone reports whether nobody else has the file open; others that open it wait
+// until letGo. Where the file system knows no leases the answer is yes.
+func holdAlone(f *os.File) bool { return !errors.Is(lease(f, unix.F_WRLCK), unix.EAGAIN) }
+
+// letGo ends holdAlone. An error means that there was nothing to end.
+func letGo(f *os.File) { _ = lease(f, unix.F_UNLCK) }
+
+func lease(f *os.File, kind int) error {
+	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, kind)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"daycare/engine/crash"
 )
@@ -26,7 +27,12 @@ const tailWindow = 64 << 10
 // repair gives a valid last line its newline and puts any other that has none
 // aside. It may use the space that is kept back for a full disk: without it
 // nothing that is under way could be recorded.
-func (l *Log) repair() (*Torn, error) {
+//
+// To cut is only for what a crash left. Where somebody may be writing (live: the
+// file was found changed; or a program has it open), more may come at any instant,
+// and the cut would take it along. There the line gets a newline, which a writer in
+// place writes over, and counts as a broken one.
+func (l *Log) repair(live bool) (*Torn, error) {
 	start, err := lastLineStart(l.f, l.id.size)
 	if err != nil {
 		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
@@ -38,7 +44,12 @@ func (l *Log) repair() (*Torn, error) {
 	if _, err := l.f.ReadAt(tail, start); err != nil {
 		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
 	}
-	if l.opts.Valid != nil && l.opts.Valid(tail) {
+	if live || l.opts.Valid != nil && l.opts.Valid(tail) {
+		return nil, l.write([]byte{'\n'}, true)
+	}
+	release, alone := l.alone()
+	defer release()
+	if !alone {
 		return nil, l.write([]byte{'\n'}, true)
 	}
 	kept, err := l.vol.keepTorn(fmt.Sprintf("%s.torn-%d", l.path, start), tail)
@@ -52,6 +63,21 @@ func (l *Log) repair() (*Torn, error) {
 	l.id.size = start
 	l.stamp()
 	return &Torn{Offset: start, Bytes: len(tail), Kept: kept}, nil
+}
+
+// alone waits until no other program has the file open, and keeps others from opening
+// it until release is called. It waits a second at most.
+func (l *Log) alone() (release func(), alone bool) {
+	for end := time.Now().Add(writing); ; time.Sleep(writing / 200) {
+		if holdAlone(l.f) {
+			break
+		}
+		if time.Now().After(end) {
+			return func() {}, false
+		}
+	}
+	info, err := l.f.Stat()
+	return func() { letGo(l.f) }, err == nil && info.Size() == l.id.size
 }
 
 // keepTorn writes tail to path, or to path-2, path-3 … where another torn tail

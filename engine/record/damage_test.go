@@ -141,6 +141,7 @@ func TestTornTailIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
+	h.Close() // it died
 	again, found := reopen(t, h.dir, newClock())
 	if len(found) != 1 || found[0].ID != "history-torn" {
 		t.Errorf("found %v", found)

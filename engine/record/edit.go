@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -93,6 +94,20 @@ func (h *History) reconcileFrom(fresh, last int64) error {
 		h.recent.ending(append(content, again...))
 		h.recent.behind = false
 		return nil
+	}
+}
+
+// steady reads the file, once more where a person's save in place cut it short
+// meanwhile.
+func (h *History) steady(read func() error) error {
+	for try := 0; ; try++ {
+		err := read()
+		if !errors.Is(err, io.ErrUnexpectedEOF) || try == 20 {
+			return err
+		}
+		if err := h.reconcile(); err != nil {
+			return err
+		}
 	}
 }
 

@@ -71,7 +71,8 @@ func (h *History) Context() (*Context, error) {
 	defer h.mu.Unlock()
 	v := &h.view
 	if !v.made {
-		s, err := h.scanContext()
+		var s *contextScan
+		err := h.steady(func() (err error) { s, err = h.scanContext(); return err })
 		if err != nil {
 			return nil, err
 		}
