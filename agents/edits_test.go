@@ -1,6 +1,12 @@
 package agents
 
 import (
+	"context"
+	"daycare/agents/providers"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -242,5 +248,86 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	s, raw, _, err := record.ReadState(b.dir)
 	if err != nil || raw == nil || len(s.Permissions.Exec) != 1 || s.Provider.Model != "m1" || s.Stats == nil {
 		t.Errorf("state.json is %s, %v", raw, err)
+	}
+}
+
+// summarizer summarises only when it is let, so that a test can edit meanwhile.
+type summarizer struct {
+	*windowed
+	asked chan string // what it was to summarise
+	write chan struct{}
+}
+
+func (s summarizer) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+	if strings.HasPrefix(req.System, "You write the memory") {
+		s.asked <- textOf(req)
+		select {
+		case <-s.write:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.windowed.Call(ctx, req, watch)
+}
+
+// Lines that are edited while they are summarised are in the summary as they are
+// then; lines that are edited afterwards are under it, and the person is told.
+func TestAnEditOfLinesUnderASummary(t *testing.T) {
+	w := summarizer{&windowed{window: 2_000_000}, make(chan string, 10), make(chan struct{})}
+	b := newWindowed(t, w.windowed, &bigTool{})
+	b.opts.Model = func(record.Model) Model { return w }
+	events := b.opts.Events.Subscribe(t.Context())
+	edited := make(chan struct{})
+	b.opts.Edited = edited
+	b.run()
+	for n := 1; n <= 3; n++ {
+		b.wait(b.say(fmt.Sprintf("this is turn %d: the code of turn %d is owl%d", n, n, n)))
+	}
+	edit := func(old, new string) {
+		t.Helper()
+		path := filepath.Join(b.dir, "history.jsonl")
+		text := strings.ReplaceAll(b.history(), old, new)
+		if text == b.history() {
+			t.Fatalf("history has no %q", old)
+		}
+		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Compact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := <-w.asked; !strings.Contains(first, "owl1") {
+		t.Fatalf("summarised was\n%s", first)
+	}
+	edit("owl1", "crow1")
+	w.write <- struct{}{}
+	if second := <-w.asked; strings.Contains(second, "owl1") || !strings.Contains(second, "crow1") {
+		t.Errorf("the summary was not made again of what stands there now:\n%s", second)
+	}
+	w.write <- struct{}{}
+	b.wait(r.Item)
+	if n := b.count("summary"); n != 1 {
+		t.Errorf("history has %d summaries, want 1", n)
+	}
+	edit("crow1", "raven1")
+	edited <- struct{}{}
+	if f := told(t, events, event.FileInvalid, "lines that the summary of record"); f.Line == 0 {
+		t.Errorf("told without its line: %+v", f)
+	}
+	// With the summary's line taken out the model reads the lines again.
+	var kept []string
+	for line := range strings.Lines(b.history()) {
+		if !strings.Contains(line, `"type":"summary"`) {
+			kept = append(kept, line)
+		}
+	}
+	path := filepath.Join(b.dir, "history.jsonl")
+	if err := errors.Join(os.WriteFile(path+".new", []byte(strings.Join(kept, "")), 0o600), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+	if o := b.outcome(b.say("what is the code of turn 1?")); !strings.Contains(o.Text, "raven1") && !strings.Contains(b.history(), "raven1") {
+		t.Errorf("without the summary: %q", o.Text)
 	}
 }

@@ -94,10 +94,27 @@ func (a *agent) conversation() int { return a.builder.Tokens() - a.builder.Fixed
 // shorten puts a summary in the place of what is older in the context. It reports
 // false where nothing was recorded: there is nothing to shorten, or no model could
 // be reached and there is room left to wait for one.
+//
+// What a person edits while the summary is written is not in it: the summary is
+// thrown away, its cost is not, and the next one is made of what stands there then.
 func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus string) (bool, error) {
+	var wasted record.Summary
+	for try := 0; ; try++ {
+		short, edited, err := a.shortenOnce(ctx, t, limit, item, focus, &wasted, try == maxEdited)
+		if !edited || err != nil {
+			return short, err
+		}
+		a.log.Info("history was edited while it was summarised; the summary is made again")
+	}
+}
+
+// maxEdited is how often a summary is made again because of an edit.
+const maxEdited = 3
+
+func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus string, wasted *record.Summary, last bool) (short, edited bool, err error) {
 	ctxt, err := a.history.Context()
 	if err != nil {
-		return false, fmt.Errorf("read context: %w", err)
+		return false, false, fmt.Errorf("read context: %w", err)
 	}
 	l := compact.For(limit)
 	if item != "" { // asked for: as short as may be
@@ -107,7 +124,7 @@ func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus str
 	}
 	plan, ok := compact.Make(ctxt, l, a.history.Obligations().LastSeq+1)
 	if !ok {
-		return false, nil
+		return false, false, nil
 	}
 	a.Stage.Show(event.Thinking, "shortening the conversation")
 	task := compact.Task{Plan: plan, Limits: l, Model: a.state.Provider.Model, Agent: a.Meta.ID, Focus: focus, Waiting: a.foreground()}
@@ -120,17 +137,33 @@ func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus str
 	before := a.builder.Tokens()
 	s, err := compact.Summarize(ctx, a.Model(a.state.Provider), task)
 	if ctx.Err() != nil {
-		return false, callError{context.Cause(ctx)}
+		return false, false, callError{context.Cause(ctx)}
 	}
 	if err != nil {
 		a.log.Warn("conversation not summarised", "err", err)
 		a.room.failedAt = before
 		if !errors.Is(err, compact.ErrUseless) && (item != "" || before < limit*9/10) {
-			return false, nil // the old context stays; a later call tries again
+			return false, false, nil // the old context stays; a later call tries again
 		}
 		s.Text = compact.Digest(task)
 	}
-	return true, a.summarized(t, plan, s, item, before)
+	s.Tokens.Input, s.Tokens.Output = s.Tokens.Input+wasted.Tokens.Input, s.Tokens.Output+wasted.Tokens.Output
+	s.Tokens.CacheRead, s.Tokens.CacheWrite = s.Tokens.CacheRead+wasted.Tokens.CacheRead, s.Tokens.CacheWrite+wasted.Tokens.CacheWrite
+	turn := ""
+	if t != nil {
+		turn = t.id
+	}
+	if err := a.refresh(turn); err != nil {
+		return false, false, err
+	}
+	if ctxt, err = a.history.Context(); err != nil {
+		return false, false, fmt.Errorf("read context: %w", err)
+	}
+	if !plan.Holds(ctxt) && !last {
+		*wasted = s
+		return false, true, nil
+	}
+	return true, false, a.summarized(t, plan, s, item, before)
 }
 
 // summarized records a summary: from here on the model sees it instead of what it

@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
@@ -136,7 +139,7 @@ func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, 
 	if err != nil {
 		return event.Outcome{}, err
 	}
-	o, ok, err := record.Closing(s.folder(agent), item)
+	o, ok, err := s.closing(ctx, agent, item)
 	if err != nil {
 		return event.Outcome{}, err
 	}
@@ -147,3 +150,26 @@ func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, 
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
 			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, Output: o.Tokens.Output}}, nil
 }
+
+// closing looks for the record that closes an item which is done. One that is not
+// there was dropped, unless a person saves the history at this moment: then the file
+// may be short for an instant.
+func (s *System) closing(ctx context.Context, agent, item string) (o record.Outcome, ok bool, err error) {
+	path := filepath.Join(s.folder(agent), "history.jsonl")
+	for range 20 {
+		o, ok, err = record.Closing(s.folder(agent), item)
+		info, serr := os.Stat(path)
+		if ok || serr != nil || time.Since(info.ModTime()) > unrest {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return o, false, ctx.Err()
+		case <-time.After(unrest / 10):
+		}
+	}
+	return o, ok, err
+}
+
+// unrest is how long after a change a history may still be in the middle of a save.
+const unrest = 2 * time.Second

@@ -1,8 +1,7 @@
 package compact
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"slices"
 
 	"daycare/engine/record"
 )
@@ -71,12 +70,18 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 }
 
 // SHA256 is the hash of the records that go, as they stand in history.
-func (p Plan) SHA256() string {
-	h := sha256.New()
-	for _, e := range p.Gone {
-		h.Write(record.Encode(e))
+func (p Plan) SHA256() string { return record.SummedUp(p.Gone) }
+
+// Holds reports whether what was planned to go still stands in the context as it was:
+// a person may have edited it while the summary was written.
+func (p Plan) Holds(ctx *record.Context) bool {
+	before := ""
+	if ctx.Summary != nil {
+		if s, is := ctx.Summary.Rec.(*record.Summary); is {
+			before = s.Text
+		}
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return before == p.Before && len(ctx.Entries) >= len(p.Gone) && slices.Equal(ctx.Entries[:len(p.Gone)], p.Gone)
 }
 
 // cut is how many of the entries go. The tail is as long as Tail allows; the whole

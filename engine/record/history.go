@@ -216,6 +216,9 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 		err = h.reconcile()
 	}
 	h.edited, changed = false, changed || h.edited
+	if err == nil && changed {
+		err = h.steady(h.tellStale)
+	}
 	return changed, h.report.take(), err
 }
 

@@ -17,8 +17,11 @@ type report struct {
 var lineSeed = maphash.MakeSeed()
 
 // line tells of one line, unless it was told of before.
-func (r *report) line(l rawLine, make func() finding.Finding) {
-	sum := maphash.Bytes(lineSeed, l.text)
+func (r *report) line(l rawLine, make func() finding.Finding) { r.once(l.text, make) }
+
+// once tells of something, unless it was told of before.
+func (r *report) once(what []byte, make func() finding.Finding) {
+	sum := maphash.Bytes(lineSeed, what)
 	if r.told[sum] {
 		return
 	}

@@ -1,0 +1,78 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"daycare/engine/finding"
+)
+
+// SummedUp is the hash by which a summary knows the records that it stands for.
+func SummedUp(entries []*Entry) string {
+	h := sha256.New()
+	for _, e := range entries {
+		h.Write(Encode(e))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// tellStale tells a person who edited lines under the summary in force that the model
+// does not see them: it reads the summary, which says what it said before. It is told
+// once for each state of the lines.
+func (h *History) tellStale() error {
+	s := staleScan{report: &h.report}
+	if _, err := h.source().back(s.step); err != nil || s.summary == nil {
+		return err
+	}
+	r := s.summary.Rec.(*Summary)
+	if r.SHA256 == "" || r.From == 0 || s.rotated && s.oldest > r.From {
+		return nil // not known, of a fork, or moved to an older file, which nobody writes
+	}
+	slices.Reverse(s.under.entries)
+	covered := slices.DeleteFunc(s.under.entries, func(e *Entry) bool { return e.Seq >= r.KeptFrom && e.Seq > 0 })
+	if now := SummedUp(covered); now != r.SHA256 {
+		h.report.once([]byte(r.SHA256+now), func() finding.Finding {
+			return finding.Finding{ID: "history-under-summary", Severity: finding.Warning, File: h.path(), Line: s.line,
+				Reason: fmt.Sprintf("lines that the summary of record %d stands for were edited; the model reads the summary, which is as it was", s.summary.Seq),
+				Remedy: "Edit the text of the summary too, or take its line out: then the model reads the lines again."}
+		})
+	}
+	return nil
+}
+
+// staleScan finds the summary in force, and what it was made of.
+type staleScan struct {
+	report  *report
+	summary *Entry
+	line    int
+	finder  contextScan // up to the summary
+	under   contextScan // from there on
+	oldest  int64       // the lowest seq seen
+	rotated bool        // the file goes on from an older one
+}
+
+func (s *staleScan) step(l rawLine) bool {
+	if seq := seqOf(l.text); seq > 0 {
+		s.oldest = seq
+	}
+	if e, err := Decode(l.text); err == nil {
+		if start, ok := e.Rec.(*Start); ok {
+			s.rotated = start.Continues != ""
+		}
+	}
+	if s.summary != nil {
+		return s.under.step(l)
+	}
+	if s.finder.report == nil {
+		s.finder = contextScan{report: s.report, rewind: -1}
+	}
+	more := s.finder.step(l)
+	if s.finder.summary != nil {
+		s.summary, s.line = s.finder.summary, l.lineNumber()
+		s.under = contextScan{report: s.report, rewind: -1}
+		return true
+	}
+	return more
+}
