@@ -168,8 +168,13 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 		}
 	}
 	records := 0
+	if keep := os.Getenv("DAYCARE_KEEP"); keep != "" {
+		os.WriteFile(keep, []byte(history), 0o600)
+	}
 	for i := range turns {
-		if strings.Count(history, fmt.Sprintf(`"text":"turn %d."`, i)) != 1 || strings.Count(history, fmt.Sprintf(`heard turn %d.`, i)) != 1 {
+		asked, heard := strings.Count(history, fmt.Sprintf(`"text":"turn %d."`, i)), strings.Count(history, fmt.Sprintf(`"text":"heard turn %d."`, i))
+		if asked != 1 || heard != 1 {
+			t.Logf("turn %d: its message stands in history %d times, the answer %d times", i, asked, heard)
 			records++
 		}
 	}

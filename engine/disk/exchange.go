@@ -109,14 +109,14 @@ const writing = time.Second
 // whatCameOut reads a displaced file once nobody writes to it any more. busy: after
 // a second somebody still had it open.
 func whatCameOut(aside string) (content []byte, busy bool, err error) {
-	f, err := os.OpenFile(aside, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if info, err := os.Stat(aside); err != nil || !info.Mode().IsRegular() {
+		return nil, false, errors.Join(err, fmt.Errorf("%s is not a regular file", aside))
+	}
+	f, err := os.Open(aside)
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, false, errors.Join(err, fmt.Errorf("%s is not a regular file", aside))
-	}
 	for end := time.Now().Add(writing); ; time.Sleep(writing / 200) {
 		if busy = openForWriting(f); !busy || time.Now().After(end) {
 			break

@@ -46,7 +46,8 @@ type Log struct {
 	syncing bool
 	named   bool // the directory entry is durable too
 
-	hectic time.Time // when Reload last waited in vain for the file to be left alone
+	hectic  time.Time // when Reload last waited in vain for the file to be left alone
+	crowded time.Time // when ReloadAlone last did
 }
 
 // LogOptions say how a Log is opened.
@@ -71,7 +72,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 	l = &Log{vol: v, path: path, opts: o}
 	l.steps.write, l.steps.sync = o.Name+".write", o.Name+".sync"
 	l.cond = sync.NewCond(&l.mu)
-	if err := l.open(os.O_CREATE); err != nil {
+	if _, err := l.open(os.O_CREATE, false); err != nil {
 		return nil, nil, err
 	}
 	if torn, err = l.repair(false); err != nil {
@@ -81,10 +82,15 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 	return l, torn, nil
 }
 
-func (l *Log) open(flags int) error {
+// open opens the file at the path. With hold others that open it wait until letGo;
+// held is false where that is not to be had, or somebody has it open all the time.
+func (l *Log) open(flags int, hold bool) (held bool, err error) {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if hold {
+		held = l.waitAlone(f)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -92,10 +98,10 @@ func (l *Log) open(flags int) error {
 	}
 	if err != nil {
 		f.Close()
-		return err
+		return false, err
 	}
 	l.take(f, info)
-	return nil
+	return held, nil
 }
 
 // take makes f the file to append to; nothing in it counts as durable.

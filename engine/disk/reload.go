@@ -14,19 +14,39 @@ import (
 // line without newline gets one: somebody else left it like that, so it is not cut.
 // Nothing in the file counts as durable before the next Barrier.
 func (l *Log) Reload() ([]byte, *Torn, error) {
+	data, torn, release, err := l.reloadWith(false)
+	release()
+	return data, torn, err
+}
+
+// ReloadAlone is Reload at a moment when no other program has the file open, and keeps
+// others from opening it until release is called: what is appended in between cannot
+// come between two pieces of a save in place. It waits a second at most for such a
+// moment; then it is Reload.
+func (l *Log) ReloadAlone() (content []byte, torn *Torn, release func(), err error) {
+	return l.reloadWith(true)
+}
+
+func (l *Log) reloadWith(hold bool) (content []byte, torn *Torn, release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	release = func() {}
 	if l.closed {
-		return nil, nil, fs.ErrClosed
+		return nil, nil, release, fs.ErrClosed
 	}
 	l.settle()
 	for try := 0; ; try++ {
 		l.awaitQuiet()
-		data, torn, err := l.reload()
+		var held bool
+		content, torn, held, err = l.reload(hold)
+		if f := l.f; held {
+			release = func() { letGo(f) }
+		}
 		// io.EOF: somebody truncated it while it was read.
 		if !errors.Is(err, io.EOF) || try == reloadTries {
-			return data, torn, err
+			return content, torn, release, err
 		}
+		release()
 	}
 }
 
@@ -41,21 +61,56 @@ const (
 	reloadTries = 20
 )
 
-func (l *Log) reload() ([]byte, *Torn, error) {
-	old := l.f
-	if err := l.open(0); err != nil {
-		return nil, nil, err
+func (l *Log) reload(hold bool) (data []byte, torn *Torn, held bool, err error) {
+	if held, err = l.reopen(hold); err != nil {
+		return nil, nil, false, err
 	}
-	old.Close()
-	torn, err := l.repair(true)
-	if err != nil {
-		return nil, nil, err
+	if torn, err = l.repair(true); err != nil {
+		return nil, nil, held, err
 	}
-	data := make([]byte, l.id.size)
+	data = make([]byte, l.id.size)
 	if n, err := l.f.ReadAt(data, 0); n < len(data) {
-		return nil, nil, fmt.Errorf("read %s: %w", l.path, err)
+		return nil, nil, held, fmt.Errorf("read %s: %w", l.path, err)
 	}
-	return data, torn, nil
+	return data, torn, held, nil
+}
+
+// reopen takes the file at the path. The one that is open is kept if it is the same:
+// opened twice, it would never be alone.
+func (l *Log) reopen(hold bool) (held bool, err error) {
+	there, err := os.Lstat(l.path)
+	if err != nil {
+		return false, err
+	}
+	if mine, err := l.f.Stat(); err == nil && os.SameFile(mine, there) {
+		if hold {
+			held = l.waitAlone(l.f)
+		}
+		if mine, err = l.f.Stat(); err != nil {
+			return held, err
+		}
+		l.take(l.f, mine)
+		return held, nil
+	}
+	old := l.f
+	if held, err = l.open(0, hold); err == nil {
+		old.Close()
+	}
+	return held, err
+}
+
+// waitAlone waits until no other program has the file open, and holds it. After it
+// waited in vain it does not wait again for a while.
+func (l *Log) waitAlone(f *os.File) bool {
+	for end := time.Now().Add(writing); ; time.Sleep(writing / 500) {
+		if holdAlone(f) {
+			return true
+		}
+		if now := time.Now(); now.After(end) || now.Sub(l.crowded) < impatience {
+			l.crowded = now
+			return false
+		}
+	}
 }
 
 // awaitQuiet waits while somebody is writing the file in place: what has been

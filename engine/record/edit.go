@@ -73,28 +73,37 @@ func (h *History) reconcileFrom(fresh, last int64) error {
 	h.recent.behind = true
 	h.view.made, h.edited = false, true
 	for {
-		content, err := h.reload()
-		if err != nil {
+		again, err := h.reconcileOnce(fresh, last)
+		if !again {
 			return err
 		}
-		gone := h.recent.missing(h.seqs(content), fresh, last)
-		again := joined(gone)
-		if len(gone) > 0 {
-			_, err = h.file.Append(again)
-			if errors.Is(err, disk.ErrChanged) {
-				continue // the hand is still at it; reload waits until it rests
-			}
-			if err != nil {
-				return err
-			}
-			if gone[0].seq < fresh {
-				h.tellAgain(len(gone))
-			}
-		}
-		h.recent.ending(append(content, again...))
-		h.recent.behind = false
-		return nil
 	}
+}
+
+// reconcileOnce is one try; again: somebody wrote meanwhile.
+func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
+	content, release, err := h.reload()
+	defer release()
+	if err != nil {
+		return false, err
+	}
+	gone := h.recent.missing(h.seqs(content), fresh, last)
+	lines := joined(gone)
+	if len(gone) > 0 {
+		_, err = h.file.Append(lines)
+		if errors.Is(err, disk.ErrChanged) {
+			return true, nil // the hand is still at it; reload waits until it rests
+		}
+		if err != nil {
+			return false, err
+		}
+		if gone[0].seq < fresh {
+			h.tellAgain(len(gone))
+		}
+	}
+	h.recent.ending(append(content, lines...))
+	h.recent.behind = false
+	return false, nil
 }
 
 // steady reads the file, once more where a person's save in place cut it short
@@ -111,15 +120,16 @@ func (h *History) steady(read func() error) error {
 	}
 }
 
-// reload waits until the file stands still and reads it.
-func (h *History) reload() ([]byte, error) {
+// reload waits until the file stands still and reads it. Nobody else opens it before
+// release.
+func (h *History) reload() (content []byte, release func(), err error) {
 	h.settle()
-	content, torn, err := h.file.Reload()
+	content, torn, release, err := h.file.ReloadAlone()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", ErrGone, h.path())
+		err = fmt.Errorf("%w: %s", ErrGone, h.path())
 	}
 	h.report.torn(h.path(), torn)
-	return content, err
+	return content, release, err
 }
 
 // settle waits until the file stands still: an editor that writes in pieces, or
