@@ -80,13 +80,15 @@ type Options struct {
 	Events *event.Stream
 	Tools  *tools.Set
 	// Toolset gives the tools anew at the beginning of each turn; nil: they stay.
-	Toolset    func() *tools.Set
-	Reports    Reports
-	Preface    func() string // what stands before a person's message: agents at work; nil: nothing
-	Permits    Permits
-	Overseer   Overseer                                                // of an agent in the background; nil: its own person answers
-	Model      func(p record.Model) Model                              // the chain for an agent's choice
-	Price      func(provider, model string, u providers.Usage) float64 // US dollars
+	Toolset  func() *tools.Set
+	Reports  Reports
+	Preface  func() string // what stands before a person's message: agents at work; nil: nothing
+	Permits  Permits
+	Overseer Overseer                                                // of an agent in the background; nil: its own person answers
+	Model    func(p record.Model) Model                              // the chain for an agent's choice
+	Price    func(provider, model string, u providers.Usage) float64 // US dollars
+	// Cut is told of an answer that a death cut, and about what it cost; may be nil.
+	Cut        func(provider, model string, u providers.Usage)
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings

@@ -186,7 +186,11 @@ func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
 			as.Thinking = []record.Thinking{{Text: d.Thinking}}
 		}
 		if as.Provider, as.Model = d.Provider, d.Model; d.Provider != "" {
-			as = a.paid(as, providers.Usage{Input: d.Input, Output: providers.EstimateText(d.Text + d.Thinking), Estimated: true})
+			used := providers.Usage{Input: d.Input, Output: providers.EstimateText(d.Text + d.Thinking), Estimated: true}
+			as = a.paid(as, used)
+			if a.Cut != nil {
+				a.Cut(d.Provider, d.Model, used)
+			}
 		}
 		recs = append(recs, as)
 	}

@@ -206,6 +206,12 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	l.writeErr = appendLine(filepath.Join(l.o.Dir, l.day+".jsonl"), one)
 }
 
+// Spend counts what an agent spent and nobody reserved: an answer that a death cut, found
+// at the next start.
+func (l *Ledger) Spend(agent, provider, model string, u providers.Usage) {
+	l.settle(&reservation{family: append([]string{agent}, l.o.Line(agent)...)}, provider, model, u)
+}
+
 // Err is why the newest line could not be written, nil if it could.
 func (l *Ledger) Err() error {
 	l.mu.Lock()

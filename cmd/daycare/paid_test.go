@@ -263,11 +263,12 @@ func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
 	}
 	h.calm(c)
 	h.bill(c, v, 0)
-	h.ledger(c)
+	h.ledger(c, 0)
 }
 
-// ledger compares what the budget counted with what the histories say.
-func (h *chatHouse) ledger(c *control.Client) {
+// ledger compares what the budget counted with what the histories say. A death can come
+// between the two: then they differ by a call, of about ten dollars.
+func (h *chatHouse) ledger(c *control.Client, kills int) {
 	h.t.Helper()
 	list, err := c.Agents(h.t.Context())
 	if err != nil {
@@ -294,9 +295,10 @@ func (h *chatHouse) ledger(c *control.Client) {
 			counted += one.Cost
 		}
 	}
-	if math.Abs(total-counted) > 1e-6 {
+	if math.Abs(total-counted) > 1e-6+11*float64(kills) {
 		h.t.Errorf("the histories say $%v, the budget counted $%v", total, counted)
 	}
+	h.t.Logf("the histories say $%.3f, the budget counted $%.3f", total, counted)
 }
 
 // TestTheCostOfAFamilyOverKills is the same with a daemon that is killed again and
@@ -321,4 +323,5 @@ func TestTheCostOfAFamilyOverKills(t *testing.T) {
 	}
 	h.calm(c)
 	h.bill(c, v, kills)
+	h.ledger(c, kills)
 }

@@ -210,6 +210,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			r.meter.call(provider, model, u, usd)
 			return usd
 		}, Definition: r.define,
+		Cut:    func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
 		Window: func(m record.Model) int { return r.models.Load().window(m) },
 		Sources: prompt.Sources{
 			File: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
