@@ -109,6 +109,17 @@ func (e *entry) wake() {
 	e.sys.wg.Go(func() { e.act(ctx, *start) })
 }
 
+// rouse is wake for who does not hold the lock; false: the entry is gone.
+func (e *entry) rouse() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return false
+	}
+	e.wake()
+	return true
+}
+
 // sleep lets go of the mailbox if nobody needs it. The lock is held.
 func (e *entry) sleep() {
 	if e.running || e.users > 0 || e.box == nil {

@@ -215,16 +215,17 @@ func (s *System) settled(id string) bool {
 	return box && history && err == nil && herr == nil
 }
 
-// rouse starts an agent that has work in its files.
+// rouse starts an agent that has work in its files. An entry that goes to sleep at this
+// moment (a delivery found it, and not yet whom to start) is looked up again.
 func (s *System) rouse(id string) {
-	e, err := s.entry(id)
-	if err != nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.gone {
-		e.wake()
+	for {
+		e, err := s.entry(id)
+		if err != nil {
+			return
+		}
+		if e.rouse() {
+			return
+		}
 	}
 }
 

@@ -138,6 +138,42 @@ func TestNothingIsLostBetweenSleepAndDelivery(t *testing.T) {
 	}
 }
 
+// A start looks who has work while deliveries come already. An entry that it found may
+// go to sleep before it gets to it: the agent is woken all the same.
+func TestAnAgentIsWokenAlthoughItsEntryGoesToSleep(t *testing.T) {
+	woken := make(chan string, 10)
+	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
+		woken <- seat.Meta.ID
+		return nil
+	})
+	meta, err := h.create(address.Descriptor{Type: address.User, Connector: "chat", ChannelID: "c", UserID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := h.entry(meta.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mu.Lock()
+	if err := e.load(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		h.rouse(meta.ID)
+		close(done)
+	}()
+	time.Sleep(50 * time.Millisecond) // it has the entry, and waits for its lock
+	e.sleep()
+	e.mu.Unlock()
+	<-done
+	select {
+	case <-woken:
+	case <-time.After(10 * time.Second):
+		t.Error("the agent was not woken")
+	}
+}
+
 func TestASlowAgentDelaysNoOther(t *testing.T) {
 	release := make(chan struct{})
 	started := make(chan struct{}, 1)

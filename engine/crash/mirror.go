@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A Mirror keeps what a power cut would leave: of each file the content that its
@@ -265,10 +266,16 @@ func (m *Mirror) keepContent(f *os.File, size int64) error {
 			return err
 		})
 	}
-	if err == nil {
-		m.kept[id] = size
+	if err != nil {
+		return err
 	}
-	return err
+	m.kept[id] = size
+	// The time of the last save is durable with the content.
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	return os.Chtimes(m.Path(id), time.Time{}, info.ModTime())
 }
 
 // readable opens f once more, since it may be open for writing only: by its name,

@@ -34,17 +34,16 @@ func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte
 // Amend is Exchange for a change of the runtime's own in a person's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
 func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, err error) {
-	temp, err := v.temp(step, path, content)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", path, err)
+	}
+	temp, err := v.tempOf(step, path, content, info.ModTime())
 	if err != nil {
 		return nil, err
-	}
-	info, err := os.Stat(path)
-	if err == nil {
-		err = os.Chtimes(temp, time.Time{}, info.ModTime())
-	}
-	if err != nil {
-		os.Remove(temp)
-		return nil, fmt.Errorf("keep the time of %s: %w", path, err)
 	}
 	return v.swap(step, temp, path, content, base)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"daycare/engine/crash"
 )
@@ -13,6 +14,11 @@ import (
 // temp writes content to a synced temporary file beside path. Its name begins
 // with a dot, so that watchers and listings leave it alone.
 func (v *Volume) temp(step, path string, content []byte) (name string, err error) {
+	return v.tempOf(step, path, content, time.Time{})
+}
+
+// tempOf is temp with a time of the last save; zero: now.
+func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (name string, err error) {
 	if err := v.Err(); err != nil {
 		return "", err
 	}
@@ -28,6 +34,11 @@ func (v *Volume) temp(step, path string, content []byte) (name string, err error
 	}()
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
 		return "", v.judge(fmt.Errorf("write %s: %w", f.Name(), err))
+	}
+	if !saved.IsZero() { // before the sync, so that it lasts as the content does
+		if err := os.Chtimes(f.Name(), time.Time{}, saved); err != nil {
+			return "", v.judgeName(err)
+		}
 	}
 	if err := v.sync(step+".sync", f); err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"daycare/engine/crash"
 )
@@ -163,12 +164,13 @@ func (p *picture) write(id, path string) error {
 	if err := os.WriteFile(temp, content, 0o600); err != nil {
 		return err
 	}
-	if from, ok := p.live[id]; ok { // schedules count from when a file was saved
-		info, err := os.Stat(from)
-		if err == nil {
-			err = os.Chtimes(temp, info.ModTime(), info.ModTime())
-		}
-		if err != nil {
+	// Schedules count from when a file was saved.
+	saved := p.mirror.Path(id)
+	if from, ok := p.live[id]; ok && (p.cut == Data || p.cut == Half) {
+		saved = from
+	}
+	if info, err := os.Stat(saved); err == nil {
+		if err := os.Chtimes(temp, time.Time{}, info.ModTime()); err != nil {
 			return err
 		}
 	}
