@@ -69,7 +69,7 @@ func (a *agent) decided(it inbox.Item) error {
 		}
 	}
 	if _, err := a.append(&record.Permission{Token: it.Token, Item: it.ID, Event: it.Decision, Tag: it.Tag,
-		By: it.By, SHA256: it.SHA256, Request: it.Text}); err != nil {
+		By: it.By, SHA256: it.SHA256, Request: it.Text, Silent: it.Silent}); err != nil {
 		return err
 	}
 	if err := a.barrier(); err != nil {
@@ -82,15 +82,18 @@ func (a *agent) decided(it inbox.Item) error {
 	if err := a.conclude(it); err != nil {
 		return err
 	}
-	a.Stage.Show(event.Thinking, "") // the turn that follows is already owed
+	if !it.Silent {
+		a.Stage.Show(event.Thinking, "") // the turn that follows is already owed
+	}
 	return a.done(it.ID)
 }
 
 // conclude does what follows from a decision that is in history: who oversees the agent
 // is told, and the request leaves the queue. It may be done again after a crash.
 func (a *agent) conclude(it inbox.Item) error {
-	if it.Decision == string(permission.Revoked) {
-		return nil
+	switch permission.Decision(it.Decision) {
+	case permission.Revoked, permission.Used:
+		return nil // no answer to a request
 	}
 	a.noteDecision(it)
 	if a.Permits == nil {

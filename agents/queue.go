@@ -27,9 +27,9 @@ const joinWithin = 2 * time.Second
 
 type findings = []finding.Finding
 
-// queue is how a waiting message is taken: as it asks itself, else as the agent's
-// own state says, else as the connector that it came by is set, else the agent's own connector, else as all
-// are.
+// queue is how a waiting message is taken: as it asks itself, else as the agent's own
+// state says, else as the connector that it came by is set, else the agent's own
+// connector, else as all are.
 func (a *agent) queue(h inbox.Head) Queue {
 	if h.Queue != "" {
 		return Queue(h.Queue)

@@ -222,7 +222,7 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 		return nil, err
 	}
 	receipt, err := s.Deliver(ctx, message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(),
-		Text: p.Request.Detail.String(), Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256})
+		Text: p.Request.Detail.String(), Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256, Silent: p.Request.Gate})
 	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a death came before
 		s.withdraw(p.Agent)
 	}

@@ -55,6 +55,9 @@ func fileLine(f message.File, note string) string {
 // permissionText tells the model what was decided and what to do now. It is ""
 // for the steps that the model learns of otherwise.
 func permissionText(at time.Time, p *record.Permission) string {
+	if p.Silent {
+		return ""
+	}
 	what := p.Tag
 	if p.Request != "" {
 		what += " (" + p.Request + ")"

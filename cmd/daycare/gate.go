@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
@@ -43,7 +45,13 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 			return schedule.Output{Refused: err.Error()}, nil
 		}
 		if need != nil && !granted(state.Permissions, need.SHA256(agent)) {
-			return r.askForGate(agent, *need)
+			allowed, err := r.useOnce(ctx, agent, need.SHA256(agent))
+			if err != nil {
+				return schedule.Output{}, err
+			}
+			if !allowed {
+				return r.askForGate(agent, *need)
+			}
 		}
 	}
 	res, err := exec.Run(ctx, call)
@@ -75,10 +83,33 @@ func granted(set permission.Set, sha string) bool {
 	return false
 }
 
+// useOnce uses up what somebody allowed once, if anybody did: for the next run of
+// the gate, and no other. It is written down before the command runs, so that a crash
+// in between costs the approval and does not double it.
+func (r *runtimeParts) useOnce(ctx context.Context, agent, sha string) (bool, error) {
+	once, err := record.OnceOf(filepath.Join(r.root, "agents", agent))
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(once, func(g record.OnceGrant) bool { return g.SHA256 == sha })
+	if i < 0 {
+		return false, nil
+	}
+	receipt, err := r.system.Deliver(ctx, message.Incoming{Agent: agent, Kind: message.Permission, Dedupe: "gate:" + once[i].Token,
+		Token: once[i].Token, Decision: string(permission.Used), By: "gate", SHA256: sha, Silent: true})
+	if err != nil || receipt.Duplicate {
+		return false, err
+	}
+	if _, err = r.system.Await(ctx, agent, receipt.Item); err != nil {
+		return false, fmt.Errorf("use the approval: %w", err)
+	}
+	return true, nil
+}
+
 // askForGate asks the owner, without waiting. The answer counts from the next time
-// on, and only "always" does: there is no call left that "once" could be for.
+// on.
 func (r *runtimeParts) askForGate(agent string, need permission.Request) (schedule.Output, error) {
-	need.Reason = "the gate of a scheduled task"
+	need.Reason, need.Gate = "the gate of a scheduled task", true
 	meta, _ := r.index.Get(agent)
 	owner := permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
 	p, _, err := r.asks.Ask(agent, owner, need)

@@ -6,6 +6,10 @@ import "fmt"
 // request.
 const Revoked Decision = "revoked"
 
+// Used is the word of an item that says that what was allowed once was done, where
+// no call of the agent did it: the gate of a task ran.
+const Used Decision = "used"
+
 // General is the request for a right as such, not for one exact call: what
 // request_permission asks. Allowed always, it widens the agent's set.
 func General(tag, reason string) (Request, error) {

@@ -45,6 +45,7 @@ type file struct {
 	Reason     string     `json:"reason"`
 	Request    fileDetail `json:"request"`
 	AskAlways  bool       `json:"askAlways,omitempty"`
+	Gate       bool       `json:"gate,omitempty"`
 	SHA256     string     `json:"sha256"`
 	AskedAt    stamp      `json:"askedAt"`
 	ExpiresAt  stamp      `json:"expiresAt"`
@@ -78,7 +79,7 @@ func moment(t time.Time) stamp { return stamp{t.UTC().Truncate(time.Millisecond)
 func encode(p Pending) ([]byte, error) {
 	f := file{
 		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: p.Request.Tag, Reason: p.Request.Reason,
-		Request: fileDetail{p.Request.Detail, p.Request.Workdir}, AskAlways: p.Request.AskAlways,
+		Request: fileDetail{p.Request.Detail, p.Request.Workdir}, AskAlways: p.Request.AskAlways, Gate: p.Request.Gate,
 		SHA256: p.SHA256, AskedAt: moment(p.AskedAt), ExpiresAt: moment(p.ExpiresAt),
 	}
 	if p.Decision != "" {
@@ -130,7 +131,7 @@ func decode(name string, data []byte) (Pending, error) {
 		return wrong(line, column, "not a permission request: %v", err)
 	}
 	p := Pending{Token: f.Token, Agent: f.AgentID, Owner: f.Owner, SHA256: f.SHA256,
-		Request: Request{Tag: f.Permission, Reason: f.Reason, Detail: f.Request.Detail, Workdir: f.Request.Workdir, AskAlways: f.AskAlways},
+		Request: Request{Tag: f.Permission, Reason: f.Reason, Detail: f.Request.Detail, Workdir: f.Request.Workdir, AskAlways: f.AskAlways, Gate: f.Gate},
 		AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
 	if f.Decision != nil {
 		p.Decision = *f.Decision

@@ -53,6 +53,9 @@ type Request struct {
 	// AskAlways makes every call ask, whatever was granted for the tag: there is
 	// no sandbox to hold the command.
 	AskAlways bool
+	// Gate: no call of the agent asks but the gate of a scheduled task. The answer is
+	// nothing to the model, which has not asked.
+	Gate bool
 }
 
 // SHA256 is the hash that binds an approval to the exact request of one agent.

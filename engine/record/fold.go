@@ -1,6 +1,8 @@
 package record
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -183,6 +185,9 @@ func decision(event string) bool {
 	}
 }
 
+// owes reports whether a turn must follow in which the model hears of it.
+func (r *Permission) owes() bool { return decision(r.Event) && !r.Silent }
+
 func (f *fold) permission(r *Permission) {
 	f.dropOnce(r.Token)
 	if r.Event == "asked" && f.o.Turn != nil {
@@ -191,9 +196,43 @@ func (f *fold) permission(r *Permission) {
 	if r.Event == "once" {
 		f.o.Once = append(f.o.Once, OnceGrant{r.Token, r.SHA256})
 	}
-	if decision(r.Event) && f.o.Turn == nil {
+	if r.owes() && f.o.Turn == nil {
 		f.o.Owed = true
 	}
+}
+
+// OnceOf lists what the agent in the folder dir was allowed to do once and has not
+// done, with the runtime running or not.
+func OnceOf(dir string) ([]OnceGrant, error) {
+	f := &fold{}
+	var since []*Entry // the newest first
+	err := backFiles(dir, func(l rawLine) bool {
+		e, err := Decode(bytes.TrimSpace(l.text))
+		if err != nil {
+			return true
+		}
+		switch r := e.Rec.(type) {
+		case *Permission, *ToolStart:
+			since = append(since, e)
+		case *Start:
+			f.o.Once = r.Once
+			return false
+		case *Reset:
+			f.o.Once = r.Once
+			return false
+		case *TurnEnd:
+			f.o.Once = r.Once
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for approvals: %w", err)
+	}
+	for _, e := range slices.Backward(since) {
+		f.apply(e)
+	}
+	return f.o.Once, nil
 }
 
 func (f *fold) dropOnce(token string) {

@@ -89,13 +89,15 @@ type (
 	Permission struct {
 		Token string `json:"token"`
 		Item  string `json:"item,omitempty"`
-		Event string `json:"event"` // asked, once, always, deny, expired, revoked, changed-by-hand
+		Event string `json:"event"` // asked, once, always, deny, expired, used, revoked, changed-by-hand
 		Tag   string `json:"tag"`
 		By    string `json:"by,omitempty"`
 		// SHA256 binds a decision to the exact request that was asked.
 		SHA256 string `json:"sha256,omitempty"`
 		// Request is the request as people read it: the command, the path.
 		Request string `json:"request,omitempty"`
+		// Silent: it is nothing to the model, which has not asked.
+		Silent bool `json:"silent,omitempty"`
 	}
 	// TurnBegin opens a turn, or opens it again after a crash (Attempt > 1).
 	TurnBegin struct {

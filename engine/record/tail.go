@@ -88,7 +88,7 @@ func (p *proof) step(e *Entry) (settled, more bool) {
 	case *User:
 		return false, r.Silent
 	case *Permission:
-		return false, !decision(r.Event)
+		return false, !r.owes()
 	case *Mark, *Rewind, *Summary, *Note:
 		return false, true
 	default:

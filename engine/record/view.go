@@ -49,7 +49,7 @@ func visible(e *Entry) bool {
 	case *TurnEnd: // what was set aside or stopped is shown as such
 		return r.Reason == ReasonPoison || r.Reason == ReasonCanceled
 	case *Permission:
-		return decision(r.Event) || r.Event == "revoked" || r.Event == "changed-by-hand"
+		return r.owes() || r.Event == "revoked" || r.Event == "changed-by-hand"
 	case *Assistant:
 		switch r.Finish {
 		case FinishInterrupted, FinishError:

@@ -228,7 +228,7 @@ func TestEndlessOutputNeedsLittleMemory(t *testing.T) {
 		size = 30_000_000
 	}
 	spill := t.TempDir()
-	e := newExec(Options{Mode: Off, Timeout: 10 * time.Minute, Spill: func(string) string { return spill }})
+	e := newExec(Options{Mode: Off, Spill: func(string) string { return spill }})
 	call := newCall(t, workspace(t), a{"command": fmt.Sprintf("echo first; yes | head -c %d; echo last", size)})
 	told := 0
 	call.Progress = func(text string) { told = max(told, len(text)) }
