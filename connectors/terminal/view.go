@@ -145,7 +145,7 @@ func (m *Model) tabs(ids []string, room int) string {
 	if from > 0 {
 		out = t.Dim.Render("‹") + out
 	}
-	return cell(out, room+1)
+	return cell(out, room) + " "
 }
 
 func width1(names []string, i int) int {

@@ -153,7 +153,7 @@ func (b *block) card(f Frame, width int) []string {
 		return append(lines, b.tail(f, width)...)
 	case c.status == asks:
 	case c.status == "error" || c.status == "denied" || c.status == "timeout":
-		return append(lines, indent(t.Bad.Render("  └ "), []string{t.Bad.Render(markdown.OneLine(c.output, width-6))})...)
+		return append(lines, failure(f, c.output, width)...)
 	case c.diff != "":
 		return append(lines, indent("  ", f.Code(firstLines(hunks(c.diff), 8), "diff", width))...)
 	}
@@ -169,12 +169,26 @@ func (b *block) subCard(f Frame, child Child, width int) []string {
 		lines = append(lines, indent("    ", b.stepLines(f, width-4))...)
 		return append(lines, b.detail(f, width)...)
 	case c.status == "error" || c.status == "timeout":
-		return append(lines, f.Theme.Bad.Render("  └ "+markdown.OneLine(c.output, width-6)))
+		return append(lines, failure(f, c.output, width)...)
 	case c.status == "" && c.sub != nil && len(c.sub.steps) > 0:
 		steps := b.stepLines(f, width-4)
 		return append(lines, "  "+f.Theme.Dim.Render("└ ")+steps[len(steps)-1])
 	}
 	return lines
+}
+
+// shownFailure is how many lines of what went wrong are shown before the card is
+// opened.
+const shownFailure = 3
+
+// failure is what went wrong, under its card.
+func failure(f Frame, output string, width int) []string {
+	room := width - 6
+	lines := wrapped(markdown.OneLine(output, shownFailure*room-4), room)
+	lines = styled(f.Theme.Bad, lines[:min(len(lines), shownFailure)])
+	out := indent("    ", lines)
+	out[0] = f.Theme.Bad.Render("  └ ") + lines[0]
+	return out
 }
 
 // tail is what a running tool printed last.
