@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"daycare/agents/providers"
 	"daycare/engine/crash"
@@ -49,8 +50,10 @@ func (a *agent) recover() error {
 }
 
 // closeDone closes items whose closing record is in history, but whose done line a
-// crash prevented.
+// crash prevented. What came just now cannot be among them, and to look for it would
+// be to read the whole past of an agent whenever it wakes.
 func (a *agent) closeDone(heads []inbox.Head) error {
+	heads = slices.DeleteFunc(slices.Clone(heads), func(h inbox.Head) bool { return h.Fresh })
 	if len(heads) == 0 || crash.Bug("twice") {
 		return nil
 	}

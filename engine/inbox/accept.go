@@ -64,13 +64,15 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	if r, ok := f.duplicate(item, hash); ok {
 		return r, nil, nil
 	}
-	if item.ID == "" {
+	made := item.ID == ""
+	if made {
 		item.ID = newID()()
 	}
 	e, err := f.appendItem(item)
 	if err != nil {
 		return message.Receipt{}, nil, err
 	}
+	e.Fresh = made
 	if item.Dedupe != "" {
 		f.ix.keys[hash] = key{at: f.now().Unix(), off: e.off}
 	}

@@ -52,6 +52,10 @@ type Head struct {
 	Queue     message.Queue
 	Bytes     int  // length of its line, without newline
 	Taken     bool // in a turn now; such an item can no longer be dropped
+	// Fresh: the mailbox itself accepted it under an id that it made, and nobody has
+	// looked at it since. No record anywhere can speak of such an item. False is
+	// always allowed; after a start it is false for all.
+	Fresh bool
 }
 
 var (

@@ -48,6 +48,7 @@ func (f *File) Read(id string) (Item, error) {
 	if e == nil {
 		return Item{}, ErrUnknown
 	}
+	e.Fresh = false
 	return f.body(e)
 }
 
@@ -89,7 +90,7 @@ func (f *File) idle(id string) (*entry, error) {
 func (f *File) mark(ids []string, taken bool) {
 	for _, id := range ids {
 		if e := f.ix.byID[id]; e != nil {
-			e.Taken = taken
+			e.Taken, e.Fresh = taken, false
 		}
 	}
 }

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) inbox.Mailbox) {
 		"arrived":            arrived,
 		"close":              closing,
 		"concurrent accepts": concurrent,
+		"fresh":              fresh,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{t: t, dir: filepath.Join(t.TempDir()), open: open}
