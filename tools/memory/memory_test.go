@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -223,11 +224,11 @@ func TestTenThousandNotes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	took := func(query, want string) time.Duration {
-		start := time.Now()
+		start := processorTime(t)
 		if got := h.found(query); len(got) == 0 || got[0] != want {
 			t.Fatalf("%q: %v", query, got)
 		}
-		return time.Since(start)
+		return processorTime(t) - start
 	}
 	first := took("where does the walrus live", "n07/needle.md:1")
 	runtime.GC()
@@ -237,11 +238,22 @@ func TestTenThousandNotes(t *testing.T) {
 	again := took("walrus hut", "n07/needle.md:1")
 	h.put("n07/needle.md", "# Needle\n\nthe otter lives in hut eighteen\n")
 	edited := took("otter hut", "n07/needle.md:1")
-	t.Logf("%d KB of notes: first search %v, later %v, after an edit %v; index %d MB", size>>10,
+	t.Logf("%d KB of notes, processor time: first search %v, later %v, after an edit %v; index %d MB", size>>10,
 		first.Round(time.Millisecond), again.Round(time.Millisecond), edited.Round(time.Millisecond), (after.HeapAlloc-before.HeapAlloc)>>20)
 	if again > 2*time.Second {
 		t.Errorf("a search takes %v", again)
 	}
+}
+
+// processorTime is what the process has used so far: how fast a search is must not
+// depend on what else the machine does.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func FuzzWords(f *testing.F) {
