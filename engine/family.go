@@ -82,10 +82,10 @@ const sayLimit = time.Minute
 // ErrNoChat: there is no chat that a message could be sent to.
 var ErrNoChat = errors.New("people read this conversation where it is shown, so there is no chat to send to: just answer")
 
-// Say sends a text of an agent to its own chat, at the address to, or to the chat
+// Say sends a text of an agent, and files with it, to its own chat, at the address to, or to the chat
 // of another agent of the same person. key is the same at every try, for the
 // platforms that know such keys.
-func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address, key, text string) error {
+func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address, key, text string, files ...message.File) error {
 	if ref != "" {
 		id, err := f.sys.index.Resolve(ref)
 		if err != nil {
@@ -102,7 +102,7 @@ func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address,
 		return ErrNoChat
 	}
 	fates := make(chan message.Fate, 64)
-	f.sys.senders.send(message.Promise{Outgoing: message.Outgoing{ID: key, To: to, Text: text}, Since: time.Now(),
+	f.sys.senders.send(message.Promise{Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
 		Report: func(fate message.Fate) {
 			select {
 			case fates <- fate:

@@ -31,6 +31,7 @@ import (
 	"daycare/engine/schedule"
 	"daycare/engine/watch"
 	"daycare/tools"
+	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
 )
 
@@ -181,7 +182,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	if r.ledger, err = r.newLedger(); err != nil {
 		return err
 	}
-	if r.toolset, err = newToolsets(r.root, r.tools, r.family, r.events, r.tellFindings); err != nil {
+	if r.toolset, err = newToolsets(r.root, r.tools, r.sendFile(), r.family, r.events, r.tellFindings); err != nil {
 		return err
 	}
 	b := &backend{System: r.system, parts: r}
@@ -300,7 +301,15 @@ func (r *runtimeParts) close() {
 	}
 }
 
-// keep stores a picture that an agent read.
+// sendFile is the tool that sends a file to the chat of an agent.
+func (r *runtimeParts) sendFile() tools.Tool {
+	return files.NewSend(files.Options{Data: r.root, Keep: r.keep, TaskDir: r.clocks.FilesOf},
+		func(ctx context.Context, call tools.Call, text string, f message.File) error {
+			return r.family.Say(ctx, call.Agent, "", call.Route, call.ID, text, f)
+		})
+}
+
+// keep stores a picture that an agent read, or a file that it sends.
 func (r *runtimeParts) keep(name, _ string, data []byte) (message.File, error) {
 	return r.files.Put(name, bytes.NewReader(data))
 }

@@ -17,7 +17,7 @@ import (
 // toolsets is which tools which kind of agent has:
 //
 //	user                        all
-//	cron, heartbeat, permanent  all but message: they speak to people through agents
+//	cron, heartbeat, permanent  all but message and send_file: they speak to people through agents
 //	subagent                    what starts no others, sets no clock, reaches no person
 //	subagent of a definition    the definition's tools alone
 type toolsets struct {
@@ -33,8 +33,8 @@ type toolsets struct {
 }
 
 // newToolsets puts the tools between agents to the others.
-func newToolsets(root string, set *tools.Set, f *engine.Family, events *event.Stream, report func([]finding.Finding)) (*toolsets, error) {
-	base, err := set.With(append(peers.New(f), ask.New(f)...)...)
+func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family, events *event.Stream, report func([]finding.Finding)) (*toolsets, error) {
+	base, err := set.With(append(append(peers.New(f), ask.New(f)...), send)...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	var names []string
 	for _, name := range full.Names() {
 		switch {
-		case name == "message":
+		case name == "message" || name == "send_file":
 		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
 		default:
 			names = append(names, name)

@@ -48,7 +48,7 @@ type Awaiter interface {
 type Courier interface {
 	// Say sends text to the chat of an agent, asker's own if it is "", or to the
 	// address where that is not empty. key is the same at every try.
-	Say(ctx context.Context, asker, agent string, to message.Address, key, text string) error
+	Say(ctx context.Context, asker, agent string, to message.Address, key, text string, files ...message.File) error
 }
 
 // New makes the tools. sessions_send can wait if a is an Awaiter, and there is

@@ -59,7 +59,7 @@ func (h *house) Await(ctx context.Context, _, _ string) (event.Outcome, error) {
 	return h.outcome, h.err
 }
 
-func (h *house) Say(_ context.Context, _, _ string, _ message.Address, key, text string) error {
+func (h *house) Say(_ context.Context, _, _ string, _ message.Address, key, text string, _ ...message.File) error {
 	h.said = append(h.said, key+" "+text)
 	return h.err
 }
