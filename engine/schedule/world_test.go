@@ -152,14 +152,30 @@ func (w *world) task(slug, keys string) {
 	w.write("cron/"+slug+"/TASK.md", "---\n"+keys+"\n---\nDo it.\n")
 }
 
-// lines are the ledger of a task as it stands on disk, all of it.
+// lines are the ledger of a task as it stands on disk, all of it: a rotated ledger
+// begins with the lines that the closed one ends with.
 func (w *world) lines(path string) []line {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.root, path))
-	if err != nil && !os.IsNotExist(err) {
+	path = filepath.Join(w.root, path)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "runs", "*.jsonl")) // sorted
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	return decodeLines(data)
+	seen := map[string]bool{}
+	var all []line
+	for _, file := range append(files, path) {
+		data, err := os.ReadFile(file)
+		if err != nil && !os.IsNotExist(err) {
+			w.t.Fatal(err)
+		}
+		for text := range strings.Lines(string(data)) {
+			if !seen[text] {
+				all = append(all, decodeLines([]byte(text))...)
+			}
+			seen[text] = true
+		}
+	}
+	return all
 }
 
 // live lets years pass as they do for a laptop: it is put to sleep, restarted,
