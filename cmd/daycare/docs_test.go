@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -55,6 +56,37 @@ func TestDocs(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("only %d commands were found in the documents", seen)
+	}
+}
+
+// TestFilesTour does what docs/files.md shows, in one workspace from top to bottom, and
+// looks that what comes back is what stands there.
+func TestFilesTour(t *testing.T) {
+	noKeys(t)
+	dir := t.TempDir()
+	for name, value := range map[string]string{"HOME": dir, "NO_COLOR": "1"} {
+		t.Setenv(name, value)
+	}
+	data, err := os.ReadFile("../../docs/files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopLeftover(dir) })
+	ran := 0
+	for _, block := range consoles.FindAllStringSubmatch(string(data), -1) {
+		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			cmd := exec.Command("sh", "-c", command+" 2>&1")
+			cmd.Dir = dir
+			got, _ := cmd.CombinedOutput() // some of them fail, and say so
+			if !likeness(want).MatchString(strings.TrimRight(string(got), "\n ")) {
+				t.Fatalf("$ %s\nsays\n%s\nand in docs/files.md stands\n%s", command, got, want)
+			}
+			ran++
+		}
+	}
+	if ran < 20 {
+		t.Errorf("only %d commands were found in docs/files.md", ran)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/config"
+	"daycare/engine/inbox"
 	"daycare/engine/record"
 )
 
@@ -30,6 +33,8 @@ var schemas = []struct {
 	{"task", "the front matter of cron/SLUG/TASK.md", reflect.TypeFor[taskFront](), false},
 	{"heartbeat", "the front matter of heartbeat/SLUG.md", reflect.TypeFor[heartbeatFront](), false},
 	{"subagent", "the front matter of subagents/NAME.md", reflect.TypeFor[subagentFront](), false},
+	{"skill", "the front matter of skills/NAME/SKILL.md", reflect.TypeFor[skillFront](), false},
+	{"letter", "a letter in drop/, as ID__anything.json", reflect.TypeFor[inbox.Fields](), true},
 }
 
 type (
@@ -64,6 +69,14 @@ type (
 		Watch        []string  `json:"watch"`
 		WatchCommand string    `json:"watchCommand"`
 	}
+	skillFront struct {
+		Name          string         `json:"name" jsonschema:"small letters, digits and -, as its folder is called"`
+		Description   string         `json:"description" jsonschema:"what it is for and when to use it"`
+		License       string         `json:"license"`
+		Compatibility string         `json:"compatibility"`
+		Metadata      map[string]any `json:"metadata"`
+		AllowedTools  string         `json:"allowed-tools"`
+	}
 	subagentFront struct {
 		Name          string         `json:"name"`
 		Description   string         `json:"description" jsonschema:"for the model that calls it"`
@@ -82,24 +95,60 @@ func (c *cli) schemaCommand() *cobra.Command {
 	for i, s := range schemas {
 		names[i] = s.name
 	}
-	return &cobra.Command{
-		Use: "schema NAME", Short: "Print the JSON Schema of a file, for editors and other programs",
-		Long:    "Print a JSON Schema: " + strings.Join(names, ", ") + ".",
-		Example: "  daycare schema settings > settings.schema.json",
-		Args:    words(0, "the NAME of a file"), ValidArgs: names,
+	var dir string
+	cmd := &cobra.Command{
+		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, for editors and other programs",
+		Long:    "Print a JSON Schema: " + strings.Join(names, ", ") + ". With --dir all of them are written, as NAME.schema.json.",
+		Example: "  daycare schema settings > settings.schema.json\n  daycare schema --dir .vscode",
+		Args:    cobra.MaximumNArgs(1), ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := schemaOf(args[0])
+			if dir != "" {
+				return c.writeSchemas(dir, names)
+			}
+			if len(args) == 0 {
+				return usage(cmd, "say the NAME of a file: %s", strings.Join(names, ", "))
+			}
+			data, err := schemaText(args[0])
 			if err != nil {
 				return err
 			}
-			data, err := json.MarshalIndent(s, "", "  ")
-			if err != nil {
-				return fmt.Errorf("encode schema: %w", err)
-			}
-			c.print("%s\n", data)
+			c.print("%s", data)
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&dir, "dir", "", "write all schemas into this `FOLDER`")
+	return cmd
+}
+
+func schemaText(name string) ([]byte, error) {
+	s, err := schemaOf(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode schema: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// writeSchemas writes NAME.schema.json for each file, where editors look for them.
+func (c *cli) writeSchemas(dir string, names []string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write schemas: %w", err)
+	}
+	for _, name := range names {
+		data, err := schemaText(name)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, name+".schema.json")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("write schemas: %w", err)
+		}
+		c.print("%s\n", path)
+	}
+	return nil
 }
 
 // schemaOf makes the schema of a file by its short name or its file name.

@@ -14,7 +14,9 @@ import (
 	"daycare/engine"
 	"daycare/engine/config"
 	"daycare/engine/finding"
+	"daycare/engine/inbox"
 	"daycare/engine/schedule"
+	"daycare/tools/skills"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +25,7 @@ func (c *cli) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "validate [FILE…]", Short: "Check files that people edit, without changing anything",
 		Long: "Check files by their names: settings.yaml, descriptor.json, state.json, history.jsonl, TASK.md,\n" +
-			"heartbeat/*.md, subagents/*.md. With no FILE, all of them in .daycare.",
+			"heartbeat/*.md, subagents/*.md, SKILL.md, inbox.jsonl. With no FILE, all of them in .daycare.",
 		Example: "  daycare validate .daycare/settings.yaml && git commit -am settings",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -72,7 +74,7 @@ func (c *cli) showChecked(files int, found []finding.Finding) error {
 func editable(root string) ([]string, error) {
 	var all []string
 	for _, pattern := range []string{"settings.yaml", "agents/*/descriptor.json", "agents/*/state.json", "agents/*/history.jsonl",
-		"cron/*/TASK.md", "heartbeat/*.md", "subagents/*.md"} {
+		"agents/*/inbox.jsonl", "cron/*/TASK.md", "heartbeat/*.md", "subagents/*.md", "skills/*/SKILL.md"} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, fmt.Errorf("list files: %w", err)
@@ -103,6 +105,11 @@ func validate(path string) ([]finding.Finding, error) {
 		return found, nil
 	case dir == "heartbeat" && filepath.Ext(name) == ".md":
 		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(name, ".md"), content)
+		return found, nil
+	case name == inbox.FileName:
+		return inbox.Check(filepath.Dir(path))
+	case name == "SKILL.md":
+		_, found, _ := skills.Parse(path, content)
 		return found, nil
 	case dir == "subagents" && filepath.Ext(name) == ".md":
 		_, found := subagent.Parse(path, content)

@@ -93,7 +93,7 @@ func (p *parser) member(dec *json.Decoder, d *Descriptor) bool {
 		}
 		p.tell(finding.Error, "descriptor-wrong-type", offset, fmt.Sprintf("%q is a %s; it must be %s", name, kind.Value, want))
 		return false
-	case err != nil:
+	case err != nil && name != "$schema": // that one is for editors
 		p.tell(finding.Info, "descriptor-unknown-key", offset, fmt.Sprintf("unknown member %q is kept and not used", name))
 	}
 	return true

@@ -226,6 +226,9 @@ func (r *reader) wrong(n *yaml.Node, path, allowed string) {
 }
 
 func (r *reader) unknown(key *yaml.Node, path string, known []field) {
+	if path == "" && key.Value == "$schema" {
+		return // it is for editors
+	}
 	names := make([]string, len(known))
 	for i, f := range known {
 		names[i] = f.key

@@ -87,7 +87,7 @@ func ParseState(path string, raw []byte) (State, []finding.Finding) {
 	for _, m := range doc.members {
 		if target := s.member(m.key); target != nil {
 			p.value(m, target)
-		} else {
+		} else if m.key != "$schema" { // that one is for editors
 			p.tell(finding.Info, "state-unknown-key", m.at, fmt.Sprintf("unknown member %q is kept and not used", m.key))
 		}
 	}
