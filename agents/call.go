@@ -11,6 +11,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/engine/event"
 	"daycare/engine/record"
+	"daycare/engine/redact"
 )
 
 // draftEvery is how often the streaming answer is replaced on disk at most.
@@ -69,7 +70,7 @@ func (a *agent) offer() []providers.Tool {
 // on disk. With a callError, which is the model's, it returns what had come so far.
 func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
 	a.Stage.Show(event.Thinking, "")
-	s := &stream{agent: a, turn: t, req: req, drafted: time.Now()}
+	s := &stream{agent: a, turn: t, req: req, drafted: time.Now(), text: shown{clean: a.Redact.Stream()}, thinking: shown{clean: a.Redact.Stream()}}
 	stop := func() bool { return true }
 	if a.interrupts() {
 		ctx, stop = a.interruptible(ctx)
@@ -82,7 +83,7 @@ func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*pro
 		return nil, s.failed
 	}
 	if err != nil {
-		return &providers.Response{Text: s.text.String()}, callError{err}
+		return &providers.Response{Text: s.text.all()}, callError{err}
 	}
 	if s.onDisk {
 		defer record.RemoveDraft(a.Dir)
@@ -96,12 +97,39 @@ type stream struct {
 	turn     *turn
 	req      *providers.Request
 	asking   providers.Asking
-	text     strings.Builder
-	thinking strings.Builder
+	text     shown
+	thinking shown
 	drafted  time.Time
 	onDisk   bool
 	retried  bool
 	failed   error // of writing history
+}
+
+// shown is text that people were told while it came: without secrets, which may be cut
+// between two pieces.
+type shown struct {
+	strings.Builder
+	clean *redact.Stream
+}
+
+// add takes a piece. It returns what is to be told by now, and where in the text that
+// begins.
+func (t *shown) add(piece string) (offset int, text string) {
+	offset, text = t.Len(), t.clean.Next(piece)
+	t.WriteString(text)
+	return offset, text
+}
+
+// discard forgets all of it.
+func (t *shown) discard() {
+	t.Reset()
+	t.clean.Rest()
+}
+
+// all is the text, with what was held back: no more comes.
+func (t *shown) all() string {
+	t.WriteString(t.clean.Rest())
+	return t.String()
 }
 
 func (s *stream) see(ev providers.Event) {
@@ -112,15 +140,18 @@ func (s *stream) see(ev providers.Event) {
 	}
 	switch ev := ev.(type) {
 	case providers.ContentDelta:
-		s.agent.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: s.text.Len(), Text: ev.Text})
-		s.text.WriteString(ev.Text)
+		if offset, text := s.text.add(ev.Text); text != "" {
+			s.agent.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: offset, Text: text})
+		}
 		s.draft()
 	case providers.ThinkingDelta:
-		if ev.Text != "" {
-			s.agent.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: s.thinking.Len(), Text: ev.Text})
-			s.thinking.WriteString(ev.Text)
-			s.draft()
+		if ev.Text == "" {
+			break
 		}
+		if offset, text := s.thinking.add(ev.Text); text != "" {
+			s.agent.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
+		}
+		s.draft()
 	case providers.Asking:
 		s.asking = ev
 	case providers.Wasted:
@@ -144,8 +175,8 @@ func (s *stream) wasted(w providers.Wasted) {
 
 func (s *stream) retry(r providers.Retry) {
 	if r.Discard {
-		s.text.Reset()
-		s.thinking.Reset()
+		s.text.discard()
+		s.thinking.discard()
 	}
 	s.agent.Stage.Show(event.Retrying, fmt.Sprintf("retry %d/%d in %s: %s", r.N, r.Of, r.In.Round(100*time.Millisecond), r.Reason))
 	s.agent.emit(event.Retry, s.turn.id, event.Attempt{N: r.N, Of: r.Of, InMS: r.In.Milliseconds(),
@@ -165,7 +196,7 @@ func (s *stream) draft() {
 }
 
 func (s *stream) write() {
-	d := record.Draft{Turn: s.turn.id, Text: s.agent.Redact.Text(s.text.String()), Thinking: s.agent.Redact.Text(s.thinking.String()),
+	d := record.Draft{Turn: s.turn.id, Text: s.text.String(), Thinking: s.thinking.String(),
 		Provider: s.asking.Provider, Model: s.asking.Model}
 	if d.Provider != "" {
 		d.Input = providers.Estimate(s.req)

@@ -104,6 +104,7 @@ func (s *System) post(ctx context.Context, id string, it inbox.Item) (message.Re
 		return message.Receipt{}, err
 	}
 	defer e.release()
+	it.Text = s.redact.Text(it.Text) // history would have it so, and the inbox is a file as well
 	receipt, err := box.Accept(ctx, it)
 	if err != nil {
 		return receipt, err

@@ -22,6 +22,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/redact"
 	"daycare/engine/watch"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	// Window is how many tokens of context there is room for with a model, 0: not
 	// known. nil is not known of any.
 	Window func(choice record.Model) int
+	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
+	// none are known.
+	Redact *redact.Redactor
 	// Grace bounds how long answers under way may take to leave at shutdown.
 	Grace time.Duration
 }
@@ -66,6 +70,7 @@ type System struct {
 	model    string
 	window   func(record.Model) int
 	grace    time.Duration
+	redact   *redact.Redactor
 
 	start  atomic.Pointer[StartFunc]
 	actors context.Context // ends when agents are to suspend
@@ -90,7 +95,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, grace: o.Grace,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, grace: o.Grace, redact: o.Redact,
 		entries: map[string]*entry{}, edits: newEdits(),
 	}
 	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {

@@ -24,6 +24,7 @@ func (s *System) tell(ctx context.Context, in message.Incoming) (message.Receipt
 	if in.Kind == "" {
 		in.Kind = message.System
 	}
+	in.Text = s.redact.Text(in.Text)
 	if utf8.RuneCountInString(in.Text) > maxTold {
 		path, err := s.spill(in)
 		if err != nil {

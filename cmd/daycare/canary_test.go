@@ -21,25 +21,31 @@ func noKeys(t *testing.T) {
 	}
 }
 
+// spelled are the ways in which programs print a secret.
+func spelled(t *testing.T, secret string) []string {
+	t.Helper()
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		secret, string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(secret)), url.QueryEscape(secret),
+		base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
+		base64.StdEncoding.EncodeToString([]byte("bob:" + secret)),
+	}
+}
+
 // TestCanary runs a whole conversation in which a tool prints a secret in every
 // spelling, and looks for it in everything that was written and said.
 func TestCanary(t *testing.T) {
 	noKeys(t)
 	const canary = `canary/8f3e+a1"b2&c3`
 	dir := t.TempDir()
-	quoted, err := json.Marshal(canary)
-	if err != nil {
-		t.Fatal(err)
-	}
 	auth, err := json.Marshal(map[string]string{"telegram": canary})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spellings := []string{
-		canary, string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(canary)), url.QueryEscape(canary),
-		base64.StdEncoding.EncodeToString([]byte(canary)), base64.URLEncoding.EncodeToString([]byte(canary)),
-		base64.StdEncoding.EncodeToString([]byte("bob:" + canary)),
-	}
+	spellings := spelled(t, canary)
 	notes := "the token is here\n" + strings.Join(spellings, "\n") + "\nand this is the end\n"
 	for name, text := range map[string]string{
 		"notes.txt": notes, "long.txt": strings.Repeat(notes, 400), // so long that it goes to a file of its own

@@ -63,7 +63,7 @@ var imports = map[string][]string{
 	"tools":               {"engine/message", "engine/permission"},
 	"tools/toolstest":     {"tools", "engine/message", "engine/permission"},
 	"tools/files":         {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
-	"tools/shell":         {"tools", "tools/shell/sandbox", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/shell":         {"tools", "tools/shell/sandbox", "engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell/sandbox": {},
 	"tools/fetch":         {"tools", "engine/message", "engine/permission"},
 	"tools/memory":        {"tools", "engine/message", "engine/permission", "engine/disk"},

@@ -156,7 +156,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
-	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c)); err != nil {
+	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c), &r.secrets); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -173,6 +173,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
 		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
+		Redact:    &r.secrets,
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"daycare/engine/config"
+	"daycare/engine/redact"
 	"daycare/tools/fetch"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
@@ -14,7 +15,7 @@ import (
 
 // shellOptions say how agents' commands are run in the workspace of root, the
 // .daycare folder.
-func shellOptions(root string, c *config.Config, taskDir func(agent string) string) toolshell.Options {
+func shellOptions(root string, c *config.Config, taskDir func(agent string) string, secrets *redact.Redactor) toolshell.Options {
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
 	homes := commandHomes(root)
 	return toolshell.Options{
@@ -26,10 +27,11 @@ func shellOptions(root string, c *config.Config, taskDir func(agent string) stri
 			}
 			return []string{filepath.Join(root, "files"), filepath.Join(root, "skills"), agent(id, "blobs")}, write
 		},
-		Home:  func(id string) string { return filepath.Join(homes, id) },
-		Spill: func(id string) string { return agent(id, "blobs") },
-		Jobs:  func(id string) string { return agent(id, "jobs") },
-		Dial:  fetch.Dial,
+		Home:   func(id string) string { return filepath.Join(homes, id) },
+		Spill:  func(id string) string { return agent(id, "blobs") },
+		Redact: secrets,
+		Jobs:   func(id string) string { return agent(id, "jobs") },
+		Dial:   fetch.Dial,
 	}
 }
 

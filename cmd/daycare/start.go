@@ -35,6 +35,7 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/redact"
 	"daycare/engine/schedule"
 	"daycare/tools"
 	"daycare/tools/cron"
@@ -135,9 +136,9 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service) (*tools.Set, *toolshell.Jobs, error) {
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
 	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
-	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf))
+	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf, secrets))
 	list = append(append(list, shell...), cron.New(clocks, rights)...)
 	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)

@@ -147,6 +147,10 @@ func (f *feed) push(e entry) {
 // addDelta joins a delta to the one that waits, if that is the agent's newest
 // entry and the text goes on where it ends; else it gets an entry of its own.
 func (f *feed) addDelta(e event.Event) {
+	if p, ok := e.Body.(event.Progress); ok {
+		f.addProgress(e, len(p.Text))
+		return
+	}
 	d, ok := e.Body.(event.Delta)
 	if !ok || f.text+len(d.Text) > maxPendingText {
 		return
@@ -164,6 +168,16 @@ func (f *feed) addDelta(e event.Event) {
 	if len(f.queue) < maxPending {
 		f.push(entry{Event: e, end: end})
 	}
+}
+
+// addProgress queues output of a running tool, as long as there is room for it: the
+// result has it too.
+func (f *feed) addProgress(e event.Event, bytes int) {
+	if f.text+bytes > maxPendingText || len(f.queue) >= maxPending {
+		return
+	}
+	f.text += bytes
+	f.push(entry{Event: e})
 }
 
 func (f *feed) signal() {

@@ -344,3 +344,21 @@ func FuzzReadSSE(f *testing.F) {
 		})
 	})
 }
+
+// What a running tool prints reaches those who watch, between the pieces of answers.
+func TestProgressIsTold(t *testing.T) {
+	s := event.NewStream("boot")
+	f := newFeed(t.Context(), s, s.Next(), func(event.Event) bool { return true })
+	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Text: "a"}})
+	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Call: "c", Text: "compiling"}})
+	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Offset: 1, Text: "b"}})
+	var told []event.Type
+	err := f.drain(teller{event: func(e event.Event) error { told = append(told, e.Type); return nil }, gap: func(Gap) error { return nil }})
+	if err != nil || !slices.Equal(told, []event.Type{event.MessageDelta, event.ToolProgress, event.MessageDelta}) {
+		t.Errorf("told were %v, %v", told, err)
+	}
+	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Text: strings.Repeat("x", maxPendingText+1)}})
+	if got := f.take(); len(got) != 0 {
+		t.Errorf("%d events are kept that there is no room for", len(got))
+	}
+}

@@ -33,7 +33,13 @@ const Shortest = 8
 // A Redactor replaces secrets. Its methods may be called from many goroutines at
 // once, also while Set changes what is secret. A nil Redactor knows none.
 type Redactor struct {
-	now atomic.Pointer[strings.Replacer]
+	now atomic.Pointer[known]
+}
+
+// known are the spellings that are looked for, the longest first.
+type known struct {
+	replace *strings.Replacer
+	forms   []string
 }
 
 // New makes a Redactor of secrets.
@@ -53,15 +59,16 @@ func (r *Redactor) Set(secrets []string) {
 	}
 	// Of two that begin at the same place the first of the list is taken.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, form := range slices.Compact(all) {
-		pairs = append(pairs, form, Mark)
-	}
-	if len(pairs) == 0 {
+	all = slices.Compact(all)
+	if len(all) == 0 {
 		r.now.Store(nil)
 		return
 	}
-	r.now.Store(strings.NewReplacer(pairs...))
+	var pairs []string
+	for _, form := range all {
+		pairs = append(pairs, form, Mark)
+	}
+	r.now.Store(&known{strings.NewReplacer(pairs...), all})
 }
 
 // Text is s without secrets.
@@ -69,11 +76,11 @@ func (r *Redactor) Text(s string) string {
 	if r == nil {
 		return s
 	}
-	replace := r.now.Load()
-	if replace == nil {
+	known := r.now.Load()
+	if known == nil {
 		return s
 	}
-	return replace.Replace(s)
+	return known.replace.Replace(s)
 }
 
 // JSON is a JSON value without secrets. What would no longer be JSON (a secret

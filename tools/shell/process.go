@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/engine/redact"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -40,6 +41,7 @@ type process struct {
 	view           sandbox.View
 	proxy          *proxy   // its network, closed with its end; nil: none
 	domains        []string // that it reaches through proxy
+	secrets        *redact.Redactor
 }
 
 // ending is how a command ended.
@@ -181,7 +183,9 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		io.Copy(out, read) // ends with the last writer, or when read is closed
+		clean := p.secrets.Writer(out)
+		io.Copy(clean, read) // ends with the last writer, or when read is closed
+		clean.Close()        // what keeps output never fails
 	}()
 	cmd.Wait() // how it ended is in ProcessState
 	r.release()

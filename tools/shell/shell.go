@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"daycare/engine/permission"
+	"daycare/engine/redact"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
 )
@@ -71,6 +72,9 @@ type Options struct {
 	// Jobs is the folder that keeps an agent's background processes. nil: there
 	// are none.
 	Jobs func(agent string) string
+	// Redact takes secrets out of all that a command prints, before it is shown or
+	// kept anywhere. nil: none are known.
+	Redact *redact.Redactor
 	// Dial makes the connections of commands that may reach a domain. nil: no
 	// command has a network.
 	Dial Dial
@@ -290,7 +294,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
-	p := process{grace: e.options.grace, shell: e.shell, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
+	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error
