@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
@@ -78,6 +79,7 @@ func explain(err error) (code int, do string) {
 	var p *problem
 	var ambiguous *control.Ambiguous
 	var decided *control.Decided
+	var invalid *control.Invalid
 	switch {
 	case err == nil:
 		return exitOK, ""
@@ -90,7 +92,13 @@ func explain(err error) (code int, do string) {
 	case errors.Is(err, control.ErrNoRecord):
 		return exitNotFound, "see the records, each with its seq, with: daycare agents tail ID --json"
 	case errors.Is(err, control.ErrNoHandFile):
-		return exitNotFound, ""
+		return exitNotFound, "descriptor.json, state.json and history.jsonl are edited"
+	case errors.Is(err, control.ErrNoFile):
+		return exitNotFound, "send the path of the file instead"
+	case errors.Is(err, control.ErrNoTask):
+		return exitNotFound, "list them with: daycare cron ls   or: daycare heartbeat ls"
+	case errors.Is(err, config.ErrNoSecret):
+		return exitNotFound, "list them with: daycare auth ls"
 	case errors.Is(err, control.ErrNoTrash):
 		return exitNotFound, "list what is there with: daycare agents trash"
 	case errors.Is(err, control.ErrNoAsk):
@@ -101,8 +109,10 @@ func explain(err error) (code int, do string) {
 		return exitNotRunning, "start it again, and it goes on: daycare start --background"
 	case errors.Is(err, control.ErrNotRunning):
 		return exitNotRunning, "start it with: daycare start --background"
+	case errors.As(err, &invalid) && invalid.Field != "":
+		return exitUsage, invalid.Hint
 	case errors.As(err, &decided):
-		return exitDenied, ""
+		return exitDenied, "see what waits with: daycare permissions ls"
 	case errors.Is(err, disk.ErrFailed):
 		return exitDisk, "check the disk that holds .daycare, then start daycare again; what was acknowledged is safe"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -123,6 +133,12 @@ func remedy(err error) string {
 		return "see who has it with: daycare agents ls"
 	case errors.Is(err, control.ErrProtected):
 		return "use daycare agents reset or daycare agents rm instead"
+	case errors.Is(err, inbox.ErrTaken):
+		return "stop the turn that works on it with: daycare agents stop ID"
+	case errors.Is(err, control.ErrTaskBusy):
+		return "it is at work already; see: daycare cron runs NAME"
+	case errors.Is(err, control.ErrFileTooLarge):
+		return "say where the file is instead of sending it: the agent can read it there"
 	case errors.Is(err, inbox.ErrFull):
 		return "let the agent work off its inbox, then try again"
 	case errors.Is(err, disk.ErrFull):
