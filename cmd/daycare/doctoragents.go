@@ -68,6 +68,9 @@ func (d *doctor) agent(dir string) error {
 			if f.ID == "inbox-torn" || f.ID == "history-torn" {
 				a.fix, a.asleep = repairLog(f.File, dir), d.held
 			}
+			if f.ID == "history-part-missing" && d.conf.Retention.History > 0 {
+				a.Severity, a.Remedy = finding.Info, "The settings let daycare gc delete closed parts (retention.history)."
+			}
 			d.ailments = append(d.ailments, a)
 		}
 	}

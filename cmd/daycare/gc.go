@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/config"
 	"daycare/engine/disk"
 
 	"github.com/spf13/cobra"
@@ -26,21 +27,30 @@ func (c *cli) gcCommand() *cobra.Command {
 		Use:   "gc",
 		Short: "Show what can be deleted, and delete it with --yes",
 		Long: "Show what nothing needs any more: removed agents and tasks in the trash, long outputs\n" +
-			"that no history names, half lines and temporary files that crashes left. Nothing is\n" +
-			"deleted without --yes, or without your word on a terminal; by itself daycare keeps\n" +
-			"everything. What deleted agents cost is no longer counted by daycare cost.",
+			"that no history names, half lines and temporary files that crashes left; closed parts\n" +
+			"of histories and older logs too, if the settings (retention) say after how long.\n" +
+			"Nothing is deleted without --yes, or without your word on a terminal; by itself daycare\n" +
+			"keeps everything. What is deleted is no longer counted by daycare cost.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			age, err := length(older)
-			if err != nil || age < 0 {
-				return usage(cmd, "--older %q is no length of time, such as 30d", older)
-			}
 			root, err := c.madeRoot()
 			if err != nil {
 				return err
 			}
-			g := collector{root: filepath.Join(root, home), before: time.Now().Add(-age), held: disk.Held(lockPath(root))}
+			conf, err := c.config()
+			if err != nil {
+				return err
+			}
+			ages := conf.Retention
+			if older != "" {
+				age, err := length(older)
+				if err != nil || age < 0 {
+					return usage(cmd, "--older %q is no length of time, such as 30d", older)
+				}
+				ages = sooner(ages, age)
+			}
+			g := collector{root: filepath.Join(root, home), log: logPath(filepath.Join(root, home), conf), ages: ages, now: time.Now(), held: disk.Held(lockPath(root))}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("look for what can go: %w", err)
 			}
@@ -48,7 +58,7 @@ func (c *cli) gcCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&sure, "yes", false, "delete it")
-	cmd.Flags().StringVar(&older, "older", "30d", "only what is older than this")
+	cmd.Flags().StringVar(&older, "older", "", "what is older than this, whatever the settings say of its kind")
 	return cmd
 }
 
@@ -63,10 +73,23 @@ type garbage struct {
 // A collector looks for garbage. With a daemon running it leaves alone what may be
 // in the making.
 type collector struct {
-	root   string
-	before time.Time
-	held   bool
-	found  []garbage
+	root  string
+	log   string // path of the newest log; "": there is none
+	ages  config.Retention
+	now   time.Time
+	held  bool
+	found []garbage
+}
+
+// sooner is a retention in which what may go goes after one age. What is kept for
+// ever stays.
+func sooner(r config.Retention, age time.Duration) config.Retention {
+	for _, kind := range []*time.Duration{&r.Trash, &r.Blobs, &r.History, &r.Logs} {
+		if *kind > 0 {
+			*kind = max(age, 1) // 0 would be never
+		}
+	}
+	return r
 }
 
 func (g *collector) look() error {
@@ -75,9 +98,12 @@ func (g *collector) look() error {
 		return err
 	}
 	for _, e := range trash {
-		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you", false)
+		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you", g.ages.Trash, false)
 	}
 	if err := g.blobs(); err != nil {
+		return err
+	}
+	if err := g.closed(); err != nil {
 		return err
 	}
 	err = filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
@@ -87,11 +113,11 @@ func (g *collector) look() error {
 		case e.IsDir() && (e.Name() == "trash" || e.Name() == "skills"):
 			return fs.SkipDir
 		case e.Type().IsRegular() && isTemp(e.Name()):
-			g.add(path, "left by a crash", true)
+			g.add(path, "left by a crash", g.ages.Blobs, true)
 		case e.Type().IsRegular() && strings.Contains(e.Name(), ".torn-"):
-			g.add(path, "half a line that a crash had left", false)
+			g.add(path, "half a line that a crash had left", g.ages.Blobs, false)
 		case e.Type().IsRegular() && strings.Contains(e.Name(), kept):
-			g.add(path, "lines that could not be read", false)
+			g.add(path, "lines that could not be read", g.ages.Blobs, false)
 		}
 		return nil
 	})
@@ -102,9 +128,12 @@ func (g *collector) look() error {
 // trashTime begins the names of what is in the trash.
 const trashTime = "20060102T150405.000Z"
 
-// add takes a file or folder in if it is old enough. making says that a running
-// daemon may be at it.
-func (g *collector) add(path, why string, making bool) {
+// add takes a file or folder in if it is older than age; 0 is never. making says that a
+// running daemon may be at it.
+func (g *collector) add(path, why string, age time.Duration, making bool) {
+	if age == 0 {
+		return
+	}
 	one := garbage{Path: path, Why: why}
 	err := filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -125,7 +154,7 @@ func (g *collector) add(path, why string, making bool) {
 	if at, err := time.Parse(trashTime, strings.SplitN(filepath.Base(path), "-", 2)[0]); err == nil {
 		one.At = at // when it was moved here; what is in it may be much older
 	}
-	young := one.At.After(g.before) || making && g.held && time.Since(one.At) < oldTemp
+	young := one.At.After(g.now.Add(-age)) || making && g.held && time.Since(one.At) < oldTemp
 	if err == nil && !young {
 		g.found = append(g.found, one)
 	}
@@ -151,8 +180,25 @@ func (g *collector) blobs() error {
 		}
 		for _, e := range entries {
 			if blobName.MatchString(e.Name()) && !named[e.Name()] {
-				g.add(filepath.Join(dir, e.Name()), "a long output that no history names", true)
+				g.add(filepath.Join(dir, e.Name()), "a long output that no history names", g.ages.Blobs, true)
 			}
+		}
+	}
+	return nil
+}
+
+// closed looks for parts of histories that were closed, and older files of the log.
+func (g *collector) closed() error {
+	parts, err := filepath.Glob(filepath.Join(g.root, "agents", "*", "history", "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	for _, path := range parts {
+		g.add(path, "a closed part of a history", g.ages.History, false)
+	}
+	for n := 1; g.log != "" && n < logFiles; n++ {
+		if path := numbered(g.log, n); exists(path) {
+			g.add(path, "an older file of the log", g.ages.Logs, false)
 		}
 	}
 	return nil

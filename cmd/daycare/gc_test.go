@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/config"
 )
 
 // What any history names stays, what is young stays, and what a running daemon may
@@ -42,20 +44,26 @@ func TestCollector(t *testing.T) {
 	write("trash/"+now.Add(-60*day).UTC().Format(trashTime)+"-two/history.jsonl", "{}\n", 90*day)
 	write("trash/"+now.Add(-day).UTC().Format(trashTime)+"-three/history.jsonl", "{}\n", 90*day)
 
+	write("logs/daycare.jsonl", "{}\n", 60*day)
+	write(numbered("logs/daycare.jsonl", 1), "{}\n", 60*day)
+	write(numbered("logs/daycare.jsonl", 2), "{}\n", day)
+	after := func(age time.Duration) config.Retention { return config.Retention{Trash: age, Blobs: age} }
 	month := []string{"blobs/" + unused, "history.jsonl.torn-1", "two"}
 	for _, test := range []struct {
-		name  string
-		older time.Duration
-		held  bool
-		want  []string
+		name string
+		ages config.Retention
+		held bool
+		want []string
 	}{
-		{"a month", 30 * day, false, month},
-		{"a month, beside a daemon", 30 * day, true, month},
-		{"all, beside a daemon", 0, true, append([]string{"three"}, month...)},
-		{"all", 0, false, append([]string{"three", "blobs/" + young, ".tmp-handles-1"}, month...)},
+		{"a month", after(30 * day), false, month},
+		{"a month, beside a daemon", after(30 * day), true, month},
+		{"all, beside a daemon", after(1), true, append([]string{"three"}, month...)},
+		{"nothing for ever", config.Retention{}, false, nil},
+		{"the log and closed parts alone", config.Retention{History: 30 * day, Logs: 30 * day}, false, []string{"history/2026-01-01.jsonl", "daycare.jsonl.1"}},
+		{"all", after(1), false, append([]string{"three", "blobs/" + young, ".tmp-handles-1"}, month...)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := collector{root: root, before: now.Add(-test.older), held: test.held}
+			g := collector{root: root, ages: test.ages, log: filepath.Join(root, "logs/daycare.jsonl"), now: now, held: test.held}
 			if err := g.look(); err != nil {
 				t.Fatal(err)
 			}

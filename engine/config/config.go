@@ -30,6 +30,7 @@ type Config struct {
 	Heartbeat   Heartbeat   `json:"heartbeat"`
 	Permissions Permissions `json:"permissions"`
 	Budget      Budget      `json:"budget"`
+	Retention   Retention   `json:"retention"`
 	Control     Control     `json:"control"`
 	Log         Log         `json:"log"`
 	ModelsURL   string      `json:"modelsURL"` // a newer catalogue, for daycare models refresh
@@ -192,6 +193,15 @@ type Limit struct {
 	Tokens int64   `json:"tokens" min:"0"`
 }
 
+// Retention is after how long daycare gc offers things for deletion; 0 is never.
+// Nothing is deleted without gc.
+type Retention struct {
+	Trash   time.Duration `json:"trash" check:"off" min:"1h"`   // removed agents and tasks
+	Blobs   time.Duration `json:"blobs" check:"off" min:"1h"`   // long outputs that no history names
+	History time.Duration `json:"history" check:"off" min:"1h"` // closed parts of histories
+	Logs    time.Duration `json:"logs" check:"off" min:"1h"`    // older files of the log
+}
+
 // Control is of the API beyond the unix socket.
 type Control struct {
 	Listen  string `json:"listen" check:"listen"` // HOST:PORT; "": the socket only
@@ -217,6 +227,7 @@ func Default() *Config {
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
+		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},
 		ModelsURL:   "https://openrouter.ai/api/v1/models",
 	}

@@ -72,8 +72,17 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 	return nil, "nothing: the program has no reading for this setting"
 }
 
+// span reads a length of time: 90s, 30m, 1h30m, and whole days as 30d. "0" needs no unit.
+func span(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
 func parseDuration(text string, tag reflect.StructTag, allowed string) (any, string) {
-	d, err := time.ParseDuration(text) // "0" needs no unit
+	d, err := span(text)
 	if err != nil {
 		return nil, allowed
 	}
