@@ -340,7 +340,7 @@ func TestWatch(t *testing.T) {
 		w.agent.State = event.Idle // and the event of its end is lost
 		w.asks = []permission.Pending{ask()}
 		w.mu.Unlock()
-		time.Sleep(lookEvery)
+		time.Sleep(lookAfter)
 		synctest.Wait()
 		if w.typed != 4 {
 			t.Errorf("typing was shown %d times, also after the end", w.typed)

@@ -12,19 +12,22 @@ import (
 const (
 	typingEvery = 4 * time.Second  // platforms show "typing" for about five
 	typingTime  = 3 * time.Second  // one try may take
-	lookEvery   = 30 * time.Second // for what an event that was lost would have told
+	lookAfter   = 30 * time.Second // an event, for what another one that was lost would have told
 )
 
 // Run watches the engine until ctx ends: it shows requests as they come, and
-// "typing" while an agent of this connector works.
+// "typing" while an agent of this connector works. No clock runs while nothing happens.
 func (d *Desk) Run(ctx context.Context) {
 	if d.host.Events == nil {
 		return
 	}
 	events := d.host.Events.Subscribe(ctx)
-	typing, look := time.NewTicker(typingEvery), time.NewTicker(lookEvery)
+	typing, look := time.NewTicker(typingEvery), time.NewTimer(lookAfter)
 	defer typing.Stop()
 	defer look.Stop()
+	typing.Stop()
+	look.Stop()
+	looks, types := false, false         // whether they run
 	work := map[string]message.Address{} // agents at work, and where that is shown
 	d.look(ctx)
 	for {
@@ -34,15 +37,27 @@ func (d *Desk) Run(ctx context.Context) {
 				return
 			}
 			d.happened(ctx, e, work)
+			if !looks {
+				look.Reset(lookAfter)
+				looks = true
+			}
 		case <-typing.C:
 			for agent, to := range work {
 				d.stillAtWork(ctx, agent, to, work)
 			}
 		case <-look.C:
+			looks = false
 			d.look(ctx)
 		case <-ctx.Done():
 			return
 		}
+		switch busy := len(work) > 0; {
+		case busy && !types:
+			typing.Reset(typingEvery)
+		case !busy && types:
+			typing.Stop()
+		}
+		types = len(work) > 0
 	}
 }
 
