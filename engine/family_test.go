@@ -49,6 +49,9 @@ func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *househo
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.told = append(h.told, it)
+			if it.Kind == message.Permission { // as agents do before an item is done; whoever answered may have been faster
+				_, _ = h.asks.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
+			}
 		})(ctx, seat)
 	}, connectors...)
 	h.Family = NewFamily(h.System, func() Limits { return limits })

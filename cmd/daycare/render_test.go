@@ -230,7 +230,7 @@ func TestReading(t *testing.T) {
 		{[]string{"inbox", "show", "0/", "item"}, exitOK, "\nhello\n"},
 		{[]string{"inbox", "show", "0/", "none"}, exitNotFound, ""},
 		{[]string{"permissions", "ls"}, exitOK, "tok12345  0/     @web"},
-		{[]string{"tools", "ls"}, exitOK, "read  read-only      Read a file"},
+		{[]string{"tools", "ls"}, exitOK, "read  read-only      0       Read a file"},
 		{[]string{"agents", "kill", "0/"}, exitNotRunning, ""},
 	} {
 		if code := s.do(test.args...); code != test.code || !strings.Contains(s.out.String(), test.has) {

@@ -69,6 +69,7 @@ var names = []string{
 	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.dirsync",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename",
+	"models.write", "models.sync", "models.rename", "models.dirsync",
 	"doctor.aside.write", "doctor.aside.sync", "doctor.aside.rename", "doctor.aside.dirsync",
 	"doctor.lines.write", "doctor.lines.sync", "doctor.lines.rename", "doctor.lines.dirsync",
 	"torn.write", "torn.sync", "torn.dirsync", "torn.truncate",
