@@ -68,6 +68,8 @@ func (d *doctor) sandbox() error {
 		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")
 	case r.Level == sandbox.None:
 		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first", "On Linux: install bubblewrap, or use a kernel with Landlock.")
+	case r.Level == sandbox.Landlock:
+		d.tell(finding.Info, "sandbox-narrow", path, 0, "commands are held by Landlock alone: in the folder of the workspace itself they make no new files, they cannot chmod, and they have no network", "Install bubblewrap.")
 	}
 	return nil
 }

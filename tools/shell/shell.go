@@ -363,11 +363,14 @@ var heldBack = regexp.MustCompile(`(?i)from proxy|permission denied|operation no
 // explained adds what may be the reason to a result that failed.
 func (p process) explained(res tools.Result) tools.Result {
 	if p.runner.Level != sandbox.None && res.Status == tools.Failed && heldBack.MatchString(res.Text) {
-		network := "no network; allowedDomains gives one"
-		if len(p.domains) > 0 {
-			network = "of the network only " + strings.Join(p.domains, ", ")
+		limits := "only the granted folders, no network; allowedDomains gives one"
+		switch {
+		case p.runner.Level == sandbox.Landlock:
+			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git, no chmod, no network; bubblewrap would allow these"
+		case len(p.domains) > 0:
+			limits = "only the granted folders, of the network only " + strings.Join(p.domains, ", ")
 		}
-		res.Text += "\n[commands run in a sandbox: only the granted folders, " + network + "]"
+		res.Text += "\n[commands run in a sandbox: " + limits + "]"
 	}
 	return res
 }
