@@ -187,6 +187,11 @@ func (a *agent) answerTo(t *turn) message.Address {
 			return *r
 		}
 	}
+	return a.address()
+}
+
+// address is the agent's own chat; empty where it has none.
+func (a *agent) address() message.Address {
 	d := a.Meta.Descriptor
 	if d.Type != address.User {
 		return message.Address{}

@@ -159,3 +159,32 @@ func TestThePrefaceStandsInTheMessage(t *testing.T) {
 		t.Errorf("the model read:\n%s", got)
 	}
 }
+
+// Somebody in the terminal joins a turn that a service waits for: the service gets
+// its answer all the same. A message from the agent's own chat takes it there.
+func TestWhoReadsAlongTakesNoAnswerAway(t *testing.T) {
+	for own, want := range map[string]message.Address{
+		"terminal": {Connector: "chat", ChannelID: "hook"},
+		"chat":     {Connector: "chat", ChannelID: "c1", UserID: "u1"},
+	} {
+		t.Run(own, func(t *testing.T) {
+			tool := newHold("hold", tools.Once)
+			b := newBench(t, callHold, tool)
+			b.opts.Meta.Descriptor.Connector = own
+			b.run()
+			r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "go",
+				Route: &message.Address{Connector: "chat", ChannelID: "hook"}, Context: message.Context{MessageID: "m1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-tool.running
+			joined := b.say("by the way")
+			tool.release <- "ok"
+			b.wait(r.Item, joined)
+			b.halt()
+			if len(b.sent) != 1 || b.sent[0].To != want {
+				t.Errorf("sent %+v, want one answer to %+v", b.sent, want)
+			}
+		})
+	}
+}

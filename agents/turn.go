@@ -81,7 +81,8 @@ func (a *agent) opening(t *turn, items []inbox.Item) *record.TurnBegin {
 }
 
 // join makes user messages part of the turn: it closes their items, and answers
-// where the last of them asks.
+// where the last of them asks. One that is answered nowhere, because its sender
+// reads along in a terminal, leaves the answer to whoever waits for it elsewhere.
 func (a *agent) join(t *turn, entries []*record.Entry) {
 	for _, e := range entries {
 		u, ok := e.Rec.(*record.User)
@@ -92,6 +93,10 @@ func (a *agent) join(t *turn, entries []*record.Entry) {
 		t.hops = max(t.hops, u.Hops)
 		switch {
 		case u.Origin == "":
+			readsAlong := u.Route == nil && !a.Outbox.Answers(a.address())
+			if readsAlong && t.spoken && t.route != nil {
+				continue
+			}
 			t.spoken, t.route, t.replyTo = true, u.Route, ""
 			if u.Context != nil {
 				t.replyTo = u.Context.MessageID
