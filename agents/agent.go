@@ -92,6 +92,8 @@ type Options struct {
 	Definition func(meta address.Meta, state record.State) prompt.Definition
 	Sources    prompt.Sources // of pictures and long outputs
 	Settings   Settings
+	// Configured gives the settings anew before each piece of work; nil: they stay.
+	Configured func() Settings
 	Redact     *redact.Redactor         // of secrets, before anything is written; nil: none are known
 	Window     func(p record.Model) int // tokens of context that a model takes; 0, or nil: not known
 	Running    func() []string          // what works for the agent meanwhile, for its summaries; may be nil
@@ -166,6 +168,9 @@ func (a *agent) loop(ctx context.Context) error {
 // step does the first thing that is to be done: an open turn, a turn that is owed
 // after a decision, what waits in the inbox.
 func (a *agent) step(ctx context.Context) (worked bool, err error) {
+	if a.Configured != nil {
+		a.Settings = a.Configured()
+	}
 	switch ob := a.history.Obligations(); {
 	case ob.Turn != nil:
 		return true, a.resume(ctx, ob.Turn)

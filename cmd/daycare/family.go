@@ -29,14 +29,11 @@ func (r *runtimeParts) fit(seat engine.Seat, o agents.Options) agents.Options {
 	if meta.Descriptor.Type != address.User {
 		o.Overseer = overseer{r, meta.ID}
 	}
-	switch d := meta.Descriptor; d.Type {
+	switch meta.Descriptor.Type {
 	case address.User:
 		o.Preface = func() string { return r.preface(meta.ID) }
 	case address.Subagent:
 		o.Reports = r.reports(meta)
-		if def, ok := r.toolset.definition(d); ok {
-			o.Settings.Rounds = def.MaxIterations
-		}
 	}
 	return o
 }

@@ -196,11 +196,7 @@ func (m *chain) caller(choice record.Model) agents.Model {
 
 // start runs one agent: the engine calls it when the agent has work.
 func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
-	c := r.settings.Current()
-	rounds := c.Agents.ToolRounds.Background
-	if seat.Meta.Descriptor.Type == address.User {
-		rounds = c.Agents.ToolRounds.Foreground
-	}
+	configured := func() agents.Settings { return r.figures(seat.Meta.Descriptor) }
 	return agents.Run(ctx, r.fit(seat, agents.Options{
 		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Tools: r.tools, Permits: r.asks,
@@ -216,14 +212,26 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			File: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
 			Blob: func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
 		},
-		Settings: agents.Settings{
-			Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
-			Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
-			ContextLimit: c.Agents.EmergencyContextLimit,
-		},
+		Settings: configured(), Configured: configured,
 		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
 		Redact:  &r.secrets, Zone: zone, Log: r.log,
 	}))
+}
+
+// figures are the settings in force, as they are for one agent.
+func (r *runtimeParts) figures(d address.Descriptor) agents.Settings {
+	c := r.settings.Current()
+	rounds := c.Agents.ToolRounds.Background
+	if d.Type == address.User {
+		rounds = c.Agents.ToolRounds.Foreground
+	} else if def, ok := r.toolset.definition(d); ok {
+		rounds = def.MaxIterations
+	}
+	return agents.Settings{
+		Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
+		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+		ContextLimit: c.Agents.EmergencyContextLimit,
+	}
 }
 
 // queues are how messages of some connectors are taken.
