@@ -213,6 +213,31 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// What is played first against a bug is the death that its entry names, in a scenario
+// that is played against bugs.
+func TestBugs(t *testing.T) {
+	scenarios := slices.DeleteFunc(Scenarios(), func(s *Scenario) bool { return !slices.Contains(hunted, s.Name) })
+	h := &harness{learned: map[string][]string{"chat": {"inbox.write", "inbox.sync"}}}
+	for _, bug := range Bugs {
+		cases, err := h.prey(bug, scenarios)
+		if err != nil {
+			t.Fatalf("%s: %v", bug.Name, err)
+		}
+		first := cases[0]
+		if first.Scenario == nil || first.Scenario.Name != bug.scenario || first.deaths() != bug.deaths {
+			t.Errorf("%s is looked for first by %+v, want %s in %s", bug.Name, first, bug.deaths, bug.scenario)
+		}
+		_, point, _ := strings.Cut(bug.deaths, "@")
+		point, _, _ = strings.Cut(point, "#")
+		if !slices.Contains(crash.Names(), point) {
+			t.Errorf("%s is looked for at %s, which is no failpoint", bug.Name, point)
+		}
+		if last := cases[len(cases)-1]; last.Way != "random power cut" || last.Bug != bug.Name || len(cases) < 8 {
+			t.Errorf("%s: after the first, %d cases follow, the last is a %s; want all kills, cuts and random deaths", bug.Name, len(cases)-1, last.Way)
+		}
+	}
+}
+
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -210,7 +210,7 @@ func (h *harness) repeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.play(ctx, Case{Way: "kill", Scenario: scenarios[0], Deaths: deaths})
+	r, err := h.play(ctx, Case{Way: wayOf(deaths), Scenario: scenarios[0], Deaths: deaths})
 	if err == nil {
 		h.take(r)
 	}

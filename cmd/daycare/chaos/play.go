@@ -126,11 +126,14 @@ func (p *play) lives(ctx context.Context) error {
 		case ended:
 			p.check.atEnd()
 			return nil
-		case len(p.result.Violations) > 0:
-			return nil
 		}
-		if err := p.afterDeath(armed); err != nil {
-			return err
+		if len(p.result.Violations) == 0 {
+			if err := p.afterDeath(armed); err != nil {
+				return err
+			}
+		}
+		if len(p.result.Violations) > 0 {
+			return nil // what comes of it is of no interest
 		}
 	}
 }
