@@ -21,11 +21,13 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/tools"
+	"daycare/tools/pdf"
 )
 
 const (
 	fetchTimeout = 30 * time.Second
 	maxBody      = 5 << 20 // bytes, unpacked
+	maxPDF       = 20 << 20
 	maxText      = 200_000 // characters of a result
 	maxURL       = 4096
 	userAgent    = "daycare/1 (an agent's web_fetch)"
@@ -51,18 +53,20 @@ func New(o Options) []tools.Tool {
 type fetch struct{ options Options }
 
 var fetchSpec = tools.Spec{Name: "web_fetch", Replay: tools.ReadOnly, Parallel: true, Timeout: 2 * fetchTimeout,
-	Description: "Read a web page as Markdown, or another text or image by its address.",
+	Description: "Read a web page as Markdown, or the text of a PDF, another text or an image by its address.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "url":{"type":"string"},
-"raw":{"type":"boolean","description":"as it is, not as Markdown"}},
+"raw":{"type":"boolean","description":"as it is, not as Markdown"},
+"page":{"type":"integer","minimum":1,"description":"of a PDF: the first to read"}},
 "required":["url"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
 func (*fetch) Spec() tools.Spec { return fetchSpec }
 
 type fetchArgs struct {
-	URL string `json:"url"`
-	Raw bool   `json:"raw"`
+	URL  string `json:"url"`
+	Raw  bool   `json:"raw"`
+	Page int    `json:"page"`
 }
 
 func decodeFetch(call tools.Call) (a fetchArgs, u *url.URL, err error) {
@@ -138,11 +142,18 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	cut := len(body) > maxBody
-	if err != nil && len(body) == 0 {
-		return failed(ctx, call.Access, err), nil
+	if err == nil && pdf.Is(body) {
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(resp.Body, int64(maxPDF+1-len(body))))
+		body = append(body, rest...)
 	}
-	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, cut), nil
+	switch {
+	case err != nil && (len(body) == 0 || pdf.Is(body)): // of a text, the beginning is better than nothing
+		return failed(ctx, call.Access, err), nil
+	case pdf.Is(body) && resp.StatusCode < 300:
+		return document(ctx, resp, body, a.Page), nil
+	}
+	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, len(body) > maxBody), nil
 }
 
 // errHost is a redirect to a host that needs a right of its own.

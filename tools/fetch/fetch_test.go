@@ -88,6 +88,63 @@ func TestFetch(t *testing.T) {
 		Bad: []string{`{"url":""}`, `{"url":"ftp://x.org"}`, `{"url":"http://u:p@x.org"}`, `{"url":"http://"}`, `{"url":"http://10.0.0.1"}`}})
 }
 
+// A PDF comes as text with the numbers of its pages.
+func TestPDF(t *testing.T) {
+	pages := func(n int, content string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%%PDF-1.7\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj 3 0 obj <</Subtype/Type1>> endobj 4 0 obj <</Length %d>>stream\n%s\nendstream endobj\n", len(content), content)
+		b.WriteString("2 0 obj <</Resources<</Font<</F 3 0 R>>>>/Kids[")
+		for i := range n {
+			fmt.Fprintf(&b, "%d 0 R ", i+5)
+		}
+		b.WriteString("]>> endobj\n")
+		for i := range n {
+			fmt.Fprintf(&b, "%d 0 obj <</Contents 4 0 R>> endobj\n", i+5)
+		}
+		return b.String() + "trailer <</Root 1 0 R>>"
+	}
+	paper := pages(3, "BT /F 9 Tf (All of "+strings.Repeat("it ", 10)+") Tj ET")
+	s := site(t, map[string]func(http.ResponseWriter){
+		"/paper":  page("application/pdf", paper),
+		"/octets": page("application/octet-stream", paper),
+		"/long":   page("application/pdf", pages(90, "BT /F 9 Tf ("+strings.Repeat("word ", 600)+") Tj ET")),
+		"/large":  page("application/pdf", paper+"\n%"+strings.Repeat(" ", 6<<20)),
+		"/huge":   page("application/pdf", paper+"\n%"+strings.Repeat(" ", maxPDF)),
+		"/scan":   page("application/pdf", pages(2, "/Im0 Do")),
+		"/secret": page("application/pdf", paper+"\ntrailer <</Encrypt 9 0 R>>"),
+		"/broken": page("application/pdf", paper[:30]),
+		"/short":  func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9999"); io.WriteString(w, paper) },
+		"/lost":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound); io.WriteString(w, paper) },
+	})
+	for args, want := range map[string]string{
+		"/paper": ", application/pdf, 3 pages\n\n[page 1]\nAll of it it", "/octets": "[page 3]\nAll of it", "/large": "[page 2]\nAll of it",
+		`/paper","page":3,"raw":false,"url":"/paper`: "3 pages, from page 3\n\n[page 3]\nAll of it",
+		"/long": "go on with page 67",
+	} {
+		if res := fetched(t, s.URL, args); res.Status != "" || !strings.Contains(res.Text, want) {
+			t.Errorf("%s: %q %.300s … %s, want %q", args, res.Status, res.Text, res.Text[max(0, len(res.Text)-200):], want)
+		}
+	}
+	for args, want := range map[string]string{
+		"/scan": "no text on its 2 pages", "/secret": "encrypted", "/broken": "damaged", "/huge": "more than 20 MB", "/short": "unexpected EOF", "/lost": "404",
+		`/paper","page":4,"url":"/paper`: "it has 3 pages",
+	} {
+		if res := fetched(t, s.URL, args); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
+			t.Errorf("%s: %q %.300s, want %q", args, res.Status, res.Text, want)
+		}
+	}
+}
+
+func fetched(t *testing.T, site, path string) tools.Result {
+	t.Helper()
+	args := strings.ReplaceAll(fmt.Sprintf(`{"url":"%s"}`, path), `"url":"/`, `"url":"`+site+`/`)
+	res, err := (&fetch{}).Run(t.Context(), tools.Call{Arguments: json.RawMessage(args), Access: local, Progress: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 func TestFetchNeedsTheHost(t *testing.T) {
 	f := &fetch{}
 	for address, want := range map[string]string{

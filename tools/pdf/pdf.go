@@ -1,0 +1,167 @@
+// Package pdf reads the text of PDF files, page by page, for the tools that show
+// documents to models.
+//
+// # Hostile files
+//
+// A file comes from anywhere, so the work is bounded whatever it says: unpacked
+// bytes, values read and letters shown each have a limit, nesting has a depth, and
+// ctx is looked at on the way. A file beyond them is an error, or its text ends
+// early and Next says so. The table of contents of a file (xref) is not
+// trusted: objects are found by going through the file once, which also reads files
+// that were cut or put together badly. Nothing in a file is ever run.
+//
+// # What it does not do
+//
+// Encrypted files, letters that are pictures (scans), and fonts that do not say
+// which letters their glyphs are give no text. Text comes in the order in which the
+// file draws it, which is nearly always the order in which it is read.
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of Read, beside those of the context.
+var (
+	ErrNoPDF     = errors.New("it is no PDF")
+	ErrEncrypted = errors.New("it is encrypted")
+	ErrDamaged   = errors.New("it is damaged: there are no pages in it")
+	ErrTooLarge  = errors.New("it takes too much work to read")
+)
+
+// Bounds of one Read.
+const (
+	maxUnpacked = 48 << 20  // bytes of streams
+	maxWork     = 256 << 20 // bytes looked at, and valueWork for each value
+	valueWork   = 16
+	maxObjects  = 1 << 20
+	maxPages    = 20_000
+	maxKept     = 200_000 // values in one value
+	maxDepth    = 64      // of values in values, pages in pages
+	maxForms    = 8       // of forms in forms
+)
+
+// Options say which part of a file is wanted.
+type Options struct {
+	First    int // the first page, from 1; 0 is 1
+	Pages    int // how many pages at most; 0: all
+	MaxChars int // characters of text at most, in whole pages if more than one; 0: no limit
+}
+
+// A Text is what was read.
+type Text struct {
+	Pages       int    // in the file
+	First, Last int    // the pages that Body shows; Last < First: none
+	Body        string // each page begins with a line "[page N]"
+	Empty       bool   // none of these pages has text: they are pictures
+	Next        int    // the page to go on with; 0: there are no more
+}
+
+// Is reports whether a file that begins with head is a PDF. Some have a few bytes
+// before their mark.
+func Is(head []byte) bool {
+	return bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-"))
+}
+
+// Read gives the text of data, a whole PDF file.
+func Read(ctx context.Context, data []byte, o Options) (Text, error) {
+	if !Is(data) {
+		return Text{}, ErrNoPDF
+	}
+	f := &file{ctx: ctx, data: data, unpacked: maxUnpacked, work: maxWork, check: maxWork}
+	f.scan()
+	if f.err != nil {
+		return Text{}, f.err
+	}
+	if f.trailer["Encrypt"] != nil {
+		return Text{}, ErrEncrypted
+	}
+	pages := f.pages()
+	if f.err != nil {
+		return Text{}, f.err
+	}
+	if len(pages) == 0 {
+		return Text{}, ErrDamaged
+	}
+	t := Text{Pages: len(pages), First: max(o.First, 1), Empty: true}
+	t.Last = t.First - 1
+	var b strings.Builder
+	letters := 0
+	for t.Next == 0 && t.Last < len(pages) && (o.Pages <= 0 || t.Last-t.First+1 < o.Pages) {
+		text := f.text(pages[t.Last])
+		more := t.Last >= t.First // what was read before is worth showing
+		if f.err == ErrTooLarge && more {
+			t.Next = t.Last + 1
+			break
+		}
+		if f.err != nil {
+			return Text{}, f.err
+		}
+		letters += utf8.RuneCountInString(text)
+		long := o.MaxChars > 0 && letters > o.MaxChars
+		if long && more {
+			t.Next = t.Last + 1
+			break
+		}
+		t.Last++
+		t.Empty = t.Empty && text == ""
+		switch {
+		case long:
+			text = string([]rune(text)[:o.MaxChars]) + "\n[the rest of this page is left out]"
+			t.Next = t.Last + 1
+		case text == "":
+			text = "[no text on this page]"
+		}
+		fmt.Fprintf(&b, "[page %d]\n%s\n\n", t.Last, text)
+	}
+	if t.Next == 0 {
+		t.Next = t.Last + 1
+	}
+	if t.Next > len(pages) {
+		t.Next = 0
+	}
+	t.Body = strings.TrimRight(b.String(), "\n")
+	return t, nil
+}
+
+// pages lists the pages in their order, with what they inherit.
+func (f *file) pages() []dict {
+	root, _ := f.get(f.trailer["Root"]).(dict)
+	if root == nil || f.get(root["Pages"]) == nil {
+		root = f.catalog()
+	}
+	var list []dict
+	seen := map[int]bool{}
+	var walk func(v any, resources any, depth int)
+	walk = func(v any, resources any, depth int) {
+		if r, ok := v.(ref); ok {
+			if seen[int(r)] {
+				return
+			}
+			seen[int(r)] = true
+		}
+		node, _ := f.get(v).(dict)
+		if node == nil || depth > maxDepth || len(list) >= maxPages || f.err != nil {
+			return
+		}
+		if r := node["Resources"]; r != nil {
+			resources = r
+		}
+		kids, inner := f.get(node["Kids"]).([]any)
+		if !inner {
+			page := dict{"Contents": node["Contents"], "Resources": resources}
+			list = append(list, page)
+			return
+		}
+		for _, kid := range kids {
+			walk(kid, resources, depth+1)
+		}
+	}
+	walk(root["Pages"], nil, 0)
+	return list
+}
