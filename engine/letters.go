@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -51,9 +50,20 @@ func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
 	}
 }
 
-// takeLetters takes what is ready. again > 0: look once more after that time,
-// because a letter is still being written or there was no room for one.
+// takeLetters takes what is ready, in the order in which it came. again > 0: look
+// once more after that time, because a letter is still being written or there was no
+// room for one.
 func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
+	// Those that were taken and not delivered come first. Where one still cannot be,
+	// the others to the same agent queue up behind it in .taken.
+	stuck := map[string]bool{}
+	taken, err := s.slot.Taken()
+	if err != nil {
+		s.log.Warn("taken letters cannot be read", "err", err)
+	}
+	for _, l := range taken {
+		s.inOrder(ctx, l, stuck)
+	}
 	names, again, err := s.slot.Ready(time.Now())
 	if err != nil {
 		s.log.Error("letters cannot be listed", "err", err)
@@ -64,36 +74,32 @@ func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 			return again
 		}
 		letter, err := s.slot.Take(name)
-		if err == nil {
-			err = s.open(ctx, letter)
+		if errors.Is(err, disk.ErrFull) {
+			return letterRetry
 		}
-		switch {
-		case errors.Is(err, inbox.ErrFull), errors.Is(err, disk.ErrFull):
-			return letterRetry // it lies in .taken; room is looked for again
-		case err != nil:
-			s.log.Warn("letter not delivered", "letter", name, "err", err)
+		if err != nil {
+			s.log.Warn("letter not taken", "letter", name, "err", err)
 			again = letterRetry
+			continue
 		}
+		s.inOrder(ctx, letter, stuck)
 	}
-	if s.takeUp(ctx) != nil {
+	if len(stuck) > 0 {
 		again = letterRetry
 	}
 	return again
 }
 
-// takeUp delivers the letters that were taken and not delivered.
-func (s *System) takeUp(ctx context.Context) error {
-	letters, err := s.slot.Taken()
-	if err != nil {
-		return fmt.Errorf("look for letters: %w", err)
+// inOrder delivers a letter, unless one before it to the same agent could not be:
+// the agents of such are in stuck.
+func (s *System) inOrder(ctx context.Context, l inbox.Letter, stuck map[string]bool) {
+	if stuck[l.Ref] {
+		return
 	}
-	var first error
-	for _, l := range letters {
-		if err := s.open(ctx, l); err != nil && first == nil {
-			first = err
-		}
+	if err := s.open(ctx, l); err != nil {
+		s.log.Warn("letter not delivered", "letter", l.Name, "err", err)
+		stuck[l.Ref] = true
 	}
-	return first
 }
 
 // open delivers one letter that was taken and removes it; one that cannot be

@@ -162,14 +162,12 @@ func (s *System) shutdown() {
 	}
 }
 
-// recover finishes letters that were being taken, and wakes the agents whose
-// files do not prove that they have nothing to do.
+// recover takes the letters that came meanwhile, before anything that comes from now
+// on, and wakes the agents whose files do not prove that they have nothing to do.
 func (s *System) recover(ctx context.Context) error {
-	if err := s.takeUp(ctx); errors.Is(err, disk.ErrFailed) {
+	s.takeLetters(ctx)
+	if err := s.vol.Err(); err != nil {
 		return err
-	} else if err != nil {
-		// One letter that finds no room must not keep all agents from working.
-		s.log.Warn("letters wait", "err", err)
 	}
 	return s.Rouse(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"daycare/engine/disk"
 )
@@ -21,7 +22,9 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 	if err := l.check(); err != nil {
 		return "", fmt.Errorf("post letter: %w", err)
 	}
-	name := l.ID + ".json"
+	// Letters that are posted within one tick of the file system's clock are told apart
+	// by their names.
+	name := time.Now().UTC().Format("20060102T150405.000000000Z-") + l.ID + ".json"
 	if ref != "" {
 		written := strings.ReplaceAll(ref, "/", "-")
 		name = written + "__" + name

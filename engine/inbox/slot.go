@@ -1,12 +1,14 @@
 package inbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,7 +55,7 @@ const (
 	patience = 5 * time.Second
 )
 
-// Ready lists the letters that can be taken. again > 0 says that another may be
+// Ready lists the letters that can be taken, in the order in which they came. again > 0 says that another may be
 // ready after that time. Names that begin with a dot or end in ~ are left alone,
 // and so are folders.
 //
@@ -62,7 +64,7 @@ const (
 // what was moved in: then its inode changed after its content did. A letter that
 // cannot be read is ready, to be refused, when it has not changed for a while.
 func (s *Slot) Ready(now time.Time) (letters []string, again time.Duration, err error) {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := arrivals(s.dir, func(name string) string { return name })
 	if err != nil {
 		return nil, 0, fmt.Errorf("look into letter slot: %w", err)
 	}
@@ -81,6 +83,26 @@ func (s *Slot) Ready(now time.Time) (letters []string, again time.Duration, err 
 		}
 	}
 	return letters, again, nil
+}
+
+// arrivals lists a folder in the order in which its files came there, which is that
+// of the last change of their inodes: a rename is one. Those of one tick of the file
+// system's clock are ordered by their names.
+func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	came := make(map[string]time.Time, len(entries))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			came[e.Name()] = inodeTime(info)
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
+		return cmp.Or(came[a.Name()].Compare(came[b.Name()]), strings.Compare(named(a.Name()), named(b.Name())))
+	})
+	return entries, nil
 }
 
 // ripens is how long the letter still has to lie; negative: it is not there.
@@ -198,10 +220,13 @@ func (s *Slot) taken(taken string) (Letter, error) {
 	return Letter{Name: taken, Ref: address(name), Item: l.item(id, info.ModTime())}, nil
 }
 
-// Taken lists the letters that were taken and not finished: what a crash left,
-// and what found no room. One that cannot be read any more is refused.
+// Taken lists the letters that were taken and not finished, in the order in which
+// they were taken: what a crash left, and what found no room. One that cannot be read any more is refused.
 func (s *Slot) Taken() ([]Letter, error) {
-	entries, err := os.ReadDir(s.takenDir())
+	entries, err := arrivals(s.takenDir(), func(taken string) string {
+		_, name, _ := strings.Cut(taken, "__")
+		return name
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look for taken letters: %w", err)
 	}

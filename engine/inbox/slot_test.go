@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -184,14 +185,14 @@ func TestReady(t *testing.T) {
 	os.Rename(filepath.Join(s.dir, ".moved"), filepath.Join(s.dir, "moved.md"))
 
 	names, again, err := s.Ready(now)
-	if d := cmp.Diff([]string{"moved.md", "whole.json"}, names); d != "" || err != nil {
+	if d := cmp.Diff([]string{"moved.md", "whole.json"}, slices.Sorted(slices.Values(names))); d != "" || err != nil {
 		t.Errorf("at once (-want +got):\n%s%v", d, err)
 	}
 	if again <= 0 || again > time.Second {
 		t.Errorf("look again after %v", again)
 	}
 	names, again, _ = s.Ready(now.Add(1500 * time.Millisecond))
-	if d := cmp.Diff([]string{"inplace.md", "moved.md", "whole.json"}, names); d != "" {
+	if d := cmp.Diff([]string{"inplace.md", "moved.md", "whole.json"}, slices.Sorted(slices.Values(names))); d != "" {
 		t.Errorf("after a second (-want +got):\n%s", d)
 	}
 	if again <= 0 || again > 5*time.Second {
@@ -203,6 +204,46 @@ func TestReady(t *testing.T) {
 	// A clock that was set back does not keep a letter for ever.
 	if names, _, _ = s.Ready(now.Add(-time.Hour)); !slices.Contains(names, "inplace.md") {
 		t.Errorf("with the clock set back: %v", names)
+	}
+}
+
+// Letters are taken in the order in which they came, whatever they are called, and
+// those that were taken keep it.
+func TestLettersKeepTheirOrder(t *testing.T) {
+	s := newSlot(t)
+	var want []string
+	for i := range 20 {
+		id, err := inbox.Post(s.vol, s.dir, "0/", inbox.Fields{Text: strconv.Itoa(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, id)
+	}
+	s.drop("a first by name.md", "last")
+	names := s.ready(time.Now().Add(time.Minute))
+	var ready, taken []string
+	for _, name := range names[:len(names)-1] {
+		l, err := s.Take(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready = append(ready, l.Item.ID)
+	}
+	if d := cmp.Diff(want, ready); d != "" {
+		t.Errorf("ready (-want +got):\n%s", d)
+	}
+	if last := names[len(names)-1]; last != "a first by name.md" {
+		t.Errorf("last is %s", last)
+	}
+	again, err := s.Taken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range again {
+		taken = append(taken, l.Item.ID)
+	}
+	if d := cmp.Diff(want, taken); d != "" {
+		t.Errorf("taken (-want +got):\n%s", d)
 	}
 }
 
