@@ -2,10 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/address"
+	"daycare/engine/control"
 	"daycare/engine/record"
 
 	"github.com/spf13/cobra"
@@ -29,54 +30,80 @@ func (c *cli) costCommand() *cobra.Command {
 		Example: "  daycare cost --since 7d --by day",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"agent", "model", "day"}, by) {
-				return usage(cmd, "--by %q is none of agent, model, day", by)
+			if !slices.Contains(control.CostBy, by) {
+				return usage(cmd, "--by %q is none of %s", by, strings.Join(control.CostBy, ", "))
 			}
 			from, err := sinceTime(cmd, since, time.Now())
 			if err != nil {
 				return err
 			}
-			root, err := c.madeRoot()
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}
-			b := bill{Since: from, By: by}
-			if err := b.read(filepath.Join(root, home)); err != nil {
-				return err
+			b, err := client.Cost(cmd.Context(), from, by)
+			if err != nil {
+				return fmt.Errorf("sum what was spent: %w", err)
 			}
-			return c.showBill(&b)
+			return c.showBill(b)
 		},
 	}
 	sinceFlag(cmd, &since)
 	cmd.Flags().StringVar(&by, "by", "agent", "one line for each `agent`, model or day")
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]cobra.Completion{"agent", "model", "day"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// A bill sums calls.
-type bill struct {
-	Since time.Time       `json:"since,omitzero"`
-	By    string          `json:"by"`
-	Rows  []*spent        `json:"rows"`
-	Total spent           `json:"total"`
-	seen  map[string]bool // calls that are counted: copies of a history have them again
+// costs is the part of the API that says what was spent. A call is counted once:
+// copies of a history have it again.
+type costs struct{ parts *runtimeParts }
+
+// Cost sums the histories of all agents, those in the trash included.
+func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill, error) {
+	b := control.Bill{Since: since, By: by}
+	rows, seen := map[string]*control.Spent{}, map[string]bool{}
+	add := func(dir string, agent control.Spent) error {
+		return record.Spent(dir, since, func(call record.Spend) {
+			if seen[call.Call] {
+				return
+			}
+			seen[call.Call] = true
+			row := agent
+			switch by {
+			case "model":
+				row = control.Spent{Key: orElse(call.Model, call.Provider)}
+			case "day":
+				row = control.Spent{Key: call.At.Local().Format(time.DateOnly)}
+			}
+			if rows[row.Key] == nil {
+				rows[row.Key] = &row
+			}
+			tally(rows[row.Key], call)
+			tally(&b.Total, call)
+		})
+	}
+	for _, m := range c.parts.index.All() {
+		if err := add(filepath.Join(c.parts.root, "agents", m.ID), control.Spent{Key: m.Handle, Name: m.Name}); err != nil {
+			return b, err
+		}
+	}
+	removed, err := os.ReadDir(filepath.Join(c.parts.root, "trash"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b, fmt.Errorf("read trash: %w", err)
+	}
+	for _, e := range removed {
+		if !e.IsDir() {
+			continue // a prompt of the heartbeat, a file of somebody
+		}
+		if err := add(filepath.Join(c.parts.root, "trash", e.Name()), control.Spent{Key: "trash/" + e.Name()}); err != nil {
+			return b, err
+		}
+	}
+	b.Rows, b.Total.Key = sortCosts(rows, by), "total"
+	return b, nil
 }
 
-// spent is one line of a bill.
-type spent struct {
-	Key        string  `json:"key"`
-	Name       string  `json:"name,omitempty"` // of an agent
-	Calls      int     `json:"calls"`
-	Input      int64   `json:"input"`
-	Output     int64   `json:"output"`
-	CacheRead  int64   `json:"cacheRead"`
-	CacheWrite int64   `json:"cacheWrite"`
-	Cost       float64 `json:"cost"`
-	Estimated  int     `json:"estimated,omitempty"` // calls whose tokens the service did not count
-	Unpriced   int     `json:"unpriced,omitempty"`  // calls of a model without a known price
-}
-
-func (s *spent) add(c record.Spend) {
+func tally(s *control.Spent, c record.Spend) {
 	s.Calls++
 	s.Input, s.Output = s.Input+c.Tokens.Input, s.Output+c.Tokens.Output
 	s.CacheRead, s.CacheWrite = s.CacheRead+c.Tokens.CacheRead, s.CacheWrite+c.Tokens.CacheWrite
@@ -89,68 +116,17 @@ func (s *spent) add(c record.Spend) {
 	}
 }
 
-// read sums the histories of all agents, those in the trash included.
-func (b *bill) read(root string) error {
-	rows := map[string]*spent{}
-	b.seen = map[string]bool{}
-	add := func(dir string, agent spent) error {
-		return record.Spent(dir, b.Since, func(c record.Spend) {
-			if b.seen[c.Call] {
-				return
-			}
-			b.seen[c.Call] = true
-			row := agent
-			switch b.By {
-			case "model":
-				row = spent{Key: orElse(c.Model, c.Provider)}
-			case "day":
-				row = spent{Key: c.At.Local().Format(time.DateOnly)}
-			}
-			if rows[row.Key] == nil {
-				rows[row.Key] = &row
-			}
-			rows[row.Key].add(c)
-			b.Total.add(c)
-		})
-	}
-	index, _, err := address.Load(nil, root, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return fmt.Errorf("read agents: %w", err)
-	}
-	for _, m := range index.All() {
-		if err := add(filepath.Join(root, "agents", m.ID), spent{Key: m.Handle, Name: m.Name}); err != nil {
-			return err
-		}
-	}
-	removed, err := os.ReadDir(filepath.Join(root, "trash"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read trash: %w", err)
-	}
-	for _, e := range removed {
-		if err := add(filepath.Join(root, "trash", e.Name()), spent{Key: "trash/" + e.Name()}); err != nil {
-			return err
-		}
-	}
-	b.sort(rows)
-	return nil
-}
-
-// sort puts days in their order, all else by what it cost.
-func (b *bill) sort(rows map[string]*spent) {
-	b.Rows = []*spent{}
-	for _, row := range rows {
-		b.Rows = append(b.Rows, row)
-	}
-	slices.SortFunc(b.Rows, func(x, y *spent) int {
-		if b.By == "day" {
+// sortCosts puts days in their order, all else by what it cost.
+func sortCosts(rows map[string]*control.Spent, by string) []*control.Spent {
+	return slices.SortedFunc(maps.Values(rows), func(x, y *control.Spent) int {
+		if by == "day" {
 			return strings.Compare(x.Key, y.Key)
 		}
 		return cmp.Or(cmp.Compare(y.Cost, x.Cost), cmp.Compare(y.Output, x.Output), strings.Compare(x.Key, y.Key))
 	})
-	b.Total.Key = "total"
 }
 
-func (c *cli) showBill(b *bill) error {
+func (c *cli) showBill(b control.Bill) error {
 	if c.json {
 		return c.printJSON(b)
 	}

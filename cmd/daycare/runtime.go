@@ -188,7 +188,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	}
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: hands{b},
-		Grants: kin{r}, SubAgents: kin{r}, Offers: offers{r},
+		Grants: kin{r}, SubAgents: kin{r}, Offers: offers{r}, Costs: costs{r},
 		Schedules: schedules{r.clocks, r.lock != nil}},
 		control.Options{Log: r.log})
 	return nil

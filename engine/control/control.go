@@ -109,5 +109,6 @@ type Backend struct {
 	Grants      Grants        // nil: rights are not shown here
 	SubAgents   SubAgents     // nil: there are none
 	Offers      Offers        // nil: there is nothing to choose from
+	Costs       Costs         // nil: nothing is summed here
 	Events      *event.Stream // nil: nothing happens here that could be watched
 }

@@ -139,7 +139,8 @@ const retryAfter = 5
 func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e := &APIError{Status: http.StatusNotFound, Code: codeNoRoute, Message: "no route " + r.Method + " " + r.URL.Path,
-			Hint: "the routes begin with /v1/: agents, messages, permissions, events, status, config, tools, reload, shutdown"}
+			Hint: "the routes begin with /v1/: agents, config, cost, cron, events, heartbeats, import, messages, models, " +
+				"permissions, reload, shutdown, skills, status, subagents, tools, trash"}
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
 			e.Hint = "this path answers to " + strings.Join(allowed, ", ")
 		} else if strings.HasPrefix(r.URL.Path, "/v1/agents/") && strings.Count(r.URL.EscapedPath(), "/") > 3 {

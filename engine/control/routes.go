@@ -39,6 +39,9 @@ func (a *api) routes() *http.ServeMux {
 	a.folderRoutes(mux)
 	a.familyRoutes(mux)
 	a.offerRoutes(mux)
+	if a.Costs != nil {
+		mux.HandleFunc("GET /v1/cost", a.handle(a.cost))
+	}
 
 	mux.HandleFunc("POST /v1/agents/{id}/messages", a.postToAgent)
 	mux.HandleFunc("POST /v1/messages", a.postByDescriptor)
