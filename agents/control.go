@@ -75,9 +75,12 @@ func (a *agent) decided(it inbox.Item) error {
 	if err := a.barrier(); err != nil {
 		return err
 	}
-	if it.Decision == string(permission.Revoked) {
+	switch permission.Decision(it.Decision) {
+	case permission.Revoked:
 		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 		return a.done(it.ID)
+	case permission.Always:
+		a.emit(event.PermissionGranted, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 	}
 	if err := a.conclude(it); err != nil {
 		return err

@@ -230,6 +230,7 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	}
 	a.pending[out.ID] = true
 	a.Outbox.Send(message.Promise{
+		Agent:    a.Meta.ID,
 		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry, Report: a.reported(out, as)},
 		Since:    e.At, Done: delivered, Report: a.fates.put,
 	})

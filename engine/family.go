@@ -102,7 +102,7 @@ func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address,
 		return ErrNoChat
 	}
 	fates := make(chan message.Fate, 64)
-	f.sys.senders.send(message.Promise{Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
+	f.sys.senders.send(message.Promise{Agent: asker, Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
 		Report: func(fate message.Fate) {
 			select {
 			case fates <- fate:

@@ -173,7 +173,7 @@ func (s *senders) settle(p message.Promise, f message.Fate) {
 	if !f.Delivered() {
 		kind = event.OutboxFailed
 	}
-	s.events.Emit(event.Event{Type: kind, Body: event.Sent{Out: f.Out, Connector: p.To.Connector,
+	s.events.Emit(event.Event{Type: kind, Agent: p.Agent, Body: event.Sent{Out: f.Out, Connector: p.To.Connector,
 		Channel: p.To.ChannelID, Part: f.Part, Parts: f.Parts, Error: f.Error}})
 	p.Report(f)
 }

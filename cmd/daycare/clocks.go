@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -75,9 +76,9 @@ func (r *runtimeParts) tellRun(f schedule.Firing, run schedule.Run) {
 	case schedule.Failed:
 		r.log.Warn("scheduled run failed", "kind", f.Kind, "task", f.Slug, "slot", run.Slot, "reason", run.Reason)
 	}
-	agent := f.TaskID
-	if f.Agent != "" {
-		agent = f.Agent
+	agent := cmp.Or(f.Agent, f.TaskID)
+	if f.Kind == schedule.Heartbeat {
+		agent, _ = r.index.Lookup(address.Descriptor{Type: address.Heartbeat})
 	}
 	r.events.Emit(event.Event{Type: kind, Agent: agent, Body: event.Reason{Reason: join(": ", join(" ", string(f.Kind), f.Slug, reason), run.Reason)}})
 }

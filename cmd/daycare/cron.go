@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -20,14 +19,6 @@ func (c *cli) cronCommand() *cobra.Command {
 		c.cronLs(), c.cronShow(), c.cronAdd(), c.cronEdit(), c.cronRm(),
 		c.cronSwitch("enable", "Switch a task on", true), c.cronSwitch("disable", "Switch a task off; its file stays", false),
 		c.cronRun(), c.cronRuns())
-}
-
-// noTask gives a missing task its exit code.
-func noTask(err error) error {
-	if errors.Is(err, control.ErrNoTask) {
-		return &problem{code: exitNotFound, err: err, do: "list them with: daycare cron ls   or: daycare heartbeat ls"}
-	}
-	return err
 }
 
 // tasks completes the first argument with the names of tasks.
@@ -149,7 +140,7 @@ func (c *cli) cronShow() *cobra.Command {
 			}
 			t, err := client.Task(cmd.Context(), args[0])
 			if err != nil {
-				return noTask(fmt.Errorf("show task: %w", err))
+				return fmt.Errorf("show task: %w", err)
 			}
 			if c.json {
 				return c.printJSON(t)
@@ -185,7 +176,7 @@ func (c *cli) cronRm() *cobra.Command {
 			}
 			trash, err := client.RemoveTask(cmd.Context(), args[0])
 			if err != nil {
-				return noTask(fmt.Errorf("remove task: %w", err))
+				return fmt.Errorf("remove task: %w", err)
 			}
 			return c.removed(args[0], trash)
 		},
@@ -223,7 +214,7 @@ func (c *cli) changeTask(ctx context.Context, name string, change control.TaskCh
 	}
 	t, err := client.ChangeTask(ctx, name, change)
 	if err != nil {
-		return noTask(fmt.Errorf("change task: %w", err))
+		return fmt.Errorf("change task: %w", err)
 	}
 	return c.echoTask(t)
 }

@@ -175,7 +175,7 @@ func (c *cli) cronEditor(ctx context.Context, name string) error {
 	}
 	t, err := client.Task(ctx, name)
 	if err != nil {
-		return noTask(fmt.Errorf("edit task: %w", err))
+		return fmt.Errorf("edit task: %w", err)
 	}
 	root, err := c.madeRoot()
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *cli) cronEditor(ctx context.Context, name string) error {
 		return err
 	}
 	if t, err = client.Task(ctx, name); err != nil {
-		return noTask(fmt.Errorf("read task again: %w", err))
+		return fmt.Errorf("read task again: %w", err)
 	}
 	return c.echoTask(t)
 }

@@ -22,7 +22,7 @@ func (c *cli) cronRun() *cobra.Command {
 			}
 			slot, err := client.RunTask(cmd.Context(), args[0])
 			if err != nil {
-				return noTask(fmt.Errorf("run task: %w", err))
+				return fmt.Errorf("run task: %w", err)
 			}
 			return c.begun(args[0], slot, "daycare cron runs "+args[0])
 		},
@@ -55,7 +55,7 @@ func (c *cli) cronRuns() *cobra.Command {
 			}
 			runs, err := client.TaskRuns(cmd.Context(), args[0], n)
 			if err != nil {
-				return noTask(fmt.Errorf("list runs: %w", err))
+				return fmt.Errorf("list runs: %w", err)
 			}
 			return c.showRuns(runs)
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -127,7 +128,7 @@ func (c *cli) heartbeatRm() *cobra.Command {
 			}
 			trash, err := client.RemovePrompt(cmd.Context(), args[0])
 			if err != nil {
-				return noTask(fmt.Errorf("remove from heartbeat: %w", err))
+				return fmt.Errorf("remove from heartbeat: %w", err)
 			}
 			return c.removed(args[0], trash)
 		},
@@ -146,8 +147,11 @@ func (c *cli) heartbeatRun() *cobra.Command {
 				return err
 			}
 			slot, err := client.RunHeartbeat(cmd.Context())
+			if errors.Is(err, control.ErrNoTask) {
+				return notFound("add something with: daycare heartbeat add PROMPT", "the heartbeat has nothing to look at")
+			}
 			if err != nil {
-				return noTask(fmt.Errorf("run heartbeat: %w", err))
+				return fmt.Errorf("run heartbeat: %w", err)
 			}
 			return c.begun("the heartbeat", slot, "daycare heartbeat runs")
 		},

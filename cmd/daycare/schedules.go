@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"daycare/engine/control"
@@ -22,7 +23,9 @@ type schedules struct {
 func (s schedules) known(err error) error {
 	var f finding.Finding
 	switch {
-	case errors.Is(err, schedule.ErrNotFound), errors.Is(err, schedule.ErrName):
+	case errors.Is(err, schedule.ErrNotFound):
+		return fmt.Errorf("%w%s", control.ErrNoTask, strings.TrimPrefix(err.Error(), schedule.ErrNotFound.Error()))
+	case errors.Is(err, schedule.ErrName):
 		return fmt.Errorf("%w: %w", control.ErrNoTask, err)
 	case errors.Is(err, schedule.ErrBusy):
 		return control.ErrTaskBusy

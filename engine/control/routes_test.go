@@ -117,6 +117,7 @@ func TestBadRequests(t *testing.T) {
 		{"DELETE", "/v1/agents/alpha?force=please", ``, 400, "malformed", "force", "allowed: 1 or 0"},
 		{"POST", "/v1/permissions/tok", `{"decision":"yes"}`, 422, "invalid", "decision", `found "yes", allowed: once, always, deny`},
 		{"GET", "/v1/events?agent=nobody", ``, 404, "unknown_agent", "", "nobody"},
+		{"GET", "/v1/events?types=turn.finishd", ``, 400, "malformed", "types", `"turn.finishd"`},
 		{"GET", "/", ``, 404, "no_route", "", "the routes begin with /v1/"},
 		{"GET", "/v1/cron", ``, 404, "no_route", "", "no route GET /v1/cron"},
 		{"PUT", "/v1/agents/alpha/messages", ``, 404, "no_route", "", "this path answers to POST"},

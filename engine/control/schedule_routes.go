@@ -1,8 +1,6 @@
 package control
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -43,30 +41,14 @@ func (a *api) scheduleRoutes(mux *http.ServeMux, s Schedules) {
 	mux.HandleFunc("GET /v1/heartbeats/runs", a.handle(c.heartbeatRuns))
 }
 
-// clockError gives the errors of the clocks their status.
-func clockError(err error) error {
-	switch {
-	case errors.Is(err, ErrNoTask):
-		return &APIError{Status: http.StatusNotFound, Code: codeNoTask, Message: err.Error(), Hint: "GET /v1/cron and /v1/heartbeats list them"}
-	case errors.Is(err, ErrTaskBusy):
-		return &APIError{Status: http.StatusConflict, Code: codeTaskBusy, Message: err.Error(), Hint: "wait until the run has ended"}
-	}
-	return err
-}
-
-const (
-	codeNoTask   = "unknown_task"
-	codeTaskBusy = "task_busy"
-)
-
 func (c clocks) tasks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	list, err := c.Tasks(r.Context())
-	return http.StatusOK, tasksBody{some(list)}, clockError(err)
+	return http.StatusOK, tasksBody{some(list)}, err
 }
 
 func (c clocks) task(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	t, err := c.Task(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, t, clockError(err)
+	return http.StatusOK, t, err
 }
 
 func (c clocks) addTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -78,7 +60,7 @@ func (c clocks) addTask(w http.ResponseWriter, r *http.Request) (int, any, error
 		return 0, nil, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent shall do"}
 	}
 	t, err := c.AddTask(r.Context(), change)
-	return http.StatusCreated, t, clockError(err)
+	return http.StatusCreated, t, err
 }
 
 func (c clocks) changeTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -87,17 +69,17 @@ func (c clocks) changeTask(w http.ResponseWriter, r *http.Request) (int, any, er
 		return 0, nil, err
 	}
 	t, err := c.ChangeTask(r.Context(), r.PathValue("slug"), change)
-	return http.StatusOK, t, clockError(err)
+	return http.StatusOK, t, err
 }
 
 func (c clocks) removeTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	trash, err := c.RemoveTask(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, trashBody{trash}, clockError(err)
+	return http.StatusOK, trashBody{trash}, err
 }
 
 func (c clocks) runTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	slot, err := c.RunTask(r.Context(), r.PathValue("slug"))
-	return http.StatusAccepted, slotBody{slot}, clockError(err)
+	return http.StatusAccepted, slotBody{slot}, err
 }
 
 func (c clocks) taskRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -106,13 +88,13 @@ func (c clocks) taskRuns(_ http.ResponseWriter, r *http.Request) (int, any, erro
 		return 0, nil, err
 	}
 	runs, err := c.TaskRuns(r.Context(), r.PathValue("slug"), limit)
-	return http.StatusOK, runsBody{some(runs)}, clockError(err)
+	return http.StatusOK, runsBody{some(runs)}, err
 }
 
 func (c clocks) heartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	h, err := c.Heartbeat(r.Context())
 	h.Prompts = some(h.Prompts)
-	return http.StatusOK, h, clockError(err)
+	return http.StatusOK, h, err
 }
 
 func (c clocks) addPrompt(w http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -121,17 +103,17 @@ func (c clocks) addPrompt(w http.ResponseWriter, r *http.Request) (int, any, err
 		return 0, nil, err
 	}
 	made, err := c.AddPrompt(r.Context(), p)
-	return http.StatusCreated, made, clockError(err)
+	return http.StatusCreated, made, err
 }
 
 func (c clocks) removePrompt(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	trash, err := c.RemovePrompt(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, trashBody{trash}, clockError(err)
+	return http.StatusOK, trashBody{trash}, err
 }
 
 func (c clocks) runHeartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	slot, err := c.RunHeartbeat(r.Context())
-	return http.StatusAccepted, slotBody{slot}, clockError(err)
+	return http.StatusAccepted, slotBody{slot}, err
 }
 
 func (c clocks) heartbeatRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -140,25 +122,11 @@ func (c clocks) heartbeatRuns(_ http.ResponseWriter, r *http.Request) (int, any,
 		return 0, nil, err
 	}
 	runs, err := c.HeartbeatRuns(r.Context(), limit)
-	return http.StatusOK, runsBody{some(runs)}, clockError(err)
+	return http.StatusOK, runsBody{some(runs)}, err
 }
 
 // runLimit is how many runs are asked for.
 func runLimit(r *http.Request) (int, error) {
 	n, err := number(r, "limit", 20, 1, maxPage)
 	return int(n), err
-}
-
-// taskError is clockError seen from the other side.
-func taskError(err error, name string) error {
-	var api *APIError
-	if errors.As(err, &api) {
-		switch api.Code {
-		case codeNoTask:
-			return fmt.Errorf("%w: %s", ErrNoTask, name)
-		case codeTaskBusy:
-			return ErrTaskBusy
-		}
-	}
-	return err
 }

@@ -63,6 +63,15 @@ const (
 	BudgetReached Type = "budget.reached"
 )
 
+// Types are all of them.
+var Types = []Type{
+	AgentCreated, AgentWoke, AgentSlept, AgentReset, AgentCompacted, AgentEnded,
+	ItemQueued, ItemTaken, ItemDone, ItemDropped, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
+	ToolStarted, ToolFinished, ToolProgress, SubAgentStart, SubAgentProgress, SubAgentEnd, Retry,
+	PermissionRequested, PermissionDecided, PermissionGranted, PermissionRevoked, OutboxSent, OutboxFailed,
+	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached,
+}
+
 // An Event is one thing that happened. Body, one of the structs below or nil,
 // adds its members to the head's in JSON.
 type Event struct {
@@ -160,7 +169,7 @@ type (
 		Event  *Event          `json:"event,omitempty"`
 		Result json.RawMessage `json:"result,omitempty"`
 	}
-	// File is of file.* and config.*.
+	// File is of file.* and config.*. An event of the settings is no agent's and names none.
 	File struct {
 		File   string `json:"file"`
 		Line   int    `json:"line,omitempty"`

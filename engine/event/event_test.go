@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -195,5 +197,20 @@ func TestJSONIsFlat(t *testing.T) {
 	}
 	if _, err := json.Marshal(Event{Type: ToolStarted, Body: Tool{Arguments: json.RawMessage("{")}}); err == nil {
 		t.Error("a body that is not JSON must be an error")
+	}
+}
+
+// TestTypes: every constant of type Type is in Types, once.
+func TestTypes(t *testing.T) {
+	source, err := os.ReadFile("event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []Type
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +Type = "(.+)"$`).FindAllSubmatch(source, -1) {
+		want = append(want, Type(m[1]))
+	}
+	if diff := cmp.Diff(want, Types); diff != "" {
+		t.Errorf("(-constants +Types):\n%s", diff)
 	}
 }

@@ -112,6 +112,7 @@ type Outgoing struct {
 // fate, and for every failed try that is worth telling.
 type Promise struct {
 	Outgoing
+	Agent  string    // who promised it, for those who watch
 	Since  time.Time // when it was promised: it is given up 24 h later
 	Done   map[int]bool
 	Report func(Fate)
