@@ -240,7 +240,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(a.state.Permissions), a.state.Provider, a.state.Queue, a.state.Budget
 			s.CreatedAt = a.state.CreatedAt
 		}
-		used, err := a.history.Totals(s.Seq)
+		used, last, err := a.history.Totals(s.Seq)
 		if err != nil {
 			failed = err
 			return
@@ -249,7 +249,10 @@ func (a *agent) saveState(change func(*record.State)) error {
 			s.Stats = record.Stats{}
 		}
 		s.Stats.Add(used)
-		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, time.Now().UTC()
+		if last != nil {
+			s.Tokens = last
+		}
+		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, disk.StampOf(time.Now())
 		if change != nil {
 			change(s)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -63,7 +64,7 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 			}
 		}
 	case permission.Always:
-		grant := permission.Grant{Tag: it.Tag, At: time.Now().UTC(), By: it.By, Token: it.Token, SHA256: it.SHA256}
+		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(time.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
 		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
 			grant.SHA256 = ""
 		}

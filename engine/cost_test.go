@@ -34,7 +34,7 @@ func TestTheCostOfAParentHasThatOfItsChildren(t *testing.T) {
 		}
 		if counted {
 			err = record.UpdateState(h.vol, h.folder(id), func(s *record.State) {
-				s.Stats, err = hist.Totals(0)
+				s.Stats, _, err = hist.Totals(0)
 				s.Seq = hist.Obligations().LastSeq
 			})
 		}
@@ -124,7 +124,7 @@ func TestAForkIsNotPaidForTwice(t *testing.T) {
 	if err != nil || session.Cost != 0 || session.PromptTokens != 0 || session.CompletionTokens != 0 || session.Messages != 2 {
 		t.Errorf("its session is %+v (%v), want two messages that cost nothing", session, err)
 	}
-	if used, err := copied.Totals(0); err != nil || len(used) > 0 {
+	if used, _, err := copied.Totals(0); err != nil || len(used) > 0 {
 		t.Errorf("its totals are %v (%v), want none", used, err)
 	}
 }

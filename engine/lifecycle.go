@@ -10,6 +10,7 @@ import (
 	"github.com/nrednav/cuid2"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -128,7 +129,7 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 		return err
 	}
 	// First the mark, synced, then the stop: a crash in between ends it as well.
-	now := time.Now().UTC()
+	now := disk.StampOf(time.Now())
 	if err := record.UpdateState(s.vol, s.folder(id), func(st *record.State) {
 		st.Ended = &record.Ended{At: now, Reason: reason}
 	}); err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/disk"
 )
 
 // An Amount is money and tokens; as a limit, 0 is none.
@@ -67,14 +68,14 @@ type Ledger struct {
 
 // A line is one request in a file.
 type line struct {
-	At        time.Time `json:"at"`
-	Agent     string    `json:"agent"`
-	Above     []string  `json:"above,omitempty"` // its ancestors then
-	Provider  string    `json:"provider"`
-	Model     string    `json:"model"`
-	Tokens    tokens    `json:"tokens"`
-	Cost      float64   `json:"cost"`
-	Estimated bool      `json:"estimated,omitempty"`
+	At        disk.Stamp `json:"at"`
+	Agent     string     `json:"agent"`
+	Above     []string   `json:"above,omitempty"` // its ancestors then
+	Provider  string     `json:"provider"`
+	Model     string     `json:"model"`
+	Tokens    tokens     `json:"tokens"`
+	Cost      float64    `json:"cost"`
+	Estimated bool       `json:"estimated,omitempty"`
 }
 
 type tokens struct {
@@ -194,7 +195,7 @@ func (l *Ledger) release(r *reservation) {
 
 // settle puts what was spent in the reservation's place and writes it down.
 func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usage) {
-	one := line{At: l.o.Now().UTC(), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
+	one := line{At: disk.StampOf(l.o.Now()), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
 		Tokens: tokens{u.Input, u.Output, u.CacheRead, u.CacheWrite}, Cost: l.o.Price(provider, model, u)}
 	l.mu.Lock()
 	defer l.mu.Unlock()

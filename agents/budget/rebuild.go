@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/disk"
 )
 
 // A Call is one request to a model, as an agent's history has it.
@@ -76,7 +77,7 @@ func Day(at time.Time) string { return at.Local().Format(time.DateOnly) + ".json
 func Add(dir string, calls []Call) error {
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
 	for _, c := range calls {
-		err := appendLine(filepath.Join(dir, Day(c.At)), line{At: c.At.UTC(), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
+		err := appendLine(filepath.Join(dir, Day(c.At)), line{At: disk.StampOf(c.At), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
 			Tokens: c.tokens(), Cost: c.Cost, Estimated: c.Usage.Estimated})
 		if err != nil {
 			return fmt.Errorf("write usage: %w", err)

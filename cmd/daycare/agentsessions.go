@@ -79,12 +79,12 @@ func (c *cli) sessions(a event.Agent) ([]sessionLine, error) {
 	}
 	var list []sessionLine
 	if now.ID != "" {
-		list = append(list, sessionLine{ID: now.ID, Title: now.Title, StartedAt: now.StartedAt, Messages: now.Messages,
+		list = append(list, sessionLine{ID: now.ID, Title: now.Title, StartedAt: now.StartedAt.Time, Messages: now.Messages,
 			PromptTokens: now.PromptTokens, CompletionTokens: now.CompletionTokens, Cost: now.Cost, first: now.First})
 	}
 	for i := len(ended) - 1; i >= 0; i-- {
 		e := ended[i]
-		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt, EndedAt: &e.EndedAt, Messages: e.Messages,
+		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt.Time, EndedAt: &e.EndedAt.Time, Messages: e.Messages,
 			PromptTokens: e.PromptTokens, CompletionTokens: e.CompletionTokens, Cost: e.Cost, first: e.First, last: e.Last})
 	}
 	return list, nil

@@ -148,7 +148,7 @@ func (c *cli) showSession(s *record.Session, now time.Time) {
 	}
 	c.fields("session", join(", ", orElse(oneLine(s.Title, 60), s.ID), plural(s.Messages, "message", "messages"),
 		fmt.Sprintf("%d tokens in, %d out", s.PromptTokens, s.CompletionTokens), money(s.Cost),
-		"since "+ago(s.StartedAt, now)))
+		"since "+ago(s.StartedAt.Time, now)))
 }
 
 func (c *cli) showRights(p *permission.Set) {

@@ -91,7 +91,7 @@ func (c chats) session(agent string) (chat.Session, error) {
 		return chat.Session{}, fmt.Errorf("read state of %s: %w", agent, err)
 	}
 	n := state.Session
-	s := chat.Session{Title: n.Title, Since: n.StartedAt, Messages: n.Messages, Tokens: n.PromptTokens + n.CompletionTokens, Cost: n.Cost}
+	s := chat.Session{Title: n.Title, Since: n.StartedAt.Time, Messages: n.Messages, Tokens: n.PromptTokens + n.CompletionTokens, Cost: n.Cost}
 	if t := state.Tokens; t != nil {
 		s.Context = t.Input + t.CacheRead + t.CacheWrite
 	}

@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"daycare/agents/budget"
 	"daycare/agents/providers"
 	"daycare/agents/subagent"
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	"daycare/tools/shell/sandbox"
@@ -102,10 +102,10 @@ func (d *doctor) calls() (calls []budget.Call) {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		state, _, _, err := record.ReadState(dir)
 		if err != nil {
-			state.CreatedAt = time.Time{} // told elsewhere
+			state.CreatedAt = disk.Stamp{} // told elsewhere
 		}
 		// What cannot be read is told by the check of histories.
-		_ = record.Spent(dir, state.CreatedAt, func(s record.Spend) {
+		_ = record.Spent(dir, state.CreatedAt.Time, func(s record.Spend) {
 			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider, Model: s.Model, Cost: s.Cost,
 				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
 		})

@@ -74,7 +74,7 @@ func (d *doctor) asleep() (all []finding.Finding) {
 // fails is left as it is; the next examination shows it again.
 func (d *doctor) repair() ([]finding.Finding, error) {
 	r := &repairer{}
-	lock, _, err := disk.TryLock(lockPath(d.workspace), disk.Holder{PID: os.Getpid(), StartedAt: d.now.UTC(), Socket: filepath.Join(d.root, control.SocketName)})
+	lock, _, err := disk.TryLock(lockPath(d.workspace), disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.root, control.SocketName)})
 	switch {
 	case err == nil:
 		r.vol = disk.NewVolume(d.root)

@@ -75,7 +75,7 @@ func grantTable(set permission.Set, now time.Time) table {
 	given := map[string]permission.Grant{}
 	for _, g := range set.Grants {
 		if g.SHA256 != "" {
-			t.row(oneLine(g.Tag, 60)+" (one exact call)", g.By, ago(g.At, now))
+			t.row(oneLine(g.Tag, 60)+" (one exact call)", g.By, ago(g.At.Time, now))
 			continue
 		}
 		given[g.Tag] = g
@@ -84,7 +84,7 @@ func grantTable(set permission.Set, now time.Time) table {
 		tag := access.Tag()
 		by, at := "the settings, or by hand", ""
 		if g, ok := given[tag]; ok {
-			by, at = g.By, ago(g.At, now)
+			by, at = g.By, ago(g.At.Time, now)
 		}
 		t.row(tag, by, at)
 	}

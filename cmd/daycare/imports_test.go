@@ -48,7 +48,7 @@ var imports = map[string][]string{
 	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
 	"agents/prompt":           {"agents/providers", "engine/record", "engine/message"},
 	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
-	"agents/budget":           {"agents/providers"},
+	"agents/budget":           {"agents/providers", "engine/disk"},
 	"agents/subagent":         {"tools", "engine/address", "engine/finding", "engine/event", "engine/message", "engine/permission"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},

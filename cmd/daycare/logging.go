@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+
+	"daycare/engine/disk"
 )
 
 // openLog makes the log of the settings: JSON lines in a file, and on the terminal
@@ -27,7 +29,7 @@ func (r *runtimeParts) openLog() error {
 			return err
 		}
 		r.logFile = f
-		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide}))
+		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: stamped(hide)}))
 	}
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
 	r.log.Info("daycare starts", "version", version, "pid", os.Getpid(), "workspace", r.workspace)
@@ -42,6 +44,16 @@ func (r *runtimeParts) heard(set slog.Level) slog.Level {
 		return r.loud
 	}
 	return set
+}
+
+// stamped writes the time of a line as all files have times, in UTC.
+func stamped(hide func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
+	return func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
+			return slog.String(a.Key, a.Value.Time().UTC().Format(disk.StampLayout))
+		}
+		return hide(groups, a)
+	}
 }
 
 // terminalHandler writes for a person.

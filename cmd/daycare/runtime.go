@@ -81,7 +81,7 @@ func openRuntime(ctx context.Context, workspace string, loud slog.Level) (*runti
 	r := newParts(workspace, loud)
 	var err error
 	if r.lock, _, err = disk.TryLock(lockPath(workspace), disk.Holder{
-		PID: os.Getpid(), StartedAt: r.startAt.UTC(), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
+		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.root)

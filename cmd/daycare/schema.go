@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/config"
+	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/record"
 )
@@ -163,6 +164,7 @@ func schemaOf(name string) (*jsonschema.Schema, error) {
 		text := &jsonschema.Schema{Type: "string"}
 		s, err := jsonschema.ForType(one.of, &jsonschema.ForOptions{IgnoreInvalidTypes: true, TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 			reflect.TypeFor[config.Secret]():    text,
+			reflect.TypeFor[disk.Stamp]():       {Type: "string", Format: "date-time"},
 			reflect.TypeFor[time.Duration]():    {Type: "string", Description: "a duration like 30s, 10m, 24h"},
 			reflect.TypeFor[config.Connector](): {Type: "object", Required: []string{"id", "type"}, Description: "id, type, allow, and the type's own keys"},
 		}})

@@ -31,6 +31,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -275,7 +276,7 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC()
+	now := disk.StampOf(time.Now())
 	rights := permission.Default(workspace)
 	defaults := r.settings.Current().Permissions.Defaults
 	rights.Web, rights.Hosts = defaults.Web, defaults.Hosts

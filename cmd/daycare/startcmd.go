@@ -79,7 +79,7 @@ func alreadyRunning(root string) error {
 	}
 	return &problem{code: exitFailure,
 		err: fmt.Errorf("daycare runs already in %s: pid %d, since %s (%s)", root, holder.PID,
-			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), ago(holder.StartedAt, time.Now())),
+			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), ago(holder.StartedAt.Time, time.Now())),
 		do: "stop it with: daycare stop"}
 }
 

@@ -20,10 +20,10 @@ import (
 // A handle is one line of handles.jsonl: the path of serial numbers by which
 // people call an agent, "3/" at the top, "3/0" for its first child.
 type handle struct {
-	Handle string    `json:"handle"`
-	ID     string    `json:"id"`
-	Parent string    `json:"parent,omitempty"` // id
-	At     time.Time `json:"at"`
+	Handle string     `json:"handle"`
+	ID     string     `json:"id"`
+	Parent string     `json:"parent,omitempty"` // id
+	At     disk.Stamp `json:"at"`
 }
 
 // handles are the serial numbers given out so far, also to agents that are gone.
@@ -115,7 +115,7 @@ func (h *handles) give(id, parentID string, now time.Time) (string, error) {
 			return have, nil
 		}
 		parent := h.byID[parentID]
-		l := handle{join(parent, h.next[parent]), id, parentID, now.UTC().Truncate(time.Millisecond)}
+		l := handle{join(parent, h.next[parent]), id, parentID, disk.StampOf(now)}
 		err := h.append(l)
 		if errors.Is(err, disk.ErrChanged) {
 			err = h.reload()

@@ -13,9 +13,9 @@ import (
 
 // A Holder is who holds a lock, as written into the lock file.
 type Holder struct {
-	PID       int       `json:"pid"`
-	StartedAt time.Time `json:"startedAt"`
-	Socket    string    `json:"socket"`
+	PID       int    `json:"pid"`
+	StartedAt Stamp  `json:"startedAt"`
+	Socket    string `json:"socket"`
 }
 
 // ErrLocked: another process holds the lock.

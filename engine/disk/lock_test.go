@@ -22,7 +22,7 @@ func TestLock(t *testing.T) {
 	if Held(path) {
 		t.Error("a lock file without a process counts as held")
 	}
-	me := Holder{PID: 7, StartedAt: time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC), Socket: "s"}
+	me := Holder{PID: 7, StartedAt: StampOf(time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC)), Socket: "s"}
 	l, got, err := TryLock(path, me)
 	if err != nil {
 		t.Fatal(err)

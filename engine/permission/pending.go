@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
 
@@ -38,20 +39,20 @@ func (p Pending) DedupeKey() string { return "perm:" + p.Token }
 
 // file is a Pending on disk. Members that a person may set come last.
 type file struct {
-	Token      string     `json:"token"`
-	AgentID    string     `json:"agentId"`
-	Owner      Owner      `json:"owner"`
-	Permission string     `json:"permission"`
-	Reason     string     `json:"reason"`
-	Request    fileDetail `json:"request"`
-	AskAlways  bool       `json:"askAlways,omitempty"`
-	Gate       bool       `json:"gate,omitempty"`
-	SHA256     string     `json:"sha256"`
-	AskedAt    stamp      `json:"askedAt"`
-	ExpiresAt  stamp      `json:"expiresAt"`
-	Decision   *Decision  `json:"decision"`
-	DecidedBy  string     `json:"decidedBy,omitempty"`
-	DecidedAt  *stamp     `json:"decidedAt,omitempty"`
+	Token      string      `json:"token"`
+	AgentID    string      `json:"agentId"`
+	Owner      Owner       `json:"owner"`
+	Permission string      `json:"permission"`
+	Reason     string      `json:"reason"`
+	Request    fileDetail  `json:"request"`
+	AskAlways  bool        `json:"askAlways,omitempty"`
+	Gate       bool        `json:"gate,omitempty"`
+	SHA256     string      `json:"sha256"`
+	AskedAt    disk.Stamp  `json:"askedAt"`
+	ExpiresAt  disk.Stamp  `json:"expiresAt"`
+	Decision   *Decision   `json:"decision"`
+	DecidedBy  string      `json:"decidedBy,omitempty"`
+	DecidedAt  *disk.Stamp `json:"decidedAt,omitempty"`
 }
 
 // fileDetail adds to the request where it would run, without which the hash
@@ -61,32 +62,18 @@ type fileDetail struct {
 	Workdir string `json:"workdir,omitempty"`
 }
 
-// stamp is a time as it is written: UTC, milliseconds.
-type stamp struct{ time.Time }
-
-const stampLayout = "2006-01-02T15:04:05.000Z"
-
-func (s stamp) MarshalJSON() ([]byte, error) {
-	if y := s.UTC().Year(); y < 0 || y > 9999 {
-		return nil, errors.New("year is out of range")
-	}
-	return []byte(`"` + s.UTC().Format(stampLayout) + `"`), nil
-}
-
-func moment(t time.Time) stamp { return stamp{t.UTC().Truncate(time.Millisecond)} }
-
 // encode writes p as one JSON object on one line.
 func encode(p Pending) ([]byte, error) {
 	f := file{
 		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: p.Request.Tag, Reason: p.Request.Reason,
 		Request: fileDetail{p.Request.Detail, p.Request.Workdir}, AskAlways: p.Request.AskAlways, Gate: p.Request.Gate,
-		SHA256: p.SHA256, AskedAt: moment(p.AskedAt), ExpiresAt: moment(p.ExpiresAt),
+		SHA256: p.SHA256, AskedAt: disk.StampOf(p.AskedAt), ExpiresAt: disk.StampOf(p.ExpiresAt),
 	}
 	if p.Decision != "" {
 		f.Decision, f.DecidedBy = &p.Decision, p.DecidedBy
 	}
 	if !p.DecidedAt.IsZero() {
-		at := moment(p.DecidedAt)
+		at := disk.StampOf(p.DecidedAt)
 		f.DecidedAt = &at
 	}
 	var b bytes.Buffer

@@ -8,7 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"time"
+
+	"daycare/engine/disk"
 )
 
 // A Set is the rights of one agent, the permissions member of its state.json.
@@ -24,10 +25,10 @@ type Set struct {
 
 // A Grant remembers who gave a right and when.
 type Grant struct {
-	Tag   string    `json:"tag"`
-	At    time.Time `json:"at"`
-	By    string    `json:"by"`
-	Token string    `json:"token,omitempty"`
+	Tag   string     `json:"tag"`
+	At    disk.Stamp `json:"at"`
+	By    string     `json:"by"`
+	Token string     `json:"token,omitempty"`
 	// SHA256 binds the grant to one exact request, where the tag alone would
 	// allow more than the person saw.
 	SHA256 string `json:"sha256,omitempty"`

@@ -200,7 +200,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 			return old, false, nil
 		}
 	}
-	now := moment(q.now()).Time
+	now := disk.StampOf(q.now()).Time
 	p = Pending{Token: cuid2.Generate(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
 		AskedAt: now, ExpiresAt: now.Add(q.expiry)}
 	line, err := encode(p)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/disk"
 )
 
 func TestParse(t *testing.T) {
@@ -159,7 +161,7 @@ func sortedByLength(list []string) []string {
 
 func TestGrantAndRevoke(t *testing.T) {
 	set := Default("/ws")
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	at := disk.StampOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	for _, tag := range []string{"@read:/a", "@write:/b", "@web", "@web:x.org", "@exec:make", "@exec:make"} {
 		var err error
 		if set, err = set.Grant(Grant{Tag: tag, At: at, By: "me"}); err != nil {

@@ -26,7 +26,7 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	if !ok {
 		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
 	}
-	p.Decision, p.DecidedBy, p.DecidedAt = decision, by, moment(at).Time
+	p.Decision, p.DecidedBy, p.DecidedAt = decision, by, disk.StampOf(at).Time
 	line, err := encode(p)
 	if err != nil {
 		return Pending{}, err

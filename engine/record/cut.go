@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"daycare/engine/disk"
 )
 
 // ErrNoRecord: history has no record where one was named.
@@ -64,7 +66,7 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 		c.entry(e)
 	}
 	c.write(now, &TurnEnd{Turn: "fork", Session: session, Reason: ReasonDone})
-	c.cut.Session.First, c.cut.Session.StartedAt, c.cut.Session.UpdatedAt = 1, now.UTC(), now.UTC()
+	c.cut.Session.First, c.cut.Session.StartedAt, c.cut.Session.UpdatedAt = 1, disk.StampOf(now), disk.StampOf(now)
 	return c.cut, nil
 }
 

@@ -125,6 +125,6 @@ func agree(r *rapid.T, h *History, open func() *History, stats Stats) {
 	}
 	counted, err := again.Session()
 	same("session", session, counted, err)
-	totals, err := again.Totals(0)
+	totals, _, err := again.Totals(0)
 	same("totals", stats, totals, err)
 }

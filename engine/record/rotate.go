@@ -8,24 +8,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"daycare/engine/disk"
 )
 
 // An EndedSession is a line of sessions.jsonl.
 type EndedSession struct {
-	ID               string    `json:"id"`
-	Title            string    `json:"title"`
-	StartedAt        time.Time `json:"startedAt"`
-	EndedAt          time.Time `json:"endedAt"`
-	Messages         int       `json:"messages"`
-	PromptTokens     int64     `json:"promptTokens"`
-	CompletionTokens int64     `json:"completionTokens"`
-	Cost             float64   `json:"cost"`
-	File             string    `json:"file"`  // where its last record lies
-	First            int64     `json:"first"` // seq of its first and last record
-	Last             int64     `json:"last"`
+	ID               string     `json:"id"`
+	Title            string     `json:"title"`
+	StartedAt        disk.Stamp `json:"startedAt"`
+	EndedAt          disk.Stamp `json:"endedAt"`
+	Messages         int        `json:"messages"`
+	PromptTokens     int64      `json:"promptTokens"`
+	CompletionTokens int64      `json:"completionTokens"`
+	Cost             float64    `json:"cost"`
+	File             string     `json:"file"`  // where its last record lies
+	First            int64      `json:"first"` // seq of its first and last record
+	Last             int64      `json:"last"`
 }
 
 // EndedSessions reads the sessions of the agent in dir that are over, the oldest first. A line
@@ -61,7 +60,7 @@ func (h *History) endedBy(recs []Record) []EndedSession {
 			h.log.Warn("session that ends was not counted", "dir", h.dir, "err", err)
 			return nil
 		}
-		return []EndedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: h.now().UTC().Truncate(time.Millisecond),
+		return []EndedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: disk.StampOf(h.now()),
 			Messages: s.Messages, PromptTokens: s.PromptTokens, CompletionTokens: s.CompletionTokens,
 			Cost: s.Cost, File: historyName, First: s.First, Last: h.fold.o.LastSeq}}
 	}

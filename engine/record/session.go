@@ -4,23 +4,24 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
+
+	"daycare/engine/disk"
 )
 
 // A Session is a conversation from one start or reset to the next, counted.
 type Session struct {
-	ID               string    `json:"id"`
-	Parent           string    `json:"parent,omitempty"` // agent id that it was forked from
-	Title            string    `json:"title"`            // its first message, shortened
-	StartedAt        time.Time `json:"startedAt"`
-	UpdatedAt        time.Time `json:"updatedAt"`
-	Messages         int       `json:"messages"` // user and assistant messages
-	PromptTokens     int64     `json:"promptTokens"`
-	CompletionTokens int64     `json:"completionTokens"`
-	Cost             float64   `json:"cost"`              // US dollars
-	Summary          int64     `json:"summary,omitempty"` // seq of its newest summary
-	First            int64     `json:"first,omitempty"`   // seq of the record that began it
+	ID               string     `json:"id"`
+	Parent           string     `json:"parent,omitempty"` // agent id that it was forked from
+	Title            string     `json:"title"`            // its first message, shortened
+	StartedAt        disk.Stamp `json:"startedAt"`
+	UpdatedAt        disk.Stamp `json:"updatedAt"`
+	Messages         int        `json:"messages"` // user and assistant messages
+	PromptTokens     int64      `json:"promptTokens"`
+	CompletionTokens int64      `json:"completionTokens"`
+	Cost             float64    `json:"cost"`              // US dollars
+	Summary          int64      `json:"summary,omitempty"` // seq of its newest summary
+	First            int64      `json:"first,omitempty"`   // seq of the record that began it
 }
 
 // maxTitle is how long a session's title may be, in characters.
@@ -51,12 +52,12 @@ func (t *tally) apply(e *Entry) {
 }
 
 func (t *tally) begin(session string, e *Entry) {
-	t.s, t.loaded = Session{ID: session, First: e.Seq, StartedAt: e.At, UpdatedAt: e.At}, true
+	t.s, t.loaded = Session{ID: session, First: e.Seq, StartedAt: disk.StampOf(e.At), UpdatedAt: disk.StampOf(e.At)}, true
 }
 
 func (s *Session) count(e *Entry) {
-	if e.At.After(s.UpdatedAt) {
-		s.UpdatedAt = e.At
+	if e.At.After(s.UpdatedAt.Time) {
+		s.UpdatedAt = disk.StampOf(e.At)
 	}
 	switch r := e.Rec.(type) {
 	case *User:
@@ -236,11 +237,13 @@ func (s Stats) Add(other Stats) {
 	}
 }
 
-// Totals sums what the records after seq since used. It reads no further back.
-func (h *History) Totals(since int64) (Stats, error) {
+// Totals sums what the records after seq since used, and gives what the last request
+// among them used, nil if there was none. It reads no further back.
+func (h *History) Totals(since int64) (Stats, *Tokens, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	stats := Stats{}
+	var last *Tokens
 	err := h.backAll(func(l rawLine) bool {
 		if seq := seqOf(l.text); seq > 0 && seq <= since {
 			return false
@@ -251,10 +254,13 @@ func (h *History) Totals(since int64) (Stats, error) {
 		}
 		if e := h.report.decode(l); e != nil && (e.Seq == 0 || e.Seq > since) {
 			stats.entry(e)
+			if as, ok := e.Rec.(*Assistant); ok && last == nil && as.Provider != "" {
+				last = &as.Tokens
+			}
 		}
 		return true
 	})
-	return stats, err
+	return stats, last, err
 }
 
 func (s Stats) entry(e *Entry) {

@@ -84,3 +84,21 @@ func TestInContext(t *testing.T) {
 		})
 	}
 }
+
+// What the newest request used is found beside the sums; what failed used nothing.
+func TestTotalsLast(t *testing.T) {
+	h := begun(t)
+	if _, last, err := h.Totals(0); err != nil || last != nil {
+		t.Errorf("a history without requests: %v, %v", last, err)
+	}
+	for _, input := range []int64{10, 20} {
+		add(t, h, &Assistant{Turn: "t", Finish: FinishEndTurn, Provider: "p", Model: "m", Tokens: Tokens{Input: input}})
+	}
+	add(t, h, &Assistant{Turn: "t", Finish: FinishError, Text: "no answer"})
+	if stats, last, err := h.Totals(0); err != nil || last == nil || last.Input != 20 || stats["p"]["m"].Input != 30 {
+		t.Errorf("%v, %v, %v", stats, last, err)
+	}
+	if _, last, err := h.Totals(h.Obligations().LastSeq); err != nil || last != nil {
+		t.Errorf("after the newest record: %v, %v", last, err)
+	}
+}

@@ -30,8 +30,8 @@ type State struct {
 	Tokens      *Tokens        `json:"tokens"` // last usage
 	Stats       Stats          `json:"stats"`
 	Seq         int64          `json:"seq"` // history is counted into Session and Stats up to here
-	CreatedAt   time.Time      `json:"createdAt"`
-	UpdatedAt   time.Time      `json:"updatedAt"`
+	CreatedAt   disk.Stamp     `json:"createdAt"`
+	UpdatedAt   disk.Stamp     `json:"updatedAt"`
 	Ended       *Ended         `json:"ended,omitempty"`
 	// Announced are the rights as people were last told of them: what Permissions
 	// has beyond is an edit by hand. The runtime owns it.
@@ -55,8 +55,8 @@ type Budget struct {
 
 // Ended says when and why an agent ended.
 type Ended struct {
-	At     time.Time `json:"at"`
-	Reason string    `json:"reason"`
+	At     disk.Stamp `json:"at"`
+	Reason string     `json:"reason"`
 }
 
 // ReadState reads state.json of the agent folder dir. A missing file is the zero

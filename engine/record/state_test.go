@@ -18,7 +18,7 @@ import (
 )
 
 func fullState() State {
-	at := time.Date(2026, 11, 20, 17, 22, 0, 0, time.UTC)
+	at := disk.StampOf(time.Date(2026, 11, 20, 17, 22, 0, 0, time.UTC))
 	warm := 0.2
 	return State{
 		Permissions: permission.Set{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{}, Web: true, Hosts: []string{"example.org"},
@@ -128,7 +128,7 @@ func TestUpdateStateKeepsWhatItDoesNotChange(t *testing.T) {
     "grants": [
       {
         "tag": "@web",
-        "at": "0001-01-01T00:00:00Z",
+        "at": "0001-01-01T00:00:00.000Z",
         "by": "me"
       }
     ]

@@ -64,6 +64,26 @@ type line struct {
 	Text   string     `json:"text,omitempty"`   // heartbeat: the beginning of the answer
 }
 
+// MarshalJSON writes times as files have them.
+func (l line) MarshalJSON() ([]byte, error) {
+	type plain line
+	return json.Marshal(struct {
+		Slot   *disk.Stamp `json:"slot,omitempty"`
+		At     disk.Stamp  `json:"at"`
+		From   *disk.Stamp `json:"from,omitempty"`
+		Firing *disk.Stamp `json:"firing,omitempty"`
+		plain
+	}{stamp(l.Slot), disk.StampOf(l.At), stamp(l.From), stamp(l.Firing), plain(l)})
+}
+
+func stamp(t *time.Time) *disk.Stamp {
+	if t == nil {
+		return nil
+	}
+	s := disk.StampOf(*t)
+	return &s
+}
+
 // slot is the slot that an outcome or firing line is about.
 func (l line) slot() *time.Time {
 	if l.Firing != nil {
@@ -79,15 +99,11 @@ func specHash(text string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// milli is a time as it stands in a file.
-func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
 // write appends lines to a ledger, durably. The folder must be there: a task that
 // was removed meanwhile is not made again.
 func write(vol *disk.Volume, path string, lines ...line) (err error) {
 	var text []byte
 	for _, l := range lines {
-		l.At = milli(l.At)
 		data, err := json.Marshal(l)
 		if err != nil {
 			return fmt.Errorf("encode run: %w", err)
