@@ -2,9 +2,12 @@ package terminal
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/theme"
@@ -55,6 +58,7 @@ type overlay interface {
 // A screen is what everything is drawn for.
 type screen struct {
 	width, height int
+	terminal      theme.Terminal
 	theme         *theme.Theme
 	render        *markdown.Renderer
 	now           time.Time
@@ -101,17 +105,26 @@ type (
 func newModel(o Options, l follower, call caller, bg background) *Model {
 	mem := &memory{dir: o.Hints}
 	m := &Model{opts: o, link: l, call: call, background: bg, memory: mem, world: newWorld(), talk: newTalk(mem.typed())}
-	m.screen = screen{width: 80, height: 24, now: time.Now(), mouse: true}
+	m.screen = screen{width: 80, height: 24, now: time.Now(), mouse: true, terminal: theme.Terminal{Dark: !lightByEnvironment()}}
 	m.conn.since = m.screen.now
-	m.dress(true)
+	m.dress()
 	m.recall()
 	m.talk.input.set(m.talk.current().draft)
 	return m
 }
 
-// dress puts on the theme for a background.
-func (m *Model) dress(dark bool) {
-	m.screen.theme = theme.New(dark)
+// lightByEnvironment reports that COLORFGBG, as some terminals set it, tells of a
+// light background: white or light grey. It counts until the terminal has answered
+// itself, which some never do.
+func lightByEnvironment() bool {
+	fields := strings.Split(os.Getenv("COLORFGBG"), ";")
+	background := fields[len(fields)-1]
+	return background == "7" || background == "15"
+}
+
+// dress puts on the theme for the terminal.
+func (m *Model) dress() {
+	m.screen.theme = theme.New(m.screen.terminal)
 	m.screen.render = markdown.New(m.screen.theme)
 	m.talk.input.dress(m.screen.theme)
 }
@@ -138,7 +151,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.screen.width, m.screen.height = msg.Width, msg.Height
 		return m, nil
 	case tea.BackgroundColorMsg:
-		m.dress(msg.IsDark())
+		m.screen.terminal.Dark = msg.IsDark()
+		m.dress()
+		return m, nil
+	case tea.ColorProfileMsg:
+		m.screen.terminal.Sixteen = msg.Profile < colorprofile.ANSI256
+		m.dress()
 		return m, nil
 	case tick:
 		return m, m.tick(time.Time(msg))

@@ -20,7 +20,7 @@ func TestDeep(t *testing.T) {
 		"long text": strings.Repeat("some words, **strong** and `code`.\n\n", 5000),
 	} {
 		began := time.Now()
-		lines := New(theme.New(true)).Lines(source, 80)
+		lines := New(theme.New(theme.Terminal{Dark: true})).Lines(source, 80)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%s: %d bytes took %s", name, len(source), took)
 		} else {

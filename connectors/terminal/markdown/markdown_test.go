@@ -27,7 +27,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ansi.Strip(strings.Join(New(theme.New(true)).Lines(string(source), 60), "\n")) + "\n"
+		got := ansi.Strip(strings.Join(New(theme.New(theme.Terminal{Dark: true})).Lines(string(source), 60), "\n")) + "\n"
 		golden := strings.TrimSuffix(file, ".md") + ".txt"
 		if *update {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -47,7 +47,7 @@ func TestGolden(t *testing.T) {
 
 // A style that opens on a line closes on it, so that lines can be cut and moved.
 func TestStylesCloseOnTheirLine(t *testing.T) {
-	for _, line := range New(theme.New(true)).Lines("**a strong text that goes on over more than one line of it** and `code that is as long as that, too, and more`", 30) {
+	for _, line := range New(theme.New(theme.Terminal{Dark: true})).Lines("**a strong text that goes on over more than one line of it** and `code that is as long as that, too, and more`", 30) {
 		if i := strings.LastIndex(line, "\x1b["); i >= 0 && !strings.HasPrefix(line[i:], "\x1b[m") && !strings.HasPrefix(line[i:], "\x1b[0m") {
 			t.Errorf("the line leaves a style open: %q", line)
 		}
@@ -74,7 +74,7 @@ func FuzzLines(f *testing.F) {
 	f.Add("> quote\n> ```go\n> code\n> ```\n\n1. one\n\n   two\n", 15)
 	f.Add("[link](http://example.org) ![i](x) <b>html</b> `c` ~~s~~", 40)
 	f.Add("\x1b]52;c;aGk=\x07 tabs\tand 漢字漢字漢字漢字 👩‍👩‍👧", 12)
-	r := New(theme.New(false))
+	r := New(theme.New(theme.Terminal{}))
 	f.Fuzz(func(t *testing.T, source string, width int) {
 		if width < minWidth || width > 200 || len(source) > 4<<10 {
 			t.Skip()

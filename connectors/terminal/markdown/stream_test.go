@@ -17,7 +17,7 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(theme.New(true))
+	r := New(theme.New(theme.Terminal{Dark: true}))
 	var s Stream
 	var got []string
 	for n := 0; n <= len(source); n += 7 {
@@ -35,7 +35,7 @@ func TestStream(t *testing.T) {
 // A long answer costs no more per piece than a short one.
 func TestStreamIsCheap(t *testing.T) {
 	text := strings.Repeat("A paragraph of some words, **strong** and `code`, as models write it.\n\n", 3000)
-	r := New(theme.New(true))
+	r := New(theme.New(theme.Terminal{Dark: true}))
 	var s Stream
 	s.Lines(r, text, 80)
 	began := time.Now()

@@ -1,14 +1,13 @@
 // Package theme is the look of the full-screen terminal UI: one set of styles for
-// dark backgrounds and one for light ones. What a style says is never said by
-// colour alone, so that nothing is lost under NO_COLOR.
+// dark backgrounds and one for light ones, and the same for terminals with sixteen
+// colours. What a style says is never said by colour alone, so that nothing is lost
+// under NO_COLOR.
 package theme
 
 import "charm.land/lipgloss/v2"
 
-// A Theme is made once for a background and not changed after.
+// A Theme is made once for a terminal and not changed after.
 type Theme struct {
-	Dark bool
-
 	Dim    lipgloss.Style // what may be overlooked
 	Bold   lipgloss.Style
 	Accent lipgloss.Style // names, keys, what is under the cursor
@@ -31,47 +30,70 @@ type Markdown struct {
 	Added, Removed, Hunk              lipgloss.Style // of diffs
 }
 
-// New makes the theme for a dark or light background. Colours with a meaning are
-// of the terminal's own sixteen, so that they fit the palette a person chose; only
-// greys are fixed.
-func New(dark bool) *Theme {
-	pick := func(onDark, onLight string) lipgloss.Style {
-		if dark {
-			return lipgloss.NewStyle().Foreground(lipgloss.Color(onDark))
-		}
-		return lipgloss.NewStyle().Foreground(lipgloss.Color(onLight))
-	}
-	back := func(onDark, onLight string) lipgloss.Style {
-		if dark {
-			return lipgloss.NewStyle().Background(lipgloss.Color(onDark))
-		}
-		return lipgloss.NewStyle().Background(lipgloss.Color(onLight))
-	}
+// A Terminal is what a theme is made for.
+type Terminal struct {
+	Dark    bool // the background
+	Sixteen bool // there are no more colours than the sixteen of old, or none
+}
+
+// New makes the theme for a terminal. Every colour can be read on its background:
+// at least 4:1, lines that only separate 2.5:1.
+func New(on Terminal) *Theme {
 	plain := lipgloss.NewStyle()
+	// pick gives the colour for a dark or light background, of the 256 and of the
+	// sixteen; "" is the terminal's own.
+	pick := func(dark, light, darkOld, lightOld string) lipgloss.Style {
+		colour := dark
+		switch {
+		case on.Sixteen && on.Dark:
+			colour = darkOld
+		case on.Sixteen:
+			colour = lightOld
+		case !on.Dark:
+			colour = light
+		}
+		if colour == "" {
+			return plain
+		}
+		return plain.Foreground(lipgloss.Color(colour))
+	}
+	// behind is a background; of the sixteen none is pale enough to write on.
+	behind := func(dark, light string) lipgloss.Style {
+		switch {
+		case on.Sixteen:
+			return plain
+		case on.Dark:
+			return plain.Background(lipgloss.Color(dark))
+		}
+		return plain.Background(lipgloss.Color(light))
+	}
+	selected := behind("238", "252").Bold(true)
+	if on.Sixteen {
+		selected = selected.Reverse(true)
+	}
 	return &Theme{
-		Dark:     dark,
-		Dim:      pick("245", "243"),
+		Dim:      pick("245", "241", "7", "8"),
 		Bold:     plain.Bold(true),
-		Accent:   pick("12", "4"),
-		Good:     pick("2", "28"),
-		Warn:     pick("11", "130").Bold(true),
-		Bad:      pick("9", "1"),
-		Person:   back("236", "254"),
-		Selected: back("238", "252").Bold(true),
-		Bar:      back("235", "255"),
-		Rule:     pick("240", "248"),
+		Accent:   pick("75", "4", "14", "4"),
+		Good:     pick("2", "28", "2", ""),
+		Warn:     pick("11", "130", "11", "5").Bold(true),
+		Bad:      pick("9", "1", "9", "1"),
+		Person:   behind("236", "254"),
+		Selected: selected,
+		Bar:      behind("235", "255"),
+		Rule:     pick("240", "246", "7", "8"),
 		Markdown: Markdown{
-			Heading:   pick("14", "25").Bold(true),
+			Heading:   pick("14", "25", "14", "4").Bold(true),
 			Strong:    plain.Bold(true),
 			Emphasis:  plain.Italic(true),
 			Struck:    plain.Strikethrough(true),
-			Code:      pick("215", "124"),
-			CodeBlock: pick("252", "236"),
-			Link:      pick("12", "4").Underline(true),
-			Quote:     pick("245", "243").Italic(true),
-			Added:     pick("2", "28"),
-			Removed:   pick("9", "1"),
-			Hunk:      pick("6", "30"),
+			Code:      pick("215", "124", "11", "5"),
+			CodeBlock: pick("252", "236", "", ""),
+			Link:      pick("75", "4", "14", "4").Underline(true),
+			Quote:     pick("245", "241", "7", "8").Italic(true),
+			Added:     pick("2", "28", "2", "4"),
+			Removed:   pick("9", "1", "9", "1"),
+			Hunk:      pick("6", "24", "6", "8"),
 		},
 	}
 }

@@ -53,7 +53,15 @@ type tool struct {
 	progress string // what it printed so far
 	ms       int64
 	began    time.Time
-	sub      *sub // the agent that it started, as far as events told
+	sub      *sub   // the agent that it started, as far as events told
+	token    string // of the request that it waits for; "": it asked nothing
+	answer   *reply // to that request, nil: none yet
+}
+
+// A reply is a person's answer to a request, or that there was none.
+type reply struct {
+	words   string // by whom, too
+	refused bool
 }
 
 // A setting is a block as lines, kept until what it depends on changes.
@@ -81,14 +89,19 @@ func (b *block) volatile() bool { return b.kind == card && b.tool.status == "" }
 // touch drops what was set: the block has changed.
 func (b *block) touch() { b.set.lines = nil }
 
+// needsApproval begins the result of a call that a person has to allow; the token of
+// the request follows.
+const needsApproval = "needs approval "
+
 // finish takes over how a call ended.
 func (b *block) finish(status, output, diff string, ms int64) {
 	b.tool.status, b.tool.ms = status, ms
 	switch {
 	case status == "":
 		b.tool.status = "ok"
-	case status == "denied" && strings.HasPrefix(output, "needs approval"):
+	case status == "denied" && strings.HasPrefix(output, needsApproval):
 		b.tool.status = asks
+		b.tool.token, _, _ = strings.Cut(strings.TrimPrefix(output, needsApproval), ":")
 	}
 	if len(output) >= len(b.tool.output) { // an event has the beginning only
 		b.tool.output = output
@@ -138,7 +151,9 @@ func blocksOf(r *record) []*block {
 		b := at(note, "the conversation so far was shortened to a summary")
 		return []*block{b}
 	case "permission":
-		return one(note, permissionText(r))
+		if r.Event != "asked" { // the card of the call that asks says so
+			return one(note, permissionText(r))
+		}
 	case "delivery":
 		if r.Final {
 			return one(trouble, "an answer could not be delivered: "+r.Error)
@@ -188,7 +203,7 @@ func endOf(r *record, one func(kind, string) []*block) []*block {
 	case "done", "":
 		return nil
 	case "waiting":
-		return one(note, "waiting for an answer or for its background agents")
+		return one(note, "it goes on when its agents have reported")
 	case "canceled":
 		return one(note, "stopped")
 	case "limit":
@@ -205,20 +220,28 @@ func resetText(r *record) string {
 	return joined(": ", "a new conversation begins", r.Message)
 }
 
+// replyOf is the answer that a record of a permission gives, nil if it gives none.
+func replyOf(r *record) *reply {
+	switch r.Event {
+	case "once":
+		return &reply{words: joined(" by ", "allowed once", r.By)}
+	case "always":
+		return &reply{words: joined(" by ", "allowed from now on", r.By)}
+	case "deny":
+		return &reply{joined(" by ", "denied", r.By), true}
+	case "expired":
+		return &reply{"nobody answered in time", true}
+	}
+	return nil
+}
+
 func permissionText(r *record) string {
 	what := r.Request
 	if what == "" {
 		what = r.Tag
 	}
-	switch r.Event {
-	case "asked":
-		return "asks for permission: " + what
-	case "once":
-		return joined(" by ", "allowed once", r.By) + ": " + what
-	case "always":
-		return joined(" by ", "allowed from now on", r.By) + ": " + what
-	case "deny":
-		return joined(" by ", "denied", r.By) + ": " + what
+	if a := replyOf(r); a != nil {
+		return a.words + ": " + what
 	}
 	return "permission " + r.Event + ": " + what
 }

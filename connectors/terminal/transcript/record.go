@@ -42,6 +42,7 @@ type record struct {
 
 	// permission
 	Event   string `json:"event"`
+	Token   string `json:"token"`
 	Tag     string `json:"tag"`
 	By      string `json:"by"`
 	Request string `json:"request"`

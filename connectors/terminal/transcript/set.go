@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"daycare/connectors/terminal/markdown"
+	"daycare/connectors/terminal/theme"
 )
 
 const (
@@ -135,7 +136,7 @@ func (b *block) card(f Frame, width int) []string {
 	case "canceled", "interrupted":
 		mark, took = t.Dim.Render("∅"), c.status
 	case asks:
-		mark, took = t.Warn.Render("?"), "asked you"
+		mark, took = b.asking(t)
 	default:
 		mark, took = t.Bad.Render("✗"), joined(", ", c.status, brief(c.ms))
 	}
@@ -158,6 +159,19 @@ func (b *block) card(f Frame, width int) []string {
 		return append(lines, indent("  ", f.Code(firstLines(hunks(c.diff), 8), "diff", width))...)
 	}
 	return lines
+}
+
+// asking is the mark of a call that a person had to be asked about, and how that
+// stands. Once it is allowed the model makes the call again, on a card of its own.
+func (b *block) asking(t *theme.Theme) (mark, how string) {
+	switch a := b.tool.answer; {
+	case a == nil:
+		return t.Warn.Render("?"), "asks you"
+	case a.refused:
+		return t.Bad.Render("✗"), a.words
+	default:
+		return t.Good.Render("?"), a.words
+	}
 }
 
 // subCard is a call that started an agent: one line, its steps when it is open.

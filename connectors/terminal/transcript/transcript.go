@@ -20,10 +20,12 @@ type Transcript struct {
 	live   []*block // not recorded yet
 	cards  map[string]*block
 	early  map[string]*record // results whose calls are on an older page
-	last   int64              // seq of the newest record
-	before int64              // seq of the record before the turn that is being read; 0: none begins
-	older  *int64             // what to ask for next, nil: the beginning is here
-	loaded bool
+	// replies are answers to requests, by token: a call may be on an older page.
+	replies map[string]*reply
+	last    int64  // seq of the newest record
+	before  int64  // seq of the record before the turn that is being read; 0: none begins
+	older   *int64 // what to ask for next, nil: the beginning is here
+	loaded  bool
 
 	turn  Turn
 	usage Usage
@@ -46,7 +48,7 @@ type Usage struct {
 
 // New makes an empty transcript.
 func New() *Transcript {
-	return &Transcript{cards: map[string]*block{}, early: map[string]*record{}}
+	return &Transcript{cards: map[string]*block{}, early: map[string]*record{}, replies: map[string]*reply{}}
 }
 
 // Loaded reports whether history was merged yet.
@@ -92,6 +94,7 @@ func (t *Transcript) Replace(p event.Page) {
 		open[id] = b.open
 	}
 	t.blocks, t.cards, t.early, t.last, t.turn.ID = nil, map[string]*block{}, map[string]*record{}, 0, ""
+	t.replies = map[string]*reply{}
 	t.older, t.loaded = p.Before, true
 	t.view.anchor = nil
 	for _, r := range decode(p.Records) {
@@ -117,7 +120,7 @@ func (t *Transcript) Prepend(p event.Page) {
 		t.older = nil
 		return
 	}
-	old := &Transcript{cards: t.cards, early: t.early}
+	old := &Transcript{cards: t.cards, early: t.early, replies: t.replies}
 	for _, r := range decode(p.Records) {
 		old.add(r)
 	}
@@ -131,7 +134,7 @@ func (t *Transcript) add(r *record) {
 	switch r.Type {
 	case "tool_result":
 		if b, ok := t.cards[r.Call]; ok {
-			b.result(r)
+			t.result(b, r)
 		} else {
 			t.early[r.Call] = r
 		}
@@ -152,8 +155,13 @@ func (t *Transcript) add(r *record) {
 		t.usage.Context = 0
 	case "rewind":
 		t.forget(r.To)
+	case "permission":
+		t.reply(r)
 	}
 	for _, b := range blocksOf(r) {
+		if b.kind == note && r.Type == "turn_end" && r.Reason == "waiting" && t.asked(r.Turn) {
+			b.text = "it goes on when its question is answered"
+		}
 		if b.kind == person {
 			b.before, t.before = t.before, 0 // what joins the turn later is no place to begin at
 		}
@@ -163,6 +171,37 @@ func (t *Transcript) add(r *record) {
 		}
 		t.take(b)
 	}
+}
+
+// result completes the card of a call.
+func (t *Transcript) result(b *block, r *record) {
+	b.result(r)
+	b.tool.answer = t.replies[b.tool.token]
+}
+
+// reply takes the answer to a request, for the card of the call that asked.
+func (t *Transcript) reply(r *record) {
+	answer := replyOf(r)
+	if answer == nil || r.Token == "" {
+		return
+	}
+	t.replies[r.Token] = answer
+	for _, b := range t.cards {
+		if b.tool.token == r.Token {
+			b.tool.answer = answer
+			b.touch()
+		}
+	}
+}
+
+// asked reports whether a call of a turn asked a person.
+func (t *Transcript) asked(turn string) bool {
+	for _, b := range t.cards {
+		if b.turn == turn && b.tool.token != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // forget: what follows a record is not in the model's context any more.
@@ -183,7 +222,7 @@ func (t *Transcript) take(b *block) {
 		}
 		t.cards[b.tool.ID] = b
 		if r, ok := t.early[b.tool.ID]; ok {
-			b.result(r)
+			t.result(b, r)
 		}
 	}
 	for i, l := range t.live {

@@ -16,7 +16,7 @@ import (
 	"daycare/engine/event"
 )
 
-var renderer = markdown.New(theme.New(true))
+var renderer = markdown.New(theme.New(theme.Terminal{Dark: true}))
 
 func frame(height int) Frame {
 	return Frame{Renderer: renderer, Width: 60, Height: height, Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
@@ -152,6 +152,42 @@ func TestPages(t *testing.T) {
 	}
 	if _, more := x.Older(); more {
 		t.Error("there is nothing before the oldest page")
+	}
+}
+
+// The card of a call that had to be asked about says who answered what.
+func TestAnswered(t *testing.T) {
+	asking := []string{user(1, "go"),
+		`{"seq":2,"type":"assistant_message","turn":"t","toolCalls":[{"id":"c","name":"exec","arguments":{"command":"make"}}]}`,
+		`{"seq":3,"type":"permission","event":"asked","token":"tok1","tag":"@exec:make","request":"make"}`,
+		`{"seq":4,"type":"tool_result","toolCallId":"c","name":"exec","status":"denied","output":{"text":"needs approval tok1: a person has been asked"}}`,
+		`{"seq":5,"type":"turn_end","turn":"t","reason":"waiting"}`}
+	for _, c := range []struct{ event, card, note string }{
+		{"once", "? exec make  allowed once by ada", "· allowed once by ada: make"},
+		{"always", "? exec make  allowed from now on by ada", "· allowed from now on by ada: make"},
+		{"deny", "✗ exec make  denied by ada", "· denied by ada: make"},
+		{"expired", "✗ exec make  nobody answered in time", "· nobody answered in time: make"},
+	} {
+		x := New()
+		x.Merge(page(asking...))
+		want := []string{"› go", "? exec make  asks you", "· it goes on when its question is answered"}
+		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
+			t.Errorf("before the answer (-want +got):\n%s", diff)
+		}
+		answer := fmt.Sprintf(`{"seq":6,"type":"permission","event":%q,"token":"tok1","by":"ada","tag":"@exec:make","request":"make"}`, c.event)
+		x.Merge(page(append(asking, answer)...))
+		want = []string{want[0], c.card, want[2], c.note}
+		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.event, diff)
+		}
+		six := int64(6) // the call is on an older page than the answer
+		late := page(answer)
+		late.Before = &six
+		x.Replace(late)
+		x.Prepend(page(asking...))
+		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
+			t.Errorf("%s, pages from the end (-want +got):\n%s", c.event, diff)
+		}
 	}
 }
 
