@@ -46,6 +46,9 @@ type Options struct {
 	// Window is how many tokens of context there is room for with a model, 0: not
 	// known. nil is not known of any.
 	Window func(choice record.Model) int
+	// Queue is how agents of a connector, "" of none, take what comes while they work,
+	// if their own state does not say; nil: not known of any.
+	Queue func(connector string) string
 	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
 	// none are known.
 	Redact *redact.Redactor
@@ -69,6 +72,7 @@ type System struct {
 	newState func(address.Descriptor) ([]byte, error)
 	model    string
 	window   func(record.Model) int
+	queue    func(string) string
 	grace    time.Duration
 	redact   *redact.Redactor
 
@@ -95,7 +99,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, grace: o.Grace, redact: o.Redact,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, grace: o.Grace, redact: o.Redact,
 		entries: map[string]*entry{}, edits: newEdits(),
 	}
 	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -93,8 +94,12 @@ func (s *System) look(meta address.Meta) event.Agent {
 	dir := s.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
 		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: s.model}
+	if s.queue != nil {
+		a.Queue = s.queue(meta.Descriptor.Connector)
+	}
 	state, _, _, err := record.ReadState(dir)
 	if err == nil {
+		a.Queue = cmp.Or(state.Queue, a.Queue)
 		if state.Provider.Model != "" {
 			a.Model = state.Provider.Model
 		}

@@ -174,6 +174,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
 		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
 		Redact:    &r.secrets,
+		Queue:     r.queueOf,
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

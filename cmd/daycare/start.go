@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -233,6 +234,12 @@ func (r *runtimeParts) figures(d address.Descriptor) agents.Settings {
 		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
 		ContextLimit: c.Agents.EmergencyContextLimit,
 	}
+}
+
+// queueOf is how the agents of a connector take what comes while they work.
+func (r *runtimeParts) queueOf(connector string) string {
+	c := r.settings.Current()
+	return cmp.Or(string(queues(c)[connector]), c.Agents.Queue)
 }
 
 // queues are how messages of some connectors are taken.

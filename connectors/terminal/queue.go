@@ -69,7 +69,7 @@ func (q *queue) lines(m *Model, width, height int) []string {
 	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
 	q.at = max(0, min(q.at, len(c.inbox)-1))
 	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {
-		line := cell(m.age(&c.inbox[i].At), 5) + " " + cell(kindOf(c.inbox[i]), 22) + " " + markdown.OneLine(c.inbox[i].Text, width)
+		line := cell(m.age(&c.inbox[i].At), 5) + " " + cell(m.kindOf(c.agent, c.inbox[i]), 23) + " " + markdown.OneLine(c.inbox[i].Text, width)
 		if i == q.at {
 			out = append(out, t.Selected.Render(cell(" ▌ "+line, width)))
 			continue
@@ -80,9 +80,9 @@ func (q *queue) lines(m *Model, width, height int) []string {
 }
 
 // kindOf says of what kind an item is, and of messages when they are read.
-func kindOf(w event.Waiting) string {
+func (m *Model) kindOf(agent string, w event.Waiting) string {
 	if w.Type == string(message.Text) {
-		return readWhen(w)
+		return m.readWhen(agent, w)
 	}
 	return strings.ReplaceAll(w.Type, "_", " ")
 }

@@ -171,7 +171,8 @@ func (m *Model) takeInbox(msg inboxRead) {
 }
 
 // say sends a message to an agent and shows it at once.
-// An agent that works takes it at its next step, or as queue says.
+// An agent that works takes it as queue says; "": in its own way, which is at its next
+// step unless somebody has chosen another.
 func (m *Model) say(c *conversation, text string, queue message.Queue) tea.Cmd {
 	key := m.talk.key()
 	c.text.Sending(key, text, m.screen.now)
@@ -234,7 +235,7 @@ func (m *Model) submit(later bool) tea.Cmd {
 	case later:
 		return m.say(c, text, message.Followup)
 	}
-	return m.say(c, text, message.Steer)
+	return m.say(c, text, "")
 }
 
 func (m *Model) busy(c *conversation) bool {

@@ -220,8 +220,8 @@ func TestQueue(t *testing.T) {
 			d.write("later")
 			d.press("tab")
 			d.shows("⧗ 2 waiting (read when it is done)")
-			if n := len(d0.got); n != 2 || d0.got[0].Queue != message.Steer || d0.got[1].Queue != message.Followup {
-				t.Errorf("Enter is to steer, Tab to wait behind the turn: %+v", d0.got)
+			if n := len(d0.got); n != 2 || d0.got[0].Queue != "" || d0.got[1].Queue != message.Followup {
+				t.Errorf("Enter is to be taken in the agent's own way, Tab to wait behind the turn: %+v", d0.got)
 			}
 			d.press("ctrl+q")
 			d.golden("queue")
@@ -239,6 +239,28 @@ func TestQueue(t *testing.T) {
 			d.hides("What waits", "waiting (")
 		})
 	})
+}
+
+// What Enter does while an agent works is what its queue says, and the screen says it.
+func TestOwnQueue(t *testing.T) {
+	for _, c := range []struct{ queue, help, waits string }{
+		{"steer", "Enter: it reads this at its next step · Tab: when it is done", "(read at its next step)"},
+		{"followup", "Enter: it reads this when it is done · Alt+Enter", "(read when it is done)"},
+		{"collect", "Enter: when it is done, with all that waits · Tab: in a turn of its own", "(read together when done)"},
+		{"interrupt", "Enter: it stops and reads this · Tab: when it is done", "(it stops and reads this)"},
+	} {
+		bubble(t, func(t *testing.T) {
+			d0, id := midway()
+			d0.change(id, func(a *event.Agent) { a.Queue = c.queue })
+			drive(t, d0, 120, 30, func(d *driver) {
+				d.press("enter")
+				d.write("more")
+				d.shows(c.help)
+				d.press("enter")
+				d.shows("⧗ 1 waiting " + c.waits)
+			})
+		})
+	}
 }
 
 func TestEscapeAndInterrupt(t *testing.T) {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -230,7 +231,7 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	newest := c.inbox[n-1]
 	how := ""
 	if m.busy(c) {
-		how = " (" + readWhen(newest) + ")"
+		how = " (" + m.readWhen(c.agent, newest) + ")"
 	}
 	text := newest.Text
 	head := t.Accent.Render(fmt.Sprintf(" ⧗ %d waiting", n)) + t.Dim.Render(how+": ")
@@ -239,12 +240,45 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	return []string{"", head + markdown.OneLine(text, max(8, room)) + tail}
 }
 
+// How agents take what is written to them while they work, unless the message says.
+const (
+	collect   = "collect"
+	interrupt = "interrupt"
+	followup  = string(message.Followup)
+)
+
+// queueOf is how an agent takes what is written to it while it works.
+func (m *Model) queueOf(agent string) string {
+	if a := m.world.get(agent); a != nil {
+		return a.Queue
+	}
+	return ""
+}
+
 // readWhen is when an agent at work reads what waits.
-func readWhen(w event.Waiting) string {
-	if w.Queue == string(message.Followup) {
+func (m *Model) readWhen(agent string, w event.Waiting) string {
+	switch cmp.Or(w.Queue, m.queueOf(agent)) {
+	case followup:
 		return "read when it is done"
+	case collect:
+		return "read together when done"
+	case interrupt:
+		return "it stops and reads this"
 	}
 	return "read at its next step"
+}
+
+// enterHelp is what Enter and Tab do while the agent works.
+func enterHelp(queue string) string {
+	switch queue {
+	case followup:
+		return "Enter: it reads this when it is done"
+	case collect:
+		return "Enter: when it is done, with all that waits · Tab: in a turn of its own"
+	case interrupt:
+		return "Enter: it stops and reads this · Tab: when it is done"
+	}
+	return "Enter: it reads this at its next step · Tab: when it is done"
 }
 
 // doing is what the agent is at: its question, its work, its pause.
@@ -341,7 +375,7 @@ func (m *Model) talkHelp() string {
 		}
 		return "Enter opens or closes · Shift+↑↓ moves · Ctrl+T all · Esc back to the text"
 	case !in.empty() && m.busy(c):
-		return "Enter: it reads this at its next step · Tab: when it is done · Alt+Enter new line · Ctrl+C clears"
+		return enterHelp(m.queueOf(c.agent)) + " · Alt+Enter new line · Ctrl+C clears"
 	case !in.empty():
 		return "Enter sends · Alt+Enter new line · Ctrl+O editor · Ctrl+C clears"
 	case m.asked(c):

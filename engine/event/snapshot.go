@@ -44,7 +44,10 @@ type Agent struct {
 	// is how many there is room for.
 	Context int64 `json:"context,omitempty"`
 	Window  int64 `json:"window,omitempty"`
-	Running bool  `json:"running"` // in memory now
+	// Queue is how it takes what people write while it works: steer, followup, collect
+	// or interrupt; "" is not known.
+	Queue   string `json:"queue,omitempty"`
+	Running bool   `json:"running"` // in memory now
 }
 
 // A Waiting is one item of an inbox.
