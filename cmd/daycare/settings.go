@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -94,11 +95,13 @@ func (r *runtimeParts) settingsText() string {
 	return string(settings) + "\x00" + string(auth)
 }
 
-// watchSettings reads the settings again when their file changes.
+// watchSettings reads the settings again when their file changes, and ends the daemon
+// when the folder in which it keeps everything is not there any more.
 func (r *runtimeParts) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
+	watched := []string{config.Name, config.AuthName, filepath.Base(lockPath(r.workspace))}
 	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
-		if !h.Overflow && !slices.Contains(h.Names, config.Name) && !slices.Contains(h.Names, config.AuthName) {
+		if !h.Overflow && !slices.ContainsFunc(h.Names, func(name string) bool { return slices.Contains(watched, name) }) {
 			return
 		}
 		select {
@@ -111,6 +114,9 @@ func (r *runtimeParts) watchSettings(ctx context.Context) error {
 	for {
 		select {
 		case <-hints:
+			if r.lock != nil && r.lock.Lost() {
+				return r.vol.Fail(fmt.Errorf("%s was removed or replaced while daycare ran", r.root))
+			}
 			// A hint may mean nothing (after an overflow, or by time where nothing can be
 			// watched), and an editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -118,6 +119,17 @@ func Held(path string) bool {
 	}
 	fl.Close()
 	return err == nil && !ok
+}
+
+// Lost reports whether the lock file is not the one any more that is held: it was
+// removed, or its folder was. Then another process can hold one of the same name.
+func (l *Lock) Lost() bool {
+	ours, err := l.fl.Stat()
+	if err != nil {
+		return true
+	}
+	there, err := os.Stat(l.fl.Path())
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(ours, there)
 }
 
 // Release gives the lock back.

@@ -106,3 +106,21 @@ func TestLockEndsWithProcess(t *testing.T) {
 		t.Errorf("after its death: %v", err)
 	}
 }
+
+func TestALockIsLostWithItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, _, err := TryLock(path, Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if lock.Lost() {
+		t.Error("lost at once")
+	}
+	if err := os.Remove(path); err != nil || !lock.Lost() {
+		t.Errorf("removed, and not lost (%v)", err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil || !lock.Lost() {
+		t.Errorf("replaced, and not lost (%v)", err)
+	}
+}

@@ -189,7 +189,7 @@ func (l *Log) cutBack(n int) error {
 		err = l.f.Truncate(l.id.size)
 	}
 	if err != nil {
-		return l.vol.fail(fmt.Errorf("cut back half a line of %s: %w", l.path, err))
+		return l.vol.Fail(fmt.Errorf("cut back half a line of %s: %w", l.path, err))
 	}
 	l.stamp()
 	return nil

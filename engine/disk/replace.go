@@ -178,7 +178,7 @@ func sameContent(a, b identity) bool {
 func (v *Volume) judgeName(err error) error {
 	for _, broken := range []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE} {
 		if errors.Is(err, broken) {
-			return v.fail(err)
+			return v.Fail(err)
 		}
 	}
 	if isFull(err) {

@@ -87,7 +87,9 @@ func (v *Volume) Stats() (barriers int64, spent time.Duration) {
 	return v.barriers.Load(), time.Duration(v.barrierNanos.Load())
 }
 
-func (v *Volume) fail(err error) error {
+// Fail makes the volume refuse everything from now on, because of err; the first
+// reason stays. It returns Err.
+func (v *Volume) Fail(err error) error {
 	v.failOnce.Do(func() {
 		v.failure = fmt.Errorf("%w: %w", ErrFailed, err)
 		close(v.failed)
@@ -102,7 +104,7 @@ func (v *Volume) judge(err error) error {
 		v.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	return v.fail(err)
+	return v.Fail(err)
 }
 
 // sync is one barrier on the content of f.
@@ -131,7 +133,7 @@ func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) 
 	v.barriers.Add(1)
 	v.barrierNanos.Add(int64(time.Since(begin)))
 	if err != nil {
-		return v.fail(fmt.Errorf("sync %s: %w", f.Name(), err))
+		return v.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
 	}
 	return nil
 }
