@@ -107,9 +107,9 @@ func (v *Volume) keepTorn(path string, tail []byte) (string, error) {
 
 // lastLineStart is the offset behind the last newline of the first size bytes.
 func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
-	buf := make([]byte, min(size, tailWindow))
+	buf := make([]byte, 1) // the newline is the last byte, as a rule
 	for end := size; end > 0; {
-		n := min(end, tailWindow)
+		n := min(end, int64(len(buf)))
 		chunk := buf[:n]
 		if got, err := f.ReadAt(chunk, end-n); got < len(chunk) {
 			return 0, err
@@ -117,7 +117,9 @@ func lastLineStart(f io.ReaderAt, size int64) (int64, error) {
 		if i := bytes.LastIndexByte(chunk, '\n'); i >= 0 {
 			return end - n + int64(i) + 1, nil
 		}
-		end -= n
+		if end -= n; len(buf) == 1 {
+			buf = make([]byte, min(size, tailWindow))
+		}
 	}
 	return 0, nil
 }

@@ -63,6 +63,25 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// A clock that was hours ahead for a while and is right again has cost nothing: what
+// it made look missed runs when its time comes, and what ran then does not run again.
+func TestClockAheadForAWhile(t *testing.T) {
+	for catchUp, want := range map[string][]string{
+		"one":  {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 ran catch-up", "12:30 ran", "13:00 ran", "14:00 ran"},
+		"all":  {"12:30 ran catch-up", "13:00 ran catch-up", "13:30 ran catch-up", "14:00 ran"},
+		"none": {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 missed (not running then)", "12:30 ran", "13:00 ran", "13:30 ran", "14:00 ran"},
+	} {
+		w := newWorld(t, time.UTC, noon)
+		w.task("t", "schedule: \"*/30 * * * *\"\ncatchUp: "+catchUp)
+		w.settle()
+		w.now = noon.Add(95 * time.Minute)
+		w.settle()
+		w.now = noon.Add(5 * time.Minute)
+		w.until(noon.Add(125 * time.Minute))
+		w.want("t", want...)
+	}
+}
+
 // Hours of missed minutes share a line.
 func TestManyMissedShareALine(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)

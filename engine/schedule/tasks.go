@@ -259,7 +259,7 @@ func (s *Store) Source(slug string) (string, error) {
 
 // Memory is what a task keeps for its next run; "" if there is nothing.
 func (s *Store) Memory(slug string) (string, error) {
-	if _, _, err := s.load(slug); err != nil {
+	if err := s.known(slug); err != nil {
 		return "", err
 	}
 	data, err := os.ReadFile(s.cron(slug, memoryFile))
@@ -269,9 +269,20 @@ func (s *Store) Memory(slug string) (string, error) {
 	return string(data), err
 }
 
+// known reports a name that no task has as an error.
+func (s *Store) known(slug string) error {
+	switch {
+	case !ValidSlug(slug):
+		return fmt.Errorf("%w: %q", ErrName, slug)
+	case !exists(s.cron(slug, taskFile)):
+		return fmt.Errorf("%w: %s", ErrNotFound, slug)
+	}
+	return nil
+}
+
 // SetMemory replaces it.
 func (s *Store) SetMemory(slug, text string) error {
-	if _, _, err := s.load(slug); err != nil {
+	if err := s.known(slug); err != nil {
 		return err
 	}
 	path := s.cron(slug, memoryFile)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,13 +38,24 @@ type world struct {
 }
 
 func newWorld(t testing.TB, zone *time.Location, now time.Time) *world {
-	w := &world{t: t, root: filepath.Join(t.TempDir(), ".daycare"), zone: zone, now: now, accepted: map[string]int{}}
+	w := &world{t: t, root: filepath.Join(memoryDir(t), ".daycare"), zone: zone, now: now, accepted: map[string]int{}}
 	if err := os.Mkdir(w.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	w.vol = disk.NewVolume(w.root)
 	w.start()
 	return w
+}
+
+// memoryDir is an empty folder in memory, where there is one: a world lives through
+// millions of barriers.
+func memoryDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "daycare-clocks-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // start makes a Scheduler as a new process would.
@@ -176,54 +186,6 @@ func (w *world) lines(path string) []line {
 		}
 	}
 	return all
-}
-
-// live lets years pass as they do for a laptop: it is put to sleep, restarted,
-// killed in the middle of a run, its clock is set wrong and right again. What is
-// still to be judged when the clock stands behind is left to the end.
-func (w *world) live(r *rand.Rand, end time.Time) (restarts, jumps, crashes int) {
-	w.due = func(w *world, f Firing) (Result, error) {
-		switch r.IntN(400) {
-		case 0: // before it was taken
-			return w.crash()
-		case 1: // after
-			w.accept(f)
-			return w.crash()
-		}
-		return Result{}, nil
-	}
-	begin := w.now.Add(time.Second)
-	var ahead time.Time // the latest time that ever was
-	for w.now.Before(end) || w.now.Before(ahead) {
-		next := w.settle()
-		if w.ctx.Err() != nil {
-			crashes++
-			w.start()
-			continue
-		}
-		ahead = later(ahead, w.now)
-		switch p := r.IntN(400); {
-		case p == 0: // it was off for a while
-			w.cancel()
-			w.now = w.now.Add(time.Duration(r.Int64N(int64(72 * time.Hour))))
-			w.start()
-			restarts++
-		case p == 1: // the lid was closed, or the clock set forward
-			w.now = w.now.Add(time.Duration(r.Int64N(int64(48 * time.Hour))))
-			jumps++
-		case p == 2: // the clock was set back
-			// Not before the tasks were made: slots from before are nobody's.
-			w.now = later(w.now.Add(-time.Duration(r.Int64N(int64(36*time.Hour)))), begin)
-			jumps++
-		case p < 8:
-			w.now = later(w.now.Add(-time.Duration(r.Int64N(int64(3*time.Second)))), begin) // NTP
-		default:
-			w.now = later(next, w.now).Add(time.Duration(r.Int64N(int64(time.Second))))
-		}
-	}
-	w.due = nil
-	w.settle()
-	return restarts, jumps, crashes
 }
 
 // nominal are the slots that a task should have had, from its ledger's first line.
