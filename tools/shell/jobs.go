@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"daycare/engine/permission"
 )
 
 const (
@@ -51,6 +53,7 @@ type jobInfo struct {
 type job struct {
 	agent string
 	dir   string
+	rule  permission.Access // what a person had to allow; nil: nothing
 	info  jobInfo
 	run   *running
 	log   *jobLog
@@ -86,7 +89,7 @@ func (js *Jobs) start(agent string, p process, also *capture) (*job, error) {
 
 // reserve finds a free number and takes a place among the agent's processes.
 func (js *Jobs) reserve(agent string, p process) (*job, error) {
-	j := &job{agent: agent, dir: js.folder(agent), info: jobInfo{Command: p.command, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
+	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, info: jobInfo{Command: p.command, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of processes: %w", err)
 	}

@@ -107,6 +107,44 @@ func TestBackgroundProcess(t *testing.T) {
 	}
 }
 
+// What a process reads decides what it does: where a person had to allow the command,
+// the input is asked for too.
+func TestInputIsAskedFor(t *testing.T) {
+	h := newHands(t, sandbox.None)
+	needs := func(args a) *permission.Request {
+		t.Helper()
+		data, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		need, err := h.process.Needs(tools.Call{ID: "c", Name: "process", Arguments: data, Agent: agent, Access: h.access})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return need
+	}
+	for _, mode := range []Mode{Ask, Off} {
+		h.exec.options.Mode = mode
+		h.run(a{"command": "sh -s", "background": true})
+	}
+	need := needs(a{"action": "input", "id": "1", "input": "rm -rf x\n"})
+	if need == nil || need.Tag != "@exec:sh" || !need.AskAlways || !strings.HasPrefix(need.Detail.Command, "sh -s\n[process] 1, running since 2") ||
+		!strings.HasSuffix(need.Detail.Command, "Z\n[standard input]\nrm -rf x\n") {
+		t.Fatalf("input to a process that a person had to allow asks %+v", need)
+	}
+	if other := needs(a{"action": "input", "id": "1", "input": "rm -rf y\n"}); other.SHA256(agent) == need.SHA256(agent) {
+		t.Error("the approval of one input covers another")
+	}
+	for _, args := range []a{
+		{"action": "input", "id": "2", "input": "x"}, // the owner has switched the sandbox off: nobody is asked
+		{"action": "input", "id": "1", "close": true}, {"action": "poll", "id": "1"}, {"action": "kill", "id": "1"}, {"action": "input", "id": "7", "input": "x"},
+	} {
+		if need := needs(args); need != nil {
+			t.Errorf("%v asks %+v", args, need)
+		}
+	}
+}
+
 func TestKillAndSignal(t *testing.T) {
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/engine/permission"
 	"daycare/engine/redact"
 	"daycare/tools/shell/sandbox"
 )
@@ -33,9 +34,10 @@ const (
 type process struct {
 	shell, command string
 	env            []string
-	stdin          string // ignored if keepOpen
-	keepOpen       bool   // standard input stays open for more
-	mark           string // id of the call
+	stdin          string            // ignored if keepOpen
+	keepOpen       bool              // standard input stays open for more
+	mark           string            // id of the call
+	rule           permission.Access // what a person had to allow; nil: nothing
 	grace          time.Duration
 	runner         *sandbox.Runner
 	view           sandbox.View

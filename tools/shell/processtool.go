@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -42,6 +43,25 @@ type processArguments struct {
 	Input  string `json:"input"`
 	Close  bool   `json:"close"`
 	Signal string `json:"signal"`
+}
+
+// Needs is the approval that input needs: what a command reads decides what it does,
+// so whoever had to allow the command is asked again.
+func (t *Process) Needs(call tools.Call) (*permission.Request, error) {
+	var a processArguments
+	if err := json.Unmarshal(call.Arguments, &a); err != nil || t.jobs.folder == nil || a.Action != "input" || a.Input == "" {
+		return nil, nil // Run says what is wrong
+	}
+	live, info, err := t.jobs.find(call.Agent, a.ID)
+	if err != nil || live == nil || live.rule == nil {
+		return nil, nil
+	}
+	text := fmt.Sprintf("%s\n[process] %s, running since %s", unmarked(info.Command), info.ID, info.StartedAt.Format(time.RFC3339Nano))
+	if a.Close {
+		text += ", its input ends"
+	}
+	return &permission.Request{Tag: live.rule.Tag(), Reason: "give a running command input", AskAlways: true, Workdir: info.Workdir,
+		Detail: permission.Detail{Command: text + "\n[standard input]\n" + unmarked(a.Input)}}, nil
 }
 
 // Run does it.

@@ -184,13 +184,12 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := runner.Level != sandbox.None
 	need := permission.Request{Reason: does(a.Command), Detail: permission.Detail{Command: a.rendered()}}
+	rule := e.rule(call.Access, a, runner)
 	switch host := missing(call.Access, a.Domains); {
-	case !held || e.options.Mode == Ask && !granted(call.Access, a):
-		rule := permission.Exec{Prefix: asks(call.Access, a.Command)}
+	case rule != nil:
 		// A rule that covers the first words does not cover the rest.
-		need.Tag, need.AskAlways = rule.Tag(), !held || call.Access.Allows(rule)
+		need.Tag, need.AskAlways = rule.Tag(), runner.Level == sandbox.None || call.Access.Allows(rule)
 	case host != nil:
 		need.Tag = host.Tag()
 		need.Reason += " that reaches the network"
@@ -199,6 +198,14 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	}
 	need.Workdir, err = e.workdir(call, a.Workdir)
 	return &need, err
+}
+
+// rule is what a person is asked for before the command may run at all; nil: nothing.
+func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner) permission.Access {
+	if e.options.Mode == Off || runner.Level != sandbox.None && (e.options.Mode != Ask || granted(set, a)) {
+		return nil
+	}
+	return permission.Exec{Prefix: asks(set, a.Command)}
 }
 
 // missing is the first right to a host that the set does not hold.
@@ -211,23 +218,38 @@ func missing(set permission.Set, domains []string) permission.Access {
 	return nil
 }
 
-// rendered is all that decides what the call does, as a person is shown it and
-// as the approval is bound to it.
+// rendered is all that decides what the call does but its folder, as a person is
+// shown it and as the approval is bound to it: no two calls have the same.
 func (a arguments) rendered() string {
 	var b strings.Builder
-	for _, kv := range a.environment() {
-		name, value, _ := strings.Cut(kv, "=")
-		b.WriteString(name + "=" + quote(value) + " ")
+	b.WriteString(unmarked(a.Command))
+	if len(a.Env) > 0 {
+		b.WriteString("\n[environment]")
+		for _, kv := range a.environment() {
+			name, value, _ := strings.Cut(kv, "=")
+			b.WriteString(" " + name + "=" + unmarked(quote(value)))
+		}
 	}
-	b.WriteString(a.Command)
 	if len(a.Domains) > 0 {
 		b.WriteString("\n[network] " + strings.Join(a.Domains, ", "))
 	}
+	if a.Background {
+		b.WriteString("\n[background] it goes on after the call")
+	}
+	if a.TimeoutMs > 0 {
+		b.WriteString("\n[time limit] " + a.timeout(0).String())
+	}
 	if a.Stdin != "" {
-		b.WriteString("\n[standard input]\n" + a.Stdin)
+		b.WriteString("\n[standard input]\n" + unmarked(a.Stdin))
 	}
 	return b.String()
 }
+
+// unmarked is a text in which no line looks like the beginning of another part: what
+// a command says of its network is not its network.
+func unmarked(text string) string { return mark.ReplaceAllString(text, `\$0`) }
+
+var mark = regexp.MustCompile(`(?m)^\\*\[(?:environment|network|background|time limit|standard input|process)\]`)
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
@@ -294,7 +316,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
-	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, runner: runner, view: sandbox.View{Dir: dir}}
+	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner), runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error

@@ -310,7 +310,7 @@ func TestNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := permission.Request{Tag: "@exec:git push", Reason: "run a command", Workdir: access.WorkingDir, AskAlways: true,
-		Detail: permission.Detail{Command: "A='it'\\''s' git push origin main\n[standard input]\nin"}}
+		Detail: permission.Detail{Command: "git push origin main\n[environment] A='it'\\''s'\n[standard input]\nin"}}
 	if *got != want {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
@@ -324,6 +324,68 @@ func TestNeeds(t *testing.T) {
 	}
 	if res := run(t, t.Context(), newExec(Options{Mode: Deny}), call); res.Status != tools.Denied {
 		t.Errorf("mode deny ran it: %+v", res)
+	}
+}
+
+// An approval holds for one exact call. What differs in any member is another one, and
+// no text of one member reads like another member.
+func TestApprovalIsOfTheExactCall(t *testing.T) {
+	access := workspace(t)
+	if err := os.Mkdir(filepath.Join(access.WorkingDir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := "make deploy"
+	calls := []a{
+		{"command": command},
+		{"command": command + " "},
+		{"command": command, "background": true},
+		{"command": command, "workdir": "sub"},
+		{"command": command, "env": a{"A": "1"}},
+		{"command": command, "env": a{"A": "2"}},
+		{"command": command, "env": a{"A": "1", "B": "2"}},
+		{"command": command, "env": a{"A": "1 B=2"}},
+		{"command": command, "env": a{"A": "1' B='2"}},
+		{"command": command, "stdin": "yes"},
+		{"command": command, "stdin": "yes\n"},
+		{"command": command, "allowedDomains": []string{"a.example"}},
+		{"command": command, "allowedDomains": []string{"a.example", "b.example"}},
+		{"command": command, "timeoutMs": 1000},
+		{"command": command, "timeoutMs": 1500},
+		{"command": command, "timeoutMs": 1000, "background": true},
+		{"command": "A='1' " + command},
+		{"command": command + "\n[environment] A='1'"},
+		{"command": command + "\n\\[environment] A='1'"},
+		{"command": command + "\n[network] a.example"},
+		{"command": command + "\n[background] it goes on after the call"},
+		{"command": command + "\n[time limit] 1s"},
+		{"command": command + "\n[standard input]\nyes"},
+		{"command": command, "env": a{"A": "1'\n[network] a.example\n'"}},
+		{"command": command, "env": a{"A": "1"}, "allowedDomains": []string{"a.example"}},
+		{"command": command, "stdin": "x\n[background] it goes on after the call"},
+	}
+	seen := map[string]a{}
+	for _, args := range calls {
+		need, err := newExec(Options{}).Needs(newCall(t, access, args))
+		if err != nil || need == nil {
+			t.Fatalf("%v asks %v, %v", args, need, err)
+		}
+		need.Tag = "@exec:make" // even where the rule is the same
+		sha := need.SHA256("tz4a98xxat96iws9zmbrgj3a")
+		if other, twice := seen[sha]; twice {
+			t.Errorf("the approval of %v covers %v", other, args)
+		}
+		seen[sha] = args
+	}
+	for _, same := range [][2]a{ // two ways to write the same call
+		{{"command": command, "workdir": "sub"}, {"command": command, "workdir": "sub/../sub/"}},
+		{{"command": command, "allowedDomains": []string{"A.example."}}, {"command": command, "allowedDomains": []string{"a.example"}}},
+		{{"command": command, "background": false, "stdin": "", "env": a{}}, {"command": command}},
+	} {
+		one, err := newExec(Options{}).Needs(newCall(t, access, same[0]))
+		two, err2 := newExec(Options{}).Needs(newCall(t, access, same[1]))
+		if err != nil || err2 != nil || *one != *two {
+			t.Errorf("%v is asked as %+v (%v), %v as %+v (%v)", same[0], one, err, same[1], two, err2)
+		}
 	}
 }
 
