@@ -39,6 +39,46 @@ func TestPoisonousTurnLeavesNoCallWithoutResult(t *testing.T) {
 	}
 }
 
+// waiting is a tool whose calls wait for an agent that had work until a time.
+type waiting struct {
+	*hold
+	until time.Time
+}
+
+func (w waiting) AtWork(c tools.Call, since time.Time) bool {
+	return c.ID == "c" && w.until.After(since)
+}
+
+// The deaths of an agent that a call waits for are not those of the turn that waits.
+func TestDeathsOfAChildAreItsOwn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		until time.Time // the child had work until then
+		want  string
+	}{
+		"at work":                  {time.Now().Add(time.Hour), record.ReasonDone},
+		"ended before the attempt": {time.Now().Add(-time.Hour), record.ReasonPoison},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waiting{newHold("hold", tools.Idempotent), tt.until}
+			b := newBench(t, callHold, w)
+			item := b.say("go")
+			b.remember(
+				&record.TurnBegin{Turn: "t1", Items: []string{item}, Attempt: 1},
+				&record.User{Item: item, Text: "go"},
+				&record.Assistant{Turn: "t1", ToolCalls: []record.ToolCall{{ID: "c", Name: "hold", Arguments: []byte(`{}`)}}},
+				&record.TurnBegin{Turn: "t1", Items: []string{item}, Attempt: maxAttempts},
+			)
+			b.run()
+			if tt.want == record.ReasonDone {
+				w.release <- "the child was set aside"
+			}
+			if o := b.outcome(item); o.Reason != tt.want {
+				t.Errorf("outcome %+v, want %s", o, tt.want)
+			}
+		})
+	}
+}
+
 // remember writes the history with which the agent begins.
 func (b *bench) remember(records ...record.Record) {
 	b.t.Helper()

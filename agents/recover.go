@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"daycare/agents/providers"
 	"daycare/engine/crash"
@@ -82,7 +83,7 @@ func (a *agent) closeDone(heads []inbox.Head) error {
 
 // resume takes up a turn that a crash or a stop left open.
 func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
-	t := &turn{id: open.Turn, attempt: nextAttempt(open), rounds: open.Rounds, waiting: open.Asked}
+	t := &turn{id: open.Turn, attempt: a.nextAttempt(open), rounds: open.Rounds, waiting: open.Asked}
 	a.join(t, open.Users)
 	if open.HasAnswer != nil { // a torn write: the answer is there, its closing record is not
 		return a.complete(t, open.HasAnswer)
@@ -112,15 +113,26 @@ func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
 	return a.run(ctx, t, calls)
 }
 
-// nextAttempt counts deaths without progress; an orderly stop is none.
-func nextAttempt(open *record.OpenTurn) int {
+// nextAttempt counts deaths without progress. An orderly stop is none, and a death
+// while a call waited for an agent at work is counted by that agent.
+func (a *agent) nextAttempt(open *record.OpenTurn) int {
 	switch {
 	case open.Suspended:
 		return open.Attempt
 	case open.Progress:
 		return 2
+	case slices.ContainsFunc(open.Calls, func(c record.OpenCall) bool { return a.waited(c.Call, open.Began) }):
+		return open.Attempt
 	}
 	return open.Attempt + 1
+}
+
+// waited reports a call whose agent had work since a time. That agent may have been
+// set aside in the life that begins now.
+func (a *agent) waited(c record.ToolCall, since time.Time) bool {
+	tool, _, _ := a.Tools.Get(c.Name)
+	w, waits := tool.(tools.Waits)
+	return waits && w.AtWork(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID}, since)
 }
 
 // complete writes the closing record that a torn write lost.

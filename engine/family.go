@@ -288,6 +288,15 @@ func (f *Family) Asked(id string) (p permission.Pending, ok bool) {
 	return p, false
 }
 
+// AtWork reports whether an agent has work, or had any since a time, by its files.
+func (f *Family) AtWork(id string, since time.Time) bool {
+	if _, known := f.sys.index.Get(id); !known {
+		return false
+	}
+	at, err := record.LastAt(f.sys.folder(id))
+	return err == nil && at.After(since) || !f.sys.settled(id)
+}
+
 // ended reports whether an agent was ended, by this process or an earlier one.
 func (s *System) ended(id string) bool {
 	if e, ok := s.awake(id); ok {

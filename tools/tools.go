@@ -62,6 +62,13 @@ type Widens interface {
 	Widens(call Call) (tag string)
 }
 
+// Waits is the optional ability of a tool whose calls wait for an agent of their own. A
+// process that dies meanwhile was not killed by the turn that waits.
+type Waits interface {
+	// AtWork reports whether the agent of a call had work at any time since then.
+	AtWork(call Call, since time.Time) bool
+}
+
 // A Call is one call of a tool.
 type Call struct {
 	ID        string // unique over all agents; the idempotency key of the call

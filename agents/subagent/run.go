@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -26,6 +27,8 @@ type House interface {
 	Cancel(ctx context.Context, agent string)
 	// Asked is what the agent waits for a person to allow.
 	Asked(agent string) (p permission.Pending, ok bool)
+	// AtWork reports whether the agent had work at any time since then.
+	AtWork(agent string, since time.Time) bool
 }
 
 // TaskItem is the id of the inbox item that holds the input of a sub-agent: its
@@ -51,6 +54,11 @@ type tool struct {
 // agent that it had started.
 func (t *tool) Spec() tools.Spec {
 	return tools.Spec{Name: t.Name, Description: t.Description, Schema: t.InputSchema, Replay: tools.Idempotent, Parallel: true}
+}
+
+// AtWork reports whether the sub-agent of a call had work since a time.
+func (t *tool) AtWork(call tools.Call, since time.Time) bool {
+	return t.house.AtWork(address.ChildID(call.Agent, call.ID), since)
 }
 
 // A Summary is all that comes back from a sub-agent.

@@ -58,6 +58,12 @@ func (h *house) Asked(string) (permission.Pending, bool) {
 	return *h.asked, true
 }
 
+func (h *house) AtWork(child string, since time.Time) bool {
+	return len(h.made) > 0 && child == h.made[0].ID && since.Before(noon)
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 func toolOf(t *testing.T, h *house, events *event.Stream, text string) tools.Tool {
 	t.Helper()
 	d, found := Parse("t.md", []byte(text))
@@ -98,6 +104,18 @@ func TestASubAgentIsAnAgentThatFollowsFromTheCall(t *testing.T) {
 	in := message.Incoming{Kind: message.System, ID: TaskItem(id), Origin: "parent", Dedupe: "call:parent/c1", Text: "sums", Hops: 1}
 	if diff := cmp.Diff([]message.Incoming{in, in}, h.first); diff != "" {
 		t.Errorf("first messages (-want +got):\n%s", diff)
+	}
+}
+
+// A parent that is taken up again asks whether its sub-agent was at work.
+func TestAtWork(t *testing.T) {
+	h := &house{outcome: event.Outcome{Reason: "done"}}
+	tool := toolOf(t, h, event.NewStream("t"), plain)
+	run(t, t.Context(), tool, `{"task":"sums"}`)
+	for call, want := range map[string]bool{"c1": true, "c2": false} {
+		if got := tool.(tools.Waits).AtWork(tools.Call{ID: call, Agent: "parent"}, noon.Add(-time.Second)); got != want {
+			t.Errorf("the agent of call %s at work: %v, want %v", call, got, want)
+		}
 	}
 }
 

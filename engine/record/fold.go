@@ -27,6 +27,7 @@ type OpenTurn struct {
 	Items   []string // whose user_message lies in the turn, silent ones apart
 	Taken   []string // as the newest turn_begin named them
 	Attempt int
+	Began   time.Time  // the newest turn_begin
 	Calls   []OpenCall // without a result, in the order of the model
 	Worked  []ToolCall // whose result was ok
 	Asked   bool       // a person was asked for a permission
@@ -126,7 +127,7 @@ func (f *fold) apply(e *Entry) {
 	case *Permission:
 		f.permission(r)
 	case *TurnBegin:
-		f.begin(r)
+		f.begin(e, r)
 	case *User:
 		f.user(e, r)
 	case *Assistant:
@@ -239,13 +240,13 @@ func (f *fold) dropOnce(token string) {
 	f.o.Once = slices.DeleteFunc(f.o.Once, func(g OnceGrant) bool { return g.Token == token })
 }
 
-func (f *fold) begin(r *TurnBegin) {
+func (f *fold) begin(e *Entry, r *TurnBegin) {
 	t := f.o.Turn
 	if t == nil || t.Turn != r.Turn {
 		t = &OpenTurn{Turn: r.Turn}
 		f.o.Turn = t
 	}
-	t.Attempt, t.Taken = max(r.Attempt, 1), slices.Clone(r.Items)
+	t.Attempt, t.Began, t.Taken = max(r.Attempt, 1), e.At, slices.Clone(r.Items)
 	t.Progress, t.Suspended = false, false
 	f.o.Owed = false
 	for _, e := range f.loose {
