@@ -58,7 +58,7 @@ func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
 	if o.Binary, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	o.Build = buildWithBugs
+	o.Build, o.Log = buildWithBugs, c.stderr
 	if !c.json {
 		o.Progress = c.progress()
 	}

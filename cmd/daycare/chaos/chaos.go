@@ -43,13 +43,14 @@ type Options struct {
 	Bugs     bool                                       // show that each seeded bug is caught, instead
 	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
 	Progress func(done, of int, what string)
-	Log      io.Writer // what was skipped, and why
+	Log      io.Writer // what was cleaned up before
 }
 
 // A harness runs cases.
 type harness struct {
 	Options
 	dir    string
+	lock   *os.File // of dir
 	report *Report
 	ports  *ports
 	shared *server
@@ -106,7 +107,14 @@ func newHarness(o Options) (*harness, error) {
 	if h.Binary, err = filepath.Abs(o.Binary); err != nil {
 		return nil, fmt.Errorf("find the binary: %w", err)
 	}
-	if h.dir, err = os.MkdirTemp(where(o.Dir), "daycare-chaos-"); err != nil {
+	parent, err := filepath.Abs(where(o.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of cases: %w", err)
+	}
+	if err := sweep(parent, h.Log); err != nil {
+		return nil, err
+	}
+	if h.dir, h.lock, err = newFolder(parent); err != nil {
 		return nil, fmt.Errorf("make folder of cases: %w", err)
 	}
 	if h.shared, err = newServer(); err != nil {
@@ -124,14 +132,15 @@ func where(dir string) string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
 		return "/dev/shm"
 	}
-	return ""
+	return os.TempDir()
 }
 
 // close keeps the folder if a case in it failed.
 func (h *harness) close() error {
+	defer h.lock.Close()
 	err := h.shared.close()
 	if len(h.report.Failures) > 0 {
-		return err
+		return errors.Join(err, os.Remove(filepath.Join(h.dir, lockName)))
 	}
 	return errors.Join(err, os.RemoveAll(h.dir))
 }

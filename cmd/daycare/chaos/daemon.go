@@ -63,7 +63,6 @@ func (l launch) start() (*daemon, error) {
 	d.cmd = exec.Command(l.binary, "--workspace", l.workspace, "start")
 	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
 	d.cmd.Stdout, d.cmd.Stderr = out, out
-	// It must not outlive a harness that is killed itself.
 	d.cmd.SysProcAttr = childAttributes()
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start daemon: %w", err)

@@ -88,6 +88,30 @@ func (v *volume) unmount() (err error) {
 	return err
 }
 
+// unmountBelow takes down what a killed harness mounted in dir, also where something
+// still holds it.
+func unmountBelow(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for line := range strings.Lines(string(mounts)) {
+		// The fifth field is where it is mounted; names of harnesses hold nothing that is escaped.
+		if fields := strings.Fields(line); len(fields) > 4 && filepath.Dir(fields[4]) == dir {
+			failed = errors.Join(failed, unix.Unmount(fields[4], unix.MNT_DETACH))
+		}
+	}
+	return failed
+}
+
 const (
 	shutdownCall  = 0x8004587d // FS_IOC_SHUTDOWN
 	withoutTheLog = 2          // what is in memory of the journal is lost too
