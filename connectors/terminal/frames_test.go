@@ -75,6 +75,45 @@ func TestHome(t *testing.T) {
 	})
 }
 
+// Who types a command on the page of all agents, where a slash begins a filter, has it
+// run, unless there are agents who are called that.
+func TestCommandsOfHome(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0 := twelve()
+		drive(t, d0, 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("/")
+			d.write("send 5/ look again")
+			d.shows("Enter runs /send.")
+			d.press("enter")
+			if n := len(d0.got); n != 1 || d0.got[0].Text != "look again" {
+				t.Fatalf("sent: %+v", d0.got)
+			}
+			d.shows("sent to 5/ Queue watch", "0/ main")
+			for _, text := range []string{"reset", "stop"} {
+				d.press("/")
+				d.write(text)
+				d.press("enter")
+				d.shows("of which agent? open it first")
+			}
+			d.press("/")
+			d.write("queue")
+			d.shows("5/ Queue watch")
+			d.press("enter", "enter")
+			d.shows("to 2/ telegram")
+			d.press("ctrl+g")
+			d.shows("5/ Queue watch", "8/ old one")
+			if calls := d0.calls(); len(calls) > 0 {
+				t.Errorf("asked of the daemon: %q", calls)
+			}
+			d.press("/")
+			d.write("skills")
+			d.press("enter", "enter")
+			d.shows("› Use the skill release:", "to 2/ telegram")
+		})
+	})
+}
+
 func TestApprovals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		drive(t, twelve(), 100, 30, func(d *driver) {

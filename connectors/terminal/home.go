@@ -107,8 +107,7 @@ func (h *home) move(w *world, n int) {
 // key is a key on this page.
 func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	if h.asking {
-		h.filterKey(m, k)
-		return nil
+		return h.filterKey(m, k)
 	}
 	switch k.String() {
 	case "up", "k":
@@ -129,7 +128,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		}
 		return m.show(m.talk.own)
 	case "/":
-		h.asking = true
+		h.filter, h.asking = "", true
 	case "esc":
 		h.filter = ""
 	case "n":
@@ -148,11 +147,26 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (h *home) filterKey(m *Model, k tea.KeyPressMsg) {
+// typed is the command that was typed where a filter is expected: nobody is called
+// that, and it is one.
+func (h *home) typed(w *world) (text string, ok bool) {
+	word, _, _ := strings.Cut(h.filter, " ")
+	if !known(word) || slices.ContainsFunc(w.order, h.matches) {
+		return "", false
+	}
+	return "/" + h.filter, true
+}
+
+func (h *home) filterKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "esc":
 		h.filter, h.asking = "", false
 	case "enter":
+		if text, ok := h.typed(m.world); ok {
+			h.filter, h.asking = "", false
+			m.memory.addTyped(text)
+			return m.command(text)
+		}
 		h.asking = false
 	case "backspace":
 		if r := []rune(h.filter); len(r) > 0 {
@@ -169,4 +183,5 @@ func (h *home) filterKey(m *Model, k tea.KeyPressMsg) {
 		h.selected = ""
 		h.move(m.world, 0)
 	}
+	return nil
 }

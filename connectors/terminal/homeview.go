@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +43,11 @@ func (h *home) lines(m *Model, width, height int) []string {
 func (h *home) nobody(m *Model, width int) []string {
 	t := m.screen.theme
 	if h.filter != "" {
-		return []string{"", t.Dim.Render("  no agent matches \"" + h.filter + "\"; Esc shows all")}
+		if text, ok := h.typed(m.world); ok {
+			word, _, _ := strings.Cut(text, " ")
+			return []string{"", "  " + t.Bold.Render("Enter runs "+word+".") + t.Dim.Render(" Esc shows all agents.")}
+		}
+		return []string{"", t.Dim.Render(ansi.Truncate("  No agent matches "+strconv.Quote(h.filter)+". Esc shows all.", width, "…"))}
 	}
 	return []string{"", "  " + t.Bold.Render("No agents yet."), "",
 		t.Dim.Render(ansi.Truncate("  Press Enter and write the first message: it makes your agent.", width, "…"))}

@@ -95,7 +95,7 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 
 func (m *Model) goHome() tea.Cmd {
 	m.talk.keepDraft()
-	m.page = homePage
+	m.page, m.home.filter, m.home.asking = homePage, "", false
 	if m.talk.shown != "" {
 		m.home.selected = m.talk.shown
 	}

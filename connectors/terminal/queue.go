@@ -17,6 +17,9 @@ import (
 type queue struct{ at int }
 
 func (m *Model) openQueue() {
+	if _, ok := m.target(""); !ok {
+		return
+	}
 	if len(m.talk.current().inbox) == 0 {
 		m.say1("nothing waits")
 		return

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -50,6 +51,11 @@ func isCommand(text string) bool {
 	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/.\n")
 }
 
+// known reports whether there is a command of this name.
+func known(name string) bool {
+	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name })
+}
+
 // command runs what was typed.
 func (m *Model) command(text string) tea.Cmd {
 	name, arg, _ := strings.Cut(text[1:], " ")
@@ -66,6 +72,10 @@ func (m *Model) command(text string) tea.Cmd {
 // target is the agent that an argument names, "" the one that is shown.
 func (m *Model) target(ref string) (*agent, bool) {
 	if ref == "" {
+		if m.page == homePage {
+			m.say1("of which agent? open it first, or name it where the command takes a name")
+			return nil, false
+		}
 		ref = m.talk.shown
 	}
 	for _, a := range m.world.order {

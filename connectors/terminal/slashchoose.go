@@ -119,11 +119,12 @@ func kindOption(k control.SubAgentInfo) option {
 
 // begin puts the beginning of a message before what is typed already.
 func (m *Model) begin(text string) tea.Cmd {
+	var cmd tea.Cmd
 	if m.page != talkPage {
-		return nil
+		cmd = m.show(m.talk.shown)
 	}
 	m.talk.input.set(text + m.talk.input.value())
-	return nil
+	return cmd
 }
 
 // rewindCommand: what follows leaves the model's context; the files stay as they are,

@@ -44,7 +44,7 @@ func (m *Model) contextCommand(string) tea.Cmd {
 	}
 	text := fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model"))
 	if p := percent(u.Context, a.Window); p != "" {
-		text += fmt.Sprintf(": %s of the %s that there is room for; /compact shortens it", p, thousands(a.Window))
+		text = fmt.Sprintf("%s in context, %s of %s; /compact shortens it", thousands(u.Context), p, thousands(a.Window))
 	}
 	m.say1(text)
 	return nil

@@ -247,13 +247,16 @@ func (m *Model) busy(c *conversation) bool {
 func (m *Model) takeBack() tea.Cmd {
 	c := m.talk.current()
 	for _, w := range slices.Backward(c.inbox) {
-		if w.Type == "message" {
+		if takesBack(w) {
 			return m.unsend(c.agent, w)
 		}
 	}
 	m.say1("nothing waits")
 	return nil
 }
+
+// takesBack reports whether Alt+↑ may take back what waits: what a person wrote.
+func takesBack(w event.Waiting) bool { return w.Type == string(message.Text) }
 
 // unsend drops an item and gives its text back.
 func (m *Model) unsend(agent string, w event.Waiting) tea.Cmd {

@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,12 +231,15 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	t := m.screen.theme
 	newest := c.inbox[n-1]
 	how := ""
-	if m.busy(c) {
-		how = " (" + m.readWhen(c.agent, newest) + ")"
+	if m.busy(c) || newest.Type != string(message.Text) {
+		how = " (" + m.kindOf(c.agent, newest) + ")"
 	}
 	text := newest.Text
 	head := t.Accent.Render(fmt.Sprintf(" ⧗ %d waiting", n)) + t.Dim.Render(how+": ")
-	tail := t.Dim.Render("  Alt+↑ takes back · Ctrl+Q all")
+	tail := t.Dim.Render("  Ctrl+Q all")
+	if slices.ContainsFunc(c.inbox, takesBack) {
+		tail = t.Dim.Render("  Alt+↑ takes back · Ctrl+Q all")
+	}
 	room := width - ansi.StringWidth(head) - ansi.StringWidth(tail)
 	return []string{"", head + markdown.OneLine(text, max(8, room)) + tail}
 }

@@ -224,7 +224,7 @@ func (m *Model) homeStatus() string {
 		s += " · " + money(cost)
 	}
 	if m.home.filter != "" || m.home.asking {
-		s = " filter: " + m.home.filter + "▏" + s
+		s = " / " + m.home.filter + "▏ " + s
 	}
 	return s
 }
@@ -237,7 +237,7 @@ func (m *Model) helpLine(width int) string {
 	case m.over != nil:
 		text = m.over.help(m)
 	case m.page == homePage && m.home.asking:
-		text = "type to filter · Enter keeps it · Esc shows all"
+		text = "type letters of a name, or a command · Enter keeps it · Esc shows all"
 	case m.page == homePage:
 		text = "Enter opens · n new agent · / filter · a answers · x stops · Ctrl+P finds · q leaves · ? help"
 	default:

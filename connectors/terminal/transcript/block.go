@@ -191,7 +191,9 @@ func answerOf(r *record, at func(kind, string) *block) []*block {
 	}
 	switch r.Finish {
 	case "interrupted":
-		list = append(list, at(note, "interrupted; it is asked again"))
+		if r.Text != "" { // else the record is there for what the call cost
+			list = append(list, at(note, "interrupted; it is asked again"))
+		}
 	case "max_tokens":
 		list = append(list, at(trouble, "the answer was cut off at the model's limit"))
 	}
