@@ -92,7 +92,7 @@ func (j *journal) finished(log *slog.Logger, e event.Event, b event.Finished) {
 	}
 	j.meter.add("daycare_turns_total", 1, "reason", b.Reason)
 	if b.Error != "" {
-		log.Error("turn failed", append(args, "err", b.Error)...)
+		log.Warn("turn failed", append(args, "err", b.Error)...)
 		return
 	}
 	log.Info("turn finished", args...)

@@ -7,19 +7,9 @@ import (
 	"daycare/engine/record"
 )
 
-// look is the regular glance while no own message is under way.
-func (t *talk) look(ctx context.Context) (over bool, err error) {
-	idle := !t.flight.following && time.Since(t.flight.looked) < time.Second
-	if t.flight.open > 0 || t.agent == "" || idle || t.once && t.asks.open() {
-		return false, nil
-	}
-	return t.settle(ctx)
-}
-
 // settle decides, with no own message under way, whether more is to come: the
 // answer of a person to what the agent asks, and the turns that follow from it.
 func (t *talk) settle(ctx context.Context) (over bool, err error) {
-	t.flight.looked = time.Now()
 	asks, err := familyAsks(ctx, t.client, t.agent)
 	if err != nil {
 		return true, err

@@ -49,16 +49,16 @@ type flight struct {
 	last      event.Outcome // of the newest turn
 	stopping  bool          // Ctrl-C was pressed
 	prompted  bool          // the prompt stands on the screen
-	looked    time.Time     // when the queue of requests was last read
 	calm      time.Time     // since when a turn is due and the agent has no work
 }
 
-// heard is what goroutines hand to run: an event, the end of an own message, or
-// the end of the watch.
+// heard is what goroutines hand to run: an event, the end of an own message, that
+// somebody is asked something, or the end of what is followed.
 type heard struct {
 	event *control.RawEvent
 	ended *event.Outcome
-	err   error // with ended: of the message; alone: of the watch
+	asked bool  // the queue of requests changed
+	err   error // with ended: of the message; alone: of what is followed
 }
 
 func (c *cli) newTalk(client *control.Client, o chatOptions, signals <-chan os.Signal, once bool) *talk {
@@ -81,12 +81,15 @@ func (t *talk) run(ctx context.Context, text string) error {
 		t.typed = t.c.typedLines()
 		t.c.note("Enter sends, /help says what else there is.")
 		t.prompt()
+		t.watchAsks(ctx)
 	}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	for {
 		var over bool
 		var err error
+		var glance <-chan time.Time
+		if t.expecting() {
+			glance = time.After(lookEvery)
+		}
 		select {
 		case h := <-t.heard:
 			over, err = t.hear(ctx, h)
@@ -94,8 +97,8 @@ func (t *talk) run(ctx context.Context, text string) error {
 			over, err = t.line(ctx, line, ok)
 		case sig := <-t.signals:
 			over, err = t.signal(ctx, sig)
-		case <-tick.C:
-			over, err = t.look(ctx)
+		case <-glance:
+			over, err = t.settle(ctx)
 		}
 		if over || err != nil {
 			t.view.newline()
@@ -144,10 +147,31 @@ func (t *talk) watch(ctx context.Context) {
 	})
 }
 
+// watchAsks hears of requests of any agent: those of the agent's family are shown here.
+func (t *talk) watchAsks(ctx context.Context) {
+	filter := control.Filter{Types: []event.Type{event.PermissionRequested, event.PermissionDecided}}
+	t.wg.Go(func() {
+		err := t.client.Events(ctx, filter, "", func(control.RawEvent) error {
+			t.tell(ctx, heard{asked: true})
+			return ctx.Err()
+		})
+		t.tell(ctx, heard{err: err})
+	})
+}
+
+// expecting reports whether a turn is due that no event need announce.
+func (t *talk) expecting() bool {
+	return t.flight.following && t.flight.open == 0 && t.agent != "" && !(t.once && t.asks.open())
+}
+
 func (t *talk) hear(ctx context.Context, h heard) (over bool, err error) {
 	switch {
 	case h.event != nil:
 		return false, t.showEvent(*h.event)
+	case h.asked && (t.flight.open > 0 || t.agent == ""):
+		return false, nil
+	case h.asked:
+		return t.settle(ctx)
 	case h.ended == nil:
 		return true, h.err
 	}
@@ -247,11 +271,13 @@ func (t *talk) prompt() {
 // signal: the first Ctrl-C stops the turn, the second leaves.
 func (t *talk) signal(ctx context.Context, sig os.Signal) (over bool, err error) {
 	if t.flight.stopping || sig == syscall.SIGTERM || t.once && t.asks.open() {
+		t.view.typing = !t.once // the ^C stands on the line
 		return true, errInterrupted
 	}
 	t.flight.stopping = true
 	if t.agent == "" || t.flight.open == 0 && !t.flight.following && t.view.turn == "" {
 		t.view.note("Ctrl-C again leaves")
+		t.prompt()
 		return false, nil
 	}
 	t.view.note("stopping; Ctrl-C again leaves")

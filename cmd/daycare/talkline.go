@@ -23,6 +23,7 @@ func (t *talk) line(ctx context.Context, line string, ok bool) (over bool, err e
 	if !ok {
 		return t.endOfInput(ctx)
 	}
+	t.view.typing = false // Enter ended the line
 	t.flight.stopping = false
 	if t.asks.open() {
 		if err := t.answer(ctx, line); err != nil || t.asks.open() {

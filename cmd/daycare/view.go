@@ -22,6 +22,7 @@ type view struct {
 	answer strings.Builder // of the answer under way, what stands on stdout
 	last   string          // the answer before, complete
 	broken bool            // the line on stdout is not ended
+	typing bool            // neither is that on stderr: the prompt stands there
 	wrote  bool            // something was printed since the last prompt
 	closed map[string]bool // turns that were finished on screen
 }
@@ -122,6 +123,10 @@ func (v *view) endAnswer() {
 }
 
 func (v *view) newline() {
+	if v.typing {
+		io.WriteString(v.talk, "\n")
+		v.typing = false
+	}
 	if v.broken {
 		io.WriteString(v.out, "\n")
 		v.broken = false
@@ -138,7 +143,7 @@ func (v *view) note(format string, args ...any) {
 // prompt stands before what a person types.
 func (v *view) prompt(text string) {
 	v.newline()
-	v.wrote = false
+	v.wrote, v.typing = false, true
 	io.WriteString(v.talk, v.style.bold(text))
 }
 
