@@ -40,9 +40,9 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 		if len(data) > 2 && data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
 			data = data[2:] // without the checksum at the end, which is often wrong
 		}
-		return f.predict(parm, f.all(flate.NewReader(bytes.NewReader(data))))
+		return f.predict(parm, f.inflate(flate.NewReader(bytes.NewReader(data))))
 	case "LZWDecode", "LZW":
-		return f.predict(parm, f.all(lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)))
+		return f.predict(parm, f.inflate(lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)))
 	case "ASCIIHexDecode", "AHx":
 		p := &parser{file: f, data: append([]byte("<"), data...)}
 		return []byte(p.hex())
@@ -50,15 +50,15 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 		if i := bytes.Index(data, []byte("~>")); i >= 0 {
 			data = data[:i]
 		}
-		return f.all(ascii85.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("<~")))))
+		return f.inflate(ascii85.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("<~")))))
 	case "RunLengthDecode", "RL":
 		return f.runs(data)
 	}
 	return nil
 }
 
-// all reads what can be read within the limit.
-func (f *file) all(r io.Reader) []byte {
+// inflate reads what can be read within the limit.
+func (f *file) inflate(r io.Reader) []byte {
 	var b bytes.Buffer
 	for f.err == nil {
 		n, err := io.CopyN(&b, r, 1<<20)

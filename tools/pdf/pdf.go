@@ -70,10 +70,13 @@ func Is(head []byte) bool {
 
 // Read gives the text of data, a whole PDF file.
 func Read(ctx context.Context, data []byte, o Options) (Text, error) {
-	if !Is(data) {
+	return (&file{ctx: ctx, data: data, unpacked: maxUnpacked, work: maxWork, check: maxWork}).all(o)
+}
+
+func (f *file) all(o Options) (Text, error) {
+	if !Is(f.data) {
 		return Text{}, ErrNoPDF
 	}
-	f := &file{ctx: ctx, data: data, unpacked: maxUnpacked, work: maxWork, check: maxWork}
 	f.scan()
 	if f.err != nil {
 		return Text{}, f.err
