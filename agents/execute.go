@@ -132,7 +132,7 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	}
 	p.tool, p.spec = tool, spec
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: a.access(), Hops: t.hops + 1, Route: a.workRoute(t), Progress: func(text string) {
+		Access: a.access(), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	grant, refused, err := a.permit(t, p)

@@ -40,6 +40,14 @@ type Answerer interface {
 	Answers(to message.Address) bool
 }
 
+// A Reactor is a connector whose platform takes reactions: an emoji under a message.
+type Reactor interface {
+	// React puts emoji under the message with the platform's id messageID. The same
+	// one again changes nothing, so a call whose answer was lost is made again. One
+	// try; the error is for the model to read.
+	React(ctx context.Context, to message.Address, messageID, emoji string) error
+}
+
 // An Interim connector delivers also the text that the model writes beside its
 // tool calls.
 type Interim interface {

@@ -112,6 +112,28 @@ func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address,
 	return delivered(ctx, fates)
 }
 
+// ErrNoReaction: the chat does not take reactions.
+var ErrNoReaction = errors.New("this chat takes no reactions: say it in words")
+
+// Reacts reports whether a connector's platform takes reactions.
+func (f *Family) Reacts(connector string) bool {
+	c, _ := f.sys.links.get(connector)
+	_, ok := c.(Reactor)
+	return ok
+}
+
+// React puts an emoji under a message of a chat.
+func (f *Family) React(ctx context.Context, to message.Address, messageID, emoji string) error {
+	c, _ := f.sys.links.get(to.Connector)
+	r, ok := c.(Reactor)
+	if !ok {
+		return ErrNoReaction
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayLimit)
+	defer cancel()
+	return guard(func() error { return r.React(ctx, to, messageID, emoji) })
+}
+
 // delivered waits until all parts of a message are delivered or one is given up.
 func delivered(ctx context.Context, fates <-chan message.Fate) error {
 	ctx, cancel := context.WithTimeout(ctx, sayLimit)

@@ -79,6 +79,7 @@ type Call struct {
 	Access    permission.Set  // what the agent may do, with WorkingDir
 	Hops      int             // how many agents the cause of the turn has passed
 	Route     message.Address // where the turn's answer goes; zero: to nobody
+	Message   string          // the platform's id of the message that is answered there; "" for none
 	// Progress, never nil, takes output while the tool runs, for people who watch.
 	Progress func(text string)
 }

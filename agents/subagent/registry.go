@@ -179,7 +179,7 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 }
 
 // forbidden are tools that no sub-agent has, beside sub-agents themselves.
-var forbidden = []string{"message", "spawn", "start_background_agent", "create_permanent_agent", "agent_stop", "subagents", "add_cron"}
+var forbidden = []string{"message", "send_file", "set_reaction", "spawn", "start_background_agent", "create_permanent_agent", "agent_stop", "subagents", "add_cron"}
 
 // Forbidden reports a tool that no sub-agent may have: it would start others, speak
 // to people past its parent, or set a clock.

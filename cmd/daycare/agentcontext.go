@@ -54,7 +54,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 	}
 	has := func(string) bool { return true }
 	if kind != "user" {
-		has = func(tool string) bool { return tool != "message" && tool != "send_file" }
+		has = func(tool string) bool { return !slices.Contains(toChat, tool) }
 	}
 	if kind == "subagent" {
 		definition := definitionOf(dir)
@@ -63,7 +63,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 			if definition != "" {
 				return i >= 0 && slices.Contains(subs[i].Tools, tool)
 			}
-			return i < 0 && tool != "message" && tool != "send_file" && !subagent.Forbidden(tool)
+			return i < 0 && !slices.Contains(toChat, tool) && !subagent.Forbidden(tool)
 		}
 	}
 	sum := 0

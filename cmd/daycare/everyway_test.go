@@ -119,6 +119,12 @@ connectors:
 // its .daycare directory.
 func startRuntime(t *testing.T, workspace string) string {
 	t.Helper()
+	return started(t, workspace).root
+}
+
+// started is a daemon of a workspace that runs until the test ends.
+func started(t *testing.T, workspace string) *runtimeParts {
+	t.Helper()
 	r, err := openRuntime(t.Context(), workspace, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +139,7 @@ func startRuntime(t *testing.T, workspace string) string {
 		}
 	})
 	<-ready
-	return filepath.Join(workspace, home)
+	return r
 }
 
 func hook(t *testing.T, listen, body, delivery string) int {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"daycare/agents/subagent"
@@ -16,8 +17,8 @@ import (
 
 // toolsets is which tools which kind of agent has:
 //
-//	user                        all
-//	cron, heartbeat, permanent  all but message and send_file: they speak to people through agents
+//	user                        all; set_reaction where the chat takes reactions
+//	cron, heartbeat, permanent  all but those to a chat: they speak to people through agents
 //	subagent                    what starts no others, sets no clock, reaches no person
 //	subagent of a definition    the definition's tools alone
 type toolsets struct {
@@ -79,7 +80,7 @@ func (t *toolsets) of(meta address.Meta) func() *tools.Set {
 	d := meta.Descriptor
 	return func() *tools.Set {
 		full := t.all()
-		if d.Type == address.User {
+		if d.Type == address.User && t.family.Reacts(d.Connector) {
 			return full
 		}
 		t.mu.Lock()
@@ -92,7 +93,13 @@ func (t *toolsets) of(meta address.Meta) func() *tools.Set {
 	}
 }
 
-// names are those of the tools that an agent may have.
+// toChat are the tools that reach the chat of a person.
+var toChat = []string{"message", "send_file", reaction}
+
+const reaction = "set_reaction"
+
+// names are those of the tools that an agent may have; a user's agent that comes
+// here has a chat without reactions.
 func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	if d.Type == address.Subagent && d.Definition != "" {
 		def, _ := t.registry.Get(d.Definition) // one that is gone leaves no tools
@@ -106,7 +113,9 @@ func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	var names []string
 	for _, name := range full.Names() {
 		switch {
-		case name == "message" || name == "send_file":
+		case d.Type == address.User && name != reaction:
+			names = append(names, name)
+		case slices.Contains(toChat, name):
 		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
 		default:
 			names = append(names, name)

@@ -148,6 +148,18 @@ func (s sent) judge(cause error) error {
 	return cause // a network that is down, an identity that a person has to trust
 }
 
+// React puts an emoji under a message, in the place of the one before.
+func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
+	author, stamp, _ := strings.Cut(messageID, "/")
+	n, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || author == "" {
+		return fmt.Errorf("%q is no id of a message of signal, which is its sender and a number: leave it out for the message that you answer", messageID)
+	}
+	params := map[string]any{"emoji": emoji, "targetAuthor": author, "targetTimestamp": n}
+	addressee(params, to.ChannelID)
+	return c.call(ctx, "sendReaction", params, nil)
+}
+
 // Typing shows "typing" for some seconds.
 func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 	params := map[string]any{}

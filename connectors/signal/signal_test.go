@@ -27,6 +27,7 @@ import (
 var (
 	_ engine.Connector = (*Connector)(nil)
 	_ engine.Splitter  = (*Connector)(nil)
+	_ engine.Reactor   = (*Connector)(nil)
 	_ chat.Platform    = (*Connector)(nil)
 	_ chat.Typist      = (*Connector)(nil)
 	_ chat.Director    = (*Connector)(nil)
@@ -232,6 +233,24 @@ func TestSend(t *testing.T) {
 		"quoteAuthor": ada, "quoteTimestamp": float64(99), "attachments": []any{"data:text/csv;filename=a_b.csv;base64,MSwy"}}
 	if diff := cmp.Diff(want, k.Params); diff != "" {
 		t.Errorf("send (-want +got):\n%s", diff)
+	}
+}
+
+func TestReact(t *testing.T) {
+	d := newDaemon(t)
+	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	for channel, member := range map[string]string{ada: "recipient", "group:abc=": "groupId"} {
+		if err := c.React(t.Context(), message.Address{ChannelID: channel}, ada+"/99", "👍"); err != nil {
+			t.Fatal(err)
+		}
+		k, _ := d.called("sendReaction")
+		want := map[string]any{"account": account, member: strings.TrimPrefix(channel, "group:"), "emoji": "👍", "targetAuthor": ada, "targetTimestamp": float64(99)}
+		if diff := cmp.Diff(want, k.Params); diff != "" {
+			t.Errorf("sendReaction (-want +got):\n%s", diff)
+		}
+	}
+	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil || !strings.Contains(err.Error(), "no id of a message") {
+		t.Errorf("a number alone: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,16 +28,17 @@ const ada = "U024BE7LH"
 // posted events.
 type workspace struct {
 	*httptest.Server
-	mu     sync.Mutex
-	conn   *websocket.Conn // the newest socket
-	acked  map[string]bool
-	change chan struct{}
-	posts  []posting
-	calls  map[string]int
-	fault  connectortest.Fault
-	calm   chan struct{}
-	upload string
-	n      int
+	mu        sync.Mutex
+	conn      *websocket.Conn // the newest socket
+	acked     map[string]bool
+	change    chan struct{}
+	posts     []posting
+	calls     map[string]int
+	fault     connectortest.Fault
+	calm      chan struct{}
+	upload    string
+	reactions []string // channel/message/name
+	n         int
 }
 
 func newWorkspace(t *testing.T) *workspace {
@@ -118,10 +120,29 @@ func (s *workspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(map[string]any{"user_id": "UBOT00001", "user": "bot", "team": "Test"})
 	case method == "files.getUploadURLExternal":
 		answer(map[string]any{"upload_url": s.URL + "/upload", "file_id": "F1"})
+	case method == "reactions.add":
+		s.react(r, answer, no)
 	case method == "files.completeUploadExternal":
 		answer(map[string]any{})
 	default:
 		s.chat(w, r, fault, calm, answer, no)
+	}
+}
+
+func (s *workspace) react(r *http.Request, answer func(map[string]any), no func(string)) {
+	var p struct{ Channel, Timestamp, Name string }
+	err := json.NewDecoder(r.Body).Decode(&p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := p.Channel + "/" + p.Timestamp + "/" + p.Name
+	switch {
+	case err != nil || p.Name == "nope":
+		no("invalid_name")
+	case slices.Contains(s.reactions, key):
+		no("already_reacted")
+	default:
+		s.reactions = append(s.reactions, key)
+		answer(map[string]any{})
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 var (
 	_ engine.Connector = (*Connector)(nil)
 	_ engine.Splitter  = (*Connector)(nil)
+	_ engine.Reactor   = (*Connector)(nil)
 	_ chat.Platform    = (*Connector)(nil)
 	_ chat.Cardist     = (*Connector)(nil)
 	_ chat.Director    = (*Connector)(nil)
@@ -180,6 +181,25 @@ func TestSend(t *testing.T) {
 	}
 	if err := c.Settle(t.Context(), out.To, id, "**done**"); err != nil || s.last().TS != id {
 		t.Errorf("settled %+v, %v", s.last(), err)
+	}
+}
+
+func TestReact(t *testing.T) {
+	s := newWorkspace(t)
+	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	to := message.Address{Connector: "slack", ChannelID: "C1"}
+	for _, emoji := range []string{"👍", ":party-parrot:", "❤\uFE0F", "👍"} { // the last as after a crash: it is there already
+		if err := c.React(t.Context(), to, "2.2", emoji); err != nil {
+			t.Errorf("%s: %v", emoji, err)
+		}
+	}
+	if got := strings.Join(s.reactions, " "); got != "C1/2.2/+1 C1/2.2/party-parrot C1/2.2/heart" {
+		t.Errorf("reactions %s", got)
+	}
+	for emoji, want := range map[string]string{"🦖": "by name", "nope": "no emoji :nope:"} {
+		if err := c.React(t.Context(), to, "2.2", emoji); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", emoji, err, want)
+		}
 	}
 }
 

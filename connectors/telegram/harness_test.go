@@ -22,6 +22,7 @@ var (
 	_ engine.Connector = (*Connector)(nil)
 	_ engine.Splitter  = (*Connector)(nil)
 	_ engine.Interim   = (*Connector)(nil)
+	_ engine.Reactor   = (*Connector)(nil)
 	_ chat.Platform    = (*Connector)(nil)
 	_ chat.Typist      = (*Connector)(nil)
 	_ chat.Cardist     = (*Connector)(nil)

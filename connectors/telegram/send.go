@@ -188,6 +188,24 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 	return err
 }
 
+// React puts an emoji under a message, in the place of the one before.
+func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
+	o, err := outgoingTo(to)
+	if err != nil {
+		return err
+	}
+	if o.Message, err = strconv.ParseInt(messageID, 10, 64); err != nil {
+		return fmt.Errorf("%q is no id of a message of telegram, which is a number", messageID)
+	}
+	// Telegram knows its emoji without the mark that asks for a coloured one.
+	o.Thread, o.Reaction = 0, []symbol{{"emoji", strings.ReplaceAll(emoji, "\uFE0F", "")}}
+	err = c.adapt(&o, func() error { return c.api.call(ctx, "setMessageReaction", o, nil) })
+	if is(err, http.StatusBadRequest, "reaction_invalid") {
+		return fmt.Errorf("telegram has no reaction %s; among those it has are 👍 👎 ❤ 🔥 🎉 👏 🙏 👌 🤔 😁 😢 👀 🤝 💯", emoji)
+	}
+	return err
+}
+
 // Typing shows "typing" for about five seconds.
 func (c *Connector) Typing(ctx context.Context, to message.Address) error {
 	o, err := outgoingTo(to)

@@ -295,6 +295,24 @@ func TestSend(t *testing.T) {
 	}
 }
 
+func TestReact(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	to := message.Address{ChannelID: "5550001", ThreadID: "3"}
+	for range 2 { // a call whose answer was lost is made again
+		if err := s.c.React(t.Context(), to, "12", "❤\uFE0F"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Reaction("5550001", "12"); got != "❤" {
+		t.Errorf("reaction %q", got)
+	}
+	for id, want := range map[string]string{"12": "has no reaction 🦄", "twelve": "no id of a message"} {
+		if err := s.c.React(t.Context(), to, id, "🦄"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("message %s: %v, want %q", id, err, want)
+		}
+	}
+}
+
 func TestSendFiles(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	path := filepath.Join(t.TempDir(), "f")

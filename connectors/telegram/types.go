@@ -114,6 +114,7 @@ type reaction struct {
 }
 
 type symbol struct {
+	Type  string `json:"type"` // emoji, custom_emoji, paid
 	Emoji string `json:"emoji"`
 }
 
@@ -128,6 +129,7 @@ type outgoing struct {
 	Keyboard *keyboard    `json:"reply_markup,omitempty"`
 	Message  int64        `json:"message_id,omitempty"` // of editMessageText
 	Action   string       `json:"action,omitempty"`     // of sendChatAction
+	Reaction []symbol     `json:"reaction,omitempty"`   // of setMessageReaction
 }
 
 type replyTo struct {

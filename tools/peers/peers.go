@@ -51,8 +51,14 @@ type Courier interface {
 	Say(ctx context.Context, asker, agent string, to message.Address, key, text string, files ...message.File) error
 }
 
-// New makes the tools. sessions_send can wait if a is an Awaiter, and there is
-// message if it is a Courier.
+// A Reactor puts an emoji under a message of a chat. The same one again changes
+// nothing.
+type Reactor interface {
+	React(ctx context.Context, to message.Address, messageID, emoji string) error
+}
+
+// New makes the tools. sessions_send can wait if a is an Awaiter, and there are
+// message if it is a Courier, set_reaction if it is a Reactor.
 func New(a Agents) []tools.Tool {
 	p := &peers{a}
 	list := []tools.Tool{
@@ -63,6 +69,9 @@ func New(a Agents) []tools.Tool {
 	}
 	if c, ok := a.(Courier); ok {
 		list = append(list, p.message(c))
+	}
+	if r, ok := a.(Reactor); ok {
+		list = append(list, p.react(r))
 	}
 	return list
 }

@@ -64,6 +64,11 @@ func (h *house) Say(_ context.Context, _, _ string, _ message.Address, key, text
 	return h.err
 }
 
+func (h *house) React(_ context.Context, to message.Address, messageID, emoji string) error {
+	h.said = append(h.said, to.ChannelID+" "+messageID+" "+emoji)
+	return h.err
+}
+
 func newHouse() *house {
 	return &house{outcome: event.Outcome{Reason: "done", Text: "forty-two"}, agents: []event.Agent{
 		{ID: "aaaa1111", Handle: "0/", Name: "me", Type: "user", State: event.Thinking},
@@ -84,12 +89,18 @@ func find(t *testing.T, h *house, name string) tools.Tool {
 
 func call(t *testing.T, h *house, name, args string) tools.Result {
 	t.Helper()
+	return callFrom(t, h, name, args, "")
+}
+
+// callFrom calls a tool in answer to a message of a chat.
+func callFrom(t *testing.T, h *house, name, args, answered string) tools.Result {
+	t.Helper()
 	tool := find(t, h, name)
 	if err := tools.Validate(tool.Spec(), json.RawMessage(args)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := tool.Run(t.Context(), tools.Call{ID: "c1", Name: name, Agent: "agent", Arguments: json.RawMessage(args), Hops: 3,
-		Route: message.Address{Connector: "chat", ChannelID: "77"}})
+		Route: message.Address{Connector: "chat", ChannelID: "77"}, Message: answered})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +113,7 @@ func TestTools(t *testing.T) {
 		"agents_list": `{}`, "agent_status": `{"agentId":"0/0"}`, "agent_stop": `{"agentId":"bbbb"}`, "sessions_list": `{}`,
 		"sessions_history": `{"agentId":"1/"}`, "sessions_send": `{"agentId":"Ops","text":"?","timeoutSeconds":5}`,
 		"subagents": `{}`, "create_permanent_agent": `{"name":"Dev","systemPrompt":"You build."}`,
-		"message": `{"text":"one moment"}`,
+		"message": `{"text":"one moment"}`, "set_reaction": `{"emoji":"👍","messageId":"12"}`,
 	}
 	for _, tool := range New(newHouse()) {
 		name := tool.Spec().Name
@@ -115,6 +126,24 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s is %s; all of these are idempotent", name, tool.Spec().Replay)
 		}
 		t.Run(name, func(t *testing.T) { toolstest.Run(t, tool, toolstest.Options{Good: []string{args}}) })
+	}
+}
+
+func TestReaction(t *testing.T) {
+	h := newHouse()
+	callFrom(t, h, "set_reaction", `{"emoji":"👍"}`, "31")
+	callFrom(t, h, "set_reaction", `{"emoji":"🎉","messageId":"12"}`, "31")
+	if diff := cmp.Diff([]string{"77 31 👍", "77 12 🎉"}, h.said); diff != "" {
+		t.Errorf("reactions (-want +got):\n%s", diff)
+	}
+	for args, want := range map[string]string{`{"emoji":"👍"}`: "no message of a chat", `{"emoji":"` + strings.Repeat("👍", 30) + `","messageId":"1"}`: "one emoji"} {
+		if r := callFrom(t, h, "set_reaction", args, ""); r.Status != tools.Failed || !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %q %s", args, r.Status, r.Text)
+		}
+	}
+	h.err = errors.New("telegram has no reaction 🦄")
+	if r := callFrom(t, h, "set_reaction", `{"emoji":"🦄"}`, "31"); r.Status != tools.Failed || !strings.Contains(r.Text, "no reaction 🦄") {
+		t.Errorf("%q %s", r.Status, r.Text)
 	}
 }
 

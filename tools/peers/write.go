@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,5 +115,34 @@ func (p *peers) message(c Courier) tools.Tool {
 				return tools.Result{}, err
 			}
 			return said("Delivered.")
+		})
+}
+
+type reactArgs struct {
+	Emoji     string `json:"emoji"`
+	MessageID string `json:"messageId"`
+}
+
+// maxEmoji is how long an emoji, or a platform's name for one, may be, in bytes.
+const maxEmoji = 64
+
+func (p *peers) react(r Reactor) tools.Tool {
+	return makeTool("set_reaction",
+		"React with an emoji to the message that you answer. Where that says it all, answer NO_MESSAGE.",
+		`"properties":{
+			"emoji":{"type":"string","minLength":1},
+			"messageId":{"type":"string","description":"another message, by its id in the chat"}},"required":["emoji"]`,
+		func(ctx context.Context, call tools.Call, args reactArgs) (tools.Result, error) {
+			id := cmp.Or(args.MessageID, call.Message)
+			switch {
+			case len(args.Emoji) > maxEmoji:
+				return tools.Errorf("set_reaction: one emoji, please"), nil
+			case id == "":
+				return tools.Errorf("set_reaction: what you answer is no message of a chat; name one by messageId"), nil
+			}
+			if err := r.React(ctx, call.Route, id, args.Emoji); err != nil {
+				return tools.Result{}, err
+			}
+			return said("Reacted.")
 		})
 }

@@ -85,6 +85,9 @@ func deliver(w http.ResponseWriter, answer *httptest.ResponseRecorder, fault Fau
 	w.Write(body)
 }
 
+// reactions are some of those that there are.
+const reactions = "👍👎❤🔥🎉👏🙏👌🤔😁😢👀🤝💯"
+
 func (s *Server) method(ctx context.Context, w http.ResponseWriter, method string, p map[string]string, fault Fault) {
 	switch method {
 	case "getMe":
@@ -121,6 +124,17 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 	case "answerCallbackQuery":
 		s.mu.Lock()
 		s.answers = append(s.answers, p["text"])
+		s.touch()
+		s.mu.Unlock()
+		yes(w, true)
+	case "setMessageReaction":
+		var list []struct{ Type, Emoji string }
+		if err := json.Unmarshal([]byte(p["reaction"]), &list); err != nil || len(list) != 1 || list[0].Type != "emoji" || !strings.Contains(reactions, list[0].Emoji) {
+			no(w, http.StatusBadRequest, "Bad Request: REACTION_INVALID", nil)
+			return
+		}
+		s.mu.Lock()
+		s.reactions[p["chat_id"]+"/"+p["message_id"]] = list[0].Emoji
 		s.touch()
 		s.mu.Unlock()
 		yes(w, true)

@@ -60,9 +60,11 @@ type Server struct {
 	hook    string
 	secret  string
 	answers []string // texts of answerCallbackQuery
-	stop    context.CancelFunc
-	posting sync.WaitGroup
-	calm    chan struct{} // closed: stalled calls end
+	// of setMessageReaction: chat/message -> emoji
+	reactions map[string]string
+	stop      context.CancelFunc
+	posting   sync.WaitGroup
+	calm      chan struct{} // closed: stalled calls end
 }
 
 // An entry is an update that the bot has not confirmed.
@@ -75,7 +77,7 @@ type entry struct {
 // New starts a fake for one bot, whose number is 777 and whose name is test_bot.
 func New(token string) *Server {
 	s := &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, changed: make(chan struct{}),
-		next: 1000, ids: 1, calls: map[string]int{}, calm: make(chan struct{})}
+		next: 1000, ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	return s
 }
@@ -211,6 +213,13 @@ func (s *Server) Hook() (url, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hook, s.secret
+}
+
+// Reaction is the emoji that the bot has put under a message; "" for none.
+func (s *Server) Reaction(chat, message string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reactions[chat+"/"+message]
 }
 
 // Answers are the texts that people read after pressing buttons.
