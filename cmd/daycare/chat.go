@@ -53,9 +53,7 @@ func (c *cli) chatCommand() *cobra.Command {
 	flags.StringVar(&o.agent, "agent", "", "the `ID` of another agent than the terminal's own")
 	flags.BoolVar(&o.wait, "wait", false, "stay until the agent and its background agents are done")
 	flags.StringVar(&o.permission, "permission", "", "what agents ask for: `ask` (default on a terminal), deny or allow (each once)")
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return c.handles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("permission", cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

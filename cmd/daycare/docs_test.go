@@ -95,7 +95,6 @@ func parses(args []string) error {
 	var out bytes.Buffer
 	root := newRoot(&cli{stdin: &out, stdout: &out, stderr: &out})
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil || len(rest) == 0 { // a command is named, not run
 		return err

@@ -52,9 +52,7 @@ func (c *cli) logsCommand() *cobra.Command {
 	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
 	sinceFlag(cmd, &since)
 	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return c.handles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func (c *cli) manCommand() *cobra.Command {
 func documented(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() && sub.Name() != "completion" {
+		if sub.IsAvailableCommand() {
 			all = append(all, documented(sub)...)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -65,7 +64,8 @@ func newRoot(c *cli) *cobra.Command {
 		c.initCommand(), c.authCommand(), c.providersCommand(), c.modelsCommand(), c.connectorsCommand(), c.costCommand())
 	addGroup(root, "Check and clean:",
 		c.doctorCommand(), c.validateCommand(), c.schemaCommand(), c.gcCommand(), c.benchCommand(), c.chaosCommand())
-	root.AddCommand(c.versionCommand(), c.manCommand())
+	root.AddCommand(c.versionCommand(), c.manCommand(), c.completionCommand())
+	root.SetHelpCommand(helpCommand())
 	return root
 }
 
@@ -115,29 +115,4 @@ func words(extra int, must ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// refs completes the first argument with the handles of agents.
-func (c *cli) refs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return c.handles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
-}
-
-// handles lists the handles of all agents, as completion wants them.
-func (c *cli) handles(ctx context.Context) []cobra.Completion {
-	client, err := c.reader(ctx)
-	if err != nil {
-		return nil // nobody can be told while a line is being typed
-	}
-	agents, err := client.Agents(ctx)
-	if err != nil {
-		return nil
-	}
-	var out []cobra.Completion
-	for _, a := range agents {
-		out = append(out, cobra.CompletionWithDesc(a.Handle, oneLine(a.Name, 40)))
-	}
-	return out
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var shells = []cobra.Completion{"bash", "zsh", "fish", "powershell"}
+
+func (c *cli) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print the completion script for a shell",
+		Long: "Print the script that makes a shell complete commands, flags, and the agents, tasks,\n" +
+			"providers and models that there are. SHELL is bash, zsh, fish or powershell.",
+		Example: "  source <(daycare completion bash)                                   # in this shell\n" +
+			"  daycare completion bash > ~/.local/share/bash-completion/completions/daycare\n" +
+			"  daycare completion zsh > \"${fpath[1]}/_daycare\"\n" +
+			"  daycare completion fish > ~/.config/fish/completions/daycare.fish",
+		Args: words(0, "a SHELL: "+strings.Join(shells, ", ")),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return shells, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var script bytes.Buffer
+			err := writeCompletion(cmd, args[0], &script)
+			if err != nil {
+				return err
+			}
+			c.print("%s", script.String())
+			return nil
+		},
+	}
+}
+
+func writeCompletion(cmd *cobra.Command, shell string, to *bytes.Buffer) error {
+	switch root := cmd.Root(); shell {
+	case "bash":
+		err := root.GenBashCompletionV2(to, true)
+		to.WriteString(bashWords)
+		return err
+	case "zsh":
+		return root.GenZshCompletion(to)
+	case "fish":
+		return root.GenFishCompletion(to, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(to)
+	}
+	return usage(cmd, "there is no completion for %q, only for %s", shell, strings.Join(shells, ", "))
+}
+
+// bashWords takes the place of a function of the script that needs the package
+// bash-completion, which not every system has. Without it, what bash splits at = and :
+// is put together here.
+const bashWords = `
+__daycare_init_completion()
+{
+    COMPREPLY=()
+    if declare -F _get_comp_words_by_ref >/dev/null; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local i n=-1 open=
+    words=() cword=0
+    for ((i = 0; i < ${#COMP_WORDS[@]}; i++)); do
+        if [[ n -ge 0 && ( -n $open || ${COMP_WORDS[i]} == [=:]* ) ]]; then
+            words[n]+=${COMP_WORDS[i]}
+        else
+            words[++n]=${COMP_WORDS[i]}
+        fi
+        open=
+        [[ ${COMP_WORDS[i]} == *[=:] ]] && open=1
+        ((i == COMP_CWORD)) && cword=$n
+    done
+    cur=${words[cword]}
+    prev=
+    ((cword > 0)) && prev=${words[cword-1]}
+    return 0
+}
+`
+
+// refs completes the first argument with agents.
+func (c *cli) refs(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.agentRefs(cmd, args, typed)
+}
+
+// agentRefs lists what can be typed for agents: all their handles, and the names that
+// begin with what was typed and stand for one agent. Names with a colon are left out:
+// bash takes them for two words.
+func (c *cli) agentRefs(cmd *cobra.Command, _ []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	client, err := c.reader(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp // nobody can be told while a line is being typed
+	}
+	agents, err := client.Agents(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	named := map[string]int{}
+	for _, a := range agents {
+		out = append(out, cobra.CompletionWithDesc(a.Handle, oneLine(a.Name, 40)))
+		named[a.Name]++
+	}
+	for _, a := range agents {
+		if typed != "" && strings.HasPrefix(a.Name, typed) && named[a.Name] == 1 && !strings.ContainsAny(a.Name, ":\t\r\n") {
+			out = append(out, cobra.CompletionWithDesc(a.Name, a.Handle))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// helpCommand is help COMMAND; what is no command is an error, as everywhere.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about any command",
+		Example: "  daycare help agents tail",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var out []cobra.Completion
+			if at, _, err := cmd.Root().Find(args); err == nil {
+				for _, sub := range at.Commands() {
+					if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), typed) {
+						out = append(out, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, word := range args {
+				i := slices.IndexFunc(at.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word || sub.HasAlias(word) })
+				if i < 0 {
+					return noSuchCommand(at, []string{word})
+				}
+				at = at.Commands()[i]
+			}
+			at.InitDefaultHelpFlag() // it is there otherwise only once the command runs
+			if err := at.Help(); err != nil {
+				return fmt.Errorf("show help: %w", err)
+			}
+			return nil
+		},
+	}
+}
