@@ -3,6 +3,7 @@ package main
 import (
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -16,7 +17,7 @@ var revision string
 // A build is which source and tools this binary was made from.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision"` // "" when it was not built inside the repository
+	Revision string `json:"revision"` // "" when it is not known
 	Modified bool   `json:"modified"` // the source differed from the revision
 	Go       string `json:"go"`
 	OS       string `json:"os"`
@@ -40,18 +41,18 @@ func thisBuild() build {
 	return b
 }
 
+// String leaves the revision out where nobody knows it: Go records it only in a clone,
+// not in a worktree, an unpacked archive, or with -buildvcs=false.
 func (b build) String() string {
-	rev := b.Revision
-	switch {
-	case rev == "":
-		rev = "unknown revision"
-	case len(rev) > 12:
-		rev = rev[:12]
+	parts := []string{b.Go, b.OS + "/" + b.Arch}
+	if b.Revision != "" {
+		rev := b.Revision[:min(len(b.Revision), 12)]
+		if b.Modified {
+			rev += " modified"
+		}
+		parts = append([]string{rev}, parts...)
 	}
-	if b.Modified {
-		rev += " modified"
-	}
-	return "daycare " + b.Version + " (" + rev + ", " + b.Go + ", " + b.OS + "/" + b.Arch + ")"
+	return "daycare " + b.Version + " (" + strings.Join(parts, ", ") + ")"
 }
 
 func (c *cli) versionCommand() *cobra.Command {
