@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"time"
 
+	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/watch"
 )
@@ -43,6 +45,15 @@ func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
 func (s *System) answeredByHand(ctx context.Context) {
 	answered, found := s.asks.Answered()
 	s.report("", found)
+	late, err := s.asks.Late()
+	if err != nil {
+		s.log.Warn("late answers in files cannot be looked for", "err", err)
+	}
+	for _, p := range late {
+		if first, ok := s.answered(p.Token); ok {
+			s.tooLate(p, first)
+		}
+	}
 	for _, p := range append(answered, s.asks.Expired(time.Now())...) {
 		by := p.DecidedBy
 		if by == "" {
@@ -55,8 +66,14 @@ func (s *System) answeredByHand(ctx context.Context) {
 		case err != nil:
 			s.log.Warn("decision not delivered", "token", p.Token, "err", err)
 		case earlier != nil && earlier.Decision != "" && by == "file":
-			s.log.Warn("an answer in a file came too late", "token", p.Token, "said", p.Decision,
-				"stands", earlier.Decision, "by", earlier.DecidedBy)
+			s.tooLate(p, *earlier)
 		}
 	}
+}
+
+// tooLate tells whoever answered in a file that somebody else was first.
+func (s *System) tooLate(p, first permission.Pending) {
+	s.report("", []finding.Finding{{ID: "permission-late", Severity: finding.Warning, File: filepath.Join(s.root, "permissions", p.Token+".json"),
+		Reason: fmt.Sprintf("the answer %s came too late: %s by %s was first", p.Decision, first.Decision, first.DecidedBy),
+		Remedy: "to take back what was allowed, use: daycare permissions revoke"}})
 }

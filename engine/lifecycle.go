@@ -211,7 +211,7 @@ func (s *System) Asks(context.Context) ([]event.Ask, error) {
 
 // Decide answers a permission request: the decision becomes an item of the agent
 // that asked. The first answer wins: earlier reports the one that was first, however
-// long ago. Errors: permission.ErrUnknown, and those of Deliver.
+// long ago; for that the beginning of the token is enough. Errors: permission.ErrUnknown, and those of Deliver.
 func (s *System) Decide(ctx context.Context, token string, d permission.Decision, by string) (earlier *permission.Pending, err error) {
 	p, err := s.asks.Get(token)
 	if errors.Is(err, permission.ErrUnknown) {

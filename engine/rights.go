@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nrednav/cuid2"
 
@@ -113,16 +114,24 @@ func (s *System) firstAnswer(p permission.Pending, item string) permission.Pendi
 	return p
 }
 
-// answered finds a request in the log of those that were answered.
+// answered finds a request in the log of those that were answered, by its token or, as
+// people type it, the beginning that no other one has.
 func (s *System) answered(token string) (permission.Pending, bool) {
 	log, err := permission.Log(s.root)
 	if err != nil {
 		s.log.Warn("answered requests cannot be read", "err", err)
 	}
+	var like []permission.Pending
 	for _, old := range log {
-		if old.Token == token {
+		switch {
+		case old.Token == token:
 			return old, true
+		case len(token) >= permission.CodeLength && strings.HasPrefix(old.Token, token):
+			like = append(like, old)
 		}
 	}
-	return permission.Pending{}, false
+	if len(like) != 1 {
+		return permission.Pending{}, false
+	}
+	return like[0], true
 }

@@ -55,7 +55,7 @@ func (d *Desk) show(ctx context.Context, p permission.Pending) {
 	k := card{To: to, Text: d.describe(ctx, p)}
 	c, ok := d.platform.(Cardist)
 	if !ok {
-		code := p.Token[:codeLength]
+		code := p.Token[:permission.CodeLength]
 		d.cards.put(p.Token, k)
 		d.sayTo(ctx, to, "", fmt.Sprintf("%s\n\nAnswer with `%[2]sonce %[3]s`, `%[2]salways %[3]s` or `%[2]sdeny %[3]s`.", k.Text, d.mark(), code))
 		return
@@ -70,10 +70,7 @@ func (d *Desk) show(ctx context.Context, p permission.Pending) {
 	d.cards.put(p.Token, k)
 }
 
-const (
-	codeLength = 6    // of a token, for those who type it
-	maxRequest = 2500 // characters of a request; a diff may be long
-)
+const maxRequest = 2500 // characters of a request; a diff may be long
 
 func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 	who := p.Agent
@@ -124,7 +121,7 @@ func (d *Desk) decide(ctx context.Context, from message.Address, decision permis
 	}
 	earlier, err := d.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
 	switch {
-	case errors.Is(err, permission.ErrUnknown):
+	case errors.Is(err, permission.ErrUnknown), earlier != nil && !d.mayAnswer(from, *earlier):
 		return "That request is no longer open."
 	case err != nil:
 		d.log.Error("a decision was not taken", "token", token, "err", err)
@@ -152,7 +149,7 @@ func (d *Desk) token(from message.Address, code string) (token, refused string) 
 	switch {
 	case len(found) > 1:
 		return "", "Several requests begin like that; give more of the code."
-	case len(found) == 0 && len(code) > codeLength:
+	case len(found) == 0 && len(code) >= permission.CodeLength:
 		return code, "" // it may have been answered: whoever keeps the log says by whom
 	case len(found) == 0:
 		return "", "That request is no longer open."

@@ -106,7 +106,7 @@ func (w *world) Decide(_ context.Context, tok string, d permission.Decision, by 
 			return nil, nil
 		}
 	}
-	if w.decided != nil && w.decided.Token == tok {
+	if w.decided != nil && strings.HasPrefix(w.decided.Token, tok) {
 		return w.decided, nil
 	}
 	return nil, permission.ErrUnknown
@@ -309,7 +309,7 @@ func TestApprovalByText(t *testing.T) {
 		t.Errorf("said %q, want how to answer", said)
 	}
 	for _, test := range []struct{ text, want string }{
-		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."}, {"/once " + token, "had answered already: denied"},
+		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."}, {"/once " + token, "had answered already: denied"}, {"/once tz4a98", "had answered already: denied"},
 	} {
 		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
 			t.Fatal(err)
@@ -317,6 +317,9 @@ func TestApprovalByText(t *testing.T) {
 		if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], test.want) {
 			t.Errorf("%s: said %q, want %q", test.text, said, test.want)
 		}
+	}
+	if got := d.decide(t.Context(), message.Address{UserID: "bob", ChannelID: "c2"}, permission.Once, "tz4a98"); got != "That request is no longer open." {
+		t.Errorf("somebody else is told of the answer: %q", got)
 	}
 }
 

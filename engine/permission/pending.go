@@ -33,6 +33,9 @@ type Pending struct {
 	DecidedAt time.Time
 }
 
+// CodeLength is how much of a token people type at least to answer, in characters.
+const CodeLength = 6
+
 // DedupeKey is the key under which a decision enters the asker's inbox. Every
 // surface posts under the same key, so the first answer is the one that counts.
 func (p Pending) DedupeKey() string { return "perm:" + p.Token }

@@ -56,6 +56,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting map[string]Pending
 	refused map[string]string // token to the reason that was reported for its file
+	late    []Pending         // answers that stood in files whose request was settled otherwise
 }
 
 // ReadQueue is OpenQueue for looking only: nothing is written, and what would

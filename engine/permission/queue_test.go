@@ -219,6 +219,61 @@ func TestChangedByHandIsRefused(t *testing.T) {
 	}
 }
 
+// Whoever answers in a file after somebody else is told: whether the file was saved
+// before the request left the queue, or was written anew afterwards.
+func TestLateAnswersInFiles(t *testing.T) {
+	root := t.TempDir()
+	q := open(t, root)
+	late := func(want ...Decision) {
+		t.Helper()
+		got, err := q.Late()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []Decision
+		for _, p := range got {
+			said = append(said, p.Decision)
+		}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("late answers (-want +got):\n%s", diff)
+		}
+		if again, err := q.Late(); len(again) > 0 || err != nil {
+			t.Errorf("told twice: %+v %v", again, err)
+		}
+	}
+	p := ask(t, q, request)
+	picture, err := os.ReadFile(q.path(p.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(t, q, p, `"decision": null`, `"decision": "always"`)
+	if _, err := q.Settle(p.Token, Deny, "me", noon); err != nil {
+		t.Fatal(err)
+	}
+	late(Always)
+	for _, now := range []string{`"once"`, "null"} {
+		text := strings.Replace(string(picture), `"decision": null`, `"decision": `+now, 1)
+		if err := os.WriteFile(q.path(p.Token), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if now == "null" {
+			late()
+		} else {
+			late(Once)
+		}
+		if disk.Exists(q.path(p.Token)) {
+			t.Error("the file of a request that was answered stays")
+		}
+	}
+
+	other := ask(t, q, Request{Tag: "@web"})
+	edit(t, q, other, `"decision": null`, `"decision": "once"`)
+	if _, err := q.Settle(other.Token, Once, "file", noon); err != nil {
+		t.Fatal(err)
+	}
+	late() // the file was first
+}
+
 func TestFileRemovedByHandIsNo(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)

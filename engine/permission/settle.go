@@ -13,6 +13,9 @@ import (
 	"daycare/engine/finding"
 )
 
+// byFile is who decided by an edit of a file.
+const byFile = "file"
+
 // Settle moves a request, whose decision the asker's inbox has accepted, to the
 // log, durably, and returns it as it stands there. A request that does not wait
 // any more is ErrUnknown, which is no failure for a caller that repeats itself.
@@ -33,6 +36,9 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	}
 	if err := q.append(line); err != nil {
 		return Pending{}, fmt.Errorf("log decision on %s: %w", token, err)
+	}
+	if in, err := q.read(q.path(token)); err == nil && in.Decision != "" && (in.Decision != decision || by != byFile) {
+		q.late = append(q.late, in)
 	}
 	// Without a barrier of its own: a file that comes back after a power cut is
 	// in the log, so the next start removes it.
@@ -97,11 +103,41 @@ func (q *Queue) Answered() ([]Pending, []finding.Finding) {
 		}
 		delete(q.refused, p.Token)
 		if found.Decision != "" {
-			found.DecidedBy, found.DecidedAt = "file", q.now()
+			found.DecidedBy, found.DecidedAt = byFile, q.now()
 			answers = append(answers, found)
 		}
 	}
 	return answers, findings
+}
+
+// Late returns, once, the answers that people saved in files when another one was
+// first. An editor may write a file anew that has left the queue; it is removed.
+func (q *Queue) Late() ([]Pending, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	late := q.late
+	q.late = nil
+	paths, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
+	if err != nil || len(paths) <= len(q.waiting) {
+		return late, err
+	}
+	log, err := Log(filepath.Dir(q.dir))
+	if err != nil {
+		return late, err
+	}
+	for _, path := range paths {
+		p, err := q.read(path)
+		if _, waits := q.waiting[p.Token]; waits || err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == p.Token }) {
+			continue // what is wrong with it is said at a start
+		}
+		if err := q.remove(p.Token); err != nil {
+			return late, err
+		}
+		if p.Decision != "" {
+			late = append(late, p)
+		}
+	}
+	return late, nil
 }
 
 func (q *Queue) wrong(p Pending, reason string) error {
