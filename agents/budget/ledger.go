@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
@@ -77,6 +78,9 @@ type line struct {
 	Cost      float64    `json:"cost"`
 	Estimated bool       `json:"estimated,omitempty"`
 }
+
+// LineType is the type of a line of usage/DATE.jsonl, for its JSON Schema.
+func LineType() reflect.Type { return reflect.TypeFor[line]() }
 
 type tokens struct {
 	Input      int64 `json:"input"`

@@ -65,16 +65,16 @@ type parser struct {
 }
 
 func (p *parser) tell(severity finding.Severity, id string, line int, format string, args ...any) {
-	p.found = append(p.found, finding.Finding{ID: "subagent-" + id, Severity: severity, File: p.file, Line: line, Reason: fmt.Sprintf(format, args...)})
+	p.found = append(p.found, finding.Finding{ID: "subagent-" + id, Severity: severity, File: p.file, Line: line, Column: min(line, 1), Reason: fmt.Sprintf(format, args...)})
 }
 
 // bad tells of a wrong value.
 func (p *parser) bad(key, format string, args ...any) {
-	line := 1
+	p.tell(finding.Error, "invalid", 1, key+" "+format, args...)
 	if n := p.nodes[key]; n != nil {
-		line = n.Line
+		f := &p.found[len(p.found)-1]
+		f.Line, f.Column = n.Line, n.Column
 	}
-	p.tell(finding.Error, "invalid", line, key+" "+format, args...)
 }
 
 func (p *parser) definition(data []byte) Definition {

@@ -38,22 +38,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestFindingsHaveTheirLine(t *testing.T) {
+func TestFindingsHaveTheirPlace(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"no keys":       {"You translate.", "x.md:1 the file must begin"},
-		"no end":        {"---\nname: A\n", "x.md:1 the file must begin"},
-		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
-		"no name":       {"---\ndescription: d\n---\nx", "x.md:1 name is missing"},
-		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3 name \"a b\" must be"},
-		"description":   {"---\nname: A\n---\nx", "x.md:1 description is missing"},
-		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4 maxIterations is 1000"},
-		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4 tools must be a list"},
-		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4 summarize is \"short\""},
-		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4 inputSchema"},
+		"no keys":       {"You translate.", "x.md:1:1 the file must begin"},
+		"no end":        {"---\nname: A\n", "x.md:1:1 the file must begin"},
+		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3:1 not YAML"},
+		"no name":       {"---\ndescription: d\n---\nx", "x.md:1:1 name is missing"},
+		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name \"a b\" must be"},
+		"description":   {"---\nname: A\n---\nx", "x.md:1:1 description is missing"},
+		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4:16 maxIterations is 1000"},
+		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4:8 tools must be a list"},
+		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4:12 summarize is \"short\""},
+		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4:14 inputSchema"},
 		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
 		"no text":       {"---\nname: A\ndescription: d\n---\n", "x.md there is no text"},
-		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4 unknown key"},
-		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4 unknown key"},
+		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 unknown key"},
+		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 unknown key"},
 	} {
 		_, found := Parse("x.md", []byte(tt.text))
 		var got []string

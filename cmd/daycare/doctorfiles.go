@@ -178,6 +178,37 @@ func (d *doctor) logs() error {
 	return nil
 }
 
+// forms holds the files of agents and the letters that wait against their schemas, as
+// daycare validate does for all files. What has been told of a line is not told again.
+func (d *doctor) forms() error {
+	told := map[string]bool{}
+	for _, a := range d.ailments {
+		told[fmt.Sprintf("%s:%d", a.File, a.Line)] = true
+	}
+	paths, err := checkable(d.root)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		rel, err := filepath.Rel(d.root, path)
+		if err != nil || !strings.HasPrefix(rel, "agents"+string(filepath.Separator)) && !strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
+			continue
+		}
+		found, err := validate(path)
+		if err != nil {
+			continue // told by leftovers, or gone
+		}
+		for _, f := range found {
+			place := fmt.Sprintf("%s:%d", f.File, f.Line)
+			if !told[place] {
+				d.add(f)
+			}
+			told[place] = true
+		}
+	}
+	return nil
+}
+
 // oldTemp is how old a temporary file must be to be a crash's: writing one takes
 // no minute.
 const oldTemp = 10 * time.Minute

@@ -32,7 +32,7 @@ func (w *ward) tornAndBroken() (want []string) {
 	w.file("heartbeat/look.md", "Look around.")
 	dir := w.agent(40)
 	for _, name := range []string{"heartbeat/runs.jsonl", "permissions/log.jsonl", "usage/2026-10-01.jsonl", dir + "sessions.jsonl"} {
-		w.raw(name, `{"ok":true}`+"\nnothing\n"+`{"ok":tr`, 0o600)
+		w.raw(name, `{"id":"s"}`+"\nnothing\n"+`{"id":"t`, 0o600)
 		want = append(want, "lines-bad "+name+":2", "lines-torn "+name+":3")
 	}
 	w.file("cron/other/TASK.md", "---", "taskId: "+id(5), "every: 1h", "---", "Do it.")

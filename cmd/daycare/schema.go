@@ -13,89 +13,98 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
+	"daycare/agents/budget"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/schedule"
 )
 
-// schemas are the files that have a JSON Schema: those are made of the Go types that
-// read the files, so that the two cannot drift apart. The front matter of Markdown
-// files is read key by key; its types stand below.
-var schemas = []struct {
+// A form is the JSON Schema of one kind of file. Schemas are made of the Go types that
+// read and write the files, so that the two cannot drift apart.
+type form struct {
 	name, about string
 	of          reflect.Type
 	loose       bool // members that are left out keep their default; unknown ones stay in the file
-}{
-	{"settings", "settings.yaml", reflect.TypeFor[config.Config](), false},
-	{"descriptor", "agents/ID/descriptor.json", reflect.TypeFor[address.Descriptor](), true},
-	{"state", "agents/ID/state.json", reflect.TypeFor[record.State](), true},
-	{"task", "the front matter of cron/SLUG/TASK.md", reflect.TypeFor[taskFront](), false},
-	{"heartbeat", "the front matter of heartbeat/SLUG.md", reflect.TypeFor[heartbeatFront](), false},
-	{"subagent", "the front matter of subagents/NAME.md", reflect.TypeFor[subagentFront](), false},
-	{"skill", "the front matter of skills/NAME/SKILL.md", reflect.TypeFor[skillFront](), false},
-	{"letter", "a letter in drop/, as ID__anything.json", reflect.TypeFor[inbox.Fields](), true},
+	// finish says what types cannot: which members must be there, what texts look like.
+	finish func(*jsonschema.Schema)
+	// union are the kinds of lines, in a file of several; of is nil then.
+	union func() []variant
 }
 
-type (
-	gateFront struct {
-		Command        string   `json:"command" jsonschema:"the task runs if it exits with 0; its output is part of the prompt"`
-		TimeoutMS      int      `json:"timeoutMs"`
-		Permissions    []string `json:"permissions"`
-		AllowedDomains []string `json:"allowedDomains"`
+// forms lists the files that have a JSON Schema.
+func forms() []form {
+	return []form{
+		{name: "settings", about: "settings.yaml", of: reflect.TypeFor[config.Config]()},
+		{name: "auth", about: "auth.json: secrets by id", of: reflect.TypeFor[map[string]string](), finish: func(s *jsonschema.Schema) {
+			s.PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^\$schema$`}
+		}},
+		{name: "descriptor", about: "agents/ID/descriptor.json", of: reflect.TypeFor[address.Descriptor](), loose: true, finish: func(s *jsonschema.Schema) {
+			s.Required = []string{"type"}
+			s.Properties["type"].Enum = []any{address.User, address.Cron, address.Heartbeat, address.Subagent, address.Permanent}
+		}},
+		{name: "state", about: "agents/ID/state.json", of: reflect.TypeFor[record.State](), loose: true},
+		{name: "history", about: "a line of agents/ID/history.jsonl", union: historyLines},
+		{name: "inbox", about: "a line of agents/ID/inbox.jsonl", union: inboxLines},
+		{name: "session", about: "a line of agents/ID/sessions.jsonl", of: reflect.TypeFor[record.EndedSession](), loose: true, finish: needs("id")},
+		{name: "draft", about: "agents/ID/draft.json", of: reflect.TypeFor[record.Draft](), loose: true, finish: needs("turn")},
+		{name: "handle", about: "a line of agents/handles.jsonl", of: address.HandleType(), loose: true, finish: func(s *jsonschema.Schema) {
+			needs("handle", "id")(s)
+			s.Properties["handle"].Pattern = `^(0|[1-9][0-9]*)(/(0|[1-9][0-9]*))*/?$`
+			s.Properties["id"].Pattern = idPattern
+		}},
+		{name: "task", about: "the front matter of cron/SLUG/TASK.md", of: reflect.TypeFor[taskFront]()},
+		{name: "heartbeat", about: "the front matter of heartbeat/SLUG.md", of: reflect.TypeFor[heartbeatFront]()},
+		{name: "run", about: "a line of cron/SLUG/runs.jsonl or heartbeat/runs.jsonl", of: schedule.LineType(), loose: true, finish: needs("at")},
+		{name: "subagent", about: "the front matter of subagents/NAME.md", of: reflect.TypeFor[subagentFront]()},
+		{name: "skill", about: "the front matter of skills/NAME/SKILL.md", of: reflect.TypeFor[skillFront]()},
+		{name: "letter", about: "a letter in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](), loose: true, finish: func(s *jsonschema.Schema) {
+			s.Properties["as"].Enum = []any{"user", "system"}
+			s.Properties["id"].Pattern = idPattern
+			s.Properties["type"].Enum = []any{message.Text, message.System, message.Reset, message.Compact, message.Rewind, message.Mark}
+			file := s.Properties["files"]
+			file.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "its absolute path"}, file.Items}}
+		}},
+		{name: "request", about: "permissions/TOKEN.json, and a line of permissions/log.jsonl", of: permission.FileType(), loose: true, finish: func(s *jsonschema.Schema) {
+			needs("token", "agentId", "permission", "request", "sha256")(s)
+			s.Properties["decision"].Type, s.Properties["decision"].Types = "", []string{"null", "string"}
+			s.Properties["decision"].Enum = []any{nil, permission.Once, permission.Always, permission.Deny, permission.Expired}
+		}},
+		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](), loose: true, finish: needs("id", "name")},
+		{name: "usage", about: "a line of usage/DATE.jsonl", of: budget.LineType(), loose: true, finish: needs("at", "agent", "tokens")},
+		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true, finish: needs("pid")},
+		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true, finish: needs("time", "level", "msg")},
 	}
-	taskFront struct {
-		TaskID         string    `json:"taskId" jsonschema:"the id of the task's own agent; a file without one gets one"`
-		Name           string    `json:"name"`
-		Description    string    `json:"description"`
-		Schedule       string    `json:"schedule" jsonschema:"five fields as in cron, or @hourly, @daily, @weekly, @monthly, @yearly"`
-		Every          string    `json:"every" jsonschema:"instead of schedule: a duration like 10m"`
-		At             string    `json:"at" jsonschema:"instead of schedule: once, like 2026-12-01T09:00"`
-		Timezone       string    `json:"timezone" jsonschema:"an IANA name like Europe/Berlin"`
-		Enabled        bool      `json:"enabled"`
-		AgentID        string    `json:"agentId" jsonschema:"whom the task is for; empty: its own agent"`
-		CatchUp        string    `json:"catchUp" allow:"one|all|none"`
-		DeleteAfterRun bool      `json:"deleteAfterRun"`
-		Model          string    `json:"model"`
-		Gate           gateFront `json:"gate"`
-		Watch          []string  `json:"watch" jsonschema:"globs, relative to the workspace: run only when something changed"`
-		WatchCommand   string    `json:"watchCommand"`
+}
+
+// needs makes members required.
+func needs(members ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Required = members }
+}
+
+// idPattern is how ids of agents and items look.
+const idPattern = "^[a-z0-9]{24,32}$"
+
+// logEntry is what every line of the log has beside the keys of its message.
+type logEntry struct {
+	Time  disk.Stamp `json:"time"`
+	Level string     `json:"level" allow:"DEBUG|INFO|WARN|ERROR"`
+	Msg   string     `json:"msg"`
+}
+
+func formNames() (names []string) {
+	for _, f := range forms() {
+		names = append(names, f.name)
 	}
-	heartbeatFront struct {
-		Title        string    `json:"title"`
-		Enabled      bool      `json:"enabled"`
-		Gate         gateFront `json:"gate"`
-		ActiveHours  string    `json:"activeHours" jsonschema:"like 08:00-22:00"`
-		Watch        []string  `json:"watch"`
-		WatchCommand string    `json:"watchCommand"`
-	}
-	skillFront struct {
-		Name          string         `json:"name" jsonschema:"small letters, digits and -, as its folder is called"`
-		Description   string         `json:"description" jsonschema:"what it is for and when to use it"`
-		License       string         `json:"license"`
-		Compatibility string         `json:"compatibility"`
-		Metadata      map[string]any `json:"metadata"`
-		AllowedTools  string         `json:"allowed-tools"`
-	}
-	subagentFront struct {
-		Name          string         `json:"name"`
-		Description   string         `json:"description" jsonschema:"for the model that calls it"`
-		Icon          string         `json:"icon"`
-		Tools         []string       `json:"tools"`
-		MaxIterations int            `json:"maxIterations"`
-		Model         string         `json:"model"`
-		Temperature   float64        `json:"temperature"`
-		InputSchema   map[string]any `json:"inputSchema" jsonschema:"a JSON Schema of the tool's arguments"`
-		Summarize     string         `json:"summarize" allow:"verbatim|structured"`
-	}
-)
+	return names
+}
 
 func (c *cli) schemaCommand() *cobra.Command {
-	names := make([]string, len(schemas))
-	for i, s := range schemas {
-		names[i] = s.name
-	}
+	names := formNames()
 	var dir string
 	cmd := &cobra.Command{
 		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, for editors and other programs",
@@ -155,32 +164,52 @@ func (c *cli) writeSchemas(dir string, names []string) error {
 // schemaOf makes the schema of a file by its short name or its file name.
 func schemaOf(name string) (*jsonschema.Schema, error) {
 	short, _, _ := strings.Cut(name, ".")
-	var names []string
-	for _, one := range schemas {
-		names = append(names, one.name)
-		if one.name != short {
-			continue
+	for _, f := range forms() {
+		if f.name == short {
+			return f.schema()
 		}
-		text := &jsonschema.Schema{Type: "string"}
-		s, err := jsonschema.ForType(one.of, &jsonschema.ForOptions{IgnoreInvalidTypes: true, TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-			reflect.TypeFor[config.Secret]():    text,
-			reflect.TypeFor[disk.Stamp]():       {Type: "string", Format: "date-time"},
-			reflect.TypeFor[time.Duration]():    {Type: "string", Description: "a duration like 30s, 10m, 24h"},
-			reflect.TypeFor[config.Connector](): {Type: "object", Required: []string{"id", "type"}, Description: "id, type, allow, and the type's own keys"},
-		}})
-		if err != nil {
-			return nil, fmt.Errorf("make schema of %s: %w", one.about, err)
-		}
-		soften(s, one.of, one.loose)
-		s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", one.about
-		s.Properties["$schema"] = text
-		if one.name == "descriptor" {
-			s.Required = []string{"type"}
-			s.Properties["type"].Enum = []any{address.User, address.Cron, address.Heartbeat, address.Subagent, address.Permanent}
-		}
-		return s, nil
 	}
-	return nil, &problem{code: exitUsage, err: fmt.Errorf("there is no schema %q", name), do: "there are: " + strings.Join(names, ", ")}
+	return nil, &problem{code: exitUsage, err: fmt.Errorf("there is no schema %q", name), do: "there are: " + strings.Join(formNames(), ", ")}
+}
+
+func (f form) schema() (s *jsonschema.Schema, err error) {
+	if f.union != nil {
+		s = &jsonschema.Schema{Type: "object", Required: []string{"type"}}
+		for _, v := range f.union() {
+			one, err := v.schema()
+			if err != nil {
+				return nil, fmt.Errorf("make schema of %s: %w", f.about, err)
+			}
+			s.OneOf = append(s.OneOf, one)
+		}
+	} else if s, err = schemaFor(f.of, f.loose); err != nil {
+		return nil, fmt.Errorf("make schema of %s: %w", f.about, err)
+	}
+	s.Schema, s.Title = "https://json-schema.org/draft/2020-12/schema", f.about
+	if s.Properties != nil {
+		s.Properties["$schema"] = &jsonschema.Schema{Type: "string"}
+	}
+	if f.finish != nil {
+		f.finish(s)
+	}
+	return s, nil
+}
+
+// schemaFor makes the schema of a Go type in which nothing must be there.
+func schemaFor(of reflect.Type, loose bool) (*jsonschema.Schema, error) {
+	s, err := jsonschema.ForType(of, &jsonschema.ForOptions{IgnoreInvalidTypes: true, TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[config.Secret]():    {Type: "string"},
+		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
+		reflect.TypeFor[disk.Stamp]():       {Type: "string", Format: "date-time"},
+		reflect.TypeFor[json.RawMessage]():  {},
+		reflect.TypeFor[time.Duration]():    {Type: "string", Description: "a duration like 30s, 10m, 24h"},
+		reflect.TypeFor[config.Connector](): {Type: "object", Required: []string{"id", "type"}, Description: "id, type, allow, and the type's own keys"},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	soften(s, of, loose)
+	return s, nil
 }
 
 // soften makes every member optional, since what is left out has its default, and

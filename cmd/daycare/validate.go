@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
+	"daycare/engine/permission"
+	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/tools/skills"
 
@@ -23,23 +27,31 @@ import (
 
 func (c *cli) validateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "validate [FILE…]", Short: "Check files that people edit, without changing anything",
-		Long: "Check files by their names: settings.yaml, descriptor.json, state.json, history.jsonl, TASK.md,\n" +
-			"heartbeat/*.md, subagents/*.md, SKILL.md, inbox.jsonl. With no FILE, all of them in .daycare.",
+		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",
+		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
+			"descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
+			"notes, letters in drop/) and what daycare alone writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
+			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in .daycare.\n" +
+			"What belongs together is checked by daycare doctor. The exit code is 1 if there are errors.",
 		Example: "  daycare validate .daycare/settings.yaml && git commit -am settings",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			all := len(args) == 0
+			if all {
 				root, err := c.madeRoot()
 				if err != nil {
 					return err
 				}
-				if args, err = editable(filepath.Join(root, home)); err != nil {
+				if args, err = checkable(filepath.Join(root, home)); err != nil {
 					return err
 				}
 			}
 			var found []finding.Finding
 			for _, path := range args {
 				more, err := validate(path)
+				var gone *problem
+				if all && errors.As(err, &gone) && gone.code == exitNotFound {
+					continue // the daemon has taken it meanwhile
+				}
 				if err != nil {
 					return err
 				}
@@ -61,6 +73,9 @@ func (c *cli) showChecked(files int, found []finding.Finding) error {
 	} else {
 		for _, f := range found {
 			c.print("%s\n", clean(fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Reason)))
+			if f.Remedy != "" {
+				c.print("  → %s\n", clean(f.Remedy))
+			}
 		}
 		c.note("%s, %s", plural(files, "file", "files"), plural(len(found), "finding", "findings"))
 	}
@@ -70,63 +85,248 @@ func (c *cli) showChecked(files int, found []finding.Finding) error {
 	return nil
 }
 
-// editable lists the files in a .daycare directory that people edit.
-func editable(root string) ([]string, error) {
-	var all []string
-	for _, pattern := range []string{"settings.yaml", "agents/*/descriptor.json", "agents/*/state.json", "agents/*/history.jsonl",
-		"agents/*/inbox.jsonl", "cron/*/TASK.md", "heartbeat/*.md", "subagents/*.md", "skills/*/SKILL.md"} {
-		paths, err := filepath.Glob(filepath.Join(root, pattern))
+// A checked is one kind of file, by its place in .daycare.
+type checked struct {
+	pattern string
+	check   func(path string, content []byte) ([]finding.Finding, error)
+}
+
+// checks are the kinds of files that validate knows; the first that fits counts.
+var checks = []checked{
+	{"settings.yaml", validateSettings},
+	{"auth.json", config.CheckAuth},
+	{"SOUL.md", text}, {"USER.md", text}, {"AGENTS.md", text},
+	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile}, {"agents/*/history/*.jsonl", historyFile},
+	{"agents/*/inbox.jsonl", inboxFile}, {"agents/*/sessions.jsonl", ledger("session")}, {"agents/*/draft.json", object("draft")},
+	{"agents/handles.jsonl", ledger("handle")},
+	{"cron/*/TASK.md", func(path string, content []byte) ([]finding.Finding, error) {
+		_, found := schedule.DecodeTask(path, filepath.Base(filepath.Dir(path)), content, time.Local)
+		return found, nil
+	}},
+	{"cron/*/MEMORY.md", text}, {"cron/*/runs.jsonl", ledger("run")}, {"cron/*/runs/*.jsonl", ledger("run")},
+	{"heartbeat/runs.jsonl", ledger("run")}, {"heartbeat/runs/*.jsonl", ledger("run")},
+	{"heartbeat/*.md", func(path string, content []byte) ([]finding.Finding, error) {
+		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), content)
+		return found, nil
+	}},
+	{"subagents/*.md", func(path string, content []byte) ([]finding.Finding, error) {
+		_, found := subagent.Parse(path, content)
+		return found, nil
+	}},
+	{"skills/*/SKILL.md", func(path string, content []byte) ([]finding.Finding, error) {
+		_, found, _ := skills.Parse(path, content)
+		return found, nil
+	}},
+	{"memory/*.md", text},
+	{"drop/*.md", letterFile}, {"drop/*.txt", letterFile}, {"drop/*.json", letterFile},
+	{"files/*.json", reference}, {"usage/*.jsonl", ledger("usage")}, {"logs/*.jsonl", ledger("log")},
+	{"permissions/log.jsonl", ledger("request")}, {"permissions/*.json", requestFile},
+	{"daycare.lock", object("lock")},
+}
+
+// fits reports whether a file is of the kind, wherever it lies: its name says so, or
+// with a name that anything may have its folder's as well.
+func (k checked) fits(file string) bool {
+	pattern := path.Base(k.pattern)
+	name := filepath.Base(file)
+	if strings.ContainsRune(pattern, '*') {
+		pattern = path.Join(path.Base(path.Dir(k.pattern)), pattern)
+		name = path.Join(filepath.Base(filepath.Dir(file)), name)
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// checkable lists the files in a .daycare directory that have a form.
+func checkable(root string) (all []string, err error) {
+	seen := map[string]bool{}
+	for _, k := range checks {
+		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(k.pattern)))
 		if err != nil {
 			return nil, fmt.Errorf("list files: %w", err)
 		}
-		all = append(all, paths...)
+		for _, path := range paths {
+			rel, err := filepath.Rel(root, path)
+			// What begins with a dot is not in its place yet; a name with __ in
+			// files/ is an attachment itself.
+			if err != nil || seen[path] || strings.Contains("/"+filepath.ToSlash(rel), "/.") || strings.HasPrefix(k.pattern, "files/") && strings.Contains(filepath.Base(path), "__") {
+				continue
+			}
+			seen[path] = true
+			all = append(all, path)
+		}
 	}
-	return slices.DeleteFunc(all, func(path string) bool {
-		rel, err := filepath.Rel(root, path)
-		return err == nil && strings.Contains("/"+filepath.ToSlash(rel), "/.")
-	}), nil
+	return all, nil
 }
 
 // validate checks one file by its name.
 func validate(path string) ([]finding.Finding, error) {
-	content, err := os.ReadFile(path)
+	full, err := filepath.Abs(path) // its folder counts, too
+	if err != nil {
+		return nil, fmt.Errorf("validate: %w", err)
+	}
+	content, err := readWhole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("", "there is no file %s", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	name, dir := filepath.Base(path), filepath.Base(filepath.Dir(path))
-	switch {
-	case name == config.Name:
-		return validateSettings(path)
-	case name == "TASK.md":
-		_, found := schedule.DecodeTask(path, dir, content, time.Local)
-		return found, nil
-	case dir == "heartbeat" && filepath.Ext(name) == ".md":
-		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(name, ".md"), content)
-		return found, nil
-	case name == inbox.FileName:
-		return inbox.Check(filepath.Dir(path))
-	case name == "SKILL.md":
-		_, found, _ := skills.Parse(path, content)
-		return found, nil
-	case dir == "subagents" && filepath.Ext(name) == ".md":
-		_, found := subagent.Parse(path, content)
-		return found, nil
+	for _, k := range checks {
+		if k.fits(full) {
+			found, err := k.check(path, content)
+			for i, f := range found {
+				if f.Remedy == "" && f.Severity != finding.Info {
+					found[i].Remedy = "Correct it, then look again: daycare validate " + path
+				}
+			}
+			return found, err
+		}
 	}
-	found, err := engine.CheckFile(path, content)
-	if errors.Is(err, engine.ErrNotForHands) {
-		return nil, &problem{code: exitUsage, err: fmt.Errorf("%s is of no kind that is known", path), do: "daycare validate --help lists them"}
-	}
-	return found, err
+	return nil, &problem{code: exitUsage, err: fmt.Errorf("%s is of no kind that is known", path), do: "daycare validate --help lists them"}
 }
 
-func validateSettings(path string) ([]finding.Finding, error) {
+// readWhole reads a file. Where the last of its lines is just being written, it looks
+// again.
+func readWhole(path string) (content []byte, err error) {
+	for range 20 {
+		content, err = os.ReadFile(path)
+		last := content[bytes.LastIndexByte(content, '\n')+1:]
+		if err != nil || filepath.Ext(path) != ".jsonl" || len(last) == 0 || json.Valid(last) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return content, err
+}
+
+func validateSettings(path string, _ []byte) ([]finding.Finding, error) {
 	_, found, err := config.Load(filepath.Dir(path), os.LookupEnv, connectorTypes...)
 	var bad finding.Finding
 	if err != nil && !errors.As(err, &bad) {
 		return found, fmt.Errorf("validate: %w", err)
 	}
-	return found, nil
+	var own []finding.Finding
+	for _, f := range found {
+		if filepath.Base(f.File) != config.AuthName { // it is checked by itself
+			own = append(own, f)
+		}
+	}
+	return own, nil
+}
+
+// handFile checks a file of an agent that people edit.
+func handFile(path string, content []byte) ([]finding.Finding, error) {
+	found, err := engine.CheckFile(path, content)
+	if name, _, _ := strings.Cut(filepath.Base(path), "."); err == nil && finding.Join(found) == nil {
+		var more []finding.Finding
+		more, err = shaped(name, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
+		found = append(found, withoutUnknown(more)...)
+	}
+	return found, err
+}
+
+// withoutUnknown leaves out unknown members, which the file's own parser has told.
+func withoutUnknown(all []finding.Finding) (rest []finding.Finding) {
+	for _, f := range all {
+		if f.Severity != finding.Info {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// historyFile checks the lines of a history; those that cannot be read at all are
+// told by its own parser.
+func historyFile(path string, content []byte) ([]finding.Finding, error) {
+	found := record.CheckHistory(path, content)
+	more, err := shaped("history", finding.Warning, func(s *shape) []finding.Finding {
+		return s.lines(path, content, func(raw []byte) bool { _, err := record.Decode(raw); return err != nil })
+	})
+	return append(found, more...), err
+}
+
+// inboxFile does the same for an inbox.
+func inboxFile(path string, content []byte) ([]finding.Finding, error) {
+	found := inbox.CheckContent(path, content)
+	bad := map[int]bool{}
+	for _, f := range found {
+		bad[f.Line] = bad[f.Line] || f.Severity != finding.Info // by hand, it counts
+	}
+	more, err := shaped("inbox", finding.Warning, func(s *shape) []finding.Finding { return s.lines(path, content, nil) })
+	for _, f := range more {
+		if !bad[f.Line] {
+			found = append(found, f)
+		}
+	}
+	return found, err
+}
+
+// letterFile checks a letter that waits to be taken; drop/ takes no other names.
+func letterFile(path string, content []byte) (found []finding.Finding, err error) {
+	if filepath.Ext(path) == ".json" {
+		found, err = shaped("letter", finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
+	}
+	if bad := inbox.CheckLetter(filepath.Base(path), content); bad != nil && finding.Join(found) == nil {
+		found = append(found, finding.Finding{ID: "letter-bad", Severity: finding.Error, File: path, Line: 1, Column: 1,
+			Reason: "it would be refused: " + bad.Error(), Remedy: "What is allowed: daycare schema letter"})
+	}
+	return found, err
+}
+
+func requestFile(path string, content []byte) ([]finding.Finding, error) {
+	found, err := shaped("request", finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
+	if bad := permission.CheckFile(path, content); bad != nil && finding.Join(found) == nil {
+		found = append(found, *bad)
+	}
+	return found, err
+}
+
+// reference checks what stands beside an attachment; the attachment itself, which may
+// be JSON too, has no form.
+func reference(path string, content []byte) ([]finding.Finding, error) {
+	if strings.Contains(filepath.Base(path), "__") {
+		return nil, nil
+	}
+	return object("file")(path, content)
+}
+
+// ledger checks lines that only daycare writes: one that is wrong is skipped.
+func ledger(name string) func(string, []byte) ([]finding.Finding, error) {
+	return func(path string, content []byte) ([]finding.Finding, error) {
+		return shaped(name, finding.Warning, func(s *shape) []finding.Finding {
+			found := s.lines(path, content, nil)
+			if name == "log" { // each message has keys of its own
+				return withoutUnknown(found)
+			}
+			return found
+		})
+	}
+}
+
+// object checks a file of one object that only daycare writes.
+func object(name string) func(string, []byte) ([]finding.Finding, error) {
+	return func(path string, content []byte) ([]finding.Finding, error) {
+		return shaped(name, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
+	}
+}
+
+func shaped(name string, severity finding.Severity, check func(*shape) []finding.Finding) ([]finding.Finding, error) {
+	s, err := newShape(name, severity)
+	if err != nil {
+		return nil, err
+	}
+	return check(s), nil
+}
+
+// text checks Markdown that becomes part of prompts.
+func text(path string, content []byte) ([]finding.Finding, error) {
+	at, bad := notText(content)
+	if !bad {
+		return nil, nil
+	}
+	f := finding.Finding{ID: "text-encoding", Severity: finding.Warning, File: path,
+		Reason: "it is not UTF-8 text, and would be part of a prompt", Remedy: "Save it as UTF-8."}
+	f.Line, f.Column = finding.Position(content, at)
+	return []finding.Finding{f}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ type handle struct {
 	Parent string     `json:"parent,omitempty"` // id
 	At     disk.Stamp `json:"at"`
 }
+
+// HandleType is the type of a line of handles.jsonl, for its JSON Schema.
+func HandleType() reflect.Type { return reflect.TypeFor[handle]() }
 
 // handles are the serial numbers given out so far, also to agents that are gone.
 type handles struct {

@@ -160,8 +160,7 @@ func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 	}
 	var found []finding.Finding
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		found = append(found, finding.Finding{ID: "auth-mode", Severity: finding.Warning, File: path,
-			Reason: fmt.Sprintf("found mode %04o, allowed: 0600: other users can read the secrets", mode), Remedy: "chmod 600 " + path})
+		found = append(found, openToOthers(path, mode))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -169,6 +168,29 @@ func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 	}
 	secrets, bad := parseAuth(path, data)
 	return secrets, append(found, bad...), nil
+}
+
+// CheckAuth finds what is wrong in the content of an auth.json; path is for the findings.
+func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
+	secrets, found := parseAuth(path, content)
+	for id := range secrets {
+		if id == "$schema" || id != "" && isID(id) {
+			continue
+		}
+		f := finding.Finding{ID: "auth-id", Severity: finding.Warning, File: path, Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, textChecks["id"].words),
+			Remedy: "The secret is not used. Give it the id of a provider or connector, or take it out."}
+		f.Line, f.Column = finding.Position(content, int64(strings.Index(string(content), `"`+id+`"`)))
+		found = append(found, f)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		found = append(found, openToOthers(path, info.Mode().Perm()))
+	}
+	return found, nil
+}
+
+func openToOthers(path string, mode fs.FileMode) finding.Finding {
+	return finding.Finding{ID: "auth-mode", Severity: finding.Warning, File: path,
+		Reason: fmt.Sprintf("found mode %04o, allowed: 0600: other users can read the secrets", mode), Remedy: "chmod 600 " + path}
 }
 
 // parseAuth never quotes what it found: it may be a secret.

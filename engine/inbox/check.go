@@ -25,6 +25,11 @@ func Check(dir string) ([]finding.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check inbox: %w", err)
 	}
+	return CheckContent(path, data), nil
+}
+
+// CheckContent is Check of a content; path is for the findings.
+func CheckContent(path string, data []byte) []finding.Finding {
 	whole, tail := data, []byte(nil)
 	if end := bytes.LastIndexByte(data, '\n') + 1; end < len(data) && !usable(data[end:]) {
 		whole, tail = data[:end], data[end:]
@@ -36,7 +41,7 @@ func Check(dir string) ([]finding.Finding, error) {
 			Reason: "the last line is incomplete: a crash cut it",
 			Remedy: "It was never acknowledged to anyone. The next start, or doctor --fix, cuts it off and keeps it beside the file."})
 	}
-	return found, nil
+	return found
 }
 
 // twice reports items that were accepted under an id that was there before.

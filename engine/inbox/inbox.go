@@ -27,16 +27,16 @@ type Item struct {
 	Route     *message.Address `json:"route,omitempty"`
 	Text      string           `json:"text,omitempty"`
 	Files     []message.File   `json:"files,omitempty"`
-	Queue     message.Queue    `json:"queue,omitempty"`
+	Queue     message.Queue    `json:"queue,omitempty" allow:"steer|followup"`
 	Origin    string           `json:"origin,omitempty"`
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
 	Untrusted bool             `json:"untrusted,omitempty"`
-	Token     string           `json:"token,omitempty"`    // permission: of the request
-	Decision  string           `json:"decision,omitempty"` // permission: once, always, deny, expired
-	By        string           `json:"by,omitempty"`       // permission: who decided
-	Tag       string           `json:"tag,omitempty"`      // permission: what was asked for; Text is the exact request
-	SHA256    string           `json:"sha256,omitempty"`   // permission: of the request that was decided
+	Token     string           `json:"token,omitempty"`                                             // permission: of the request
+	Decision  string           `json:"decision,omitempty" allow:"once|always|deny|expired|revoked"` // permission
+	By        string           `json:"by,omitempty"`                                                // permission: who decided
+	Tag       string           `json:"tag,omitempty"`                                               // permission: what was asked for; Text is the exact request
+	SHA256    string           `json:"sha256,omitempty"`                                            // permission: of the request that was decided
 }
 
 // A Head is what is kept in memory of an open item; the body stays on disk.

@@ -31,7 +31,7 @@ type Fields struct {
 	As      string        `json:"as,omitempty"`     // user or system: another way to say type
 	Origin  string        `json:"origin,omitempty"` // system_message: who speaks; "": system
 	Silent  bool          `json:"silent,omitempty"`
-	Queue   message.Queue `json:"queue,omitempty"` // message: steer, followup; "": the agent's way
+	Queue   message.Queue `json:"queue,omitempty" allow:"|steer|followup"` // message; "": the agent's way
 	Dedupe  string        `json:"dedupe,omitempty"`
 	ReplyTo string        `json:"replyTo,omitempty"`
 	Files   []Enclosure   `json:"files,omitempty"`
@@ -98,6 +98,13 @@ func parseLetter(name string, content []byte) (Fields, error) {
 		return l, fmt.Errorf("a letter ends in .md, .txt or .json, not %q", ext)
 	}
 	return l, l.check()
+}
+
+// CheckLetter is why a letter of that name and content would be refused; nil: it would
+// be taken, if there is such an agent.
+func CheckLetter(name string, content []byte) error {
+	_, err := parseLetter(name, content)
+	return err
 }
 
 // check completes the fields and refuses what a letter may not be. A permission

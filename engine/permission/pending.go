@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -57,6 +58,9 @@ type file struct {
 	DecidedBy  string      `json:"decidedBy,omitempty"`
 	DecidedAt  *disk.Stamp `json:"decidedAt,omitempty"`
 }
+
+// FileType is the type of a request on disk, for its JSON Schema.
+func FileType() reflect.Type { return reflect.TypeFor[file]() }
 
 // fileDetail adds to the request where it would run, without which the hash
 // could not be checked.

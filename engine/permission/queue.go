@@ -167,12 +167,26 @@ func (q *Queue) read(path string) (Pending, error) {
 	if err != nil {
 		return Pending{}, err
 	}
+	return parse(path, data)
+}
+
+// parse reads a request from the file of its name.
+func parse(path string, data []byte) (Pending, error) {
 	p, err := decode(path, data)
-	if err == nil && path != q.path(p.Token) {
+	if err == nil && filepath.Base(path) != p.Token+".json" {
 		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
 			Reason: "the file name is not the token in it", Remedy: "remove the file; it asks nothing"}
 	}
 	return p, err
+}
+
+// CheckFile is what is wrong with a request in the file of that path, nil for nothing.
+func CheckFile(path string, content []byte) *finding.Finding {
+	var f finding.Finding
+	if _, err := parse(path, content); errors.As(err, &f) {
+		return &f
+	}
+	return nil
 }
 
 func (q *Queue) path(token string) string { return filepath.Join(q.dir, token+".json") }

@@ -185,6 +185,15 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	return e, nil
 }
 
+// Blanks are new records, one of each type: what lines of history are made of.
+func Blanks() (all []Record) {
+	for _, t := range []Type{TypeStart, TypeReset, TypeMark, TypeRewind, TypePermission, TypeTurnBegin, TypeUser, TypeAssistant, TypeToolStart,
+		TypeToolResult, TypeDelivery, TypeTurnEnd, TypeSummary, TypeNote} {
+		all = append(all, blank(t))
+	}
+	return all
+}
+
 // blank is a new record of type t, nil if there is no such type.
 func blank(t Type) Record {
 	switch t {

@@ -72,7 +72,7 @@ type (
 		Outs    []Out       `json:"outs,omitempty"` // set by Append
 		Once    []OnceGrant `json:"once,omitempty"` // set by Append
 		Item    string      `json:"item,omitempty"`
-		Reason  string      `json:"reason"` // user, emergency, api
+		Reason  string      `json:"reason" allow:"user|emergency|api"`
 		Message string      `json:"message,omitempty"`
 	}
 	// Mark names a place to rewind to.
@@ -89,7 +89,7 @@ type (
 	Permission struct {
 		Token string `json:"token"`
 		Item  string `json:"item,omitempty"`
-		Event string `json:"event"` // asked, once, always, deny, expired, used, revoked, changed-by-hand
+		Event string `json:"event" allow:"asked|once|always|deny|expired|used|revoked|changed-by-hand"`
 		Tag   string `json:"tag"`
 		By    string `json:"by,omitempty"`
 		// SHA256 binds a decision to the exact request that was asked.
@@ -130,7 +130,7 @@ type (
 		Text      string     `json:"text"`
 		Thinking  []Thinking `json:"thinking,omitempty"`
 		ToolCalls []ToolCall `json:"toolCalls,omitempty"`
-		Finish    Finish     `json:"finish"`
+		Finish    Finish     `json:"finish" allow:"end_turn|tool_use|max_tokens|canceled|interrupted|error"`
 		Provider  string     `json:"provider,omitempty"`
 		Model     string     `json:"model,omitempty"`
 		Asked     string     `json:"asked,omitempty"` // the model that was asked for, if Model spells it otherwise and there is thinking that only it can read
@@ -148,7 +148,7 @@ type (
 	ToolResult struct {
 		ToolCallID string         `json:"toolCallId"`
 		Name       string         `json:"name"`
-		Status     Status         `json:"status"`
+		Status     Status         `json:"status" allow:"ok|error|canceled|interrupted|denied|timeout"`
 		Output     Output         `json:"output"`
 		Files      []message.File `json:"files,omitempty"`
 		MS         int64          `json:"ms"`
@@ -174,7 +174,7 @@ type (
 		Outs    []Out       `json:"outs"`
 		Once    []OnceGrant `json:"once,omitempty"`
 		Session string      `json:"session,omitempty"`
-		Reason  string      `json:"reason"`
+		Reason  string      `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
 		Error   string      `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
 	}
 	// Summary stands for the records From up to KeptFrom (exclusive).
@@ -303,7 +303,7 @@ type Output struct {
 // A Block is a part of a tool's output that is not plain text: an image by
 // reference, or a diff for user interfaces.
 type Block struct {
-	Type string        `json:"type"` // image, diff
+	Type string        `json:"type" allow:"image|diff"`
 	File *message.File `json:"file,omitempty"`
 	Text string        `json:"text,omitempty"`
 }

@@ -24,7 +24,7 @@ const stateName = "state.json"
 type State struct {
 	Permissions permission.Set `json:"permissions"`
 	Provider    Model          `json:"provider"`
-	Queue       string         `json:"queue,omitempty"` // steer, followup, collect, interrupt; "": the connector's
+	Queue       string         `json:"queue,omitempty" allow:"|steer|followup|collect|interrupt"` // "": the connector's
 	Budget      *Budget        `json:"budget,omitempty"`
 	Session     Session        `json:"session"`
 	Tokens      *Tokens        `json:"tokens"` // last usage
@@ -44,7 +44,7 @@ type Model struct {
 	Model       string   `json:"model"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   int      `json:"maxTokens,omitempty"`
-	Thinking    string   `json:"thinking,omitempty"` // low, medium, high
+	Thinking    string   `json:"thinking,omitempty" allow:"|low|medium|high"`
 }
 
 // A Budget is what an agent may spend; 0 is no limit.
@@ -128,6 +128,9 @@ func (s *State) member(key string) any {
 
 // EncodeState is the content of a new state.json.
 func EncodeState(s State) ([]byte, error) {
+	if s.Stats == nil {
+		s.Stats = Stats{}
+	}
 	data, err := marshal(s)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -44,9 +45,9 @@ func (v Via) nominal() bool { return v == ViaSchedule || v == ViaCatchUp }
 type line struct {
 	Slot    *time.Time `json:"slot,omitempty"` // the nominal time
 	At      time.Time  `json:"at"`             // the actual time: when it was fired, skipped or found missed
-	Outcome Outcome    `json:"outcome,omitempty"`
+	Outcome Outcome    `json:"outcome,omitempty" allow:"ran|skipped|missed|failed"`
 	Reason  string     `json:"reason,omitempty"`
-	Via     Via        `json:"via,omitempty"`
+	Via     Via        `json:"via,omitempty" allow:"catch-up|watch|hand"`
 	Why     string     `json:"why,omitempty"` // in words, what woke it
 	Item    string     `json:"item,omitempty"`
 	MS      int64      `json:"ms,omitempty"`
@@ -63,6 +64,9 @@ type line struct {
 	OK     bool       `json:"ok,omitempty"`     // heartbeat: nothing to report
 	Text   string     `json:"text,omitempty"`   // heartbeat: the beginning of the answer
 }
+
+// LineType is the type of a line of runs.jsonl, for its JSON Schema.
+func LineType() reflect.Type { return reflect.TypeFor[line]() }
 
 // MarshalJSON writes times as files have them.
 func (l line) MarshalJSON() ([]byte, error) {

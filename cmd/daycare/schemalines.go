@@ -1,0 +1,76 @@
+package main
+
+import (
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// A variant is one kind of line in a file of several kinds.
+type variant struct {
+	kind string
+	of   reflect.Type
+	need []string // beside type
+}
+
+// schema is that of a line of this kind: its own members beside those that every
+// line has. seq, at and crc are the runtime's: a line written by a hand needs none.
+func (v variant) schema() (*jsonschema.Schema, error) {
+	s, err := schemaFor(v.of, true)
+	if err != nil {
+		return nil, err
+	}
+	kind, first := any(v.kind), 1.0
+	s.Title, s.Required = v.kind, append([]string{"type"}, v.need...)
+	s.Properties["type"] = &jsonschema.Schema{Const: &kind}
+	s.Properties["seq"] = &jsonschema.Schema{Type: "integer", Minimum: &first}
+	s.Properties["at"] = &jsonschema.Schema{Type: "string", Format: "date-time"}
+	s.Properties["crc"] = &jsonschema.Schema{Type: "string", Description: "CRC-32C of what stands before it; missing or wrong: written by a hand"}
+	return s, nil
+}
+
+// historyLines are the kinds of history.jsonl, with what a line is nothing without.
+func historyLines() (all []variant) {
+	need := map[record.Type][]string{
+		record.TypeStart: {"session"}, record.TypeReset: {"session"}, record.TypeMark: {"name"}, record.TypeRewind: {"to"},
+		record.TypePermission: {"event", "tag"}, record.TypeTurnBegin: {"turn"}, record.TypeUser: {"text"}, record.TypeAssistant: {"text"},
+		record.TypeToolStart: {"toolCallId"}, record.TypeToolResult: {"toolCallId", "output"}, record.TypeDelivery: {"out"},
+		record.TypeTurnEnd: {"turn"}, record.TypeSummary: {"text"}, record.TypeNote: {"text"},
+	}
+	for _, r := range record.Blanks() {
+		all = append(all, variant{string(r.Type()), reflect.TypeOf(r).Elem(), need[r.Type()]})
+	}
+	return all
+}
+
+// inboxLines are the kinds of inbox.jsonl: items, and what became of them.
+func inboxLines() []variant {
+	type (
+		done struct {
+			IDs  []string `json:"ids"`
+			Open int      `json:"open"`
+		}
+		keys struct {
+			Keys []string `json:"keys"`
+		}
+		marked struct {
+			ID string `json:"id"`
+		}
+	)
+	all := []variant{
+		{"done", reflect.TypeFor[done](), []string{"ids"}}, {"keys", reflect.TypeFor[keys](), []string{"keys"}},
+		{"dropped", reflect.TypeFor[marked](), []string{"id"}}, {"front", reflect.TypeFor[marked](), []string{"id"}},
+	}
+	for _, kind := range []message.Kind{message.Text, message.System, message.Reset, message.Compact, message.Permission, message.Rewind, message.Mark} {
+		need := []string{"id"}
+		if kind == message.Permission {
+			need = append(need, "token", "decision")
+		}
+		all = append(all, variant{string(kind), reflect.TypeFor[inbox.Item](), need})
+	}
+	return all
+}
