@@ -74,7 +74,7 @@ func (n *menu) agents(m *Model, text string) {
 				n.choices = nil
 				return
 			}
-			n.choices = append(n.choices, choice{a.Handle + " ", title(a) + "  " + m.stateText(a)})
+			n.choices = append(n.choices, choice{a.Handle + " ", title(a) + "  " + m.world.stateText(a)})
 		}
 		n.from = len(name) + 2
 	}

@@ -1,19 +1,15 @@
 package terminal
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
-	"daycare/engine/event"
 )
 
 // How the page of all agents looks.
@@ -134,18 +130,18 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 		return t.Bold.Render(cell(" "+r.head, width))
 	}
 	a := r.agent
-	mark, style := m.mark(a)
+	mark, style := m.screen.mark(a)
 	name := strings.Repeat("  ", r.depth) + a.Handle + " " + title(a)
-	state, says, saying := m.stateText(a), a.says, t.Dim
+	state, says, saying := m.world.stateText(a), a.says, t.Dim
 	if !a.since.IsZero() && a.rank() == working {
 		state = transcript.Elapsed(m.screen.now.Sub(a.since)) + " " + state
 	}
 	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
 		says, saying = state, style
 	}
-	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.inboxText(a), c.inbox),
-		t.Dim.Render(cell(m.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
-		m.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
+	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.screen.inboxText(a), c.inbox),
+		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
+		m.screen.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
 	if a.ID == h.selected {
 		return t.Selected.Render(cell("▌ "+mark+" "+ansi.Strip(c.cells(texts)), width))
 	}
@@ -168,74 +164,6 @@ func (m *Model) wake(a *agent) string {
 	return "in " + strings.TrimLeft(transcript.Elapsed(d)[:min(3, len(transcript.Elapsed(d)))], " ")
 }
 
-func (m *Model) inboxText(a *agent) string {
-	if a.Queued == 0 {
-		return ""
-	}
-	if a.OldestAt == nil {
-		return fmt.Sprint(a.Queued)
-	}
-	return fmt.Sprintf("%d %s", a.Queued, m.age(a.OldestAt))
-}
-
-// age is how long ago something was, short.
-func (m *Model) age(at *time.Time) string {
-	if at == nil {
-		return "never"
-	}
-	d := m.screen.now.Sub(*at)
-	switch {
-	case d < 5*time.Second:
-		return "now"
-	case d < time.Hour && d >= time.Minute:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 24*time.Hour && d >= time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return transcript.Elapsed(d)
-}
-
-// percent is how full the context is, "" where that is not known.
-func percent(tokens, window int64) string {
-	if tokens <= 0 || window <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d%%", min(100, max(1, tokens*100/window)))
-}
-
-// fullSoon is from how many percent on a context is about to be shortened.
-const fullSoon = 80
-
-func (m *Model) fullness(a *agent) lipgloss.Style {
-	if a.Window > 0 && a.Context*100/a.Window >= fullSoon {
-		return m.screen.theme.Warn
-	}
-	return m.screen.theme.Dim
-}
-
-func money(usd float64) string {
-	switch {
-	case usd == 0:
-		return ""
-	case usd < 10:
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
-}
-
-// cell is text in a column: cut or padded to exactly width.
-func cell(text string, width int) string {
-	if width <= 0 {
-		return ""
-	}
-	text = ansi.Truncate(text, width, "…")
-	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
-}
-
-func right(text string, width int) string {
-	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + ansi.Truncate(text, width, "…")
-}
-
 // wanted are the agents in sight whose newest words are not known yet.
 func (h *home) wanted(m *Model) tea.Cmd {
 	if h.asked == nil {
@@ -252,36 +180,4 @@ func (h *home) wanted(m *Model) tea.Cmd {
 		cmds = append(cmds, m.call.said(a.ID, *a.LastAt))
 	}
 	return tea.Batch(cmds...)
-}
-
-// stateText is the state in words that fit a column.
-func (m *Model) stateText(a *agent) string {
-	for _, ask := range m.world.asks {
-		if a.asks && ask.AgentID == a.ID {
-			return "asks: " + askLine(ask)
-		}
-	}
-	switch a.State {
-	case event.WaitingPermission:
-		return "asks for permission"
-	case event.UsingTool:
-		return markdown.OneLine(a.Detail, 200)
-	case event.Retrying:
-		return "retrying: " + a.Detail
-	case event.WaitingAgent:
-		return "waits for its agents"
-	case event.Failing:
-		return "error: " + a.Detail
-	case event.Paused:
-		return strings.TrimSuffix("paused: "+a.Detail, ": ")
-	case event.Idle, "":
-		if a.broke != "" {
-			return "failed: " + markdown.OneLine(a.broke, 200)
-		}
-		if a.unread {
-			return "answered"
-		}
-		return "idle"
-	}
-	return string(a.State)
 }

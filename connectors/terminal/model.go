@@ -2,8 +2,6 @@ package terminal
 
 import (
 	"errors"
-	"os"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -55,16 +53,6 @@ type overlay interface {
 	help(m *Model) string
 }
 
-// A screen is what everything is drawn for.
-type screen struct {
-	width, height int
-	terminal      theme.Terminal
-	theme         *theme.Theme
-	render        *markdown.Renderer
-	now           time.Time
-	mouse         bool
-}
-
 // A connection is how the link stands.
 type connection struct {
 	up       bool
@@ -111,15 +99,6 @@ func newModel(o Options, l follower, call caller, bg background) *Model {
 	m.recall()
 	m.talk.input.set(m.talk.current().draft)
 	return m
-}
-
-// lightByEnvironment reports that COLORFGBG, as some terminals set it, tells of a
-// light background: white or light grey. It counts until the terminal has answered
-// itself, which some never do.
-func lightByEnvironment() bool {
-	fields := strings.Split(os.Getenv("COLORFGBG"), ";")
-	background := fields[len(fields)-1]
-	return background == "7" || background == "15"
 }
 
 // dress puts on the theme for the terminal.

@@ -113,9 +113,9 @@ func (p *picker) lines(m *Model, width, height int) []string {
 	first := max(0, p.at-n+1)
 	for i := first; i < min(len(list), first+n); i++ {
 		a := list[i]
-		sign, style := m.mark(a)
+		sign, style := m.screen.mark(a)
 		name := cell(a.Handle+" "+title(a), min(30, width/3))
-		rest := cell(m.stateText(a), 20) + " " + a.says
+		rest := cell(m.world.stateText(a), 20) + " " + a.says
 		if i == p.at {
 			out = append(out, t.Selected.Render(cell(" ▌"+sign+" "+name+" "+rest, width)))
 			continue

@@ -3,14 +3,11 @@ package terminal
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"daycare/connectors/terminal/markdown"
 	"daycare/engine/control"
-	"daycare/engine/event"
-	"daycare/engine/message"
 )
 
 // A queue is what waits in the inbox of one agent.
@@ -72,7 +69,7 @@ func (q *queue) lines(m *Model, width, height int) []string {
 	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
 	q.at = max(0, min(q.at, len(c.inbox)-1))
 	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {
-		line := cell(m.age(&c.inbox[i].At), 5) + " " + cell(m.kindOf(c.agent, c.inbox[i]), 23) + " " + markdown.OneLine(c.inbox[i].Text, width)
+		line := cell(m.screen.age(&c.inbox[i].At), 5) + " " + cell(m.world.kindOf(c.agent, c.inbox[i]), 23) + " " + markdown.OneLine(c.inbox[i].Text, width)
 		if i == q.at {
 			out = append(out, t.Selected.Render(cell(" ▌ "+line, width)))
 			continue
@@ -80,12 +77,4 @@ func (q *queue) lines(m *Model, width, height int) []string {
 		out = append(out, cell("   "+line, width))
 	}
 	return out
-}
-
-// kindOf says of what kind an item is, and of messages when they are read.
-func (m *Model) kindOf(agent string, w event.Waiting) string {
-	if w.Type == string(message.Text) {
-		return m.readWhen(agent, w)
-	}
-	return strings.ReplaceAll(w.Type, "_", " ")
 }

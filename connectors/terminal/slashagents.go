@@ -20,7 +20,7 @@ func (m *Model) spawnHere() string {
 	return m.talk.shown
 }
 
-func (m *Model) spawnCommand(prompt string) tea.Cmd {
+func spawnCommand(m *Model, prompt string) tea.Cmd {
 	m.say1("starting an agent…")
 	return m.call.create(control.NewAgent{Type: "user", Name: nameFor(prompt), Prompt: prompt})
 }
@@ -47,7 +47,7 @@ func (m *Model) takeCreated(msg created) tea.Cmd {
 	return tea.Batch(m.show(msg.agent.ID), m.stale())
 }
 
-func (m *Model) sendCommand(arg string) tea.Cmd {
+func sendCommand(m *Model, arg string) tea.Cmd {
 	ref, text, _ := strings.Cut(arg, " ")
 	if strings.TrimSpace(text) == "" {
 		m.say1("like this: /send 0/1 the text")
@@ -63,7 +63,7 @@ func (m *Model) sendCommand(arg string) tea.Cmd {
 	})
 }
 
-func (m *Model) stopCommand(ref string) tea.Cmd {
+func stopCommand(m *Model, ref string) tea.Cmd {
 	if a, ok := m.target(ref); ok {
 		return m.call.stop(a.ID)
 	}
@@ -71,7 +71,7 @@ func (m *Model) stopCommand(ref string) tea.Cmd {
 }
 
 // killCommand asks when somebody of the family works.
-func (m *Model) killCommand(ref string) tea.Cmd {
+func killCommand(m *Model, ref string) tea.Cmd {
 	a, ok := m.target(ref)
 	if !ok {
 		return nil
@@ -131,7 +131,7 @@ func (w *world) family(id string) []*agent {
 }
 
 // forkCommand goes on beside an agent from where it is now.
-func (m *Model) forkCommand(name string) tea.Cmd {
+func forkCommand(m *Model, name string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -143,7 +143,7 @@ func (m *Model) forkCommand(name string) tea.Cmd {
 }
 
 // reapCommand ends the agents of this one that have nothing left to do.
-func (m *Model) reapCommand(string) tea.Cmd {
+func reapCommand(m *Model, _ string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 // Commands that offer what there is when they are given no name.
 
-func (m *Model) modelCommand(name string) tea.Cmd {
+func modelCommand(m *Model, name string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -77,7 +77,7 @@ func (m *Model) switchModel(agent, name string) tea.Cmd {
 }
 
 // skillsCommand shows what agents know how to do, and whom they can ask.
-func (m *Model) skillsCommand(string) tea.Cmd {
+func skillsCommand(m *Model, _ string) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		skills, err := api.Skills(ctx)
 		if err != nil {
@@ -129,7 +129,7 @@ func (m *Model) begin(text string) tea.Cmd {
 
 // rewindCommand: what follows leaves the model's context; the files stay as they are,
 // and so does what was done.
-func (m *Model) rewindCommand(to string) tea.Cmd {
+func rewindCommand(m *Model, to string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -150,7 +150,7 @@ func (m *Model) rewindCommand(to string) tea.Cmd {
 }
 
 func placeOption(m *Model, agent string, p transcript.Place) option {
-	o := option{sign: "›", name: markdown.OneLine(p.Text, 120), about: m.age(&p.At)}
+	o := option{sign: "›", name: markdown.OneLine(p.Text, 120), about: m.screen.age(&p.At)}
 	what := "what followed"
 	if p.Mark {
 		o.sign, o.name = "◆", "mark "+p.Text

@@ -14,7 +14,7 @@ import (
 )
 
 // checkCommand says what waits, in one line.
-func (m *Model) checkCommand(string) tea.Cmd {
+func checkCommand(m *Model, _ string) tea.Cmd {
 	var parts []string
 	if n := len(m.world.asks); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d to answer (Ctrl+Y)", n))
@@ -41,7 +41,7 @@ func (m *Model) checkCommand(string) tea.Cmd {
 // receiveDefault is how long /receive waits without an argument.
 const receiveDefault = 5 * time.Minute
 
-func (m *Model) receiveCommand(arg string) tea.Cmd {
+func receiveCommand(m *Model, arg string) tea.Cmd {
 	wait := receiveDefault
 	if arg != "" {
 		d, err := time.ParseDuration(strings.TrimSuffix(arg, "s") + "s")
@@ -77,7 +77,7 @@ func (m *Model) watched(agent string, t event.Type) tea.Cmd {
 	return m.show(agent)
 }
 
-func (m *Model) cronCommand(string) tea.Cmd {
+func cronCommand(m *Model, _ string) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		tasks, err := api.Tasks(ctx)
 		if err != nil {
@@ -98,7 +98,7 @@ func (m *Model) cronCommand(string) tea.Cmd {
 	})
 }
 
-func (m *Model) toolsCommand(string) tea.Cmd {
+func toolsCommand(m *Model, _ string) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		tools, err := api.Tools(ctx)
 		if err != nil {
@@ -112,7 +112,7 @@ func (m *Model) toolsCommand(string) tea.Cmd {
 	})
 }
 
-func (m *Model) statusCommand(string) tea.Cmd {
+func statusCommand(m *Model, _ string) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		s, err := api.Status(ctx)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"daycare/engine/control"
 )
 
-func (m *Model) resetCommand(string) tea.Cmd {
+func resetCommand(m *Model, _ string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -21,7 +21,7 @@ func (m *Model) resetCommand(string) tea.Cmd {
 	})
 }
 
-func (m *Model) compactCommand(string) tea.Cmd {
+func compactCommand(m *Model, _ string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -32,7 +32,7 @@ func (m *Model) compactCommand(string) tea.Cmd {
 	})
 }
 
-func (m *Model) contextCommand(string) tea.Cmd {
+func contextCommand(m *Model, _ string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil
@@ -50,7 +50,7 @@ func (m *Model) contextCommand(string) tea.Cmd {
 	return nil
 }
 
-func (m *Model) markCommand(name string) tea.Cmd {
+func markCommand(m *Model, name string) tea.Cmd {
 	a, ok := m.target("")
 	if !ok {
 		return nil

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/address"
-	"daycare/engine/event"
 	"daycare/engine/message"
 )
 
@@ -40,7 +38,7 @@ func (m *Model) talkLines(width, height int) ([]string, *tea.Cursor) {
 // frame is what the text is set for.
 func (m *Model) frame() transcript.Frame {
 	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.width, Height: m.bodyHeight(), Now: m.screen.now,
-		Names: m.sender, Child: m.childOf}
+		Names: m.world.sender, Child: m.childOf}
 }
 
 // childOf is the agent that a call of the one shown has started: its id follows
@@ -57,7 +55,7 @@ func (m *Model) childOf(call string) (transcript.Child, bool) {
 	}
 	c := transcript.Child{ID: a.ID, Handle: a.Handle, Icon: m.world.icons[a.Name]}
 	if a.rank() <= working {
-		c.Doing = m.stateText(a)
+		c.Doing = m.world.stateText(a)
 	}
 	return c, true
 }
@@ -82,13 +80,6 @@ func (m *Model) textTop() int { return 1 + m.space() }
 // space is how many rows are empty above a short text.
 func (m *Model) space() int {
 	return max(0, m.bodyHeight()-len(m.talk.current().text.Lines(m.frame())))
-}
-
-func (m *Model) sender(id string) string {
-	if id == "system" {
-		return "the system"
-	}
-	return m.world.name(id)
 }
 
 // textLines are the conversation, at the bottom of its area like in any chat.
@@ -150,7 +141,7 @@ func (m *Model) foot(width int) foot {
 	f.lines = append(f.lines, m.queueLines(c, width)...)
 	f.lines = append(f.lines, m.doing(c, width)...)
 	f.lines = append(f.lines, m.talk.input.menu.lines(m, width)...)
-	f.lines = append(f.lines, m.rule(m.whom(c), width))
+	f.lines = append(f.lines, m.screen.rule(m.whom(c), width))
 	in := m.talk.input.lines(width)
 	if cur := m.talk.input.area.Cursor(); cur != nil {
 		cur.Y += len(f.lines)
@@ -197,12 +188,12 @@ func (m *Model) family(c *conversation, width int) []string {
 			lines = append(lines, t.Dim.Render(fmt.Sprintf("    and %d more", len(busy)-i)))
 			break
 		}
-		sign, style := m.mark(a)
+		sign, style := m.screen.mark(a)
 		took := ""
 		if !a.since.IsZero() {
 			took = transcript.Elapsed(m.screen.now.Sub(a.since)) + "  "
 		}
-		line := "  " + style.Render(sign) + " " + a.Handle + " " + title(a) + t.Dim.Render("  "+took+m.stateText(a))
+		line := "  " + style.Render(sign) + " " + a.Handle + " " + title(a) + t.Dim.Render("  "+took+m.world.stateText(a))
 		lines = append(lines, ansi.Truncate(line, width, "…"))
 	}
 	return lines
@@ -212,14 +203,6 @@ func (m *Model) family(c *conversation, width int) []string {
 func (m *Model) asked(c *conversation) bool {
 	a := m.world.get(c.agent)
 	return a != nil && a.asks
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // queueLines are what waits, shortly: the newest of it, and how much there is.
@@ -232,7 +215,7 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	newest := c.inbox[n-1]
 	how := ""
 	if m.busy(c) || newest.Type != string(message.Text) {
-		how = " (" + m.kindOf(c.agent, newest) + ")"
+		how = " (" + m.world.kindOf(c.agent, newest) + ")"
 	}
 	text := newest.Text
 	head := t.Accent.Render(fmt.Sprintf(" ⧗ %d waiting", n)) + t.Dim.Render(how+": ")
@@ -242,47 +225,6 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	}
 	room := width - ansi.StringWidth(head) - ansi.StringWidth(tail)
 	return []string{"", head + markdown.OneLine(text, max(8, room)) + tail}
-}
-
-// How agents take what is written to them while they work, unless the message says.
-const (
-	collect   = "collect"
-	interrupt = "interrupt"
-	followup  = string(message.Followup)
-)
-
-// queueOf is how an agent takes what is written to it while it works.
-func (m *Model) queueOf(agent string) string {
-	if a := m.world.get(agent); a != nil {
-		return a.Queue
-	}
-	return ""
-}
-
-// readWhen is when an agent at work reads what waits.
-func (m *Model) readWhen(agent string, w event.Waiting) string {
-	switch cmp.Or(w.Queue, m.queueOf(agent)) {
-	case followup:
-		return "read when it is done"
-	case collect:
-		return "read together when done"
-	case interrupt:
-		return "it stops and reads this"
-	}
-	return "read at its next step"
-}
-
-// enterHelp is what Enter and Tab do while the agent works.
-func enterHelp(queue string) string {
-	switch queue {
-	case followup:
-		return "Enter: it reads this when it is done"
-	case collect:
-		return "Enter: when it is done, with all that waits · Tab: in a turn of its own"
-	case interrupt:
-		return "Enter: it stops and reads this · Tab: when it is done"
-	}
-	return "Enter: it reads this at its next step · Tab: when it is done"
 }
 
 // doing is what the agent is at: its question, its work, its pause.
@@ -315,7 +257,7 @@ func (m *Model) doing(c *conversation, width int) []string {
 	}
 	word, took := "working", ""
 	if a != nil && a.rank() == working {
-		word = m.stateText(a)
+		word = m.world.stateText(a)
 	}
 	if !turn.Began.IsZero() {
 		took = "  " + transcript.Elapsed(m.screen.now.Sub(turn.Began))
@@ -379,7 +321,7 @@ func (m *Model) talkHelp() string {
 		}
 		return "Enter opens or closes · Shift+↑↓ moves · Ctrl+T all · Esc back to the text"
 	case !in.empty() && m.busy(c):
-		return enterHelp(m.queueOf(c.agent)) + " · Alt+Enter new line · Ctrl+C clears"
+		return enterHelp(m.world.queueOf(c.agent)) + " · Alt+Enter new line · Ctrl+C clears"
 	case !in.empty():
 		return "Enter sends · Alt+Enter new line · Ctrl+O editor · Ctrl+C clears"
 	case m.asked(c):

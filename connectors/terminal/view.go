@@ -5,11 +5,9 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"daycare/connectors/terminal/markdown"
-	"daycare/engine/event"
 )
 
 // The least that can be drawn on.
@@ -54,54 +52,8 @@ func (m *Model) body(width, height int) ([]string, *tea.Cursor) {
 		return lines, cursor
 	}
 	panel := m.over.lines(m, width, height-1)
-	panel = append([]string{m.rule("", width)}, panel...)
+	panel = append([]string{m.screen.rule("", width)}, panel...)
 	return append(lines[:height-len(panel)], panel...), nil
-}
-
-// fill makes it exactly height lines.
-func fill(lines []string, height int) []string {
-	for len(lines) < height {
-		lines = append(lines, "")
-	}
-	return lines[:height]
-}
-
-// rule is a line with a title in it.
-func (m *Model) rule(title string, width int) string {
-	t := m.screen.theme
-	if title == "" {
-		return t.Rule.Render(strings.Repeat("─", width))
-	}
-	title = ansi.Truncate(title, width-6, "…")
-	return t.Rule.Render("── ") + title + t.Rule.Render(" "+strings.Repeat("─", max(0, width-4-ansi.StringWidth(title))))
-}
-
-// mark is an agent's state as one sign, with its style.
-func (m *Model) mark(a *agent) (string, lipgloss.Style) {
-	t := m.screen.theme
-	switch {
-	case a == nil:
-		return " ", t.Dim
-	case a.asks || a.State == event.WaitingPermission:
-		return "?", t.Warn
-	}
-	switch a.rank() {
-	case needsYou:
-		return "!", t.Bad
-	case working:
-		if a.State == event.Retrying {
-			return "↻", t.Warn
-		}
-		if a.State == event.Queued {
-			return "○", t.Accent
-		}
-		return "●", t.Accent
-	case unread:
-		return "✉", t.Good
-	case ended:
-		return "✝", t.Dim
-	}
-	return "·", t.Dim
 }
 
 // head is the first line: where we are, and everybody in the ring.
@@ -124,7 +76,7 @@ func (m *Model) tabs(ids []string, room int) string {
 	at := 0
 	for i, id := range ids {
 		a := m.world.get(id)
-		sign, style := m.mark(a)
+		sign, style := m.screen.mark(a)
 		name := "new"
 		if a != nil {
 			name = a.Handle + " " + cellMax(title(a), 14)
@@ -154,8 +106,6 @@ func width1(names []string, i int) int {
 	}
 	return ansi.StringWidth(names[i])
 }
-
-func cellMax(text string, n int) string { return ansi.Truncate(text, n, "…") }
 
 // badges say on every page what waits for the person.
 func (m *Model) badges() string {

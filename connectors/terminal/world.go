@@ -75,22 +75,6 @@ func newWorld() *world {
 
 func (w *world) get(id string) *agent { return w.agents[id] }
 
-// name is what people call an agent: handle and name.
-func (w *world) name(id string) string {
-	if a := w.get(id); a != nil {
-		return a.Handle + " " + title(a)
-	}
-	return id
-}
-
-// title is an agent's name; the person's own is the main one.
-func title(a *agent) string {
-	if a.Name == ownName {
-		return "main"
-	}
-	return markdown.OneLine(strings.TrimPrefix(a.Name, "terminal:"), 40)
-}
-
 // read takes over a list of all agents.
 func (w *world) read(list []event.Agent) {
 	agents := make(map[string]*agent, len(list))
