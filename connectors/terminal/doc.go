@@ -10,9 +10,12 @@
 //	calls.go     what is asked of the API, and the messages that answers become
 //	model.go     the model: which message goes to which part
 //	keys.go      keys that mean the same everywhere
-//	world.go     all agents: the newest snapshot, with what events told since
+//	world.go     all agents: the newest snapshot, with what events told since; words.go
+//	             is what is told of them
+//	screen.go    what everything is drawn for, and the pieces that all pages draw with
 //	home.go      the page of all agents; homeview.go is how it looks
-//	talk.go      the page of one conversation; talkview.go is how it looks
+//	talk.go      the page of one conversation; talkview.go is how it looks, talkkeys.go
+//	             what its keys do
 //	input.go     the line to type in; complete.go completes what is typed there
 //	slash.go     the commands, by what they are about: slashagents, slashtalk, slashlook
 //	picker.go approvals.go queue.go panel.go help.go   what opens over a page

@@ -3,12 +3,9 @@ package terminal
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"daycare/engine/event"
 )
 
 // key takes a key: what is open over the page has it first, then what means the
@@ -40,7 +37,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.page == homePage {
 		return m.home.key(m, k)
 	}
-	return m.talkKey(k)
+	return m.talk.key(m, k)
 }
 
 // afterEscape is the key of a person who typed on right after Esc: terminals tell
@@ -119,7 +116,7 @@ func (m *Model) up() tea.Cmd {
 }
 
 func (m *Model) down() tea.Cmd {
-	if id, ok := m.talk.current().text.ChosenChild(m.frame()); ok && m.page == talkPage && m.world.get(id) != nil {
+	if id, ok := m.talk.current().text.ChosenChild(m.talk.frame(m)); ok && m.page == talkPage && m.world.get(id) != nil {
 		return m.show(id)
 	}
 	children := m.world.children(m.talk.shown)
@@ -187,113 +184,11 @@ func (m *Model) restart() tea.Cmd {
 	})
 }
 
-// talkKey is a key on the page of a conversation.
-func (m *Model) talkKey(k tea.KeyPressMsg) tea.Cmd {
-	in := &m.talk.input
-	if in.menu.open() && in.menu.key(m, k.String()) {
-		return nil
-	}
-	c := m.talk.current()
-	switch k.String() {
-	case "enter":
-		if c.text.Chosen() && in.empty() {
-			c.text.Toggle()
-			return nil
-		}
-		return m.submit(false)
-	case "tab":
-		if in.empty() {
-			return nil
-		}
-		return m.submit(true)
-	case "alt+up":
-		return m.takeBack()
-	case "esc":
-		return m.escape(c)
-	case "pgup", "shift+pgup":
-		return m.scroll(-(m.bodyHeight() - 2))
-	case "pgdown", "shift+pgdown":
-		return m.scroll(m.bodyHeight() - 2)
-	case "ctrl+home":
-		return m.scroll(-1 << 20)
-	case "ctrl+end":
-		c.text.Follow()
-		return nil
-	case "shift+up":
-		c.text.Choose(-1, m.frame())
-		return nil
-	case "shift+down":
-		c.text.Choose(1, m.frame())
-		return nil
-	case "ctrl+t":
-		c.text.ToggleAll()
-		return nil
-	case "ctrl+q":
-		m.openQueue()
-		return nil
-	case "ctrl+o":
-		return m.edit()
-	case "up":
-		if in.older() {
-			return nil
-		}
-	case "down":
-		if in.newer() {
-			return nil
-		}
-	case "?":
-		if in.empty() {
-			m.over = &help{}
-			return nil
-		}
-	}
-	cmd := in.update(k)
-	in.menu.suggest(m, in.value())
-	return cmd
-}
-
-// escape interrupts the turn; where work would be lost, only the second time.
-func (m *Model) escape(c *conversation) tea.Cmd {
-	if c.text.Chosen() {
-		c.text.Unchoose()
-		return nil
-	}
-	if !c.text.Following() {
-		c.text.Follow()
-		return nil
-	}
-	a := m.world.get(c.agent)
-	if a == nil || !m.busy(c) || a.State == event.WaitingPermission {
-		return nil
-	}
-	if a.State == event.UsingTool && (m.stopping.IsZero() || m.screen.now.Sub(m.stopping) > again) {
-		m.stopping = m.screen.now
-		m.say1("Esc again stops " + strings.SplitN(a.Detail, " ", 2)[0] + ", which is under way")
-		return nil
-	}
-	m.stopping = time.Time{}
-	return m.call.stop(c.agent)
-}
-
 func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
 	if m.over != nil || m.page != talkPage {
 		return nil
 	}
 	return m.talk.input.update(msg)
-}
-
-// scroll moves the text, and asks for older pages at its top.
-func (m *Model) scroll(n int) tea.Cmd {
-	c := m.talk.current()
-	if !c.text.Scroll(n, m.frame()) || c.paging {
-		return nil
-	}
-	seq, more := c.text.Older()
-	if !more {
-		return nil
-	}
-	c.paging = true
-	return m.call.history(c.agent, seq, before)
 }
 
 // wheelLines is how far one notch of the wheel goes.
@@ -311,7 +206,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
 		m.home.move(m.world, n/wheelLines)
 		return nil
 	}
-	return m.scroll(n)
+	return m.talk.scroll(m, n)
 }
 
 func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
@@ -330,6 +225,6 @@ func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
 		}
 		return m.show(m.home.selected)
 	}
-	m.talk.current().text.ToggleAt(msg.Y-m.textTop(), m.frame())
+	m.talk.current().text.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
 	return nil
 }

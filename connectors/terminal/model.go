@@ -156,11 +156,11 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case heardAll:
 		return m.heardAll(msg)
 	case heardOne:
-		return m.heard(msg)
+		return m.talk.heard(m, msg)
 	case freshDue:
 		return m.freshen()
 	case fetchDue:
-		return m.fetch(msg.agent)
+		return m.talk.fetch(m, msg.agent)
 	case agentsRead:
 		return m.takeAgents(msg)
 	case asksRead:
@@ -173,15 +173,15 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case wakesRead:
 		m.world.wakes = msg.at
 	case historyRead:
-		return m.takePage(msg)
+		return m.talk.takePage(m, msg)
 	case inboxRead:
-		m.takeInbox(msg)
+		m.talk.takeInbox(msg)
 	case draftRead:
 		m.talk.get(msg.agent).text.Draft(msg.draft, m.screen.now)
 	case saidRead:
 		m.world.said(msg)
 	case sent:
-		return m.takeSent(msg)
+		return m.talk.takeSent(m, msg)
 	case created:
 		return m.takeCreated(msg)
 	case killed:
@@ -189,7 +189,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case decided:
 		return m.takeDecided(msg)
 	case tookBack:
-		m.putBack(msg.text)
+		m.talk.putBack(msg.text)
 		return m.call.inbox(msg.agent)
 	case shellRan:
 		return m.takeShell(msg)
@@ -201,7 +201,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		m.over = msg.chooser
 	case did:
 		m.say1(msg.what)
-		return tea.Batch(m.stale(), m.soon(m.talk.shown))
+		return tea.Batch(m.stale(), m.talk.soon(m, m.talk.shown))
 	case failed:
 		m.fail(msg.what, msg.err)
 	}

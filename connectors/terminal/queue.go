@@ -49,7 +49,7 @@ func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 			return api.Front(ctx, c.agent, w.ID)
 		})
 	case "e", "enter":
-		return true, m.unsend(c.agent, w)
+		return true, m.talk.unsend(m, c.agent, w)
 	}
 	return false, nil
 }

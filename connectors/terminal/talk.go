@@ -50,24 +50,24 @@ func newTalk(typed []string) talk {
 	return talk{all: map[string]*conversation{}, children: map[string]string{}, input: newInput(typed), boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
 }
 
-func (t *talk) get(id string) *conversation {
-	c := t.all[id]
+func (p *talk) get(id string) *conversation {
+	c := p.all[id]
 	if c == nil {
 		c = &conversation{agent: id, text: transcript.New()}
-		t.all[id] = c
+		p.all[id] = c
 	}
 	return c
 }
 
-func (t *talk) current() *conversation { return t.get(t.shown) }
+func (p *talk) current() *conversation { return p.get(p.shown) }
 
-func (t *talk) keepDraft() { t.current().draft = t.input.value() }
+func (p *talk) keepDraft() { p.current().draft = p.input.value() }
 
-// key is what a message is known by until it has an item. It is new in every
+// newKey is what a message is known by until it has an item. It is new in every
 // process, so that no message is ever taken for an older one.
-func (t *talk) key() string {
-	t.names++
-	return fmt.Sprintf("%s:%d", t.boot, t.names)
+func (p *talk) newKey() string {
+	p.names++
+	return fmt.Sprintf("%s:%d", p.boot, p.names)
 }
 
 // show turns to another agent: its draft, its place in the text, its events.
@@ -93,8 +93,8 @@ func (m *Model) show(id string) tea.Cmd {
 }
 
 // heard takes events of the agent that is followed.
-func (m *Model) heard(msg heardOne) tea.Cmd {
-	c := m.talk.get(msg.agent)
+func (p *talk) heard(m *Model, msg heardOne) tea.Cmd {
+	c := p.get(msg.agent)
 	for _, e := range msg.events {
 		n := c.text.Event(e)
 		c.due.History = c.due.History || n.History
@@ -111,8 +111,8 @@ func (m *Model) heard(msg heardOne) tea.Cmd {
 
 // soon looks at the conversation again: what was asked of the agent may leave a
 // record that no event tells of.
-func (m *Model) soon(agent string) tea.Cmd {
-	c := m.talk.get(agent)
+func (p *talk) soon(m *Model, agent string) tea.Cmd {
+	c := p.get(agent)
 	if agent == "" || m.page != talkPage {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (m *Model) soon(agent string) tea.Cmd {
 }
 
 // fetch asks for what is due.
-func (m *Model) fetch(agent string) tea.Cmd {
-	c := m.talk.get(agent)
+func (p *talk) fetch(m *Model, agent string) tea.Cmd {
+	c := p.get(agent)
 	due := c.due
 	c.due, c.waiting = transcript.Needs{}, false
 	var cmds []tea.Cmd
@@ -142,8 +142,8 @@ func (m *Model) fetch(agent string) tea.Cmd {
 }
 
 // page takes a page of history.
-func (m *Model) takePage(msg historyRead) tea.Cmd {
-	c := m.talk.get(msg.agent)
+func (p *talk) takePage(m *Model, msg historyRead) tea.Cmd {
+	c := p.get(msg.agent)
 	switch {
 	case msg.err != nil:
 		c.paging = false
@@ -156,14 +156,14 @@ func (m *Model) takePage(msg historyRead) tea.Cmd {
 	default:
 		c.text.Merge(msg.page)
 	}
-	if msg.agent == m.talk.shown && m.page == talkPage {
+	if msg.agent == p.shown && m.page == talkPage {
 		m.world.looked(msg.agent)
 	}
 	return nil
 }
 
-func (m *Model) takeInbox(msg inboxRead) {
-	c := m.talk.get(msg.agent)
+func (p *talk) takeInbox(msg inboxRead) {
+	c := p.get(msg.agent)
 	c.inbox = slices.DeleteFunc(msg.items, func(w event.Waiting) bool { return w.State == "taken" })
 	for _, w := range c.inbox { // what waits is shown in the queue
 		c.text.Unsent(w.ID)
@@ -173,20 +173,20 @@ func (m *Model) takeInbox(msg inboxRead) {
 // say sends a message to an agent and shows it at once.
 // An agent that works takes it as queue says; "": in its own way, which is at its next
 // step unless somebody has chosen another.
-func (m *Model) say(c *conversation, text string, queue message.Queue) tea.Cmd {
-	key := m.talk.key()
+func (p *talk) say(m *Model, c *conversation, text string, queue message.Queue) tea.Cmd {
+	key := p.newKey()
 	c.text.Sending(key, text, m.screen.now)
 	c.text.Follow()
 	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text, Queue: queue}))
 }
 
 // takeSent notes the item of a message, or gives the text back.
-func (m *Model) takeSent(msg sent) tea.Cmd {
-	c := m.talk.get(msg.agent)
+func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
+	c := p.get(msg.agent)
 	if msg.err != nil {
 		text := c.text.Unsent(msg.key)
-		if msg.agent == m.talk.shown && m.talk.input.empty() {
-			m.talk.input.set(text)
+		if msg.agent == p.shown && p.input.empty() {
+			p.input.set(text)
 		} else if c.draft == "" {
 			c.draft = text
 		}
@@ -194,23 +194,23 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 		return nil
 	}
 	if msg.agent == "" && msg.receipt.Agent != "" {
-		return tea.Batch(m.born(msg.receipt.Agent, msg), m.call.agents())
+		return tea.Batch(p.born(m, msg.receipt.Agent, msg), m.call.agents())
 	}
 	c.text.Sent(msg.key, msg.receipt.Item)
 	return tea.Batch(m.call.inbox(msg.agent), m.call.history(msg.agent, 0, newest))
 }
 
 // born: the first message has made the person's own agent.
-func (m *Model) born(id string, msg sent) tea.Cmd {
-	c := m.talk.get("")
-	delete(m.talk.all, "")
+func (p *talk) born(m *Model, id string, msg sent) tea.Cmd {
+	c := p.get("")
+	delete(p.all, "")
 	c.agent = id
-	m.talk.all[id] = c
-	m.talk.own = id
+	p.all[id] = c
+	p.own = id
 	c.text.Sent(msg.key, msg.receipt.Item)
 	m.ring.forget("")
-	if m.talk.shown == "" {
-		m.talk.shown = id
+	if p.shown == "" {
+		p.shown = id
 		m.ring.visit(id)
 		m.link.follow(id)
 	}
@@ -219,36 +219,36 @@ func (m *Model) born(id string, msg sent) tea.Cmd {
 
 // submit is Enter: a command, a shell command or a message. later is Tab: behind
 // what the agent does.
-func (m *Model) submit(later bool) tea.Cmd {
-	text := strings.TrimSpace(m.talk.input.value())
+func (p *talk) submit(m *Model, later bool) tea.Cmd {
+	text := strings.TrimSpace(p.input.value())
 	if text == "" {
 		return nil
 	}
-	c := m.talk.current()
+	c := p.current()
 	m.memory.addTyped(text)
-	m.talk.input.sent(text)
+	p.input.sent(text)
 	switch {
 	case isCommand(text):
 		return m.command(text)
 	case strings.HasPrefix(text, "!"):
 		return m.runShell(strings.TrimPrefix(text, "!"))
 	case later:
-		return m.say(c, text, message.Followup)
+		return p.say(m, c, text, message.Followup)
 	}
-	return m.say(c, text, "")
+	return p.say(m, c, text, "")
 }
 
-func (m *Model) busy(c *conversation) bool {
+func (c *conversation) busy(m *Model) bool {
 	a := m.world.get(c.agent)
 	return c.text.Turn().ID != "" || a != nil && (a.rank() == working || a.State == event.WaitingPermission)
 }
 
 // takeBack puts the last message that waits into the input.
-func (m *Model) takeBack() tea.Cmd {
-	c := m.talk.current()
+func (p *talk) takeBack(m *Model) tea.Cmd {
+	c := p.current()
 	for _, w := range slices.Backward(c.inbox) {
 		if takesBack(w) {
-			return m.unsend(c.agent, w)
+			return p.unsend(m, c.agent, w)
 		}
 	}
 	m.say1("nothing waits")
@@ -259,7 +259,7 @@ func (m *Model) takeBack() tea.Cmd {
 func takesBack(w event.Waiting) bool { return w.Type == string(message.Text) }
 
 // unsend drops an item and gives its text back.
-func (m *Model) unsend(agent string, w event.Waiting) tea.Cmd {
+func (p *talk) unsend(m *Model, agent string, w event.Waiting) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		if err := api.Drop(ctx, agent, w.ID); err != nil {
 			return failed{"take back", err}
@@ -271,9 +271,9 @@ func (m *Model) unsend(agent string, w event.Waiting) tea.Cmd {
 // tookBack is a message that does not wait any more.
 type tookBack struct{ agent, text string }
 
-func (m *Model) putBack(text string) {
-	if now := m.talk.input.value(); now != "" {
+func (p *talk) putBack(text string) {
+	if now := p.input.value(); now != "" {
 		text += "\n" + now
 	}
-	m.talk.input.set(text)
+	p.input.set(text)
 }

@@ -25,10 +25,10 @@ type foot struct {
 	cursor *tea.Cursor // in the foot
 }
 
-func (m *Model) talkLines(width, height int) ([]string, *tea.Cursor) {
-	f := m.foot(width)
+func (p *talk) lines(m *Model, width, height int) ([]string, *tea.Cursor) {
+	f := p.foot(m, width)
 	f.lines = f.lines[max(0, len(f.lines)-height+3):] // some text stays, whatever waits
-	lines := m.textLines(width, height-len(f.lines))
+	lines := p.textLines(m, width, height-len(f.lines))
 	if f.cursor != nil {
 		f.cursor.Y += len(lines)
 	}
@@ -36,18 +36,18 @@ func (m *Model) talkLines(width, height int) ([]string, *tea.Cursor) {
 }
 
 // frame is what the text is set for.
-func (m *Model) frame() transcript.Frame {
-	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.width, Height: m.bodyHeight(), Now: m.screen.now,
-		Names: m.world.sender, Child: m.childOf}
+func (p *talk) frame(m *Model) transcript.Frame {
+	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.width, Height: p.bodyHeight(m), Now: m.screen.now,
+		Names: m.world.sender, Child: func(call string) (transcript.Child, bool) { return p.childOf(m, call) }}
 }
 
 // childOf is the agent that a call of the one shown has started: its id follows
 // from the call's.
-func (m *Model) childOf(call string) (transcript.Child, bool) {
-	id, known := m.talk.children[call]
+func (p *talk) childOf(m *Model, call string) (transcript.Child, bool) {
+	id, known := p.children[call]
 	if !known {
-		id = address.ChildID(m.talk.shown, call)
-		m.talk.children[call] = id
+		id = address.ChildID(p.shown, call)
+		p.children[call] = id
 	}
 	a := m.world.get(id)
 	if a == nil {
@@ -61,9 +61,9 @@ func (m *Model) childOf(call string) (transcript.Child, bool) {
 }
 
 // bodyHeight is how many lines of text can be seen.
-func (m *Model) bodyHeight() int {
+func (p *talk) bodyHeight(m *Model) int {
 	height := m.screen.height - 3
-	return max(3, height-len(m.foot(m.screen.width).lines))
+	return max(3, height-len(p.foot(m, m.screen.width).lines))
 }
 
 func indented(lines []string) []string {
@@ -75,20 +75,20 @@ func indented(lines []string) []string {
 }
 
 // textTop is the row of the screen where the text begins.
-func (m *Model) textTop() int { return 1 + m.space() }
+func (p *talk) textTop(m *Model) int { return 1 + p.space(m) }
 
 // space is how many rows are empty above a short text.
-func (m *Model) space() int {
-	return max(0, m.bodyHeight()-len(m.talk.current().text.Lines(m.frame())))
+func (p *talk) space(m *Model) int {
+	return max(0, p.bodyHeight(m)-len(p.current().text.Lines(p.frame(m))))
 }
 
 // textLines are the conversation, at the bottom of its area like in any chat.
-func (m *Model) textLines(width, height int) []string {
-	c := m.talk.current()
+func (p *talk) textLines(m *Model, width, height int) []string {
+	c := p.current()
 	if c.text.Empty() {
-		return fill(m.welcome(c, width), height)
+		return fill(c.welcome(m, width), height)
 	}
-	f := m.frame()
+	f := p.frame(m)
 	f.Width, f.Height = width, height
 	lines := c.text.Lines(f)
 	out := make([]string, height-len(lines), height)
@@ -102,7 +102,7 @@ func (m *Model) textLines(width, height int) []string {
 }
 
 // welcome is what an empty conversation says.
-func (m *Model) welcome(c *conversation, width int) []string {
+func (c *conversation) welcome(m *Model, width int) []string {
 	t := m.screen.theme
 	if c.agent != "" && !c.text.Loaded() {
 		return []string{"", t.Dim.Render("  reading…")}
@@ -134,16 +134,16 @@ func (m *Model) welcome(c *conversation, width int) []string {
 	return text
 }
 
-func (m *Model) foot(width int) foot {
+func (p *talk) foot(m *Model, width int) foot {
 	var f foot
-	c := m.talk.current()
-	f.lines = append(f.lines, m.family(c, width)...)
-	f.lines = append(f.lines, m.queueLines(c, width)...)
-	f.lines = append(f.lines, m.doing(c, width)...)
-	f.lines = append(f.lines, m.talk.input.menu.lines(m, width)...)
-	f.lines = append(f.lines, m.screen.rule(m.whom(c), width))
-	in := m.talk.input.lines(width)
-	if cur := m.talk.input.area.Cursor(); cur != nil {
+	c := p.current()
+	f.lines = append(f.lines, c.family(m, width)...)
+	f.lines = append(f.lines, c.queueLines(m, width)...)
+	f.lines = append(f.lines, c.doing(m, width)...)
+	f.lines = append(f.lines, p.input.menu.lines(m, width)...)
+	f.lines = append(f.lines, m.screen.rule(c.whom(m), width))
+	in := p.input.lines(width)
+	if cur := p.input.area.Cursor(); cur != nil {
 		cur.Y += len(f.lines)
 		f.cursor = cur
 	}
@@ -152,7 +152,7 @@ func (m *Model) foot(width int) foot {
 }
 
 // whom says who gets what is typed.
-func (m *Model) whom(c *conversation) string {
+func (c *conversation) whom(m *Model) string {
 	if c.agent == "" {
 		return "to your agent"
 	}
@@ -163,7 +163,7 @@ func (m *Model) whom(c *conversation) string {
 const maxFamily = 4
 
 // family are the agents that work for this one.
-func (m *Model) family(c *conversation, width int) []string {
+func (c *conversation) family(m *Model, width int) []string {
 	if c.agent == "" {
 		return nil
 	}
@@ -200,13 +200,13 @@ func (m *Model) family(c *conversation, width int) []string {
 }
 
 // asked reports whether the agent waits for an answer of the person.
-func (m *Model) asked(c *conversation) bool {
+func (c *conversation) asked(m *Model) bool {
 	a := m.world.get(c.agent)
 	return a != nil && a.asks
 }
 
 // queueLines are what waits, shortly: the newest of it, and how much there is.
-func (m *Model) queueLines(c *conversation, width int) []string {
+func (c *conversation) queueLines(m *Model, width int) []string {
 	n := len(c.inbox)
 	if n == 0 {
 		return nil
@@ -214,7 +214,7 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 	t := m.screen.theme
 	newest := c.inbox[n-1]
 	how := ""
-	if m.busy(c) || newest.Type != string(message.Text) {
+	if c.busy(m) || newest.Type != string(message.Text) {
 		how = " (" + m.world.kindOf(c.agent, newest) + ")"
 	}
 	text := newest.Text
@@ -228,7 +228,7 @@ func (m *Model) queueLines(c *conversation, width int) []string {
 }
 
 // doing is what the agent is at: its question, its work, its pause.
-func (m *Model) doing(c *conversation, width int) []string {
+func (c *conversation) doing(m *Model, width int) []string {
 	t := m.screen.theme
 	for _, ask := range m.world.asks {
 		if ask.AgentID == c.agent {
@@ -266,8 +266,8 @@ func (m *Model) doing(c *conversation, width int) []string {
 }
 
 // talkStatus is the status line of a conversation.
-func (m *Model) talkStatus() string {
-	c := m.talk.current()
+func (p *talk) status(m *Model) string {
+	c := p.current()
 	a := m.world.get(c.agent)
 	if a == nil {
 		return " your agent · made by your first message"
@@ -309,24 +309,24 @@ func thousands(tokens int64) string {
 }
 
 // talkHelp is the help line of a conversation: what the next key could be.
-func (m *Model) talkHelp() string {
-	c := m.talk.current()
-	in := &m.talk.input
+func (p *talk) help(m *Model) string {
+	c := p.current()
+	in := &p.input
 	switch {
 	case in.menu.open():
 		return "Tab completes · ↑↓ choose · Esc closes"
 	case c.text.Chosen():
-		if _, ok := c.text.ChosenChild(m.frame()); ok {
+		if _, ok := c.text.ChosenChild(p.frame(m)); ok {
 			return "Enter opens its steps · Ctrl+↓ its whole conversation · Shift+↑↓ moves · Esc back to the text"
 		}
 		return "Enter opens or closes · Shift+↑↓ moves · Ctrl+T all · Esc back to the text"
-	case !in.empty() && m.busy(c):
+	case !in.empty() && c.busy(m):
 		return enterHelp(m.world.queueOf(c.agent)) + " · Alt+Enter new line · Ctrl+C clears"
 	case !in.empty():
 		return "Enter sends · Alt+Enter new line · Ctrl+O editor · Ctrl+C clears"
-	case m.asked(c):
+	case c.asked(m):
 		return "Ctrl+Y answers what it asks · Ctrl+←→ other agents · Ctrl+G all · ? help"
-	case m.busy(c):
+	case c.busy(m):
 		return "Esc stops · Ctrl+←→ other agents · Ctrl+G all · Shift+↑ opens cards · ? help"
 	}
 	return "/ commands · @ files · ! shell · Ctrl+←→ other agents · Ctrl+G all · Ctrl+P finds · ? help"

@@ -42,7 +42,7 @@ func (m *Model) body(width, height int) ([]string, *tea.Cursor) {
 	if m.page == homePage {
 		lines = m.home.lines(m, width, height)
 	} else {
-		lines, cursor = m.talkLines(width, height)
+		lines, cursor = m.talk.lines(m, width, height)
 	}
 	lines = fill(lines, height)
 	if m.over == nil {
@@ -62,7 +62,7 @@ func (m *Model) head(width int) string {
 	left := t.Bold.Render(" daycare ")
 	if m.page == homePage {
 		where := markdown.OneLine(m.opts.Workspace, width)
-		return t.Bar.Render(left+t.Dim.Render(cell(where, max(0, width-9-m.badgeWidth()))+"")) + m.badges()
+		return left + t.Dim.Render(cell(where, max(0, width-9-m.badgeWidth()))) + m.badges()
 	}
 	ids := m.ring.list(m.world, m.talk.shown)
 	room := width - 10 - m.badgeWidth()
@@ -159,7 +159,7 @@ func (m *Model) statusLine(width int) string {
 	if m.page == homePage {
 		return t.Dim.Render(cell(m.homeStatus(), width))
 	}
-	return t.Dim.Render(cell(m.talkStatus(), width))
+	return t.Dim.Render(cell(m.talk.status(m), width))
 }
 
 func (m *Model) homeStatus() string {
@@ -191,7 +191,7 @@ func (m *Model) helpLine(width int) string {
 	case m.page == homePage:
 		text = "Enter opens · n new agent · / filter · a answers · x stops · Ctrl+P finds · q leaves · ? help"
 	default:
-		text = m.talkHelp()
+		text = m.talk.help(m)
 	}
 	return t.Dim.Render(cell(" "+fitting(text, width-1), width))
 }

@@ -17,7 +17,6 @@ type Theme struct {
 
 	Person   lipgloss.Style // what people wrote
 	Selected lipgloss.Style // a row under the cursor
-	Bar      lipgloss.Style // head line
 	Rule     lipgloss.Style // lines between areas
 
 	Markdown
@@ -80,7 +79,6 @@ func New(on Terminal) *Theme {
 		Bad:      pick("9", "1", "9", "1"),
 		Person:   behind("236", "254"),
 		Selected: selected,
-		Bar:      behind("235", "255"),
 		Rule:     pick("240", "246", "7", "8"),
 		Markdown: Markdown{
 			Heading:   pick("14", "25", "14", "4").Bold(true),

@@ -1,0 +1,112 @@
+package terminal
+
+import (
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/engine/event"
+)
+
+// key is a key on the page of a conversation.
+func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
+	in := &p.input
+	if in.menu.open() && in.menu.key(m, k.String()) {
+		return nil
+	}
+	c := p.current()
+	switch k.String() {
+	case "enter":
+		if c.text.Chosen() && in.empty() {
+			c.text.Toggle()
+			return nil
+		}
+		return p.submit(m, false)
+	case "tab":
+		if in.empty() {
+			return nil
+		}
+		return p.submit(m, true)
+	case "alt+up":
+		return p.takeBack(m)
+	case "esc":
+		return p.escape(m, c)
+	case "pgup", "shift+pgup":
+		return p.scroll(m, -(p.bodyHeight(m) - 2))
+	case "pgdown", "shift+pgdown":
+		return p.scroll(m, p.bodyHeight(m)-2)
+	case "ctrl+home":
+		return p.scroll(m, -1<<20)
+	case "ctrl+end":
+		c.text.Follow()
+		return nil
+	case "shift+up":
+		c.text.Choose(-1, p.frame(m))
+		return nil
+	case "shift+down":
+		c.text.Choose(1, p.frame(m))
+		return nil
+	case "ctrl+t":
+		c.text.ToggleAll()
+		return nil
+	case "ctrl+q":
+		m.openQueue()
+		return nil
+	case "ctrl+o":
+		return m.edit()
+	case "up":
+		if in.older() {
+			return nil
+		}
+	case "down":
+		if in.newer() {
+			return nil
+		}
+	case "?":
+		if in.empty() {
+			m.over = &help{}
+			return nil
+		}
+	}
+	cmd := in.update(k)
+	in.menu.suggest(m, in.value())
+	return cmd
+}
+
+// escape interrupts the turn; where work would be lost, only the second time.
+func (p *talk) escape(m *Model, c *conversation) tea.Cmd {
+	if c.text.Chosen() {
+		c.text.Unchoose()
+		return nil
+	}
+	if !c.text.Following() {
+		c.text.Follow()
+		return nil
+	}
+	a := m.world.get(c.agent)
+	if a == nil || !c.busy(m) || a.State == event.WaitingPermission {
+		return nil
+	}
+	if a.State == event.UsingTool && (m.stopping.IsZero() || m.screen.now.Sub(m.stopping) > again) {
+		m.stopping = m.screen.now
+		m.say1("Esc again stops " + strings.SplitN(a.Detail, " ", 2)[0] + ", which is under way")
+		return nil
+	}
+	m.stopping = time.Time{}
+	return m.call.stop(c.agent)
+}
+
+// scroll moves the text, and asks for older pages at its top.
+func (p *talk) scroll(m *Model, n int) tea.Cmd {
+	c := p.current()
+	if !c.text.Scroll(n, p.frame(m)) || c.paging {
+		return nil
+	}
+	seq, more := c.text.Older()
+	if !more {
+		return nil
+	}
+	c.paging = true
+	return m.call.history(c.agent, seq, before)
+}
