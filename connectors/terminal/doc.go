@@ -17,7 +17,8 @@
 //	talk.go      the page of one conversation; talkview.go is how it looks, talkkeys.go
 //	             what its keys do
 //	input.go     the line to type in; complete.go completes what is typed there
-//	slash.go     the commands, by what they are about: slashagents, slashtalk, slashlook
+//	slash.go     the commands, by what they are about: slashagents, slashtalk, slashlook,
+//	             slashchoose; chooser.go is a list to choose from
 //	picker.go approvals.go queue.go panel.go help.go   what opens over a page
 //	ring.go      switching between agents
 //	memory.go    drafts, what was read, what was typed: the hints on disk

@@ -27,6 +27,7 @@ const (
 	loadAgents = 50
 	loadEvery  = 10 * time.Millisecond
 	loadFor    = 6 * time.Second
+	slowLine   = 4 << 10 // bytes a second
 )
 
 // TestMain is the UI itself when the load test runs this program again.
@@ -61,10 +62,13 @@ func BenchmarkLoad(b *testing.B) {
 	for i := range ids {
 		ids[i] = d.add(fmt.Sprintf("%d/", i), fmt.Sprintf("streamer %d", i), func(a *event.Agent) { a.State = event.Thinking })
 	}
-	for _, page := range []struct{ name, open string }{{"one conversation", "\r"}, {"all agents", ""}} {
+	for _, page := range []struct {
+		name, open string
+		line       int
+	}{{"one conversation", "\r", 0}, {"all agents", "", 0}, {"one conversation over a slow line", "\r", slowLine}} {
 		b.Run(page.name, func(b *testing.B) {
 			for b.Loop() {
-				load(b, root, d, ids, page.open)
+				load(b, root, d, ids, page.open, page.line)
 			}
 		})
 	}
@@ -123,7 +127,8 @@ func (s *screenful) expect(text string) {
 	s.tail, s.waiting = s.tail[:0], []byte(text)
 }
 
-func load(t *testing.B, root string, d *daemon, ids []string, open string) {
+// load is one run; line is how many bytes a second the terminal takes, 0 any number.
+func load(t *testing.B, root string, d *daemon, ids []string, open string, line int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DAYCARE_TUI_ROOT="+root, "TERM=xterm-256color")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
@@ -135,7 +140,13 @@ func load(t *testing.B, root string, d *daemon, ids []string, open string) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		buf := make([]byte, 1<<16)
+		if line > 0 {
+			buf = buf[:line/64]
+		}
 		for {
+			if line > 0 {
+				time.Sleep(time.Second / 64)
+			}
 			n, err := tty.Read(buf)
 			if n > 0 {
 				_, _ = out.Write(buf[:n])
@@ -178,7 +189,9 @@ func load(t *testing.B, root string, d *daemon, ids []string, open string) {
 	if open == "" {
 		return
 	}
-	t.ReportMetric(float64(one), "B/word")
+	if line == 0 { // on a slow line it is not over when it is counted
+		t.ReportMetric(float64(one), "B/word")
+	}
 	if len(delays) == 0 {
 		t.Fatal("no key was ever seen on the screen")
 	}

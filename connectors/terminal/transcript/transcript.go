@@ -156,12 +156,14 @@ func (t *Transcript) add(r *record) {
 	case "rewind":
 		t.forget(r.To)
 	case "permission":
-		t.reply(r)
+		if t.reply(r) {
+			return
+		}
+	}
+	if r.Type == "turn_end" && r.Reason == "waiting" && t.asked(r.Turn) {
+		return // the card says that it asks
 	}
 	for _, b := range blocksOf(r) {
-		if b.kind == note && r.Type == "turn_end" && r.Reason == "waiting" && t.asked(r.Turn) {
-			b.text = "it goes on when its question is answered"
-		}
 		if b.kind == person {
 			b.before, t.before = t.before, 0 // what joins the turn later is no place to begin at
 		}
@@ -179,19 +181,23 @@ func (t *Transcript) result(b *block, r *record) {
 	b.tool.answer = t.replies[b.tool.token]
 }
 
-// reply takes the answer to a request, for the card of the call that asked.
-func (t *Transcript) reply(r *record) {
+// reply takes the answer to a request, for the card of the call that asked. It reports
+// whether that is enough: the card is of the newest turn that is here.
+func (t *Transcript) reply(r *record) (told bool) {
 	answer := replyOf(r)
 	if answer == nil || r.Token == "" {
-		return
+		return false
 	}
 	t.replies[r.Token] = answer
 	for _, b := range t.cards {
 		if b.tool.token == r.Token {
 			b.tool.answer = answer
 			b.touch()
+			n := len(t.blocks)
+			told = n > 0 && b.turn != "" && b.turn == t.blocks[n-1].turn
 		}
 	}
+	return told
 }
 
 // asked reports whether a call of a turn asked a person.

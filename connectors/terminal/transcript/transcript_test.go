@@ -162,6 +162,7 @@ func TestAnswered(t *testing.T) {
 		`{"seq":3,"type":"permission","event":"asked","token":"tok1","tag":"@exec:make","request":"make"}`,
 		`{"seq":4,"type":"tool_result","toolCallId":"c","name":"exec","status":"denied","output":{"text":"needs approval tok1: a person has been asked"}}`,
 		`{"seq":5,"type":"turn_end","turn":"t","reason":"waiting"}`}
+	aside := user(6, "meanwhile")
 	for _, c := range []struct{ event, card, note string }{
 		{"once", "? exec make  allowed once by ada", "· allowed once by ada: make"},
 		{"always", "? exec make  allowed from now on by ada", "· allowed from now on by ada: make"},
@@ -170,18 +171,24 @@ func TestAnswered(t *testing.T) {
 	} {
 		x := New()
 		x.Merge(page(asking...))
-		want := []string{"› go", "? exec make  asks you", "· it goes on when its question is answered"}
+		want := []string{"› go", "? exec make  asks you"}
 		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
 			t.Errorf("before the answer (-want +got):\n%s", diff)
 		}
-		answer := fmt.Sprintf(`{"seq":6,"type":"permission","event":%q,"token":"tok1","by":"ada","tag":"@exec:make","request":"make"}`, c.event)
+		answer := fmt.Sprintf(`{"seq":7,"type":"permission","event":%q,"token":"tok1","by":"ada","tag":"@exec:make","request":"make"}`, c.event)
 		x.Merge(page(append(asking, answer)...))
-		want = []string{want[0], c.card, want[2], c.note}
+		want[1] = c.card
 		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.event, diff)
 		}
+		// An answer that comes after other things is told where it came, too.
+		want = append(want, "› meanwhile", c.note)
+		x.Replace(page(append(asking, aside, answer)...))
+		if diff := cmp.Diff(want, shown(x, 50)); diff != "" {
+			t.Errorf("%s, later (-want +got):\n%s", c.event, diff)
+		}
 		six := int64(6) // the call is on an older page than the answer
-		late := page(answer)
+		late := page(aside, answer)
 		late.Before = &six
 		x.Replace(late)
 		x.Prepend(page(asking...))
