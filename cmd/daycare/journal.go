@@ -30,6 +30,9 @@ func (r *runtimeParts) keepJournal(ctx context.Context) error {
 		}
 		for _, e := range events {
 			j.note(e)
+			if e.Type == event.AgentSlept {
+				r.rest.Reset(restAfter)
+			}
 		}
 		next = max(next, first) + uint64(len(events))
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +51,8 @@ type runtimeParts struct {
 	meter     meter
 	startAt   time.Time
 
-	lock    *disk.Lock // nil: looking only
+	lock    *disk.Lock  // nil: looking only
+	rest    *time.Timer // gives memory back when there was no work for a while
 	vol     *disk.Volume
 	index   *address.Index
 	asks    *permission.Queue
@@ -231,17 +231,9 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
 	ready()
 	saveMemory()
-	debug.FreeOSMemory() // what the start needed is of no more use
+	r.rest = time.AfterFunc(restAfter, giveBack) // what the start needed
+	defer r.rest.Stop()
 	return g.Run()
-}
-
-// saveMemory lets the heap grow by half, not to the double, before it is collected,
-// if GOGC does not say otherwise. Agents keep little in memory and wait for the
-// disk and for models: a smaller heap is worth more than the time to collect it.
-func saveMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 }
 
 func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {

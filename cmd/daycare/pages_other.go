@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// dropPages is for Linux.
+func dropPages() {}
