@@ -27,7 +27,7 @@ var escapes = []escape{
 	{"list beside", `ls $O | grep secret && echo ESCAPED`, false},
 	{"copy beside", `cp -r $O $W/sub/copy; cat $W/sub/copy/secret`, false},
 	{"archive beside", `tar cf - $O 2>/dev/null | tar xOf - 2>/dev/null`, false},
-	{"find everything", `find / -xdev -name secret -path '*outside*' -exec cat {} \; 2>/dev/null`, false},
+	{"find everything", `find ${O%/*/*} -xdev -name secret -path '*outside*' -exec cat {} \; 2>/dev/null`, false},
 	{"password file", `cat /etc/shadow | grep -q . && echo ESCAPED`, false},
 	{"password file, by its copy", `cat /etc/shadow- | grep -q . && echo ESCAPED`, false},
 	{"the user's keys", `cat $H/.ssh/id`, false},
