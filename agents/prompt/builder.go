@@ -43,6 +43,7 @@ type Builder struct {
 	answered int                  // messages[:answered] never change again
 	open     group
 	media    int64 // bytes of pictures and documents in the conversation
+	shown    int   // how many there are
 
 	size estimate
 }

@@ -18,6 +18,8 @@ const (
 	// are sent with every call, and a request that vendors refuse for its size (32
 	// MiB, a third of it base64) would be refused at every later call, too.
 	maxMedia = 16 << 20
+	// maxShown is how many of them are shown: old ones go before any text has to.
+	maxShown = 20
 	// maxText is how much of a text file is shown, maxTexts how much of all those
 	// of one message, in bytes. The rest is a tool's to read.
 	maxText  = 32 << 10
@@ -106,10 +108,9 @@ func (b *Builder) document(f message.File) (_ *providers.Document, note string) 
 		return nil, note
 	case !bytes.HasPrefix(data, []byte("%PDF-")):
 		return nil, "not shown: it is no PDF"
-	case b.media+int64(len(data)) > maxMedia:
-		return nil, "not shown: too many pictures and documents in this conversation"
+	case !b.room(len(data)):
+		return nil, tooMany
 	}
-	b.media += int64(len(data))
 	return &providers.Document{Name: clean(f.Name), MimeType: pdf, Data: data}, ""
 }
 
@@ -183,9 +184,8 @@ func (b *Builder) image(f message.File) (_ *providers.Image, note string) {
 	if img == nil {
 		return nil, note
 	}
-	if b.media+int64(len(img.Data)) > maxMedia {
-		return nil, "not shown: too many pictures and documents in this conversation"
+	if !b.room(len(img.Data)) {
+		return nil, tooMany
 	}
-	b.media += int64(len(img.Data))
 	return img, note
 }
