@@ -31,28 +31,37 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("read rights of the agent: %w", err)
 	}
-	if missing := lacking(state.Permissions, g.Permissions, g.AllowedDomains); missing != "" {
-		return schedule.Output{Refused: "the agent has no permission " + missing}, nil
+	var needs []permission.Request
+	set := state.Permissions
+	for _, tag := range gateTags(g) {
+		need, err := permission.General(tag, "")
+		if err != nil {
+			return schedule.Output{Refused: err.Error()}, nil
+		}
+		if access, err := permission.Parse(tag); err != nil || set.Allows(access) {
+			continue
+		}
+		needs = append(needs, need)
+		if set, err = set.Grant(permission.Grant{Tag: need.Tag}); err != nil { // for this run, if they allow it
+			return schedule.Output{}, err
+		}
 	}
-	args, err := json.Marshal(map[string]any{"command": g.Command, "timeoutMs": g.Timeout.Milliseconds(), "workdir": dir})
+	args, err := json.Marshal(map[string]any{"command": g.Command, "timeoutMs": g.Timeout.Milliseconds(), "workdir": dir, "allowedDomains": g.AllowedDomains})
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("encode gate: %w", err)
 	}
-	call := tools.Call{ID: cuid2.Generate(), Name: spec.Name, Arguments: args, Agent: agent, Access: state.Permissions, Progress: func(string) {}}
+	call := tools.Call{ID: cuid2.Generate(), Name: spec.Name, Arguments: args, Agent: agent, Access: set, Progress: func(string) {}}
 	if asks, ok := exec.(tools.Asks); ok {
 		need, err := asks.Needs(call)
 		if err != nil {
 			return schedule.Output{Refused: err.Error()}, nil
 		}
-		if need != nil && !granted(state.Permissions, need.SHA256(agent)) {
-			allowed, err := r.useOnce(ctx, agent, need.SHA256(agent))
-			if err != nil {
-				return schedule.Output{}, err
-			}
-			if !allowed {
-				return r.askForGate(agent, *need)
-			}
+		if need != nil {
+			needs = append(needs, *need)
 		}
+	}
+	if refused, err := r.permitGate(ctx, agent, state.Permissions, needs, g.ByHand); refused != "" || err != nil {
+		return schedule.Output{Refused: refused}, err
 	}
 	res, err := exec.Run(ctx, call)
 	if err != nil || ctx.Err() != nil {
@@ -61,17 +70,70 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 	return gateOutput(res), nil
 }
 
-// lacking is the first right that a gate names and the agent has not.
-func lacking(set permission.Set, tags, hosts []string) string {
-	for _, host := range hosts {
-		tags = append(tags[:len(tags):len(tags)], "@web:"+host)
+// gateTags are the rights that a gate says it needs.
+func gateTags(g schedule.Gate) []string {
+	tags := slices.Clone(g.Permissions)
+	for _, host := range g.AllowedDomains {
+		tags = append(tags, permission.Web{Host: host}.Tag())
 	}
-	for _, tag := range tags {
-		if a, err := permission.Parse(tag); err != nil || !set.Allows(a) {
-			return tag
+	return tags
+}
+
+// permitGate asks the owner for what is needed and not granted, without waiting; refused
+// says what is waited for. What was allowed once is used up when nothing is missing.
+func (r *runtimeParts) permitGate(ctx context.Context, agent string, set permission.Set, needs []permission.Request, again bool) (refused string, err error) {
+	once, err := record.OnceOf(filepath.Join(r.root, "agents", agent))
+	if err != nil {
+		return "", err
+	}
+	var uses, waits []string
+	for _, need := range needs {
+		sha := need.SHA256(agent)
+		if granted(set, sha) {
+			continue
+		}
+		if slices.ContainsFunc(once, func(g record.OnceGrant) bool { return g.SHA256 == sha }) {
+			uses = append(uses, sha)
+			continue
+		}
+		if by := r.saidNo(agent, sha); by != "" && !again {
+			return fmt.Sprintf("%s said no to %s; to be asked again, run the task by hand", by, need.Tag), nil
+		}
+		token, err := r.askForGate(agent, need)
+		if err != nil {
+			return "", err
+		}
+		waits = append(waits, token)
+	}
+	switch len(waits) {
+	case 0:
+	case 1:
+		return "waits for approval " + waits[0] + " (daycare permissions allow " + waits[0] + ")", nil
+	default:
+		return fmt.Sprintf("waits for %d approvals (daycare permissions ls)", len(waits)), nil
+	}
+	for _, sha := range uses {
+		if ok, err := r.useOnce(ctx, agent, sha); err != nil || !ok {
+			return "the approval was used by another run", err
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// saidNo is who denied a request the last time that it was answered; "": nobody.
+func (r *runtimeParts) saidNo(agent, sha string) (by string) {
+	log, err := permission.Log(r.root)
+	if err != nil {
+		return "" // then it is asked
+	}
+	for _, p := range log {
+		if p.Agent == agent && p.SHA256 == sha {
+			if by = ""; p.Decision == permission.Deny {
+				by = p.DecidedBy
+			}
+		}
+	}
+	return by
 }
 
 func granted(set permission.Set, sha string) bool {
@@ -108,15 +170,15 @@ func (r *runtimeParts) useOnce(ctx context.Context, agent, sha string) (bool, er
 
 // askForGate asks the owner, without waiting. The answer counts from the next time
 // on.
-func (r *runtimeParts) askForGate(agent string, need permission.Request) (schedule.Output, error) {
+func (r *runtimeParts) askForGate(agent string, need permission.Request) (token string, err error) {
 	need.Reason, need.Gate = "the gate of a scheduled task", true
 	meta, _ := r.index.Get(agent)
 	owner := permission.Owner{Connector: meta.Descriptor.Connector, UserID: meta.Descriptor.UserID}
 	p, _, err := r.asks.Ask(agent, owner, need)
 	if err != nil {
-		return schedule.Output{}, fmt.Errorf("ask for permission: %w", err)
+		return "", fmt.Errorf("ask for permission: %w", err)
 	}
-	return schedule.Output{Refused: "waits for approval " + p.Token + " (daycare permissions allow " + p.Token + ")"}, nil
+	return p.Token, nil
 }
 
 func orCause(err error, ctx context.Context) error {

@@ -16,6 +16,8 @@ type Gate struct {
 	Timeout        time.Duration
 	Permissions    []string // tags that the command needs
 	AllowedDomains []string
+	// ByHand: a person runs the task now, and may be asked what they said no to before.
+	ByHand bool
 }
 
 // An Output is how a gate ended.

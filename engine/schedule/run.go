@@ -141,7 +141,9 @@ func (s *Scheduler) check(ctx context.Context, t Task, agent, hash string, f *Fi
 	if t.Gate == nil {
 		return "", nil
 	}
-	out, skip, err := s.gate(ctx, agent, f.Dir, *t.Gate)
+	g := *t.Gate
+	g.ByHand = l.Via == ViaHand
+	out, skip, err := s.gate(ctx, agent, f.Dir, g)
 	f.Gate, l.Extra = out, out
 	return skip, err
 }
