@@ -71,7 +71,7 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (Timing, error) 
 		}
 	}
 	timing, err := ParsePhrase(text, now, zone)
-	if err != nil && len(strings.Fields(text)) == 5 && strings.ContainsAny(text, "*0123456789") {
+	if err != nil && len(strings.Fields(text)) == 5 && strings.ContainsAny(text[:1], "*0123456789") {
 		// It looks like an expression: say what is wrong with it as one.
 		if _, _, wrong := parseExpression(text); wrong != nil {
 			err = fmt.Errorf("%w: %w", ErrPhrase, wrong)
@@ -111,8 +111,10 @@ func repeating(count, unit string) (Timing, error) {
 		count = "1"
 	}
 	every := count + unit[:1]
-	_, err := parseEvery(every)
-	return Timing{Every: every}, err
+	if _, err := parseEvery(every); err != nil {
+		return Timing{}, fmt.Errorf("%w: %w", ErrPhrase, err)
+	}
+	return Timing{Every: every}, nil
 }
 
 func monthly(day, at, text string) (Timing, error) {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -292,9 +293,15 @@ func TestPhrases(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "soon", "every day", "friday at 9", "day at 9", "next week", "every week", "monthly",
-		"today at 9", "every day at 25", "every day at 9:75", "every month on the 31st at 9", "every day at 13pm", "every 3 seconds", "at 9"} {
-		if got, err := ParsePhrase(text, now, zone(t, "Europe/Berlin")); err == nil {
-			t.Errorf("%q is %+v, want it refused", text, got)
+		"today at 9", "every day at 25", "every day at 9:75", "every month on the 31st at 9", "every day at 13pm", "every 3 seconds", "at 9", "every 3rd friday at 10", "61 * * * *"} {
+		for name, parse := range map[string]func(string, time.Time, *time.Location) (Timing, error){"phrase": ParsePhrase, "when": ParseWhen} {
+			got, err := parse(text, now, zone(t, "Europe/Berlin"))
+			if !errors.Is(err, ErrPhrase) {
+				t.Errorf("%q as a %s is %+v, %v; want it refused as no clear time", text, name, got, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "day of week") {
+				t.Errorf("%q is taken for an expression: %v", text, err)
+			}
 		}
 	}
 }
