@@ -91,7 +91,7 @@ func (h *home) columns(m *Model, rows []row, width int) columns {
 	}
 	c.name = min(c.name, max(20, width/4))
 	if width >= wideTable {
-		c.state, c.model = 30, 16
+		c.state, c.model = max(30, width/4), 16
 	}
 	for _, least := range []*int{&c.context, &c.next, &c.cost} { // on a narrow screen the words come first
 		if c.room(width) >= minSays {

@@ -47,6 +47,9 @@ func (w *world) stateText(a *agent) string {
 	case event.UsingTool:
 		return markdown.OneLine(a.Detail, 200)
 	case event.Retrying:
+		if strings.HasPrefix(a.Detail, "retry ") { // how often and when, not the cause alone
+			return a.Detail
+		}
 		return "retrying: " + a.Detail
 	case event.WaitingAgent:
 		return "waits for its agents"
