@@ -8,7 +8,8 @@ import (
 	"daycare/connectors/terminal/theme"
 )
 
-// Nothing that fits a message takes long to set.
+// Nothing that fits a message takes long to set: some milliseconds each, and on no
+// machine a minute.
 func TestDeep(t *testing.T) {
 	for name, source := range map[string]string{
 		"quotes":    strings.Repeat(">", 4000) + " x",
@@ -21,7 +22,7 @@ func TestDeep(t *testing.T) {
 	} {
 		began := time.Now()
 		lines := New(theme.New(theme.Terminal{Dark: true})).Lines(source, 80)
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s: %d bytes took %s", name, len(source), took)
 		} else {
 			t.Logf("%s: %d bytes, %d lines, %s", name, len(source), len(lines), took.Round(time.Millisecond))
