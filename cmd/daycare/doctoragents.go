@@ -79,6 +79,9 @@ func (d *doctor) agent(dir string) error {
 	} else {
 		d.add(found...)
 	}
+	for _, name := range []string{address.File, "state.json"} {
+		d.link(filepath.Join(dir, name))
+	}
 	d.draft(dir)
 	d.lines(filepath.Join(dir, "sessions.jsonl"))
 	if d.held {
@@ -129,6 +132,18 @@ func (d *doctor) open(dir string) error {
 		}
 	}
 	return nil
+}
+
+// link looks at a file that lies elsewhere.
+func (d *doctor) link(path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return
+	}
+	if _, err := disk.Through(d.root, path); err != nil {
+		d.tell(finding.Warning, "file-link", path, 1, err.Error()+"; so daycare writes nothing there, neither rights that are given nor how much was used",
+			"Put the file itself here, or link to one of yours outside of the workspace.")
+	}
 }
 
 // draft looks at an answer that was being streamed.

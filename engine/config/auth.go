@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
 
@@ -65,7 +66,11 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	if err := enc.Encode(plain); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
-	if err := replace(filepath.Join(root, AuthName), b.Bytes()); err != nil {
+	path, err := disk.Through(root, filepath.Join(root, AuthName))
+	if err == nil {
+		err = replace(path, b.Bytes())
+	}
+	if err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil

@@ -112,3 +112,19 @@ func TestSecretsOfHeaders(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// An auth.json that is a link stays one: the secret goes to where it leads.
+func TestSetSecretThroughLink(t *testing.T) {
+	base := t.TempDir()
+	root, kept := filepath.Join(base, "work", ".daycare"), filepath.Join(base, "kept.json")
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.WriteFile(kept, []byte("{}"), 0o600), os.Symlink(kept, filepath.Join(root, AuthName))); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetSecret(root, "x", NewSecret("a secret")); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(kept)
+	if _, lerr := os.Readlink(filepath.Join(root, AuthName)); err != nil || lerr != nil || !strings.Contains(string(data), "a secret") {
+		t.Errorf("the file holds %q, %v; the link: %v", data, err, lerr)
+	}
+}

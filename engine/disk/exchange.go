@@ -22,8 +22,13 @@ import (
 // NAME.conflict-TIME, of which OnKept tells. A process that dies in between leaves
 // a file that Recover brings back.
 //
+// A link is written through, or not at all (Through).
+//
 // Failpoints are step.write, .sync, .rename (the swap) and .dirsync.
 func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte, err error) {
+	if path, err = Through(v.dir, path); err != nil {
+		return nil, err
+	}
 	temp, err := v.temp(step, path, content)
 	if err != nil {
 		return nil, err
@@ -34,6 +39,9 @@ func (v *Volume) Exchange(step, path string, content, base []byte) (found []byte
 // Amend is Exchange for a change of the runtime's own in a person's file, which is no
 // save of theirs: the file keeps the time at which it was saved.
 func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, err error) {
+	if path, err = Through(v.dir, path); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)

@@ -288,3 +288,28 @@ func FuzzReadState(f *testing.F) {
 		}
 	})
 }
+
+// A state.json that lies elsewhere is written there; a link to nothing is left, and
+// does not keep the update waiting.
+func TestUpdateStateThroughLink(t *testing.T) {
+	base := t.TempDir()
+	root := filepath.Join(base, "work", ".daycare")
+	dir, kept := filepath.Join(root, "agents", "a"), filepath.Join(base, "state.json")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Symlink(kept, filepath.Join(dir, stateName))); err != nil {
+		t.Fatal(err)
+	}
+	vol := disk.NewVolume(root)
+	if err := UpdateState(vol, dir, func(s *State) { s.Seq = 1 }); !errors.Is(err, disk.ErrLink) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if err := os.WriteFile(kept, []byte(`{"queue":"collect"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := UpdateState(vol, dir, func(s *State) { s.Seq = 2 }); err != nil {
+		t.Fatal(err)
+	}
+	s, _, _, err := ReadState(dir)
+	if _, lerr := os.Readlink(filepath.Join(dir, stateName)); err != nil || lerr != nil || s.Seq != 2 || s.Queue != "collect" {
+		t.Errorf("%+v, %v; the link: %v", s, err, lerr)
+	}
+}
