@@ -204,6 +204,7 @@ func (p *parser) literal() text {
 		}
 		b = append(b, c)
 	}
+	p.at = min(p.at, len(p.data)) // a backslash was the last byte
 	return text(b)
 }
 
