@@ -88,7 +88,7 @@ type Call struct {
 type Result struct {
 	Text   string  // for the model
 	Status Status  // "" is OK
-	Blocks []Block // images for the model, diffs for people
+	Blocks []Block // images and documents for the model, diffs for people
 	Files  []message.File
 }
 
@@ -105,7 +105,9 @@ const (
 
 // A Block is a part of a result that is not plain text.
 type Block struct {
-	Type string // "image": File; "diff": Text is a unified diff, shown to people only
+	// Type is "image": File; "document": File is a PDF, Text what a model reads that takes
+	// none; "diff": Text is a unified diff, shown to people only.
+	Type string
 	File *message.File
 	Text string
 }

@@ -38,7 +38,7 @@ func Size(e *record.Entry) int {
 	case *record.ToolResult:
 		chars = utf8.RuneCountInString(r.Output.Text) + 40
 		for _, b := range r.Output.Blocks {
-			if b.Type == "image" {
+			if b.Type == "image" || b.Type == "document" {
 				images++
 			}
 		}

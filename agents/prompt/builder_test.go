@@ -13,7 +13,7 @@ import (
 // sources has two small pictures, one that is missing, and one blob.
 var sources = Sources{
 	File: func(f message.File) ([]byte, error) {
-		if strings.HasSuffix(f.Path, "gone.png") {
+		if strings.Contains(f.Path, "gone.") {
 			return nil, errors.New("no such file")
 		}
 		switch f.MimeType {

@@ -69,7 +69,7 @@ func messageChars(m *providers.Message) int {
 		case providers.Call:
 			n += chars(p.Name) + len(p.Arguments)
 		case providers.Result:
-			n += chars(p.Text) + len(p.Images)*imageChars
+			n += chars(p.Text) + (len(p.Images)+len(p.Documents))*imageChars
 		case providers.Image, providers.Document:
 			n += imageChars
 		}

@@ -144,13 +144,23 @@ func (b *Builder) result(r *record.ToolResult) providers.Result {
 		lines = append(lines, fileLine(f, ""))
 	}
 	for _, block := range r.Output.Blocks {
-		if block.Type != "image" || block.File == nil {
-			continue
-		}
-		img, note := b.image(*block.File)
-		lines = append(lines, fileLine(*block.File, note))
-		if img != nil {
-			out.Images = append(out.Images, *img)
+		switch {
+		case block.File == nil:
+		case block.Type == "image":
+			img, note := b.image(*block.File)
+			lines = append(lines, fileLine(*block.File, note))
+			if img != nil {
+				out.Images = append(out.Images, *img)
+			}
+		case block.Type == "document":
+			doc, note := b.document(*block.File)
+			lines = append(lines, fileLine(*block.File, note))
+			if doc == nil {
+				lines = append(lines, block.Text)
+				continue
+			}
+			doc.Text = block.Text
+			out.Documents = append(out.Documents, *doc)
 		}
 	}
 	if text != "" {

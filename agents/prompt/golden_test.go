@@ -66,6 +66,9 @@ func encode(m *providers.Message) []byte {
 			for _, img := range p.Images {
 				fmt.Fprintf(&b, "  image: %s %q\n", img.MimeType, img.Data)
 			}
+			for _, d := range p.Documents {
+				fmt.Fprintf(&b, "  document: %s %s %q, else %q\n", d.Name, d.MimeType, d.Data, d.Text)
+			}
 		case providers.Image:
 			fmt.Fprintf(&b, "image: %s %q\n", p.MimeType, p.Data)
 		case providers.Document:

@@ -65,7 +65,7 @@ func partChars(p Part) int {
 	case Call:
 		return len(p.Name) + utf8.RuneCount(p.Arguments)
 	case Result:
-		return utf8.RuneCountInString(p.Text) + len(p.Images)*imageChars
+		return utf8.RuneCountInString(p.Text) + (len(p.Images)+len(p.Documents))*imageChars
 	case Image, Document:
 		return imageChars
 	}

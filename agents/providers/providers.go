@@ -121,6 +121,8 @@ type (
 		Text    string
 		IsError bool
 		Images  []Image
+		// Documents come with their text, for models that take none.
+		Documents []Document
 	}
 	// Image is a picture for the model; Data is the file itself, not base64.
 	Image struct {
@@ -132,8 +134,18 @@ type (
 		Name     string
 		MimeType string
 		Data     []byte
+		Text     string // what a model reads that takes no documents; "": nothing
 	}
 )
+
+// Attached is the word for the files of r where a wire has them in a message of their
+// own.
+func Attached(r Result) string {
+	if len(r.Documents) == 0 {
+		return "Images"
+	}
+	return "Files"
+}
 
 func (Text) part()      {}
 func (Reasoning) part() {}

@@ -29,6 +29,14 @@ const (
 	noDocument = "[A document is not shown: this model takes none. Read it with a tool, or say that you cannot.]"
 )
 
+// instead is what a model reads that takes no documents.
+func (d Document) instead() string {
+	if d.Text == "" {
+		return noDocument
+	}
+	return "[This model takes no documents; this is the text of it:]\n" + d.Text
+}
+
 // only is req with what the model takes. Messages without anything else stay the
 // same, so that what providers encoded of them is kept.
 func (s Sight) only(req *Request) *Request {
@@ -66,7 +74,7 @@ func (s Sight) lacks(m *Message) bool {
 				return true
 			}
 		case Result:
-			if len(p.Images) > 0 && !s.Images {
+			if len(p.Images) > 0 && !s.Images || len(p.Documents) > 0 && !s.Documents {
 				return true
 			}
 		}
@@ -84,13 +92,19 @@ func (s Sight) without(m *Message) *Message {
 			}
 		case Document:
 			if !s.Documents {
-				p = Text{noDocument}
+				p = Text{part.instead()}
 			}
 		case Result:
 			if len(part.Images) > 0 && !s.Images {
 				part.Text, part.Images = part.Text+"\n"+noPicture, nil
-				p = part
 			}
+			if !s.Documents {
+				for _, d := range part.Documents {
+					part.Text += "\n" + d.instead()
+				}
+				part.Documents = nil
+			}
+			p = part
 		}
 		fit.Parts = append(fit.Parts, p)
 	}

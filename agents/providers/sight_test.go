@@ -8,6 +8,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestSeeText: a document that a tool brought comes with its text for those who need it.
+func TestSeeText(t *testing.T) {
+	read := Result{CallID: "c", Text: "a.pdf: 2 pages", Documents: []Document{{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d"), Text: "[page 1]\nhello"}}}
+	req := &Request{Messages: []*Message{{Role: Results, Parts: []Part{read}}}}
+	for sight, want := range map[Sight]Result{
+		{Documents: true}: read,
+		{Images: true}:    {CallID: "c", Text: "a.pdf: 2 pages\n[This model takes no documents; this is the text of it:]\n[page 1]\nhello"},
+	} {
+		h := &heard{}
+		for range See(h, func(string) Sight { return sight }).Stream(t.Context(), req) {
+		}
+		if d := cmp.Diff([]Part{want}, h.req.Messages[0].Parts); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", sight, d)
+		}
+	}
+}
+
 // heard keeps the request that it got.
 type heard struct{ req *Request }
 
@@ -20,7 +37,7 @@ func (h *heard) Stream(_ context.Context, req *Request) iter.Seq[Event] {
 
 func TestSee(t *testing.T) {
 	plain := &Message{Role: User, Parts: []Part{Text{"hello"}}}
-	media := &Message{Role: User, Parts: []Part{Text{"look"}, Image{"image/png", []byte("p")}, Document{"a.pdf", "application/pdf", []byte("d")}}}
+	media := &Message{Role: User, Parts: []Part{Text{"look"}, Image{"image/png", []byte("p")}, Document{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d")}}}
 	result := &Message{Role: Results, Parts: []Part{Result{CallID: "c", Text: "shot", Images: []Image{{"image/png", []byte("p")}}}}}
 	req := &Request{Model: "m", Messages: []*Message{plain, media, result}}
 	for _, tt := range []struct {

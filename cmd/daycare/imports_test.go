@@ -62,7 +62,7 @@ var imports = map[string][]string{
 
 	"tools":               {"engine/message", "engine/permission"},
 	"tools/toolstest":     {"tools", "engine/message", "engine/permission"},
-	"tools/files":         {"tools", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools/files":         {"tools", "tools/pdf", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell":         {"tools", "tools/shell/sandbox", "engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell/sandbox": {},
 	"tools/fetch":         {"tools", "tools/pdf", "engine/message", "engine/permission"},

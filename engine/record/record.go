@@ -303,7 +303,7 @@ type Output struct {
 // A Block is a part of a tool's output that is not plain text: an image by
 // reference, or a diff for user interfaces.
 type Block struct {
-	Type string        `json:"type" allow:"image|diff"`
+	Type string        `json:"type" allow:"image|document|diff"`
 	File *message.File `json:"file,omitempty"`
 	Text string        `json:"text,omitempty"`
 }

@@ -184,6 +184,47 @@ func TestReadImage(t *testing.T) {
 	}
 }
 
+// somePDF is a file of that many pages, each with its number on it.
+func somePDF(pages int, text string) string {
+	var b, kids strings.Builder
+	b.WriteString("%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n3 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n")
+	for i := range pages {
+		content := fmt.Sprintf("BT /F1 12 Tf (%s %d) Tj ET", text, i+1)
+		fmt.Fprintf(&kids, "%d 0 R ", 10+2*i)
+		fmt.Fprintf(&b, "%d 0 obj\n<</Type/Page/Parent 2 0 R/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>\nendobj\n", 10+2*i, 11+2*i)
+		fmt.Fprintf(&b, "%d 0 obj\n<</Length %d>>stream\n%s\nendstream\nendobj\n", 11+2*i, len(content), content)
+	}
+	fmt.Fprintf(&b, "2 0 obj\n<</Type/Pages/Kids[%s]/Count %d>>\nendobj\ntrailer\n<</Root 1 0 R>>\n%%%%EOF\n", kids.String(), pages)
+	return b.String()
+}
+
+func TestReadPDF(t *testing.T) {
+	w := newWorld(t)
+	path := w.file("plan.pdf", somePDF(3, "Plan"))
+	res := w.call("read", a{"path": "plan.pdf"})
+	w.want(res, tools.OK, "3 pages")
+	if len(res.Blocks) != 1 || res.Blocks[0].Type != "document" || res.Blocks[0].File.Path != path || res.Blocks[0].File.MimeType != "application/pdf" {
+		t.Fatalf("blocks %+v", res.Blocks)
+	}
+	if text := res.Blocks[0].Text; !strings.Contains(text, "[page 1]") || !strings.Contains(text, "Plan 3") || strings.Contains(res.Text, "Plan") {
+		t.Errorf("the text is for models that take no PDFs:\n%s\n%s", res.Text, text)
+	}
+	res = w.call("read", a{"path": "plan.pdf", "offset": 2})
+	w.want(res, tools.OK, "Plan 2")
+	if len(res.Blocks) != 0 || strings.Contains(res.Text, "Plan 1") {
+		t.Errorf("from page 2 on: %+v", res)
+	}
+	w.want(w.call("read", a{"path": "plan.pdf", "offset": 9}), tools.Failed, "has 3 pages; offset 9 is behind its end")
+	w.file("book.pdf", somePDF(maxPages+1, strings.Repeat("long ", 100)))
+	res = w.call("read", a{"path": "book.pdf"})
+	w.want(res, tools.OK, "of 101; go on with offset")
+	if len(res.Blocks) != 0 {
+		t.Error("vendors refuse a document of more than 100 pages")
+	}
+	w.file("broken.pdf", "%PDF-1.7\nnothing")
+	w.want(w.call("read", a{"path": "broken.pdf"}), tools.Failed, "cannot be read: it is damaged")
+}
+
 func TestWrite(t *testing.T) {
 	w := newWorld(t)
 	res := w.call("write", a{"path": "new/deep/a.txt", "content": "1\n2\n"})

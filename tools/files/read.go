@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/message"
 	"daycare/tools"
+	"daycare/tools/pdf"
 )
 
 // Bounds of one read (behaviour 3.8).
@@ -55,6 +56,9 @@ func read(ctx context.Context, r *reach, a readArgs) (tools.Result, error) {
 	}
 	if kind := imageType(head); kind != "" {
 		return r.image(p, f, kind)
+	}
+	if pdf.Is(head) {
+		return r.document(ctx, p, f, int(a.Offset))
 	}
 	if isBinary(head) {
 		return tools.Errorf("%s is a binary file of %s; it cannot be read as text", r.shown(p.abs), size(p.info.Size())), nil
@@ -153,21 +157,36 @@ func (r *reach) image(p *place, f *os.File, kind string) (tools.Result, error) {
 	if p.info.Size() > maxImage {
 		return tools.Errorf("%s is an image of %s; at most %s can be looked at: make it smaller first", name, size(p.info.Size()), size(maxImage)), nil
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxImage+1))
+	data, err := allOf(p, f, name, maxImage)
 	if err != nil {
-		return tools.Result{}, fmt.Errorf("read %s: %s", name, plain(err))
+		return tools.Result{}, err
 	}
-	if len(data) > maxImage {
-		return tools.Result{}, errRace
+	file, err := r.keep(p, kind, data)
+	return tools.Result{Text: fmt.Sprintf("%s: %s, %s", name, kind, size(file.Size)), Blocks: []tools.Block{{Type: "image", File: &file}}}, err
+}
+
+// allOf is the content of a file of at most limit bytes.
+func allOf(p *place, f *os.File, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %s", name, plain(err))
 	}
+	if int64(len(data)) > limit {
+		return nil, errRace
+	}
+	return data, nil
+}
+
+// keep makes an attachment of what was read.
+func (r *reach) keep(p *place, kind string, data []byte) (file message.File, err error) {
 	sum := sha256.Sum256(data)
-	file := message.File{ID: hex.EncodeToString(sum[:12]), Name: filepath.Base(p.abs), MimeType: kind, Size: int64(len(data)), Path: p.real}
+	file = message.File{ID: hex.EncodeToString(sum[:12]), Name: filepath.Base(p.abs), MimeType: kind, Size: int64(len(data)), Path: p.real}
 	if r.Keep != nil {
 		if file, err = r.Keep(file.Name, kind, data); err != nil {
-			return tools.Result{}, fmt.Errorf("keep image %s: %w", name, err)
+			return file, fmt.Errorf("keep %s: %w", r.shown(p.abs), err)
 		}
 	}
-	return tools.Result{Text: fmt.Sprintf("%s: %s, %s", name, kind, size(file.Size)), Blocks: []tools.Block{{Type: "image", File: &file}}}, nil
+	return file, nil
 }
 
 // readAll reads a whole text file of at most limit bytes.

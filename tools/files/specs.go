@@ -10,10 +10,10 @@ import (
 
 var (
 	readSpec = tools.Spec{Name: "read", Replay: tools.ReadOnly, Parallel: true,
-		Description: "Read a text file with line numbers, or look at an image. At most 2,000 lines or 50 KB at once.",
+		Description: "Read a text file with line numbers, or look at an image or PDF. At most 2,000 lines or 50 KB at once.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
-"offset":{"type":"integer","minimum":1,"description":"first line"},
+"offset":{"type":"integer","minimum":1,"description":"first line; page of a PDF"},
 "limit":{"type":"integer","minimum":1,"description":"number of lines"}},
 "required":["path"],"additionalProperties":false}`)}
 

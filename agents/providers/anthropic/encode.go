@@ -259,6 +259,9 @@ func appendResult(b []byte, r providers.Result) []byte {
 		b = append(b, ',')
 		b = appendImage(b, image)
 	}
+	for _, d := range r.Documents {
+		b = appendDocument(append(b, ','), d)
+	}
 	b = append(b, ']')
 	if r.IsError {
 		b = append(b, `,"is_error":true`...)

@@ -101,7 +101,7 @@ func appendTools(b []byte, tools []providers.Tool) []byte {
 	return append(b, "]}],"...)
 }
 
-// encode writes a message for model; one with results that have pictures becomes
+// encode writes a message for model; one with results that have files becomes
 // two.
 func (p *Provider) encode(m *providers.Message, model string) []byte {
 	b := make([]byte, 0, m.Chars()+256)
@@ -212,34 +212,37 @@ func appendCall(b []byte, call providers.Call, signature string) []byte {
 	return appendSignature(append(b, '}'), signature)
 }
 
-// appendResults writes all results as one message, and pictures in a second one
+// appendResults writes all results as one message, and files in a second one
 // behind it: not every model takes them inside a result.
 func appendResults(b []byte, m *providers.Message) []byte {
 	b = append(b, `{"role":"user","parts":[`...)
 	empty := len(b)
-	var pictures []providers.Result
+	var files []providers.Result
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Result)
 		if !ok {
 			continue
 		}
 		b = appendResult(separate(b, empty), r)
-		if len(r.Images) > 0 {
-			pictures = append(pictures, r)
+		if len(r.Images)+len(r.Documents) > 0 {
+			files = append(files, r)
 		}
 	}
 	b = append(b, "]}"...)
-	if len(pictures) == 0 {
+	if len(files) == 0 {
 		return b
 	}
 	b = append(b, `,{"role":"user","parts":[`...)
-	for i, r := range pictures {
+	for i, r := range files {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, "Images in the result of "+r.Name+" ("+r.CallID+"):", "")
+		b = appendText(b, providers.Attached(r)+" in the result of "+r.Name+" ("+r.CallID+"):", "")
 		for _, image := range r.Images {
 			b = appendInline(append(b, ','), image.MimeType, image.Data)
+		}
+		for _, d := range r.Documents {
+			b = appendInline(append(b, ','), d.MimeType, d.Data)
 		}
 	}
 	return append(b, "]}"...)

@@ -210,10 +210,10 @@ func (p *Provider) signature(m *providers.Message, place int, model string) stri
 	return ""
 }
 
-// appendResults writes a tool message for every result. Images go into one user
+// appendResults writes a tool message for every result. Images and documents go into one user
 // message behind them, as a tool message holds text only.
 func appendResults(b []byte, m *providers.Message) []byte {
-	var withImages []providers.Result
+	var withFiles []providers.Result
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Result)
 		if !ok {
@@ -227,22 +227,25 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		b = append(b, `,"content":`...)
 		b = providers.AppendString(b, resultText(r))
 		b = append(b, '}')
-		if len(r.Images) > 0 {
-			withImages = append(withImages, r)
+		if len(r.Images)+len(r.Documents) > 0 {
+			withFiles = append(withFiles, r)
 		}
 	}
-	if len(withImages) == 0 {
+	if len(withFiles) == 0 {
 		return b
 	}
 	b = append(b, `,{"role":"user","content":[`...)
-	for i, r := range withImages {
+	for i, r := range withFiles {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, "Images in the result of "+r.Name+" ("+r.CallID+"):")
+		b = appendText(b, providers.Attached(r)+" in the result of "+r.Name+" ("+r.CallID+"):")
 		for _, image := range r.Images {
 			b = append(b, ',')
 			b = appendImage(b, image)
+		}
+		for _, d := range r.Documents {
+			b = appendDocument(append(b, ','), d)
 		}
 	}
 	return append(b, "]}"...)

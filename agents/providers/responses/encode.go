@@ -196,10 +196,10 @@ func appendCall(b []byte, call providers.Call) []byte {
 	return append(b, '}')
 }
 
-// appendResults writes an item for every result. Pictures go into one user message
+// appendResults writes an item for every result. Files go into one user message
 // behind them: not every server takes them inside an output.
 func appendResults(b []byte, m *providers.Message) []byte {
-	var pictures []providers.Result
+	var files []providers.Result
 	empty := len(b)
 	for _, part := range m.Parts {
 		r, ok := part.(providers.Result)
@@ -211,21 +211,24 @@ func appendResults(b []byte, m *providers.Message) []byte {
 		b = append(b, `,"output":`...)
 		b = providers.AppendString(b, resultText(r))
 		b = append(b, '}')
-		if len(r.Images) > 0 {
-			pictures = append(pictures, r)
+		if len(r.Images)+len(r.Documents) > 0 {
+			files = append(files, r)
 		}
 	}
-	if len(pictures) == 0 {
+	if len(files) == 0 {
 		return b
 	}
 	b = append(b, `,{"type":"message","role":"user","content":[`...)
-	for i, r := range pictures {
+	for i, r := range files {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, "input_text", "Images in the result of "+r.Name+" ("+r.CallID+"):")
+		b = appendText(b, "input_text", providers.Attached(r)+" in the result of "+r.Name+" ("+r.CallID+"):")
 		for _, image := range r.Images {
 			b = appendImage(append(b, ','), image)
+		}
+		for _, d := range r.Documents {
+			b = appendDocument(append(b, ','), d)
 		}
 	}
 	return append(b, "]}"...)
