@@ -80,7 +80,8 @@ func (s *System) Import(_ context.Context, from io.Reader, name string) (event.A
 	if s.vol.Full() {
 		return event.Agent{}, disk.ErrFull
 	}
-	temp, err := os.MkdirTemp(s.root, ".tmp-import-")
+	// The next start removes what begins so: a death may leave it.
+	temp, err := os.MkdirTemp(filepath.Join(s.root, "agents"), ".new-import-")
 	if err != nil {
 		return event.Agent{}, fmt.Errorf("unpack archive: %w", err)
 	}

@@ -117,8 +117,22 @@ func workers() int { return 3 * runtime.GOMAXPROCS(0) }
 // while it recovers.
 func (h *harness) enumerate(ctx context.Context) error {
 	return h.every(ctx, "kill -9", func(s *Scenario, passed []string) []Case {
+		h.count(passed, h.operations(s, passed))
 		return h.killCases(s, passed, "")
 	})
+}
+
+// count adds up what is played of what a scenario passes.
+func (h *harness) count(passed []string, played []operation) {
+	all, died := map[string]bool{}, map[string]bool{}
+	for _, name := range passed {
+		all[name] = true
+	}
+	for _, o := range played {
+		died[o.name] = true
+	}
+	h.considered, h.unplayed = h.considered+len(passed), h.unplayed+len(passed)-len(played)
+	h.report.Points, h.report.PointsPlayed = h.report.Points+len(all), h.report.PointsPlayed+len(died)
 }
 
 // killCases are a death at each operation with each tear, and double deaths.
@@ -127,22 +141,14 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 	if h.Length == Full {
 		tears = []int{0, 1, 50, 99, 100}
 	}
-	n, before := 0, map[string]bool{}
-	for k, name := range passed {
-		if !h.worth(s, k, name) {
-			continue
-		}
-		n++
-		h.considered++
-		if h.spared(s, n, before[name]) {
-			h.unplayed++
-			continue
-		}
-		before[name] = true
+	for n, o := range h.operations(s, passed) {
 		for i, tear := range tears {
-			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tear)}
+			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tear)}
 			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}, Bug: bug})
-			for _, j := range h.again(n + i) {
+			for _, j := range h.again(n + 1 + i) {
+				if !o.aim {
+					break
+				}
 				second := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", j, tear)}
 				cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{first, second}, Bug: bug})
 			}
@@ -169,28 +175,53 @@ func (h *harness) again(n int) (at []int) {
 	return at
 }
 
-// shortEvery is how far the operations that a short run dies at lie apart.
-const shortEvery = 9
+// How far the operations lie apart that a run dies at: a short one of all, one of the
+// default length of those that pass a point once more that the scenario passed before.
+const (
+	shortEvery  = 9
+	repeatEvery = 6
+)
 
-// spared reports whether the n-th operation of a scenario is left out; again: the point
-// was died at before in this scenario. But for a short run none is left out altogether.
-func (h *harness) spared(s *Scenario, n int, again bool) bool {
-	switch h.Length {
-	case Full:
-		return false
-	case Short:
-		return n%(shortEvery*max(s.Every, 1)) != 0
-	default:
-		return again && n%max(s.Every, 1) != 0
-	}
+// An operation is the k-th passing of a failpoint, by all that a scenario passes.
+type operation struct {
+	k    int
+	name string
+	aim  bool // what the scenario is for: deaths of all kinds; others are killed at
 }
 
-// worth reports whether to die at the k-th operation of a scenario. The first ones
+// operations are those that this length dies at. The default length dies at the first
+// passing of each distinct failpoint of each scenario.
+func (h *harness) operations(s *Scenario, passed []string) (all []operation) {
+	before, n := map[string]bool{}, 0
+	for i, name := range passed {
+		o := operation{i + 1, name, h.Length == Full || s.aims(name)}
+		first := !before[name]
+		before[name] = true
+		if h.Length == Full || h.Length == Default && first {
+			all = append(all, o)
+			continue
+		}
+		if !s.worth(i, name) {
+			continue
+		}
+		n++
+		if h.Length == Short && n%shortEvery == 0 || h.Length == Default && n%repeatEvery == 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// worth reports whether to die at the k-th operation of a scenario again. The first ones
 // are those of every start: one scenario is enough for them.
-func (h *harness) worth(s *Scenario, k int, name string) bool {
-	if h.Length != Full && k < startSteps && len(s.Before) > 0 {
+func (s *Scenario) worth(k int, name string) bool {
+	if k < startSteps && len(s.Before) > 0 {
 		return false
 	}
+	return s.aims(name)
+}
+
+func (s *Scenario) aims(name string) bool {
 	return len(s.Only) == 0 || slices.ContainsFunc(s.Only, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 

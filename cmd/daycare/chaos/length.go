@@ -19,7 +19,7 @@ func (h *harness) leftOut() string {
 	case Full:
 		return ""
 	}
-	return fmt.Sprintf("%d of %d operations (points passed again by a scenario that goes the ways of others), 3 of 5 tears, %s", h.unplayed, h.considered, doubles)
+	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), 3 of 5 tears, %s", h.unplayed, h.considered, doubles)
 }
 
 // processorSeconds is the time that this process and those that it started used.

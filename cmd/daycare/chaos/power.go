@@ -18,16 +18,9 @@ func (h *harness) cuts(ctx context.Context) error {
 // cutCases are a power cut at every other operation (Full: each, of every kind): half
 // of them leave only what was synced, the others are of all kinds in turn.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
-	n, before := 0, map[string]bool{}
-	for k, name := range passed {
-		if !h.worth(s, k, name) {
-			continue
-		}
-		if n++; h.spared(s, n, before[name]) {
-			continue
-		}
-		before[name] = true
-		if h.Length == Default && n%2 == 0 {
+	for i, o := range h.operations(s, passed) {
+		n := i + 1
+		if h.Length == Default && n%2 == 0 || !o.aim {
 			continue
 		}
 		kinds := []Cut{cuts[n/2%len(cuts)]}
@@ -39,15 +32,15 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 		}
 		for _, cut := range kinds {
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
-				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", k+1, tearOf(cut)), Cut: cut}}})
+				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut}}})
 		}
-		if strings.HasSuffix(name, ".sync") && (h.Length == Full || n%4 == 1) {
+		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%4 == 1) {
 			// What the barrier is for must not happen while the disk is busy with it.
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
-				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", k+1), Cut: Nothing}}})
+				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing}}})
 		}
 		if h.Length == Full || n%4 == 1 {
-			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", k+1)}
+			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}
 			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+n/4%recoverySteps), Cut: Nothing}
 			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Bug: bug, Deaths: []Death{first, second}})
 		}

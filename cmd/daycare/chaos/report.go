@@ -119,6 +119,9 @@ type Report struct {
 	// Processor is what the harness and what it started used, in seconds.
 	Processor float64
 	LeftOut   string // what a longer run plays
+	// Points are the failpoints that the scenarios pass, each counted once for each
+	// scenario that passes it; PointsPlayed those of them that were died at, with each tear.
+	Points, PointsPlayed int
 }
 
 func newReport() *Report {
@@ -194,6 +197,9 @@ func (r *Report) Print(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
+	if r.Points > 0 {
+		fmt.Fprintf(w, "%d of %d failpoints of scenarios (each once for each scenario that passes it) were died at\n", r.PointsPlayed, r.Points)
+	}
 	fmt.Fprintf(w, "time: %.0f s, %.0f s of processor on %d\n", r.Seconds, r.Processor, runtime.GOMAXPROCS(0))
 	if r.LeftOut != "" {
 		fmt.Fprintf(w, "left out: %s\n", r.LeftOut)
@@ -244,6 +250,7 @@ func (r *Report) PrintJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]any{
 		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
 		"processor": r.Processor, "leftOut": r.LeftOut, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
+		"scenarioPoints": r.Points, "scenarioPointsPlayed": r.PointsPlayed,
 		"skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
 	})
 }

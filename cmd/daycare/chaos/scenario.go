@@ -19,11 +19,9 @@ type Scenario struct {
 	Hooks []string
 	// Asks: commands need the approval of a person.
 	Asks bool
-	// Only: the points that are worth dying at, by their beginning; none: all.
+	// Only: the points, by their beginning, that are worth dying at where they are passed
+	// once more; none: all. The default length dies at the first passing of any.
 	Only []string
-	// Every: of a scenario that goes the ways of others once more, every how many
-	// operations are enough where the same point was died at before; 0: all.
-	Every int
 	// After is done to the files after each death, as a person would.
 	After func(u *user) error
 	// Refuse: so many answers are refused by the platform after it took them.
