@@ -342,7 +342,11 @@ func (c *checker) clean(v view) {
 			litter = append(litter, a.litter...)
 		}
 	}
-	for _, pattern := range []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", ".tmp-*", "permissions/.tmp-*", "permissions/.swap-*", "files/.tmp-*"} {
+	patterns := []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", "permissions/.tmp-*", "permissions/.swap-*", "files/.tmp-*"}
+	if c.play.Scenario.Command == nil { // what a command leaves that dies, daycare gc removes
+		patterns = append(patterns, ".tmp-*")
+	}
+	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(c.play.root, pattern))
 		if err != nil {
 			c.play.result.violate("%v", err)

@@ -27,7 +27,8 @@ type daemon struct {
 type launch struct {
 	binary    string
 	workspace string
-	dir       string // of the case: traces and what was said go here
+	arguments []string // none: start
+	dir       string   // of the case: traces and what was said go here
 	life      int
 	failpoint string
 	mirror    string
@@ -60,7 +61,11 @@ func (l launch) start() (*daemon, error) {
 		return nil, err
 	}
 	defer out.Close()
-	d.cmd = exec.Command(l.binary, "--workspace", l.workspace, "start")
+	arguments := l.arguments
+	if len(arguments) == 0 {
+		arguments = []string{"start"}
+	}
+	d.cmd = exec.Command(l.binary, append([]string{"--workspace", l.workspace, "--no-input"}, arguments...)...)
 	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
 	d.cmd.Stdout, d.cmd.Stderr = out, out
 	d.cmd.SysProcAttr = childAttributes()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/record"
 )
@@ -75,9 +76,11 @@ type play struct {
 	user   *user
 	life   int
 	result *Result
-	check  *checker
-	said   chan struct{} // closed when the user is through with the scenario
-	failed error         // and why, if not by saying everything
+	// arguments are what is called; none: the daemon is started.
+	arguments []string
+	check     *checker
+	said      chan struct{} // closed when the user is through with the scenario
+	failed    error         // and why, if not by saying everything
 
 	greeted int // troubles that were followed by a greeting
 }
@@ -108,6 +111,12 @@ var errStuck = errors.New("it does not get on")
 // lives plays one life after the other, while the user goes on as if nothing was.
 func (p *play) lives(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
+	if p.Scenario.Command != nil {
+		if err := p.callAll(inner); err != nil || len(p.result.Violations) > 0 {
+			cancel()
+			return err
+		}
+	}
 	p.talk(inner, p.Scenario.Steps)
 	defer func() {
 		cancel()
@@ -161,7 +170,7 @@ func (p *play) begin() (*daemon, Death, error) {
 	case p.life < len(p.Deaths):
 		armed = p.Deaths[p.life]
 	}
-	d, err := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), dir: p.dir, life: p.life,
+	d, err := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
 		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug}.start()
 	return d, armed, err
 }
@@ -307,7 +316,7 @@ func (p *play) settled() bool {
 
 func noFiles(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() })
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() && !disk.Hidden(e.Name()) })
 }
 
 // judgeExit: it may die as it was told to, and it may give up on a disk that was

@@ -15,6 +15,9 @@ type Scenario struct {
 	// Prepare changes the files once more before a case begins.
 	Prepare func(u *user) error
 	Steps   []step
+	// Command is what a person calls while no daemon runs, again and again until it
+	// succeeds. It is what dies; then the daemon starts, and lives.
+	Command *invocation
 	// Hooks are the names of the webhooks; none: one.
 	Hooks []string
 	// Asks: commands need the approval of a person.
