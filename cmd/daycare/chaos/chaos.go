@@ -87,7 +87,7 @@ func (h *harness) all(ctx context.Context) error {
 	if h.Kill != "" {
 		return h.repeat(ctx)
 	}
-	for _, way := range []func(context.Context) error{h.enumerate, h.cuts, h.faults, h.random, h.volumes} {
+	for _, way := range []func(context.Context) error{h.announce, h.enumerate, h.cuts, h.faults, h.random, h.volumes} {
 		if err := way(ctx); err != nil {
 			return err
 		}

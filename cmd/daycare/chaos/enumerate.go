@@ -161,18 +161,17 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 const recoverySteps = 16
 
 // again are the operations of the second life to die at. Going through them one
-// case after the other meets all of them, though not in all combinations.
-func (h *harness) again(n int) (at []int) {
-	if h.Length != Full {
-		if n%6 != 0 || h.Length == Short {
-			return nil
-		}
-		return []int{1 + n/6%recoverySteps}
+// case after the other meets all of them, though not in all combinations: a full run
+// has one for each first death, so five in a row for the tears of one operation, and
+// all sixteen after any dozen operations in a row.
+func (h *harness) again(n int) []int {
+	if h.Length == Full {
+		return []int{1 + n%recoverySteps}
 	}
-	for j := range recoverySteps {
-		at = append(at, j+1)
+	if n%6 != 0 || h.Length == Short {
+		return nil
 	}
-	return at
+	return []int{1 + n/6%recoverySteps}
 }
 
 // How far the operations lie apart that a run dies at: a short one of all, one of the

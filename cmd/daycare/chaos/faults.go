@@ -19,13 +19,13 @@ func (h *harness) faults(ctx context.Context) error {
 }
 
 // faultCases are each fault at the first time that each point is passed, in the
-// first scenarios that pass it; at all times with Full.
+// first scenarios that pass it; in all with Full.
 func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]int) (cases []Case) {
 	seen := map[string]int{}
 	for _, name := range passed {
 		seen[name]++
 		n := seen[name]
-		if !fails(name) || h.Length != Full && (n > 1 || tried[name] >= h.faultScenarios()) {
+		if !fails(name) || n > 1 || h.Length != Full && tried[name] >= h.faultScenarios() {
 			continue
 		}
 		tried[name]++

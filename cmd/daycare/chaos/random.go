@@ -14,6 +14,13 @@ const (
 	fullRandom   = 20_000
 )
 
+// Power cuts of each real file system, of each length.
+const (
+	shortCuts  = 10
+	normalCuts = 100
+	fullCuts   = 2000
+)
+
 const (
 	loadHooks     = 8  // agents under load
 	deathsPerLoad = 25 // of one workspace: longer histories make the comparison slow

@@ -28,7 +28,7 @@ const cutsPerVolume = 10 // of one workspace
 
 // volumes cuts real file systems off in the middle of everything, and fills one.
 func (h *harness) volumes(ctx context.Context) error {
-	n := h.pick(h.Power, 10, 100, 2000)
+	n := h.pick(h.Power, shortCuts, normalCuts, fullCuts)
 	if n == 0 || h.Scenario != "" && h.Power < 0 {
 		return nil
 	}
