@@ -6,6 +6,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
+
+	"github.com/tidwall/gjson"
 )
 
 // nameRule is what every vendor allows in the name of a tool.
@@ -21,16 +24,16 @@ type Set struct {
 type entry struct {
 	tool    Tool
 	spec    Spec
-	checker *Checker
+	checker func() (*Checker, error) // compiled at the first call
 }
 
 // NewSet makes a set. The specs that it gives have their schemas as a model is to be
-// told of them. Schemas are compiled here, once. Two tools of one name, a
-// name that a vendor would refuse and a schema that does not compile are errors.
+// told of them. A schema is compiled once, when its tool is called for the first time:
+// a program that starts must not wait for all of them. Two tools of one name, a
+// name that a vendor would refuse and a schema that is not one of an object are errors.
 func NewSet(list ...Tool) (*Set, error) { return new(Set).With(list...) }
 
-// With is the set and further tools behind its own, under the rules of NewSet. The
-// schemas of its own are not compiled again.
+// With is the set and further tools behind its own, under the rules of NewSet.
 func (s *Set) With(list ...Tool) (*Set, error) {
 	s = &Set{names: slices.Clone(s.names), byName: maps.Clone(s.byName)}
 	if s.byName == nil {
@@ -49,13 +52,13 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 		default:
 			return nil, fmt.Errorf("add tool %q: replay class %q is not one of %s, %s, %s", spec.Name, spec.Replay, ReadOnly, Idempotent, Once)
 		}
-		c, err := NewChecker(spec)
-		if err != nil {
-			return nil, fmt.Errorf("add tool %q: %w", spec.Name, err)
+		if !gjson.ValidBytes(spec.Schema) || gjson.GetBytes(spec.Schema, "type").Str != "object" {
+			return nil, fmt.Errorf(`add tool %q: its schema must be JSON of the type "object"`, spec.Name)
 		}
+		whole := spec
 		spec.Schema = told(spec.Schema)
 		s.names = append(s.names, spec.Name)
-		s.byName[spec.Name] = entry{t, spec, c}
+		s.byName[spec.Name] = entry{t, spec, sync.OnceValues(func() (*Checker, error) { return NewChecker(whole) })}
 	}
 	return s, nil
 }
@@ -90,11 +93,15 @@ func (s *Set) Validate(name string, args []byte) error {
 	if !ok {
 		return fmt.Errorf("tool not found: %s", name)
 	}
-	return e.checker.Validate(args)
+	c, err := e.checker()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return c.Validate(args)
 }
 
 // Only is the subset of the named tools, in the set's order; names that it does
-// not have are returned too. Schemas are not compiled again.
+// not have are returned too.
 func (s *Set) Only(names ...string) (sub *Set, missing []string) {
 	sub = &Set{byName: make(map[string]entry, len(names))}
 	for _, name := range s.names {

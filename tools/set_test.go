@@ -76,14 +76,26 @@ func TestValidateNamesFieldAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// A schema is compiled when its tool is called: then it is an error.
+func TestASchemaThatDoesNotCompile(t *testing.T) {
+	set, err := tools.NewSet(fake{tools.Spec{Name: "a", Replay: tools.Once, Schema: json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"("}}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := set.Validate("a", []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "a: compile schema") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 func TestNewSetRefuses(t *testing.T) {
 	for name, list := range map[string][]tools.Tool{
-		"duplicate":   {fake{spec("a")}, fake{spec("a")}},
-		"name":        {fake{spec("a b")}},
-		"replay":      {fake{tools.Spec{Name: "a", Schema: json.RawMessage(schema)}}},
-		"no schema":   {fake{tools.Spec{Name: "a", Replay: tools.Once}}},
-		"not object":  {fake{tools.Spec{Name: "a", Replay: tools.Once, Schema: json.RawMessage(`{"type":"string"}`)}}},
-		"bad pattern": {fake{tools.Spec{Name: "a", Replay: tools.Once, Schema: json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"("}}}`)}}},
+		"duplicate":  {fake{spec("a")}, fake{spec("a")}},
+		"name":       {fake{spec("a b")}},
+		"replay":     {fake{tools.Spec{Name: "a", Schema: json.RawMessage(schema)}}},
+		"no schema":  {fake{tools.Spec{Name: "a", Replay: tools.Once}}},
+		"not object": {fake{tools.Spec{Name: "a", Replay: tools.Once, Schema: json.RawMessage(`{"type":"string"}`)}}},
 	} {
 		if _, err := tools.NewSet(list...); err == nil {
 			t.Errorf("%s: no error", name)

@@ -23,7 +23,7 @@ func (c *cli) agentsExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := openFiles(cmd.Context(), root)
+			r, err := openFiles(cmd.Context(), root, c.warn)
 			if err != nil {
 				return err
 			}

@@ -214,7 +214,7 @@ func newShell(t *testing.T, h *house, stdin string) *shell {
 	}
 	s.cli = &cli{
 		wiring: wiring{
-			offline: func(string) (*control.Client, error) { return h.client(), nil },
+			offline: func(string, func(string, ...any)) (*control.Client, error) { return h.client(), nil },
 			inProcess: func(context.Context, string) (*control.Client, func() error, error) {
 				return h.client(), func() error { return nil }, nil
 			},

@@ -13,7 +13,7 @@ import (
 // leaveLetter leaves a message for an agent while no daemon runs. It writes no
 // inbox: only the holder of the lock may do that.
 func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Message) error {
-	client, err := c.offline(root)
+	client, err := c.offline(root, c.warn)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func (r *runtimeParts) banner(listen string) banner {
 }
 
 // lookAtFiles serves the API from the files, with nothing running.
-func lookAtFiles(root string) (*control.Client, error) {
-	r, err := openFiles(context.Background(), root)
+func lookAtFiles(root string, warn func(format string, args ...any)) (*control.Client, error) {
+	r, err := openFiles(context.Background(), root, warn)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,8 @@ type runtimeParts struct {
 	models  atomic.Pointer[chain]
 	files   *control.FileStore
 	handler http.Handler
-	notes   []string // for the banner: what did not start
+	notes   []string                         // for the banner: what did not start
+	warn    func(format string, args ...any) // nil: broken settings are an error
 
 	stopOnce sync.Once
 	stopped  chan struct{} // closed: shut down
@@ -92,9 +93,11 @@ func openRuntime(ctx context.Context, workspace string, loud slog.Level) (*runti
 	return r, nil
 }
 
-// openFiles builds what is needed to look at a workspace, whoever runs it.
-func openFiles(ctx context.Context, workspace string) (*runtimeParts, error) {
+// openFiles builds what is needed to look at a workspace, whoever runs it. Broken
+// settings are told to warn, and the defaults hold.
+func openFiles(ctx context.Context, workspace string, warn func(format string, args ...any)) (*runtimeParts, error) {
 	r := newParts(workspace, slog.LevelError)
+	r.warn = warn
 	if err := r.open(ctx); err != nil {
 		r.close()
 		return nil, err
@@ -113,7 +116,11 @@ func newParts(workspace string, loud slog.Level) *runtimeParts {
 func (r *runtimeParts) open(ctx context.Context) (err error) {
 	var found []finding.Finding
 	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, connectorTypes...); err != nil {
-		return err
+		if r.warn == nil {
+			return err
+		}
+		r.warn("%v\nthis is shown with the default settings; correct the file, or ask daycare doctor", err)
+		r.settings = config.NewDefaults(r.root, os.LookupEnv, connectorTypes...)
 	}
 	r.hideSecrets()
 	if r.lock != nil {

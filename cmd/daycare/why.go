@@ -28,7 +28,7 @@ func (c *cli) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := openFiles(cmd.Context(), root)
+			r, err := openFiles(cmd.Context(), root, c.warn)
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ type wiring struct {
 	start func(ctx context.Context, o startOptions, ready func(banner)) error
 	// offline serves the control API from the files of a workspace, with no
 	// daemon; what would change something is control.ErrNotRunning.
-	offline func(root string) (*control.Client, error)
+	offline func(root string, warn func(format string, args ...any)) (*control.Client, error)
 	// inProcess runs the engine inside this process. It holds the lock until stop
 	// returned; stop ends or suspends what is under way.
 	inProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)

@@ -68,7 +68,7 @@ func (c *cli) reader(ctx context.Context) (*control.Client, error) {
 	}
 	client, err := c.dial(ctx, dir)
 	if errors.Is(err, control.ErrNotRunning) {
-		return c.offline(dir)
+		return c.offline(dir, c.warn)
 	}
 	return client, err
 }

@@ -30,6 +30,14 @@ func NewReloader(root string, env Env, connectorTypes ...string) (*Reloader, []f
 	return r, found, nil
 }
 
+// NewDefaults holds the defaults, for whoever only looks at a workspace whose
+// settings are broken.
+func NewDefaults(root string, env Env, connectorTypes ...string) *Reloader {
+	r := &Reloader{root: root, env: env, types: connectorTypes}
+	r.current.Store(Default())
+	return r
+}
+
 // Current is the configuration in force. Read it once per piece of work.
 func (r *Reloader) Current() *Config { return r.current.Load() }
 

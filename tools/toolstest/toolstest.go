@@ -77,6 +77,9 @@ func checkSpec(t *testing.T, tool tools.Tool) {
 	if _, err := tools.NewSet(tool); err != nil {
 		t.Error(err)
 	}
+	if _, err := tools.NewChecker(spec); err != nil {
+		t.Error(err)
+	}
 	if spec.Parallel && spec.Replay != tools.ReadOnly {
 		t.Errorf("a tool that runs beside others must be %s, it is %s", tools.ReadOnly, spec.Replay)
 	}
