@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"daycare/agents/providers"
 )
@@ -13,11 +14,13 @@ import (
 // plain requests into real tool calls, and that say what came of them. It keeps
 // nothing between two calls; where it stands follows from the conversation.
 type offline struct {
-	patterns []pattern
+	patterns func() []pattern // compiled when somebody asks for the first time
 	talk     *script
 }
 
-func newOffline(talk *script) *offline { return &offline{patterns: grammar(), talk: talk} }
+func newOffline(talk *script) *offline {
+	return &offline{patterns: sync.OnceValue(grammar), talk: talk}
+}
 
 // call is a tool call to be made.
 type call struct {
@@ -134,7 +137,7 @@ func (o *offline) newJobs(sc scene, s said) []*job {
 // understand finds what a message asks for. What comes from outside, without a
 // known person behind it, is looked up only: nothing is changed for it.
 func (o *offline) understand(s said) intent {
-	in := understand(o.patterns, s.text)
+	in := understand(o.patterns(), s.text)
 	if s.untrusted && (in.do == write || in.do == replace || in.do == run) {
 		return intent{do: outside}
 	}
