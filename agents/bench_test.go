@@ -1,0 +1,236 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/agents/providers/scripted"
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// A bench is one agent on real files with a scripted model, and a stage that the
+// test stands in for.
+type bench struct {
+	t     *testing.T
+	dir   string
+	vol   *disk.Volume
+	box   *inbox.File
+	model *recording
+	opts  Options
+
+	mu   sync.Mutex
+	sent []message.Promise
+	stop context.CancelCauseFunc // of the turn under way
+
+	end  context.CancelFunc
+	done chan error
+}
+
+// recording is the scripted model with a memory of what it was asked.
+type recording struct {
+	caller *providers.Caller
+	mu     sync.Mutex
+	asked  []*providers.Request
+}
+
+func (r *recording) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+	r.mu.Lock()
+	r.asked = append(r.asked, req)
+	r.mu.Unlock()
+	return r.caller.Call(ctx, req, watch)
+}
+
+func (r *recording) request(i int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, m := range r.asked[i].Messages {
+		for _, p := range m.Parts {
+			fmt.Fprintf(&b, "%s: %v\n", m.Role, p)
+		}
+	}
+	return b.String()
+}
+
+func (r *recording) calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.asked)
+}
+
+func newBench(t *testing.T, script string, list ...tools.Tool) *bench {
+	t.Helper()
+	root := t.TempDir()
+	id := cuid2.Generate()
+	b := &bench{t: t, dir: filepath.Join(root, "agents", id), vol: disk.NewVolume(root)}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := scripted.New(scripted.Options{Source: []byte(script)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.model = &recording{caller: &providers.Caller{Chain: []providers.Provider{p}}}
+	set, err := tools.NewSet(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, _, err := permission.OpenQueue(b.vol, root, time.Now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { queue.Close() })
+	b.opts = Options{
+		Meta: address.Meta{ID: id, Handle: "0/", Name: "test", Descriptor: address.Descriptor{
+			Type: address.User, Connector: "chat", ChannelID: "c1", UserID: "u1"}},
+		Dir: b.dir, Outbox: b, Stage: b, Volume: b.vol, Events: event.NewStream("t"), Tools: set, Permits: queue,
+		Model:      func(record.Model) Model { return b.model },
+		Definition: func(m address.Meta, _ record.State) prompt.Definition { return prompt.Definition{Name: m.Name} },
+		Settings:   Settings{Rounds: 20, Parallel: 4, Queue: Steer, Idle: time.Hour, Stuck: time.Minute},
+		Zone:       func() string { return "UTC" }, Log: slog.New(slog.DiscardHandler),
+	}
+	b.openBox()
+	return b
+}
+
+func (b *bench) openBox() {
+	b.t.Helper()
+	box, _, err := inbox.Open(b.vol, b.dir, inbox.NewQuota(1<<30), time.Now)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.box, b.opts.Inbox = box, box
+}
+
+func (b *bench) Send(p message.Promise) {
+	b.mu.Lock()
+	b.sent = append(b.sent, p)
+	b.mu.Unlock()
+	p.Report(message.Fate{Out: p.ID, Parts: 1})
+}
+func (b *bench) Answers(to message.Address) bool { return to.Connector == "chat" }
+func (b *bench) Interim(message.Address) bool    { return false }
+func (b *bench) Show(event.State, string)        {}
+func (b *bench) Turn(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b.mu.Lock()
+	b.stop = cancel
+	b.mu.Unlock()
+	return ctx, func() { cancel(nil) }
+}
+
+// run starts the agent; it is ended with the test.
+func (b *bench) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.end, b.done = cancel, make(chan error, 1)
+	go func() { b.done <- Run(ctx, b.opts) }()
+	b.t.Cleanup(func() { b.halt() })
+}
+
+// halt is an orderly stop.
+func (b *bench) halt() {
+	if b.end == nil {
+		return
+	}
+	b.end()
+	if err := <-b.done; err != nil {
+		b.t.Errorf("agent: %v", err)
+	}
+	b.end = nil
+	b.box.Close()
+}
+
+func (b *bench) say(text string) string {
+	b.t.Helper()
+	r, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: text})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r.Item
+}
+
+func (b *bench) wait(items ...string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, id := range items {
+		if err := b.box.Wait(ctx, id); err != nil {
+			b.t.Fatalf("item %s: %v\n%s", id, err, b.history())
+		}
+	}
+}
+
+func (b *bench) outcome(item string) record.Outcome {
+	b.t.Helper()
+	b.wait(item)
+	o, ok, err := record.Closing(b.dir, item)
+	if err != nil || !ok {
+		b.t.Fatalf("outcome of %s: %v, found %v\n%s", item, err, ok, b.history())
+	}
+	return o
+}
+
+func (b *bench) history() string {
+	data, err := os.ReadFile(filepath.Join(b.dir, "history.jsonl"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// count is how many lines of history have a type.
+func (b *bench) count(typ string) int {
+	return strings.Count(b.history(), `"type":"`+typ+`"`)
+}
+
+// hold is a tool that runs until the test lets it go.
+type hold struct {
+	spec    tools.Spec
+	running chan tools.Call
+	release chan string
+}
+
+func newHold(name string, replay tools.Replay) *hold {
+	return &hold{spec: tools.Spec{Name: name, Description: "waits", Schema: json.RawMessage(`{"type":"object"}`), Replay: replay},
+		running: make(chan tools.Call, 10), release: make(chan string)}
+}
+
+func (h *hold) Spec() tools.Spec { return h.spec }
+func (h *hold) Run(ctx context.Context, c tools.Call) (tools.Result, error) {
+	h.running <- c
+	select {
+	case text := <-h.release:
+		return tools.Result{Text: text}, nil
+	case <-ctx.Done():
+		return tools.Result{}, ctx.Err()
+	}
+}
+
+const callHold = `
+rules:
+  - match: go
+    round: 1
+    reply: [ { calls: [ { name: hold, arguments: {} } ] } ]
+  - tool_result: hold
+    reply: [ { text: "result {{.Result}}" } ]
+  - reply: [ { text: "heard: {{.Text}}" } ]
+`
