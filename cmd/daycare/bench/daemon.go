@@ -88,16 +88,18 @@ func connect(ctx context.Context, root string) (*control.Client, error) {
 	}
 }
 
-// watch looks at the process while it has nothing to do.
+// watch looks at the process while it has nothing to do: when it has given back what
+// its start needed.
 func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
+	if err := pause(ctx, tidied); err != nil {
+		return err
+	}
 	before, err := cpuTime(pid)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-time.After(idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause(ctx, idle); err != nil {
+		return err
 	}
 	after, err := cpuTime(pid)
 	if err != nil {
@@ -106,6 +108,18 @@ func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
 	d.CPU, d.Idled = after-before, idle
 	d.RSS, err = resident(pid)
 	return err
+}
+
+// tidied is how long after its start a daemon has nothing left to tidy up.
+const tidied = 3 * time.Second
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // cpuTime is what /proc says a process has used; zero where there is no /proc.
