@@ -50,6 +50,14 @@ func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
 	}
 }
 
+// TakeLetters takes the letters that came while nothing ran. Whoever calls it before
+// anything else can deliver has them before all that comes from now on. Its error is
+// that of the volume; letters that cannot be delivered wait, and are tried again.
+func (s *System) TakeLetters(ctx context.Context) error {
+	s.takeLetters(ctx)
+	return s.vol.Err()
+}
+
 // takeLetters takes what is ready, in the order in which it came. again > 0: look
 // once more after that time, because a letter is still being written or there was no
 // room for one.

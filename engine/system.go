@@ -127,7 +127,7 @@ func New(o Options) (*System, error) {
 func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.start.Store(&start)
 	defer s.shutdown()
-	if err := s.recover(ctx); err != nil {
+	if err := s.Rouse(ctx); err != nil {
 		return err
 	}
 	if s.watcher != nil {
@@ -164,16 +164,6 @@ func (s *System) shutdown() {
 		e.sleep()
 		e.mu.Unlock()
 	}
-}
-
-// recover takes the letters that came meanwhile, before anything that comes from now
-// on, and wakes the agents whose files do not prove that they have nothing to do.
-func (s *System) recover(ctx context.Context) error {
-	s.takeLetters(ctx)
-	if err := s.vol.Err(); err != nil {
-		return err
-	}
-	return s.Rouse(ctx)
 }
 
 // Rouse wakes the agents whose files do not prove that they have nothing to do. An

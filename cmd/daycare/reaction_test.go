@@ -41,6 +41,11 @@ connectors:
 	if !bot.Wait(ctx, func() bool { return bot.Reaction("1001", id) == "👍" }) {
 		t.Fatalf("there is no reaction to message %s; sent: %+v", id, bot.Sent())
 	}
+	// What comes while the turn still runs would join it.
+	waitFor(t, "the end of the turn", func() bool {
+		_, _, waiting := r.system.Counts()
+		return waiting == 0
+	})
 	bot.Push(telegramtest.Text(1001, "a unicorn, please"))
 	said := func(text string) bool {
 		for _, m := range bot.Sent() {

@@ -213,6 +213,9 @@ func (r *runtimeParts) report(found []finding.Finding) {
 // suspend or end their turns and still send, the watcher and the API go last.
 func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, ready func()) error {
 	defer r.close()
+	if err := r.system.TakeLetters(ctx); err != nil {
+		return err
+	}
 	listeners, err := r.listen(listen)
 	if err != nil {
 		return err

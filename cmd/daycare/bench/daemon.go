@@ -91,14 +91,14 @@ func connect(ctx context.Context, root string) (*control.Client, error) {
 // watch looks at the process while it has nothing to do: when it has given back what
 // its start needed.
 func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
-	if err := pause(ctx, tidied); err != nil {
+	if err := rest(ctx, tidied); err != nil {
 		return err
 	}
 	before, err := cpuTime(pid)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, idle); err != nil {
+	if err := rest(ctx, idle); err != nil {
 		return err
 	}
 	after, err := cpuTime(pid)
@@ -113,7 +113,7 @@ func (d *Daemon) watch(ctx context.Context, pid int, idle time.Duration) error {
 // tidied is how long after its start a daemon has nothing left to tidy up.
 const tidied = 3 * time.Second
 
-func pause(ctx context.Context, d time.Duration) error {
+func rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
