@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// helperInside is where the view has the helper.
-	helperInside = "/run/daycare-helper"
+	// helperInside is where the view has the helper: in its own /dev, where it can be
+	// put whatever is granted.
+	helperInside = "/dev/daycare-helper"
 	// proxyInside is where it has the socket of the proxy.
-	proxyInside = "/run/daycare-proxy.sock"
+	proxyInside = "/dev/daycare-proxy.sock"
 	// tmpBytes bounds the private /tmp, which lives in memory.
 	tmpBytes = 1 << 30
 )
@@ -55,7 +56,10 @@ func (r *Runner) bwrapArgs(v View) ([]string, error) {
 			args = append(args, "--remount-ro", path)
 		}
 	}
-	return append(args, "--remount-ro", "/", "--chdir", v.Dir), nil
+	if !slices.Contains(v.Write, "/") {
+		args = append(args, "--remount-ro", "/")
+	}
+	return append(args, "--chdir", v.Dir), nil
 }
 
 func depth(path string) int {
@@ -80,7 +84,7 @@ func (v View) mounts() ([]mount, error) {
 		{"/var/tmp", []string{"--size", strconv.Itoa(tmpBytes), "--tmpfs", "/var/tmp"}},
 	}
 	for _, dir := range systemDirs {
-		ms = append(ms, system(dir)...)
+		ms = append(ms, v.system(dir)...)
 	}
 	for _, path := range v.Read {
 		ms = append(ms, bind("--ro-bind", path))
@@ -111,14 +115,20 @@ func (v View) mounts() ([]mount, error) {
 
 func bind(how, path string) mount { return mount{path, []string{how, path, path}} }
 
-// system binds a folder of the system, or makes the link that it is.
-func system(dir string) []mount {
+// system binds a folder of the system, or makes the link that it is, where no granted
+// folder brings it along.
+func (v View) system(dir string) []mount {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return nil
 	}
 	if info.Mode()&os.ModeSymlink == 0 {
 		return []mount{bind("--ro-bind", dir)}
+	}
+	for _, root := range slices.Concat(v.Read, v.Write) {
+		if beneath(root, dir) {
+			return nil
+		}
 	}
 	target, err := os.Readlink(dir)
 	if err != nil {

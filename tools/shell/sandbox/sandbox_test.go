@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,29 @@ func TestChoose(t *testing.T) {
 	}
 	if r, err := Choose("auto", "/nonexistent"); err != nil || r.Level != None || r.Why == "" {
 		t.Errorf("without a helper: %+v %v", r, err)
+	}
+}
+
+// The whole machine can be granted: its links to /usr are there then.
+func TestEverythingGranted(t *testing.T) {
+	for _, level := range []string{"bwrap", "landlock"} {
+		t.Run(level, func(t *testing.T) {
+			r, err := Choose(level, self(t))
+			if err != nil {
+				t.Skipf("SKIPPED: %v", err)
+			}
+			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
+				v.Dir, v.Home = "/", t.TempDir()
+				line, err := r.inside(v, []string{"/bin/sh", "-c", "ls -d /bin /usr/bin"}, []string{"PATH=/usr/bin:/bin"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+				if err != nil || string(out) != "/bin\n/usr/bin\n" {
+					t.Errorf("%s: %v, %q", name, err, out)
+				}
+			}
+		})
 	}
 }
 
