@@ -39,6 +39,23 @@ type servers struct {
 	calm  chan struct{}
 }
 
+// idling tells a client in IDLE also what happened just before, as servers do. The
+// one in memory tells only what happens from then on, and a mail could stay unheard.
+type idling struct{ imapserver.Session }
+
+func (s idling) Idle(w *imapserver.UpdateWriter, stop <-chan struct{}) error {
+	for {
+		if err := s.Poll(w, true); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-stop:
+			return nil
+		}
+	}
+}
+
 func newServers(t *testing.T) *servers {
 	t.Helper()
 	s := &servers{calm: make(chan struct{})}
@@ -52,7 +69,7 @@ func newServers(t *testing.T) *servers {
 	boxes := imapserver.New(&imapserver.Options{InsecureAuth: true, Logger: quiet,
 		Caps: imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapIdle: {}},
 		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-			return memory.NewSession(), nil, nil
+			return idling{memory.NewSession()}, nil, nil
 		}})
 	post := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{s: s, conn: c}, nil }))
 	post.AllowInsecureAuth, post.ErrorLog, post.Domain = true, quiet, "localhost"
