@@ -162,7 +162,7 @@ func (d *doctor) services() error {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.tell(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
 		}
-		if _, err := newProvider(p, p.APIKey.Reveal); err != nil {
+		if _, err := newProvider(d.workspace, p, p.APIKey.Reveal); err != nil {
 			d.tell(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}

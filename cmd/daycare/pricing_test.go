@@ -39,7 +39,7 @@ func TestUnknownModelOfAgent(t *testing.T) {
 	m := &chain{catalogue: catalogue.New(nil), settings: []config.Provider{
 		{ID: "main", Type: "anthropic"}, {ID: "local", Type: "openai", BaseURL: "http://127.0.0.1:8000/v1"}}}
 	for _, p := range m.settings {
-		made, err := newProvider(p, p.APIKey.Reveal)
+		made, err := newProvider("", p, p.APIKey.Reveal)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,11 @@ func (c *cli) providersTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.testProviders(cmd.Context(), newCatalogue(conf, c.modelsFile()), list, timeout)
+			root, err := c.root()
+			if err != nil {
+				return err
+			}
+			return c.testProviders(cmd.Context(), newCatalogue(conf, c.modelsFile()), root, list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
@@ -131,10 +135,10 @@ type trial struct {
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-func (c *cli) testProviders(ctx context.Context, cat pricer, list []config.Provider, timeout time.Duration) error {
+func (c *cli) testProviders(ctx context.Context, cat pricer, workspace string, list []config.Provider, timeout time.Duration) error {
 	var failed error
 	for _, p := range list {
-		t := try(ctx, cat, p, timeout)
+		t := try(ctx, cat, workspace, p, timeout)
 		if !t.OK {
 			failed = errSilent
 		}
@@ -167,9 +171,9 @@ type pricer interface {
 }
 
 // try makes one request, and none again.
-func try(ctx context.Context, cat pricer, p config.Provider, timeout time.Duration) trial {
+func try(ctx context.Context, cat pricer, workspace string, p config.Provider, timeout time.Duration) trial {
 	t := trial{ID: p.ID, Model: p.Model}
-	made, err := newProvider(p, p.APIKey.Reveal)
+	made, err := newProvider(workspace, p, p.APIKey.Reveal)
 	if err != nil {
 		t.Error, t.Remedy = err.Error(), "correct the settings of this provider"
 		return t

@@ -149,7 +149,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	r.report(found)
 	r.events = event.NewStream(cuid2.Generate()[:8])
 	r.watcher = watch.New(r.log)
-	models, err := newChain(ctx, c, filepath.Join(r.root, modelsName), r.keyOf)
+	models, err := newChain(ctx, c, r.workspace, r.keyOf)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {
 	if addr == "" {
 		return []*control.Listener{l}, nil
 	}
-	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: c.TLSCert, Key: c.TLSKey, Log: r.log})
+	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: inWorkspace(r.workspace, c.TLSCert), Key: inWorkspace(r.workspace, c.TLSKey), Log: r.log})
 	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("open the API: %w", err)

@@ -28,7 +28,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 	path := filepath.Join(r.root, config.Name)
 	list := filepath.Join(r.root, modelsName)
 	if now != before || stampOf(list) != r.models.Load().newer {
-		models, err := newChain(ctx, now, list, r.keyOf)
+		models, err := newChain(ctx, now, r.workspace, r.keyOf)
 		if err == nil {
 			err = models.checkAll()
 		}

@@ -211,7 +211,7 @@ func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *se
 			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider), do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
 		}
 		c.note("asking %s for a word …", orElse(p.Model, p.ID))
-		done := try(ctx, newCatalogue(conf, ""), p, 60*time.Second)
+		done := try(ctx, newCatalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
 			return t, &problem{code: exitFailure, err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model), strings.TrimPrefix(t.Error, t.ID+": ")), do: t.Remedy}
 		}

@@ -99,8 +99,8 @@ func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.
 }
 
 // newProvider makes one model provider of its settings; key is asked at every
-// request.
-func newProvider(p config.Provider, key func() string) (providers.Provider, error) {
+// request. Paths in them are those of the workspace.
+func newProvider(workspace string, p config.Provider, key func() string) (providers.Provider, error) {
 	switch p.Type {
 	case "anthropic":
 		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
@@ -110,7 +110,7 @@ func newProvider(p config.Provider, key func() string) (providers.Provider, erro
 		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
 	case "scripted":
 		script, _ := p.Options["script"].(string)
-		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: script})
+		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: inWorkspace(workspace, script)})
 	}
 	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
 }
@@ -158,12 +158,12 @@ type chain struct {
 	newer     string // stamp of the list that a person fetched
 }
 
-// newChain makes the chain of the settings; models is the path of the list of models
-// that a person fetched.
-func newChain(ctx context.Context, c *config.Config, models string, key func(config.Provider) func() string) (*chain, error) {
+// newChain makes the chain of the settings of a workspace.
+func newChain(ctx context.Context, c *config.Config, workspace string, key func(config.Provider) func() string) (*chain, error) {
+	models := filepath.Join(workspace, home, modelsName)
 	m := &chain{settings: c.Choose(ctx, config.Ollama), catalogue: newCatalogue(c, models), newer: stampOf(models)}
 	for _, s := range m.settings {
-		p, err := newProvider(s, key(s))
+		p, err := newProvider(workspace, s, key(s))
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func TestWireOfOpenAI(t *testing.T) {
 		{"", 3, ""},
 	} {
 		p := config.Provider{ID: "p", Type: "openai", Model: "m", BaseURL: tt.baseURL, Options: config.Options{"wire": tt.wire, "seed": 1}}
-		made, err := newProvider(p, func() string { return "k" })
+		made, err := newProvider("", p, func() string { return "k" })
 		switch {
 		case tt.want == "" && err == nil:
 			t.Errorf("wire %v was accepted", tt.wire)
@@ -186,7 +186,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		{ID: "gpt", Type: "openai", BaseURL: server.URL + "/v1", Model: "gpt-6.1-sol", Options: config.Options{"wire": "responses"}},
 		{ID: "google", Type: "gemini", BaseURL: server.URL, Model: "gemini-3.8-flash"},
 	} {
-		made, err := newProvider(p, func() string { return "key" })
+		made, err := newProvider("", p, func() string { return "key" })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,4 +82,13 @@ func (c *cli) daemon(ctx context.Context) (*control.Client, error) {
 	return c.dial(ctx, dir)
 }
 
+// inWorkspace is a path that a setting names: a relative one is in the workspace, from
+// wherever daycare was started. "" stays "".
+func inWorkspace(workspace, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(workspace, path)
+}
+
 func lockPath(root string) string { return filepath.Join(root, home, "daycare.lock") }
