@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -49,6 +51,29 @@ func (s *System) Fork(_ context.Context, id string, at int64, name string) (even
 		return event.Agent{}, err
 	}
 	return s.look(meta), nil
+}
+
+// Rewindable says whether an agent's conversation has a place: a seq, the name of a
+// mark, or "" for its newest turn. A mark that waits to be set counts: orders are
+// carried out in the order in which they came. Errors: record.ErrNoRecord.
+func (s *System) Rewindable(_ context.Context, id, to string) error {
+	if _, ok := s.index.Get(id); !ok {
+		return message.ErrUnknownAgent
+	}
+	err := record.Rewindable(s.folder(id), to)
+	if !errors.Is(err, record.ErrNoRecord) {
+		return err
+	}
+	waiting, rerr := inbox.ReadAll(s.folder(id))
+	if rerr != nil {
+		return rerr
+	}
+	for _, it := range waiting {
+		if it.Kind == message.Mark && it.Text == to {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing was rewound: %w", err)
 }
 
 // forkState is the state.json of a fork.

@@ -28,6 +28,13 @@ func (c *cli) agentsFork() *cobra.Command {
 			made, err := client.Fork(ctx, a.ID, at, name)
 			return made, made.Handle + "  " + made.ID, err
 		})
+	must := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			return usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME", cmd.CommandPath(), args[1])
+		}
+		return must(cmd, args)
+	}
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("at") && at < 1 {
@@ -44,11 +51,23 @@ func (c *cli) agentsRewind() *cobra.Command {
 	var to string
 	cmd := c.onAgent("rewind", "Take the newest part of the conversation back; it stays in the file",
 		"  daycare agents rewind 0/              # takes the newest turn back\n"+
-			"  daycare agents rewind 0/ --to 42      # back to the record with this seq\n"+
+			"  daycare agents rewind 0/ 42           # back to the record with this seq\n"+
 			"  daycare agents rewind 0/ --to before  # back to a mark",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			return c.ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
 		})
+	cmd.Use = "rewind ID [TO]"
+	cmd.Args = words(1, "the ID of an agent")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			if cmd.Flags().Changed("to") {
+				return usage(cmd, "the place is given twice: %q and --to %q", args[1], to)
+			}
+			to = args[1]
+		}
+		return run(cmd, args)
+	}
 	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a mark (default: before the newest turn)")
 	return cmd
 }
@@ -84,13 +103,13 @@ func (c *cli) agentsMark() *cobra.Command {
 // between two turns.
 func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent, m control.Message, said string) (any, string, error) {
 	o, err := client.Stream(ctx, a.ID, m, nil)
-	if err != nil {
-		return nil, "", err
+	switch {
+	case err == nil && o.Reason == "refused":
+		err = errors.New(o.Text)
+	case !errors.Is(err, control.ErrNoRecord):
+		return o, said, err
 	}
-	if o.Reason == "refused" {
-		return nil, "", &problem{code: exitNotFound, err: errors.New(o.Text), do: "see the records with: daycare agents tail " + a.Handle + " --json"}
-	}
-	return o, said, nil
+	return nil, "", &problem{code: exitNotFound, err: err, do: "see the records with: daycare agents tail " + a.Handle + " --json"}
 }
 
 func (c *cli) agentsRestore() *cobra.Command {

@@ -25,6 +25,11 @@ func (h hands) Fork(ctx context.Context, id string, at int64, name string) (even
 	return a, inWords(err)
 }
 
+// Rewindable says whether a conversation has a place to go back to.
+func (h hands) Rewindable(ctx context.Context, id, to string) error {
+	return inWords(h.System.Rewindable(ctx, id, to))
+}
+
 // Trash lists the agents that were removed.
 func (h hands) Trash(ctx context.Context) ([]event.Trashed, error) { return h.System.Trash(ctx) }
 

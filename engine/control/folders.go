@@ -19,6 +19,9 @@ type Folders interface {
 	// Fork makes an agent that goes on from a record of another's history; 0 is the
 	// end of its newest turn.
 	Fork(ctx context.Context, id string, at int64, name string) (event.Agent, error)
+	// Rewindable says whether the conversation has a place to go back to: a seq, the
+	// name of a mark, "" for before the newest turn. Errors: ErrNoRecord.
+	Rewindable(ctx context.Context, id, to string) error
 	// Trash lists the agents that were removed, the newest first.
 	Trash(ctx context.Context) ([]event.Trashed, error)
 	// Restore brings one back; ref is its name in the trash, its id or handle.
@@ -95,11 +98,11 @@ const maxImport = 1 << 30
 
 // folderRoutes adds the routes of agents' folders and files.
 func (a *api) folderRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /v1/agents/{id}/rewind", a.agent(a.rewind))
 	mux.HandleFunc("POST /v1/agents/{id}/mark", a.agent(a.mark))
 	if a.Folders == nil {
 		return
 	}
+	mux.HandleFunc("POST /v1/agents/{id}/rewind", a.agent(a.rewind))
 	mux.HandleFunc("POST /v1/agents/{id}/fork", a.agent(a.fork))
 	mux.HandleFunc("POST /v1/agents/{id}/model", a.agent(a.switchModel))
 	mux.HandleFunc("GET /v1/agents/{id}/files/{name}", a.readFile)
@@ -134,6 +137,10 @@ func (a *api) switchModel(w http.ResponseWriter, r *http.Request, id string) (in
 func (a *api) rewind(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
 	var b rewindBody
 	if err := decode(w, r, maxBody, &b); err != nil {
+		return 0, nil, err
+	}
+	b.To = strings.TrimSpace(b.To)
+	if err := a.Folders.Rewindable(r.Context(), id, b.To); err != nil {
 		return 0, nil, err
 	}
 	return a.say(r.Context(), id, message.Rewind, b.To)

@@ -24,6 +24,12 @@ func (s *shelf) Fork(_ context.Context, id string, at int64, name string) (event
 	}
 	return event.Agent{ID: id + "fork", Name: name}, nil
 }
+func (s *shelf) Rewindable(_ context.Context, _, to string) error {
+	if to == "nowhere" {
+		return ErrNoRecord
+	}
+	return nil
+}
 func (s *shelf) Trash(context.Context) ([]event.Trashed, error) { return nil, nil }
 func (s *shelf) Restore(_ context.Context, ref string) (event.Agent, error) {
 	return event.Agent{}, ErrNoTrash
@@ -123,6 +129,12 @@ func TestFoldersOfAgents(t *testing.T) {
 	}
 	if _, err := c.Mark(t.Context(), "0/", "here"); err != nil {
 		t.Error(err)
+	}
+	if _, err := c.Rewind(t.Context(), "0/", " nowhere "); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("rewind to a place that is not there: %v, want ErrNoRecord", err)
+	}
+	if _, err := c.Send(t.Context(), "0/", Message{Kind: message.Rewind, Text: "nowhere"}); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("the same as a message: %v, want ErrNoRecord", err)
 	}
 	in := f.delivered()
 	if len(in) != 2 || in[0].Kind != message.Rewind || in[0].Text != "42" || in[1].Kind != message.Mark || in[1].Text != "here" {

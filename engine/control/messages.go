@@ -76,6 +76,11 @@ func (a *api) readMessage(w http.ResponseWriter, r *http.Request, agent string) 
 	if err := m.check(agent == "", caller); err != nil {
 		return message.Incoming{}, false, err
 	}
+	if m.Kind == message.Rewind && agent != "" && a.Folders != nil {
+		if err := a.Folders.Rewindable(r.Context(), agent, m.Text); err != nil {
+			return message.Incoming{}, false, err
+		}
+	}
 	files, err := a.keep(m.Files)
 	if err != nil {
 		return message.Incoming{}, false, err

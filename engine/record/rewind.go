@@ -1,7 +1,11 @@
 package record
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 )
 
@@ -15,18 +19,49 @@ func (h *History) RewindTo(to string) (int64, error) {
 	if err := h.takeOver(); err != nil {
 		return 0, err
 	}
-	s := rewindSearch{report: &h.report, name: to, skip: -1}
-	if n, err := strconv.ParseInt(to, 10, 64); err == nil {
+	return findPlace(h.source(), &h.report, to)
+}
+
+// Rewindable says whether there is such a place, as RewindTo would find it now. It
+// reads the file alone, whoever writes it. Errors: ErrNoRecord.
+func Rewindable(dir, to string) error {
+	src := &source{path: filepath.Join(dir, historyName)}
+	f, err := os.Open(src.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return noRecord("nothing was said yet")
+	case err != nil:
+		return fmt.Errorf("read history: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	src.r, src.size = f, info.Size()
+	_, err = findPlace(src, &report{}, to)
+	return err
+}
+
+// findPlace looks for a place in one file of history.
+func findPlace(src *source, r *report, to string) (int64, error) {
+	s := rewindSearch{report: r, name: to, skip: -1}
+	n, err := strconv.ParseInt(to, 10, 64)
+	number := err == nil
+	if number {
 		s.name, s.seq = "", n
 	}
-	if _, err := h.source().back(s.step); err != nil {
+	if number && n < 1 {
+		return 0, noRecord("%d is no record; they are counted from 1", n)
+	}
+	if _, err := src.back(s.step); err != nil {
 		return 0, err
 	}
 	switch {
 	case s.found > 0:
 		return s.found, nil
-	case s.seq != 0:
-		return 0, noRecord("%d is not in this session, which goes from %d to %d", s.seq, s.begin, h.fold.o.LastSeq)
+	case number:
+		return 0, noRecord("%d is not in this session, which goes from %d to %d", s.seq, s.begin, s.end)
 	case to == "":
 		return 0, noRecord("this session has no turn to take back")
 	}
@@ -49,6 +84,7 @@ type rewindSearch struct {
 	skip   int64  // what is above it was rewound; -1: nothing is
 	found  int64
 	begin  int64
+	end    int64 // the newest record
 }
 
 func (s *rewindSearch) step(l rawLine) bool {
@@ -56,7 +92,7 @@ func (s *rewindSearch) step(l rawLine) bool {
 	if e == nil || e.Seq == 0 {
 		return true
 	}
-	s.begin = e.Seq
+	s.begin, s.end = e.Seq, max(s.end, e.Seq)
 	if s.skip >= 0 && e.Seq <= s.skip {
 		s.skip = -1
 	}
