@@ -28,7 +28,7 @@ type view struct {
 func (c *checker) view() (view, bool) {
 	v := view{said: c.play.user.sayings(), replies: c.play.user.received()}
 	var err error
-	if v.agents, err = agentFiles(c.play.root); err == nil {
+	if v.agents, err = agentFiles(c.play.root, c.play.known); err == nil {
 		v.effects, err = c.play.user.done()
 	}
 	if err != nil {

@@ -88,10 +88,12 @@ type folder struct {
 	broken  []string // whole lines that are no lines: file and text
 	torn    int      // tails that were cut off and kept
 	litter  []string // what should have been cleaned up
+	known   map[string]line
 }
 
-// agentFiles reads all agents of a .daycare directory.
-func agentFiles(root string) ([]*folder, error) {
+// agentFiles reads all agents of a .daycare directory. known are lines that were read
+// before, by their text: what many cases begin with need not be parsed in each.
+func agentFiles(root string, known map[string]line) ([]*folder, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "agents"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -104,7 +106,7 @@ func agentFiles(root string) ([]*folder, error) {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		a, err := readFolder(filepath.Join(root, "agents", e.Name()))
+		a, err := readFolder(filepath.Join(root, "agents", e.Name()), known)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +115,8 @@ func agentFiles(root string) ([]*folder, error) {
 	return all, nil
 }
 
-func readFolder(dir string) (*folder, error) {
-	a := &folder{dir: dir}
+func readFolder(dir string, known map[string]line) (*folder, error) {
+	a := &folder{dir: dir, known: known}
 	var err error
 	if a.inbox, err = a.read("inbox.jsonl", nil); err != nil {
 		return nil, err
@@ -161,7 +163,11 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 		if seen != nil {
 			seen[string(whole)] = true
 		}
-		var l line
+		l, ok := a.known[string(whole)]
+		if ok {
+			all = append(all, l)
+			continue
+		}
 		if err := json.Unmarshal(whole, &l); err != nil {
 			a.broken = append(a.broken, fmt.Sprintf("%s: %.80q", name, whole))
 			continue
@@ -169,6 +175,29 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// linesOf reads the histories and inboxes of a .daycare directory into a table of
+// lines by their text.
+func linesOf(root string) (map[string]line, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "agents", "*", "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]line{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for raw := range bytes.Lines(data) {
+			var l line
+			if whole, ok := bytes.CutSuffix(raw, []byte{'\n'}); ok && json.Unmarshal(whole, &l) == nil {
+				known[string(whole)] = l
+			}
+		}
+	}
+	return known, nil
 }
 
 // look counts what deaths left beside the files.

@@ -79,8 +79,9 @@ type play struct {
 	// arguments are what is called; none: the daemon is started.
 	arguments []string
 	check     *checker
-	said      chan struct{} // closed when the user is through with the scenario
-	failed    error         // and why, if not by saying everything
+	known     map[string]line // of the workspace that the case begins with
+	said      chan struct{}   // closed when the user is through with the scenario
+	failed    error           // and why, if not by saying everything
 
 	greeted int // troubles that were followed by a greeting
 }

@@ -12,6 +12,8 @@ type Scenario struct {
 	Name string
 	// Before is played once and outlived in peace: cases begin with what it left.
 	Before []step
+	// Age changes what Before left, once for all cases: what takes long belongs here.
+	Age func(root string) error
 	// Prepare changes the files once more before a case begins.
 	Prepare func(u *user) error
 	Steps   []step

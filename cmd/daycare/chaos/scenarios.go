@@ -1,18 +1,16 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"daycare/engine/control"
 	"daycare/engine/message"
-	"daycare/engine/record"
 )
 
 // script is the model of all scenarios: it does what the words of the newest
@@ -80,7 +78,7 @@ func Scenarios() []*Scenario {
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
 		{Name: "inbox-rotation", Before: []step{say("a", "b1", large()), answered(1), say("a", "b2", large()), answered(2)},
 			Only: []string{"inbox.rotate", "inbox.write", "inbox.sync"}, Steps: []step{say("a", "b3", large()), answered(1), say("a", "b4", "hello")}},
-		{Name: "history-rotation", Before: first, Prepare: lengthen, Only: []string{"history.rotate", "sessions.", "state."},
+		{Name: "history-rotation", Before: append(slices.Clip(first), reset("second"), say("a", "third", "hello"), answered(2)), Age: lengthen, Only: []string{"history.rotate", "sessions.", "state."},
 			Steps: []step{say("a", "h1", "hello"), answered(1), reset("h2"), say("a", "h3", "hello")}},
 		{Name: "letters", Before: first, Prepare: letters, Steps: []step{letter("l3"), say("a", "l4", "hello")}},
 		{Name: "blob", Before: first, Prepare: longFile, Steps: []step{say("a", "o1", "large"), answered(1), say("a", "o2", "pore")}},
@@ -121,25 +119,6 @@ func reset(key string) step {
 	return func(ctx context.Context, u *user) error {
 		return u.tell(ctx, "0/", key, "reset", control.Message{Kind: message.Reset})
 	}
-}
-
-// lengthen brings the history just over the size beyond which a reset rotates it.
-func lengthen(u *user) error {
-	paths, err := filepath.Glob(filepath.Join(u.root, "agents", "*", "history.jsonl"))
-	if err != nil || len(paths) == 0 {
-		return errors.Join(err, errors.New("there is no history to lengthen"))
-	}
-	data, err := os.ReadFile(paths[0])
-	if err != nil {
-		return err
-	}
-	seq := int64(bytes.Count(data, []byte{'\n'}))
-	note := &record.Note{Text: strings.Repeat("for people ", 12_000)}
-	for len(data) <= record.RotateBytes {
-		seq++
-		data = append(data, record.Encode(&record.Entry{Seq: seq, At: time.Now().UTC(), Rec: note})...)
-	}
-	return os.WriteFile(paths[0], data, 0o600)
 }
 
 // longFile is one that a tool cannot show whole.
@@ -198,7 +177,7 @@ func remove(ctx context.Context, u *user) error {
 func cutTurn(key string) func(u *user) error {
 	return func(u *user) error {
 		s := u.byKey[key]
-		files, err := agentFiles(u.root)
+		files, err := agentFiles(u.root, nil)
 		if err != nil || s == nil || !s.accepted || s.removed {
 			return err
 		}

@@ -24,14 +24,15 @@ var caseNumber atomic.Int64
 //	DIR/world.jsonl effects the outside world
 //	DIR/script.yaml         the model
 func (h *harness) newPlay(ctx context.Context, c Case) (*play, error) {
-	template, err := h.made.of(ctx, c.Scenario)
+	begin, err := h.made.of(ctx, c.Scenario)
 	if err != nil {
 		return nil, err
 	}
-	return h.stage(ctx, c, template)
+	return h.stage(ctx, c, begin)
 }
 
-func (h *harness) stage(ctx context.Context, c Case, template string) (*play, error) {
+// stage makes the folder of a case that begins with a copy of a template; nil: with nothing.
+func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, error) {
 	id := fmt.Sprintf("case-%05d", caseNumber.Add(1))
 	p := &play{Case: c, h: h, dir: filepath.Join(h.dir, id), result: newResult(c)}
 	p.result.Dir = p.dir
@@ -45,13 +46,15 @@ func (h *harness) stage(ctx context.Context, c Case, template string) (*play, er
 			return nil, err
 		}
 	}
-	if template == "" {
+	if begin == nil {
 		err := errors.Join(os.MkdirAll(p.root, 0o700), os.WriteFile(filepath.Join(workspace, "README.md"), []byte("# Read me\n"), 0o600))
 		if err != nil {
 			return nil, err
 		}
-	} else if err := copyWorkspace(template, workspace); err != nil {
+	} else if err := copyWorkspace(begin.dir, workspace); err != nil {
 		return nil, err
+	} else {
+		p.known = begin.lines
 	}
 	world, err := newWorld(p.dir, id)
 	if err != nil {
@@ -171,14 +174,16 @@ type templates struct {
 }
 
 type template struct {
-	once sync.Once
-	dir  string
-	err  error
+	once  sync.Once
+	dir   string
+	lines map[string]line // of its histories and inboxes, by their text
+	err   error
 }
 
-func (t *templates) of(ctx context.Context, s *Scenario) (string, error) {
+// of is what the cases of a scenario begin with; nil: nothing.
+func (t *templates) of(ctx context.Context, s *Scenario) (*template, error) {
 	if len(s.Before) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	t.mu.Lock()
 	if t.made == nil {
@@ -190,28 +195,37 @@ func (t *templates) of(ctx context.Context, s *Scenario) (string, error) {
 		t.made[s.Name] = one
 	}
 	t.mu.Unlock()
-	one.once.Do(func() { one.dir, one.err = t.make(ctx, s) })
-	return one.dir, one.err
+	one.once.Do(func() { one.err = t.make(ctx, s, one) })
+	return one, one.err
 }
 
 // make plays what comes before a scenario, in peace.
-func (t *templates) make(ctx context.Context, s *Scenario) (string, error) {
+func (t *templates) make(ctx context.Context, s *Scenario, one *template) error {
 	quiet := &Scenario{Name: s.Name, Steps: s.Before, Hooks: s.Hooks, Asks: s.Asks}
-	p, err := t.h.stage(ctx, Case{Way: "before", Scenario: quiet}, "")
+	p, err := t.h.stage(ctx, Case{Way: "before", Scenario: quiet}, nil)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer t.h.shared.remove(p.user.world)
 	limited, cancel := context.WithTimeoutCause(ctx, patience, errStuck)
 	defer cancel()
 	if err := p.lives(limited); err != nil {
-		return "", err
+		return err
 	}
 	if len(p.result.Violations) > 0 {
-		return "", fmt.Errorf("even in peace: %s (%s)", strings.Join(p.result.Violations, "; "), p.dir)
+		return fmt.Errorf("even in peace: %s (%s)", strings.Join(p.result.Violations, "; "), p.dir)
 	}
-	workspace := filepath.Dir(p.root)
-	return workspace, tidy(workspace)
+	one.dir = filepath.Dir(p.root)
+	if err := tidy(one.dir); err != nil {
+		return err
+	}
+	if s.Age != nil {
+		if err := s.Age(p.root); err != nil {
+			return err
+		}
+	}
+	one.lines, err = linesOf(p.root)
+	return err
 }
 
 // tidy removes what cannot be copied or need not be.
