@@ -18,15 +18,9 @@ import (
 func (r *reader) check(c *Config, doc *yaml.Node, connectorTypes []string) {
 	r.uniqueIDs(doc, "providers")
 	r.uniqueIDs(doc, "connectors")
-	r.uniqueIDs(member(doc, "tools"), "mcp")
 	r.checkProviders(c, doc)
 	r.checkConnectors(c, doc, connectorTypes)
 	r.checkModels(c, doc)
-	for i, n := range entries(member(doc, "tools"), "mcp", len(c.Tools.MCP)) {
-		if m := c.Tools.MCP[i]; (m.Command == "") == (m.URL == "") {
-			r.bad(n, "settings-bad-value", fmt.Sprintf("tools.mcp[%d]:", i), "found both or neither of command and url, allowed: one of them")
-		}
-	}
 	r.checkControl(c, member(doc, "control"))
 }
 

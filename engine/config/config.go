@@ -128,9 +128,8 @@ type ToolRounds struct {
 
 // Tools is what tools need to know.
 type Tools struct {
-	Exec Exec  `json:"exec"`
-	Web  Web   `json:"web"`
-	MCP  []MCP `json:"mcp"`
+	Exec Exec `json:"exec"`
+	Web  Web  `json:"web"`
 }
 
 // Exec is of the shell.
@@ -144,16 +143,6 @@ type Web struct {
 	// Search is the service behind web_search: "" for none, else its name or
 	// address.
 	Search string `json:"search"`
-}
-
-// An MCP is a server whose tools agents may use: a command or an address.
-type MCP struct {
-	ID      string            `json:"id" check:"id,required"`
-	Command string            `json:"command"`
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
-	URL     string            `json:"url" check:"url"`
-	Headers map[string]string `json:"headers"`
 }
 
 // Cron is of scheduled tasks.

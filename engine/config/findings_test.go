@@ -57,7 +57,7 @@ var badSettings = []struct {
 	{"listen without token", "control: {listen: \"127.0.0.1:7331\"}\n", []string{`1:19 error: control.listen needs a token | set one with: daycare auth set control`}},
 	{"listen to the world", "control: {listen: \"0.0.0.0:7331\", token: t}\n", []string{`1:19 error: control.listen: "0.0.0.0" is not a loopback address and needs tlsCert and tlsKey | listen on 127.0.0.1, or name a certificate and its key`}},
 	{"half a certificate", "control: {tlsCert: a.pem}\n", []string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
-	{"mcp without server", "tools:\n  mcp:\n    - id: x\n", []string{`3:7 error: tools.mcp[0]: found both or neither of command and url, allowed: one of them`}},
+	{"what is not there yet", "tools:\n  mcp:\n    - id: x\n", []string{`2:3 warning: tools.mcp is unknown and not used | known here: exec, web`}},
 	{"unused model", "providers: [{id: a, type: scripted}]\nmodels: [{id: m, provider: b}]\n", []string{`2:28 warning: models[0].provider: found "b", and no provider has that id | use an id of the list providers`}},
 	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level is there twice, first on line 2`}},
 	{"not YAML", "log:\n  level: info\n bad: [\n", []string{`2 error: not YAML: did not find expected key`}},

@@ -87,7 +87,6 @@ connectors:
 agents: { toolRounds: { foreground: 5 }, queue: collect, subagentTTL: 90m }
 tools:
   exec: { sandbox: landlock, timeout: 30s }
-  mcp: [{ id: git, command: git-mcp, args: [-v], env: { FooBar: Baz } }]
 cron: { timezone: Europe/Berlin }
 heartbeat: { every: 0, activeHours: "08:00-24:00" }
 permissions: { expiry: 1h, defaults: { web: true, hosts: [example.org], exec: ask } }
@@ -108,8 +107,7 @@ func fullWant() *Config {
 	want.Models = []Model{{ID: "gpt-4.1", Provider: "local", Window: 1_000_000, Price: Price{Input: &zero, Output: &out}}}
 	want.Connectors = []Connector{{ID: "Team.Chat", Type: "telegram", Allow: []string{"5550001", "@ann", "007"}, AgentID: "ops"}}
 	want.Agents.ToolRounds.Foreground, want.Agents.Queue, want.Agents.SubagentTTL = 5, "collect", 90*time.Minute
-	want.Tools = Tools{Exec: Exec{Sandbox: "landlock", Timeout: 30 * time.Second},
-		MCP: []MCP{{ID: "git", Command: "git-mcp", Args: []string{"-v"}, Env: map[string]string{"FooBar": "Baz"}}}}
+	want.Tools = Tools{Exec: Exec{Sandbox: "landlock", Timeout: 30 * time.Second}}
 	want.Cron.Timezone = "Europe/Berlin"
 	want.Heartbeat = Heartbeat{ActiveHours: "08:00-24:00"}
 	want.Permissions = Permissions{Expiry: time.Hour, Defaults: Defaults{Web: true, Hosts: []string{"example.org"}, Exec: "ask"}}
@@ -198,7 +196,6 @@ func TestExampleHasEveryKey(t *testing.T) {
 	no := false
 	want.Models = []Model{{ID: "my-model", Images: &no, Documents: &no, Price: Price{&zero, &zero, &zero, &zero}}}
 	want.Connectors = []Connector{{ID: "telegram", Type: "telegram"}}
-	want.Tools.MCP = []MCP{{ID: "example", Command: "example-mcp"}}
 	if d := cmp.Diff(want, c, same); d != "" {
 		t.Errorf("a value in settings.example.yaml is not the default (-want +got):\n%s", d)
 	}

@@ -97,10 +97,6 @@ func (c *Config) Secrets() []Secret {
 		add(p.APIKey)
 		addNamed(add, p.Headers)
 	}
-	for _, m := range c.Tools.MCP {
-		addNamed(add, m.Headers)
-		addNamed(add, m.Env)
-	}
 	for _, k := range c.Connectors {
 		for _, more := range []string{"", "-app", "-signing"} { // Slack has three
 			add(c.Secret(k.ID + more))
