@@ -10,6 +10,8 @@ import (
 	"daycare/engine/record"
 )
 
+var twoPixels = drawn(2, 1)
+
 // sources has two small pictures, one that is missing, and one blob.
 var sources = Sources{
 	File: func(f message.File) ([]byte, error) {
@@ -18,7 +20,7 @@ var sources = Sources{
 		}
 		switch f.MimeType {
 		case "image/png", "image/webp":
-			return drawn(2, 1), nil
+			return twoPixels, nil
 		case pdf:
 			return []byte("%PDF-1.7 of " + f.Name), nil
 		}
@@ -79,7 +81,7 @@ func TestNothingNew(t *testing.T) {
 // A picture more than vendors take is named, and it stays so: a refused request
 // would be refused at every later call.
 func TestPicturesAreBounded(t *testing.T) {
-	large := noise(1000, 900) // of 2.7 MB
+	large := heavy(10, 9, 2_700_000)
 	b := NewBuilder(Sources{File: func(message.File) ([]byte, error) { return large, nil }})
 	u := asks("Look.")
 	for range 12 {

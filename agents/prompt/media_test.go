@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,12 +34,15 @@ func TestOldPicturesAreNamed(t *testing.T) {
 		if i+1 <= maxShown && len(shown) != i+1 {
 			t.Fatalf("%d of %d are shown although there is room", len(shown), i+1)
 		}
-		if len(before) > 0 && !cmp.Equal(before, now[:len(before)], cmpopts.IgnoreUnexported(providers.Message{})) {
+		other := len(before) > 0 && !reflect.DeepEqual(before, now[:len(before)])
+		if other {
 			changed++
 		}
-		again := build(t, NewBuilder(src), talk(said...)).Messages
-		if diff := cmp.Diff(now, again, cmpopts.IgnoreUnexported(providers.Message{})); diff != "" {
-			t.Fatalf("made anew, the request is another one:\n%.2000s", diff)
+		if other || i%7 == 0 { // each reads all the pictures again
+			again := build(t, NewBuilder(src), talk(said...)).Messages
+			if diff := cmp.Diff(now, again, cmpopts.IgnoreUnexported(providers.Message{})); diff != "" {
+				t.Fatalf("made anew, the request is another one:\n%.2000s", diff)
+			}
 		}
 		before = now
 		said = append(said, says("Seen."))

@@ -2,11 +2,13 @@ package prompt
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
 	"image/png"
-	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,17 +28,15 @@ func drawn(w, h int) []byte {
 	return encoded(img)
 }
 
-// noise is a PNG that cannot be compressed.
-func noise(w, h int) []byte {
-	img := image.NewNRGBA(image.Rect(0, 0, w, h))
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range img.Pix {
-		img.Pix[i] = byte(random.Uint32())
-		if i%4 == 3 {
-			img.Pix[i] = 255
-		}
-	}
-	return encoded(img)
+// heavy is a PNG of few pixels in size bytes: most of it is a note that no picture
+// is made of, so that a large file costs a test nothing.
+func heavy(w, h, size int) []byte {
+	small := drawn(w, h)
+	const head = 8 + 25 // the signature and the first chunk
+	note := append([]byte("prVt"), make([]byte, max(0, size-len(small)-12))...)
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(note)-4))
+	chunk = binary.BigEndian.AppendUint32(append(chunk, note...), crc32.ChecksumIEEE(note))
+	return slices.Concat(small[:head], chunk, small[head:])
 }
 
 func encoded(img image.Image) []byte {
@@ -66,9 +66,10 @@ func TestPicture(t *testing.T) {
 	}{
 		{"small", drawn(30, 20), "image/png", 30, 20, "", true},
 		{"a jpeg, whatever its name says", photo.Bytes(), "image/jpeg", 40, 20, "", true},
-		{"wide", drawn(4000, 1000), "image/jpeg", 2000, 500, "4000x1000 pixels, shown as 2000x500", false},
+		{"wide", drawn(4000, 40), "image/jpeg", 2000, 20, "4000x40 pixels, shown as 2000x20", false},
 		{"one can look through it", encoded(glass), "image/png", 2000, 6, "3000x10 pixels, shown as 2000x6", false},
-		{"large file", noise(1900, 1900), "image/jpeg", 1900, 1900, "shown as 1900x1900", false},
+		{"large file", heavy(190, 100, maxPicture+1), "image/jpeg", 190, 100, "190x100 pixels, shown as 190x100", false},
+		{"as large as may be", heavy(190, 100, maxPicture), "image/png", 190, 100, "", true},
 		{"cut", drawn(300, 200)[:200], "", 0, 0, "not shown: it is damaged", false},
 		{"no picture", []byte("hello"), "", 0, 0, "not shown: it cannot be read as a picture", false},
 		{"bomb", bomb, "", 0, 0, "not shown: it cannot be read", false},
