@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -194,20 +195,37 @@ func (a *agent) lookAtPrompt() error {
 		return nil // rendered at the next call anyway
 	}
 	was, now := a.definition, a.Definition(a.Meta, a.state)
-	edited := promptFiles(was.Files, now.Files)
-	if len(edited) == 0 && was.Prompt == now.Prompt && was.Name == now.Name && was.Workspace == now.Workspace {
+	if prompt.System(was) == prompt.System(now) {
 		return nil
 	}
+	edited := append(promptFiles(was.Files, now.Files), skillFiles(was.Skills, now.Skills)...)
 	a.session = "" // the next call renders it
 	for _, name := range edited {
 		a.log.Info("file edited by hand", "file", name)
 		a.emit(event.FileEdited, "", event.File{File: name, Text: "changed; it counts from this turn"})
 	}
-	if len(edited) == 0 {
+	switch {
+	case len(edited) > 0:
+	case !slices.Equal(was.Tools, now.Tools):
+		edited = []string{"its tools"}
+	default:
 		edited = []string{"descriptor.json"}
 	}
 	_, err := a.append(&record.Note{Text: strings.Join(edited, ", ") + " edited by hand: the system prompt is another from here on"})
 	return err
+}
+
+// skillFiles are those of skills that came, went, or say otherwise when to use them.
+func skillFiles(was, now []prompt.Skill) (names []string) {
+	for i, list := range [][]prompt.Skill{was, now} {
+		for _, s := range list {
+			name := s.Name + "/SKILL.md"
+			if !slices.Contains([][]prompt.Skill{now, was}[i], s) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 func promptFiles(a, b prompt.Files) (names []string) {

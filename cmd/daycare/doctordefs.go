@@ -25,8 +25,8 @@ func (d *doctor) definitions() error {
 	if err != nil {
 		return err
 	}
-	_, found := skills.Load([]string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")})
-	d.add(found...)
+	folders := []string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")}
+	skills.NewShelf(func() []string { return folders }, func(found []finding.Finding) { d.add(found...) }).List()
 	for _, path := range []string{filepath.Join(d.root, "SOUL.md"), filepath.Join(d.root, "USER.md"), filepath.Join(d.root, "AGENTS.md"), filepath.Join(d.workspace, "AGENTS.md")} {
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -114,6 +114,9 @@ func (r *runtimeParts) inherit(d address.Descriptor, s record.State) (record.Sta
 func (r *runtimeParts) known(meta address.Meta, p prompt.Definition) prompt.Definition {
 	names := r.toolset.of(meta)().Names()
 	p.Tools, p.Peers = names, slices.Contains(names, "send_agent_message")
+	if !slices.Contains(names, "skill") {
+		p.Skills = nil
+	}
 	if meta.Descriptor.Definition != "" { // it works for an agent, not for the person
 		p.Files.Soul, p.Files.User = "", ""
 	}

@@ -9,7 +9,6 @@ import (
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
 	"daycare/engine/control"
-	"daycare/tools/skills"
 
 	"github.com/spf13/cobra"
 )
@@ -51,7 +50,7 @@ func offered(p config.Provider, m catalogue.Model) control.ModelInfo {
 
 // Skills are those in force.
 func (o offers) Skills(context.Context) ([]control.SkillInfo, error) {
-	list, _ := skills.Load(skillFolders(o.parts.root)) // what is wrong with them is told by validate
+	list := o.parts.shelf.List()
 	infos := make([]control.SkillInfo, len(list))
 	for i, s := range list {
 		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"], Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}

@@ -32,6 +32,7 @@ import (
 	"daycare/tools"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
+	"daycare/tools/skills"
 )
 
 // shutdownGrace bounds how long answers under way may take to leave at the end.
@@ -62,6 +63,7 @@ type runtimeParts struct {
 	family  *engine.Family
 	tools   *tools.Set // without those between agents
 	toolset *toolsets
+	shelf   *skills.Shelf
 	ledger  *budget.Ledger
 	plugs   *plugs
 	clocks  *schedule.Scheduler
@@ -163,7 +165,8 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
-	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c), &r.secrets); err != nil {
+	r.shelf = r.newShelf()
+	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c), r.shelf, &r.secrets); err != nil {
 		return err
 	}
 	return r.build(c)

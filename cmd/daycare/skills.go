@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"daycare/agents/prompt"
+	"daycare/engine/finding"
 	"daycare/tools/skills"
 )
 
@@ -18,10 +19,22 @@ func skillFolders(root string) []string {
 	return folders
 }
 
-// skills is what the system prompt says of them.
-func (r *runtimeParts) skills() []prompt.Skill {
-	list, found := skills.Load(skillFolders(r.root))
-	r.report(found)
+// newShelf makes the skills in force, told of what is wrong with their files.
+func (r *runtimeParts) newShelf() *skills.Shelf {
+	return skills.NewShelf(func() []string { return skillFolders(r.root) }, func(found []finding.Finding) {
+		for _, f := range found {
+			if f.Severity == finding.Error {
+				r.tellFindings([]finding.Finding{f})
+			} else {
+				r.report([]finding.Finding{f})
+			}
+		}
+	})
+}
+
+// knownSkills is what the system prompt says of them.
+func (r *runtimeParts) knownSkills() []prompt.Skill {
+	list := r.shelf.List()
 	told := make([]prompt.Skill, len(list))
 	for i, s := range list {
 		told[i] = prompt.Skill{Name: s.Name, Description: s.Description}

@@ -138,13 +138,13 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
+func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, shelf *skills.Shelf, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
 	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
 	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf, secrets))
 	list = append(append(list, shell...), cron.New(clocks, rights)...)
 	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)
-	list = append(list, skills.New(func() []string { return skillFolders(root) })...)
+	list = append(list, skills.New(shelf.List)...)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
 }
@@ -273,7 +273,7 @@ func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Defi
 	}
 	return r.known(meta, prompt.Definition{
 		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
-		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: r.skills(),
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: r.knownSkills(),
 	})
 }
 

@@ -2,8 +2,12 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"daycare/agents/prompt"
+	"daycare/engine/address"
+	"daycare/engine/record"
 	"daycare/tools"
 )
 
@@ -27,4 +31,31 @@ func TestSchemasOfAllToolsCompile(t *testing.T) {
 		t.Errorf("only %d tools", n)
 	}
 	t.Logf("%d tools", n)
+}
+
+// TestSkillsAreToldToWhoCanReadThem: an agent without the tool skill is not told to use
+// it.
+func TestSkillsAreToldToWhoCanReadThem(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, home, "settings.yaml"), "")
+	r, err := openFiles(t.Context(), dir, t.Errorf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	for _, tt := range []struct {
+		descriptor address.Descriptor
+		told       bool
+	}{
+		{address.Descriptor{Type: address.User}, true},
+		{address.Descriptor{Type: address.Permanent}, true},
+		{address.Descriptor{Type: address.Subagent}, true},
+		{address.Descriptor{Type: address.Subagent, Definition: "CodeSearch"}, false},
+		{address.Descriptor{Type: address.Subagent, Definition: "sessions_spawn"}, false},
+	} {
+		d := r.define(address.Meta{Descriptor: tt.descriptor}, record.State{})
+		if text := prompt.System(d); strings.Contains(text, "- skill-writing: ") != tt.told {
+			t.Errorf("%+v is told of skills: %v\n%s", tt.descriptor, !tt.told, text)
+		}
+	}
 }

@@ -12,70 +12,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"daycare/engine/finding"
 	"daycare/tools"
 )
-
-// maxSkills bounds what is read of one folder of skills.
-const maxSkills = 200
-
-// Load reads the skills in folders, each of which holds a folder a skill. Of two
-// with one name the one of the earlier folder counts, and what is built in last.
-func Load(folders []string) (list []Skill, found []finding.Finding) {
-	for _, folder := range folders {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			continue // most people have not all of them
-		}
-		for _, e := range entries[:min(len(entries), maxSkills)] {
-			if strings.HasPrefix(e.Name(), ".") {
-				continue
-			}
-			s, f, ok := load(filepath.Join(folder, e.Name()))
-			found = append(found, f...)
-			if !ok {
-				continue
-			}
-			if i := slices.IndexFunc(list, func(have Skill) bool { return have.Name == s.Name }); i >= 0 {
-				found = append(found, finding.Finding{ID: "skill-hidden", Severity: finding.Info, File: s.File,
-					Reason: fmt.Sprintf("%s has a skill of the same name, %q, which is used instead", list[i].File, s.Name)})
-				continue
-			}
-			list = append(list, s)
-		}
-	}
-	for _, s := range Builtin() {
-		if !slices.ContainsFunc(list, func(have Skill) bool { return have.Name == s.Name }) {
-			list = append(list, s)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
-	return list, found
-}
-
-// load reads one skill's folder; a folder without SKILL.md is none.
-func load(dir string) (Skill, []finding.Finding, bool) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return Skill{}, nil, false // a file, or not ours to read
-	}
-	defer root.Close()
-	for _, name := range []string{"SKILL.md", "skill.md"} {
-		data, err := read(root, name, maxFile)
-		file := filepath.Join(dir, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return Skill{}, []finding.Finding{{ID: "skill-unreadable", Severity: finding.Error, File: file, Reason: err.Error()}}, false
-		default:
-			return Parse(file, data)
-		}
-	}
-	return Skill{}, nil, false
-}
 
 // read reads a regular file beneath root.
 func read(root *os.Root, name string, limit int64) ([]byte, error) {
@@ -98,10 +38,10 @@ func read(root *os.Root, name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// New makes the tool skill. folders is asked at each call.
-func New(folders func() []string) []tools.Tool { return []tools.Tool{skill{folders}} }
+// New makes the tool skill. list is the skills in force, asked at each call.
+func New(list func() []Skill) []tools.Tool { return []tools.Tool{skill{list}} }
 
-type skill struct{ folders func() []string }
+type skill struct{ list func() []Skill }
 
 var spec = tools.Spec{Name: "skill", Replay: tools.ReadOnly, Parallel: true,
 	Description: "Read the instructions of one of your skills, or a file that they mention.",
@@ -129,13 +69,13 @@ func (t skill) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return tools.Errorf("skill: the arguments do not fit: %v", err), nil
 	}
-	list, _ := Load(t.folders()) // what is wrong with them is told to people
-	i := slices.IndexFunc(list, func(s Skill) bool { return s.Name == a.Name })
+	list := t.list()
+	i := named(list, a.Name)
 	if i < 0 {
 		return tools.Errorf("there is no skill %q; there are: %s", a.Name, names(list)), nil
 	}
 	if a.File != "" {
-		return file(list[i], a.File), nil
+		return content(list[i], a.File), nil
 	}
 	return tools.Result{Text: show(list[i])}, nil
 }
@@ -198,8 +138,8 @@ func contents(dir string) []string {
 	return files
 }
 
-// file is one file of a skill as text.
-func file(s Skill, name string) tools.Result {
+// content is one file of a skill as text.
+func content(s Skill, name string) tools.Result {
 	clean := path.Clean(strings.TrimPrefix(name, "./"))
 	if s.Dir == "" {
 		return tools.Errorf("skill %s is built in; it has no files", s.Name)

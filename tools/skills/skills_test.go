@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"daycare/engine/finding"
 	"daycare/tools"
 	"daycare/tools/toolstest"
 )
@@ -83,13 +85,15 @@ func TestLoadTakesTheFirst(t *testing.T) {
 	put(t, b+"/bad/SKILL.md", "nothing")
 	put(t, b+"/empty/README.md", "no skill")
 	put(t, b+"/file", "")
-	list, found := Load([]string{a, b, "/nonexistent"})
+	var found []finding.Finding
+	shelf := NewShelf(func() []string { return []string{a, b, "/nonexistent"} }, func(f []finding.Finding) { found = append(found, f...) })
+	list := shelf.List()
 	list = slices.DeleteFunc(list, func(s Skill) bool { return s.Dir == "" }) // those that are built in
 	if len(list) != 2 || list[0].Description != "mine" || list[1].Name != "two" {
 		t.Errorf("%+v", list)
 	}
-	if len(found) != 2 {
-		t.Errorf("findings: %v", found)
+	if shelf.List(); len(found) != 2 {
+		t.Errorf("findings, each once: %v", found)
 	}
 }
 
@@ -111,7 +115,7 @@ func TestTool(t *testing.T) {
 	if err := os.Symlink(dir+"/secret", dir+"/pdf/link"); err != nil {
 		t.Fatal(err)
 	}
-	tool := New(func() []string { return []string{dir} })[0]
+	tool := New(NewShelf(func() []string { return []string{dir} }, func([]finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
 		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`, `{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
 	res := call(t, tool, `{"name":"pdf"}`)
@@ -140,4 +144,85 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q is used: %+v", text, s)
 		}
 	})
+}
+
+// A SKILL.md is added, changed, broken, mended, broken from the start and removed: what
+// is in force follows, but for what cannot be used, which is told once with its place.
+func TestShelfFollowsItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := dir + "/tea/SKILL.md"
+	var told []string
+	shelf := NewShelf(func() []string { return []string{dir} }, func(found []finding.Finding) {
+		for _, f := range found {
+			told = append(told, f.Place()+": "+f.Reason)
+		}
+	})
+	put(t, dir+"/tea/README.md", "no skill yet")
+	good := "---\nname: tea\ndescription: %\n---\n\nBoil %."
+	for _, step := range []struct {
+		name string
+		do   func()
+		says string // the description in force; "": there is no such skill
+		told string // part of what is reported; "": nothing is
+	}{
+		{"nothing", func() {}, "", ""},
+		{"added", func() { put(t, path, strings.ReplaceAll(good, "%", "water")) }, "water", ""},
+		{"edited", func() { put(t, path, strings.ReplaceAll(good, "%", "steam")) }, "steam", ""},
+		{"broken", func() { put(t, path, "---\nname: tea\ndescription:\n---\n") }, "steam", path + ":3:1: the description is missing: a model chooses by it; the version before stays in force"},
+		{"still broken", func() {}, "steam", ""},
+		{"broken otherwise", func() { put(t, path, "tea") }, "steam", path + ":1:1: a SKILL.md begins with a line of ---; the version before stays in force"},
+		{"mended", func() { put(t, path, strings.ReplaceAll(good, "%", "milk")) }, "milk", ""},
+		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk", path + ": SKILL.md is no file; the version before stays in force"},
+		{"removed", func() { remove(t, path) }, "", ""},
+		{"broken from the start", func() { put(t, path, "tea") }, "", path + ":1:1: a SKILL.md begins with a line of ---"},
+		{"good in the end", func() { put(t, path, strings.ReplaceAll(good, "%", "ice")) }, "ice", ""},
+	} {
+		told = nil
+		step.do()
+		says, body := "", ""
+		for range 2 { // the second time nothing is told again
+			says = ""
+			if list := shelf.List(); named(list, "tea") >= 0 {
+				s := list[named(list, "tea")]
+				says, body = s.Description, s.Body
+			}
+		}
+		if says != step.says || says != "" && body != "Boil "+says+"." {
+			t.Errorf("%s: it says %q, %q; want %q", step.name, says, body, step.says)
+		}
+		if step.told == "" && len(told) > 0 || step.told != "" && (len(told) != 1 || told[0] != step.told) {
+			t.Errorf("%s: told %q, want %q", step.name, told, step.told)
+		}
+	}
+}
+
+// A save in pieces is not taken for a broken file.
+func TestShelfWaitsForASaveInPieces(t *testing.T) {
+	dir := t.TempDir()
+	shelf := NewShelf(func() []string { return []string{dir} }, func(found []finding.Finding) { t.Errorf("told %v", found) })
+	put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
+	saved := make(chan struct{})
+	go func() {
+		defer close(saved)
+		time.Sleep(30 * time.Millisecond)
+		put(t, dir+"/tea/SKILL.md", "---\nname: tea\ndescription: d\n---\n")
+	}()
+	if named(shelf.List(), "tea") < 0 {
+		t.Error("the skill is not there when it is saved")
+	}
+	<-saved
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
