@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,21 +19,50 @@ func (s *System) watchFolders(ctx context.Context, w *watch.Watcher) {
 	hints <- struct{}{} // what was changed since the index was loaded gives no hint
 	dir := filepath.Join(s.root, "agents")
 	w.Add(dir, watch.Options{}, func(h watch.Hint) {
-		if !h.Overflow && !slices.ContainsFunc(h.Names, s.unexpected) {
-			return // agents that the engine made or removed itself
-		}
-		select {
-		case hints <- struct{}{}:
-		default:
+		if h.Overflow || slices.ContainsFunc(h.Names, s.unexpected) { // else the engine made or removed them itself
+			poke(hints)
 		}
 	})
 	defer w.Remove(dir)
+	var refused []string
 	for {
 		select {
 		case <-hints:
+			s.unwatchRefused(w, refused)
 			s.rescan()
+			if refused = s.refused(); len(refused) > 0 {
+				for _, id := range refused {
+					w.Add(s.folder(id), watch.Options{}, func(watch.Hint) { poke(hints) })
+				}
+				s.rescan() // what was mended before the watches stood
+			}
 		case <-ctx.Done():
+			s.unwatchRefused(w, refused)
 			return
+		}
+	}
+}
+
+// refused are the folders that are no agents yet, for a mistake in the descriptor.
+func (s *System) refused() (ids []string) {
+	entries, err := os.ReadDir(filepath.Join(s.root, "agents"))
+	if err != nil {
+		s.log.Error("agents cannot be read again", "err", err)
+	}
+	for _, e := range entries {
+		if s.unexpected(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// unwatchRefused leaves the watch of a folder that is an agent by now: it may be
+// the agent's own.
+func (s *System) unwatchRefused(w *watch.Watcher, ids []string) {
+	for _, id := range ids {
+		if _, known := s.index.Get(id); !known {
+			w.Remove(s.folder(id))
 		}
 	}
 }

@@ -237,8 +237,12 @@ func (s *System) answers(to message.Address) bool {
 
 // report tells people what is wrong with an agent's files.
 func (s *System) report(agent string, found []finding.Finding) {
+	log := s.log
+	if agent != "" {
+		log = log.With("agent", agent)
+	}
 	for _, f := range found {
-		s.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
+		log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
 		s.events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -461,6 +462,39 @@ func TestAFolderCopiedInIsAnAgent(t *testing.T) {
 	wait(event.AgentEnded)
 	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: id, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("delivery to a folder that is gone: %v", err)
+	}
+}
+
+func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	first := h.deliver(from("someone", "x"))
+	const id = "abcdefghijklmnopqrstuvwx"
+	descriptor := filepath.Join(root, "agents", id, "descriptor.json")
+	if err := os.CopyFS(filepath.Join(root, "agents", id), os.DirFS(filepath.Join(root, "agents", first.Agent))); err != nil {
+		t.Fatal(err)
+	}
+	events := h.events.Subscribe(t.Context())
+	wait := func(kind event.Type, agent string) {
+		t.Helper()
+		for e := range events {
+			if e.Type == kind && e.Agent == agent {
+				return
+			}
+		}
+	}
+	wait(event.FileInvalid, "") // it has the address of the first
+	data, err := os.ReadFile(descriptor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mended := bytes.Replace(data, []byte("someone"), []byte("another"), 1)
+	if err := os.WriteFile(descriptor, mended, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wait(event.AgentCreated, id)
+	if r := h.deliver(from("another", "hello")); r.Agent != id {
+		t.Errorf("delivered to %s, want %s", r.Agent, id)
 	}
 }
 

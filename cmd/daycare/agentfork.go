@@ -109,7 +109,7 @@ func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent
 	case !errors.Is(err, control.ErrNoRecord):
 		return o, said, err
 	}
-	return nil, "", &problem{code: exitNotFound, err: err, do: "see the records with: daycare agents tail " + a.Handle + " --json"}
+	return nil, "", &problem{code: exitNotFound, err: err, do: "see the records with: daycare agents tail " + a.Handle}
 }
 
 func (c *cli) agentsRestore() *cobra.Command {

@@ -19,7 +19,8 @@ func (c *cli) agentsTail() *cobra.Command {
 		Use:   "tail ID | --all",
 		Short: "The newest history of an agent, readable",
 		Long: "The newest history of an agent, or of all of them. It asks the histories and not the\n" +
-			"events of a daemon, so it shows the same with the daemon stopped, and all of it.",
+			"events of a daemon, so it shows the same with the daemon stopped, and all of it.\n" +
+			"The number before a record is its SEQ, as `agents rewind` and `agents fork` take it.",
 		Example: "  daycare agents tail 0/ -n 50 -f\n  daycare agents tail --all -f",
 		Args:    words(1), ValidArgsFunction: c.refs,
 		RunE: func(cmd *cobra.Command, args []string) error {

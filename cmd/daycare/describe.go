@@ -9,15 +9,15 @@ import (
 	"daycare/engine/record"
 )
 
-// describe is a record for people: a time, who, and what. Records that only the
-// runtime cares about give "".
+// describe is a record for people: its seq, as rewind and fork take it, a time, who,
+// and what. Records that only the runtime cares about give "".
 func describe(e *record.Entry, s style) string {
 	who, what := speak(e.Rec)
 	if who == "" {
 		return ""
 	}
-	at := s.dim(e.At.Local().Format("01-02 15:04:05"))
-	text := strings.ReplaceAll(clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 26))
+	at := s.dim(fmt.Sprintf("%4d  %s", e.Seq, e.At.Local().Format("01-02 15:04:05")))
+	text := strings.ReplaceAll(clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 32))
 	switch who {
 	case "you", "agent":
 		who = s.bold(fmt.Sprintf("%-10s", who))

@@ -90,7 +90,7 @@ func explain(err error) (code int, do string) {
 	case errors.Is(err, message.ErrUnknownAgent):
 		return exitNotFound, "list agents with: daycare agents ls"
 	case errors.Is(err, control.ErrNoRecord):
-		return exitNotFound, "see the records, each with its seq, with: daycare agents tail ID --json"
+		return exitNotFound, "see the records, each with its seq, with: daycare agents tail ID"
 	case errors.Is(err, control.ErrNoHandFile):
 		return exitNotFound, "descriptor.json, state.json and history.jsonl are edited"
 	case errors.Is(err, control.ErrNoFile):

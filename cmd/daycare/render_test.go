@@ -141,18 +141,18 @@ func TestDescribe(t *testing.T) {
 		rec  record.Record
 		want string
 	}{
-		{&record.User{Text: "two\nlines"}, "11-20 12:00:00  you       two\n                          lines"},
-		{&record.User{Text: "done", Origin: "child", Silent: true}, "11-20 12:00:00  system    (silent, from child) done"},
-		{&record.Assistant{Text: "Hi.", Finish: record.FinishEndTurn}, "11-20 12:00:00  agent     Hi."},
+		{&record.User{Text: "two\nlines"}, "   7  11-20 12:00:00  you       two\n                                lines"},
+		{&record.User{Text: "done", Origin: "child", Silent: true}, "   7  11-20 12:00:00  system    (silent, from child) done"},
+		{&record.Assistant{Text: "Hi.", Finish: record.FinishEndTurn}, "   7  11-20 12:00:00  agent     Hi."},
 		{&record.Assistant{Finish: record.FinishToolUse, ToolCalls: []record.ToolCall{{Name: "exec", Arguments: []byte(`{"cwd":"/","command":"ls -l"}`)}}},
-			"11-20 12:00:00  agent     → exec ls -l"},
-		{&record.ToolResult{Name: "exec", Status: record.StatusOK, MS: 12, Output: record.Output{Text: "a\nb"}}, "11-20 12:00:00  result    exec ok 12ms  a b"},
+			"   7  11-20 12:00:00  agent     → exec ls -l"},
+		{&record.ToolResult{Name: "exec", Status: record.StatusOK, MS: 12, Output: record.Output{Text: "a\nb"}}, "   7  11-20 12:00:00  result    exec ok 12ms  a b"},
 		{&record.TurnEnd{Reason: record.ReasonDone}, ""},
-		{&record.TurnEnd{Reason: record.ReasonError, Error: "no key"}, "11-20 12:00:00  turn      ended error: no key"},
+		{&record.TurnEnd{Reason: record.ReasonError, Error: "no key"}, "   7  11-20 12:00:00  turn      ended error: no key"},
 		{&record.TurnBegin{}, ""},
 		{&record.Delivery{Out: "o", RemoteID: "7"}, ""},
 	} {
-		got := describe(&record.Entry{At: at, Rec: test.rec}, false)
+		got := describe(&record.Entry{Seq: 7, At: at, Rec: test.rec}, false)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.rec.Type(), diff)
 		}

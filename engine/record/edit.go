@@ -187,7 +187,6 @@ func (h *History) seqs(content []byte) iter.Seq[int64] {
 }
 
 func (h *History) tellAgain(n int) {
-	h.log.Warn("history was edited; records missing at its end were appended again", "dir", h.dir, "records", n)
 	h.report.found = append(h.report.found, finding.Finding{
 		ID: "history-appended-again", Severity: finding.Warning, File: h.path(),
 		Reason: fmt.Sprintf("the newest %d records were missing at the end after an edit and were appended again", n),
