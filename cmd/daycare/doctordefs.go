@@ -96,8 +96,9 @@ func (d *doctor) usage() error {
 }
 
 // calls are the requests that agents made, as their histories say. What a fork took
-// along from another was that other's.
+// along from another, and what stands in a copy too, was that other's.
 func (d *doctor) calls() (calls []budget.Call) {
+	seen := map[string]bool{}
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		state, _, _, err := record.ReadState(dir)
@@ -106,6 +107,10 @@ func (d *doctor) calls() (calls []budget.Call) {
 		}
 		// What cannot be read is told by the check of histories.
 		_ = record.Spent(dir, state.CreatedAt.Time, func(s record.Spend) {
+			if seen[s.Call] {
+				return
+			}
+			seen[s.Call] = true
 			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider, Model: s.Model, Cost: s.Cost,
 				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
 		})
