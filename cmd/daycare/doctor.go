@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,8 +166,10 @@ func (c *cli) showDoctor(d *doctor) error {
 	for _, f := range d.fixed {
 		c.print("%s  %s  %s\n", "repaired", f.ID, d.place(f))
 	}
-	for _, a := range d.ailments {
-		c.showAilment(d, a)
+	for i := 0; i < len(d.ailments); {
+		same := alike(d.ailments[i:])
+		c.showAilment(d, d.ailments[i], same)
+		i += len(same)
 	}
 	if len(d.ailments) == 0 {
 		c.print("nothing is wrong with %s\n", plural(result.Agents, "agent", "agents"))
@@ -182,7 +185,21 @@ func (c *cli) showDoctor(d *doctor) error {
 	return failed
 }
 
-func (c *cli) showAilment(d *doctor, a ailment) {
+// alike are the first of the ailments and those behind it that say the same of other
+// lines of its file. Only notes are put together: each mistake is worth its place.
+func alike(all []ailment) []ailment {
+	first := all[0].Finding
+	for i, a := range all {
+		first.Line, first.Column = a.Line, a.Column
+		if i > 0 && (a.Finding != first || a.Severity != finding.Info) {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// showAilment shows an ailment, and in which other lines there is the same.
+func (c *cli) showAilment(d *doctor, a ailment, same []ailment) {
 	s := c.data()
 	word := fmt.Sprintf("%-7s", a.Severity)
 	switch a.Severity {
@@ -194,6 +211,17 @@ func (c *cli) showAilment(d *doctor, a ailment) {
 		word = s.dim(word)
 	}
 	c.print("%s  %s  %s\n         %s\n", word, a.ID, s.bold(clean(d.place(a.Finding))), clean(a.Reason))
+	if n := len(same) - 1; n > 0 {
+		const shown = 10
+		var lines []string
+		for _, other := range same[1:min(len(same), shown+1)] {
+			lines = append(lines, strconv.Itoa(other.Line))
+		}
+		if n > shown {
+			lines = append(lines, fmt.Sprintf("and %d more, the last %d", n-shown, same[n].Line))
+		}
+		c.print("         the same in line %s\n", strings.Join(lines, ", "))
+	}
 	if a.Remedy != "" {
 		c.print("         %s\n", s.dim("→ "+clean(a.Remedy)))
 	}
