@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -63,7 +65,7 @@ func (s *System) TakeLetters(ctx context.Context) error {
 // room for one.
 func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 	// Those that were taken and not delivered come first. Where one still cannot be,
-	// the others to the same agent queue up behind it in .taken.
+	// the others to the same agent stay in the slot, in the order in which they came.
 	stuck := map[string]bool{}
 	taken, err := s.slot.Taken()
 	if err != nil {
@@ -80,6 +82,9 @@ func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return again
+		}
+		if agent, err := s.addressee(inbox.Addressee(name)); err == nil && stuck[agent] {
+			continue
 		}
 		letter, err := s.slot.Take(name)
 		if errors.Is(err, disk.ErrFull) {
@@ -99,43 +104,77 @@ func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 }
 
 // inOrder delivers a letter, unless one before it to the same agent could not be:
-// the agents of such are in stuck.
+// the agents of such are in stuck. A letter that never can be goes to drop/bad with
+// the reason.
 func (s *System) inOrder(ctx context.Context, l inbox.Letter, stuck map[string]bool) {
-	if stuck[l.Ref] {
+	agent, err := s.addressee(l.Ref)
+	if err == nil && stuck[agent] {
 		return
 	}
-	if err := s.open(ctx, l); err != nil {
+	if err == nil {
+		err = s.open(ctx, l)
+	}
+	if err != nil && final(err) && ctx.Err() == nil {
+		s.log.Warn("letter refused", "letter", l.Name, "err", err)
+		err = s.slot.Refuse(l.Name, err)
+	}
+	if err != nil {
 		s.log.Warn("letter not delivered", "letter", l.Name, "err", err)
-		stuck[l.Ref] = true
+		stuck[agent] = true
 	}
 }
 
-// open delivers one letter that was taken and removes it; one that cannot be
-// delivered goes to drop/bad with the reason.
+// addressee is the id of the agent that a letter is for, whichever of its names the
+// letter has; "": the terminal's own, which is not there yet.
+func (s *System) addressee(ref string) (string, error) {
+	if ref != "" {
+		return s.index.Resolve(ref)
+	}
+	to := Terminal()
+	id, _ := s.index.Lookup(address.Descriptor{Type: address.User, Connector: to.Connector, UserID: to.UserID, ChannelID: to.ChannelID})
+	return id, nil
+}
+
+// open delivers one letter that was taken and removes it. With an error it stays in
+// .taken.
 func (s *System) open(ctx context.Context, l inbox.Letter) error {
 	in := incoming(l)
-	_, err := s.Deliver(ctx, in)
-	switch {
-	case err == nil:
-		return s.slot.Finish(l)
-	case !final(err) || ctx.Err() != nil:
-		return err // it stays in .taken
+	for i, e := range l.Files {
+		f, err := s.enclose(l.Item.ID, i, e)
+		switch {
+		case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrFailed):
+			return err
+		case err != nil:
+			return &badEnclosure{cmp.Or(e.Path, e.ID), err}
+		}
+		in.Files = append(in.Files, f)
 	}
-	s.log.Warn("letter refused", "letter", l.Name, "err", err)
-	return s.slot.Refuse(l.Name, err)
+	if _, err := s.Deliver(ctx, in); err != nil {
+		return err
+	}
+	return s.slot.Finish(l)
 }
+
+// A badEnclosure is a file of a letter that cannot be kept.
+type badEnclosure struct {
+	file string
+	err  error
+}
+
+func (e *badEnclosure) Error() string { return fmt.Sprintf("file %s: %v", e.file, e.err) }
+func (e *badEnclosure) Unwrap() error { return e.err }
 
 // final reports whether trying again would be no use: the fault is in the letter.
 func final(err error) bool {
 	return errors.Is(err, message.ErrUnknownAgent) || errors.As(err, new(*address.Ambiguous)) ||
-		errors.Is(err, ErrEmpty) || errors.Is(err, inbox.ErrTooLarge)
+		errors.Is(err, ErrEmpty) || errors.Is(err, inbox.ErrTooLarge) || errors.As(err, new(*badEnclosure))
 }
 
 // incoming is a letter as a message. One without an agent is for the terminal's.
 func incoming(l inbox.Letter) message.Incoming {
 	it := l.Item
 	in := message.Incoming{Agent: l.Ref, Kind: it.Kind, ID: it.ID, Dedupe: it.Dedupe, Context: it.Context,
-		Route: it.Route, Text: it.Text, Files: it.Files, Origin: it.Origin, Silent: it.Silent, Queue: it.Queue}
+		Route: it.Route, Text: it.Text, Origin: it.Origin, Silent: it.Silent, Queue: it.Queue}
 	if l.Ref == "" {
 		in.From = Terminal()
 	}

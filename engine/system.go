@@ -52,6 +52,10 @@ type Options struct {
 	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
 	// none are known.
 	Redact *redact.Redactor
+	// Enclose keeps a copy of the nth file of a letter, which becomes the item with
+	// that id. The same file of the same letter is kept once, however often it is asked
+	// for. nil: letters have no files.
+	Enclose func(item string, n int, e inbox.Enclosure) (message.File, error)
 	// Grace bounds how long answers under way may take to leave at shutdown.
 	Grace time.Duration
 }
@@ -75,6 +79,7 @@ type System struct {
 	queue    func(string) string
 	grace    time.Duration
 	redact   *redact.Redactor
+	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
 
 	start  atomic.Pointer[StartFunc]
 	actors context.Context // ends when agents are to suspend
@@ -99,7 +104,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, grace: o.Grace, redact: o.Redact,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
 		entries: map[string]*entry{}, edits: newEdits(),
 	}
 	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {

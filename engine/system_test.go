@@ -34,6 +34,12 @@ type house struct {
 // newHouse opens a System on root; start plays every agent.
 func newHouse(t *testing.T, root string, start StartFunc, connectors ...Connector) *house {
 	t.Helper()
+	return newHouseWith(t, root, start, Options{Connectors: connectors})
+}
+
+// newHouseWith is newHouse with some of the options set.
+func newHouseWith(t *testing.T, root string, start StartFunc, o Options) *house {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	vol := disk.NewVolume(root)
 	index, _, err := address.Load(vol, root, log)
@@ -45,9 +51,9 @@ func newHouse(t *testing.T, root string, start StartFunc, connectors ...Connecto
 		t.Fatal(err)
 	}
 	watcher := watch.New(log)
-	s, err := New(Options{Root: root, Volume: vol, Index: index, Events: event.NewStream("t"), Asks: asks,
-		Connectors: connectors, Watcher: watcher, Log: log, Grace: 100 * time.Millisecond,
-		NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }})
+	o.Root, o.Volume, o.Index, o.Events, o.Asks, o.Watcher, o.Log = root, vol, index, event.NewStream("t"), asks, watcher, log
+	o.Grace, o.NewState = 100*time.Millisecond, func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,47 +247,6 @@ func TestForegroundIsFoundOnDisk(t *testing.T) {
 	h = newHouse(t, root, echo(func(string, inbox.Item) {}))
 	if id, ok := h.Foreground(); !ok || id != newer.Agent {
 		t.Errorf("foreground %s, want %s", id, newer.Agent)
-	}
-}
-
-func TestLettersAreTakenLikeMessages(t *testing.T) {
-	root := t.TempDir()
-	got := make(chan string, 10)
-	start := echo(func(_ string, it inbox.Item) { got <- it.Text })
-	if err := os.MkdirAll(filepath.Join(root, "drop"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	put := func(name, text string) {
-		temp := filepath.Join(root, "letter")
-		if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		old := time.Now().Add(-time.Minute)
-		if err := os.Chtimes(temp, old, old); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(temp, filepath.Join(root, "drop", name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("before.md", "before the start")
-	h := newHouse(t, root, start)
-	if text := <-got; text != "before the start" {
-		t.Errorf("got %q", text)
-	}
-	put("0-__note.md", "while it runs")
-	if text := <-got; text != "while it runs" {
-		t.Errorf("got %q", text)
-	}
-	put("nobody__note.md", "lost?")
-	for {
-		if _, err := os.Stat(filepath.Join(root, "drop", "bad", "nobody__note.md")); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if n := len(h.index.All()); n != 1 {
-		t.Errorf("%d agents, want the terminal's alone", n)
 	}
 }
 

@@ -146,5 +146,5 @@ models:
 			break
 		}
 	}
-	check("seer", true, filepath.Join(dir, "wide.png"))
+	check("seer", true, ".daycare/files/")
 }

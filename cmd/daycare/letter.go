@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
 )
 
 // leaveLetter leaves a message for an agent while no daemon runs. It writes no
-// inbox: only the holder of the lock may do that.
+// inbox: only the holder of the lock may do that. Files are copied now, as they are.
 func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Message) error {
 	client, err := c.offline(root, c.warn)
 	if err != nil {
@@ -22,13 +25,33 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 		return fmt.Errorf("find agent %s: %w", ref, err)
 	}
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
+	vol := disk.NewVolume(filepath.Join(root, home))
+	files, err := control.NewFileStore(filepath.Join(root, home), vol)
+	if err != nil {
+		return err
+	}
 	for _, f := range m.Files {
-		letter.Files = append(letter.Files, inbox.Enclosure{Path: f.Path})
+		kept, err := files.Adopt(f.Path)
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", f.Path, err)
+		}
+		letter.Files = append(letter.Files, inbox.Enclosure{ID: kept.ID})
 	}
 	dir := filepath.Join(root, home, "drop")
-	item, err := inbox.Post(disk.NewVolume(filepath.Join(root, home)), dir, a.ID, letter)
+	item, err := inbox.Post(vol, dir, a.ID, letter)
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
 	return c.sent(sendResult{Agent: a.ID, Item: item, Letter: dir})
+}
+
+// enclose keeps a copy of the nth file of a letter, which becomes the item with that
+// id. The id of the copy follows from the two, so that a letter which is tried again
+// has one.
+func (r *runtimeParts) enclose(item string, n int, e inbox.Enclosure) (message.File, error) {
+	if e.ID != "" {
+		return r.files.Get(e.ID)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", item, n))
+	return r.files.AdoptAs(hex.EncodeToString(sum[:12]), e.Name, e.Path)
 }

@@ -161,7 +161,10 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.files, err = control.NewFileStore(r.root, r.vol); err != nil {
+	if r.files, err = control.NewFileStore(r.root, r.vol); err == nil && r.lock != nil {
+		err = r.files.Recover()
+	}
+	if err != nil {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
@@ -185,6 +188,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
 		Redact:    &r.secrets,
 		Queue:     r.queueOf,
+		Enclose:   r.enclose,
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +30,23 @@ type FileStore struct {
 	vol  *disk.Volume
 }
 
-// NewFileStore makes the store of a .daycare directory, and removes what a crash
-// left half written in it. A nil volume is for looking only.
+// NewFileStore makes the store of a .daycare directory. A nil volume is for looking
+// only.
 func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", root, err)
 	}
-	s := &FileStore{root: abs, vol: vol}
-	if vol == nil {
-		return s, nil
-	}
+	return &FileStore{root: abs, vol: vol}, nil
+}
+
+// Recover removes what a crash left half written. Only who holds the lock of the
+// directory calls it.
+func (s *FileStore) Recover() error {
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
-		return nil, fmt.Errorf("make %s: %w", s.dir(), err)
+		return fmt.Errorf("make %s: %w", s.dir(), err)
 	}
-	return s, vol.Recover(s.dir())
+	return s.vol.Recover(s.dir())
 }
 
 func (s *FileStore) dir() string { return filepath.Join(s.root, "files") }
@@ -59,6 +62,10 @@ type reference struct {
 
 // Put keeps what r gives, at most MaxFileBytes.
 func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
+	return s.put(cuid2.Generate(), name, r)
+}
+
+func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	content, err := io.ReadAll(io.LimitReader(r, MaxFileBytes+1))
 	if err != nil {
 		return message.File{}, fmt.Errorf("read file %s: %w", name, err)
@@ -70,7 +77,7 @@ func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
 		return message.File{}, fmt.Errorf("make %s: %w", s.dir(), err)
 	}
 	name = cleanName(name)
-	ref := reference{ID: cuid2.Generate(), Name: name, MimeType: mimeOf(name, content), Size: int64(len(content))}
+	ref := reference{ID: id, Name: name, MimeType: mimeOf(name, content), Size: int64(len(content))}
 	if err := s.vol.WriteFile("files.content", s.path(ref), content); err != nil {
 		return message.File{}, fmt.Errorf("keep file %s: %w", name, err)
 	}
@@ -87,6 +94,15 @@ func (s *FileStore) Put(name string, r io.Reader) (message.File, error) {
 // Adopt keeps a copy of a regular file. What lies in .daycare (settings, secrets,
 // other agents' histories) is refused, so that nobody is talked into sending it.
 func (s *FileStore) Adopt(path string) (message.File, error) {
+	return s.AdoptAs(cuid2.Generate(), "", path)
+}
+
+// AdoptAs is Adopt under an id that is decided already: what is kept under it by then
+// is not copied again. name "" is that of the file.
+func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
+	if kept, err := s.Get(id); err == nil {
+		return kept, nil
+	}
 	invalid := func(reason string) (message.File, error) {
 		return message.File{}, &Invalid{Field: "path", Reason: reason}
 	}
@@ -113,7 +129,7 @@ func (s *FileStore) Adopt(path string) (message.File, error) {
 	if !info.Mode().IsRegular() {
 		return invalid("is not a regular file")
 	}
-	return s.Put(filepath.Base(path), f)
+	return s.put(id, cmp.Or(name, filepath.Base(path)), f)
 }
 
 // isID keeps what is looked up to names that Put makes.

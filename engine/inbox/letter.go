@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,7 +18,9 @@ import (
 type Letter struct {
 	Name string // its name in the slot's folder of taken letters
 	Ref  string // which agent, as on the command line: id, handle, name; "": the terminal's own
-	Item Item
+	Item Item   // without its files, which whoever takes the letter keeps
+	// Files are those that it names.
+	Files []Enclosure
 }
 
 // Fields are the members of a JSON letter. Others are ignored.
@@ -37,10 +37,13 @@ type Fields struct {
 	Files   []Enclosure   `json:"files,omitempty"`
 }
 
-// An Enclosure is a file that a letter names: {"path": "/a/b"} or just "/a/b".
+// An Enclosure is a file that a letter names: {"path": "/a/b"}, just "/a/b", or
+// {"id": "…"} of one that is kept already. The file of a path is copied when the
+// letter is taken: it may change or go from then on.
 type Enclosure struct {
-	Path string `json:"path"`
-	Name string `json:"name,omitempty"` // "": the last element of Path
+	Path string `json:"path,omitempty"`
+	Name string `json:"name,omitempty"` // of the copy; "": the last element of Path
+	ID   string `json:"id,omitempty"`
 }
 
 // UnmarshalJSON takes both spellings.
@@ -65,9 +68,9 @@ var (
 	handleRef = regexp.MustCompile(`^[0-9]+(-[0-9]*)+$`)
 )
 
-// address takes the agent out of a letter's name: what stands before the first
-// two underscores. A handle is written with - for /.
-func address(name string) string {
+// Addressee takes the agent out of a letter's name: what stands before the first
+// two underscores; "": there is none. A handle is written with - for /.
+func Addressee(name string) string {
 	ref, _, ok := strings.Cut(name, "__")
 	if !ok {
 		return ""
@@ -149,7 +152,10 @@ func (l *Fields) check() error {
 		return errors.New("it has no text")
 	}
 	for _, f := range l.Files {
-		if !filepath.IsAbs(f.Path) {
+		switch {
+		case f.ID != "" && f.Path != "":
+			return fmt.Errorf("file %q: it has an id, too; give one of both", f.Path)
+		case f.ID == "" && !filepath.IsAbs(f.Path):
 			return fmt.Errorf("file %q: the path must be absolute", f.Path)
 		}
 	}
@@ -163,26 +169,7 @@ func (l *Fields) item(id string, at time.Time) Item {
 	if it.Dedupe == "" {
 		it.Dedupe = "drop:" + id
 	}
-	for _, e := range l.Files {
-		it.Files = append(it.Files, e.file())
-	}
 	return it
-}
-
-// file describes the enclosure as far as can be told without copying it; its id
-// is given by whoever stores it.
-func (e Enclosure) file() message.File {
-	f := message.File{Name: e.Name, Path: e.Path, MimeType: mime.TypeByExtension(filepath.Ext(e.Path))}
-	if f.Name == "" {
-		f.Name = filepath.Base(e.Path)
-	}
-	if f.MimeType == "" {
-		f.MimeType = "application/octet-stream"
-	}
-	if info, err := os.Stat(e.Path); err == nil {
-		f.Size = info.Size()
-	}
-	return f
 }
 
 // idOr is the letter's own id, or a new one.

@@ -29,7 +29,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 		written := strings.ReplaceAll(ref, "/", "-")
 		name = written + "__" + name
 		if strings.HasPrefix(ref, ".") || strings.ContainsAny(ref, "\x00\n") ||
-			address(name) != ref || len(name) > maxLetterName {
+			Addressee(name) != ref || len(name) > maxLetterName {
 			return "", fmt.Errorf("post letter: %q cannot be written as a file name; use the agent's id", ref)
 		}
 	}

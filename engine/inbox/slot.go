@@ -217,7 +217,7 @@ func (s *Slot) taken(taken string) (Letter, error) {
 	if err != nil {
 		return Letter{}, fmt.Errorf("letter %s: %w", name, err)
 	}
-	return Letter{Name: taken, Ref: address(name), Item: l.item(id, info.ModTime())}, nil
+	return Letter{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
 
 // Taken lists the letters that were taken and not finished, in the order in which

@@ -62,19 +62,20 @@ func TestLettersAreRead(t *testing.T) {
 		name, content string
 		ref           string
 		want          inbox.Item
+		files         []inbox.Enclosure
 	}{
-		{"0-1__hello.md", "Hello\n", "0/1", inbox.Item{Kind: message.Text, Text: "Hello\n"}},
-		{"0-__hello.TXT", "Hello", "0/", inbox.Item{Kind: message.Text, Text: "Hello"}},
-		{anID + "__a__b.md", "Hello", anID, inbox.Item{Kind: message.Text, Text: "Hello"}},
-		{"log-reader__x.md", "Hello", "log-reader", inbox.Item{Kind: message.Text, Text: "Hello"}},
-		{"hello.md", "Hello", "", inbox.Item{Kind: message.Text, Text: "Hello"}},
+		{"0-1__hello.md", "Hello\n", "0/1", inbox.Item{Kind: message.Text, Text: "Hello\n"}, nil},
+		{"0-__hello.TXT", "Hello", "0/", inbox.Item{Kind: message.Text, Text: "Hello"}, nil},
+		{anID + "__a__b.md", "Hello", anID, inbox.Item{Kind: message.Text, Text: "Hello"}, nil},
+		{"log-reader__x.md", "Hello", "log-reader", inbox.Item{Kind: message.Text, Text: "Hello"}, nil},
+		{"hello.md", "Hello", "", inbox.Item{Kind: message.Text, Text: "Hello"}, nil},
 		{"x.json", `{"text":"Hi","id":"` + anID + `","replyTo":"7","dedupe":"mine"}`, "",
-			inbox.Item{Kind: message.Text, ID: anID, Dedupe: "mine", Text: "Hi", Context: message.Context{ReplyTo: "7"}}},
-		{"0__x.json", `{"text":"Hi","type":"system_message","silent":true,"origin":"cron","files":["/no/such/a.png",{"path":"/b","name":"c"}]}`, "0",
-			inbox.Item{Kind: message.System, Text: "Hi", Silent: true, Origin: "cron", Files: []message.File{
-				{Name: "a.png", MimeType: "image/png", Path: "/no/such/a.png"}, {Name: "c", MimeType: "application/octet-stream", Path: "/b"}}}},
-		{"0__y.json", `{"text":"Hi","as":"system"}`, "0", inbox.Item{Kind: message.System, Text: "Hi", Origin: "system"}},
-		{"0__z.json", `{"type":"reset"}`, "0", inbox.Item{Kind: message.Reset}},
+			inbox.Item{Kind: message.Text, ID: anID, Dedupe: "mine", Text: "Hi", Context: message.Context{ReplyTo: "7"}}, nil},
+		{"0__x.json", `{"text":"Hi","type":"system_message","silent":true,"origin":"cron","files":["/no/such/a.png",{"path":"/b","name":"c"},{"id":"kept"}]}`, "0",
+			inbox.Item{Kind: message.System, Text: "Hi", Silent: true, Origin: "cron"},
+			[]inbox.Enclosure{{Path: "/no/such/a.png"}, {Path: "/b", Name: "c"}, {ID: "kept"}}},
+		{"0__y.json", `{"text":"Hi","as":"system"}`, "0", inbox.Item{Kind: message.System, Text: "Hi", Origin: "system"}, nil},
+		{"0__z.json", `{"type":"reset"}`, "0", inbox.Item{Kind: message.Reset}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSlot(t)
@@ -96,7 +97,7 @@ func TestLettersAreRead(t *testing.T) {
 				t.Errorf("item %+v", got.Item)
 			}
 			tt.want.At = got.Item.At
-			if d := cmp.Diff(tt.want, got.Item); d != "" {
+			if d := cmp.Diff(tt.want, got.Item) + cmp.Diff(tt.files, got.Files); d != "" {
 				t.Errorf("item (-want +got):\n%s", d)
 			}
 			if s.exists(tt.name) || !s.exists(".taken/"+got.Item.ID+"__"+tt.name) {
@@ -132,6 +133,7 @@ func TestLettersAreRefused(t *testing.T) {
 		"permission.json": `{"type":"permission","text":"x"}`,
 		"as.json":         `{"text":"x","as":"root"}`,
 		"relative.json":   `{"text":"x","files":["a"]}`,
+		"both.json":       `{"text":"x","files":[{"path":"/a","id":"b"}]}`,
 		"large.md":        strings.Repeat("x", inbox.MaxItemBytes+1),
 		"large.json":      `{"text":"` + strings.Repeat("x", inbox.MaxItemBytes+1) + `"}`,
 	} {

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// dropped puts a letter into the slot of root, as one that has lain there.
+func dropped(t *testing.T, root, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(root, "drop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temp := filepath.Join(root, "letter")
+	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(temp, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(temp, filepath.Join(root, "drop", name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLettersAreTakenLikeMessages(t *testing.T) {
+	root := t.TempDir()
+	got := make(chan string, 10)
+	start := echo(func(_ string, it inbox.Item) { got <- it.Text })
+	put := func(name, text string) { dropped(t, root, name, text) }
+	put("before.md", "before the start")
+	h := newHouse(t, root, start)
+	if text := <-got; text != "before the start" {
+		t.Errorf("got %q", text)
+	}
+	put("0-__note.md", "while it runs")
+	if text := <-got; text != "while it runs" {
+		t.Errorf("got %q", text)
+	}
+	put("nobody__note.md", "lost?")
+	for {
+		if _, err := os.Stat(filepath.Join(root, "drop", "bad", "nobody__note.md")); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := len(h.index.All()); n != 1 {
+		t.Errorf("%d agents, want the terminal's alone", n)
+	}
+}
+
+// Letters to one agent keep their order, whichever of its names they have, also where
+// the first of them finds no room.
+func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	hello := h.deliver(message.Incoming{From: Terminal(), Text: "hello"})
+	id := hello.Agent
+	if _, err := h.Await(t.Context(), id, hello.Item); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	dropped(t, root, "0-__first.json", `{"text": "first", "files": ["/a"]}`)
+	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
+	dropped(t, root, id+"__second.md", "second")
+	time.Sleep(20 * time.Millisecond)
+	dropped(t, root, "third.md", "third")
+	got := make(chan string, 10)
+	tried := make(chan bool, 10)
+	var room atomic.Bool
+	newHouseWith(t, root, echo(func(_ string, it inbox.Item) { got <- fmt.Sprint(it.Text, len(it.Files)) }), Options{
+		Enclose: func(item string, n int, e inbox.Enclosure) (message.File, error) {
+			tried <- true
+			if !room.Load() {
+				return message.File{}, disk.ErrFull
+			}
+			return message.File{ID: item, Name: e.Path}, nil
+		}})
+	<-tried
+	select {
+	case text := <-got:
+		t.Fatalf("%q overtook a letter to the same agent", text)
+	case <-time.After(200 * time.Millisecond):
+	}
+	room.Store(true)
+	dropped(t, root, "0-__fourth.md", "fourth") // has the others tried again
+	for _, want := range []string{"first1", "second0", "third0", "fourth0"} {
+		if text := <-got; text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+	}
+}
+
+// A letter whose file cannot be kept is refused with the reason.
+func TestLetterWithoutItsFile(t *testing.T) {
+	root := t.TempDir()
+	dropped(t, root, "x.json", `{"text": "see this", "files": [{"path": "/gone", "name": "a.txt"}]}`)
+	h := newHouseWith(t, root, echo(func(_ string, it inbox.Item) { t.Errorf("%q was delivered", it.Text) }), Options{
+		Enclose: func(string, int, inbox.Enclosure) (message.File, error) {
+			return message.File{}, fmt.Errorf("path: no such file or directory")
+		}})
+	path := filepath.Join(root, "drop", "bad", "x.json.reason.txt")
+	for {
+		if why, err := os.ReadFile(path); err == nil && strings.HasSuffix(string(why), "\n") {
+			if string(why) != "file /gone: path: no such file or directory\n" {
+				t.Errorf("refused because: %s", why)
+			}
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := len(h.index.All()); n != 0 {
+		t.Errorf("%d agents were made", n)
+	}
+}
