@@ -43,45 +43,75 @@ func (s *System) Trash(context.Context) ([]event.Trashed, error) {
 		path := filepath.Join(s.root, "trash", e.Name(), address.File)
 		if data, err := os.ReadFile(path); err == nil {
 			d, _ := address.Decode(path, data)
-			t.Type, t.Title = string(d.Type), d.Name
+			t.Type, t.Title = string(d.Type), address.NameOf(d)
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// Restore brings an agent back from the trash; ref is its name there, its id or its
-// former handle, the newest of several. It is the same agent with the same handle,
-// and what had waited for it waits again. Errors: ErrNoTrash, ErrTaken.
-func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
+// inTrash finds the agent in the trash that a ref means: by the name of its folder,
+// else its id, its former handle, its name, or the beginning of its id. Errors:
+// ErrNoTrash, *address.Ambiguous.
+func (s *System) inTrash(ctx context.Context, ref string) (event.Trashed, error) {
 	list, err := s.Trash(ctx)
+	if err != nil {
+		return event.Trashed{}, err
+	}
+	for _, fits := range []func(event.Trashed) bool{
+		func(t event.Trashed) bool { return t.Name == ref },
+		func(t event.Trashed) bool { return t.ID == ref },
+		func(t event.Trashed) bool {
+			return t.Handle != "" && strings.TrimSuffix(t.Handle, "/") == strings.TrimSuffix(ref, "/")
+		},
+		func(t event.Trashed) bool { return ref != "" && t.Title == ref },
+		func(t event.Trashed) bool { return len(ref) >= address.MinPrefix && strings.HasPrefix(t.ID, ref) },
+	} {
+		several := &address.Ambiguous{Ref: ref}
+		var found event.Trashed
+		for _, t := range list {
+			if fits(t) {
+				found = t
+				several.Candidates = append(several.Candidates, fmt.Sprintf("%s (%s %s, removed %s)", t.Name, t.Handle, t.Title, t.At.Local().Format("2006-01-02 15:04:05")))
+			}
+		}
+		switch len(several.Candidates) {
+		case 0:
+		case 1:
+			return found, nil
+		default:
+			return event.Trashed{}, several
+		}
+	}
+	return event.Trashed{}, fmt.Errorf("%w: %s", ErrNoTrash, ref)
+}
+
+// Restore brings an agent back from the trash; ref is as inTrash takes it. It is the
+// same agent with the same handle, and what had waited for it waits again. Errors:
+// ErrTaken, and those of inTrash.
+func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
+	lost, err := s.inTrash(ctx, ref)
 	if err != nil {
 		return event.Agent{}, err
 	}
-	i := slices.IndexFunc(list, func(t event.Trashed) bool {
-		return ref != "" && (t.Name == ref || t.ID == ref || t.Handle != "" && strings.TrimSuffix(t.Handle, "/") == strings.TrimSuffix(ref, "/"))
-	})
-	if i < 0 {
-		return event.Agent{}, fmt.Errorf("%w: %s", ErrNoTrash, ref)
-	}
-	from := filepath.Join(s.root, "trash", list[i].Name)
-	if err := s.restorable(from, list[i].ID); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
+	from := filepath.Join(s.root, "trash", lost.Name)
+	if err := s.restorable(from, lost.ID); err != nil {
+		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
 	// The mark that ended it is taken off while it still lies in the trash: agents/
 	// never holds it half alive.
 	if err := record.UpdateState(s.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
+		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	if err := os.Rename(from, s.folder(list[i].ID)); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", list[i].Name, err)
+	if err := os.Rename(from, s.folder(lost.ID)); err != nil {
+		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
 	if err := errors.Join(s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "agents")),
 		s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "trash"))); err != nil {
 		return event.Agent{}, err
 	}
 	s.rescan()
-	return s.Agent(ctx, list[i].ID)
+	return s.Agent(ctx, lost.ID)
 }
 
 // restorable reports why an agent cannot come back: a newer one has its address.

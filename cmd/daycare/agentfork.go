@@ -115,8 +115,10 @@ func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent
 func (c *cli) agentsRestore() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore ID", Short: "Bring a removed agent back from the trash",
-		Example: "  daycare agents restore 2/",
-		Args:    words(0, "the ID, handle or name in the trash of an agent"), ValidArgsFunction: c.trashed,
+		Long: "Bring a removed agent back from the trash, by its handle, name or id, or by its folder\n" +
+			"there where several fit. It is the same agent, with what had waited for it.",
+		Example: "  daycare agents restore 2/\n  daycare agents restore Ops",
+		Args:    words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.trashed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.daemon(cmd.Context())
 			if err != nil {

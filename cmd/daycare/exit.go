@@ -86,7 +86,7 @@ func explain(err error) (code int, do string) {
 	case errors.As(err, &p):
 		return p.code, p.do
 	case errors.As(err, &ambiguous):
-		return exitUsage, "say which one: " + strings.Join(ambiguous.Candidates, ", ")
+		return exitUsage, "say which one: " + firsts(ambiguous.Candidates)
 	case errors.Is(err, message.ErrUnknownAgent):
 		return exitNotFound, "list agents with: daycare agents ls"
 	case errors.Is(err, control.ErrNoRecord):
@@ -121,6 +121,15 @@ func explain(err error) (code int, do string) {
 		return exitInterrupted, ""
 	}
 	return exitFailure, remedy(err)
+}
+
+// firsts are the first words of candidates: what each is known by.
+func firsts(candidates []string) string {
+	words := make([]string, len(candidates))
+	for i, one := range candidates {
+		words[i], _, _ = strings.Cut(one, " ")
+	}
+	return strings.Join(words, ", ")
 }
 
 // remedy is what to do about a failure that has no exit code of its own.

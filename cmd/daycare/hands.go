@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"daycare/engine"
+	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -71,12 +72,15 @@ func (h hands) WriteFile(ctx context.Context, id, name string, content []byte, h
 // inWords gives the errors of these methods the names that the API knows them by.
 func inWords(err error) error {
 	var changed *engine.Changed
+	var several *address.Ambiguous
 	var bad finding.Finding
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &changed):
 		return &control.Conflict{Content: string(changed.Now.Content), Hash: changed.Now.Hash}
+	case errors.As(err, &several):
+		return &control.Ambiguous{Ref: several.Ref, Candidates: several.Candidates}
 	case errors.As(err, &bad):
 		return &control.Unfit{Findings: findingsOf(err)}
 	case errors.Is(err, record.ErrNoRecord):

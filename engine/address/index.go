@@ -97,7 +97,7 @@ func (x *Index) removeUnfinished() error {
 // put makes an agent known. x.mu is held.
 func (x *Index) put(id string, d Descriptor, handle string) Meta {
 	x.drop(id)
-	m := Meta{ID: id, Handle: handle, Name: nameOf(d), Descriptor: d}
+	m := Meta{ID: id, Handle: handle, Name: NameOf(d), Descriptor: d}
 	x.byID[id], x.byHandle[handle] = m, id
 	if k := d.key(); k != "" {
 		x.byKey[k] = id
@@ -120,7 +120,8 @@ func (x *Index) drop(id string) {
 	x.sorted = nil
 }
 
-func nameOf(d Descriptor) string {
+// NameOf is what an agent is called: its name, or one made of its address.
+func NameOf(d Descriptor) string {
 	switch {
 	case d.Name != "":
 		return d.Name
@@ -175,8 +176,8 @@ func (x *Index) Children(parent string) []Meta {
 	return list
 }
 
-// minPrefix is how much of an id a person must type.
-const minPrefix = 4
+// MinPrefix is how much of an id a person must type.
+const MinPrefix = 4
 
 // Resolve finds the agent that a person means: by exact id, handle ("0/1"; "0" is
 // "0/"), name, or a unique prefix of the id of at least four characters. Errors:
@@ -197,7 +198,7 @@ func (x *Index) Resolve(ref string) (string, error) {
 		if ref != "" && m.Name == ref {
 			named = append(named, m)
 		}
-		if len(ref) >= minPrefix && strings.HasPrefix(m.ID, ref) {
+		if len(ref) >= MinPrefix && strings.HasPrefix(m.ID, ref) {
 			prefixed = append(prefixed, m)
 		}
 	}
