@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A Length is how much is played.
@@ -87,12 +89,24 @@ func (h *harness) all(ctx context.Context) error {
 	if h.Kill != "" {
 		return h.repeat(ctx)
 	}
-	for _, way := range []func(context.Context) error{h.announce, h.enumerate, h.cuts, h.faults, h.random, h.volumes} {
-		if err := way(ctx); err != nil {
-			return err
-		}
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
 	}
-	return nil
+	before := processorSeconds()
+	if err := h.learnAll(ctx, scenarios); err != nil {
+		return err
+	}
+	learned := processorSeconds() - before
+	cases := h.plan(scenarios)
+	if err := h.announce(scenarios, cases, learned); err != nil {
+		return err
+	}
+	// File systems are cut beside everything else: most of that is waiting for them.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.each(ctx, cases) })
+	group.Go(func() error { return h.volumes(ctx) })
+	return group.Wait()
 }
 
 func newHarness(o Options) (*harness, error) {

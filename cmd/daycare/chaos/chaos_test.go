@@ -271,3 +271,58 @@ func write(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+// Long cases begin before three quarters of the short ones, evenly, and none is lost.
+func TestSpread(t *testing.T) {
+	short := make([]Case, 8)
+	for i := range short {
+		short[i] = Case{Way: string(rune('a' + i))}
+	}
+	for _, tt := range []struct {
+		long int
+		want string
+	}{{0, "abcdefgh"}, {1, "+abcdefgh"}, {3, "+ab+cd+efgh"}, {12, "++a++b++c++d++e++fgh"}} {
+		got := ""
+		for _, c := range spread(slices.Repeat([]Case{{Way: "+"}}, tt.long), short) {
+			got += c.Way
+		}
+		if got != tt.want {
+			t.Errorf("%d long cases: %s, want %s", tt.long, got, tt.want)
+		}
+	}
+}
+
+// What was played before an interruption is shown, in the order of the ways to die, with
+// how much was not.
+func TestReportOfAnInterruption(t *testing.T) {
+	r := newReport()
+	for _, way := range []string{"random kill -9", "kill", "peace"} {
+		r.add(newResult(Case{Way: way, Scenario: &Scenario{Name: "chat"}}))
+	}
+	r.Planned, r.Unplayed = 31_105, 31_103
+	r.Points, r.PointsPlayed = 788, 788
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "NOT PLAYED: 31103 of 31105 cases") {
+		t.Errorf("the report does not say what was not played:\n%s", out.String())
+	}
+	if strings.Contains(out.String(), "788") {
+		t.Errorf("the report speaks of failpoints that were to be died at as if it had come so far:\n%s", out.String())
+	}
+	if d := cmp.Diff([]string{"peace", "kill", "random kill -9"}, r.order()); d != "" {
+		t.Errorf("order of ways to die (-want +got):\n%s", d)
+	}
+}
+
+// A daemon that dies at a step does not collect its garbage before it has much; one that
+// dies at any moment does as ever.
+func TestGarbage(t *testing.T) {
+	if env := (launch{}).environment(""); !slices.Contains(env, "GOGC=off") || !slices.Contains(env, "GOMEMLIMIT="+muchGarbage) {
+		t.Errorf("collects from the start, or without end does not: %q", env)
+	}
+	if env := (launch{collects: true}).environment(""); slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "GO") && !strings.HasPrefix(s, "GOTRACEBACK") }) {
+		t.Errorf("does not collect as ever: %q", env)
+	}
+}

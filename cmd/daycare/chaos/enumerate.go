@@ -71,56 +71,57 @@ func (h *harness) take(r *Result) {
 	}
 }
 
-// every makes the cases of all scenarios and plays them beside each other.
-func (h *harness) every(ctx context.Context, what string, cases func(s *Scenario, passed []string) []Case) error {
-	scenarios, err := h.scenarios()
-	if err != nil {
-		return err
-	}
-	if err := h.learnAll(ctx, scenarios); err != nil {
-		return err
-	}
-	var all []Case
+// plan makes all cases but those of real file systems.
+func (h *harness) plan(scenarios []*Scenario) []Case {
+	var kills, powerCuts, faults []Case
+	tried := map[string]int{}
 	for _, s := range scenarios {
-		all = append(all, cases(s, h.learned[s.Name])...)
+		passed := h.learned[s.Name]
+		h.count(passed, h.operations(s, passed))
+		kills = append(kills, h.killCases(s, passed, "")...)
+		powerCuts = append(powerCuts, h.cutCases(s, passed, "")...)
+		faults = append(faults, h.faultCases(s, passed, tried)...)
 	}
-	return h.each(ctx, what, all)
+	return spread(h.randomCases(), slices.Concat(kills, powerCuts, faults))
+}
+
+// spread puts long cases between short ones, the last of them at three quarters: they
+// wait much, and at the end nobody is to wait for one of them alone.
+func spread(long, short []Case) (all []Case) {
+	for i, c := range long {
+		from, to := i*len(short)*3/4/len(long), (i+1)*len(short)*3/4/len(long)
+		all = append(append(all, c), short[from:to]...)
+	}
+	return append(all, short[len(all)-len(long):]...)
 }
 
 // each plays cases beside each other.
-func (h *harness) each(ctx context.Context, what string, cases []Case) error {
+func (h *harness) each(ctx context.Context, cases []Case) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
 	var done atomic.Int64
 	for _, c := range cases {
 		group.Go(func() error {
-			if h.report.enough() {
-				return nil
+			if h.report.enough() || ctx.Err() != nil {
+				return ctx.Err()
 			}
 			r, err := h.play(ctx, c)
 			if err != nil {
 				return err
 			}
 			h.take(r)
-			h.Progress(int(done.Add(1)), len(cases), what)
+			h.Progress(int(done.Add(1)), len(cases), r.way)
 			return nil
 		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	h.report.Planned, h.report.Unplayed = len(cases), len(cases)-int(done.Load())
+	return err
 }
 
 // workers is more than the processors, because a case often waits for a timer or
 // another process.
 func workers() int { return 3 * runtime.GOMAXPROCS(0) }
-
-// enumerate kills the daemon at every operation of every scenario, and once more
-// while it recovers.
-func (h *harness) enumerate(ctx context.Context) error {
-	return h.every(ctx, "kill -9", func(s *Scenario, passed []string) []Case {
-		h.count(passed, h.operations(s, passed))
-		return h.killCases(s, passed, "")
-	})
-}
 
 // count adds up what is played of what a scenario passes.
 func (h *harness) count(passed []string, played []operation) {
@@ -135,7 +136,8 @@ func (h *harness) count(passed []string, played []operation) {
 	h.report.Points, h.report.PointsPlayed = h.report.Points+len(all), h.report.PointsPlayed+len(died)
 }
 
-// killCases are a death at each operation with each tear, and double deaths.
+// killCases are a death at each operation with each tear, and double deaths, where the
+// daemon dies once more while it recovers.
 func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []Case) {
 	tears := []int{0, 100}
 	if h.Length == Full {

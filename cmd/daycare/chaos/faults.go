@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"strings"
 )
@@ -9,17 +8,9 @@ import (
 // faulty are the errors of a disk. short writes a part and then has no room.
 var faulty = []string{"enospc", "eio", "erofs", "short"}
 
-// faults has the disk fail once at every step, in every way. The daemon refuses,
-// or gives up with its exit code and is started again; whatever it accepted holds.
-func (h *harness) faults(ctx context.Context) error {
-	tried := map[string]int{}
-	return h.every(ctx, "disk fault", func(s *Scenario, passed []string) []Case {
-		return h.faultCases(s, passed, tried)
-	})
-}
-
-// faultCases are each fault at the first time that each point is passed, in the
-// first scenarios that pass it; in all with Full.
+// faultCases have the disk fail once, in each way, at the first time that each point is
+// passed, in the first scenarios that pass it; in all with Full. The daemon refuses, or
+// gives up with its exit code and is started again; whatever it accepted holds.
 func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]int) (cases []Case) {
 	seen := map[string]int{}
 	for _, name := range passed {

@@ -1,53 +1,47 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"syscall"
 )
 
-// secondsPerCut is what a cut of a real file system takes, one after the other: most
-// of it are the journal and the two mounts.
-const secondsPerCut = 0.15
-
-// announce says how much there is to play and about how long that takes, by what the
-// scenarios take in peace.
-func (h *harness) announce(ctx context.Context) error {
-	scenarios, err := h.scenarios()
-	if err != nil {
-		return err
-	}
-	before := processorSeconds()
-	if err := h.learnAll(ctx, scenarios); err != nil {
-		return err
-	}
+// announce says how much there is to play and about how long that takes, by the
+// processor seconds that learning what the scenarios pass took.
+func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64) error {
 	peaceful := 0
 	for _, s := range scenarios {
 		if peaceful++; len(s.Before) > 0 {
 			peaceful++
 		}
 	}
-	each := (processorSeconds() - before) / float64(peaceful)
-	cases, lives, tried := 0, 0, map[string]int{}
-	for _, s := range scenarios {
-		passed := h.learned[s.Name]
-		for _, c := range slices.Concat(h.killCases(s, passed, ""), h.cutCases(s, passed, ""), h.faultCases(s, passed, tried)) {
-			cases, lives = cases+1, lives+1+len(c.Deaths)
+	random, cuts := h.randomDeaths(), 2*h.powerCuts()
+	lives := 0
+	for _, c := range cases {
+		if c.Random == nil {
+			lives += 1 + len(c.Deaths)
 		}
 	}
-	random, cuts := 0, 0
-	if h.Scenario == "" || h.Random >= 0 {
-		random = h.pick(h.Random, shortRandom, normalRandom, fullRandom)
-	}
-	if h.Scenario == "" || h.Power >= 0 {
-		cuts = 2 * h.pick(h.Power, shortCuts, normalCuts, fullCuts)
-	}
-	seconds := float64(lives+random)*each/float64(runtime.GOMAXPROCS(0)) + float64(cuts)*secondsPerCut
-	_, err = fmt.Fprintf(h.Log, "%d cases, %d random deaths and %d power cuts of real file systems: about %.0f minutes on %d processors that have nothing else to do\n",
-		cases, random, cuts, max(1, seconds/60), runtime.GOMAXPROCS(0))
+	seconds := float64(lives+random+cuts) * learned / float64(peaceful*runtime.GOMAXPROCS(0))
+	_, err := fmt.Fprintf(h.Log, "%d cases, %d random deaths and %d power cuts of real file systems: about %.0f minutes on %d processors that have nothing else to do\n",
+		len(cases), random, cuts, max(1, seconds/60), runtime.GOMAXPROCS(0))
 	return err
+}
+
+// randomDeaths is how many of them are played.
+func (h *harness) randomDeaths() int {
+	if h.Scenario != "" && h.Random < 0 {
+		return 0
+	}
+	return h.pick(h.Random, shortRandom, normalRandom, fullRandom)
+}
+
+// powerCuts is how many of them are played of each real file system.
+func (h *harness) powerCuts() int {
+	if h.Scenario != "" && h.Power < 0 {
+		return 0
+	}
+	return h.pick(h.Power, shortCuts, normalCuts, fullCuts)
 }
 
 // leftOut says what this length does not play and a longer one does.

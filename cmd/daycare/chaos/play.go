@@ -172,7 +172,7 @@ func (p *play) begin() (*daemon, Death, error) {
 		armed = p.Deaths[p.life]
 	}
 	d, err := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
-		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug}.start()
+		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, collects: p.Random != nil}.start()
 	return d, armed, err
 }
 

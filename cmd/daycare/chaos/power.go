@@ -1,22 +1,14 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"strings"
 )
 
-// cuts cuts the power at every operation of every scenario. The disk is one that
-// keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
-// needs no rights, and unlike killing it finds a barrier that is missing.
-func (h *harness) cuts(ctx context.Context) error {
-	return h.every(ctx, "power cut", func(s *Scenario, passed []string) []Case {
-		return h.cutCases(s, passed, "")
-	})
-}
-
 // cutCases are a power cut at every other operation (Full: each, of every kind): half
-// of them leave only what was synced, the others are of all kinds in turn.
+// of them leave only what was synced, the others are of all kinds in turn. The disk is one
+// that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
+// needs no rights, and unlike killing it finds a barrier that is missing.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
 	for i, o := range h.operations(s, passed) {
 		n := i + 1

@@ -63,16 +63,12 @@ func anyMoment() time.Duration {
 	return time.Duration(2+rand.IntN(78)) * time.Millisecond
 }
 
-// random kills at any moment, under load.
-func (h *harness) random(ctx context.Context) error {
-	if h.Scenario != "" && h.Random < 0 {
-		return nil
-	}
-	var cases []Case
-	for left := h.pick(h.Random, shortRandom, normalRandom, fullRandom); left > 0; left -= deathsPerLoad {
+// randomCases are deaths at any moment, under load.
+func (h *harness) randomCases() (cases []Case) {
+	for left := h.randomDeaths(); left > 0; left -= deathsPerLoad {
 		cases = append(cases, randomCase(min(left, deathsPerLoad), len(cases)%4 == 3, ""))
 	}
-	return h.each(ctx, "random deaths", cases)
+	return cases
 }
 
 // randomCase is one workspace's share of random deaths; with power also the power

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -108,7 +109,6 @@ func (f *Figures) add(o Figures) {
 // A Report is what a run came to.
 type Report struct {
 	mu       sync.Mutex
-	order    []string
 	ways     map[string]*Figures
 	reached  map[string]bool
 	diedAt   map[string]int
@@ -122,6 +122,9 @@ type Report struct {
 	// Points are the failpoints that the scenarios pass, each counted once for each
 	// scenario that passes it; PointsPlayed those of them that were died at, with each tear.
 	Points, PointsPlayed int
+	// Planned are the cases beside those of real file systems, Unplayed those of them that
+	// an interruption, or enough failures, kept from being played to their end.
+	Planned, Unplayed int
 }
 
 func newReport() *Report {
@@ -133,7 +136,6 @@ func (r *Report) add(one *Result) {
 	defer r.mu.Unlock()
 	if r.ways[one.way] == nil {
 		r.ways[one.way] = &Figures{}
-		r.order = append(r.order, one.way)
 	}
 	r.ways[one.way].add(one.Figures)
 	maps.Copy(r.reached, one.Reached)
@@ -143,6 +145,17 @@ func (r *Report) add(one *Result) {
 	if len(one.Violations) > 0 {
 		r.Failures = append(r.Failures, one)
 	}
+}
+
+// waysInOrder is how the table lists them.
+var waysInOrder = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
+	"random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk"}
+
+// order lists the ways to die that were played.
+func (r *Report) order() []string {
+	return slices.SortedFunc(maps.Keys(r.ways), func(a, b string) int {
+		return cmp.Or(slices.Index(waysInOrder, a)-slices.Index(waysInOrder, b), cmp.Compare(a, b))
+	})
 }
 
 // enough reports whether so much went wrong that more of it would tell nothing new.
@@ -189,7 +202,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
-	for _, way := range r.order {
+	for _, way := range r.order() {
 		r.row(t, way, *r.ways[way])
 	}
 	r.row(t, "all", r.Total())
@@ -197,10 +210,13 @@ func (r *Report) Print(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
-	if r.Points > 0 {
+	if r.Points > 0 && r.Unplayed == 0 {
 		fmt.Fprintf(w, "%d of %d failpoints of scenarios (each once for each scenario that passes it) were died at\n", r.PointsPlayed, r.Points)
 	}
 	fmt.Fprintf(w, "time: %.0f s, %.0f s of processor on %d\n", r.Seconds, r.Processor, runtime.GOMAXPROCS(0))
+	if r.Unplayed > 0 {
+		fmt.Fprintf(w, "NOT PLAYED: %d of %d cases, because it was ended before\n", r.Unplayed, r.Planned)
+	}
 	if r.LeftOut != "" {
 		fmt.Fprintf(w, "left out: %s\n", r.LeftOut)
 	}
@@ -249,7 +265,7 @@ func (r *Report) printFailures(w io.Writer) error {
 func (r *Report) PrintJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]any{
 		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
-		"processor": r.Processor, "leftOut": r.LeftOut, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
+		"processor": r.Processor, "leftOut": r.LeftOut, "planned": r.Planned, "unplayed": r.Unplayed, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
 		"scenarioPoints": r.Points, "scenarioPointsPlayed": r.PointsPlayed,
 		"skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,22 +29,23 @@ const cutsPerVolume = 10 // of one workspace
 
 // volumes cuts real file systems off in the middle of everything, and fills one.
 func (h *harness) volumes(ctx context.Context) error {
-	n := h.pick(h.Power, shortCuts, normalCuts, fullCuts)
-	if n == 0 || h.Scenario != "" && h.Power < 0 {
+	n := h.powerCuts()
+	if n == 0 {
 		return nil
 	}
+	group, ctx := errgroup.WithContext(ctx)
 	for _, fs := range fileSystems {
-		v, err := h.mountImage(fs.name, fs.size, fs.mkfs)
-		if err != nil {
-			h.report.skip("power cuts of %s: %v", fs.name, err)
-			continue
-		}
-		err = h.cutVolume(ctx, v, n)
-		if err = errors.Join(err, v.unmount()); err != nil {
-			return err
-		}
+		group.Go(func() error {
+			v, err := h.mountImage(fs.name, fs.size, fs.mkfs)
+			if err != nil {
+				h.report.skip("power cuts of %s: %v", fs.name, err)
+				return nil
+			}
+			return errors.Join(h.cutVolume(ctx, v, n), v.unmount())
+		})
 	}
-	return h.fullDisk(ctx)
+	group.Go(func() error { return h.fullDisk(ctx) })
+	return group.Wait()
 }
 
 // A volume is a file system in a file.
@@ -191,7 +193,6 @@ func (h *harness) cutVolume(ctx context.Context, v *volume, n int) error {
 			}
 		}
 		h.take(r)
-		h.Progress(done+deaths, n, "power "+v.name)
 		if err := os.RemoveAll(workspace); err != nil {
 			return err
 		}

@@ -213,16 +213,17 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// poll is how often something that only files show is looked for again.
+// poll is how soon something that only files or attempts show is looked for again; after
+// a while that comes to nothing, four times as long.
 const poll = time.Millisecond
 
 // until waits for a condition.
 func until(ctx context.Context, ok func() bool) error {
-	for !ok() {
+	for wait := poll; !ok(); wait = min(wait+poll/4, 4*poll) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(poll):
+		case <-time.After(wait):
 		}
 	}
 	return nil
