@@ -89,7 +89,7 @@ func (w *ward) examine() *doctor {
 func (w *ward) found(d *doctor) (all []string) {
 	for _, a := range d.ailments {
 		switch a.ID {
-		case "disk-low", "disk-full", "watch-impossible", "watch-limit", "sandbox-none", "sandbox-narrow":
+		case "disk-low", "disk-full", "watch-impossible", "watch-limit", "sandbox-none", "sandbox-narrow", "sandbox-uncounted":
 			continue
 		}
 		place := fmt.Sprintf("%s %s", a.ID, strings.TrimPrefix(a.File, w.root+"/"))

@@ -71,6 +71,9 @@ func (d *doctor) sandbox() error {
 	case r.Level == sandbox.Landlock:
 		d.tell(finding.Info, "sandbox-narrow", path, 0, "commands are held by Landlock alone: in the folder of the workspace itself they make no new files, they cannot chmod, and they have no network", "Install bubblewrap.")
 	}
+	if why := sandbox.Uncounted(); why != "" && (err != nil || r.Level != sandbox.Bwrap) {
+		d.tell(finding.Info, "sandbox-uncounted", path, 0, why+": a command that multiplies is ended when it is seen to have "+fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all", "Run daycare as a user of its own; on Linux, bubblewrap helps too.")
+	}
 	return nil
 }
 

@@ -394,8 +394,14 @@ func (p process) explained(res tools.Result) tools.Result {
 		}
 		res.Text += "\n[commands run in a sandbox: " + limits + "]"
 	}
+	if noneLeft.MatchString(res.Text) && !strings.Contains(res.Text, "processes at once") {
+		res.Text += fmt.Sprintf("\n[a command may have %d processes and %d threads at once]", sandbox.MaxProcesses, sandbox.MaxThreads)
+	}
 	return res
 }
+
+// noneLeft is what programs say when they may start no more processes.
+var noneLeft = regexp.MustCompile(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*resource temporarily unavailable|can(?:no|')t fork`)
 
 // result puts the end of a command into words.
 func result(ctx context.Context, end ending, timeout time.Duration, out *capture) tools.Result {

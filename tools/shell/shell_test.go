@@ -411,3 +411,17 @@ func TestTagsAreValid(t *testing.T) {
 		}
 	}
 }
+
+// A command that may start no more processes is told how many it may have.
+func TestTooManyThreadsAreExplained(t *testing.T) {
+	e, _, _ := held(t, sandbox.Landlock)
+	for says, told := range map[string]bool{
+		"bash: fork: retry: Resource temporarily unavailable": true, "sh: 1: Cannot fork": true,
+		"pthread_create failed: Resource temporarily unavailable": true, "read: Resource temporarily unavailable": false, "fork it": false,
+	} {
+		res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": "echo '" + says + "'; exit 1"}))
+		if strings.Contains(res.Text, "[a command may have 512 processes and 2048 threads at once]") != told {
+			t.Errorf("%q: %s", says, res.Text)
+		}
+	}
+}

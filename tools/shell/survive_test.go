@@ -135,29 +135,6 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 	}
 }
 
-// TestForkBomb: what multiplies is stopped at the limit. The command is bounded by
-// itself: a test must not depend on the limit that it tests.
-func TestForkBomb(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it loads the machine for a moment")
-	}
-	for i, level := range levels {
-		t.Run(string(level), func(t *testing.T) {
-			e, _, _ := held(t, level)
-			mark := fmt.Sprintf("%d.%d", 200_000+i, os.Getpid())
-			start := time.Now()
-			res := run(t, t.Context(), e, newCall(t, workspace(t), a{"timeoutMs": 20_000,
-				"command": fmt.Sprintf(`i=0; while [ $i -lt %d ]; do sleep %s & i=$((i+1)); done; wait`, sandbox.MaxProcesses+300, mark)}))
-			took := time.Since(start)
-			t.Logf("%s after %v: %.200s", level, took.Round(time.Millisecond), res.Text[max(0, len(res.Text)-120):])
-			if took > 15*time.Second || !strings.Contains(res.Text, "are allowed") {
-				t.Errorf("it was not stopped at the limit: %.300s", res.Text)
-			}
-			none(t, mark, time.Second)
-		})
-	}
-}
-
 // daemonEnv makes the test binary a daemon that runs one command.
 const daemonEnv = "SHELL_TEST_DAEMON"
 

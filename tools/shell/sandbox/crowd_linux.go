@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,17 +22,19 @@ const (
 	youngFor    = 10 * time.Second
 )
 
-// limitProcesses has the kernel refuse more processes. It counts all of a user's
-// threads and never refuses root any, so it is not the only limit.
-func limitProcesses(most int) {
+// limitThreads has the kernel refuse more than so many threads and processes to the
+// process that is started next, until lift is called with its id: this one must be able
+// to work when there are no more. The kernel counts all of a user's and never refuses
+// root any, so it is not the only limit.
+func limitThreads(most int) (lift func(pid int)) {
 	uid := os.Getuid()
 	if uid == 0 {
-		return
+		return func(int) {}
 	}
 	have := uint64(most)
 	tasks, err := filepath.Glob("/proc/[0-9]*/task/*")
 	if err != nil {
-		return
+		return func(int) {}
 	}
 	for _, task := range tasks {
 		if info, err := os.Stat(task); err == nil {
@@ -41,15 +44,28 @@ func limitProcesses(most int) {
 		}
 	}
 	var now unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) == nil && have < now.Cur {
-		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: now.Max}) // the count below stays if this fails
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) != nil || have >= now.Cur ||
+		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: now.Max}) != nil {
+		return func(int) {}
+	}
+	return func(pid int) {
+		unix.Setrlimit(unix.RLIMIT_NPROC, &now)
+		unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: have, Max: have}, nil) // or it is what it can raise
 	}
 }
 
-// count reports on crowd when there are more than most processes below this one.
-// It does so on a thread that what it counts cannot starve, and without memory
-// being collected in between, which would need the other threads.
-func count(most int, crowd chan<- int) {
+// A crowd is too many processes below this one.
+type crowd struct {
+	most  int
+	group *group
+	had   atomic.Int64  // how many there were; 0: never too many
+	still chan struct{} // closed when there were, and all of them are stopped
+}
+
+// watch counts until there are too many, and stops them. It does so on a thread that
+// what it counts cannot starve, and without memory being collected in between, which
+// would need the other threads.
+func (c *crowd) watch() {
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
@@ -60,17 +76,58 @@ func count(most int, crowd chan<- int) {
 			pause = countRarely
 		}
 		t := unix.NsecToTimespec(int64(pause))
-		unix.Nanosleep(&t, nil) // not time.Sleep: that takes another thread to end
-		pids := below(os.Getpid())
-		if len(pids) <= most {
+		unix.Nanosleep(&t, nil)      // not time.Sleep: that takes another thread to end
+		if c.group.has() <= c.most { // with a group, that is all there is to read
 			continue
 		}
-		for _, p := range pids { // at once: whoever reads crowd may be starved
-			syscall.Kill(p, syscall.SIGSTOP)
+		pids := below(os.Getpid())
+		if len(pids) <= c.most {
+			continue
 		}
-		select {
-		case crowd <- len(pids):
-		default:
+		c.had.Store(int64(len(pids)))
+		c.group.close()
+		freeze() // at once: the other threads may be starved
+		close(c.still)
+		return
+	}
+}
+
+// freeze stops everything below this process. What is stopped starts nothing more, so
+// when the children of all that were seen to be stopped are stopped themselves, there
+// are no others. Each process is looked at about twice, however many there are.
+func freeze() {
+	for _, p := range childrenOf(os.Getpid()) {
+		if isBwrap(p) { // with the first process of its namespace all the others end
+			for _, first := range childrenOf(p) {
+				syscall.Kill(first, syscall.SIGKILL)
+			}
+		}
+	}
+	seen := map[int]bool{}
+	stop := func(children []int) (fresh []int) {
+		for _, c := range children {
+			if !seen[c] {
+				seen[c] = true
+				syscall.Kill(c, syscall.SIGSTOP)
+				fresh = append(fresh, c)
+			}
+		}
+		return fresh
+	}
+	quiet := 0 // a list of children that changes may miss some: it counts when nothing is new again
+	var moving []int
+	for end := time.Now().Add(20 * time.Second); quiet < 2 && time.Now().Before(end); {
+		fresh := stop(childrenOf(os.Getpid())) // and orphans
+		for _, p := range moving {
+			state, _ := stat(p)
+			fresh = append(fresh, stop(childrenOf(p))...)
+			if state != 'T' && state != 'Z' && state != 'X' {
+				fresh = append(fresh, p) // the signal has not reached it yet
+			}
+		}
+		moving = fresh
+		if quiet++; len(moving) > 0 {
+			quiet = 0
 		}
 	}
 }

@@ -14,6 +14,9 @@ var errLinux = fmt.Errorf("%w: it needs Linux", ErrUnusable)
 
 func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
 
+// Uncounted says why nothing bounds how many processes a command has.
+func Uncounted() string { return "only Linux can be told how many processes a command may have" }
+
 func supervise(int, []string) int { return fail("supervise", errLinux) }
 
 func restrictAndExec(string, []string) int { return fail("restrict", errLinux) }

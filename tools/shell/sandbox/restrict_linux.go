@@ -72,7 +72,7 @@ func (r restriction) limit() error {
 	if !r.Inside {
 		return nil // it would count all processes of the user
 	}
-	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxProcesses, Max: MaxProcesses})
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxThreads, Max: MaxThreads})
 }
 
 // lock makes what is locked read only, inside the view, and each folder on the way

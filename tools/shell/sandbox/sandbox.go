@@ -49,6 +49,11 @@ const (
 // MaxProcesses is how many processes one command may have at once.
 const MaxProcesses = 512
 
+// MaxThreads is how many threads, processes counted, the kernel gives one command
+// where it can be told: more than are counted as too many processes, so that a
+// program of many threads works and what multiplies is noticed.
+const MaxThreads = 4 * MaxProcesses
+
 // A View is what a command may see and change, in absolute paths. The system's
 // programs and libraries can always be read.
 type View struct {

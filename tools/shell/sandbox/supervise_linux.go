@@ -25,16 +25,21 @@ func supervise(most int, argv []string) int {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail("supervise", err)
 	}
-	limitProcesses(most)
+	limits := newGroup(MaxThreads)
 	asked := make(chan os.Signal, 4)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	path, err := lookPath(argv[0])
 	if err != nil {
 		return fail("find "+argv[0], err)
 	}
+	limits.enter()
+	lift := limitThreads(MaxThreads)
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
+	lift(pid)
+	limits.leave()
 	if err != nil {
+		limits.remove()
 		return fail("run "+path, err)
 	}
 	gone := make(chan struct{})
@@ -42,30 +47,38 @@ func supervise(most int, argv []string) int {
 		os.NewFile(3, "daemon").Read(make([]byte, 1))
 		close(gone)
 	}()
-	crowd := make(chan int, 1)
-	go count(most, crowd)
-	return watchOver(pid, asked, gone, crowd)
+	c := &crowd{most: most, group: limits, still: make(chan struct{})}
+	go c.watch()
+	return watchOver(pid, asked, gone, c)
 }
 
-func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, crowd <-chan int) int {
+func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) int {
 	ended := make(chan syscall.WaitStatus, 1)
 	go reap(pid, ended)
-	for {
+	code := func() int { return failed }
+	for running := true; running; {
 		select {
 		case status := <-ended:
-			endAll()
-			return exitCode(status)
+			code, running = func() int { return exitCode(status) }, false
 		case sig := <-asked:
 			passOn(pid, sig.(syscall.Signal))
 		case <-gone:
-			endAll()
-			return failed
-		case n := <-crowd:
-			endAll()
-			fmt.Fprintf(os.Stderr, "[ended: it had %d processes; %d are allowed]\n", n, MaxProcesses)
-			return failed
+			running = false
+		case <-c.still:
+			running = false
 		}
 	}
+	endAll()
+	refused := c.group.refused()
+	c.group.remove()
+	if had := c.had.Load(); had > 0 {
+		fmt.Fprintf(os.Stderr, "[ended: it had %d processes at once; a command may have %d]\n", had, c.most)
+		return 128 + int(syscall.SIGKILL)
+	}
+	if refused {
+		fmt.Fprintf(os.Stderr, "[it was refused more than %d threads and processes at once]\n", MaxThreads)
+	}
+	return code()
 }
 
 // passOn hands a signal on: what asks for an end goes to all processes, as from a
