@@ -77,7 +77,43 @@ func command(args ...string) error {
 	return nil
 }
 
-func (v *volume) mount() error { return command("mount", "-o", "loop", v.image, v.at) }
+func (v *volume) mount() error {
+	if err := v.released(); err != nil {
+		return err
+	}
+	return command("mount", "-o", "loop", v.image, v.at)
+}
+
+// released waits until nothing holds the file system that was unmounted. A sandbox that
+// began meanwhile has the mount too, in a namespace of its own. As long as it has,
+// mounting the image gives the file system that was shut down, and not what its journal
+// makes of it.
+func (v *volume) released() error {
+	for range 1000 {
+		held, err := v.held()
+		if err != nil || !held {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("%s is still in use: another process has kept its mount", v.image)
+}
+
+// held reports whether a loop device has the image.
+func (v *volume) held() (bool, error) {
+	image, err := filepath.EvalSymlinks(v.image)
+	if err != nil {
+		return false, err
+	}
+	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(devices, func(path string) bool {
+		of, err := os.ReadFile(path) // one that is gone by now has nothing
+		return err == nil && strings.TrimSpace(string(of)) == image
+	}), nil
+}
 
 // unmount waits for what the tools of a killed daemon still hold.
 func (v *volume) unmount() (err error) {
