@@ -11,6 +11,7 @@ import (
 
 	"daycare/connectors/clock"
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/message"
@@ -24,7 +25,11 @@ import (
 // runs gates; nil: no gate opens.
 func (r *runtimeParts) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 	local := sync.OnceValue(machineZone)
-	store := &schedule.Store{Root: r.root, Volume: r.vol, Now: time.Now,
+	vol := r.vol
+	if vol == nil { // nothing runs: whoever changes a task is an editor like any other
+		vol = disk.NewVolume(r.root)
+	}
+	store := &schedule.Store{Root: r.root, Volume: vol, Now: time.Now,
 		Zone: func() *time.Location {
 			z, err := schedule.LoadZone(r.settings.Current().Cron.Timezone, local())
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 
 	"github.com/spf13/cobra"
@@ -170,7 +171,7 @@ func (c *cli) cronRm() *cobra.Command {
 		Example: "  daycare cron rm queue-watch",
 		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -208,7 +209,7 @@ func (c *cli) cronSwitch(use, short string, on bool) *cobra.Command {
 
 // changeTask changes a task and says what it is now.
 func (c *cli) changeTask(ctx context.Context, name string, change control.TaskChange) error {
-	client, err := c.daemon(ctx)
+	client, err := c.reader(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,5 +231,14 @@ func (c *cli) echoTask(t control.Task) error {
 		next = "switched off"
 	}
 	c.fields("task", t.Slug, "when", t.Words, "next", orElse(next, "nothing to come"))
-	return nil
+	return c.noteStopped()
+}
+
+// noteStopped says that clocks stand still while no daemon runs.
+func (c *cli) noteStopped() error {
+	dir, err := c.madeRoot()
+	if err == nil && !disk.Held(lockPath(dir)) {
+		c.note("no daemon runs, so nothing runs by the clock; start it with: daycare start --background")
+	}
+	return err
 }

@@ -90,7 +90,7 @@ func (c *cli) cronAdd() *cobra.Command {
 			}
 			prompt := strings.Join(args, " ")
 			change.Prompt = &prompt
-			client, err := c.daemon(cmd.Context())
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (c *cli) cronEdit() *cobra.Command {
 			if cmd.Flags().Changed("prompt") {
 				change.Prompt = &prompt
 			}
-			client, err := c.daemon(cmd.Context())
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}

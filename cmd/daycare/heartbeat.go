@@ -79,7 +79,7 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 		Args:    words(-1, "a PROMPT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Prompt = strings.Join(args, " ")
-			client, err := c.daemon(cmd.Context())
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 				return c.printJSON(made)
 			}
 			c.print("the heartbeat looks at %s\n", made.Slug)
-			return nil
+			return c.noteStopped()
 		},
 	}
 	cmd.Flags().StringVar(&p.Title, "title", "", "what people call it")
@@ -122,7 +122,7 @@ func (c *cli) heartbeatRm() *cobra.Command {
 		Example: "  daycare heartbeat rm disk",
 		Args:    words(0, "a NAME of daycare heartbeat ls"), ValidArgsFunction: c.prompts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -29,8 +29,6 @@ func (s schedules) known(err error) error {
 		return fmt.Errorf("%w: %w", control.ErrNoTask, err)
 	case errors.Is(err, schedule.ErrBusy):
 		return control.ErrTaskBusy
-	case errors.Is(err, schedule.ErrReadOnly):
-		return control.ErrNotRunning
 	case errors.Is(err, schedule.ErrPhrase):
 		return &control.Invalid{Field: "when", Reason: err.Error()}
 	case errors.As(err, &f):

@@ -59,8 +59,8 @@ func (c *cli) madeRoot() (string, error) {
 	return dir, nil
 }
 
-// reader is a client for commands that only read: of the daemon if one runs,
-// else of the files.
+// reader is a client for commands that read, or edit as a person would: of the daemon
+// if one runs, else of the files.
 func (c *cli) reader(ctx context.Context) (*control.Client, error) {
 	dir, err := c.madeRoot()
 	if err != nil {

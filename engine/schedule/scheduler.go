@@ -151,7 +151,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	for {
 		next := s.step(ctx, s.Now())
-		if err := s.failure(); err != nil {
+		if err := s.Volume.Err(); err != nil {
 			return err
 		}
 		var due <-chan time.Time
@@ -165,13 +165,6 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		case <-due:
 		}
 	}
-}
-
-func (s *Scheduler) failure() error {
-	if s.Volume == nil {
-		return ErrReadOnly
-	}
-	return s.Volume.Err()
 }
 
 // step does what is due now and says when to come again; zero: nothing is

@@ -20,8 +20,6 @@ import (
 var (
 	// ErrNotFound: no task or prompt has that name.
 	ErrNotFound = errors.New("no such task")
-	// ErrReadOnly: the store was made for looking only.
-	ErrReadOnly = errors.New("tasks cannot be changed here")
 	// ErrName: the name is no slug. Names are never paths.
 	ErrName = errors.New("not a name of a task: small letters, digits and - only, at most 64")
 	// ErrExists: there is one of that name.
@@ -36,8 +34,8 @@ const fileStep = "task"
 // nothing in memory: everything is read when it is asked for, so it is right with
 // the daemon running or not.
 type Store struct {
-	Root   string       // the .daycare directory
-	Volume *disk.Volume // nil: looking only
+	Root   string // the .daycare directory
+	Volume *disk.Volume
 	Now    func() time.Time
 	Zone   func() *time.Location // of files that name none
 	// Every and Hours are of the heartbeat. Every 0: it is switched off.
@@ -98,9 +96,6 @@ func slugs(dir, suffix string) ([]string, []finding.Finding, error) {
 // publish replaces a file that people write too. base is what the change was made
 // from; nil: there was no file. Somebody else's change in between is ErrChanged.
 func (s *Store) publish(path string, content, base []byte) error {
-	if s.Volume == nil {
-		return ErrReadOnly
-	}
 	return s.put(s.Volume.Exchange, path, content, base)
 }
 
@@ -148,9 +143,6 @@ func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
 }
 
 func (s *Store) editBy(put func(path string, content, base []byte) error, path string, change func([]byte) ([]byte, error)) error {
-	if s.Volume == nil {
-		return ErrReadOnly
-	}
 	for try := 0; ; try++ {
 		base, err := read(path)
 		if err != nil {
@@ -168,9 +160,6 @@ func (s *Store) editBy(put func(path string, content, base []byte) error, path s
 
 // trash moves a folder or file to trash/<time>-<name>.
 func (s *Store) trash(path, name string) (string, error) {
-	if s.Volume == nil {
-		return "", ErrReadOnly
-	}
 	dir := filepath.Join(s.Root, "trash")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
