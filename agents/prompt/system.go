@@ -83,7 +83,7 @@ const peersText = `
 
 func foreground(d Definition) string {
 	text := `# Your role
-You are in the foreground: daycare delivers the final text of each turn to the person in the chat. Answer in their language, briefly, in Markdown.`
+The final text of each turn goes to the person in the chat. Answer in their language, briefly, in Markdown.`
 	if d.Peers {
 		text += peersText
 	}

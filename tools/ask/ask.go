@@ -57,7 +57,7 @@ type request struct{}
 // Spec describes the tool.
 func (request) Spec() tools.Spec {
 	return tools.Spec{Name: "request_permission", Replay: tools.Idempotent,
-		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host or @exec:command. The answer comes as a message: end your turn then.",
+		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host or @exec:command.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"permission":{"type":"string","minLength":1,"maxLength":4096},
 			"reason":{"type":"string","minLength":1,"maxLength":500}},"required":["permission","reason"]}`)}
@@ -110,10 +110,10 @@ type grant struct{ asker Asker }
 // Spec describes the tool.
 func (grant) Spec() tools.Spec {
 	return tools.Spec{Name: "grant_permission", Replay: tools.Idempotent,
-		Description: "Share a right that you hold with an agent that you started.",
+		Description: "Share a right you hold with an agent you started.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"agentId":{"type":"string","minLength":1},
-			"permission":{"type":"string","minLength":1,"maxLength":4096,"description":"@read:/path, @write:/path, @web:host, …"}},"required":["agentId","permission"]}`)}
+			"permission":{"type":"string","minLength":1,"maxLength":4096,"description":"as in request_permission"}},"required":["agentId","permission"]}`)}
 }
 
 // Run shares the right.

@@ -8,8 +8,8 @@ type memoryArgs struct {
 }
 
 const memorySchema = `{"type":"object","properties":{
-"task":{"type":"string","description":"its name in cron_list"},
-"text":{"type":"string","description":"the whole new content"}},
+"task":{"type":"string"},
+"text":{"type":"string"}},
 "required":["task","text"],"additionalProperties":false}`
 
 func (c *clocks) memoryTools() []tools.Tool {

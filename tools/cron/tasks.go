@@ -32,17 +32,17 @@ type updateArgs struct {
 }
 
 const (
-	whenHelp = `every weekday at 9:00 | every 10 minutes | tomorrow at 7:30 | in 20 minutes | 2026-12-01T09:00 | cron expression`
+	whenHelp = `every weekday at 9:00 | in 20 minutes | tomorrow at 7:30 | 2026-12-01T09:00 | cron expression`
 
 	addSchema = `{"type":"object","properties":{
 "name":{"type":"string"},
 "when":{"type":"string","description":"` + whenHelp + `"},
-"prompt":{"type":"string","description":"what to do; complete, the task does not know this conversation"},
-"timezone":{"type":"string","description":"IANA name; default: the user's"},
-"here":{"type":"boolean","description":"run in this conversation, so that the answer appears in this chat: for reminders"},
+"prompt":{"type":"string","description":"all it needs: the task does not know this conversation"},
+"timezone":{"type":"string","description":"default: the user's"},
+"here":{"type":"boolean","description":"run in this conversation and its chat: for reminders"},
 "deleteAfterRun":{"type":"boolean"},
-"gate":{"type":"string","description":"command; the task runs only if it exits with 0, and gets its output"},
-"watch":{"type":"array","items":{"type":"string"},"description":"globs; the task runs only when such a file changed"}},
+"gate":{"type":"string","description":"command; runs only if it exits with 0, and gets its output"},
+"watch":{"type":"array","items":{"type":"string"},"description":"globs: run only when such a file changed"}},
 "required":["prompt"],"additionalProperties":false}`
 
 	updateSchema = `{"type":"object","properties":{

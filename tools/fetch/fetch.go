@@ -53,11 +53,11 @@ func New(o Options) []tools.Tool {
 type fetch struct{ options Options }
 
 var fetchSpec = tools.Spec{Name: "web_fetch", Replay: tools.ReadOnly, Parallel: true, Timeout: 2 * fetchTimeout,
-	Description: "Read a web page as Markdown, or the text of a PDF, another text or an image by its address.",
+	Description: "Read a web page as Markdown, or a PDF, another text or an image.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "url":{"type":"string"},
-"raw":{"type":"boolean","description":"as it is, not as Markdown"},
-"page":{"type":"integer","minimum":1,"description":"of a PDF: the first to read"}},
+"raw":{"type":"boolean","description":"not as Markdown"},
+"page":{"type":"integer","minimum":1,"description":"first page of a PDF"}},
 "required":["url"],"additionalProperties":false}`)}
 
 // Spec describes the tool.

@@ -24,10 +24,10 @@ type sendArgs struct {
 
 // The chat knows the call's id, so a call that is run again sends nothing twice.
 var sendSpec = tools.Spec{Name: "send_file", Replay: tools.Idempotent,
-	Description: "Send a file to the person, into the chat.",
+	Description: "Send a file to the chat.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
-"text":{"type":"string","description":"what to say with it"}},
+"text":{"type":"string"}},
 "required":["path"],"additionalProperties":false}`)}
 
 // NewSend makes the tool send_file. What is sent is a copy, made by o.Keep: what the

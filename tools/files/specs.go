@@ -10,11 +10,11 @@ import (
 
 var (
 	readSpec = tools.Spec{Name: "read", Replay: tools.ReadOnly, Parallel: true,
-		Description: "Read a text file with line numbers, or look at an image or PDF. At most 2,000 lines or 50 KB at once.",
+		Description: "Read a text file with line numbers, an image or a PDF; at most 2,000 lines or 50 KB.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
 "offset":{"type":"integer","minimum":1,"description":"first line; page of a PDF"},
-"limit":{"type":"integer","minimum":1,"description":"number of lines"}},
+"limit":{"type":"integer","minimum":1}},
 "required":["path"],"additionalProperties":false}`)}
 
 	lsSpec = tools.Spec{Name: "ls", Replay: tools.ReadOnly, Parallel: true,
@@ -26,15 +26,15 @@ var (
 		Description: "Find files by name, newest first.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "pattern":{"type":"string","description":"like **/*.go"},
-"path":{"type":"string","description":"folder to look in"}},
+"path":{"type":"string"}},
 "required":["pattern"],"additionalProperties":false}`)}
 
 	grepSpec = tools.Spec{Name: "grep", Replay: tools.ReadOnly, Parallel: true,
 		Description: "Search file contents by regular expression (RE2). Skips binary and git-ignored files.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "pattern":{"type":"string"},
-"path":{"type":"string","description":"file or folder"},
-"include":{"type":"string","description":"only files like *.go"},
+"path":{"type":"string"},
+"include":{"type":"string","description":"like *.go"},
 "context":{"type":"integer","minimum":0,"maximum":20,"description":"lines around each match"},
 "ignoreCase":{"type":"boolean"}},
 "required":["pattern"],"additionalProperties":false}`)}

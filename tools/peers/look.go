@@ -15,14 +15,14 @@ import (
 type noArgs struct{}
 
 func (p *peers) list() tools.Tool {
-	return makeTool("agents_list", "List the agents there are: handle, id, name, type, state.", `"properties":{}`,
+	return makeTool("agents_list", "List the agents: handle, id, name, type, state.", `"properties":{}`,
 		func(ctx context.Context, call tools.Call, _ noArgs) (tools.Result, error) {
 			return p.lines(ctx, call, "There are no other agents.", func(a event.Agent) bool { return a.State != event.Ended })
 		})
 }
 
 func (p *peers) running() tools.Tool {
-	return makeTool("subagents", "List the agents that you started and that are still at work.", `"properties":{}`,
+	return makeTool("subagents", "List the agents you started that are at work.", `"properties":{}`,
 		func(ctx context.Context, call tools.Call, _ noArgs) (tools.Result, error) {
 			return p.lines(ctx, call, "None of your agents is at work.", func(a event.Agent) bool {
 				return a.ParentAgentID == call.Agent && a.State != event.Ended && a.State != event.Idle
@@ -35,7 +35,7 @@ type limitArgs struct {
 }
 
 func (p *peers) sessionsList() tools.Tool {
-	return makeTool("sessions_list", "List conversations: one for each agent, with the time of its newest message.",
+	return makeTool("sessions_list", "List the agents' conversations with the time of the newest message.",
 		`"properties":{"limit":{"type":"integer","minimum":1,"maximum":500}}`,
 		func(ctx context.Context, call tools.Call, args limitArgs) (tools.Result, error) {
 			all, err := p.agents.List(ctx, call.Agent)
@@ -143,7 +143,7 @@ func (p *peers) find(ctx context.Context, asker, ref string) (event.Agent, error
 }
 
 func (p *peers) stop() tools.Tool {
-	return makeTool("agent_stop", "Stop an agent that you started, for good, and what it started. What it wrote stays.", whoSchema,
+	return makeTool("agent_stop", "Stop an agent that you started, and what it started, for good.", whoSchema,
 		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
 			a, err := p.agents.Stop(ctx, call.Agent, args.AgentID)
 			if err != nil {
@@ -163,7 +163,7 @@ func (p *peers) sessionsHistory() tools.Tool {
 	return makeTool("sessions_history", "Read the newest messages of another agent's conversation.",
 		`"properties":{
 			"agentId":{"type":"string","minLength":1},
-			"limit":{"type":"integer","minimum":1,"maximum":500,"description":"records to look at, default 40"}},"required":["agentId"]`,
+			"limit":{"type":"integer","minimum":1,"maximum":500,"description":"default 40"}},"required":["agentId"]`,
 		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
 			if args.Limit == 0 {
 				args.Limit = historyLimit

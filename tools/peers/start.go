@@ -24,7 +24,7 @@ func (p *peers) startBackground() tools.Tool {
 		"Start an agent that works in the background while you go on. It knows only its prompt.",
 		`"properties":{
 			"prompt":{"type":"string","minLength":1},
-			"name":{"type":"string","maxLength":60,"description":"a short name, e.g. log-reader"},
+			"name":{"type":"string","maxLength":60,"description":"like log-reader"},
 			"model":{"type":"string"}},"required":["prompt"]`,
 		func(ctx context.Context, call tools.Call, args startArgs) (tools.Result, error) {
 			a, err := p.agents.Create(ctx, child(call, args.Name, args.Model), text(call, "", args.Prompt))
@@ -43,10 +43,10 @@ type spawnArgs struct {
 
 func (p *peers) spawn() tools.Tool {
 	return makeTool("spawn",
-		"Start a subagent for one task. When it is done you are told the result without its doing, under the label.",
+		"Start a subagent for one task. You are told the result, under the label, when it is done.",
 		`"properties":{
 			"task":{"type":"string","minLength":1},
-			"label":{"type":"string","maxLength":60,"description":"what to call it"},
+			"label":{"type":"string","maxLength":60},
 			"model":{"type":"string"}},"required":["task"]`,
 		func(ctx context.Context, call tools.Call, args spawnArgs) (tools.Result, error) {
 			label := oneLine(args.Label)
@@ -81,7 +81,7 @@ type permanentArgs struct {
 
 func (p *peers) createPermanent() tools.Tool {
 	return makeTool("create_permanent_agent",
-		"Make a standing colleague that keeps its conversation and is written to by name. Without a system prompt, list those there are.",
+		"Make a standing colleague, written to by name. Without systemPrompt: list those there are.",
 		`"properties":{
 			"name":{"type":"string","maxLength":60},
 			"description":{"type":"string","maxLength":500,"description":"what it is there for"},

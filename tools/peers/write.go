@@ -21,7 +21,7 @@ const sendName = "send_agent_message"
 
 func (p *peers) send() tools.Tool {
 	return makeTool(sendName,
-		"Write to another agent; it reads it as a system message. Without agentId: to who started you, or to the agent that speaks with the person.",
+		"Write to another agent. Without agentId: to who started you, or to the agent that speaks with the person.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
 			"agentId":{"type":"string","description":"id, name or handle"},
@@ -64,7 +64,7 @@ const maxWait = 10 * time.Minute
 
 func (p *peers) sessionsSend() tools.Tool {
 	return makeTool("sessions_send",
-		"Write to another agent and wait for its answer. With timeoutSeconds 0 do not wait.",
+		"Write to another agent and wait for its answer. timeoutSeconds 0: do not wait.",
 		`"properties":{
 			"agentId":{"type":"string","minLength":1},
 			"text":{"type":"string","minLength":1},
@@ -106,10 +106,10 @@ type messageArgs struct {
 
 func (p *peers) message(c Courier) tools.Tool {
 	return makeTool("message",
-		"Send a message to the chat now, beside your answer. With agentId: to the chat of that agent, if it is the same person's.",
+		"Write to the chat now, beside your answer. With agentId: to that agent's chat, if it is the same person's.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
-			"agentId":{"type":"string","description":"default: your own chat"}},"required":["text"]`,
+			"agentId":{"type":"string"}},"required":["text"]`,
 		func(ctx context.Context, call tools.Call, args messageArgs) (tools.Result, error) {
 			if err := c.Say(ctx, call.Agent, args.AgentID, call.Route, call.ID, args.Text); err != nil {
 				return tools.Result{}, err
@@ -131,7 +131,7 @@ func (p *peers) react(r Reactor) tools.Tool {
 		"React with an emoji to the message that you answer. Where that says it all, answer NO_MESSAGE.",
 		`"properties":{
 			"emoji":{"type":"string","minLength":1},
-			"messageId":{"type":"string","description":"another message, by its id in the chat"}},"required":["emoji"]`,
+			"messageId":{"type":"string","description":"another message"}},"required":["emoji"]`,
 		func(ctx context.Context, call tools.Call, args reactArgs) (tools.Result, error) {
 			id := cmp.Or(args.MessageID, call.Message)
 			switch {

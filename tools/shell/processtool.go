@@ -21,7 +21,7 @@ const maxWait = 10 * time.Minute
 type Process struct{ jobs *Jobs }
 
 var processSpec = tools.Spec{Name: "process", Replay: tools.Once,
-	Description: "Background processes started by exec. poll: output since cursor or the last poll; waitMs waits for it.",
+	Description: "Background processes of exec. poll: output since cursor or the last poll; waitMs waits for it.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "action":{"type":"string","enum":["list","status","poll","input","signal","kill"]},
 "id":{"type":"string"},

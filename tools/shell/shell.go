@@ -111,7 +111,7 @@ type Exec struct {
 }
 
 var spec = tools.Spec{Name: "exec", Replay: tools.Once,
-	Description: "Run a shell command. What it starts ends with it. background: keep it running and use process. After a minute it goes on in the background.",
+	Description: "Run a shell command. What it starts ends with it. background: it goes on, see process; so does what runs for a minute.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "command":{"type":"string"},
 "workdir":{"type":"string"},

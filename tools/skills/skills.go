@@ -44,10 +44,10 @@ func New(list func() []Skill) []tools.Tool { return []tools.Tool{skill{list}} }
 type skill struct{ list func() []Skill }
 
 var spec = tools.Spec{Name: "skill", Replay: tools.ReadOnly, Parallel: true,
-	Description: "Read the instructions of one of your skills, or a file that they mention.",
+	Description: "Read one of your skills, or a file that it mentions.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "name":{"type":"string"},
-"file":{"type":"string","description":"a file of the skill"}},
+"file":{"type":"string"}},
 "required":["name"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
