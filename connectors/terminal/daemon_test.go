@@ -353,6 +353,8 @@ func (f folders) Switch(_ context.Context, id, model string) (control.Choice, er
 	return control.Choice{Provider: "claude", Model: model}, nil
 }
 
+func (folders) Rewindable(context.Context, string, string) error { return nil }
+
 func (d *daemon) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }
 func (d *daemon) Shutdown(context.Context) error                    { return nil }
 func (d *daemon) Config(context.Context) (any, error)               { return nil, nil }
