@@ -54,6 +54,7 @@ func TestValidateNamesFieldAndWhatIsAllowed(t *testing.T) {
 		{`{"path":null}`, `read: field "path" must be a string, not null`},
 		{`{"path":"x","limit":"3"}`, `read: field "limit" must be an integer, not a string`},
 		{`{"path":"x","limit":10}`, `read: field "limit" is 10; allowed: 1 to 9`},
+		{`{"path":"x","limit":99999999}`, `read: field "limit" is 99999999; allowed: 1 to 9`},
 		{`{"path":"x","mode":"c"}`, `read: field "mode" must be one of ["a","b"]`},
 		{`{"path":"x","file":"y"}`, `read: unknown field "file"; allowed: limit, mode, path, tags`},
 		{`{"path":"x","tags":[1]}`, `tags`},

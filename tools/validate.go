@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -102,7 +103,7 @@ func (c *Checker) fields(value map[string]any) error {
 		}
 		if n, ok := value[name].(float64); ok {
 			if prop.Minimum != nil && n < *prop.Minimum || prop.Maximum != nil && n > *prop.Maximum {
-				return fmt.Errorf("field %q is %v; allowed: %s", name, n, bounds(prop))
+				return fmt.Errorf("field %q is %s; allowed: %s", name, number(n), bounds(prop))
 			}
 		}
 	}
@@ -131,12 +132,15 @@ func (c *Checker) describe(name string) string {
 func bounds(s *jsonschema.Schema) string {
 	switch {
 	case s.Minimum != nil && s.Maximum != nil:
-		return fmt.Sprintf("%v to %v", *s.Minimum, *s.Maximum)
+		return number(*s.Minimum) + " to " + number(*s.Maximum)
 	case s.Minimum != nil:
-		return fmt.Sprintf("%v or more", *s.Minimum)
+		return number(*s.Minimum) + " or more"
 	}
-	return fmt.Sprintf("%v or less", *s.Maximum)
+	return number(*s.Maximum) + " or less"
 }
+
+// number is a number as people and models write it, never 1.8e+06.
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func typeOf(v any) string {
 	switch v := v.(type) {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -153,7 +154,14 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	case pdf.Is(body) && resp.StatusCode < 300:
 		return document(ctx, resp, body, a.Page), nil
 	}
-	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, len(body) > maxBody), nil
+	note := ""
+	switch {
+	case len(body) > maxBody:
+		note = fmt.Sprintf(", the first %d MB", maxBody>>20)
+	case err != nil:
+		note = ", cut off: the server did not send the rest"
+	}
+	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, note), nil
 }
 
 // errHost is a redirect to a host that needs a right of its own.
@@ -209,19 +217,24 @@ func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 	return tools.Errorf("web_fetch: %v", err)
 }
 
-// result makes the answer readable.
-func (f *fetch) result(resp *http.Response, body []byte, asIs, cut bool) tools.Result {
+// result makes the answer readable. cut says why it is not all of it; "": it is.
+func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) tools.Result {
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || kind == "application/octet-stream" {
 		kind, params, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
-	head := fmt.Sprintf("%s\n%s, %s", resp.Request.URL, resp.Status, kind)
-	if cut {
-		head += fmt.Sprintf(", the first %d MB", maxBody>>20)
+	head := fmt.Sprintf("%s\n%s, %s%s", resp.Request.URL, resp.Status, kind, cut)
+	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 400 {
+		head += ", to be asked again after " + clean(after) + secondsOf(after)
+	}
+	if packed := resp.Header.Get("Content-Encoding"); packed != "" && packed != "identity" { // gzip is unpacked already
+		return tools.Errorf("%s\n[the server packed it with %s, which it was not asked for; it cannot be read]", head, clean(packed))
 	}
 	var text string
 	switch {
-	case pictures[kind] && resp.StatusCode < 300 && !cut:
+	case len(body) == 0 && cut == "":
+		text = "[the answer is empty]"
+	case pictures[kind] && resp.StatusCode < 300 && cut == "":
 		return f.picture(head, resp.Request.URL, kind, body)
 	case kind == "text/html" || kind == "application/xhtml+xml":
 		text = decode(body, params["charset"])
@@ -229,6 +242,9 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs, cut bool) tools.R
 			var title string
 			title, text = markdown(text, resp.Request.URL)
 			head += "\n" + title
+			if strings.TrimSpace(text) == "" {
+				text = "[the page has no text: scripts may make it in a browser, or it leads elsewhere; raw shows its source]"
+			}
 		}
 	case strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || kind == "application/javascript" || kind == "application/yaml":
 		text = decode(body, params["charset"])
@@ -243,6 +259,24 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs, cut bool) tools.R
 		res.Status = tools.Failed
 	}
 	return res
+}
+
+// clean is a line of a header that a server wrote, as part of what a model reads.
+func clean(header string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, header[:min(len(header), 60)])
+}
+
+// secondsOf names the unit of a Retry-After that is a number.
+func secondsOf(after string) string {
+	if _, err := strconv.Atoi(after); err == nil {
+		return " seconds"
+	}
+	return ""
 }
 
 var pictures = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
@@ -262,20 +296,45 @@ func (f *fetch) picture(head string, u *url.URL, kind string, data []byte) tools
 	return tools.Result{Text: head, Blocks: []tools.Block{{Type: "image", File: &file}}}
 }
 
-// decode makes text of bytes in the charset of the header, else of the page, else
-// UTF-8.
+// decode makes text of bytes in the charset that they begin with a mark of, else that
+// of the header, else of the page. What is UTF-8 is read as such whatever is said of
+// it, but for charsets whose bytes look like it; what is neither is Windows-1252, as
+// browsers have it.
 func decode(body []byte, charset string) string {
-	if charset == "" {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xFF\xFE")):
+		charset = "utf-16le"
+	case bytes.HasPrefix(body, []byte("\xFE\xFF")):
+		charset = "utf-16be"
+	case charset == "":
 		charset = declared(body)
 	}
-	if charset != "" && !strings.EqualFold(charset, "utf-8") && !utf8.Valid(body) {
+	charset = strings.ToLower(charset)
+	plain := utf8.Valid(whole(body)) && !strings.HasPrefix(charset, "utf-16") && charset != "iso-2022-jp"
+	if charset == "" && !plain {
+		charset = "windows-1252"
+	}
+	if charset != "utf-8" && !plain {
 		if enc, err := htmlindex.Get(charset); err == nil {
 			if text, err := enc.NewDecoder().Bytes(body); err == nil {
-				return string(text)
+				return strings.TrimPrefix(string(text), "\uFEFF")
 			}
 		}
 	}
 	return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\uFEFF"))), "\uFFFD")
+}
+
+// whole is a text without the part of a character that it was cut in.
+func whole(body []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(body); n++ {
+		if c := body[len(body)-n]; utf8.RuneStart(c) {
+			if !utf8.FullRune(body[len(body)-n:]) {
+				return body[:len(body)-n]
+			}
+			break
+		}
+	}
+	return body
 }
 
 // declared is what a page says of its own charset.

@@ -305,3 +305,55 @@ func TestFindService(t *testing.T) {
 		}
 	}
 }
+
+// What a model sees of answers that are no plain page.
+func TestOddAnswers(t *testing.T) {
+	utf16 := func(s string) string {
+		var b strings.Builder
+		for _, r := range s {
+			b.WriteString(string([]byte{byte(r), byte(r >> 8)}))
+		}
+		return b.String()
+	}
+	status := func(code int, header, value, body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set(header, value)
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+		}
+	}
+	s := site(t, map[string]func(http.ResponseWriter){
+		"/utf16bom": page("text/plain", "\xff\xfe"+utf16("Köln €")), "/utf16": page("text/plain; charset=UTF-16LE", utf16("Köln")),
+		"/jp": page("text/html; charset=ISO-2022-JP", "<p>\x1b$BF|K\\8l\x1b(B</p>"), "/sjis": page("text/plain; charset=Shift_JIS", "\x93\xfa\x96{"),
+		"/unsaid": page("text/plain", "K\xf6ln"), "/wrong": page("text/plain; charset=iso-8859-1", "Köln"), "/bom": page("text/plain", "\uFEFFKöln"),
+		"/long":  page("text/plain; charset=utf-8", strings.Repeat("ö", 3<<20)),
+		"/app":   page("text/html", `<!doctype html><html><head><title>App</title><script src=a.js></script></head><body><div id=root></div><script>go()</script></body></html>`),
+		"/empty": page("text/html", ""), "/nobody": page("text/html", "<p>Just <i>this</i>"),
+		"/slow":   status(429, "Retry-After", "30", "Slow down."),
+		"/later":  status(503, "Retry-After", "Fri, 20 Nov 2026 18:00:00 GMT", ""),
+		"/lost":   status(404, "Content-Type", "text/html", "<h1>Nothing here</h1>"),
+		"/brotli": status(200, "Content-Encoding", "br", "\x0b\x02\x80Hello"),
+		"/short": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "9999")
+			io.WriteString(w, "the beginning")
+		},
+	})
+	for path, want := range map[string]string{
+		"/utf16bom": "text/plain\n\nKöln €", "/utf16": "\n\nKöln", "/jp": "\n\n日本語", "/sjis": "\n\n日本", "/unsaid": "\n\nKöln", "/wrong": "\n\nKöln", "/bom": "\n\nKöln",
+		"/long":  "the first 5 MB\n\nöööö",
+		"/app":   "text/html\nApp\n\n[the page has no text: scripts may make it in a browser",
+		"/empty": "200 OK, text/html\n\n[the answer is empty]", "/nobody": "\n\nJust *this*",
+		"/slow":  "429 Too Many Requests, text/plain, to be asked again after 30 seconds\n\nSlow down.",
+		"/later": "503 Service Unavailable, text/plain, to be asked again after Fri, 20 Nov 2026 18:00:00 GMT\n\n[the answer is empty]",
+		"/lost":  "404 Not Found, text/html\n\n\n# Nothing here", "/brotli": "[the server packed it with br, which it was not asked for; it cannot be read]",
+		"/short": "text/plain, cut off: the server did not send the rest\n\nthe beginning",
+	} {
+		res := fetched(t, s.URL, path)
+		if !strings.Contains(res.Text, want) || strings.ContainsRune(res.Text, '\uFFFD') && path != "/long" || strings.Contains(res.Text, "Ã") {
+			t.Errorf("%s: %q\n%.300s\nwant %q", path, res.Status, res.Text, want)
+		}
+		if failed := path == "/slow" || path == "/later" || path == "/lost" || path == "/brotli"; failed != (res.Status == tools.Failed) {
+			t.Errorf("%s: status %q", path, res.Status)
+		}
+	}
+}

@@ -141,6 +141,12 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK || !gjson.ValidBytes(body) {
+		switch after := resp.Header.Get("Retry-After"); {
+		case after != "":
+			return nil, fmt.Errorf("it answered %s, to be asked again after %s", resp.Status, clean(after)+secondsOf(after))
+		case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+			return nil, fmt.Errorf("it answered %s: its key is not accepted, which only the owner of daycare can change", resp.Status)
+		}
 		return nil, fmt.Errorf("it answered %s", resp.Status)
 	}
 	return body, nil

@@ -297,6 +297,9 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 		return tools.Errorf("%v", err), nil
 	}
 	dir, err := e.workdir(call, a.Workdir)
+	if errors.Is(err, errNoFolder) {
+		return tools.Errorf("exec: %v", err), nil
+	}
 	if err != nil {
 		return tools.Result{Text: err.Error(), Status: tools.Denied}, nil
 	}

@@ -131,11 +131,14 @@ func TestWorkdir(t *testing.T) {
 			t.Errorf("workdir %q: %s", dir, res.Text)
 		}
 	}
-	for _, dir := range []string{"..", "/", outside, "link", "sub/../..", ".daycare", ".daycare/files", "no", "none", "../" + filepath.Base(outside)} {
+	for _, dir := range []string{"..", "/", outside, "link", "sub/../..", ".daycare", ".daycare/files", "no", "../" + filepath.Base(outside)} {
 		res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": dir}))
 		if res.Status != tools.Denied {
 			t.Errorf("workdir %q: %q %s", dir, res.Status, res.Text)
 		}
+	}
+	if res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": "none"})); res.Status != tools.Failed || res.Text != "exec: workdir none: no such folder" {
+		t.Errorf("what is not there is no question of rights: %q %s", res.Status, res.Text)
 	}
 	if res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": "/"})); !strings.Contains(res.Text, "@read:/") {
 		t.Errorf("the refusal does not name the tag: %s", res.Text)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"daycare/engine/permission"
 	"daycare/tools"
 )
+
+// errNoFolder: the folder of a call is not there, which no right would change.
+var errNoFolder = errors.New("no such folder")
 
 // workdir is where the command starts: inside a permitted folder, symbolic links
 // resolved. It keeps a command where it belongs; it is no wall, which only a
@@ -26,10 +30,10 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(filepath.Clean(path))
 	if err != nil {
-		return "", fmt.Errorf("workdir %s: no such folder", asked)
+		return "", fmt.Errorf("workdir %s: %w", asked, errNoFolder)
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("workdir %s is not a folder", asked)
+		return "", fmt.Errorf("workdir %s is a file: %w", asked, errNoFolder)
 	}
 	if e.ownTask(call.Agent, real) {
 		return real, nil
