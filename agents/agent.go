@@ -13,6 +13,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -101,6 +102,11 @@ type Options struct {
 	Log        *slog.Logger
 	// Identity is the descriptor as it is now; nil: Meta, for ever.
 	Identity func() address.Meta
+	// Board takes what is wrong with the agent's files.
+	Board *finding.Board
+	// Broken is what is wrong with files now that the model is to hear of; nil: what the
+	// Board has of this agent's own.
+	Broken func() []finding.Finding
 	// Edited is sent to when somebody changed files in the folder; may be nil.
 	Edited <-chan struct{}
 }

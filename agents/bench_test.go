@@ -20,6 +20,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -99,10 +100,16 @@ func newBench(t *testing.T, script string, list ...tools.Tool) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { queue.Close() })
+	events := event.NewStream("t")
 	b.opts = Options{
+		Board: finding.NewBoard(func(agent string, f finding.Finding) {
+			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent, Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
+		}, func(agent, file string) {
+			events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again"}})
+		}),
 		Meta: address.Meta{ID: id, Handle: "0/", Name: "test", Descriptor: address.Descriptor{
 			Type: address.User, Connector: "chat", ChannelID: "c1", UserID: "u1"}},
-		Dir: b.dir, Outbox: b, Stage: b, Volume: b.vol, Events: event.NewStream("t"), Tools: set, Permits: queue,
+		Dir: b.dir, Outbox: b, Stage: b, Volume: b.vol, Events: events, Tools: set, Permits: queue,
 		Model:      func(record.Model) Model { return b.model },
 		Definition: func(m address.Meta, _ record.State) prompt.Definition { return prompt.Definition{Name: m.Name} },
 		Settings:   Settings{Rounds: 20, Parallel: 4, Queue: Steer, Idle: time.Hour, Stuck: time.Minute},

@@ -29,7 +29,6 @@ var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond,
 type edits struct {
 	stated     os.FileInfo     // of state.json as it was read last
 	loaded     bool            // state was read from a good file
-	said       map[string]bool // findings, each once
 	announced  *permission.Set // rights as people were last told of them
 	definition prompt.Definition
 }
@@ -66,6 +65,9 @@ func (a *agent) refresh(turn string) error {
 	if err != nil {
 		return err
 	}
+	if changed {
+		a.checkHistory()
+	}
 	a.tell(found)
 	if changed {
 		a.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
@@ -82,10 +84,7 @@ func (a *agent) lookAtState() {
 	}
 	before := a.state
 	a.stated = info
-	if finding.Join(found) == nil {
-		clear(a.said)
-	}
-	a.tellOnce(found)
+	a.Board.Read(a.Meta.ID, a.path("state.json"), found)
 	if finding.Join(found) != nil && a.loaded {
 		return
 	}
@@ -120,20 +119,6 @@ func (a *agent) readState() (s record.State, info os.FileInfo, found findings, o
 
 func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
-}
-
-// tellOnce tells what was not told since the file was last good.
-func (a *agent) tellOnce(found findings) {
-	if a.said == nil {
-		a.said = map[string]bool{}
-	}
-	for _, f := range found {
-		key := f.ID + f.Reason
-		if !a.said[key] {
-			a.said[key] = true
-			a.tell(findings{f})
-		}
-	}
 }
 
 // owned are the members of state.json that belong to people and differ, rights

@@ -29,12 +29,17 @@ rules:
 
 func (b *bench) writeState(text string) {
 	b.t.Helper()
-	// As editors save: another file in its place.
-	temp := filepath.Join(b.dir, ".state-by-hand")
+	b.edit("state.json", text)
+}
+
+// edit saves a file as editors do: another file in its place.
+func (b *bench) edit(name, text string) {
+	b.t.Helper()
+	temp := filepath.Join(b.dir, ".by-hand")
 	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.Rename(temp, filepath.Join(b.dir, "state.json")); err != nil {
+	if err := os.Rename(temp, filepath.Join(b.dir, name)); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"daycare/engine/event"
@@ -161,8 +162,8 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 				u.Origin = "system"
 			}
 		}
-		if i == 0 && it.Kind == message.Text && a.Preface != nil {
-			u.Preface = a.Preface()
+		if i == 0 && turn != "" {
+			u.Preface = a.preface(it.Kind)
 		}
 		if it.Context != (message.Context{}) {
 			c := it.Context
@@ -176,6 +177,17 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 		a.emit(event.ItemTaken, turn, event.Item{Item: it.ID, Kind: string(it.Kind)})
 	}
 	return recs
+}
+
+// preface is what stands before a message: what varies, rendered once.
+func (a *agent) preface(kind message.Kind) string {
+	lines := a.notices()
+	if kind == message.Text && a.Preface != nil {
+		if text := a.Preface(); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func sender(it inbox.Item) string {

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/crash"
 	"daycare/engine/event"
-	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -322,12 +320,4 @@ func (a *agent) barrier() error {
 
 func (a *agent) path(elem ...string) string {
 	return filepath.Join(append([]string{a.Dir}, elem...)...)
-}
-
-// tell reports what is wrong with the agent's files.
-func (a *agent) tell(found []finding.Finding) {
-	for _, f := range found {
-		a.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
-		a.emit(event.FileInvalid, "", event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
-	}
 }

@@ -44,7 +44,7 @@ func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
 
 func (s *System) answeredByHand(ctx context.Context) {
 	answered, found := s.asks.Answered()
-	s.report("", found)
+	s.board.Tell("", found...)
 	late, err := s.asks.Late()
 	if err != nil {
 		s.log.Warn("late answers in files cannot be looked for", "err", err)
@@ -73,7 +73,7 @@ func (s *System) answeredByHand(ctx context.Context) {
 
 // tooLate tells whoever answered in a file that somebody else was first.
 func (s *System) tooLate(p, first permission.Pending) {
-	s.report("", []finding.Finding{{ID: "permission-late", Severity: finding.Warning, File: filepath.Join(s.root, "permissions", p.Token+".json"),
+	s.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning, File: filepath.Join(s.root, "permissions", p.Token+".json"),
 		Reason: fmt.Sprintf("the answer %s came too late: %s by %s was first", p.Decision, first.Decision, first.DecidedBy),
-		Remedy: "to take back what was allowed, use: daycare permissions revoke"}})
+		Remedy: "to take back what was allowed, use: daycare permissions revoke"})
 }

@@ -131,7 +131,12 @@ func (s *System) reread(id string, last bool) (broken bool) {
 		s.log.Error("descriptor cannot be read again", "agent", id, "err", err)
 		return false
 	}
-	s.report(id, c.Found)
+	if c.Broken {
+		NoteAgents(s.board, s.root, c.Found)
+	} else {
+		s.board.Tell(id, c.Found...)
+		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)
+	}
 	if !c.Broken && (last || len(c.Members) > 0) {
 		s.index.Keep(id)
 	}
@@ -143,13 +148,9 @@ func (s *System) reread(id string, last bool) (broken bool) {
 
 // copyKept tells of a save that could not be put in place and lies beside its file.
 func (s *System) copyKept(path, kept string) {
-	agent := ""
-	if rel, err := filepath.Rel(filepath.Join(s.root, "agents"), path); err == nil {
-		agent, _, _ = strings.Cut(filepath.ToSlash(rel), "/")
-	}
-	s.report(agent, []finding.Finding{{ID: "conflict-kept", Severity: finding.Warning, File: path,
+	s.board.Tell(agentOf(s.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
 		Reason: "two saves came at once; one of them is kept as " + filepath.Base(kept),
-		Remedy: "Compare the two, then remove the copy."}})
+		Remedy: "Compare the two, then remove the copy."})
 }
 
 // descriptorEdited tells which members of a descriptor a person changed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -30,11 +32,12 @@ type entry struct {
 	edited   chan struct{} // capacity 1: a person may have written in the folder
 
 	mu      sync.Mutex
-	box     inbox.Mailbox // nil: asleep
-	users   int           // deliveries and waits that need the box now
-	running bool          // an actor goroutine exists
-	ended   bool          // killed or removed: accepts nothing more
-	gone    bool          // no longer the engine's entry of this agent
+	box     inbox.Mailbox            // nil: asleep
+	found   func() []finding.Finding // what was noticed in the box since it was last asked
+	users   int                      // deliveries and waits that need the box now
+	running bool                     // an actor goroutine exists
+	ended   bool                     // killed or removed: accepts nothing more
+	gone    bool                     // no longer the engine's entry of this agent
 	cancel  context.CancelCauseFunc
 	stop    context.CancelCauseFunc // of the turn under way
 	done    chan struct{}           // closed when the actor goroutine ended
@@ -75,9 +78,42 @@ func (e *entry) load() error {
 	if err != nil {
 		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
 	}
-	e.sys.report(e.meta.ID, found)
-	e.box = box
+	e.box, e.found = box, box.Findings
+	e.noteInbox(found, true)
 	return nil
+}
+
+// noteInbox tells what is wrong with the inbox's file: all of it, or what was noticed
+// since.
+func (e *entry) noteInbox(found []finding.Finding, all bool) {
+	path := filepath.Join(e.dir, inbox.FileName)
+	if !all && len(found) == 0 && !e.sys.board.Has(path) {
+		return
+	}
+	lines, rest := brokenLines(found)
+	if !all {
+		now, err := inbox.Check(e.dir)
+		if err != nil {
+			e.sys.log.Warn("inbox not checked", "agent", e.meta.ID, "err", err)
+			return
+		}
+		lines, _ = brokenLines(now)
+	}
+	e.sys.board.Tell(e.meta.ID, rest...)
+	e.sys.board.Read(e.meta.ID, path, lines)
+}
+
+// brokenLines are the findings that hold until somebody mends the file, and those of
+// what happened to it.
+func brokenLines(found []finding.Finding) (lines, rest []finding.Finding) {
+	for _, f := range found {
+		if f.ID == inbox.BrokenLine {
+			lines = append(lines, f)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	return lines, rest
 }
 
 // release gives the mailbox back and wakes the agent if there is work in it.
@@ -85,6 +121,7 @@ func (e *entry) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.users--
+	e.noteInbox(e.found(), false)
 	if e.box.Len() > 0 {
 		e.wake()
 	}

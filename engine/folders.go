@@ -79,18 +79,20 @@ func (s *System) rescan() {
 		before[meta.ID] = meta.Descriptor
 	}
 	diff, found, err := s.index.Rescan()
-	s.report("", found)
+	NoteAgents(s.board, s.root, found)
 	if err != nil {
 		s.log.Error("agents cannot be read again", "err", err)
 		return
 	}
 	for _, id := range diff.Added {
+		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)
 		s.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
 		if !s.settled(id) {
 			s.rouse(id)
 		}
 	}
 	for _, id := range diff.Removed {
+		s.board.Forget(id)
 		if e, ok := s.awake(id); ok {
 			e.end()
 		}

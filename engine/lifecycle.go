@@ -173,6 +173,7 @@ func (s *System) remove(ctx context.Context, id string) (trash string, err error
 		e.mu.Unlock()
 		s.forget(e)
 	}
+	s.board.Forget(id)
 	return s.index.Remove(id)
 }
 

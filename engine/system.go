@@ -34,6 +34,7 @@ type Options struct {
 	Events     *event.Stream
 	Asks       *permission.Queue
 	Connectors []Connector
+	Board      *finding.Board // what is wrong with files; nil: one of its own
 	Watcher    *watch.Watcher // running beside; nil: letters are taken at start only
 	Log        *slog.Logger
 	// NewState is the state.json of a new agent.
@@ -72,6 +73,7 @@ type System struct {
 	quota    *inbox.Quota
 	senders  *senders
 	watcher  *watch.Watcher
+	board    *finding.Board
 	log      *slog.Logger
 	newState func(address.Descriptor) ([]byte, error)
 	model    string
@@ -105,7 +107,10 @@ func New(o Options) (*System, error) {
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
 		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
-		entries: map[string]*entry{}, edits: newEdits(),
+		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
+	}
+	if s.board == nil {
+		s.board = NewBoard(o.Log, o.Events)
 	}
 	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
 		s.log.Error("connector failed", "connector", id, "err", err, "again", again)
@@ -238,17 +243,4 @@ func (s *System) answers(to message.Address) bool {
 		return a.Answers(to)
 	}
 	return true
-}
-
-// report tells people what is wrong with an agent's files.
-func (s *System) report(agent string, found []finding.Finding) {
-	log := s.log
-	if agent != "" {
-		log = log.With("agent", agent)
-	}
-	for _, f := range found {
-		log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
-		s.events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
-			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
-	}
 }

@@ -448,7 +448,7 @@ func TestARefusedFolderIsAnAgentOnceItsDescriptorIsMended(t *testing.T) {
 			}
 		}
 	}
-	wait(event.FileInvalid, "") // it has the address of the first
+	wait(event.FileInvalid, id) // it has the address of the first
 	data, err := os.ReadFile(descriptor)
 	if err != nil {
 		t.Fatal(err)

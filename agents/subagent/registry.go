@@ -25,7 +25,7 @@ var builtin embed.FS
 type Registry struct {
 	dir      string
 	reserved func(tool string) bool
-	report   func([]finding.Finding)
+	report   func(path string, found []finding.Finding)
 	base     map[string]Definition
 
 	mu      sync.Mutex
@@ -36,9 +36,10 @@ type Registry struct {
 
 // A file is one file of the folder as it was read last.
 type file struct {
-	at   time.Time
-	size int64
-	good *Definition // nil: it never was usable
+	at    time.Time
+	size  int64
+	good  *Definition // nil: it never was usable
+	found []finding.Finding
 }
 
 // settled is the age of a save after which a broken file is broken: before it an editor
@@ -50,8 +51,8 @@ var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond,
 // NewRegistry makes a Registry of the folder dir, which need not exist. reserved
 // reports the names that no definition can have or use as a tool, because agents
 // have tools of that name that are not for sub-agents, or that its own would hide;
-// report takes what is wrong with files, each thing once.
-func NewRegistry(dir string, reserved func(tool string) bool, report func([]finding.Finding)) (*Registry, error) {
+// report takes all that is wrong with a file, when files were read anew.
+func NewRegistry(dir string, reserved func(tool string) bool, report func(path string, found []finding.Finding)) (*Registry, error) {
 	r := &Registry{dir: dir, reserved: reserved, report: report, base: map[string]Definition{}, files: map[string]file{}}
 	names, err := fs.Glob(builtin, "builtin/*.md")
 	if err != nil {
@@ -114,12 +115,13 @@ func (r *Registry) look() (changed bool) {
 		if ok && known.at.Equal(info.ModTime()) && known.size == info.Size() {
 			continue
 		}
-		r.files[e.Name()] = r.read(e.Name(), file{info.ModTime(), info.Size(), known.good})
+		r.files[e.Name()] = r.read(e.Name(), file{at: info.ModTime(), size: info.Size(), good: known.good})
 		changed = true
 	}
 	for name := range r.files {
 		if !present[name] {
 			delete(r.files, name)
+			r.report(filepath.Join(r.dir, name), nil)
 			changed = true
 		}
 	}
@@ -134,7 +136,7 @@ func (r *Registry) read(name string, f file) file {
 	for try := 0; ; try++ {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			r.report([]finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}})
+			f.found = []finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}}
 			return f
 		}
 		d, found = Parse(path, data)
@@ -156,9 +158,7 @@ func (r *Registry) read(name string, f file) file {
 			found[i].Remedy = "correct the file; until then the version before stays in force"
 		}
 	}
-	if len(found) > 0 {
-		r.report(found)
-	}
+	f.found = found
 	return f
 }
 
@@ -199,16 +199,16 @@ func (r *Registry) merge() []Definition {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		good := r.files[name].good
-		if good == nil {
-			continue
+		good, found := r.files[name].good, r.files[name].found
+		if good != nil {
+			if other := all[good.Name]; other.File != "" {
+				found = append(slices.Clip(found), finding.Finding{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
+					Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"})
+			} else {
+				all[good.Name] = *good
+			}
 		}
-		if other := all[good.Name]; other.File != "" {
-			r.report([]finding.Finding{{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
-				Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"}})
-			continue
-		}
-		all[good.Name] = *good
+		r.report(filepath.Join(r.dir, name), found)
 	}
 	list := make([]Definition, 0, len(all))
 	for _, d := range all {

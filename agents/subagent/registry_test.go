@@ -90,10 +90,9 @@ type folder struct {
 func newFolder(t *testing.T) *folder {
 	f := &folder{t: t, dir: t.TempDir()}
 	var err error
-	f.Registry, err = NewRegistry(f.dir, func(name string) bool { return name == "read" }, func(found []finding.Finding) {
-		for _, one := range found {
-			f.got = append(f.got, one.ID)
-		}
+	board := finding.NewBoard(func(_ string, one finding.Finding) { f.got = append(f.got, one.ID) }, func(string, string) { f.got = append(f.got, "good again") })
+	f.Registry, err = NewRegistry(f.dir, func(name string) bool { return name == "read" }, func(path string, found []finding.Finding) {
+		board.Read("", path, found)
 	})
 	if err != nil {
 		t.Fatal(err)

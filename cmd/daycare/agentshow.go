@@ -3,14 +3,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"daycare/engine"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 
@@ -26,6 +32,7 @@ type shown struct {
 	Context     *contextSize      `json:"context,omitempty"`
 	Waiting     []event.Waiting   `json:"waiting"`
 	Asks        []event.Ask       `json:"asks"`
+	Problems    []event.File      `json:"problems"` // what is wrong with its files
 }
 
 func (c *cli) agentsShow() *cobra.Command {
@@ -77,6 +84,9 @@ func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (s
 	}
 	dir := filepath.Join(root, home, "agents", s.ID)
 	s.Paths = agentPaths(dir)
+	if s.Problems, err = problemsOf(dir); err != nil {
+		c.warn("%v", err)
+	}
 	s.Permissions = readRights(filepath.Join(dir, "state.json"))
 	if now, err := record.SessionOf(dir); err != nil {
 		c.warn("%v", err)
@@ -87,6 +97,24 @@ func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (s
 		c.warn("%v", err)
 	}
 	return s, nil
+}
+
+// problemsOf are the warnings and errors of an agent's files.
+func problemsOf(dir string) ([]event.File, error) {
+	all, err := inbox.Check(dir)
+	for _, name := range []string{"descriptor.json", "state.json", "history.jsonl"} {
+		path := filepath.Join(dir, name)
+		data, rerr := os.ReadFile(path)
+		if rerr != nil {
+			if name == "descriptor.json" || !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+			continue
+		}
+		found, cerr := engine.CheckFile(path, data)
+		all, err = append(all, found...), errors.Join(err, cerr)
+	}
+	return asFiles(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err
 }
 
 // agentPaths are the files of an agent that are there.
@@ -132,6 +160,7 @@ func (c *cli) showAgent(s shown, now time.Time) {
 	for _, w := range s.Waiting {
 		c.print("  %s\n", clean(join("  ", w.ID, w.Type, w.State, ago(w.At, now), oneLine(w.Text, 60))))
 	}
+	c.problems(filepath.Dir(filepath.Dir(filepath.Dir(s.Paths["folder"]))), s.Problems)
 	c.heading("asks", len(s.Asks))
 	for _, a := range s.Asks {
 		c.print("  %s\n", clean(join("  ", a.Token, a.Tag, oneLine(a.Request, 80))))

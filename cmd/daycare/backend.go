@@ -186,6 +186,12 @@ func (b *backend) Status(ctx context.Context) (event.Status, error) {
 		s.StartedAt = &at
 		s.DiskFull = p.vol.Full()
 	}
+	if !s.Running {
+		if err := p.lookAtAll(); err != nil {
+			return event.Status{}, err
+		}
+	}
+	s.Problems = asFiles(p.board.All())
 	s.Providers = p.models.Load().services(s.Running)
 	return s, nil
 }

@@ -13,7 +13,6 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
-	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -55,7 +54,7 @@ func (r *runtimeParts) newSchedule(commands schedule.GateFunc) *schedule.Schedul
 		}, r.log)
 	folders := &folders{watcher: r.watcher}
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
-		Workspace: r.workspace, Tell: r.tellRun, Findings: r.tellFindings, Folders: folders.set, Log: r.log})
+		Workspace: r.workspace, Tell: r.tellRun, Findings: r.readTasks, Folders: folders.set, Log: r.log})
 	folders.changed = s.Changed
 	return s
 }
@@ -86,14 +85,6 @@ func (r *runtimeParts) tellRun(f schedule.Firing, run schedule.Run) {
 		agent, _ = r.index.Lookup(address.Descriptor{Type: address.Heartbeat})
 	}
 	r.events.Emit(event.Event{Type: kind, Agent: agent, Body: event.Reason{Reason: join(": ", join(" ", string(f.Kind), f.Slug, reason), run.Reason)}})
-}
-
-// tellFindings tells what is wrong with the files of tasks.
-func (r *runtimeParts) tellFindings(found []finding.Finding) {
-	for _, f := range found {
-		r.log.Warn("file has a problem", "place", f.Place(), "reason", f.Reason)
-		r.events.Emit(event.Event{Type: event.FileInvalid, Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
-	}
 }
 
 // folders keeps the watches on the folders of tasks.

@@ -21,12 +21,12 @@ import (
 
 // definitions looks at what people write for agents: sub-agents, skills, persona.
 func (d *doctor) definitions() error {
-	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false }, func(found []finding.Finding) { d.add(found...) })
+	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false }, func(_ string, found []finding.Finding) { d.add(found...) })
 	if err != nil {
 		return err
 	}
 	folders := []string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")}
-	skills.NewShelf(func() []string { return folders }, func(found []finding.Finding) { d.add(found...) }).List()
+	skills.NewShelf(func() []string { return folders }, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	for _, path := range []string{filepath.Join(d.root, "SOUL.md"), filepath.Join(d.root, "USER.md"), filepath.Join(d.root, "AGENTS.md"), filepath.Join(d.workspace, "AGENTS.md")} {
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -58,6 +58,8 @@ type runtimeParts struct {
 	index   *address.Index
 	asks    *permission.Queue
 	events  *event.Stream
+	board   *finding.Board // what is wrong with files now
+	tasks   []string       // files of tasks that something was wrong with when they were read last
 	watcher *watch.Watcher
 	system  *engine.System
 	family  *engine.Family
@@ -130,7 +132,9 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.report(found)
+	r.events = event.NewStream(cuid2.Generate()[:8])
+	r.board = engine.NewBoard(r.log, r.events)
+	r.readSettings(found)
 	if r.lock != nil {
 		if err := r.vol.Reserve(); err != nil {
 			return fmt.Errorf("keep space back: %w", err)
@@ -139,7 +143,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.index, found, err = address.Load(r.vol, r.root, r.log); err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
-	r.report(found)
+	engine.NoteAgents(r.board, r.root, found)
 	c := r.settings.Current()
 	openQueue := permission.OpenQueue
 	if r.lock == nil {
@@ -148,8 +152,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.asks, found, err = openQueue(r.vol, r.root, time.Now, c.Permissions.Expiry); err != nil {
 		return fmt.Errorf("read permission requests: %w", err)
 	}
-	r.report(found)
-	r.events = event.NewStream(cuid2.Generate()[:8])
+	r.board.Tell("", found...)
 	r.watcher = watch.New(r.log)
 	models, err := newChain(ctx, c, r.workspace, r.keyOf)
 	if err != nil {
@@ -168,6 +171,11 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.clocks = r.newSchedule(r.gate)
+	if r.lock != nil {
+		if err := r.lookAtTasks(); err != nil {
+			return err
+		}
+	}
 	r.shelf = r.newShelf()
 	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c), r.shelf, &r.secrets); err != nil {
 		return err
@@ -179,13 +187,13 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 func (r *runtimeParts) build(c *config.Config) (err error) {
 	r.plugs = newPlugs(r.settings.Current, r.chatHost(), r.log)
 	connectors, troubles := r.plugs.fit()
-	r.report(troubles)
+	r.board.Tell("", troubles...)
 	for _, f := range troubles {
 		r.notes = append(r.notes, f.Reason)
 	}
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
+		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
 		Redact:    &r.secrets,
 		Queue:     r.queueOf,
 		Enclose:   r.enclose,
@@ -198,7 +206,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	if r.ledger, err = r.newLedger(); err != nil {
 		return err
 	}
-	if r.toolset, err = newToolsets(r.root, r.tools, r.sendFile(), r.family, r.events, r.tellFindings); err != nil {
+	if r.toolset, err = newToolsets(r.root, r.tools, r.sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
 	b := &backend{System: r.system, parts: r}
@@ -207,12 +215,6 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Schedules: schedules{r.clocks, r.lock != nil}},
 		control.Options{Log: r.log})
 	return nil
-}
-
-func (r *runtimeParts) report(found []finding.Finding) {
-	for _, f := range found {
-		r.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
-	}
 }
 
 // run runs until ctx ends, the API is asked to shut down, or storage fails. The

@@ -50,7 +50,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 		e = event.Event{Type: event.ConfigInvalid, Body: body}
 	}
 	r.events.Emit(e)
-	r.report(found)
+	r.readSettings(found)
 	return found
 }
 

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 
 	"daycare/agents/prompt"
-	"daycare/engine/finding"
 	"daycare/tools/skills"
 )
 
@@ -21,15 +20,7 @@ func skillFolders(root string) []string {
 
 // newShelf makes the skills in force, told of what is wrong with their files.
 func (r *runtimeParts) newShelf() *skills.Shelf {
-	return skills.NewShelf(func() []string { return skillFolders(r.root) }, func(found []finding.Finding) {
-		for _, f := range found {
-			if f.Severity == finding.Error {
-				r.tellFindings([]finding.Finding{f})
-			} else {
-				r.report([]finding.Finding{f})
-			}
-		}
-	})
+	return skills.NewShelf(func() []string { return skillFolders(r.root) }, r.readShared)
 }
 
 // knownSkills is what the system prompt says of them.

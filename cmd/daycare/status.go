@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"daycare/engine/event"
+	"daycare/engine/finding"
 
 	"github.com/spf13/cobra"
 )
@@ -79,6 +80,29 @@ func (c *cli) showStatus(s event.Status, now time.Time) {
 		"agents", agents, "waiting", plural(s.Queued, "item", "items"), "asks", asks, "disk", full)
 	c.services("connectors", s.Connectors)
 	c.services("providers", s.Providers)
+	c.problems(s.Workspace, s.Problems)
+}
+
+// problems lists what is wrong with files, each with its place as one would type it in
+// the workspace.
+func (c *cli) problems(workspace string, found []event.File) {
+	if len(found) == 0 {
+		return
+	}
+	c.heading("problems", len(found))
+	for _, f := range found {
+		at := finding.Finding{File: strings.TrimPrefix(f.File, workspace+string(filepath.Separator)), Line: f.Line, Column: f.Column}
+		c.print("  %s  %s\n", c.data().red(clean(at.Place())), clean(oneLine(f.Text, 200)))
+	}
+}
+
+// asFiles are findings as user interfaces are told of them.
+func asFiles(found []finding.Finding) []event.File {
+	files := []event.File{}
+	for _, f := range found {
+		files = append(files, event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
+	}
+	return files
 }
 
 func (c *cli) services(title string, list []event.Service) {

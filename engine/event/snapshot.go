@@ -135,6 +135,8 @@ type Status struct {
 	DiskFull   bool       `json:"diskFull,omitempty"`
 	Connectors []Service  `json:"connectors"`
 	Providers  []Service  `json:"providers"`
+	// Problems are what is wrong with files that people edit, as far as they were read.
+	Problems []File `json:"problems,omitempty"`
 }
 
 // A Trashed agent was removed and can be restored.

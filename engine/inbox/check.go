@@ -13,6 +13,9 @@ import (
 	"daycare/engine/finding"
 )
 
+// BrokenLine is the id of the finding of a line that cannot be read.
+const BrokenLine = "inbox-broken-line"
+
 // Check looks at every line of the inbox in an agent's folder, with the runtime
 // running or not: lines that cannot be read, a torn end, ids given twice. It
 // changes nothing.

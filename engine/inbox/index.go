@@ -125,7 +125,7 @@ func (r *reader) read(off int64, raw []byte) {
 	if len(whole) == 0 { // else rotation keeps the lines found in it
 		r.odd = append(r.odd, span{off, len(raw)})
 	}
-	r.note("inbox-broken-line", finding.Warning, raw, column(err),
+	r.note(BrokenLine, finding.Warning, raw, column(err),
 		fmt.Sprintf("not a line of an inbox: %v (%d whole ones were found in it)", err, len(whole)),
 		"repair it by hand or delete it; all other lines count")
 }

@@ -270,8 +270,8 @@ func (s *Scheduler) look(now time.Time) {
 		s.folder = folders
 		s.o.Folders(folders)
 	}
-	if !slices.Equal(found, s.told) {
-		s.told = found
+	if !s.looked || !slices.Equal(found, s.told) {
+		s.looked, s.told = true, found
 		s.o.Findings(found)
 	}
 }

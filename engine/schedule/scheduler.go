@@ -71,7 +71,7 @@ type Options struct {
 	Workspace string
 	// Tell is told of every run: when it is handed over (outcome "") and of each
 	// line of the ledger. Findings tell what is wrong with which files, all there
-	// is, whenever that changes. Say tells the owner something, once per key.
+	// is, at the first look and whenever that changes. Say tells the owner something, once per key.
 	Tell     func(f Firing, r Run)
 	Findings func([]finding.Finding)
 	Say      func(ctx context.Context, key, text string) error
@@ -96,6 +96,7 @@ type Scheduler struct {
 	beat   beat
 	folder []string
 	told   []finding.Finding
+	looked bool
 }
 
 // New makes a Scheduler that does nothing before Run.

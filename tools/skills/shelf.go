@@ -24,7 +24,7 @@ const maxSkills = 200
 // from any goroutine.
 type Shelf struct {
 	folders func() []string
-	report  func([]finding.Finding)
+	report  func(path string, found []finding.Finding)
 
 	mu    sync.Mutex
 	files map[string]file // by path
@@ -35,7 +35,8 @@ type Shelf struct {
 type file struct {
 	content string // hash of it, or why it could not be read
 	good    *Skill // nil: it never was usable
-	hidden  string // the file whose skill of the same name is used instead
+	found   []finding.Finding
+	told    []finding.Finding // with that its skill is hidden
 }
 
 // settled is the age of a save after which a broken file is broken: before it an editor
@@ -45,8 +46,9 @@ const settled = 2 * time.Second
 var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
 // NewShelf makes a Shelf. folders, asked at each use, each hold a folder a skill;
-// they need not exist. report takes what is wrong with files, each thing once.
-func NewShelf(folders func() []string, report func([]finding.Finding)) *Shelf {
+// they need not exist. report takes all that is
+// wrong with a file, when it is not what was told of it before.
+func NewShelf(folders func() []string, report func(path string, found []finding.Finding)) *Shelf {
 	return &Shelf{folders: folders, report: report, files: map[string]file{}, base: Builtin()}
 }
 
@@ -59,16 +61,25 @@ func (s *Shelf) List() []Skill {
 	now := map[string]file{}
 	for _, path := range s.paths() {
 		f := s.look(path)
+		found := f.found
 		if f.good != nil {
 			if i := named(list, f.good.Name); i < 0 {
-				list, f.hidden = append(list, *f.good), ""
-			} else if f.hidden != list[i].File {
-				f.hidden = list[i].File
-				s.report([]finding.Finding{{ID: "skill-hidden", Severity: finding.Info, File: path,
-					Reason: fmt.Sprintf("%s has a skill of the same name, %q, which is used instead", list[i].File, f.good.Name)}})
+				list = append(list, *f.good)
+			} else {
+				found = append(slices.Clip(found), finding.Finding{ID: "skill-hidden", Severity: finding.Info, File: path,
+					Reason: fmt.Sprintf("%s has a skill of the same name, %q, which is used instead", list[i].File, f.good.Name)})
 			}
 		}
+		if !slices.Equal(found, f.told) {
+			f.told = found
+			s.report(path, found)
+		}
 		now[path] = f
+	}
+	for path, f := range s.files {
+		if _, there := now[path]; !there && len(f.told) > 0 {
+			s.report(path, nil)
+		}
 	}
 	s.files = now
 	for _, b := range s.base {
@@ -129,9 +140,7 @@ func (s *Shelf) look(path string) file {
 				}
 			}
 		}
-		if len(found) > 0 {
-			s.report(found)
-		}
+		now.found, now.told = found, known.told
 		return now
 	}
 }

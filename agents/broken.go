@@ -1,0 +1,136 @@
+package agents
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"daycare/engine/finding"
+	"daycare/engine/record"
+)
+
+// What is wrong with files is told to people by the board, and to the model by a line
+// before the next message, once; and once more when it is good again. What the model
+// was told is read in its context, so that it holds over sleep and restarts, and what
+// left the context is told again.
+
+// tell reports what was found in the history. Lines that cannot be read stay on the
+// board until somebody mends them.
+func (a *agent) tell(found findings) {
+	for _, f := range found {
+		if record.Unreadable(f) {
+			a.Board.Add(a.Meta.ID, f)
+		} else {
+			a.Board.Tell(a.Meta.ID, f)
+		}
+	}
+}
+
+// checkHistory looks whether lines that could not be read were mended.
+func (a *agent) checkHistory() {
+	path := a.path("history.jsonl")
+	if !a.Board.Has(path) {
+		return
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		a.log.Warn("history not checked", "err", err)
+		return
+	}
+	a.Board.Read(a.Meta.ID, path, slices.DeleteFunc(record.CheckHistory(path, content), func(f finding.Finding) bool { return !record.Unreadable(f) }))
+}
+
+const (
+	brokenFile = "Broken file "
+	mendedFile = "Mended file "
+	mostBroken = 5 // lines in one message
+)
+
+// notices are the lines on broken files that the model has not read yet.
+func (a *agent) notices() []string {
+	broken := a.wrong()
+	open := a.readNotices()
+	if len(broken)+len(open) == 0 {
+		return nil
+	}
+	var lines []string
+	still := map[string]bool{}
+	for _, f := range broken {
+		still[f.File] = true
+		if line := notice(f); !slices.Contains(open[f.File], line) {
+			lines = append(lines, line)
+		}
+	}
+	if n := len(lines) - mostBroken; n > 0 {
+		lines = append(lines[:mostBroken], fmt.Sprintf("and %d more; the person finds them with: daycare doctor", n))
+	}
+	for file := range open {
+		if !still[file] {
+			lines = append(lines, mendedFile+strconv.Quote(file)+": it is good again, and in force.")
+		}
+	}
+	return lines
+}
+
+func (a *agent) wrong() findings {
+	if a.Broken != nil {
+		return a.Broken()
+	}
+	return a.Board.Wrong(a.Meta.ID)
+}
+
+// notice is how the model is told of a finding.
+func notice(f finding.Finding) string {
+	place := ""
+	switch {
+	case f.Column > 0:
+		place = fmt.Sprintf(" line %d, column %d:", f.Line, f.Column)
+	case f.Line > 0:
+		place = fmt.Sprintf(" line %d:", f.Line)
+	}
+	force := "its last good version stays in force"
+	if f.Severity != finding.Error || record.Unreadable(f) {
+		force = "that part of it is not used"
+	}
+	return brokenFile + strconv.Quote(f.File) + ":" + place + " " + firstLine(f.Reason) + ". Until a person mends it, " + force + "."
+}
+
+// readNotices are the lines in the context on files that are broken as far as the model
+// knows, by file.
+func (a *agent) readNotices() map[string][]string {
+	c, err := a.history.Context()
+	if err != nil {
+		a.log.Warn("what the model was told of files is not known", "err", err)
+		return nil
+	}
+	var open map[string][]string
+	for _, e := range c.Entries {
+		u, ok := e.Rec.(*record.User)
+		if !ok || u.Preface == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(u.Preface, "\n") {
+			if rest, ok := strings.CutPrefix(line, brokenFile); ok {
+				if open == nil {
+					open = map[string][]string{}
+				}
+				open[quoted(rest)] = append(open[quoted(rest)], line)
+			} else if rest, ok := strings.CutPrefix(line, mendedFile); ok {
+				delete(open, quoted(rest))
+			}
+		}
+	}
+	return open
+}
+
+// quoted is the file name that a line begins with.
+func quoted(s string) string {
+	q, err := strconv.QuotedPrefix(s)
+	if err != nil {
+		return ""
+	}
+	name, _ := strconv.Unquote(q)
+	return name
+}

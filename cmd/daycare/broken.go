@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// This file puts what is wrong with the files that agents share on the board: settings,
+// tasks, definitions, skills.
+
+// readShared notes what was found in a file of no single agent.
+func (r *runtimeParts) readShared(path string, found []finding.Finding) {
+	r.board.Read("", path, found)
+}
+
+// readSettings notes what was found in the settings; user interfaces are told by events
+// of their own.
+func (r *runtimeParts) readSettings(found []finding.Finding) {
+	var broken []finding.Finding
+	for _, f := range found {
+		r.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
+		if f.Severity == finding.Error {
+			broken = append(broken, f)
+		}
+	}
+	r.board.Hold("", filepath.Join(r.root, config.Name), broken)
+}
+
+// readTasks notes all that was found in the files of tasks and of the heartbeat.
+func (r *runtimeParts) readTasks(found []finding.Finding) {
+	files := map[string][]finding.Finding{}
+	for _, path := range r.tasks { // those that were wrong and may be good again
+		files[path] = nil
+	}
+	r.tasks = nil
+	for _, f := range found {
+		files[f.File] = append(files[f.File], f)
+	}
+	for path, found := range files {
+		r.readShared(path, found)
+		if len(found) > 0 {
+			r.tasks = append(r.tasks, path)
+		}
+	}
+}
+
+// lookAtTasks reads the files of tasks and of the heartbeat once, before anything runs.
+func (r *runtimeParts) lookAtTasks() error {
+	all, found, err := r.clocks.Tasks()
+	if err != nil {
+		return fmt.Errorf("read tasks: %w", err)
+	}
+	for _, e := range all {
+		found = append(found, e.Found...)
+	}
+	b, more, err := r.clocks.Heartbeat()
+	if err != nil {
+		return fmt.Errorf("read heartbeat: %w", err)
+	}
+	found = append(found, more...)
+	for _, p := range b.Prompts {
+		found = append(found, p.Found...)
+	}
+	r.readTasks(found)
+	return nil
+}
+
+// lookAtAll reads what nothing has read yet, because nothing runs.
+func (r *runtimeParts) lookAtAll() error {
+	for _, m := range r.index.All() {
+		dir := filepath.Join(r.root, "agents", m.ID)
+		_, _, found, err := record.ReadState(dir)
+		if err != nil {
+			return err
+		}
+		r.board.Read(m.ID, filepath.Join(dir, "state.json"), found)
+	}
+	r.shelf.List()
+	return r.lookAtTasks()
+}
+
+// brokenFor is what an agent's model is to hear of: its own files, for an agent that
+// speaks with a person also those that agents share, for one of the clock its task.
+func (r *runtimeParts) brokenFor(meta address.Meta) []finding.Finding {
+	found, shared := r.board.Wrong(meta.ID), r.board.Wrong("")
+	switch meta.Descriptor.Type {
+	case address.User:
+		return append(found, shared...)
+	case address.Cron:
+		if files := r.clocks.FilesOf(meta.ID); files != "" {
+			return append(found, inFolder(shared, filepath.Dir(files))...)
+		}
+	case address.Heartbeat:
+		return append(found, inFolder(shared, filepath.Join(r.root, "heartbeat"))...)
+	}
+	return found
+}
+
+func inFolder(found []finding.Finding, dir string) []finding.Finding {
+	return slices.DeleteFunc(found, func(f finding.Finding) bool { return !permission.Beneath(dir, f.File) })
+}

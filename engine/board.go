@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/event"
+	"daycare/engine/finding"
+)
+
+// NewBoard makes a board that tells people of what is wrong with files, and of what is
+// good again: in the log and by events.
+func NewBoard(log *slog.Logger, events *event.Stream) *finding.Board {
+	return finding.NewBoard(func(agent string, f finding.Finding) {
+		log.Log(context.Background(), f.Severity.Level(), "file has a problem", about(agent, "place", f.Place(), "reason", f.Reason)...)
+		events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
+			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
+	}, func(agent, file string) {
+		log.Info("file is good again", about(agent, "file", file)...)
+		events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again, and in force"}})
+	})
+}
+
+// about puts the agent, if there is one, before other attributes of a line of the log.
+func about(agent string, args ...any) []any {
+	if agent == "" {
+		return args
+	}
+	return append([]any{"agent", agent}, args...)
+}
+
+// NoteAgents puts on the board what was found when the folders of agents were read.
+// Errors stay there until the file is read again.
+func NoteAgents(b *finding.Board, root string, found []finding.Finding) {
+	for _, f := range found {
+		agent := agentOf(root, f.File)
+		if agent == "" || f.Severity != finding.Error {
+			b.Tell(agent, f)
+			continue
+		}
+		b.Add(agent, f)
+	}
+}
+
+// agentOf is the agent in whose folder a file lies; "": in none.
+func agentOf(root, path string) string {
+	rel, err := filepath.Rel(filepath.Join(root, "agents"), path)
+	if err != nil {
+		return ""
+	}
+	id, _, in := strings.Cut(filepath.ToSlash(rel), "/")
+	if !in || id == ".." {
+		return ""
+	}
+	return id
+}
