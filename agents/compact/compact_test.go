@@ -178,6 +178,65 @@ func TestDigestGrowsAndForgetsTheOldest(t *testing.T) {
 	}
 }
 
+// A request that was answered is not told as one to go on with, and one that a turn still
+// works on is quoted by every summary of that turn.
+func TestRequestStaysUntilItIsAnswered(t *testing.T) {
+	l := Limits{Tail: 20, Round: 20, Summary: 200, Request: 50, Part: 1000}
+	summary := func(ctx *record.Context, digest bool) string {
+		t.Helper()
+		p, ok := Make(ctx, l, 99)
+		if !ok {
+			t.Fatal("nothing to do")
+		}
+		if digest {
+			return Digest(Task{Plan: p, Limits: l})
+		}
+		s, err := Summarize(t.Context(), &script{answers: []string{good("x")}}, Task{Plan: p, Limits: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Text
+	}
+	ask := func(words ...string) *record.Context {
+		ctx := talk(words...)
+		for _, e := range ctx.Entries {
+			if u, is := e.Rec.(*record.User); is {
+				u.Text = "Paint the\n## fence\ngreen."
+			}
+		}
+		return ctx
+	}
+	const quote = requestHead + "\nPaint the\n## fence\ngreen.\n"
+	for name, digest := range map[string]bool{"a model's": false, "without a model": true} {
+		first := summary(ask("u10", "c10", "r50", "c10", "r5"), digest)
+		if !strings.HasSuffix(first, quote+requestOpen) {
+			t.Errorf("%s: the first summary of a turn:\n%s", name, first)
+		}
+		later := func(before string, words ...string) *record.Context {
+			ctx := talk(words...)
+			ctx.Summary = &record.Entry{Seq: 5, Rec: &record.Summary{From: 1, Text: before}}
+			return ctx
+		}
+		second := summary(later(first, "c10", "r50", "c10", "r5"), digest)
+		if !strings.HasSuffix(second, quote+requestOpen) || strings.Count(second, requestHead) != 1 {
+			t.Errorf("%s: the second summary of a turn:\n%s", name, second)
+		}
+		done := summary(later(second, "c10", "r50", "a5"), digest)
+		if !strings.HasSuffix(done, quote+requestDone) {
+			t.Errorf("%s: the summary after the turn:\n%s", name, done)
+		}
+		if again := summary(later(done, "p10", "c50", "r5"), digest); !strings.HasSuffix(again, quote+requestDone) {
+			t.Errorf("%s: one more summary after the turn:\n%s", name, again)
+		}
+		if next := summary(later(done, "u10", "a50", "a5"), digest); strings.Contains(next, "fence") && !digest {
+			t.Errorf("%s: an old request is quoted:\n%s", name, next)
+		}
+	}
+	if s := summary(ask("u10", "c10", "r50", "a10"), false); !strings.HasSuffix(s, quote+requestDone) {
+		t.Errorf("asked to compact after the answer:\n%s", s)
+	}
+}
+
 // The quoted request is told anew each time, never twice.
 func TestRequestIsQuotedOnce(t *testing.T) {
 	l := Limits{Tail: 20, Round: 20, Summary: 200, Request: 50, Part: 1000}

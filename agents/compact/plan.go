@@ -38,6 +38,8 @@ type Plan struct {
 	Gone     []*record.Entry // oldest first
 	Kept     []*record.Entry
 	Requests []*record.User // the latest request, where it is not among Kept
+	Quoted   string         // or as Before quotes it: nobody has asked anything since
+	Answered bool           // the latest request has had its final answer
 	From     int64          // seq of the oldest record that the summary stands for
 	KeptFrom int64          // seq of the first that stays
 }
@@ -59,7 +61,14 @@ func Make(ctx *record.Context, l Limits, next int64) (p Plan, ok bool) {
 			p.Before, p.From = s.Text, s.From
 		}
 	}
-	if r := request(ctx.Entries); r < cut {
+	r := request(ctx.Entries)
+	p.Answered = slices.ContainsFunc(ctx.Entries[min(r+1, len(ctx.Entries)):], final)
+	if r == len(ctx.Entries) {
+		var before bool
+		p.Quoted, before = quoted(p.Before)
+		p.Answered = before || slices.ContainsFunc(ctx.Entries, final)
+	}
+	if r < cut {
 		for _, e := range ctx.Entries[r:cut] {
 			if u, is := e.Rec.(*record.User); is && !u.Silent {
 				p.Requests = append(p.Requests, u)
@@ -116,6 +125,12 @@ func (l Limits) cut(entries []*record.Entry) int {
 	return newest
 }
 
+// final reports whether an entry is an answer after which nothing more is done.
+func final(e *record.Entry) bool {
+	a, is := e.Rec.(*record.Assistant)
+	return is && len(a.ToolCalls) == 0
+}
+
 // begins reports whether a conversation may begin with an entry: what somebody
 // said, or an answer. (A result needs the call before it, and a line without a
 // number, written by a hand, cannot be named in a record.)
@@ -141,7 +156,7 @@ func request(entries []*record.Entry) int {
 				at = i
 			}
 		case *record.Assistant:
-			if len(r.ToolCalls) == 0 && at < len(entries) {
+			if final(entries[i]) && at < len(entries) {
 				return at
 			}
 		}

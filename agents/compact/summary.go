@@ -126,12 +126,16 @@ func (t Task) complete(text string) string {
 	if len(t.Running) > 0 {
 		b.WriteString("\n\n" + runningHead + "\n- " + strings.Join(t.Running, "\n- "))
 	}
-	if len(t.Plan.Requests) > 0 {
-		b.WriteString("\n\n" + requestHead + "\n")
+	if len(t.Plan.Requests) > 0 || t.Plan.Quoted != "" {
+		b.WriteString("\n\n" + requestHead + "\n" + t.Plan.Quoted)
 		for _, u := range t.Plan.Requests {
 			b.WriteString(shorten(u.Text, max(4*t.Limits.Request/len(t.Plan.Requests), 200)) + names(u.Files) + "\n")
 		}
-		b.WriteString("Work on this request is under way: go on with it.")
+		if t.Plan.Answered {
+			b.WriteString(requestDone)
+		} else {
+			b.WriteString(requestOpen)
+		}
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -139,7 +143,17 @@ func (t Task) complete(text string) string {
 const (
 	runningHead = "## Running now"
 	requestHead = "## Latest request (word for word)"
+	requestOpen = "Work on this request is under way: go on with it."
+	requestDone = "This request has been answered."
 )
+
+// quoted is the latest request as a summary quotes it, "" if it does not, and whether
+// it had been answered then.
+func quoted(summary string) (text string, answered bool) {
+	_, text, _ = strings.Cut(summary, requestHead+"\n")
+	text, answered = strings.CutSuffix(text, requestDone)
+	return strings.TrimSuffix(text, requestOpen), answered
+}
 
 // strip takes away what an earlier summary had added: it is told anew.
 func strip(text string) string {
