@@ -18,7 +18,7 @@ import (
 
 // Bounds of what one tool result may add to the context.
 const (
-	maxOutput  = 30_000   // characters; the rest goes to a file that the text names
+	maxOutput  = 30_000   // characters, unless the tool says otherwise; the rest goes to a file that the text names
 	blobOver   = 32 << 10 // bytes: outputs longer than this are kept whole in blobs/
 	shownBytes = 400      // of an output, in events
 )
@@ -218,25 +218,29 @@ func (a *agent) cancelled(calls []record.ToolCall) error {
 	return err
 }
 
-// share is how many characters each of n results of one round may have. All of
-// them together take a quarter of the context at most, so that the round fits
-// beside the summary of what was before it.
+// share is how many characters each of n results of one round may have, whatever its
+// tool is. All of them together take a quarter of the context at most, so that the
+// round fits beside the summary of what was before it.
 func (a *agent) share(n int) int {
-	return min(maxOutput, max(a.limit()/max(n, 1), 500))
+	return max(a.limit()/max(n, 1), 500)
 }
 
 // cap shortens an output that is too long for the context: head and tail stay, the
 // whole text goes to a file that the marker names.
 func (a *agent) cap(t *turn, r *record.ToolResult) error {
-	text := r.Output.Text
-	if len(text) <= t.share || utf8.RuneCountInString(text) <= t.share && len(text) <= blobOver {
+	text, most := r.Output.Text, maxOutput
+	if _, spec, ok := a.Tools.Get(r.Name); ok && spec.MaxOutput > 0 {
+		most = spec.MaxOutput
+	}
+	most = min(most, t.share)
+	if len(text) <= most || utf8.RuneCountInString(text) <= most && len(text) <= blobOver {
 		return nil
 	}
 	blob, err := record.PutBlob(a.Volume, a.Dir, text)
 	if err != nil {
 		return fmt.Errorf("keep tool output: %w", err)
 	}
-	half := t.share / 2
+	half := most / 2
 	head, tail := strings.ToValidUTF8(text[:half], ""), strings.ToValidUTF8(text[len(text)-half:], "")
 	r.Output.Blob = blob
 	r.Output.Text = fmt.Sprintf("%s\n[… %d bytes left out; the whole output is in %s …]\n%s",

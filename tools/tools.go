@@ -38,6 +38,7 @@ type Spec struct {
 	Replay      Replay
 	Parallel    bool          // may run beside other parallel calls of the same message
 	Timeout     time.Duration // 0: the tool bounds itself
+	MaxOutput   int           // bytes of a result that the conversation takes; 0: 30,000 characters
 }
 
 // A Tool is one ability. Run must return soon after ctx ends and must not panic

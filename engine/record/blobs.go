@@ -13,9 +13,6 @@ import (
 	"daycare/engine/disk"
 )
 
-// MaxInline is the length in bytes beyond which a tool's output goes to a blob.
-const MaxInline = 32 << 10
-
 const blobDir = "blobs"
 
 var blobName = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -22,6 +22,8 @@ import (
 const (
 	maxReadLines = 2000
 	maxReadBytes = 50 << 10
+	// maxReadNote is room for the line that says where to go on.
+	maxReadNote = 200
 	// maxLine is how many bytes of one line are shown: more is no text that
 	// anybody reads.
 	maxLine = 2000

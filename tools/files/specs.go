@@ -9,7 +9,7 @@ import (
 // What the model is told is sent with every call, so it is kept short.
 
 var (
-	readSpec = tools.Spec{Name: "read", Replay: tools.ReadOnly, Parallel: true,
+	readSpec = tools.Spec{Name: "read", Replay: tools.ReadOnly, Parallel: true, MaxOutput: maxReadBytes + maxReadNote,
 		Description: "Read a text file with line numbers, an image or a PDF; at most 2,000 lines or 50 KB.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
