@@ -105,10 +105,15 @@ func (a *agent) readState() (s record.State, info os.FileInfo, found findings, o
 		if info, err = os.Stat(a.path("state.json")); err == nil && a.stated != nil && unchanged(info, a.stated) {
 			return s, nil, nil, false
 		}
-		s, _, found, err = record.ReadState(a.Dir)
-		if err != nil {
-			a.log.Warn("state not read; the last good version stays in force", "err", err)
+		var raw []byte
+		s, raw, found, err = record.ReadState(a.Dir)
+		switch path := a.path("state.json"); {
+		case err != nil:
+			a.Board.Read(a.Meta.ID, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
+				Remedy: "Check who owns the file and its mode."}})
 			return s, nil, nil, false
+		case raw == nil: // it is written again; what was wrong with it is gone with it
+			a.Board.Hold(a.Meta.ID, path, nil)
 		}
 		if finding.Join(found) == nil || try == len(rereads) {
 			return s, info, found, info != nil

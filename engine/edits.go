@@ -128,7 +128,9 @@ func (s *System) watchEdits(ctx context.Context) {
 func (s *System) reread(id string, last bool) (broken bool) {
 	c, err := s.index.Reread(id, last)
 	if err != nil {
-		s.log.Error("descriptor cannot be read again", "agent", id, "err", err)
+		path := filepath.Join(s.folder(id), address.File)
+		s.board.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
+			Remedy: "Check who owns the file and its mode."})
 		return false
 	}
 	if c.Broken {

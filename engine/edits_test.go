@@ -2,14 +2,19 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 // A descriptor that is edited while its agent is in memory reaches the agent, and
@@ -65,4 +70,29 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	}
 	save(`{"type":"permanent","id":"` + a.ID + `","name":"Ops","systemPrompt":"newer"}`)
 	told(event.FileEdited)
+}
+
+// A history that is taken away from a folder which stays does not end the agent: what
+// waits is worked on with a new one.
+func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
+	var failed atomic.Bool
+	handled := echo(func(string, inbox.Item) {})
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+		if failed.CompareAndSwap(false, true) {
+			return fmt.Errorf("%w: history.jsonl", record.ErrGone)
+		}
+		return handled(ctx, seat)
+	})
+	events := h.events.Subscribe(t.Context())
+	r := h.deliver(from("someone", "x"))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := h.Await(ctx, r.Agent, r.Item); err != nil {
+		t.Fatalf("the message was not worked on: %v", err)
+	}
+	for e := range events {
+		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "a new one is begun") {
+			break
+		}
+	}
 }

@@ -190,6 +190,9 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 		case err == nil:
 			pause = restartFirst
 			continue
+		case errors.Is(err, record.ErrGone) && disk.Exists(filepath.Join(e.dir, address.File)):
+			e.sys.board.Tell(e.meta.ID, finding.Finding{ID: "history-gone", Severity: finding.Warning, File: filepath.Join(e.dir, "history.jsonl"),
+				Reason: "it was taken away while the agent was at work; a new one is begun"})
 		case errors.Is(err, record.ErrGone):
 			e.sys.log.Warn("agent ended: its folder is gone", "agent", e.meta.ID)
 			e.end()

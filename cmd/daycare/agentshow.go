@@ -107,7 +107,7 @@ func problemsOf(dir string) ([]event.File, error) {
 		data, rerr := os.ReadFile(path)
 		if rerr != nil {
 			if name == "descriptor.json" || !errors.Is(rerr, fs.ErrNotExist) {
-				err = errors.Join(err, rerr)
+				all = append(all, finding.Finding{Severity: finding.Error, File: path, Reason: rerr.Error()})
 			}
 			continue
 		}
