@@ -56,11 +56,11 @@ func (a *agent) fit(ctx context.Context, t *turn, req *providers.Request) (*prov
 	if size < limit*9/10 && size < a.room.failedAt+limit/20 {
 		return req, nil // it was tried a moment ago
 	}
-	short, err := a.shorten(ctx, t, limit, "", "")
+	came, err := a.shorten(ctx, t, limit, "", "")
 	if err != nil {
 		return nil, err
 	}
-	if short {
+	if came == shortened {
 		if req, err = a.build(t); err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (a *agent) squeeze(ctx context.Context, t *turn) (*providers.Request, error
 	t.squeezed = true
 	a.limit() // forgets what was learned of another model
 	a.room.learned = a.builder.Tokens() * 9 / 10
-	if short, err := a.shorten(ctx, t, a.room.learned, "", ""); err != nil || !short {
+	if came, err := a.shorten(ctx, t, a.room.learned, "", ""); err != nil || came != shortened {
 		return nil, err
 	}
 	return a.build(t)
@@ -91,18 +91,25 @@ func (a *agent) squeeze(ctx context.Context, t *turn) (*providers.Request, error
 // conversation is what the messages take of the context, in tokens.
 func (a *agent) conversation() int { return a.builder.Tokens() - a.builder.Fixed() }
 
-// shorten puts a summary in the place of what is older in the context. It reports
-// false where nothing was recorded: there is nothing to shorten, or no model could
-// be reached and there is room left to wait for one.
+// What came of an attempt to shorten the context.
+type attempt int
+
+const (
+	nothingOlder attempt = iota // than the newest messages, which stay word for word
+	noSummary                   // no model could be reached, and there is room left to wait for one
+	shortened
+)
+
+// shorten puts a summary in the place of what is older in the context.
 //
 // What a person edits while the summary is written is not in it: the summary is
 // thrown away, its cost is not, and the next one is made of what stands there then.
-func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus string) (bool, error) {
+func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus string) (attempt, error) {
 	var wasted record.Summary
 	for try := 0; ; try++ {
-		short, edited, err := a.shortenOnce(ctx, t, limit, item, focus, &wasted, try == maxEdited)
+		came, edited, err := a.shortenOnce(ctx, t, limit, item, focus, &wasted, try == maxEdited)
 		if !edited || err != nil {
-			return short, err
+			return came, err
 		}
 		a.log.Info("history was edited while it was summarised; the summary is made again")
 	}
@@ -111,10 +118,10 @@ func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus str
 // maxEdited is how often a summary is made again because of an edit.
 const maxEdited = 3
 
-func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus string, wasted *record.Summary, last bool) (short, edited bool, err error) {
+func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus string, wasted *record.Summary, last bool) (came attempt, edited bool, err error) {
 	ctxt, err := a.history.Context()
 	if err != nil {
-		return false, false, fmt.Errorf("read context: %w", err)
+		return 0, false, fmt.Errorf("read context: %w", err)
 	}
 	l := compact.For(limit)
 	if item != "" { // asked for: as short as may be
@@ -124,7 +131,7 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 	}
 	plan, ok := compact.Make(ctxt, l, a.history.Obligations().LastSeq+1)
 	if !ok {
-		return false, false, nil
+		return nothingOlder, false, nil
 	}
 	a.Stage.Show(event.Thinking, "shortening the conversation")
 	task := compact.Task{Plan: plan, Limits: l, Model: a.state.Provider.Model, Agent: a.Meta.ID, Focus: focus, Waiting: a.foreground()}
@@ -137,13 +144,13 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 	before := a.builder.Tokens()
 	s, err := compact.Summarize(ctx, a.Model(a.state.Provider), task)
 	if ctx.Err() != nil {
-		return false, false, callError{context.Cause(ctx)}
+		return 0, false, callError{context.Cause(ctx)}
 	}
 	if err != nil {
 		a.log.Warn("conversation not summarised", "err", err)
 		a.room.failedAt = before
 		if !errors.Is(err, compact.ErrUseless) && (item != "" || before < limit*9/10) {
-			return false, false, nil // the old context stays; a later call tries again
+			return noSummary, false, nil // the old context stays; a later call tries again
 		}
 		s.Text = compact.Digest(task)
 	}
@@ -154,16 +161,16 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 		turn = t.id
 	}
 	if err := a.refresh(turn); err != nil {
-		return false, false, err
+		return 0, false, err
 	}
 	if ctxt, err = a.history.Context(); err != nil {
-		return false, false, fmt.Errorf("read context: %w", err)
+		return 0, false, fmt.Errorf("read context: %w", err)
 	}
 	if !plan.Holds(ctxt) && !last {
 		*wasted = s
-		return false, true, nil
+		return 0, true, nil
 	}
-	return true, false, a.summarized(t, plan, s, item, before)
+	return shortened, false, a.summarized(t, plan, s, item, before)
 }
 
 // summarized records a summary: from here on the model sees it instead of what it
@@ -204,7 +211,7 @@ func (a *agent) rotate() error {
 func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 	inner, end := a.Stage.Turn(ctx)
 	defer end()
-	short, err := a.shorten(inner, nil, a.limit(), it.ID, it.Text)
+	came, err := a.shorten(inner, nil, a.limit(), it.ID, it.Text)
 	if ctx.Err() != nil {
 		return nil // taken up at the next start
 	}
@@ -212,19 +219,19 @@ func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 	if err != nil && !errors.As(err, &canceled) {
 		return err
 	}
-	if !short {
-		why := "asked to compact; nothing was shortened: there was nothing older than the newest messages, or no model could be reached"
-		if err != nil {
-			why = "asked to compact; stopped before anything was shortened"
+	if err != nil || came != shortened {
+		why := "there is nothing older than the newest messages"
+		switch {
+		case err != nil:
+			why = "it was stopped"
+		case came == noSummary:
+			why = "no model could be reached to summarise it"
 		}
-		if _, err := a.append(&record.Note{Text: why, Item: it.ID}); err != nil {
-			return err
-		}
-		if err := a.barrier(); err != nil {
-			return err
-		}
+		err = a.close(it, &record.Note{Text: "nothing was shortened: " + why, Item: it.ID, Refused: true})
+	} else {
+		err = a.done(it.ID)
 	}
-	if err := a.done(it.ID); err != nil {
+	if err != nil {
 		return err
 	}
 	return a.rotate()

@@ -42,6 +42,19 @@ func (c *cli) measure(ctx context.Context, client *control.Client, s shown) (*co
 	return size, nil
 }
 
+// conversation is how many tokens the messages of an agent take, about.
+func (c *cli) conversation(id string) (int, error) {
+	root, err := c.madeRoot()
+	if err != nil {
+		return 0, err
+	}
+	context, err := record.ContextOf(filepath.Join(root, home, "agents", id))
+	if err != nil {
+		return 0, fmt.Errorf("read context of %s: %w", id, err)
+	}
+	return prompt.Measure(context, "").Total(), nil
+}
+
 // toolTokens is what telling an agent's model of its tools costs.
 func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (int, error) {
 	all, err := client.Tools(ctx)

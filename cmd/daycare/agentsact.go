@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"daycare/engine/control"
@@ -28,22 +29,38 @@ func (c *cli) agentsStop() *cobra.Command {
 }
 
 func (c *cli) agentsReset() *cobra.Command {
-	return c.post("reset", "Begin a new conversation; the id and the files stay",
-		"  daycare agents reset 0/", (*control.Client).Reset, "will begin a new conversation")
+	return c.onAgent("reset", "Begin a new conversation; the id and the files stay",
+		"  daycare agents reset 0/",
+		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
+			r, err := client.Reset(ctx, a.ID)
+			return r, a.Handle + " will begin a new conversation", err
+		})
 }
 
 func (c *cli) agentsCompact() *cobra.Command {
-	return c.post("compact", "Shorten the context of an agent to a summary now",
-		"  daycare agents compact 0/", (*control.Client).Compact, "will shorten its context")
-}
-
-// post is a command that puts an item without text in the inbox.
-func (c *cli) post(use, short, example string, do func(*control.Client, context.Context, string) (message.Receipt, error), will string) *cobra.Command {
-	return c.onAgent(use, short, example,
+	cmd := c.onAgent("compact", "Shorten the context of an agent to a summary now",
+		"  daycare agents compact 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			r, err := do(client, ctx, a.ID)
-			return r, a.Handle + " " + will, err
+			before, err := c.conversation(a.ID)
+			if err != nil {
+				return nil, "", err
+			}
+			if a.State != event.Idle || a.Queued > 0 {
+				c.note("%s is at work; its turn comes first (Ctrl-C: it is shortened all the same)", a.Handle)
+			}
+			o, err := client.Stream(ctx, a.ID, control.Message{Kind: message.Compact}, nil)
+			if err == nil && o.Reason == "refused" {
+				err = errors.New(o.Text)
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			after, err := c.conversation(a.ID)
+			return o, fmt.Sprintf("shortened the conversation of %s from about %s to %s tokens", a.Handle, thousands(before), thousands(after)), err
 		})
+	cmd.Long = "Shorten the context of an agent to a summary now, or when its turn is over, and wait until\n" +
+		"that is done. What was said stays in the history."
+	return cmd
 }
 
 func (c *cli) agentsKill() *cobra.Command {
