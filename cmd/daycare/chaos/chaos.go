@@ -117,6 +117,9 @@ func newHarness(o Options) (*harness, error) {
 	if h.Log == nil {
 		h.Log = io.Discard
 	}
+	if _, err := h.scenarios(); err != nil {
+		return nil, err // before a table of nothing
+	}
 	var err error
 	if h.Binary, err = filepath.Abs(o.Binary); err != nil {
 		return nil, fmt.Errorf("find the binary: %w", err)

@@ -127,12 +127,16 @@ func longFile(u *user) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(u.root), "long.txt"), []byte(text), 0o600)
 }
 
-// letters lie in the slot before the daemon starts.
+// letters lie in the slot before the daemon starts; one brings a file.
 func letters(u *user) error {
 	if err := u.drop("0-__one.md", "l1", "l1 hello from a script"); err != nil {
 		return err
 	}
-	return u.drop("two.json", "l2", `{"text": "l2 hello"}`)
+	note := filepath.Join(filepath.Dir(u.root), "note.txt")
+	if err := os.WriteFile(note, []byte("attached"), 0o600); err != nil {
+		return err
+	}
+	return u.drop("two.json", "l2", fmt.Sprintf(`{"text": "l2 hello", "files": [%q]}`, note))
 }
 
 // letter drops one while the daemon runs.
