@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -66,7 +67,7 @@ func (a *agent) notices() []string {
 	if n := len(lines) - mostBroken; n > 0 {
 		lines = append(lines[:mostBroken], fmt.Sprintf("and %d more; the person finds them with: daycare doctor", n))
 	}
-	for file := range open {
+	for _, file := range slices.Sorted(maps.Keys(open)) {
 		if !still[file] {
 			lines = append(lines, mendedFile+strconv.Quote(file)+": it is good again, and in force.")
 		}

@@ -29,6 +29,7 @@ var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond,
 type edits struct {
 	stated     os.FileInfo     // of state.json as it was read last
 	loaded     bool            // state was read from a good file
+	missed     bool            // there was none since the agent woke
 	announced  *permission.Set // rights as people were last told of them
 	definition prompt.Definition
 }
@@ -114,12 +115,26 @@ func (a *agent) readState() (s record.State, info os.FileInfo, found findings, o
 			return s, nil, nil, false
 		case raw == nil: // it is written again; what was wrong with it is gone with it
 			a.Board.Hold(a.Meta.ID, path, nil)
+			a.tellMissing(path)
 		}
 		if finding.Join(found) == nil || try == len(rereads) {
 			return s, info, found, info != nil
 		}
 		time.Sleep(rereads[try])
 	}
+}
+
+// tellMissing tells, once, that an agent that has worked before woke without its
+// state.json. Without rights it can do no harm, and somebody will wonder.
+func (a *agent) tellMissing(path string) {
+	woke := !a.loaded && !a.missed
+	a.missed = true
+	if !woke || a.history.Obligations().LastSeq == 0 {
+		return
+	}
+	a.Board.Tell(a.Meta.ID, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
+		Reason: "it was not there when the agent woke: the agent begins without rights",
+		Remedy: "Put the file back, or write the rights into the new one: daycare agents edit"})
 }
 
 func unchanged(a, b os.FileInfo) bool {

@@ -256,6 +256,36 @@ func TestAStateThatIsGoneIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// A state.json that is gone when the agent wakes took the rights with it: people are
+// told so, once, but not of an agent that is new.
+func TestAStateThatIsMissingIsTold(t *testing.T) {
+	b := newBench(t, hear)
+	events := b.opts.Events.Subscribe(t.Context())
+	b.run()
+	b.wait(b.say("one"))
+	b.halt()
+	if err := os.Remove(filepath.Join(b.dir, "state.json")); err != nil {
+		t.Fatal(err)
+	}
+	b.openBox()
+	b.run()
+	b.wait(b.say("two"))
+	item := b.say("three")
+	b.wait(item)
+	n := 0
+	for e := range events {
+		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "begins without rights") {
+			n++
+		}
+		if i, ok := e.Body.(event.Item); ok && e.Type == event.ItemDone && i.Item == item {
+			break
+		}
+	}
+	if n != 1 {
+		t.Errorf("it was told %d times, want once", n)
+	}
+}
+
 // summarizer summarises only when it is let, so that a test can edit meanwhile.
 type summarizer struct {
 	*windowed
