@@ -37,23 +37,24 @@ func (c *cli) agentsModel() *cobra.Command {
 			if c.json {
 				return c.printJSON(choice)
 			}
-			c.showChoice(a.Handle, choice, typed != "")
+			c.print("%s\n", choiceText(a.Handle, choice, typed != ""))
 			return nil
 		},
 	}
 }
 
-func (c *cli) showChoice(handle string, choice control.Choice, changed bool) {
+// choiceText says which model an agent uses.
+func choiceText(agent string, choice control.Choice, changed bool) string {
+	model, provider := clean(choice.Model), clean(choice.Provider)
 	switch {
 	case choice.Problem != "":
-		c.print("%s cannot answer: %s\n", handle, clean(choice.Problem))
+		return agent + " cannot answer: " + clean(choice.Problem)
 	case changed:
-		c.print("%s uses %s of %s from its next turn on\n", handle, clean(choice.Model), clean(choice.Provider))
+		return fmt.Sprintf("%s uses %s of %s from its next turn on", agent, model, provider)
 	case choice.Chosen:
-		c.print("%s uses %s of %s\n", handle, clean(choice.Model), clean(choice.Provider))
-	default:
-		c.print("%s uses %s of %s, as the settings say\n", handle, clean(choice.Model), clean(choice.Provider))
+		return fmt.Sprintf("%s uses %s of %s", agent, model, provider)
 	}
+	return fmt.Sprintf("%s uses %s of %s, as the settings say", agent, model, provider)
 }
 
 // refsThenModels completes an agent, then a model.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -170,6 +172,58 @@ func TestChatConversation(t *testing.T) {
 	}
 	if want := "there is no /nonsense"; !strings.Contains(s.err.String(), want) {
 		t.Errorf("stderr must say %q:\n%s", want, s.err.String())
+	}
+}
+
+// What changes the conversation can be typed too, once there is one.
+func TestChatCommands(t *testing.T) {
+	workspace := t.TempDir()
+	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: one, type: scripted, options: { script: one.yaml } } ]\n")
+	write(t, filepath.Join(workspace, "one.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
+	client, err := control.Dial(startRuntime(t, workspace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s := newShell(t, newHouse(t, nil), "")
+	talk := s.newTalk(client, chatOptions{}, s.takeSignals(), false)
+	lines, done := make(chan string), make(chan error, 1)
+	s.stdin = chanReader(lines)
+	go func() { done <- talk.run(t.Context(), "") }()
+	history := func() string {
+		paths, err := filepath.Glob(filepath.Join(workspace, home, "agents", "*", "history.jsonl"))
+		if err != nil || len(paths) != 1 {
+			return ""
+		}
+		return string(mustRead(t, paths[0]))
+	}
+	for _, step := range []struct{ line, done string }{
+		{"/mark early", ""}, // there is nothing to mark
+		{"hello", `"text":"heard hello"`},
+		{"/mark before", `"type":"mark"`},
+		{"more", `"text":"heard more"`},
+		{"/rewind nowhere", ""},
+		{"/rewind before", `"type":"rewind"`},
+		{"/compact", "nothing was shortened"},
+		{"/model", ""},
+		{"/model noone", ""},
+		{"/reset everything", ""}, // not what it says
+	} {
+		lines <- step.line + "\n"
+		waitFor(t, step.line, func() bool { return strings.Contains(history(), step.done) })
+	}
+	lines <- "/quit\n"
+	if err := <-done; err != nil {
+		t.Fatalf("talk: %v", err)
+	}
+	for _, want := range []string{"no message was sent yet", "marked; back to it: /rewind before", `no mark "nowhere"`, "taken back",
+		"shortened next", "the agent uses scripted of one, as the settings say", `unknown model "noone"`, "there is no /reset everything"} {
+		if !strings.Contains(s.err.String(), want) {
+			t.Errorf("stderr must say %q:\n%s", want, s.err.String())
+		}
+	}
+	if strings.Contains(history(), `"type":"reset"`) {
+		t.Error("the conversation was reset")
 	}
 }
 

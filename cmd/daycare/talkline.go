@@ -10,10 +10,14 @@ import (
 	"daycare/engine/message"
 )
 
-const talkHelp = `/stop    cancel what the agent is doing
-/reset   begin a new conversation
-/help    this
-/quit    leave (so does Ctrl-D)
+const talkHelp = `/stop         cancel what the agent is doing
+/reset        begin a new conversation
+/compact      shorten the conversation to a summary
+/mark NAME    name this place of the conversation
+/rewind [TO]  take the newest turn back, or go back to a mark
+/model [NAME] which model answers, or another one
+/help         this
+/quit         leave (so does Ctrl-D)
 Everything else goes to the agent, also while it is at work.`
 
 // line takes a line that was typed: an answer to a question, a command, or a
@@ -76,15 +80,29 @@ func isCommand(line string) bool {
 }
 
 func (t *talk) command(ctx context.Context, line string) (over bool, err error) {
-	switch line {
-	case "/quit", "/exit":
+	name, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case rest == "" && (name == "/quit" || name == "/exit"):
 		return true, t.left()
-	case "/help":
+	case rest == "" && name == "/help":
 		fmt.Fprintln(t.c.stderr, talkHelp)
-	case "/stop":
+	case rest == "" && name == "/stop":
 		err = t.stopTurn(ctx)
-	case "/reset":
+	case rest == "" && name == "/reset":
 		err = t.reset(ctx)
+	case rest == "" && name == "/compact":
+		err = t.order(ctx, (*control.Client).Compact, "the conversation is shortened next")
+	case rest != "" && name == "/mark":
+		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
+			return c.Mark(ctx, id, rest)
+		}, "marked; back to it: /rewind "+rest)
+	case name == "/rewind":
+		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
+			return c.Rewind(ctx, id, rest)
+		}, "taken back; it stays in the file")
+	case name == "/model":
+		err = t.model(ctx, rest)
 	default:
 		t.c.warn("there is no %s; /help says what there is", line)
 	}
@@ -95,9 +113,35 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	return false, nil
 }
 
+var errNothingSaid = errors.New("no message was sent yet")
+
+// order posts what the agent does between two turns.
+func (t *talk) order(ctx context.Context, post func(*control.Client, context.Context, string) (message.Receipt, error), said string) error {
+	if t.agent == "" {
+		return errNothingSaid
+	}
+	if _, err := post(t.client, ctx, t.agent); err != nil {
+		return err
+	}
+	t.view.note("%s", said)
+	return nil
+}
+
+// model says which model answers, or has another one answer from the next turn on.
+func (t *talk) model(ctx context.Context, name string) error {
+	if t.agent == "" {
+		return errNothingSaid
+	}
+	choice, err := t.client.Switch(ctx, t.agent, name)
+	if err == nil {
+		t.view.note("%s", choiceText("the agent", choice, name != ""))
+	}
+	return err
+}
+
 func (t *talk) stopTurn(ctx context.Context) error {
 	if t.agent == "" {
-		return errors.New("no message was sent yet")
+		return errNothingSaid
 	}
 	stopped, err := t.client.Stop(ctx, t.agent)
 	if err != nil {
