@@ -218,13 +218,12 @@ func (s *System) moveInto(from, dir string, same bool) error {
 		}
 	}
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return errors.Join(err, s.vol.SyncDir("import.dirsync", name))
-		}
-		f, err := os.Open(name)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir():
+			return s.vol.SyncDir("import.dirsync", name)
 		}
-		return errors.Join(f.Sync(), f.Close())
+		return s.vol.SyncFile("import.sync", name)
 	})
 }

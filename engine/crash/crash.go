@@ -66,7 +66,7 @@ var names = []string{
 	"files.content.write", "files.content.sync", "files.content.rename", "files.content.dirsync",
 	"files.reference.write", "files.reference.sync", "files.reference.rename", "files.reference.dirsync",
 	"edit.write", "edit.sync", "edit.rename", "edit.dirsync",
-	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.dirsync",
+	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.sync", "import.dirsync",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename",
 	"models.write", "models.sync", "models.rename", "models.dirsync",

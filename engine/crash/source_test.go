@@ -21,6 +21,7 @@ var stepsOf = map[string][]string{
 	"WriteDraft": {".write", ".rename"},
 	"writeNew":   {".write", ".sync"},
 	"SyncDir":    {""},
+	"SyncFile":   {""},
 	"Write":      {""}, // crash.Write and crash.Do and crash.Point
 	"Do":         {""},
 	"Point":      {""},

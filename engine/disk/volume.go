@@ -138,6 +138,17 @@ func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) 
 	return nil
 }
 
+// SyncFile makes the content of a file durable that another program, or the caller
+// by its own means, wrote.
+func (v *Volume) SyncFile(name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return v.sync(name, f)
+}
+
 // SyncDir makes the entries of a directory durable. That is a full fsync: some
 // file systems take a new name for metadata that fdatasync may leave out.
 func (v *Volume) SyncDir(name, dir string) error {
