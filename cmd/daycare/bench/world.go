@@ -16,6 +16,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -31,6 +32,7 @@ type World struct {
 	Volume  *disk.Volume
 	Asks    *permission.Queue
 	index   *address.Index
+	board   *finding.Board
 	model   agents.Model
 	tools   *tools.Set
 	queue   agents.Queue
@@ -47,6 +49,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	}
 	log := slog.New(slog.DiscardHandler)
 	w.Volume = disk.NewVolume(w.Root)
+	w.board = engine.NewBoard(log, w.Events)
 	var err error
 	if w.index, _, err = address.Load(w.Volume, w.Root, log); err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 		return nil, err
 	}
 	w.System, err = engine.New(engine.Options{Root: w.Root, Volume: w.Volume, Index: w.index, Events: w.Events,
-		Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
+		Board: w.board, Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
 		NewState: func(address.Descriptor) ([]byte, error) {
 			return record.EncodeState(record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
 		}})
@@ -85,7 +88,7 @@ func (w *World) runWith(start engine.StartFunc) {
 func (w *World) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, agents.Options{
 		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat, Volume: w.Volume,
-		Events: w.Events, Tools: w.tools, Permits: w.Asks, Model: func(record.Model) agents.Model { return w.model },
+		Events: w.Events, Board: w.board, Tools: w.tools, Permits: w.Asks, Model: func(record.Model) agents.Model { return w.model },
 		Definition: func(m address.Meta, _ record.State) prompt.Definition {
 			return prompt.Definition{Name: m.Name, Handle: m.Handle, Workspace: filepath.Dir(w.Root), OS: "linux"}
 		},
