@@ -10,13 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/record"
 )
 
@@ -28,7 +28,7 @@ import (
 var ErrBadArchive = errors.New("not an exported agent")
 
 // archived are the names that an archive may hold, relative to its folder.
-var archived = regexp.MustCompile(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
+var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
 
 // maxMember bounds one file of an archive, in bytes.
 const maxMember = 512 << 20

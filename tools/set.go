@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
 
 	"github.com/tidwall/gjson"
+
+	"daycare/engine/lazyregexp"
 )
 
 // nameRule is what every vendor allows in the name of a tool.
-var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var nameRule = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // A Set is the tools of one agent, in the order in which a model is told of
 // them. It is not changed once made and may be used from many goroutines.

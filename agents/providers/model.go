@@ -1,8 +1,9 @@
 package providers
 
 import (
-	"regexp"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Of reports whether the reasoning was made by that model of that provider. No
@@ -13,7 +14,7 @@ func (r Reasoning) Of(provider, model string) bool {
 }
 
 // pinned matches what vendors put behind a model's name to say which build it is.
-var pinned = regexp.MustCompile(`[-@](20\d{6}|20\d\d-\d\d-\d\d|latest|v\d+)$`)
+var pinned = lazyregexp.New(`[-@](20\d{6}|20\d\d-\d\d-\d\d|latest|v\d+)$`)
 
 // SameModel reports whether two names stand for one model: a vendor in front
 // ("openai/", "models/") and a date behind do not count, nor does the case.

@@ -2,12 +2,13 @@ package providers
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"daycare/engine/lazyregexp"
 )
 
 // maxMessage is how much of a service's message is kept, in bytes.
@@ -66,7 +67,7 @@ func firstString(vs ...gjson.Result) string {
 	return ""
 }
 
-var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+var title = lazyregexp.New(`(?is)<title[^>]*>(.*?)</title>`)
 
 func pageTitle(body string) string {
 	if m := title.FindStringSubmatch(body); m != nil {

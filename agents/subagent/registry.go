@@ -63,8 +63,9 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 		if err != nil {
 			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
 		}
-		d, found := Parse(name, data)
-		if err := finding.Join(found); err != nil {
+		p := &parser{file: name, ours: true}
+		d := p.definition(data)
+		if err := finding.Join(p.found); err != nil {
 			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
 		}
 		r.base[d.Name] = d

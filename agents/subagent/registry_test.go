@@ -2,6 +2,7 @@ package subagent
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/finding"
+	"daycare/tools"
 )
 
 const translator = `---
@@ -66,14 +68,34 @@ func TestFindingsHaveTheirPlace(t *testing.T) {
 	}
 }
 
+// The program's own are held to all that those of people are, but not at each start.
+func TestBuiltIns(t *testing.T) {
+	names, err := fs.Glob(builtin, "builtin/*.md")
+	if err != nil || len(names) < 4 {
+		t.Fatalf("built in are %q, %v", names, err)
+	}
+	for _, name := range names {
+		data, err := builtin.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, found := Parse(name, data); len(found) > 0 {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(translator))
 	f.Add([]byte("---\n---\n"))
 	f.Add([]byte("---\nname: A\ndescription: d\n---\n{{range .a}}{{.}}{{end}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, found := Parse("x.md", data)
-		if finding.Join(found) == nil && (d.body == nil || d.checker == nil || d.Name == "") {
-			t.Errorf("%q has no findings and is not usable: %+v", data, d)
+		if finding.Join(found) != nil {
+			return
+		}
+		if _, err := tools.NewChecker(tools.Spec{Name: d.Name, Schema: d.InputSchema}); err != nil || d.body == nil || d.Name == "" {
+			t.Errorf("%q has no findings and is not usable: %+v, its schema: %v", data, d, err)
 		}
 	})
 }

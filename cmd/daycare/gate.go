@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -188,7 +188,7 @@ func orCause(err error, ctx context.Context) error {
 	return err
 }
 
-var exitNote = regexp.MustCompile(`\n?\[(?:no output, )?exit code (\d+)\]$`)
+var exitNote = lazyregexp.New(`\n?\[(?:no output, )?exit code (\d+)\]$`)
 
 // gateOutput takes the exit code out of what exec says.
 func gateOutput(res tools.Result) schedule.Output {

@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/lazyregexp"
 
 	"github.com/spf13/cobra"
 )
@@ -161,7 +161,7 @@ func (g *collector) add(path, why string, age time.Duration, making bool) {
 }
 
 // blobName is how long outputs are named: the hash of what is in them.
-var blobName = regexp.MustCompile(`[0-9a-f]{64}`)
+var blobName = lazyregexp.New(`[0-9a-f]{64}`)
 
 // blobs looks for long outputs that no line of their agent's history names.
 func (g *collector) blobs() error {

@@ -3,10 +3,10 @@ package chat
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"daycare/engine/event"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -31,7 +31,7 @@ var Commands = []Command{
 
 // commandRule: a word, nothing else, after the slash, so that /etc/passwd is no
 // command. A platform that adds @bot to commands has taken it off.
-var commandRule = regexp.MustCompile(`^([/!])([A-Za-z_]{1,32})(?:[ \t]+([^\n]*))?$`)
+var commandRule = lazyregexp.New(`^([/!])([A-Za-z_]{1,32})(?:[ \t]+([^\n]*))?$`)
 
 // command reads a command out of a message.
 func (d *Desk) command(p Post) (name, rest string, ok bool) {

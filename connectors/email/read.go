@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/emersion/go-message"
@@ -17,6 +16,7 @@ import (
 	"github.com/emersion/go-message/mail"
 
 	"daycare/connectors/chat"
+	"daycare/engine/lazyregexp"
 	engine "daycare/engine/message"
 )
 
@@ -165,10 +165,10 @@ func unquoted(text string) string {
 }
 
 var (
-	hidden = regexp.MustCompile(`(?is)<(script|style|head|title)\b.*?</(script|style|head|title)\s*>|<!--.*?-->`)
-	breaks = regexp.MustCompile(`(?i)<(br|/p|/div|/tr|/h[1-6]|/li|/blockquote)\b[^>]*>`)
-	tags   = regexp.MustCompile(`<[^>]*>`)
-	spaces = regexp.MustCompile(`\n[ \t]*\n\s*`)
+	hidden = lazyregexp.New(`(?is)<(script|style|head|title)\b.*?</(script|style|head|title)\s*>|<!--.*?-->`)
+	breaks = lazyregexp.New(`(?i)<(br|/p|/div|/tr|/h[1-6]|/li|/blockquote)\b[^>]*>`)
+	tags   = lazyregexp.New(`<[^>]*>`)
+	spaces = lazyregexp.New(`\n[ \t]*\n\s*`)
 )
 
 // textOf is the text of an HTML mail, roughly: it is read by a model, never shown.

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Options are the settings of one connection to a network:
@@ -33,8 +34,8 @@ type Options struct {
 }
 
 var (
-	nickRule    = regexp.MustCompile("^[A-Za-z\\[\\]\\\\`_^{|}][A-Za-z0-9\\[\\]\\\\`_^{|}-]{0,29}$")
-	channelRule = regexp.MustCompile(`^[#&+!][^\x00-\x20,\x07]{1,63}$`)
+	nickRule    = lazyregexp.New("^[A-Za-z\\[\\]\\\\`_^{|}][A-Za-z0-9\\[\\]\\\\`_^{|}-]{0,29}$")
+	channelRule = lazyregexp.New(`^[#&+!][^\x00-\x20,\x07]{1,63}$`)
 )
 
 // Validate reports everything that is wrong with o, as one error of a line each.

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Options are the settings of one Signal account, served by signal-cli's HTTP
@@ -29,8 +30,8 @@ type Options struct {
 }
 
 var (
-	numberRule = regexp.MustCompile(`^\+[1-9][0-9]{4,18}$`)
-	personRule = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	numberRule = lazyregexp.New(`^\+[1-9][0-9]{4,18}$`)
+	personRule = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 )
 
 // Validate reports everything that is wrong with o, as one error of a line each.

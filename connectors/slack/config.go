@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Options are the settings of one Slack app in one workspace:
@@ -36,7 +37,7 @@ type Secrets struct {
 
 const officialAPI = "https://slack.com/api"
 
-var memberID = regexp.MustCompile(`^[UW][A-Z0-9]{5,20}$`)
+var memberID = lazyregexp.New(`^[UW][A-Z0-9]{5,20}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {

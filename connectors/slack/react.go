@@ -3,9 +3,9 @@ package slack
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -27,7 +27,7 @@ var emojiNames = func() map[string]string {
 }()
 
 // plainName is what Slack takes as the name of an emoji.
-var plainName = regexp.MustCompile(`^[a-z0-9_+'-]+$`)
+var plainName = lazyregexp.New(`^[a-z0-9_+'-]+$`)
 
 // emojiName is Slack's name of an emoji, which may be given as one: eyes, :eyes:.
 func emojiName(emoji string) (string, bool) {

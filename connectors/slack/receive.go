@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime/debug"
 	"strings"
 
 	"daycare/connectors/chat"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -133,7 +133,7 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 func direct(channel string) bool { return strings.HasPrefix(channel, "D") }
 
 var (
-	marked   = regexp.MustCompile(`<([^<>|]*)(?:\|([^<>]*))?>`)
+	marked   = lazyregexp.New(`<([^<>|]*)(?:\|([^<>]*))?>`)
 	entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 

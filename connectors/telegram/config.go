@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Options are the settings of one bot:
@@ -38,7 +39,7 @@ type Webhook struct {
 
 const officialAPI = "https://api.telegram.org"
 
-var userID = regexp.MustCompile(`^[0-9]{1,19}$`)
+var userID = lazyregexp.New(`^[0-9]{1,19}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {

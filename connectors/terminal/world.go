@@ -3,7 +3,6 @@ package terminal
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/lazyregexp"
 )
 
 // An agent is the newest snapshot, with what events told since.
@@ -185,7 +185,7 @@ func plain(text string) string {
 var (
 	marks = strings.NewReplacer("**", "", "`", "", "\n### ", "\n", "\n## ", "\n", "\n# ", "\n", "\n- ", "\n· ")
 	// linked is a link: its words are told, not where it leads.
-	linked = regexp.MustCompile(`\[([^\]\n]+)\]\([^)\s]+\)`)
+	linked = lazyregexp.New(`\[([^\]\n]+)\]\([^)\s]+\)`)
 )
 
 // hear decodes the body of an event for f; one that cannot be read is passed over.

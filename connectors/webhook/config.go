@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
+
+	"daycare/engine/lazyregexp"
 )
 
 // Options are the settings of one webhook connector:
@@ -36,7 +37,7 @@ type Hook struct {
 	Callback  string `json:"callback,omitempty"` // answers are posted here; "": there are none
 }
 
-var hookID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var hookID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Validate reports everything that is wrong with o, as one error of a line each.
 func (o Options) Validate() error {

@@ -12,10 +12,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -58,7 +58,7 @@ type Descriptor struct {
 }
 
 // idRule is how agent ids look: cuid2.
-var idRule = regexp.MustCompile(`^[a-z0-9]{24,32}$`)
+var idRule = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 
 // ValidID reports whether s can be the id of an agent.
 func ValidID(s string) bool { return idRule.MatchString(s) }

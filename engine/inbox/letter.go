@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
 
@@ -64,8 +64,8 @@ const (
 )
 
 var (
-	itemID    = regexp.MustCompile(`^[a-z0-9]{24,32}$`)
-	handleRef = regexp.MustCompile(`^[0-9]+(-[0-9]*)+$`)
+	itemID    = lazyregexp.New(`^[a-z0-9]{24,32}$`)
+	handleRef = lazyregexp.New(`^[0-9]+(-[0-9]*)+$`)
 )
 
 // Addressee takes the agent out of a letter's name: what stands before the first

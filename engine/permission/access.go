@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // An Access is one right, written as a tag: Read, Write, Web or Exec.
@@ -58,7 +59,7 @@ const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @exec:comm
 const maxTag = 4096
 
 // hostName is a DNS name or an IPv4 address, with *. in front for all below it.
-var hostName = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+var hostName = lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
 // Parse reads a tag. Errors wrap ErrTag and say what is allowed.
 func Parse(tag string) (Access, error) {

@@ -8,14 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"daycare/engine/disk"
+	"daycare/engine/lazyregexp"
 )
 
 const blobDir = "blobs"
 
-var blobName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var blobName = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // PutBlob stores a text under its hash in the folder's blobs/ and returns the hash.
 // It is durable on return; the same text is stored once.

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 )
 
 const (
@@ -90,7 +90,7 @@ func closedFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-var closedName = regexp.MustCompile(`^[0-9]{6}\.jsonl$`)
+var closedName = lazyregexp.New(`^[0-9]{6}\.jsonl$`)
 
 // backFiles reads the whole history of a folder backward from its files, with the
 // runtime running or not. What a rotation carried over is seen once, in the newer

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 )
 
 // maxFile bounds a TASK.md or a prompt, in bytes: the text goes to a model.
@@ -96,7 +96,7 @@ func plain(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+): `)
+var yamlLine = lazyregexp.New(`line (\d+): `)
 
 // syntax takes the line out of an error of the YAML library.
 func (f *front) syntax(err error) {

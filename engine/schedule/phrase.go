@@ -3,11 +3,11 @@ package schedule
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"daycare/engine/lazyregexp"
 )
 
 // ErrPhrase: the words do not say when, or could mean more than one thing.
@@ -16,37 +16,31 @@ var ErrPhrase = errors.New("not a clear time")
 const phraseHelp = `say it like "every weekday at 9:00", "every 10 minutes", "every monday at 18:30", "every month on the 1st at 8", "tomorrow at 7:30", "in 20 minutes"; or give a cron expression`
 
 var (
-	inPhrase    = whenRead(`^in (\d{1,4}|an?) (minute|hour|day)s?$`)
-	everyPhrase = whenRead(`^every (\d{1,4} )?(second|minute|hour)s?$`)
-	dayPhrase   = whenRead(`^(?:every )?(days?|daily|weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?:(?:,| and|, and) (?:mon|tues|wednes|thurs|fri|satur|sun)days?)*) at (.+)$`)
-	monthPhrase = whenRead(`^every month on the (\d{1,2})(?:st|nd|rd|th)? at (.+)$`)
-	datePhrase  = whenRead(`^(today|tomorrow) at (.+)$`)
-	hourPhrase  = whenRead(`^(\d{1,2})(?::(\d{2}))? ?(am|pm)?$`)
+	inPhrase    = lazyregexp.New(`^in (\d{1,4}|an?) (minute|hour|day)s?$`)
+	everyPhrase = lazyregexp.New(`^every (\d{1,4} )?(second|minute|hour)s?$`)
+	dayPhrase   = lazyregexp.New(`^(?:every )?(days?|daily|weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?:(?:,| and|, and) (?:mon|tues|wednes|thurs|fri|satur|sun)days?)*) at (.+)$`)
+	monthPhrase = lazyregexp.New(`^every month on the (\d{1,2})(?:st|nd|rd|th)? at (.+)$`)
+	datePhrase  = lazyregexp.New(`^(today|tomorrow) at (.+)$`)
+	hourPhrase  = lazyregexp.New(`^(\d{1,2})(?::(\d{2}))? ?(am|pm)?$`)
 )
-
-// whenRead is an expression that is compiled when a phrase is first read: each start of
-// the program would pay for it.
-func whenRead(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
 
 // ParsePhrase reads when something is due from plain words, but only where they
 // can mean one thing; the rest is ErrPhrase, with a hint.
 func ParsePhrase(text string, now time.Time, zone *time.Location) (Timing, error) {
 	p := strings.Join(strings.Fields(strings.ToLower(strings.Trim(strings.TrimSpace(text), "."))), " ")
-	if m := inPhrase().FindStringSubmatch(p); m != nil {
+	if m := inPhrase.FindStringSubmatch(p); m != nil {
 		return fromNow(m[1], m[2], now, zone), nil
 	}
-	if m := everyPhrase().FindStringSubmatch(p); m != nil {
+	if m := everyPhrase.FindStringSubmatch(p); m != nil {
 		return repeating(strings.TrimSpace(m[1]), m[2])
 	}
-	if m := monthPhrase().FindStringSubmatch(p); m != nil {
+	if m := monthPhrase.FindStringSubmatch(p); m != nil {
 		return monthly(m[1], m[2], text)
 	}
-	if m := datePhrase().FindStringSubmatch(p); m != nil {
+	if m := datePhrase.FindStringSubmatch(p); m != nil {
 		return onDate(m[1], m[2], text, now, zone)
 	}
-	if m := dayPhrase().FindStringSubmatch(p); m != nil {
+	if m := dayPhrase.FindStringSubmatch(p); m != nil {
 		hour, minute, err := clock(m[2], text)
 		days, ok := daysOf(m[1], strings.HasPrefix(p, "every "))
 		if err == nil && !ok {
@@ -157,7 +151,7 @@ func clock(at, text string) (hour, minute int, err error) {
 	case "midnight":
 		return 0, 0, nil
 	}
-	m := hourPhrase().FindStringSubmatch(at)
+	m := hourPhrase.FindStringSubmatch(at)
 	if m == nil {
 		return 0, 0, unclear(text, phraseHelp)
 	}

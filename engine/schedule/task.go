@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 )
 
 // CatchUp says what becomes of slots that were missed while nothing ran.
@@ -56,8 +56,8 @@ func (t Task) spec() string {
 }
 
 var (
-	slugRule = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
-	idRule   = regexp.MustCompile(`^[a-z0-9]{24,32}$`)
+	slugRule = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,63}$`)
+	idRule   = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 )
 
 // ValidSlug reports whether s can be the name of a task or prompt. It is never a

@@ -17,11 +17,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"daycare/engine/lazyregexp"
 	"daycare/engine/permission"
 	"daycare/engine/redact"
 	"daycare/tools"
@@ -166,7 +166,7 @@ func decode(call tools.Call) (arguments, error) {
 	return a, nil
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Needs is the approval that the call needs: to run the command at all, then for
 // hosts that it is to reach. Without a sandbox, rules granted in permission.Set.Exec
@@ -249,11 +249,11 @@ func (a arguments) rendered() string {
 // a command says of its network is not its network.
 func unmarked(text string) string { return mark.ReplaceAllString(text, `\$0`) }
 
-var mark = regexp.MustCompile(`(?m)^\\*\[(?:environment|network|background|time limit|standard input|process)\]`)
+var mark = lazyregexp.New(`(?m)^\\*\[(?:environment|network|background|time limit|standard input|process)\]`)
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+@:-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./+@:-]+$`)
 
 // firstWords are the words of a command that name what it does: the program and
 // its sub-command ("git push"). A command that begins otherwise is taken whole.
@@ -275,7 +275,7 @@ func firstWords(command string) string {
 	return whole
 }
 
-var subCommand = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+var subCommand = lazyregexp.New(`^[a-z][a-z0-9-]*$`)
 
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f || r == '\uFFFD' {
@@ -383,7 +383,7 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 }
 
 // heldBack is what programs say when the sandbox keeps something from them.
-var heldBack = regexp.MustCompile(`(?i)from proxy|permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
+var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
 
 // explained adds what may be the reason to a result that failed.
 func (p process) explained(res tools.Result) tools.Result {
@@ -404,7 +404,7 @@ func (p process) explained(res tools.Result) tools.Result {
 }
 
 // noneLeft is what programs say when they may start no more processes.
-var noneLeft = regexp.MustCompile(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*resource temporarily unavailable|can(?:no|')t fork`)
+var noneLeft = lazyregexp.New(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*resource temporarily unavailable|can(?:no|')t fork`)
 
 // result puts the end of a command into words.
 func result(ctx context.Context, end ending, timeout time.Duration, out *capture) tools.Result {

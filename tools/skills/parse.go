@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
 )
 
 // A Skill is one SKILL.md.
@@ -100,7 +100,7 @@ func split(data []byte) (head, body []byte, err error) {
 }
 
 // plainValue is a line "key: value" whose value is not quoted.
-var plainValue = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^'"|>\[{&*!#\s].*)$`)
+var plainValue = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^'"|>\[{&*!#\s].*)$`)
 
 // mapping reads the front matter. Descriptions with a colon in them are common and
 // no YAML; they are read as if they were quoted.

@@ -1,8 +1,9 @@
 package anthropic
 
 import (
-	"regexp"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // What a generation of Claude models takes is known by the model's name: the API
@@ -10,11 +11,11 @@ import (
 
 // budgetOnly matches the models that know no adaptive thinking: a closed list, as
 // every later one does.
-var budgetOnly = regexp.MustCompile(`claude-(3|(opus|sonnet|haiku)-4-([015]\b|20))`)
+var budgetOnly = lazyregexp.New(`claude-(3|(opus|sonnet|haiku)-4-([015]\b|20))`)
 
 // older matches the models before Opus 4.7, where sampling parameters were taken
 // away: a closed list as well.
-var older = regexp.MustCompile(`claude-(v?[12]|instant|3|(opus|sonnet|haiku)-4-([0-6]\b|20)|(opus|sonnet|haiku)-4$)`)
+var older = lazyregexp.New(`claude-(v?[12]|instant|3|(opus|sonnet|haiku)-4-([0-6]\b|20)|(opus|sonnet|haiku)-4$)`)
 
 // tempered reports whether a model takes a temperature. Claude models since Opus
 // 4.7 answer 400 to one; a compatible service's models are not Claude.
@@ -24,7 +25,7 @@ func tempered(model string) bool {
 
 // unbound matches the first models of generation 5, which, with those before
 // them, do not look at what stands before a thinking block: a closed list.
-var unbound = regexp.MustCompile(`claude-((opus|sonnet|haiku|fable|mythos)-5($|-20|@)|mythos-preview)`)
+var unbound = lazyregexp.New(`claude-((opus|sonnet|haiku|fable|mythos)-5($|-20|@)|mythos-preview)`)
 
 // bound reports whether a model's thinking is bound to all that stood before it.
 // A conversation that was shortened or edited by hand would be refused for ever

@@ -3,9 +3,10 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // An UnknownModel is a name that is in no list. It is an error and never replaced
@@ -68,7 +69,7 @@ func key(name string) string {
 var variants = []string{"free", "thinking", "online", "nitro", "floor", "extended", "exacto", "beta"}
 
 // dated matches what vendors put behind a name to pin or float a version.
-var dated = regexp.MustCompile(`[-@](20\d{6}|20\d\d-\d\d-\d\d|latest|v\d+)$`)
+var dated = lazyregexp.New(`[-@](20\d{6}|20\d\d-\d\d-\d\d|latest|v\d+)$`)
 
 // Near lists up to n names that are spelled like name, the nearest first.
 func (c *Catalogue) Near(name string, n int) []string {

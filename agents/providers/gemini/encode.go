@@ -3,11 +3,11 @@ package gemini
 import (
 	"cmp"
 	"encoding/base64"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 var (
@@ -50,7 +50,7 @@ func (p *Provider) body(req *providers.Request) *providers.Body {
 
 // generation2 matches the models that know no thinking levels and ask for no
 // signatures: a closed list, as every later one does.
-var generation2 = regexp.MustCompile(`gemini-[12][.-]`)
+var generation2 = lazyregexp.New(`gemini-[12][.-]`)
 
 // budgets are tokens of thinking.
 var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24576}

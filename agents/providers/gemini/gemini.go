@@ -25,10 +25,10 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // Wire is the name of the format.
@@ -47,7 +47,7 @@ type Provider struct {
 }
 
 // versioned matches a base URL that names the version of the API.
-var versioned = regexp.MustCompile(`/v\d+(alpha|beta)?\d*$`)
+var versioned = lazyregexp.New(`/v\d+(alpha|beta)?\d*$`)
 
 // New checks the options; an error is the settings' fault.
 func New(o Options) (*Provider, error) {

@@ -20,9 +20,9 @@ package responses
 import (
 	"context"
 	"iter"
-	"regexp"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // Wire is the name of the format.
@@ -65,4 +65,4 @@ func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[
 // plainModel matches OpenAI's models that do not reason: they take a temperature
 // and refuse to be asked for encrypted reasoning. A closed list, as every later
 // one reasons.
-var plainModel = regexp.MustCompile(`^(ft:)?(gpt-(3|4)|chatgpt-|gpt-5[^/]*-chat)`)
+var plainModel = lazyregexp.New(`^(ft:)?(gpt-(3|4)|chatgpt-|gpt-5[^/]*-chat)`)

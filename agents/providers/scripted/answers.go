@@ -3,11 +3,11 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // answers is the final text of a turn: one part for each message.
@@ -48,7 +48,7 @@ func (o *offline) answer(sc scene, j *job, missing []string) string {
 	return o.smallTalk(sc, j.said)
 }
 
-var regexpTime = regexp.MustCompile(`(?i)^what(?:'s|’s| is)? (?:the )?(?:time|date|day)\b`)
+var regexpTime = lazyregexp.New(`(?i)^what(?:'s|’s| is)? (?:the )?(?:time|date|day)\b`)
 
 // smallTalk answers by the script, or says honestly that it cannot.
 func (o *offline) smallTalk(sc scene, s said) string {

@@ -3,11 +3,11 @@ package scripted
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // content is a file as the tool read gives it: numbered lines, and a mark at the
@@ -19,8 +19,8 @@ type content struct {
 }
 
 var (
-	numbered = regexp.MustCompile(`^\s*(\d+)\t(.*)$`)
-	ofTotal  = regexp.MustCompile(`^\[.*\bof (\d+)\b`)
+	numbered = lazyregexp.New(`^\s*(\d+)\t(.*)$`)
+	ofTotal  = lazyregexp.New(`^\[.*\bof (\d+)\b`)
 )
 
 func parseContent(text string) content {

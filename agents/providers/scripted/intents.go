@@ -3,6 +3,8 @@ package scripted
 import (
 	"regexp"
 	"strings"
+
+	"daycare/engine/lazyregexp"
 )
 
 // intent is what a request in plain English asks for.
@@ -90,8 +92,8 @@ func grammar() []pattern {
 func hasName(in intent) bool { return pathy(in.path) || in.do == write && in.literal }
 
 var (
-	polite = regexp.MustCompile(`(?i)^(?:(?:hi|hello|hey|ok|okay|and|then|now|so)\b[ ,!.]*|please\b[ ,]*|(?:can|could|would|will) you\b[ ,]*|i (?:want|need) you to\b[ ,]*|i(?:'d|’d| would) like (?:you )?to\b[ ,]*|let(?:'s|’s)\b[ ,]*)+`)
-	coda   = regexp.MustCompile(`(?i)[\s,]*(?:please|for me|thanks|thank you|[?!]|\.(?:\s|$))+\s*$`)
+	polite = lazyregexp.New(`(?i)^(?:(?:hi|hello|hey|ok|okay|and|then|now|so)\b[ ,!.]*|please\b[ ,]*|(?:can|could|would|will) you\b[ ,]*|i (?:want|need) you to\b[ ,]*|i(?:'d|’d| would) like (?:you )?to\b[ ,]*|let(?:'s|’s)\b[ ,]*)+`)
+	coda   = lazyregexp.New(`(?i)[\s,]*(?:please|for me|thanks|thank you|[?!]|\.(?:\s|$))+\s*$`)
 	// endings are what the word before "files" means.
 	endings = map[string]string{"go": "go", "golang": "go", "markdown": "md", "md": "md", "python": "py", "javascript": "js",
 		"typescript": "ts", "yaml": "{yaml,yml}", "json": "json", "text": "txt", "txt": "txt", "html": "html", "css": "css",
@@ -154,7 +156,7 @@ func (in *intent) set(name, value string) {
 	}
 }
 
-var hereOnly = regexp.MustCompile(`(?i)^(?:` + here + `)$`)
+var hereOnly = lazyregexp.New(`(?i)^(?:` + here + `)$`)
 
 // settle turns words into what tools want.
 func (in intent) settle() intent {

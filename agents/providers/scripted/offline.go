@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // offline is the model of those who have no key: fixed rules that turn a few
@@ -144,7 +145,7 @@ func (o *offline) understand(s said) intent {
 	return in
 }
 
-var needsApproval = regexp.MustCompile(`\bneeds approval [a-z0-9]{24,32}\b`)
+var needsApproval = lazyregexp.New(`\bneeds approval [a-z0-9]{24,32}\b`)
 
 // waits reports whether a call was held back until a person allows it. A file may
 // speak of approvals too: only a failed call's result with a token is one.
@@ -240,8 +241,8 @@ func withPath(args map[string]any, path string) map[string]any {
 }
 
 var (
-	notThere = regexp.MustCompile(`(?i)no such|not found|does not exist`)
-	isFolder = regexp.MustCompile(`(?i)is a (folder|directory)`)
+	notThere = lazyregexp.New(`(?i)no such|not found|does not exist`)
+	isFolder = lazyregexp.New(`(?i)is a (folder|directory)`)
 )
 
 // another is the second try after a first result: people write "readme" and mean

@@ -1,11 +1,11 @@
 package scripted
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"daycare/agents/providers"
+	"daycare/engine/lazyregexp"
 )
 
 // A View is what the templates of a script see.
@@ -158,13 +158,13 @@ func resultsOf(m *providers.Message) []providers.Result {
 // was attached to it, behind its end. What lies between is long, and so not looked
 // for with an expression: it holds no "</", because agents/prompt escapes it.
 var (
-	opening = regexp.MustCompile(`(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>`)
-	files   = regexp.MustCompile(`^(?:\n\[file: [^\n]*)*`)
+	opening = lazyregexp.New(`(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>`)
+	files   = lazyregexp.New(`^(?:\n\[file: [^\n]*)*`)
 )
 
 var (
-	originAttr = regexp.MustCompile(`origin="([^"]*)"`)
-	fileLine   = regexp.MustCompile(`(?m)^\[file: .*, \d+ bytes, (.*?)\]`)
+	originAttr = lazyregexp.New(`origin="([^"]*)"`)
+	fileLine   = lazyregexp.New(`(?m)^\[file: .*, \d+ bytes, (.*?)\]`)
 )
 
 // saidIn takes the messages out of a user message: several if they were folded.
@@ -233,8 +233,8 @@ func unescape(s string) string {
 
 // How agents/prompt tells of the answer to a permission request.
 var (
-	consent = regexp.MustCompile(`^Allowed (once|from now on)\b`)
-	refusal = regexp.MustCompile(`^(Denied:|Nobody answered the request\b)`)
+	consent = lazyregexp.New(`^Allowed (once|from now on)\b`)
+	refusal = lazyregexp.New(`^(Denied:|Nobody answered the request\b)`)
 )
 
 // isDecision reports whether the message is the runtime's note of an answer to a

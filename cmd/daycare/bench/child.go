@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/lazyregexp"
 )
 
 // A child is a real daemon on a workspace of its own, seen from outside.
@@ -107,8 +107,8 @@ type Usage struct {
 }
 
 var (
-	peakLine       = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
-	goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+	peakLine       = lazyregexp.New(`VmHWM:\s+(\d+) kB`)
+	goroutinesLine = lazyregexp.New(`(?m)^go_goroutines (\d+)$`)
 )
 
 // usage looks at the daemon.
@@ -135,7 +135,7 @@ func (c *child) usage(ctx context.Context) (u Usage, err error) {
 
 // count finds what each match of pattern in the messages that people wrote, as all
 // histories hold them, was, and how often it is there.
-func (c *child) count(pattern *regexp.Regexp) (map[string]int, error) {
+func (c *child) count(pattern *lazyregexp.Regexp) (map[string]int, error) {
 	seen := map[string]int{}
 	err := filepath.WalkDir(filepath.Join(c.root, "agents"), func(path string, d os.DirEntry, err error) error {
 		history := strings.HasPrefix(d.Name(), "history") || filepath.Base(filepath.Dir(path)) == "history"

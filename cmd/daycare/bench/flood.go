@@ -8,11 +8,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"daycare/engine/lazyregexp"
 )
 
 // A Flood is more than a daemon can do at once: many senders who do not wait for
@@ -43,7 +44,7 @@ agents: {maxSpawned: 1000000}
 `
 
 // token is what marks a message; it is looked for in histories.
-var token = regexp.MustCompile(`\bm[a-z]\d+-\d+\b`)
+var token = lazyregexp.New(`\bm[a-z]\d+-\d+\b`)
 
 // Run floods a daemon in every way, and checks what is left. An error says that a
 // promise was broken; the rows say what was seen until then.

@@ -6,9 +6,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"daycare/engine/lazyregexp"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -64,7 +65,7 @@ func TestCountFindsEveryMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := (&child{root: root}).count(regexp.MustCompile(`\bma\d+-\d+\b`))
+	got, err := (&child{root: root}).count(lazyregexp.New(`\bma\d+-\d+\b`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/lazyregexp"
 )
 
 // A Soak is steady work for a long time: what grows with time, and not with work,
@@ -160,7 +160,7 @@ func (w *soaking) talk(ctx, work context.Context, i int) {
 	}
 }
 
-var soakToken = regexp.MustCompile(`\bms\d+-\d+\b`)
+var soakToken = lazyregexp.New(`\bms\d+-\d+\b`)
 
 // check finds every question in the histories.
 func (w *soaking) check() (missing, twice int, err error) {
