@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -74,7 +75,7 @@ func (h *harness) take(r *Result) {
 // plan makes all cases but those of real file systems.
 func (h *harness) plan(scenarios []*Scenario) []Case {
 	var kills, powerCuts, faults []Case
-	tried := map[string]int{}
+	tried := map[string]bool{}
 	for _, s := range scenarios {
 		passed := h.learned[s.Name]
 		h.count(passed, h.operations(s, passed))
@@ -82,7 +83,11 @@ func (h *harness) plan(scenarios []*Scenario) []Case {
 		powerCuts = append(powerCuts, h.cutCases(s, passed, "")...)
 		faults = append(faults, h.faultCases(s, passed, tried)...)
 	}
-	return spread(h.randomCases(), slices.Concat(kills, powerCuts, faults))
+	all := slices.Concat(kills, powerCuts, faults)
+	// Some scenarios wait, others work: mixed, they keep the processors busy.
+	mix := rand.New(rand.NewPCG(0, 0)) // the same order each time
+	mix.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return spread(h.randomCases(), all)
 }
 
 // spread puts long cases between short ones, the last of them at three quarters: they
@@ -170,17 +175,19 @@ func (h *harness) again(n int) []int {
 	if h.Length == Full {
 		return []int{1 + n%recoverySteps}
 	}
-	if n%6 != 0 || h.Length == Short {
+	if n%againEvery != 0 || h.Length == Short {
 		return nil
 	}
-	return []int{1 + n/6%recoverySteps}
+	return []int{1 + n/againEvery%recoverySteps}
 }
 
 // How far the operations lie apart that a run dies at: a short one of all, one of the
-// default length of those that pass a point once more that the scenario passed before.
+// default length of those that pass a point once more that the scenario passed before;
+// and those after which one of the default length dies once more.
 const (
 	shortEvery  = 9
-	repeatEvery = 6
+	repeatEvery = 12
+	againEvery  = 12
 )
 
 // An operation is the k-th passing of a failpoint, by all that a scenario passes.

@@ -9,17 +9,17 @@ import (
 var faulty = []string{"enospc", "eio", "erofs", "short"}
 
 // faultCases have the disk fail once, in each way, at the first time that each point is
-// passed, in the first scenarios that pass it; in all with Full. The daemon refuses, or
+// passed, in the first scenario that passes it; in all with Full. The daemon refuses, or
 // gives up with its exit code and is started again; whatever it accepted holds.
-func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]int) (cases []Case) {
+func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool) (cases []Case) {
 	seen := map[string]int{}
 	for _, name := range passed {
 		seen[name]++
 		n := seen[name]
-		if !fails(name) || n > 1 || h.Length != Full && tried[name] >= h.faultScenarios() {
+		if !fails(name) || n > 1 || h.Length != Full && tried[name] {
 			continue
 		}
-		tried[name]++
+		tried[name] = true
 		for i, fault := range faulty {
 			if h.Length == Short && i%2 != len(tried)%2 {
 				continue // two of the four at each point, the other two at the next
@@ -33,14 +33,6 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]int)
 		}
 	}
 	return cases
-}
-
-// faultScenarios is in how many scenarios a point fails.
-func (h *harness) faultScenarios() int {
-	if h.Length == Short {
-		return 1
-	}
-	return 2
 }
 
 // fails reports whether a point is an operation on the disk: others only die.

@@ -49,11 +49,11 @@ func (h *harness) leftOut() string {
 	if h.Bugs || h.Kill != "" {
 		return ""
 	}
-	const doubles = "most second deaths; --full plays more"
+	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {
 	case Short:
 		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears), 2 of 4 disk faults at each failpoint, "+
-			"%d of %d random deaths, most double deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
+			"%d of %d random deaths, most second deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
 			normalRandom-h.pick(h.Random, shortRandom, normalRandom, fullRandom), normalRandom)
 	case Full:
 		return "second deaths at 15 of 16 steps of a recovery, another one of them after each first death"

@@ -31,14 +31,22 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing}}})
 		}
-		if h.Length == Full || n%4 == 1 {
+		if h.Length == Full || n%thenPowerEvery == 1 {
+			step := n
+			if h.Length != Full {
+				step = n / thenPowerEvery
+			}
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}
-			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+n/4%recoverySteps), Cut: Nothing}
+			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing}
 			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Bug: bug, Deaths: []Death{first, second}})
 		}
 	}
 	return cases
 }
+
+// thenPowerEvery is how far the operations lie apart that the default length kills at
+// before it cuts the power of what comes after.
+const thenPowerEvery = 8
 
 // tearOf is how much of a write comes before the cut: all of it where the cut
 // leaves bytes that were not synced.

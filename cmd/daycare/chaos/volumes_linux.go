@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,14 +90,32 @@ func (v *volume) mount() error {
 // mounting the image gives the file system that was shut down, and not what its journal
 // makes of it.
 func (v *volume) released() error {
-	for range 1000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		held, err := v.held()
 		if err != nil || !held {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("%s is still in use: another process has kept its mount", v.image)
+	return fmt.Errorf("%s is still in use: its mount is kept by %s", v.image, strings.Join(v.holders(), ", "))
+}
+
+// holders are the processes in whose mounts the volume is.
+func (v *volume) holders() (who []string) {
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	for _, p := range processes {
+		// What is gone meanwhile, or not to be read, has nothing to say.
+		if mounts, err := os.ReadFile(filepath.Join(p, "mountinfo")); err == nil && bytes.Contains(mounts, []byte(v.at)) {
+			args, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+			who = append(who, fmt.Sprintf("process %s (%s)", filepath.Base(p), bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte(" "))))
+		}
+	}
+	if len(who) == 0 {
+		return []string{"no process that can be seen"}
+	}
+	return who
 }
 
 // held reports whether a loop device has the image.
@@ -212,7 +231,7 @@ func (h *harness) cutVolume(ctx context.Context, v *volume, n int) error {
 	for done := 0; done < n && ctx.Err() == nil && !h.report.enough(); done += cutsPerVolume {
 		deaths := min(n-done, cutsPerVolume)
 		workspace := filepath.Join(v.at, fmt.Sprintf("w%d", done))
-		c := Case{Way: "power cut of " + v.name, Scenario: load(4, deaths), Root: workspace, Lost: v.cut, Patience: 2 * time.Minute}
+		c := Case{Way: "power cut of " + v.name, Scenario: load(4, deaths), Root: workspace, Lost: v.cut, Patience: 4 * time.Minute}
 		c.Random = func(life int) Death {
 			if life >= deaths {
 				return Death{}

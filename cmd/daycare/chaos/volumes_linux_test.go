@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +42,9 @@ func TestCutBesideASandbox(t *testing.T) {
 	sandbox := start(&syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}, "sleep", "1")
 	defer sandbox.kill()
 	time.Sleep(50 * time.Millisecond) // it has its namespace once it is started
+	if who := strings.Join(v.holders(), ", "); !strings.Contains(who, fmt.Sprintf("process %d (sleep 1)", sandbox.cmd.Process.Pid)) {
+		t.Errorf("the mount is kept by %s, and not also by the sandbox", who)
+	}
 	if err := v.cut(start(nil, "sleep", "60")); err != nil {
 		t.Fatal(err)
 	}

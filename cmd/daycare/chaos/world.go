@@ -215,7 +215,7 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // poll is how soon something that only files or attempts show is looked for again; after
 // a while that comes to nothing, four times as long.
-const poll = time.Millisecond
+const poll = 2 * time.Millisecond
 
 // until waits for a condition.
 func until(ctx context.Context, ok func() bool) error {
