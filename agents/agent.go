@@ -102,7 +102,7 @@ type Options struct {
 	Log        *slog.Logger
 	// Identity is the descriptor as it is now; nil: Meta, for ever.
 	Identity func() address.Meta
-	// Board takes what is wrong with the agent's files.
+	// Board takes what is wrong with the agent's files; nil: the log alone is told.
 	Board *finding.Board
 	// Broken is what is wrong with files now that the model is to hear of; nil: what the
 	// Board has of this agent's own.
@@ -129,6 +129,9 @@ type agent struct {
 
 // Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
 func Run(ctx context.Context, o Options) (err error) {
+	if o.Board == nil {
+		o.Board = logBoard(o.Log)
+	}
 	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), fates: newFates(), pending: map[string]bool{}, log: o.Log.With("agent", o.Meta.ID)}
 	var found findings
 	if a.history, found, err = record.Open(o.Volume, o.Dir, time.Now, a.log); err != nil {

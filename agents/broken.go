@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -134,4 +136,11 @@ func quoted(s string) string {
 	}
 	name, _ := strconv.Unquote(q)
 	return name
+}
+
+// logBoard is a board that only the log hears of.
+func logBoard(log *slog.Logger) *finding.Board {
+	return finding.NewBoard(func(agent string, f finding.Finding) {
+		log.Log(context.Background(), f.Severity.Level(), "file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
+	}, func(agent, file string) { log.Info("file is good again", "agent", agent, "file", file) })
 }

@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +99,21 @@ func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 	b.wait(b.say("foxtrot"))
 	if b.reads("Mended file") != 1 || b.reads("<message>alpha") == 0 {
 		t.Errorf("after it was mended the model reads:\n%s", b.model.request(b.model.calls()-1))
+	}
+}
+
+// Who runs an agent need not keep a board: the log is told.
+func TestBrokenFilesWithoutABoard(t *testing.T) {
+	b := newBench(t, hear)
+	var log bytes.Buffer
+	b.opts.Board, b.opts.Log = nil, slog.New(slog.NewTextHandler(&log, nil))
+	b.run()
+	b.wait(b.say("one"))
+	b.writeState("{\n  \"provider\": 5\n}")
+	b.wait(b.say("two"))
+	b.halt()
+	if n := strings.Count(log.String(), "file has a problem"); n != 1 || !strings.Contains(log.String(), "state.json:2:") {
+		t.Errorf("the log says %d times that a file has a problem:\n%s", n, &log)
 	}
 }
 

@@ -13,13 +13,7 @@ import (
 
 // Schemas are compiled when their tools are called; here all of them are.
 func TestSchemasOfAllToolsCompile(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, home, "settings.yaml"), "")
-	r, err := openFiles(t.Context(), dir, t.Errorf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
+	r := openEmpty(t)
 	n := 0
 	for spec := range r.toolset.all().All() {
 		n++
@@ -36,13 +30,7 @@ func TestSchemasOfAllToolsCompile(t *testing.T) {
 // TestSkillsAreToldToWhoCanReadThem: an agent without the tool skill is not told to use
 // it.
 func TestSkillsAreToldToWhoCanReadThem(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, home, "settings.yaml"), "")
-	r, err := openFiles(t.Context(), dir, t.Errorf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
+	r := openEmpty(t)
 	for _, tt := range []struct {
 		descriptor address.Descriptor
 		told       bool
@@ -58,4 +46,17 @@ func TestSkillsAreToldToWhoCanReadThem(t *testing.T) {
 			t.Errorf("%+v is told of skills: %v\n%s", tt.descriptor, !tt.told, text)
 		}
 	}
+}
+
+// openEmpty is what runs in a workspace that nobody has set up, until the test ends.
+func openEmpty(t *testing.T) *runtimeParts {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, home, "settings.yaml"), "")
+	r, err := openFiles(t.Context(), dir, t.Errorf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.close() })
+	return r
 }

@@ -242,8 +242,23 @@ func replace(root *os.Root, name string, info fs.FileInfo, text string) (bool, e
 	}
 	if err != nil {
 		root.Remove(temp) // best effort; the first error is the one to tell
+		return false, err
 	}
-	return err == nil, err
+	return true, syncFolders(root, path.Dir(name))
+}
+
+// syncFolders makes the names in a folder durable, and its own: what the model was told
+// is noted stays so when the power goes.
+func syncFolders(root *os.Root, dir string) error {
+	for ; ; dir = path.Dir(dir) {
+		f, err := root.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil || dir == "." {
+			return err
+		}
+	}
 }
 
 func same(root *os.Root, name string, info fs.FileInfo) bool {

@@ -45,9 +45,9 @@ const settled = 2 * time.Second
 
 var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
-// NewShelf makes a Shelf. folders, asked at each use, each hold a folder a skill;
-// they need not exist. report takes all that is
-// wrong with a file, when it is not what was told of it before.
+// NewShelf makes a Shelf. folders, asked at each use, each hold a folder a skill; they
+// need not exist. report takes all that is wrong with a file, when it is not what was
+// told of it before.
 func NewShelf(folders func() []string, report func(path string, found []finding.Finding)) *Shelf {
 	return &Shelf{folders: folders, report: report, files: map[string]file{}, base: Builtin()}
 }
