@@ -53,6 +53,9 @@ func cutPower(root, mirrorDir string, cut Cut) error {
 	if err != nil {
 		return fmt.Errorf("cut power: %w", err)
 	}
+	if err := lend(filepath.Join(root, ballastName), after); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := errors.Join(os.RemoveAll(root), os.Rename(after, root), os.RemoveAll(mirrorDir)); err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func seed(root, mirrorDir string) error {
 	}
 	m := crash.OpenMirror(mirrorDir)
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+		if err != nil || !d.IsDir() && (!d.Type().IsRegular() || ephemeral(d.Name())) {
 			return err
 		}
 		f, err := os.Open(path)
@@ -138,7 +141,10 @@ func (p *picture) copyNames(from, to string) error {
 }
 
 // ephemeral are files that mean nothing to the next start, whatever is in them.
-func ephemeral(name string) bool { return name == ".ballast" || name == "daycare.lock" }
+func ephemeral(name string) bool { return name == ballastName || name == "daycare.lock" }
+
+// ballastName is the file in .daycare that keeps space back for a full disk.
+const ballastName = ".ballast"
 
 // write makes one file with what the cut leaves of its bytes.
 func (p *picture) write(id, path string) error {
