@@ -3,6 +3,7 @@ package pdf
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // standardEncoding is where Adobe's standard encoding differs from Windows-1252.
@@ -16,7 +17,7 @@ var standardEncoding = map[int]rune{
 
 // glyphNames are the names that fonts without a map of their letters use most:
 // those of Latin letters and signs. Accented letters are put together below.
-var glyphNames = func() map[string]string {
+var glyphNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, pair := range strings.Fields(`space:  exclam:! quotedbl:" numbersign:# dollar:$ percent:% ampersand:& quotesingle:' parenleft:( parenright:) asterisk:*
 plus:+ comma:, hyphen:- minus:− period:. slash:/ zero:0 one:1 two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9 colon:: semicolon:; less:< equal:=
@@ -36,7 +37,7 @@ lozenge:◊ openbullet:◦ prime:′ visiblespace:␣`) {
 	}
 	m["space"], m["nbspace"] = " ", " "
 	return m
-}()
+})
 
 // accents are the names that follow a letter's in that of an accented one.
 var accents = map[string]rune{
@@ -47,7 +48,7 @@ var accents = map[string]rune{
 // glyphText is the text that the name of a glyph stands for; "" if it does not tell.
 func glyphText(glyph string) string {
 	glyph, _, _ = strings.Cut(glyph, ".") // "a.alt"
-	if s, ok := glyphNames[glyph]; ok {
+	if s, ok := glyphNames()[glyph]; ok {
 		return s
 	}
 	if len(glyph) == 1 {

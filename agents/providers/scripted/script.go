@@ -101,17 +101,16 @@ func parse(name string, source []byte) (*script, error) {
 	if len(s.Rules) == 0 {
 		return nil, wrong(1, "the script has no rules")
 	}
-	lines := newLines(source)
 	for i, r := range s.Rules {
 		if r == nil {
-			return nil, wrong(lines.rule(i), "rule %d is empty", i+1)
+			return nil, wrong(newLines(source).rule(i), "rule %d is empty", i+1)
 		}
 		if err := r.compile(); err != nil {
-			return nil, wrong(lines.rule(i), "rule %d: %v", i+1, err)
+			return nil, wrong(newLines(source).rule(i), "rule %d: %v", i+1, err)
 		}
 		for j := range r.Reply {
 			if err := r.Reply[j].compile(); err != nil {
-				return nil, wrong(lines.step(i, j), "rule %d, step %d: %v", i+1, j+1, err)
+				return nil, wrong(newLines(source).step(i, j), "rule %d, step %d: %v", i+1, j+1, err)
 			}
 		}
 	}
