@@ -43,7 +43,7 @@ const muchGarbage = "256MiB"
 func (l launch) environment(trace string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "TZ=UTC", "GOTRACEBACK=all",
-		secretEnv + "=" + secret, "DAYCARE_FAILPOINT_TRACE=" + trace,
+		secretEnv + "=" + secret, botEnv + "=" + botToken, "DAYCARE_FAILPOINT_TRACE=" + trace,
 	}
 	if !l.collects {
 		env = append(env, "GOGC=off", "GOMEMLIMIT="+muchGarbage)

@@ -221,7 +221,7 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(w, "left out: %s\n", r.LeftOut)
 	}
 	if names := r.Unreached(); len(names) > 0 {
-		fmt.Fprintf(w, "not reached: %s (hints: only connectors to chat platforms keep any)\n", strings.Join(names, " "))
+		fmt.Fprintf(w, "not reached: %s\n", strings.Join(names, " "))
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "SKIPPED: %s\n", s)

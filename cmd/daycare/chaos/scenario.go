@@ -24,6 +24,8 @@ type Scenario struct {
 	Hooks []string
 	// Asks: commands need the approval of a person.
 	Asks bool
+	// Bot: a chat platform is connected beside the webhooks.
+	Bot bool
 	// Only: the points, by their beginning, that are worth dying at where they are passed
 	// once more; none: all. The default length dies at the first passing of any.
 	Only []string

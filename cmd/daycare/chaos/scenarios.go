@@ -74,6 +74,8 @@ func Scenarios() []*Scenario {
 		{Name: "parallel", Before: first, Steps: []step{say("a", "p1", "several"), answered(1), say("a", "p2", "several")}},
 		{Name: "steer", Before: first, Steps: []step{say("a", "s1", "slow"), happened("s1"), burst("a", "s2-", "hello", 2)}},
 		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happened("approved"), say("a", "q2", "hello")}},
+		{Name: "telegram", Before: first, Asks: true, Bot: true, Only: []string{"hints.", "inbox.", "permission"}, Judge: onceEach("m1: I have thought", "m2: I have thought"),
+			Steps: []step{chats("m1", "think"), heard("m1: I have thought"), chats("q1", "ask"), presses("approved"), chats("m2", "think"), heard("m2: I have thought")}},
 		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), happened("approved")}},
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
 		{Name: "inbox-rotation", Before: []step{say("a", "b1", large()), answered(1), say("a", "b2", large()), answered(2)},

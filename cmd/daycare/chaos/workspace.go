@@ -61,6 +61,9 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 		return nil, err
 	}
 	world.refuse = c.Scenario.Refuse
+	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
+		world.effects = filepath.Join(workspace, "effects")
+	}
 	address, err := h.ports.take(ctx)
 	if err != nil {
 		return nil, err
@@ -135,6 +138,10 @@ func (p *play) settings(address string) error {
 	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", address)
 	for _, hook := range p.Scenario.hooks() {
 		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id)
+	}
+	if p.Scenario.Bot {
+		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",
+			botConnect, botPerson, botEnv, p.h.shared.address, p.user.id)
 	}
 	if p.Scenario.Asks {
 		b.WriteString("permissions: { defaults: { exec: ask } }\n")

@@ -21,6 +21,7 @@ import (
 type world struct {
 	id      string // names it in callbacks
 	effects string // file to which tools append, one line for each effect
+	bot     *bot
 
 	mu      sync.Mutex
 	log     io.Writer
@@ -52,7 +53,7 @@ func newWorld(dir, id string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{id: id, effects: filepath.Join(dir, "effects"), log: log, byKey: map[string]*saying{}}, nil
+	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{}}, nil
 }
 
 // note writes one line of the world's own log, for people who look at a failure.
@@ -156,7 +157,8 @@ func (w *world) arrive(out string) bool {
 	return true
 }
 
-// A server takes the callbacks of all cases: POST /<id of the world>.
+// A server takes the callbacks of all cases, POST /<id of the world>, and is the Bot API of
+// their bots, POST /<id of the world>/bot<token>/<method>.
 type server struct {
 	address string
 	http    *http.Server
@@ -194,11 +196,16 @@ func (s *server) remove(w *world) {
 // torn, because its sender died, was not delivered.
 func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	w := s.worlds[strings.TrimPrefix(r.URL.Path, "/")]
+	id, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	w := s.worlds[id]
 	s.mu.Unlock()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || w == nil {
 		rw.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if method, ok := strings.CutPrefix(rest, "bot"+botToken+"/"); ok {
+		w.bot.ServeHTTP(rw, r, method, body)
 		return
 	}
 	var answer struct {
