@@ -55,8 +55,8 @@ func (b *bot) push(body map[string]any, told func()) {
 	b.changed = make(chan struct{})
 }
 
-// ServeHTTP answers a method of the Bot API: /…/bot<token>/<method>.
-func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request, method string, body []byte) {
+// answer plays a method of the Bot API.
+func (b *bot) answer(w http.ResponseWriter, r *http.Request, method string, body []byte) {
 	var result any = true
 	switch method {
 	case "getMe":

@@ -205,7 +205,7 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if method, ok := strings.CutPrefix(rest, "bot"+botToken+"/"); ok {
-		w.bot.ServeHTTP(rw, r, method, body)
+		w.bot.answer(rw, r, method, body)
 		return
 	}
 	var answer struct {
