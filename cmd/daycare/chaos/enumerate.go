@@ -126,7 +126,7 @@ func (h *harness) each(ctx context.Context, cases []Case) error {
 
 // workers is more than the processors, because a case often waits for a timer or
 // another process.
-func workers() int { return 3 * runtime.GOMAXPROCS(0) }
+func workers() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // count adds up what is played of what a scenario passes.
 func (h *harness) count(passed []string, played []operation) {
@@ -186,7 +186,7 @@ func (h *harness) again(n int) []int {
 // and those after which one of the default length dies once more.
 const (
 	shortEvery  = 9
-	repeatEvery = 12
+	repeatEvery = 24
 	againEvery  = 12
 )
 

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// cutCases are a power cut at every other operation (Full: each, of every kind): half
+// cutCases are a power cut at each third operation (Full: each, of every kind): half
 // of them leave only what was synced, the others are of all kinds in turn. The disk is one
 // that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
 func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
 	for i, o := range h.operations(s, passed) {
 		n := i + 1
-		if h.Length == Default && n%2 == 0 || !o.aim {
+		if h.Length == Default && n%3 != 1 || !o.aim {
 			continue
 		}
 		kinds := []Cut{cuts[n/2%len(cuts)]}
-		if n%4 == 1 {
+		if n%6 == 1 {
 			kinds = []Cut{Nothing}
 		}
 		if h.Length == Full {
@@ -26,7 +26,7 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut}}})
 		}
-		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%4 == 1) {
+		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%6 == 1) {
 			// What the barrier is for must not happen while the disk is busy with it.
 			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing}}})
@@ -46,7 +46,7 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 
 // thenPowerEvery is how far the operations lie apart that the default length kills at
 // before it cuts the power of what comes after.
-const thenPowerEvery = 8
+const thenPowerEvery = 9
 
 // tearOf is how much of a write comes before the cut: all of it where the cut
 // leaves bytes that were not synced.
