@@ -2,8 +2,8 @@ package shell
 
 import (
 	"bytes"
-	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -24,12 +24,18 @@ func attributes(supervised bool) *syscall.SysProcAttr {
 func killMarked(mark string) {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		found := false
-		for _, pid := range processes() {
-			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		// With more behind the id the kernel would list what there is to know of each.
+		paths, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			return
+		}
+		for _, path := range paths {
+			environ, err := os.ReadFile(filepath.Join(path, "environ"))
 			if err != nil || !holds(environ, mark) {
 				continue // not ours to look at, or gone
 			}
-			if pid != os.Getpid() && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			pid, err := strconv.Atoi(filepath.Base(path))
+			if err == nil && pid != os.Getpid() && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				found = true
 			}
 		}
@@ -37,26 +43,6 @@ func killMarked(mark string) {
 			return
 		}
 	}
-}
-
-// processes are those of the system. A pattern with something after the id would have
-// the kernel list what there is to know of each of them.
-func processes() (ids []int) {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			ids = append(ids, pid)
-		}
-	}
-	return ids
 }
 
 func holds(environ []byte, mark string) bool {

@@ -36,10 +36,10 @@ type botMessage struct {
 }
 
 const (
-	botToken   = "1:chaos"
-	botEnv     = "DAYCARE_CHAOS_TOKEN"
-	botPerson  = 5550001
-	botConnect = "telegram" // id of the connector
+	botToken     = "1:chaos"
+	botEnv       = "DAYCARE_CHAOS_TOKEN"
+	botPerson    = 5550001
+	botConnector = "telegram" // id of the connector
 )
 
 func newBot() *bot { return &bot{changed: make(chan struct{}), next: 1} }
@@ -169,7 +169,7 @@ func (b *bot) card() (data string, ok bool) {
 
 // chat writes a message to the bot and waits until it is confirmed.
 func (u *user) chat(ctx context.Context, key, text string) error {
-	s := u.offer(key, botConnect, "user_message")
+	s := u.offer(key, botConnector, "user_message")
 	confirmed := make(chan struct{})
 	u.bot.push(map[string]any{"message": map[string]any{
 		"message_id": len(u.sayings()), "date": time.Now().Unix(), "text": key + " " + text,

@@ -4,7 +4,7 @@
 // after every death what the files say with what the outside world saw.
 //
 // Where to look: scenario.go and scenarios.go are what is played, world.go and
-// user.go the outside world, daemon.go the process under test, play.go one case
+// user.go the outside world and bot.go its chat platform, daemon.go the process under test, play.go one case
 // from its first start to its end, cut.go a power cut, check.go the promises,
 // enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
 // the defects put in on purpose, report.go the table.

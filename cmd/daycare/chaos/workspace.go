@@ -141,7 +141,7 @@ func (p *play) settings(address string) error {
 	}
 	if p.Scenario.Bot {
 		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",
-			botConnect, botPerson, botEnv, p.h.shared.address, p.user.id)
+			botConnector, botPerson, botEnv, p.h.shared.address, p.user.id)
 	}
 	if p.Scenario.Asks {
 		b.WriteString("permissions: { defaults: { exec: ask } }\n")
