@@ -230,13 +230,17 @@ func heard(text string) step {
 	}
 }
 
-// onceEach: an answer comes at least once, and again only where a death left it open
-// whether it had.
+// onceEach: an answer comes at least once, and again only where a death, or a disk that
+// failed, left it open whether it had.
 func onceEach(texts ...string) func(u *user, v view) error {
 	return func(u *user, _ view) error {
 		var wrong []string
+		most := 1 + u.livesLost()
+		if u.broken {
+			most++
+		}
 		for _, text := range texts {
-			if n := u.bot.came(text); n < 1 || n > 1+u.livesLost() {
+			if n := u.bot.came(text); n < 1 || n > most {
 				wrong = append(wrong, fmt.Sprintf("%q came %d times in %d deaths", text, n, u.livesLost()))
 			}
 		}

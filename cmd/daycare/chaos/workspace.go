@@ -60,7 +60,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if err != nil {
 		return nil, err
 	}
-	world.refuse = c.Scenario.Refuse
+	world.refuse, world.broken = c.Scenario.Refuse, p.broken()
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
 		world.effects = filepath.Join(workspace, "effects")
 	}

@@ -22,6 +22,7 @@ type world struct {
 	id      string // names it in callbacks
 	effects string // file to which tools append, one line for each effect
 	bot     *bot
+	broken  bool // its disk fails once
 
 	mu      sync.Mutex
 	log     io.Writer
