@@ -18,7 +18,6 @@ import (
 
 // Bounds of what one tool result may add to the context.
 const (
-	maxOutput  = 30_000   // characters, unless the tool says otherwise; the rest goes to a file that the text names
 	blobOver   = 32 << 10 // bytes: outputs longer than this are kept whole in blobs/
 	shownBytes = 400      // of an output, in events
 )
@@ -89,18 +88,19 @@ func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]
 	}
 	a.Stage.Show(event.UsingTool, calls[0].Name)
 	results := make([]record.Record, len(calls))
+	wholes := make([]*tools.Whole, len(calls))
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Go(func() {
 			release := t.clock.hold()
 			defer release()
-			results[i] = a.one(ctx, t, calls[i], prepared[i])
+			results[i], wholes[i] = a.one(ctx, t, calls[i], prepared[i])
 		})
 	}
 	wg.Wait()
 	for i, r := range results {
 		a.hide(r)
-		if err := a.cap(t, r.(*record.ToolResult)); err != nil {
+		if err := a.cap(t, r.(*record.ToolResult), wholes[i]); err != nil {
 			return nil, err
 		}
 		a.finished(t, calls[i], r.(*record.ToolResult))
@@ -148,8 +148,8 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	return p, err
 }
 
-// one runs one prepared call.
-func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared) *record.ToolResult {
+// one runs one prepared call. whole is nil unless its tool shortened the output.
+func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared) (out *record.ToolResult, whole *tools.Whole) {
 	a.emit(event.ToolStarted, t.id, event.Tool{Call: c.ID, Name: c.Name, Arguments: c.Arguments})
 	began := time.Now()
 	r := p.answer
@@ -159,7 +159,7 @@ func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared)
 		crash.Point("tool.after")
 		r = &got
 	}
-	out := &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
+	out = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
 		Output: record.Output{Text: r.Text}, Files: r.Files, MS: time.Since(began).Milliseconds()}
 	if out.Status == "" {
 		out.Status = record.StatusOK
@@ -167,7 +167,7 @@ func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared)
 	for _, b := range r.Blocks {
 		out.Output.Blocks = append(out.Output.Blocks, record.Block{Type: b.Type, File: b.File, Text: b.Text})
 	}
-	return out
+	return out, r.Whole
 }
 
 // run calls the tool under its time limit; a panic is the tool's error, not the
@@ -225,10 +225,17 @@ func (a *agent) share(n int) int {
 	return max(a.limit()/max(n, 1), 500)
 }
 
-// cap shortens an output that is too long for the context: head and tail stay, the
-// whole text goes to a file that the marker names.
-func (a *agent) cap(t *turn, r *record.ToolResult) error {
-	text, most := r.Output.Text, maxOutput
+// cap shortens an output that is too long for the context: head and tail stay, and a
+// marker between them names the file that holds the whole. An output that its tool
+// shortened already keeps the tool's file.
+func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
+	if whole != nil && whole.Blob != "" {
+		if err := record.KeepBlob(a.Volume, a.Dir, whole.Blob); err != nil {
+			return fmt.Errorf("keep tool output: %w", err)
+		}
+		r.Output.Blob = whole.Blob
+	}
+	text, most := r.Output.Text, tools.MaxOutput
 	if _, spec, ok := a.Tools.Get(r.Name); ok && spec.MaxOutput > 0 {
 		most = spec.MaxOutput
 	}
@@ -236,15 +243,26 @@ func (a *agent) cap(t *turn, r *record.ToolResult) error {
 	if len(text) <= most || utf8.RuneCountInString(text) <= most && len(text) <= blobOver {
 		return nil
 	}
+
+	to, from := most/2, len(text)-most/2
+	if whole != nil { // its marker goes, whatever else stays
+		if at := strings.Index(text, whole.Marker); at >= 0 {
+			to, from = min(to, at), max(from, at+len(whole.Marker))
+		}
+	}
+	head, tail := strings.ToValidUTF8(text[:to], ""), strings.ToValidUTF8(text[from:], "")
+	left := int64(len(text) - len(head) - len(tail))
+	if whole != nil {
+		r.Output.Text = whole.Shorten(head, tail, whole.Left+left-int64(len(whole.Marker)))
+		return nil
+	}
 	blob, err := record.PutBlob(a.Volume, a.Dir, text)
 	if err != nil {
 		return fmt.Errorf("keep tool output: %w", err)
 	}
-	half := most / 2
-	head, tail := strings.ToValidUTF8(text[:half], ""), strings.ToValidUTF8(text[len(text)-half:], "")
 	r.Output.Blob = blob
-	r.Output.Text = fmt.Sprintf("%s\n[… %d bytes left out; the whole output is in %s …]\n%s",
-		head, len(text)-len(head)-len(tail), a.path("blobs", blob), tail)
+	whole = &tools.Whole{Path: a.path("blobs", blob), Bytes: int64(len(text)), Kept: int64(len(text))}
+	r.Output.Text = whole.Shorten(head, tail, left)
 	return nil
 }
 

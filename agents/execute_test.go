@@ -2,8 +2,15 @@ package agents
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +82,79 @@ func TestCallsBesideEachOther(t *testing.T) {
 			t.Fatalf("%q is not where it belongs in\n%s", w, told)
 		}
 		at = next
+	}
+}
+
+// A spilling tool keeps its whole output in a file and returns head and tail of it, as
+// exec does.
+type spilling struct {
+	dir   *string // of the agent
+	bytes int
+	shown int // how many bytes of it are in the text, half of them at each end
+}
+
+func (s spilling) Spec() tools.Spec {
+	return tools.Spec{Name: "spill", Description: "Prints.", Replay: tools.ReadOnly, Schema: json.RawMessage(`{"type":"object"}`), Parallel: true}
+}
+
+func (s spilling) Run(context.Context, tools.Call) (tools.Result, error) {
+	output := "begin" + strings.Repeat("x", s.bytes-8) + "end"
+	sum := sha256.Sum256([]byte(output))
+	whole := &tools.Whole{Blob: hex.EncodeToString(sum[:]), Bytes: int64(len(output)), Kept: int64(len(output))}
+	whole.Path = filepath.Join(*s.dir, "blobs", whole.Blob)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(whole.Path), 0o700), os.WriteFile(whole.Path, []byte(output), 0o600)); err != nil {
+		return tools.Result{}, err
+	}
+	half := s.shown / 2
+	text := whole.Shorten(output[:half], output[len(output)-half:], int64(len(output)-2*half))
+	return tools.Result{Text: text + "\n[exit code 0]", Whole: whole}, nil
+}
+
+// An output that its tool shortened has one marker, which names the tool's file and
+// counts what is really missing, however much shorter the context needs it.
+func TestShortenedOutputsAreCutOnce(t *testing.T) {
+	for _, tt := range []struct {
+		shown, calls int
+		again        bool // the runtime shortens it once more
+	}{
+		{29_000, 1, false}, {29_960, 1, false}, {30_000, 1, true}, {60_000, 1, true}, {29_000, 4, true},
+	} {
+		var dir string
+		tool := spilling{dir: &dir, bytes: 1_288_895, shown: tt.shown}
+		calls := strings.Repeat("{ name: spill, arguments: {} }, ", tt.calls)
+		b := newBench(t, `rules:
+  - { round: 1, reply: [ { calls: [ `+calls+`] } ] }
+  - { reply: [ { text: done } ] }
+`, tool)
+		dir = b.dir
+		b.opts.Settings.ContextLimit = 40_000 // a round of tools may have a quarter of it
+		b.run()
+		if out := b.outcome(b.say("go")); out.Text != "done" {
+			t.Fatalf("%+v: %+v", tt, out)
+		}
+
+		told := b.model.request(1)
+		marker := regexp.MustCompile(`(\d+) of 1288895 bytes left out; the whole output is in (\S+)`).FindAllStringSubmatch(told, -1)
+		if len(marker) != tt.calls || strings.Count(told, "left out") != tt.calls {
+			t.Fatalf("%+v: %d markers for %d calls", tt, len(marker), tt.calls)
+		}
+		if again := marker[0][1] != strconv.Itoa(tool.bytes-2*(tt.shown/2)); again != tt.again {
+			t.Errorf("%+v: shortened again: %v, want %v", tt, again, tt.again)
+		}
+		shown := (strings.Count(told, "x") - strings.Count(told, "exit")) / tt.calls
+		if left, _ := strconv.Atoi(marker[0][1]); left < tool.bytes-8-shown || left > tool.bytes-shown {
+			t.Errorf("%+v: the marker counts %d bytes left out, %d are shown", tt, left, shown)
+		}
+		data, err := os.ReadFile(marker[0][2])
+		if err != nil || len(data) != tool.bytes {
+			t.Errorf("%+v: the file that the marker names has %d bytes, %v", tt, len(data), err)
+		}
+		if files, _ := os.ReadDir(filepath.Join(dir, "blobs")); len(files) != 1 {
+			t.Errorf("%+v: %d files are kept, want 1", tt, len(files))
+		}
+		if named := `"blob":"` + filepath.Base(marker[0][2]) + `"`; strings.Count(b.history(), named) != tt.calls {
+			t.Errorf("%+v: history does not name the blob %s", tt, named)
+		}
 	}
 }
 

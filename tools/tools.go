@@ -38,7 +38,7 @@ type Spec struct {
 	Replay      Replay
 	Parallel    bool          // may run beside other parallel calls of the same message
 	Timeout     time.Duration // 0: the tool bounds itself
-	MaxOutput   int           // bytes of a result that the conversation takes; 0: 30,000 characters
+	MaxOutput   int           // bytes of a result that the conversation takes; 0: MaxOutput characters
 }
 
 // A Tool is one ability. Run must return soon after ctx ends and must not panic
@@ -91,6 +91,39 @@ type Result struct {
 	Status Status  // "" is OK
 	Blocks []Block // images and documents for the model, diffs for people
 	Files  []message.File
+	// Whole is set when Text is only the head and the tail of a longer output.
+	Whole *Whole
+}
+
+// MaxOutput is how much of one result the conversation takes, unless the tool's Spec
+// says otherwise: in characters, of which a tool that bounds its own text should leave
+// about 1,000 for what it says beside it.
+const MaxOutput = 30_000
+
+// Whole describes an output that its tool shortened, so that whoever shortens the
+// text again still names the file that holds all of it.
+type Whole struct {
+	Path   string // the file; "" if the output could not be kept
+	Blob   string // its name in the agent's blobs/, the SHA-256 of what it holds
+	Bytes  int64  // length of the output
+	Kept   int64  // how many of them the file holds, from the beginning
+	Left   int64  // how many of them are missing from Text
+	Marker string // the line of Text that says so
+}
+
+// Shorten makes the text for which left bytes of the output are missing between head
+// and tail, and notes it in w.
+func (w *Whole) Shorten(head, tail string, left int64) string {
+	where := "they could not be kept"
+	switch {
+	case w.Path != "" && w.Kept < w.Bytes:
+		where = fmt.Sprintf("the first %d bytes are in %s", w.Kept, w.Path)
+	case w.Path != "":
+		where = "the whole output is in " + w.Path
+	}
+	w.Left = left
+	w.Marker = fmt.Sprintf("\n[… %d of %d bytes left out; %s …]\n", left, w.Bytes, where)
+	return head + w.Marker + tail
 }
 
 // Status is how a call ended, as the model and history are told.

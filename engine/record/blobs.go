@@ -40,6 +40,16 @@ func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 	return sha, nil
 }
 
+// KeepBlob makes a blob durable that a tool wrote into the folder's blobs/, before a
+// record names it.
+func KeepBlob(vol *disk.Volume, dir, sha string) error {
+	folder := filepath.Join(dir, blobDir)
+	return errors.Join(
+		vol.SyncFile("blob.sync", filepath.Join(folder, sha)),
+		vol.SyncDir("blob.dirsync", folder),
+		vol.SyncDir("blob.dirsync", dir))
+}
+
 // ReadBlob reads the text that PutBlob stored.
 func ReadBlob(dir, sha string) (string, error) {
 	if !blobName.MatchString(sha) {

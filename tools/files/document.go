@@ -17,7 +17,7 @@ const (
 	maxShown = 10 << 20
 	maxPages = 100
 	// maxPDFText is how many characters of text are shown at once.
-	maxPDFText = 30_000
+	maxPDFText = tools.MaxOutput - 1_000
 )
 
 // document returns a PDF as a block, with its text for models that take no documents.

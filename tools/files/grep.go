@@ -22,7 +22,7 @@ import (
 // Bounds of what grep returns.
 const (
 	maxMatches   = 200
-	maxGrepBytes = 30_000
+	maxGrepBytes = tools.MaxOutput - 2_000
 	maxGrepLine  = 300 // bytes of a line that are shown
 )
 

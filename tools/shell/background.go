@@ -55,9 +55,9 @@ func (e *Exec) yielding(ctx context.Context, call tools.Call, p process, timeout
 		j.run.terminate()
 		<-j.run.done
 	case <-timer.C:
-		text := j.detach(out) // from here on only the process's own output grows
+		text, whole := j.detach() // from here on only the process's own output grows
 		e.jobs.adopt(j, timeout-e.jobs.yieldAfter)
-		return tools.Result{Text: fmt.Sprintf("%s\n[still running after %v: it goes on in the background as process %s, for at most %v; see process]",
+		return tools.Result{Whole: whole, Text: fmt.Sprintf("%s\n[still running after %v: it goes on in the background as process %s, for at most %v; see process]",
 			text, e.jobs.yieldAfter, j.info.ID, timeout)}
 	}
 	e.jobs.forget(j)

@@ -3,19 +3,20 @@ package shell
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"daycare/tools"
 )
 
 const (
 	// maxOutput is how many bytes of output a result holds, half of it from the
-	// beginning and half from the end.
-	maxOutput = 30_000
+	// beginning and half from the end. What is said beside it fits into the rest.
+	maxOutput = tools.MaxOutput - 1_000
 	half      = maxOutput / 2
 	// maxSpill is how much of long output goes to a file, in bytes.
 	maxSpill = 64 << 20
@@ -183,20 +184,18 @@ func (c *capture) finish() {
 	c.saved = name
 }
 
-// text is what the result holds.
-func (c *capture) text() string {
+// text is what the result holds. whole is nil unless something had to be left out.
+func (c *capture) text() (text string, whole *tools.Whole) {
+	head := strings.ToValidUTF8(string(c.head), "\uFFFD")
 	end := append(append([]byte(nil), c.tail[c.at:]...), c.tail[:c.at]...)
-	cut := c.total - int64(len(c.head)+len(end))
-	if cut == 0 {
-		return strings.ToValidUTF8(string(c.head)+string(end), "\uFFFD")
+	left := c.total - int64(len(c.head)+len(end))
+	if left == 0 {
+		return strings.ToValidUTF8(string(c.head)+string(end), "\uFFFD"), nil
 	}
-	where := ""
+
+	whole = &tools.Whole{Bytes: c.total}
 	if c.saved != "" {
-		where = "; all of it is in " + c.saved
-		if c.kept < c.total {
-			where = fmt.Sprintf("; the first %d bytes are in %s", c.kept, c.saved)
-		}
+		whole.Path, whole.Blob, whole.Kept = c.saved, filepath.Base(c.saved), c.kept
 	}
-	marker := fmt.Sprintf("\n[… %d of %d bytes left out%s]\n", cut, c.total, where)
-	return strings.ToValidUTF8(string(c.head), "\uFFFD") + marker + strings.ToValidUTF8(string(end), "\uFFFD")
+	return whole.Shorten(head, strings.ToValidUTF8(string(end), "\uFFFD"), left), whole
 }

@@ -6,14 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"daycare/tools"
 )
 
 const (
 	// maxLog is how much of a process's output is kept on disk; when it is passed,
 	// the older half goes.
 	maxLog = 16 << 20
-	// maxPolled is how much of it one call returns.
-	maxPolled = 30_000
+	// maxPolled is how much of it one call returns, in bytes.
+	maxPolled = tools.MaxOutput - 1_000
 )
 
 // A jobLog is the newest output of a process, in a file. Positions count from the
@@ -72,8 +74,8 @@ func (l *jobLog) halve() {
 	l.first, l.size = l.first+l.size-int64(n), int64(n)
 }
 
-// detach ends the foreground's view and returns its text.
-func (l *jobLog) detach() string {
+// detach ends the foreground's view and returns its text, as capture.text does.
+func (l *jobLog) detach() (text string, whole *tools.Whole) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.also

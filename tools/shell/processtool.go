@@ -253,12 +253,12 @@ func (i jobInfo) state() string {
 func (j *job) recent(n int64) string { return j.log.last(n) }
 
 // detach ends the foreground's view of its output and returns it.
-func (j *job) detach(*capture) string {
-	text := j.log.detach()
+func (j *job) detach() (text string, whole *tools.Whole) {
+	text, whole = j.log.detach()
 	j.log.mu.Lock()
 	j.read = j.log.first + j.log.size
 	j.log.mu.Unlock()
-	return text
+	return text, whole
 }
 
 func oneLine(command string) string {

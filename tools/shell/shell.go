@@ -408,11 +408,12 @@ var noneLeft = lazyregexp.New(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*res
 
 // result puts the end of a command into words.
 func result(ctx context.Context, end ending, timeout time.Duration, out *capture) tools.Result {
-	text, note := out.text(), ""
+	text, whole := out.text()
+	note := ""
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	res := tools.Result{}
+	res := tools.Result{Whole: whole}
 	switch {
 	case ctx.Err() != nil:
 		res.Status, note = tools.Canceled, "[Cancelled]"

@@ -277,8 +277,8 @@ func TestCaptureKeepsEverythingThatFits(t *testing.T) {
 				rest = rest[n:]
 			}
 			c.finish()
-			got := c.text()
-			if size <= maxOutput && got != text {
+			got, whole := c.text()
+			if size <= maxOutput && (got != text || whole != nil) {
 				t.Fatalf("size %d, piece %d: the text changed", size, piece)
 			}
 			if size <= maxOutput {
@@ -287,7 +287,10 @@ func TestCaptureKeepsEverythingThatFits(t *testing.T) {
 			if !strings.HasPrefix(got, text[:half]) || !strings.HasSuffix(got, text[size-half:]) {
 				t.Fatalf("size %d, piece %d: head or tail is wrong", size, piece)
 			}
-			if data, err := os.ReadFile(c.saved); err != nil || string(data) != text {
+			if whole.Bytes != int64(size) || whole.Left != int64(size-2*half) || whole.Blob != filepath.Base(whole.Path) || !strings.Contains(got, whole.Marker) {
+				t.Fatalf("size %d, piece %d: %+v", size, piece, whole)
+			}
+			if data, err := os.ReadFile(whole.Path); err != nil || string(data) != text {
 				t.Fatalf("size %d, piece %d: the file has %d bytes, %v", size, piece, len(data), err)
 			}
 		}
