@@ -35,17 +35,33 @@ func (c *cli) agentsExport() *cobra.Command {
 			if out == "" || out == "-" {
 				return r.system.Export(cmd.Context(), id, c.stdout)
 			}
-			return exportTo(cmd.Context(), r, id, out)
+			bytes, err := exportTo(cmd.Context(), r, id, out)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(exported{Agent: id, File: out, Bytes: bytes})
+			}
+			c.print("exported %s to %s (%s)\n", args[0], out, size(bytes))
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; it must not be there yet (default: standard output)")
 	return cmd
 }
 
-func exportTo(ctx context.Context, r *runtimeParts, id, path string) (err error) {
+// exported is the result of an export to a file in --json.
+type exported struct {
+	Agent string `json:"agent"`
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// exportTo writes the agent to a new file and returns its size in bytes.
+func exportTo(ctx context.Context, r *runtimeParts, id, path string) (bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("export agent: %w", err)
+		return 0, fmt.Errorf("export agent: %w", err)
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -53,7 +69,14 @@ func exportTo(ctx context.Context, r *runtimeParts, id, path string) (err error)
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	return errors.Join(r.system.Export(ctx, id, w), w.Flush())
+	if err := errors.Join(r.system.Export(ctx, id, w), w.Flush()); err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("export agent: %w", err)
+	}
+	return info.Size(), nil
 }
 
 func (c *cli) agentsImport() *cobra.Command {

@@ -142,7 +142,7 @@ type sickness struct {
 
 func (c *cli) showDoctor(d *doctor) error {
 	count := map[finding.Severity]int{}
-	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}, Fixed: d.fixed}
+	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}}
 	fixable, later := 0, 0 // now; with the daemon stopped
 	for _, a := range d.ailments {
 		count[a.Severity]++
@@ -153,7 +153,10 @@ func (c *cli) showDoctor(d *doctor) error {
 		case a.fix != nil && a.Severity != finding.Info:
 			later++
 		}
-		result.Findings = append(result.Findings, sickness{a.Finding, can})
+		result.Findings = append(result.Findings, sickness{d.shown(a.Finding), can})
+	}
+	for _, f := range d.fixed {
+		result.Fixed = append(result.Fixed, d.shown(f))
 	}
 	result.Healthy = count[finding.Error]+count[finding.Warning] == 0
 	var failed error
@@ -227,7 +230,11 @@ func (c *cli) showAilment(d *doctor, a ailment, same []ailment) {
 	}
 }
 
-// place is where a finding is, as one would type it in the workspace.
-func (d *doctor) place(f finding.Finding) string {
-	return strings.TrimPrefix(f.Place(), d.workspace+string(filepath.Separator))
+// place returns where a finding is, as a user would type it in the workspace.
+func (d *doctor) place(f finding.Finding) string { return d.shown(f).Place() }
+
+// shown is the finding with its file as a path in the workspace, if it is inside.
+func (d *doctor) shown(f finding.Finding) finding.Finding {
+	f.File = strings.TrimPrefix(f.File, d.workspace+string(filepath.Separator))
+	return f
 }

@@ -137,18 +137,20 @@ type trial struct {
 
 func (c *cli) testProviders(ctx context.Context, cat pricer, workspace string, list []config.Provider, timeout time.Duration) error {
 	var failed error
+	var tried struct {
+		Providers []trial `json:"providers"`
+	}
 	for _, p := range list {
 		t := try(ctx, cat, workspace, p, timeout)
 		if !t.OK {
 			failed = errSilent
 		}
-		if c.json {
-			if err := c.printJSON(t); err != nil {
-				return err
-			}
-			continue
+		if tried.Providers = append(tried.Providers, t); !c.json {
+			c.showTrial(t)
 		}
-		c.showTrial(t)
+	}
+	if c.json {
+		return errors.Join(c.printJSON(tried), failed)
 	}
 	return failed
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -131,7 +132,7 @@ func (s schedules) Heartbeat(context.Context) (control.Heartbeat, error) {
 	b, _, err := s.Scheduler.Heartbeat()
 	h := control.Heartbeat{Running: b.Running, Stopped: b.Stopped}
 	if b.Every > 0 {
-		h.Every = b.Every.String()
+		h.Every = config.FormatDuration(b.Every)
 	}
 	if !b.Next.IsZero() {
 		h.Next = &b.Next

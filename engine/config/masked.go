@@ -14,7 +14,7 @@ func (c *Config) Masked() any { return masked(reflect.ValueOf(*c)) }
 func masked(v reflect.Value) any {
 	switch t := v.Type(); {
 	case t == durationType:
-		return spell(v.Interface().(time.Duration))
+		return FormatDuration(v.Interface().(time.Duration))
 	case t == secretType:
 		return v.Interface().(Secret).String()
 	case t.Kind() == reflect.Pointer && v.IsNil():
@@ -44,8 +44,8 @@ func masked(v reflect.Value) any {
 	return v.Interface()
 }
 
-// spell writes a duration as people do: 30m, not 30m0s.
-func spell(d time.Duration) string {
+// FormatDuration writes a duration as people do: 30m, not 30m0s.
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = s[:len(s)-2]
