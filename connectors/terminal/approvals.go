@@ -144,15 +144,16 @@ func (m *Model) asksChanged() tea.Cmd {
 		return nil
 	}
 	if len(m.world.asks) == 0 {
-		m.over = nil
+		m.over, m.emptied = nil, time.Now()
 		return nil
 	}
 	m.over = &approvals{token: m.world.asks[0].Token, since: time.Now()}
 	return nil
 }
 
-// settling is how long a question that took the place of an answered one takes no
-// answer: the key may have been meant for the one before.
+// settling is how long keys are ignored that may have been meant for the question
+// before: answers, after the next question took its place, and Esc, after the last
+// question's dialog closed by itself.
 const settling = time.Second
 
 func (o *approvals) help(m *Model) string {

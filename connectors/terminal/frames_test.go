@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/event"
 )
 
@@ -110,6 +111,76 @@ func TestCommandsOfHome(t *testing.T) {
 			d.write("skills")
 			d.press("enter", "enter")
 			d.shows("› Use the skill release:", "to 2/ telegram")
+		})
+	})
+}
+
+// A typed command runs although agents mention its word: only an agent of that name
+// is what a filter looks for.
+func TestTypedCommandIsNotAFilter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0 := twelve()
+		d0.record("agent5xzzzzzzzzzzzzzzzzzz", "assistant_message", map[string]any{"turn": "t0", "text": "I can send or spawn."})
+		drive(t, d0, 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("/")
+			d.write("send")
+			d.shows("5/ Queue watch", "Enter runs /send")
+			d.write(" 3/ look")
+			d.press("enter")
+			if len(d0.got) != 1 || d0.got[0].Text != "look" {
+				t.Fatalf("sent: %+v", d0.got)
+			}
+		})
+	})
+}
+
+// Esc right after the last question was answered was meant for its dialog, which has
+// closed by itself: it must not stop the agent below.
+func TestEscAfterTheLastAnswerStopsNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, id := midway()
+		d0.pending = []event.Ask{{Token: "tok1", AgentID: id, Tag: "@exec:git push", Request: "git push", AskedAt: time.Now()}}
+		drive(t, d0, 100, 30, func(d *driver) {
+			d.press("enter", "ctrl+y")
+			d.shows("[o] Once")
+			d.press("o", "esc")
+			d.hides("[o] Once")
+			if got := d0.calls(); len(got) != 1 || got[0] != "decide tok1 once" {
+				t.Fatalf("asked of the daemon: %q", got)
+			}
+			d.wait(2 * time.Second)
+			d.press("esc")
+			if got := d0.calls(); len(got) != 2 || got[1] != "stop "+id {
+				t.Errorf("a later Esc asked of the daemon: %q", got)
+			}
+		})
+	})
+}
+
+// /receive says so when nothing came in its time, and goes where something did.
+func TestReceiveEndsWithAWord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, id := midway()
+		drive(t, d0, 100, 30, func(d *driver) {
+			d.press("enter")
+			d.write("/receive 60")
+			d.press("enter")
+			d.shows("waiting 1m00s for the next answer or question")
+			d.wait(58 * time.Second)
+			d.hides("/receive waited")
+			d.wait(5 * time.Second)
+			d.shows("no agent answered or asked while /receive waited")
+			d.wait(time.Minute)
+			d.hides("/receive waited")
+
+			d.write("/receive 60")
+			d.press("enter")
+			d.wait(30 * time.Second)
+			d0.end(address.ChildID(id, "none"), "t9", "not an agent that is shown")
+			d0.end("agent0x1zzzzzzzzzzzzzzzzzz", "t2", "It is reviewed.")
+			d.wait(2 * time.Second)
+			d.shows("to 0/1 CodeReview")
 		})
 	})
 }

@@ -80,8 +80,13 @@ func (h *home) matches(a *agent) bool {
 	if h.filter == "" {
 		return true
 	}
-	text := strings.ToLower(a.Handle + " " + a.Name + " " + string(a.State) + " " + a.Detail + " " + a.says)
-	for word := range strings.FieldsSeq(strings.ToLower(h.filter)) {
+	return contains(a.Handle+" "+a.Name+" "+string(a.State)+" "+a.Detail+" "+a.says, h.filter)
+}
+
+// contains reports whether a text has every word in it, whatever their case.
+func contains(text, words string) bool {
+	text = strings.ToLower(text)
+	for word := range strings.FieldsSeq(strings.ToLower(words)) {
 		if !strings.Contains(text, word) {
 			return false
 		}
@@ -147,11 +152,12 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// typed is the command that was typed where a filter is expected: nobody is called
-// that, and it is one.
+// typed is the command that was typed where a filter is expected. An agent of that
+// name takes precedence; one that only mentions the word does not.
 func (h *home) typed(w *world) (text string, ok bool) {
 	word, _, _ := strings.Cut(h.filter, " ")
-	if !known(word) || slices.ContainsFunc(w.order, h.matches) {
+	named := func(a *agent) bool { return contains(a.Handle+" "+a.Name, h.filter) }
+	if !known(word) || slices.ContainsFunc(w.order, named) {
 		return "", false
 	}
 	return "/" + h.filter, true

@@ -31,6 +31,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return cmd
 	}
+	if name == "esc" && time.Since(m.emptied) < settling {
+		return nil
+	}
 	if cmd, ok := m.anywhere(name); ok {
 		return cmd
 	}

@@ -68,6 +68,7 @@ type connection struct {
 type prompts struct {
 	leaving   time.Time // Ctrl-C was pressed
 	stopping  time.Time // Esc was pressed
+	emptied   time.Time // the last question was answered, and its dialog closed by itself
 	receiving time.Time // /receive waits until then
 	flash     string
 	bad       bool // flash is what went wrong
@@ -239,6 +240,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 	if now.Sub(m.flashed) > keep {
 		m.flash = ""
 	}
+	m.waited()
 	m.memory.save(m.remember())
 	cmds := []tea.Cmd{ticking()}
 	if m.page == homePage {

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"daycare/connectors/terminal/markdown"
+	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
 )
@@ -60,8 +61,17 @@ func receiveCommand(m *Model, arg string) tea.Cmd {
 		}
 	}
 	m.receiving = m.screen.now.Add(wait)
-	m.say1("waiting for the next answer or question; any key but the arrows goes on typing")
+	m.say1("waiting " + transcript.Elapsed(wait) + " for the next answer or question; you can go on typing")
 	return nil
+}
+
+// waited ends /receive when its time is over.
+func (m *Model) waited() {
+	if m.receiving.IsZero() || !m.screen.now.After(m.receiving) {
+		return
+	}
+	m.receiving = time.Time{}
+	m.say1("no agent answered or asked while /receive waited")
 }
 
 // watched goes where /receive waited for.
@@ -69,11 +79,10 @@ func (m *Model) watched(agent string, t event.Type) tea.Cmd {
 	if m.receiving.IsZero() || t != event.TurnFinished && t != event.PermissionRequested {
 		return nil
 	}
-	late := m.screen.now.After(m.receiving)
-	m.receiving = time.Time{}
-	if late || m.world.get(agent) == nil {
+	if m.world.get(agent) == nil {
 		return nil
 	}
+	m.receiving = time.Time{}
 	return m.show(agent)
 }
 

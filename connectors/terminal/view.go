@@ -188,6 +188,10 @@ func (m *Model) helpLine(width int) string {
 		text = m.over.help(m)
 	case m.page == homePage && m.home.asking:
 		text = "type letters of a name, or a command · Enter keeps it · Esc shows all"
+		if typed, ok := m.home.typed(m.world); ok {
+			word, _, _ := strings.Cut(typed, " ")
+			text = "Enter runs " + word + " · Esc shows all"
+		}
 	case m.page == homePage:
 		text = "Enter opens · n new agent · / filter · a answers · x stops · Ctrl+P finds · q leaves · ? help"
 	default:
