@@ -170,12 +170,16 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 		*wasted = s
 		return 0, true, nil
 	}
-	return shortened, false, a.summarized(t, plan, s, item, before)
+	if err := a.summarized(plan, s, item); err != nil {
+		return 0, false, err
+	}
+	a.emit(event.AgentCompacted, turn, event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept), RequestCut: task.RequestCut()})
+	return shortened, false, nil
 }
 
 // summarized records a summary: from here on the model sees it instead of what it
 // stands for.
-func (a *agent) summarized(t *turn, plan compact.Plan, s record.Summary, item string, before int) error {
+func (a *agent) summarized(plan compact.Plan, s record.Summary, item string) error {
 	s.From, s.KeptFrom, s.SHA256, s.Item = plan.From, plan.KeptFrom, plan.SHA256(), item
 	if a.Price != nil {
 		s.Cost = a.Price(s.Provider, s.Model, providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output,
@@ -188,11 +192,6 @@ func (a *agent) summarized(t *turn, plan compact.Plan, s record.Summary, item st
 		return err
 	}
 	a.room.rotate, a.room.failedAt = true, 0
-	turn := ""
-	if t != nil {
-		turn = t.id
-	}
-	a.emit(event.AgentCompacted, turn, event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept)})
 	return nil
 }
 
@@ -228,6 +227,7 @@ func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 			why = "no model could be reached to summarise it"
 		}
 		err = a.close(it, &record.Note{Text: "nothing was shortened: " + why, Item: it.ID, Refused: true})
+		a.emit(event.AgentCompacted, "", event.Compacted{Before: a.builder.Tokens(), Failed: why})
 	} else {
 		err = a.done(it.ID)
 	}

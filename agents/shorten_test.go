@@ -350,10 +350,16 @@ func TestCompactOnRequest(t *testing.T) {
 	if o := b.outcome(item); o.Reason != "compact" {
 		t.Errorf("outcome %+v", o)
 	}
+	var reported []event.Compacted
 	for e := range events {
-		if e.Type == event.AgentCompacted {
-			break
+		if c, ok := e.Body.(event.Compacted); ok {
+			if reported = append(reported, c); len(reported) == 2 {
+				break
+			}
 		}
+	}
+	if reported[0].Failed != "there is nothing older than the newest messages" || reported[1].Failed != "" || reported[1].Gone == 0 || reported[1].RequestCut != 0 {
+		t.Errorf("reported %+v", reported)
 	}
 	if o := b.outcome(b.say("what is the code of turn 1?")); o.Text != "the code of turn 1 is owl1" {
 		t.Errorf("after it: %q", o.Text)

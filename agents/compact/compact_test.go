@@ -246,6 +246,13 @@ func TestRequestIsQuotedOnce(t *testing.T) {
 	if err != nil || strings.Count(s.Text, requestHead) != 1 || !strings.Contains(s.Text, "bytes…") {
 		t.Fatalf("%v\n%s", err, s.Text)
 	}
+	said := p.Requests[0].Text
+	if cut := (Task{Plan: p, Limits: l}).RequestCut(); cut != len(said)-4*l.Request || cut <= 0 {
+		t.Errorf("%d of %d bytes of the request are reported as left out", cut, len(said))
+	}
+	if cut := (Task{Plan: p, Limits: Limits{Request: len(said)}}).RequestCut(); cut != 0 {
+		t.Errorf("%d bytes of a request that fits are reported as left out", cut)
+	}
 	p.Before = s.Text
 	s, err = Summarize(t.Context(), m, Task{Plan: p, Limits: l})
 	if err != nil || strings.Count(s.Text, requestHead) != 1 || strings.Contains(s.Text, "old") {

@@ -129,7 +129,7 @@ func (t Task) complete(text string) string {
 	if len(t.Plan.Requests) > 0 || t.Plan.Quoted != "" {
 		b.WriteString("\n\n" + requestHead + "\n" + t.Plan.Quoted)
 		for _, u := range t.Plan.Requests {
-			b.WriteString(shorten(u.Text, max(4*t.Limits.Request/len(t.Plan.Requests), 200)) + names(u.Files) + "\n")
+			b.WriteString(shorten(u.Text, t.quotable()) + names(u.Files) + "\n")
 		}
 		if t.Plan.Answered {
 			b.WriteString(requestDone)
@@ -138,6 +138,17 @@ func (t Task) complete(text string) string {
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// quotable is how many bytes of each message of the latest request a summary quotes.
+func (t Task) quotable() int { return max(4*t.Limits.Request/len(t.Plan.Requests), 200) }
+
+// RequestCut is how many bytes of the latest request the summary leaves out.
+func (t Task) RequestCut() (n int) {
+	for _, u := range t.Plan.Requests {
+		n += max(0, len(u.Text)-t.quotable())
+	}
+	return n
 }
 
 const (

@@ -53,7 +53,7 @@ func (v *view) event(e control.RawEvent) error {
 	case event.SubAgentStart, event.SubAgentEnd:
 		return show(e, func(s subAgent) { v.subAgent(e.Type, s) })
 	case event.AgentCompacted:
-		v.note("the conversation was shortened to a summary")
+		return show(e, v.compacted)
 	case event.AgentReset:
 		v.note("a new conversation begins")
 	case event.BudgetReached:
@@ -64,6 +64,17 @@ func (v *view) event(e control.RawEvent) error {
 		return show(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
 	}
 	return nil
+}
+
+func (v *view) compacted(c event.Compacted) {
+	switch {
+	case c.Failed != "":
+		v.note("nothing was shortened: %s", c.Failed)
+	case c.RequestCut > 0:
+		v.note("the conversation was shortened to a summary; the last message is too long for the model, which sees all but %s of it", size(int64(c.RequestCut)))
+	default:
+		v.note("the conversation was shortened to a summary")
+	}
 }
 
 // show decodes the body of an event for f.

@@ -323,6 +323,43 @@ func TestApprovalByText(t *testing.T) {
 	}
 }
 
+// TestCompactionIsReported: the person reads that their conversation was shortened, what
+// it cost their last message, and why nothing came of one that they asked for.
+func TestCompactionIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		d := w.desk(Options{}, talker{w})
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { d.Run(ctx) })
+		synctest.Wait()
+		for _, test := range []struct {
+			agent string
+			is    string // type of the agent
+			body  event.Compacted
+			want  string
+		}{
+			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3}, "c1: Our conversation was getting too long for me, so I have put a summary in the place of its older part."},
+			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3, RequestCut: 1234}, "about 1234 characters in between are left out. Send long texts as a file."},
+			{"agent1", "user", event.Compacted{Failed: "no model could be reached to summarise it"}, "c1: I shortened nothing: no model could be reached to summarise it."},
+			{"agent1", "cron", event.Compacted{Before: 9000}, ""},
+			{"agent2", "user", event.Compacted{Before: 9000}, ""},
+		} {
+			w.mu.Lock()
+			w.agent.Type = test.is
+			w.mu.Unlock()
+			w.Publish(event.Event{Type: event.AgentCompacted, Agent: test.agent, Body: test.body})
+			synctest.Wait()
+			said := strings.Join(w.heard(), "\n")
+			if !strings.Contains(said, test.want) || test.want == "" && said != "" {
+				t.Errorf("%s agent %s, %+v: said %q, want %q", test.is, test.agent, test.body, said, test.want)
+			}
+		}
+		cancel()
+		run.Wait()
+	})
+}
+
 // TestWatch: typing while the agent works and not longer, requests as they come,
 // and both also where the event that would have told was lost.
 func TestWatch(t *testing.T) {

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"daycare/engine/event"
@@ -70,6 +71,10 @@ func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]mess
 		}
 	case event.TurnFinished, event.AgentSlept, event.AgentEnded:
 		delete(work, e.Agent)
+	case event.AgentCompacted:
+		if c, ok := e.Body.(event.Compacted); ok {
+			d.compacted(ctx, e.Agent, c)
+		}
 	case event.PermissionRequested:
 		d.look(ctx)
 	case event.PermissionDecided:
@@ -77,6 +82,27 @@ func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]mess
 			d.settle(ctx, a.Token, permission.Decision(a.Decision), a.By)
 		}
 	}
+}
+
+// compacted tells the person that their conversation was shortened, and what it cost
+// their last message.
+func (d *Desk) compacted(ctx context.Context, agent string, c event.Compacted) {
+	to, ok := d.home(agent)
+	if !ok || d.host.Agents == nil {
+		return
+	}
+	if a, err := d.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
+		return // what clocks and background agents forget is not the person's conversation
+	}
+	text := "Our conversation was getting too long for me, so I have put a summary in the place of its older part."
+	switch {
+	case c.Failed != "":
+		text = "I shortened nothing: " + c.Failed + "."
+	case c.RequestCut > 0:
+		text += fmt.Sprintf(" Your last message is too long as well: I keep its beginning and its end, and about %d characters in between are left out. "+
+			"Send long texts as a file.", c.RequestCut)
+	}
+	d.sayTo(ctx, to, "", text)
 }
 
 // speaks reports whether an agent answers people itself: its children's work is

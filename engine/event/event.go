@@ -182,6 +182,11 @@ type (
 		Before int `json:"before"`
 		Gone   int `json:"gone"`
 		Kept   int `json:"kept"`
+		// RequestCut is how many bytes of the latest request the summary leaves out,
+		// because all of it would not fit the model's context.
+		RequestCut int `json:"requestCut,omitempty"`
+		// Failed says why a compaction that somebody asked for shortened nothing.
+		Failed string `json:"failed,omitempty"`
 	}
 	// Reason is of agent.reset, agent.ended and others that need one word.
 	Reason struct {
