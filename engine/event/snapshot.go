@@ -50,6 +50,21 @@ type Agent struct {
 	Running bool   `json:"running"` // in memory now
 }
 
+// A Session is an agent's conversation since its start or its last reset, as its files
+// have it.
+type Session struct {
+	Agent            string     `json:"agent"` // id
+	State            State      `json:"state"`
+	Queued           int        `json:"queued"`
+	Title            string     `json:"title"`
+	StartedAt        *time.Time `json:"startedAt,omitempty"`
+	Messages         int        `json:"messages"` // of users and of the agent
+	PromptTokens     int64      `json:"promptTokens"`
+	CompletionTokens int64      `json:"completionTokens"`
+	Context          int64      `json:"context,omitempty"` // tokens of the newest request
+	Cost             float64    `json:"cost"`              // US dollars
+}
+
 // A Waiting is one item of an inbox.
 type Waiting struct {
 	ID    string    `json:"id"`

@@ -110,12 +110,37 @@ func (p *peers) status(name, description string) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		data, err := json.MarshalIndent(a, "", "  ")
-		if err != nil {
-			return tools.Result{}, fmt.Errorf("encode status: %w", err)
-		}
-		return tools.Result{Text: string(data)}, nil
+		return asJSON(a)
 	})
+}
+
+func (p *peers) sessionsStatus() tools.Tool {
+	return makeTool("sessions_status", "An agent's messages, tokens, cost and state; without agentId your own.",
+		`"properties":{"agentId":{"type":"string"}}`,
+		func(ctx context.Context, call tools.Call, args whoArgs) (tools.Result, error) {
+			id := call.Agent
+			if args.AgentID != "" {
+				a, err := p.find(ctx, call.Agent, args.AgentID)
+				if err != nil {
+					return tools.Result{}, err
+				}
+				id = a.ID
+			}
+			s, err := p.agents.Session(ctx, call.Agent, id)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			return asJSON(s)
+		})
+}
+
+// asJSON is a result that a model reads as JSON.
+func asJSON(v any) (tools.Result, error) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return tools.Result{}, fmt.Errorf("encode result: %w", err)
+	}
+	return tools.Result{Text: string(data)}, nil
 }
 
 // find is the agent that ref names, among those that asker may know of.

@@ -35,12 +35,20 @@ type Agents interface {
 	List(ctx context.Context, asker string) ([]event.Agent, error)
 	// History is the newest records of an agent.
 	History(ctx context.Context, asker, agent string, limit int) (event.Page, error)
+	// Update changes the description and the system prompt of a permanent agent that
+	// asker made, by its id; "" stays as it is.
+	Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error)
+	// Session is the conversation of an agent, by its id.
+	Session(ctx context.Context, asker, id string) (event.Session, error)
 	// Stop ends an agent that asker started.
 	Stop(ctx context.Context, asker, agent string) (event.Agent, error)
 }
 
 // An Awaiter is Agents whose answers can be waited for.
 type Awaiter interface {
+	// Work is the newest item that an agent has not finished, by its id; "" if it has
+	// nothing to do.
+	Work(ctx context.Context, asker, id string) (item string, err error)
 	Await(ctx context.Context, agent, item string) (event.Outcome, error)
 }
 
@@ -64,7 +72,7 @@ func New(a Agents) []tools.Tool {
 	list := []tools.Tool{
 		p.startBackground(), p.spawn(), p.send(), p.sessionsSend(),
 		p.list(), p.status("agent_status", "Tell what an agent is doing, what waits, cost."), p.stop(),
-		p.sessionsList(), p.sessionsHistory(),
+		p.sessionsList(), p.sessionsHistory(), p.sessionsStatus(),
 		p.running(), p.createPermanent(),
 	}
 	if c, ok := a.(Courier); ok {

@@ -47,8 +47,24 @@ func (h *house) History(context.Context, string, string, int) (event.Page, error
 	}}, h.err
 }
 
+func (h *house) Update(_ context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
+	h.said = append(h.said, strings.Join([]string{asker, id, description, systemPrompt}, "|"))
+	return event.Agent{ID: id, Name: "Ops", Handle: "1/"}, h.err
+}
+
+func (h *house) Session(_ context.Context, _, id string) (event.Session, error) {
+	return event.Session{Agent: id, State: event.Thinking, Messages: 12, PromptTokens: 3400, CompletionTokens: 560, Cost: 0.07}, h.err
+}
+
 func (h *house) Stop(_ context.Context, _, ref string) (event.Agent, error) {
 	return event.Agent{ID: ref, Name: "x"}, h.err
+}
+
+func (h *house) Work(_ context.Context, _, id string) (string, error) {
+	if id == "cccc3333" {
+		return "", h.err
+	}
+	return "i1", h.err
 }
 
 func (h *house) Await(ctx context.Context, _, _ string) (event.Outcome, error) {
@@ -113,7 +129,7 @@ func TestTools(t *testing.T) {
 		"agents_list": `{}`, "agent_status": `{"agentId":"0/0"}`, "agent_stop": `{"agentId":"bbbb"}`, "sessions_list": `{}`,
 		"sessions_history": `{"agentId":"1/"}`, "sessions_send": `{"agentId":"Ops","text":"?","timeoutSeconds":5}`,
 		"subagents": `{}`, "create_permanent_agent": `{"name":"Dev","systemPrompt":"You build."}`,
-		"message": `{"text":"one moment"}`, "set_reaction": `{"emoji":"👍","messageId":"12"}`,
+		"sessions_status": `{"agentId":"Ops"}`, "message": `{"text":"one moment"}`, "set_reaction": `{"emoji":"👍","messageId":"12"}`,
 	}
 	for _, tool := range New(newHouse()) {
 		name := tool.Spec().Name
@@ -188,6 +204,70 @@ func TestSessionsSendWaits(t *testing.T) {
 	}
 }
 
+// create_permanent_agent changes the colleague that has the name already, if the caller
+// made it and nothing but words changes.
+func TestPermanentAgentsAreUpdated(t *testing.T) {
+	for _, tt := range []struct{ args, want, updated string }{
+		{`{"name":"Ops","systemPrompt":"You watch."}`, "Changed Ops (id: cccc3333, handle 1/)", "agent|cccc3333||You watch."},
+		{`{"name":"Ops","description":"operations \n now"}`, "Changed Ops", "agent|cccc3333|operations now|"},
+		{`{"name":"Ops","systemPrompt":"x","workspaceDir":"sub"}`, "only a user can change its folder", ""},
+		{`{"name":"log-reader","systemPrompt":"x"}`, "another agent named log-reader", ""},
+		{`{"name":"Nobody","description":"x"}`, "give it a systemPrompt", ""},
+		{`{"name":"Ops"}`, `1/ cccc3333 "Ops" permanent`, ""},
+	} {
+		h := newHouse()
+		r := call(t, h, "create_permanent_agent", tt.args)
+		if got := strings.Join(h.said, " "); !strings.Contains(r.Text, tt.want) || got != tt.updated || len(h.made) > 0 {
+			t.Errorf("%s: %q, updated %q, made %v", tt.args, r.Text, got, h.made)
+		}
+	}
+	h := newHouse()
+	h.err = errors.New("another agent or a user made that agent")
+	if r := call(t, h, "create_permanent_agent", `{"name":"Ops","systemPrompt":"x"}`); r.Status != tools.Failed {
+		t.Errorf("somebody else's agent was changed: %+v", r)
+	}
+}
+
+func TestSessionsStatus(t *testing.T) {
+	for args, id := range map[string]string{`{}`: "agent", `{"agentId":"Ops"}`: "cccc3333"} {
+		r := call(t, newHouse(), "sessions_status", args)
+		for _, want := range []string{`"agent": "` + id + `"`, `"state": "thinking"`, `"messages": 12`, `"promptTokens": 3400`, `"completionTokens": 560`} {
+			if !strings.Contains(r.Text, want) {
+				t.Errorf("%s: %s is missing in %s", args, want, r.Text)
+			}
+		}
+	}
+	if r := call(t, newHouse(), "sessions_status", `{"agentId":"nobody"}`); r.Status != tools.Failed {
+		t.Errorf("a conversation of nobody: %+v", r)
+	}
+}
+
+// Without a text sessions_send returns the answer to what an agent is working on, within
+// its time, and does not wait for one that has nothing to do.
+func TestSessionsSendReceives(t *testing.T) {
+	h := newHouse()
+	if r := call(t, h, "sessions_send", `{"agentId":"log-reader"}`); r.Text != "forty-two" || r.Status != "" {
+		t.Errorf("an agent at work: %+v", r)
+	}
+	if r := call(t, h, "sessions_send", `{"agentId":"Ops","text":" "}`); !strings.Contains(r.Text, "Ops has nothing to do") {
+		t.Errorf("an idle agent: %+v", r)
+	}
+	if r := call(t, h, "sessions_send", `{"agentId":"nobody"}`); r.Status != tools.Failed {
+		t.Errorf("an agent that does not exist: %+v", r)
+	}
+	h.agents = append(h.agents, event.Agent{ID: "agent", Handle: "2/", Name: "self"})
+	if r := call(t, h, "sessions_send", `{"agentId":"self"}`); r.Status != tools.Failed {
+		t.Errorf("the caller waits for itself: %+v", r)
+	}
+	h.outcome.Reason = ""
+	if r := call(t, h, "sessions_send", `{"agentId":"log-reader","timeoutSeconds":1}`); r.Status != tools.TimedOut {
+		t.Errorf("without an answer in time: %+v", r)
+	}
+	if len(h.posted) > 0 {
+		t.Errorf("waiting posted %v", h.posted)
+	}
+}
+
 func TestTarget(t *testing.T) {
 	for _, tt := range []struct {
 		name, args, ref string
@@ -197,6 +277,7 @@ func TestTarget(t *testing.T) {
 		{"send_agent_message", `{"text":"x","agentId":"0/"}`, "0/", true},
 		{"send_agent_message", `{"text":"x","silent":true}`, "", false},
 		{"sessions_send", `{"text":"x","agentId":"Ops"}`, "Ops", true},
+		{"sessions_send", `{"agentId":"Ops"}`, "Ops", false},
 		{"read", `{"path":"x"}`, "", false},
 	} {
 		if ref, ok := Target(tt.name, json.RawMessage(tt.args)); ref != tt.ref || ok != tt.ok {
@@ -216,7 +297,7 @@ func TestErrorsAreForTheModel(t *testing.T) {
 		t.Errorf("over a limit: %+v", r)
 	}
 	h.err = nil
-	if r := call(t, h, "create_permanent_agent", `{"name":"Ops","systemPrompt":"x"}`); r.Status != tools.Failed {
+	if r := call(t, h, "create_permanent_agent", `{"name":"me","systemPrompt":"x"}`); r.Status != tools.Failed {
 		t.Errorf("a name that is taken: %+v", r)
 	}
 	if r := call(t, h, "agent_status", `{"agentId":"zzz"}`); r.Status != tools.Failed {

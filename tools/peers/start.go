@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/tools"
 )
@@ -81,7 +82,7 @@ type permanentArgs struct {
 
 func (p *peers) createPermanent() tools.Tool {
 	return makeTool("create_permanent_agent",
-		"Make a standing colleague, written to by name. Without systemPrompt: list those there are.",
+		"Make a standing colleague, written to by name, or change one that you made. Without systemPrompt and description: list them.",
 		`"properties":{
 			"name":{"type":"string","maxLength":60},
 			"description":{"type":"string","maxLength":500,"description":"what it is there for"},
@@ -94,15 +95,19 @@ func (p *peers) createPermanent() tools.Tool {
 			}
 			id := address.ChildID(call.Agent, call.ID)
 			name := oneLine(args.Name)
-			if name == "" || args.SystemPrompt == "" {
+			description := oneLine(args.Description)
+			if name == "" || args.SystemPrompt == "" && description == "" {
 				return permanents(all), nil
 			}
 			for _, a := range all {
 				if a.Name == name && a.ID != id {
-					return tools.Errorf("there is an agent named %s (id: %s) already; a person can change it in its descriptor.json", name, a.ID), nil
+					return p.updatePermanent(ctx, call, a, args)
 				}
 			}
-			d := address.Descriptor{Type: address.Permanent, ID: id, Name: name, Description: oneLine(args.Description),
+			if args.SystemPrompt == "" {
+				return tools.Errorf("there is no agent named %s yet: to make one, give it a systemPrompt", name), nil
+			}
+			d := address.Descriptor{Type: address.Permanent, ID: id, Name: name, Description: description,
 				SystemPrompt: args.SystemPrompt, WorkspaceDir: args.WorkspaceDir, CreatedBy: call.Agent}
 			a, err := p.agents.Create(ctx, d, message.Incoming{})
 			if err != nil {
@@ -110,6 +115,22 @@ func (p *peers) createPermanent() tools.Tool {
 			}
 			return said("Made %s (id: %s, handle %s). Write to it with send_agent_message or sessions_send.", a.Name, a.ID, a.Handle)
 		})
+}
+
+// updatePermanent changes the agent that has the name of a call already.
+func (p *peers) updatePermanent(ctx context.Context, call tools.Call, a event.Agent, args permanentArgs) (tools.Result, error) {
+	switch {
+	case a.Type != string(address.Permanent) || a.State == event.Ended:
+		return tools.Errorf("there is another agent named %s (id: %s) already: choose another name", a.Name, a.ID), nil
+	case args.WorkspaceDir != "":
+		return tools.Errorf("there is an agent named %s (id: %s) already, and only a user can change its folder, in its descriptor.json. "+
+			"Without workspaceDir, this call changes its description and systemPrompt", a.Name, a.ID), nil
+	}
+	a, err := p.agents.Update(ctx, call.Agent, a.ID, oneLine(args.Description), args.SystemPrompt)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	return said("Changed %s (id: %s, handle %s); it takes effect with its next turn.", a.Name, a.ID, a.Handle)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

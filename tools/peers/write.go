@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"daycare/engine/message"
@@ -47,7 +48,7 @@ func Target(name string, arguments json.RawMessage) (ref string, ok bool) {
 	switch name {
 	case sendName, "sessions_send":
 		err := json.Unmarshal(arguments, &args)
-		return args.AgentID, err == nil && !args.Silent
+		return args.AgentID, err == nil && !args.Silent && strings.TrimSpace(args.Text) != ""
 	}
 	return "", false
 }
@@ -64,12 +65,15 @@ const maxWait = 10 * time.Minute
 
 func (p *peers) sessionsSend() tools.Tool {
 	return makeTool("sessions_send",
-		"Write to another agent and wait for its answer. timeoutSeconds 0: do not wait.",
+		"Write to another agent and wait for its answer; without text: wait for what it is working on. timeoutSeconds 0: do not wait.",
 		`"properties":{
 			"agentId":{"type":"string","minLength":1},
-			"text":{"type":"string","minLength":1},
-			"timeoutSeconds":{"type":"integer","minimum":0,"maximum":600}},"required":["agentId","text"]`,
+			"text":{"type":"string"},
+			"timeoutSeconds":{"type":"integer","minimum":0,"maximum":600}},"required":["agentId"]`,
 		func(ctx context.Context, call tools.Call, args askArgs) (tools.Result, error) {
+			if strings.TrimSpace(args.Text) == "" {
+				return p.receive(ctx, call, args)
+			}
 			r, err := p.agents.Post(ctx, text(call, args.AgentID, args.Text))
 			if err != nil {
 				return tools.Result{}, err
@@ -82,6 +86,37 @@ func (p *peers) sessionsSend() tools.Tool {
 		})
 }
 
+// waitDefault is how long sessions_send waits for an agent's work if the call does not say.
+const waitDefault = 2 * time.Minute
+
+// receive waits for what an agent is working on: a receive that blocks the turn but no
+// inbox. What the agent writes meanwhile arrives there, as always.
+func (p *peers) receive(ctx context.Context, call tools.Call, args askArgs) (tools.Result, error) {
+	a, err := p.find(ctx, call.Agent, args.AgentID)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	w, ok := p.agents.(Awaiter)
+	if !ok {
+		return tools.Errorf("text is missing"), nil
+	}
+	if a.ID == call.Agent {
+		return tools.Errorf("you are that agent: end your turn instead; what is sent to you begins the next one"), nil
+	}
+	item, err := w.Work(ctx, call.Agent, a.ID)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if item == "" {
+		return said("%s has nothing to do. sessions_history shows what it said.", a.Name)
+	}
+	limit := waitDefault
+	if args.TimeoutSeconds > 0 {
+		limit = min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait)
+	}
+	return answer(ctx, w, message.Receipt{Agent: a.ID, Item: item}, limit)
+}
+
 // answer waits for the answer to an item.
 func answer(ctx context.Context, w Awaiter, r message.Receipt, limit time.Duration) (tools.Result, error) {
 	inner, cancel := context.WithTimeout(ctx, limit)
@@ -89,7 +124,7 @@ func answer(ctx context.Context, w Awaiter, r message.Receipt, limit time.Durati
 	o, err := w.Await(inner, r.Agent, r.Item)
 	switch {
 	case err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
-		return tools.Result{Status: tools.TimedOut, Text: "sent, but there was no answer within " + limit.String() +
+		return tools.Result{Status: tools.TimedOut, Text: "there was no answer within " + limit.String() +
 			"; sessions_history shows it later"}, nil
 	case err != nil:
 		return tools.Result{}, err

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidwall/sjson"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// ErrNotMaker: only the agent that made a permanent agent may change it.
+var ErrNotMaker = errors.New("another agent or a user made that agent: ask them to change it")
+
+// Update changes the description and the system prompt of a permanent agent that the
+// asker made; the rest of its descriptor stays as it is, byte for byte. It takes effect
+// with the agent's next turn. Errors: ErrNotMaker, *Changed if somebody saved the
+// descriptor at the same time.
+func (f *Family) Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
+	meta, ok := f.sys.index.Get(id)
+	if !ok || meta.Descriptor.Type != address.Permanent || meta.Descriptor.CreatedBy != asker {
+		return event.Agent{}, ErrNotMaker
+	}
+	now, err := f.sys.ReadFile(ctx, id, address.File)
+	if err != nil {
+		return event.Agent{}, err
+	}
+
+	changed := now.Content
+	for member, value := range map[string]string{"description": description, "systemPrompt": systemPrompt} {
+		if value == "" {
+			continue // not said: it stays
+		}
+		if changed, err = sjson.SetBytes(changed, member, value); err != nil {
+			return event.Agent{}, fmt.Errorf("change %s of agent %s: %w", member, id, err)
+		}
+	}
+	if _, err := f.sys.WriteFile(ctx, id, address.File, changed, now.Hash); err != nil {
+		return event.Agent{}, err
+	}
+	return f.sys.Agent(ctx, id)
+}
+
+// Work is the newest item of an agent that is not finished; "" if there is none.
+func (f *Family) Work(_ context.Context, asker, id string) (item string, err error) {
+	if _, ok := f.sys.index.Get(id); !ok {
+		return "", message.ErrUnknownAgent
+	}
+	if !f.knows(asker, id) {
+		return "", ErrStranger
+	}
+	if open := f.sys.waiting(id); len(open) > 0 {
+		item = open[len(open)-1].ID
+	}
+	return item, nil
+}
+
+// Session is the conversation of an agent that the asker may know of.
+func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, error) {
+	if !f.knows(asker, id) {
+		return event.Session{}, ErrStranger
+	}
+	a, err := f.sys.Agent(ctx, id)
+	if err != nil {
+		return event.Session{}, err
+	}
+	state, _, _, err := record.ReadState(f.sys.folder(id))
+	if err != nil {
+		return event.Session{}, err
+	}
+
+	n := state.Session
+	s := event.Session{Agent: id, State: a.State, Queued: a.Queued, Title: n.Title, Messages: n.Messages,
+		PromptTokens: n.PromptTokens, CompletionTokens: n.CompletionTokens, Cost: n.Cost}
+	if !n.StartedAt.IsZero() {
+		s.StartedAt = &n.StartedAt.Time
+	}
+	if t := state.Tokens; t != nil {
+		s.Context = t.Input + t.CacheRead + t.CacheWrite
+	}
+	return s, nil
+}
