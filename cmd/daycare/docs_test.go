@@ -22,22 +22,8 @@ var (
 // Commands that the documents cite exist, and take the flags and arguments that
 // they are cited with.
 func TestDocs(t *testing.T) {
-	paths := []string{"../../README.md"}
-	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(path) == ".md" {
-			paths = append(paths, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := 0
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for path, data := range documents(t) {
 		var cites []string
 		for _, m := range inline.FindAllSubmatch(data, -1) {
 			cites = append(cites, string(m[1]))
@@ -57,6 +43,51 @@ func TestDocs(t *testing.T) {
 	if seen < 50 {
 		t.Errorf("only %d commands were found in the documents", seen)
 	}
+}
+
+// The documents name the version of Go that the module needs.
+func TestDocsNameTheVersionOfGo(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(mod)
+	if needed == nil {
+		t.Fatal("go.mod names no version of Go")
+	}
+	seen := 0
+	for path, data := range documents(t) {
+		for _, m := range regexp.MustCompile(`\bGo (1\.\d+(?:\.\d+)?)`).FindAllSubmatch(data, -1) {
+			if seen++; string(m[1]) != string(needed[1]) {
+				t.Errorf("%s says Go %s, go.mod says %s", path, m[1], needed[1])
+			}
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d versions of Go were found in the documents", seen)
+	}
+}
+
+// documents are README.md and all of docs, by their paths.
+func documents(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths := []string{"../../README.md", "../../CONTRIBUTING.md"}
+	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, path := range paths {
+		if all[path], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // TestFilesTour does what docs/files.md shows, in one workspace from top to bottom, and
