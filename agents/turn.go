@@ -277,6 +277,10 @@ func short(err error) string {
 	}
 	what := firstLine(f.Error())
 	switch f.Kind {
+	case providers.NoKey:
+		return "There is no key for the model service (" + what + ")."
+	case providers.Down:
+		return "The model service of this machine does not answer (" + what + "). Is the server running? Test it with: daycare providers test"
 	case providers.Auth:
 		return "The model service did not accept the key (" + what + "). Check the key, then ask again."
 	case providers.Busy, providers.Broken:

@@ -20,6 +20,8 @@ const (
 	patience = 5 * time.Minute
 	// maxEmpty is how often an empty answer is asked for anew.
 	maxEmpty = 2
+	// maxDown is how often a server of this machine is asked that does not run.
+	maxDown = 2
 )
 
 // A Caller calls models: the first provider of Chain, again where it makes sense,
@@ -97,8 +99,13 @@ func (a *attempts) provider(ctx context.Context, p Provider, share int, next str
 		if !f.Retryable() {
 			return nil, f
 		}
-		note := Retry{N: a.made, Of: MaxRequests, Status: f.Status, Reason: f.Error(), Discard: shown}
-		if try == share || f.RetryAfter > patience {
+		of := MaxRequests
+		if f.Kind == Down {
+			share = min(share, maxDown)
+			of = a.made + share - try
+		}
+		note := Retry{N: a.made, Of: of, Status: f.Status, Reason: f.Error(), Discard: shown}
+		if try >= share || f.RetryAfter > patience {
 			if next == "" || a.made == MaxRequests {
 				return nil, f
 			}

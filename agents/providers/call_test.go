@@ -84,6 +84,21 @@ func TestRetryUntilTheEnd(t *testing.T) {
 	}
 }
 
+// A server of this machine that does not run is asked once more and no further; the
+// rest of the requests is for the next provider.
+func TestServerThatIsDownIsAskedTwice(t *testing.T) {
+	p := &fake{id: "a", answers: []answer{fails(Down, 0, 0)}}
+	_, err, lines := notes(t, p)
+	var f *Failure
+	if p.calls != 2 || !errors.As(err, &f) || f.Kind != Down || lines[0] != `1/2 status 0 fallback "" discard false` {
+		t.Errorf("%d requests, %v\n%s", p.calls, err, strings.Join(lines, "\n"))
+	}
+	a, b := &fake{id: "a", answers: []answer{fails(Down, 0, 0)}}, &fake{id: "b", answers: []answer{good}}
+	if r, err, lines := notes(t, a, b); err != nil || r.Provider != "b" || a.calls != 2 || b.calls != 1 {
+		t.Errorf("%+v, %v after %d and %d requests\n%s", r, err, a.calls, b.calls, strings.Join(lines, "\n"))
+	}
+}
+
 func TestRetrySucceeds(t *testing.T) {
 	p := &fake{id: "a", answers: []answer{
 		fails(Broken, 0, 0), {ContentDelta{"half an ans"}, Error{&Failure{Kind: Broken}}}, fails(Busy, 529, 7*time.Second), good,

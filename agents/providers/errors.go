@@ -14,7 +14,9 @@ const (
 	Busy     Kind = "busy"     // 429, 503, 529: try again later
 	Broken   Kind = "broken"   // no connection, reset, a stream that broke or ended early: try again
 	Overflow Kind = "overflow" // the context does not fit the model's window
-	Auth     Kind = "auth"     // the key is missing, wrong or has no credit
+	Down     Kind = "down"     // nothing listens at an address of this machine: try once more
+	NoKey    Kind = "no-key"   // nothing was sent: there is no key
+	Auth     Kind = "auth"     // the key is wrong or has no credit
 	Rejected Kind = "rejected" // any other answer that says no; trying again is no use
 	Budget   Kind = "budget"   // nothing was sent: what may be spent is used up
 )
@@ -59,7 +61,7 @@ func (f *Failure) Error() string {
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Retryable reports whether the same call may succeed later.
-func (f *Failure) Retryable() bool { return f.Kind == Busy || f.Kind == Broken }
+func (f *Failure) Retryable() bool { return f.Kind == Busy || f.Kind == Broken || f.Kind == Down }
 
 // Classify makes any error a Failure; one that is none yet is taken as a broken
 // connection. The end of a context is not a failure: look for it before.

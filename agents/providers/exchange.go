@@ -8,9 +8,12 @@ import (
 	"io"
 	"iter"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -222,10 +225,30 @@ func (x *Exchange) broken(parent, ctx context.Context, err error) error {
 		f.Err, f.Message = errIdle, "stream went silent, no event in time"
 	case errors.Is(err, errLongLine), errors.As(err, &cert):
 		f.Kind = Rejected // it would be the same the next time
+	case nothingListens(err):
+		f.Kind, f.Message = Down, "nothing listens at "+hostOf(x.URL)+" (connection refused)"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.Message = "connection broke inside the answer"
 	}
 	return f
+}
+
+// nothingListens reports a connection that an address of this machine refused.
+func nothingListens(err error) bool {
+	var op *net.OpError
+	if !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) {
+		return false
+	}
+	at, ok := op.Addr.(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Host
 }
 
 // Told is the failure for an error that came inside a stream.

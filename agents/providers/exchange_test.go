@@ -14,6 +14,41 @@ type sayAll struct{ as func(string) Event }
 func (s sayAll) Decode(f Frame) []Event { return []Event{s.as(f.Data)} }
 func (sayAll) End() []Event             { return []Event{Complete{Finish: EndTurn}} }
 
+// A server of this machine that does not run is told from a network that fails.
+func TestNothingListens(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := server.URL
+	server.Close()
+	x := &Exchange{Provider: "local", Client: &http.Client{Transport: NewTransport(0)}, URL: address + "/v1/chat/completions",
+		Header: http.Header{}, Body: &Body{}, Request: &Request{}}
+	for ev := range x.Events(t.Context(), sayAll{}) {
+		e, ok := ev.(Error)
+		want := "local: nothing listens at " + strings.TrimPrefix(address, "http://") + " (connection refused)"
+		if !ok || Classify("local", e.Err).Kind != Down || e.Err.Error() != want {
+			t.Errorf("%T %v, want %q", ev, ev, want)
+		}
+	}
+}
+
+// A request without a key is not sent, and the failure says how to give one.
+func TestNoKey(t *testing.T) {
+	for env, want := range map[string]string{
+		"CLAUDE_KEY": "claude: there is no key; set CLAUDE_KEY and restart daycare, or: daycare auth set claude",
+		"":           "claude: there is no key; set it with: daycare auth set claude",
+	} {
+		r, err := NewRemote("w", Service{ID: "claude", KeyEnv: env}, "https://api.example.com", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev := range r.Stream(t.Context(), &Request{}, func() Outgoing { t.Error("a request was made"); return Outgoing{} }) {
+			e, ok := ev.(Error)
+			if !ok || Classify("claude", e.Err).Kind != NoKey || e.Err.Error() != want {
+				t.Errorf("%T %v, want %q", ev, ev, want)
+			}
+		}
+	}
+}
+
 // A model that streams for ever is given up, whatever it streams, and not asked
 // again: it would do the same.
 func TestEndlessAnswer(t *testing.T) {

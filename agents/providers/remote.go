@@ -16,6 +16,7 @@ type Service struct {
 	BaseURL   string // up to and without the path of the wire; "" is the vendor's own service
 	Model     string
 	Key       func() string     // asked at every request, so that a new key counts at once
+	KeyEnv    string            // the variable that the key is looked for in, for people; "" if it is not known
 	Headers   map[string]string // added to every request; win over the wire's own
 	Options   map[string]any    // fields added to every request body; win over the wire's own
 	HTTP      *http.Client      // nil makes one with NewTransport
@@ -93,7 +94,7 @@ func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoi
 	return func(yield func(Event) bool) {
 		key := strings.TrimSpace(r.Service.Key())
 		if key == "" && r.Own && len(r.Service.Headers) == 0 {
-			yield(Error{Err: &Failure{Kind: Auth, Provider: r.Service.ID, Message: "there is no API key"}})
+			yield(Error{Err: &Failure{Kind: NoKey, Provider: r.Service.ID, Message: r.noKey()}})
 			return
 		}
 		c := prepare()
@@ -103,6 +104,14 @@ func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoi
 		}
 		x.Events(ctx, c.Decoder(x))(yield)
 	}
+}
+
+// noKey says how to give the service a key.
+func (r *Remote) noKey() string {
+	if r.Service.KeyEnv == "" {
+		return "there is no key; set it with: daycare auth set " + r.Service.ID
+	}
+	return "there is no key; set " + r.Service.KeyEnv + " and restart daycare, or: daycare auth set " + r.Service.ID
 }
 
 func (r *Remote) header(key string, sign func(http.Header, string)) http.Header {

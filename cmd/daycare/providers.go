@@ -215,6 +215,10 @@ func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy
 	}
 	f := providers.Classify(p.ID, err)
 	switch f.Kind {
+	case providers.NoKey:
+		remedy = "the key is kept with: daycare auth set " + p.ID
+	case providers.Down:
+		remedy = "is the server running? start it, or correct baseURL in the settings"
 	case providers.Auth:
 		remedy = "set its key with: daycare auth set " + p.ID + "; or look at the account's credit"
 	case providers.Busy:

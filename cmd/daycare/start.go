@@ -103,11 +103,11 @@ func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.
 func newProvider(workspace string, p config.Provider, key func() string) (providers.Provider, error) {
 	switch p.Type {
 	case "anthropic":
-		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
 	case "openai":
 		return newOpenAI(p, key)
 	case "gemini":
-		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: p.Options})
+		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
 	case "scripted":
 		script, _ := p.Options["script"].(string)
 		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: inWorkspace(workspace, script)})
@@ -129,9 +129,9 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 	}
 	switch {
 	case ok && wire == "responses":
-		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: options})
+		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
 	case ok && wire == "chat":
-		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, Headers: p.Headers, Options: options})
+		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
 	}
 	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)", p.ID, p.Options["wire"])
 }

@@ -141,7 +141,7 @@ func (c *Config) SecretSources() []SecretSource {
 	}
 	for _, p := range c.Providers {
 		if p.Type != scripted {
-			at(p.ID, "provider "+p.ID, p.keyEnv())
+			at(p.ID, "provider "+p.ID, p.KeyEnv())
 		}
 	}
 	for _, k := range c.Connectors {

@@ -53,9 +53,9 @@ func vendorOf(kind, baseURL string) (vendor, bool) {
 	return vendors[i], true
 }
 
-// keyEnv is where a provider's key is looked for if the settings do not say. A
+// KeyEnv is where a provider's key is looked for if the settings do not say. A
 // vendor's usual variable is only for the vendor: its key is not sent elsewhere.
-func (p Provider) keyEnv() string {
+func (p Provider) KeyEnv() string {
 	if p.APIKeyEnv != "" {
 		return p.APIKeyEnv
 	}
@@ -80,7 +80,7 @@ const scripted = "scripted"
 func (c *Config) findSecrets() {
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		p.APIKey = c.SecretEnv(p.keyEnv())
+		p.APIKey = c.SecretEnv(p.KeyEnv())
 		if p.APIKey.IsZero() {
 			p.APIKey = c.Secret(p.ID)
 		}
