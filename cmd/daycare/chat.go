@@ -93,6 +93,7 @@ func (c *cli) readStdin() (string, error) {
 }
 
 func (c *cli) chat(ctx context.Context, text string, o chatOptions) error {
+	c.warnOfSettings()
 	client, leave, err := c.join(ctx)
 	if err != nil {
 		return err

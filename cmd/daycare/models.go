@@ -12,6 +12,7 @@ import (
 
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
+	"daycare/engine/finding"
 
 	"github.com/spf13/cobra"
 )
@@ -68,6 +69,24 @@ func (c *cli) config() (*config.Config, error) {
 		return config.Default(), nil
 	}
 	return conf, nil
+}
+
+// warnOfSettings prints what is wrong with the settings but keeps nothing from
+// starting: a key with a typing error is not used, and a default takes its place.
+func (c *cli) warnOfSettings() {
+	root, err := c.root()
+	if err != nil {
+		return
+	}
+	_, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, connectorTypes...)
+	if err != nil {
+		return // whoever needs the settings reports it
+	}
+	for _, f := range found {
+		if f.Severity == finding.Warning {
+			c.warn("warning: %s", f)
+		}
+	}
 }
 
 // A modelInfo is one model in --json; prices are those of today.

@@ -37,6 +37,7 @@ func (c *cli) providersLs() *cobra.Command {
 		Example: "  daycare providers ls",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.warnOfSettings()
 			conf, err := c.config()
 			if err != nil {
 				return err
@@ -70,6 +71,7 @@ func (c *cli) providersTest() *cobra.Command {
 		Example: "  daycare providers test\n  daycare providers test claude --timeout 10s",
 		Args:    words(-1), ValidArgsFunction: c.providerIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.warnOfSettings()
 			conf, err := c.config()
 			if err != nil {
 				return err

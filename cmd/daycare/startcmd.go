@@ -37,6 +37,7 @@ func (c *cli) startCommand() *cobra.Command {
 				return err
 			}
 			if background {
+				c.warnOfSettings() // in the foreground the log shows it
 				return c.startBackground(cmd.Context(), root, listen)
 			}
 			return c.startForeground(cmd.Context(), startOptions{Workspace: root, Listen: listen})
