@@ -123,9 +123,7 @@ func (f *Family) Running(ctx context.Context, parent string) []event.Agent {
 
 // Colleagues is the permanent agents.
 func (f *Family) Colleagues() []address.Meta {
-	return slices.DeleteFunc(f.sys.index.All(), func(m address.Meta) bool {
-		return m.Descriptor.Type != address.Permanent || f.sys.ended(m.ID)
-	})
+	return slices.DeleteFunc(f.sys.index.Permanent(), func(m address.Meta) bool { return f.sys.ended(m.ID) })
 }
 
 // Spawn makes an agent at the top level by hand, within the limit for those. One of

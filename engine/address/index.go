@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tidwall/btree"
 	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/disk"
@@ -50,7 +51,8 @@ type Index struct {
 	byID     map[string]Meta
 	byKey    map[string]string // key of a descriptor -> id
 	byHandle map[string]string // handle -> id
-	sorted   []Meta            // by handle; nil: to be made anew
+	facets   *btree.BTreeG[facet]
+	sorted   []Meta // by handle; nil: to be made anew
 }
 
 // Load reads all descriptors under root, the .daycare directory. With a nil volume
@@ -59,7 +61,7 @@ type Index struct {
 // that agent only.
 func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
-		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}}
+		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, facets: newFacets()}
 	if vol != nil {
 		if err := os.MkdirAll(x.dir, 0o700); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)
@@ -102,6 +104,9 @@ func (x *Index) put(id string, d Descriptor, handle string) Meta {
 	if k := d.key(); k != "" {
 		x.byKey[k] = id
 	}
+	for _, f := range m.facets() {
+		x.facets.Set(f)
+	}
 	x.sorted = nil
 	return m
 }
@@ -116,6 +121,9 @@ func (x *Index) drop(id string) {
 	delete(x.byHandle, m.Handle)
 	if k := m.Descriptor.key(); x.byKey[k] == id {
 		delete(x.byKey, k)
+	}
+	for _, f := range m.facets() {
+		x.facets.Delete(f)
 	}
 	x.sorted = nil
 }
@@ -162,20 +170,6 @@ func (x *Index) All() []Meta {
 	return slices.Clone(x.sorted)
 }
 
-// Children returns the agents that an agent started, in the order of their handles.
-func (x *Index) Children(parent string) []Meta {
-	x.mu.RLock()
-	var list []Meta
-	for _, m := range x.byID {
-		if m.Descriptor.ParentAgentID == parent && parent != "" {
-			list = append(list, m)
-		}
-	}
-	x.mu.RUnlock()
-	slices.SortFunc(list, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
-	return list
-}
-
 // MinPrefix is how much of an id a person must type.
 const MinPrefix = 4
 
@@ -193,18 +187,12 @@ func (x *Index) Resolve(ref string) (string, error) {
 			return id, nil
 		}
 	}
-	var named, prefixed []Meta
-	for _, m := range x.byID {
-		if ref != "" && m.Name == ref {
-			named = append(named, m)
-		}
-		if len(ref) >= MinPrefix && strings.HasPrefix(m.ID, ref) {
-			prefixed = append(prefixed, m)
-		}
+	var fits []Meta
+	if ref != "" {
+		fits = x.exactly(byName, ref)
 	}
-	fits := named
-	if len(fits) == 0 {
-		fits = prefixed
+	if len(fits) == 0 && len(ref) >= MinPrefix {
+		fits = x.having(byID, ref, func(id string) bool { return strings.HasPrefix(id, ref) })
 	}
 	switch len(fits) {
 	case 0:
@@ -212,7 +200,6 @@ func (x *Index) Resolve(ref string) (string, error) {
 	case 1:
 		return fits[0].ID, nil
 	}
-	slices.SortFunc(fits, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	ambiguous := &Ambiguous{Ref: ref}
 	for _, m := range fits {
 		ambiguous.Candidates = append(ambiguous.Candidates, m.Handle+" "+m.ID)

@@ -41,7 +41,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client is gone
 	}
-	if gap != nil && out.data("", GapType, gap) != nil {
+	if gap != nil && out.send("", GapType, gap) != nil {
 		return
 	}
 	f := newFeed(ctx, a.Events, from, filter.match)
@@ -74,7 +74,7 @@ func (a *api) tell(ctx context.Context, f *feed, out *sseWriter) {
 }
 
 func (s *sseWriter) teller() teller {
-	return teller{event: s.event, gap: func(g Gap) error { return s.data("", GapType, g) }}
+	return teller{event: s.event, gap: func(g Gap) error { return s.send("", GapType, g) }, flush: s.flush}
 }
 
 func (a *api) filter(r *http.Request) (Filter, error) {
@@ -141,7 +141,7 @@ func (a *api) streamTurn(w http.ResponseWriter, r *http.Request, in message.Inco
 	if err != nil {
 		return
 	}
-	if out.event(queued(receipt, in)) != nil {
+	if out.send("", event.ItemQueued, queued(receipt, in)) != nil {
 		return
 	}
 	ended := make(chan awaited, 1)
@@ -179,7 +179,7 @@ func (a *api) tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnF
 				return
 			}
 		case <-closingOf(ctx):
-			_ = out.data("", errorType, errorBody{toAPI(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
+			_ = out.send("", errorType, errorBody{toAPI(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
 			return
 		case <-ctx.Done():
 			return
@@ -196,7 +196,7 @@ type errorBody struct {
 
 func (a *api) endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end awaited) {
 	if end.err != nil {
-		_ = out.data("", errorType, errorBody{toAPI(end.err)})
+		_ = out.send("", errorType, errorBody{toAPI(end.err)})
 		return
 	}
 	t := turn.teller(out)
@@ -213,7 +213,7 @@ func (a *api) endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFi
 		}
 		break
 	}
-	_ = out.event(finished(end.outcome))
+	_ = out.send("", event.TurnFinished, finished(end.outcome))
 }
 
 // queued is the first event of a turn's stream: the receipt, as an event.

@@ -53,7 +53,7 @@ type entry struct {
 func (e entry) whole() event.Event {
 	if d, ok := e.Body.(event.Delta); ok && len(e.more) > 0 {
 		d.Text += strings.Join(e.more, "")
-		e.Body = d
+		return e.WithBody(d)
 	}
 	return e.Event
 }
@@ -201,10 +201,18 @@ func (f *feed) take() []entry {
 type teller struct {
 	event func(event.Event) error
 	gap   func(Gap) error
+	flush func() error // after the last of what waits
 }
 
 // drain tells everything that waits.
 func (f *feed) drain(t teller) error {
+	if err := f.tellAll(t); err != nil {
+		return err
+	}
+	return t.flush()
+}
+
+func (f *feed) tellAll(t teller) error {
 	for _, e := range f.take() {
 		if e.to == 0 {
 			if err := t.event(e.whole()); err != nil {

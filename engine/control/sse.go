@@ -42,34 +42,48 @@ func startSSE(w http.ResponseWriter) (*sseWriter, error) {
 	return s, s.comment("daycare")
 }
 
-func (s *sseWriter) comment(text string) error { return s.write(": " + text + "\n\n") }
+// comment sends a line that clients pass over.
+func (s *sseWriter) comment(text string) error {
+	return errors.Join(s.write([]byte(": "+text+"\n\n")), s.flush())
+}
 
-func (s *sseWriter) event(e event.Event) error { return s.data(e.ID, e.Type, e) }
-
-// data sends one event; id may be empty.
-func (s *sseWriter) data(id string, t event.Type, v any) error {
+// send sends one event at once; id may be empty.
+func (s *sseWriter) send(id string, t event.Type, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", t, err)
 	}
-	var b strings.Builder
-	if id != "" {
-		b.WriteString("id: " + id + "\n")
-	}
-	b.WriteString("event: " + string(t) + "\ndata: ")
-	b.Write(data) // JSON has no raw line breaks
-	b.WriteString("\n\n")
-	return s.write(b.String())
+	return errors.Join(s.put(id, t, data), s.flush())
 }
 
-func (s *sseWriter) write(text string) error {
+// event puts an event into the buffer of the connection. Its JSON is made once,
+// however many watch.
+func (s *sseWriter) event(e event.Event) error {
+	data, err := e.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", e.Type, err)
+	}
+	return s.put(e.ID, e.Type, data)
+}
+
+func (s *sseWriter) put(id string, t event.Type, data []byte) error {
+	b := make([]byte, 0, len(data)+len(id)+len(t)+32)
+	if id != "" {
+		b = append(append(append(b, "id: "...), id...), '\n')
+	}
+	b = append(append(append(b, "event: "...), t...), "\ndata: "...)
+	b = append(b, data...) // JSON has no raw line breaks
+	return s.write(append(b, "\n\n"...))
+}
+
+func (s *sseWriter) write(p []byte) error {
 	// Not every transport has deadlines; those that do not cannot hang either.
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := io.WriteString(s.w, text); err != nil {
-		return err
-	}
-	return s.rc.Flush()
+	_, err := s.w.Write(p)
+	return err
 }
+
+func (s *sseWriter) flush() error { return s.rc.Flush() }
 
 // An sseEvent is one event as it came over the wire.
 type sseEvent struct {

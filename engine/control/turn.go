@@ -33,7 +33,8 @@ func (t *turnFilter) teller(out *sseWriter) teller {
 			return out.event(e)
 		},
 		// A hole in the events of all agents says nothing about this turn.
-		gap: func(Gap) error { return nil },
+		gap:   func(Gap) error { return nil },
+		flush: out.flush,
 	}
 }
 

@@ -83,6 +83,7 @@ func (s *Stream) Emit(e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
+	e.encoded = &encoded{}
 	if !e.Replayable() {
 		s.Publish(e)
 		return

@@ -6,6 +6,7 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 	"time"
 )
 
@@ -81,6 +82,21 @@ type Event struct {
 	Agent string
 	Turn  string
 	Body  Body
+
+	encoded *encoded // shared by all copies of an emitted event; nil: encode it each time
+}
+
+// encoded is the JSON of an event, made once for all who watch.
+type encoded struct {
+	once sync.Once
+	json []byte
+	err  error
+}
+
+// WithBody is the event with another body.
+func (e Event) WithBody(b Body) Event {
+	e.Body, e.encoded = b, nil
+	return e
 }
 
 // A Body is the part of an event that belongs to its type.
@@ -217,8 +233,17 @@ func (e Event) Replayable() bool {
 	return true
 }
 
-// MarshalJSON writes head and body as one flat object.
+// MarshalJSON writes head and body as one flat object. The bytes are shared: they must
+// not be changed.
 func (e Event) MarshalJSON() ([]byte, error) {
+	if e.encoded == nil {
+		return e.encode()
+	}
+	e.encoded.once.Do(func() { e.encoded.json, e.encoded.err = e.encode() })
+	return e.encoded.json, e.encoded.err
+}
+
+func (e Event) encode() ([]byte, error) {
 	head, err := json.Marshal(struct {
 		ID    string    `json:"id,omitempty"`
 		Type  Type      `json:"type"`

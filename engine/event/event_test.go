@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,5 +214,46 @@ func TestTypes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, Types); diff != "" {
 		t.Errorf("(-constants +Types):\n%s", diff)
+	}
+}
+
+// counting is a body that knows how often it was encoded.
+type counting struct{ n *atomic.Int64 }
+
+func (counting) body() {}
+
+func (c counting) MarshalJSON() ([]byte, error) {
+	c.n.Add(1)
+	return []byte(`{"text":"x"}`), nil
+}
+
+// However many watch, an event is encoded once; with another body it is another event.
+func TestAnEventIsEncodedOnce(t *testing.T) {
+	const readers = 100
+	s := NewStream("b")
+	var watching []<-chan Event
+	for range readers {
+		watching = append(watching, s.Subscribe(t.Context()))
+	}
+	for _, typ := range []Type{ToolStarted, MessageDelta} { // kept for those who come back, and not
+		var n atomic.Int64
+		s.Emit(Event{Type: typ, Agent: "a", Body: counting{&n}})
+		var group sync.WaitGroup
+		for _, ch := range watching {
+			group.Go(func() {
+				e := <-ch
+				if data, err := json.Marshal(e); err != nil || !strings.HasSuffix(string(data), `"agent":"a","text":"x"}`) {
+					t.Errorf("%s: %s, %v", typ, data, err)
+				}
+				other, err := json.Marshal(e.WithBody(Reason{Reason: "y"}))
+				if err != nil || !strings.HasSuffix(string(other), `"agent":"a","reason":"y"}`) {
+					t.Errorf("%s with another body: %s, %v", typ, other, err)
+				}
+			})
+		}
+		group.Wait()
+		if n.Load() != 1 {
+			t.Errorf("%s was encoded %d times for %d readers", typ, n.Load(), readers)
+		}
 	}
 }
