@@ -42,7 +42,7 @@ func (c *cli) agentsExport() *cobra.Command {
 			if c.json {
 				return c.printJSON(exported{Agent: id, File: out, Bytes: bytes})
 			}
-			c.print("exported %s to %s (%s)\n", args[0], out, size(bytes))
+			c.print("exported %s to %s, %s\n", args[0], out, size(bytes))
 			return nil
 		},
 	}

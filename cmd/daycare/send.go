@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -138,6 +139,9 @@ func (c *cli) send(ctx context.Context, ref string, m control.Message, o sendOpt
 	if err != nil {
 		return err
 	}
+	if ref, m, err = ownIfNew(ctx, client, ref, m); err != nil {
+		return err
+	}
 	if o.wait {
 		return c.sendAndWait(ctx, client, ref, m)
 	}
@@ -146,6 +150,24 @@ func (c *cli) send(ctx context.Context, ref string, m control.Message, o sendOpt
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
 	return c.sent(sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
+}
+
+// ownIfNew is the message as it must be sent so that the first one to "main", or to 0/
+// in a workspace without agents, makes the user's own agent, as chat does.
+func ownIfNew(ctx context.Context, client *control.Client, ref string, m control.Message) (string, control.Message, error) {
+	if ref != address.Own && strings.TrimSuffix(ref, "/") != "0" {
+		return ref, m, nil
+	}
+	_, err := client.Agent(ctx, ref)
+	if !errors.Is(err, message.ErrUnknownAgent) {
+		return ref, m, nil // it is there, or sending says what is wrong
+	}
+	if ref != address.Own {
+		if all, err := client.Agents(ctx); err != nil || len(all) > 0 {
+			return ref, m, err
+		}
+	}
+	return "", own(m), nil
 }
 
 // sendResult is where the message is now: in an inbox, or a letter that the next

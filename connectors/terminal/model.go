@@ -355,6 +355,6 @@ func (m *Model) arrive(first bool) tea.Cmd {
 	return nil
 }
 
-// ownName is the name of the agent that a person's first message makes: of the
-// connector terminal, in its default channel.
-const ownName = "terminal:default"
+// ownName is the name of the agent that a person's first message makes
+// (engine/address.Own).
+const ownName = "main"

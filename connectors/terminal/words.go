@@ -19,11 +19,8 @@ func (w *world) name(id string) string {
 	return id
 }
 
-// title is an agent's name; the person's own is the main one.
+// title is an agent's name on one line.
 func title(a *agent) string {
-	if a.Name == ownName {
-		return "main"
-	}
 	return markdown.OneLine(strings.TrimPrefix(a.Name, "terminal:"), 40)
 }
 

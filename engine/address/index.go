@@ -128,11 +128,20 @@ func (x *Index) drop(id string) {
 	x.sorted = nil
 }
 
+// Own is the name of the agent that the first message typed at this machine makes. It
+// was called terminal:default once, and is still found by that.
+const (
+	Own      = "main"
+	ownAsWas = "terminal:default"
+)
+
 // NameOf is what an agent is called: its name, or one made of its address.
 func NameOf(d Descriptor) string {
 	switch {
 	case d.Name != "":
 		return d.Name
+	case d.Type == User && d.Connector+":"+d.ChannelID == ownAsWas:
+		return Own
 	case d.Type == User:
 		return d.Connector + ":" + d.ChannelID
 	default:
@@ -186,6 +195,9 @@ func (x *Index) Resolve(ref string) (string, error) {
 		if id, ok := x.byHandle[canonical(ref)]; ok {
 			return id, nil
 		}
+	}
+	if ref == ownAsWas {
+		ref = Own
 	}
 	var fits []Meta
 	if ref != "" {
