@@ -121,10 +121,9 @@ type agent struct {
 	system  string
 	session string // the session that system was rendered for
 	room    room
-	fates   *fates
-	pending map[string]bool // promises given to the outbox whose fate is open
-	syncs   sync.WaitGroup  // barriers that run beside the work
-	log     *slog.Logger
+	deliveries
+	syncs sync.WaitGroup // barriers that run beside the work
+	log   *slog.Logger
 }
 
 // Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
@@ -132,7 +131,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Board == nil {
 		o.Board = logBoard(o.Log)
 	}
-	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), fates: newFates(), pending: map[string]bool{}, log: o.Log.With("agent", o.Meta.ID)}
+	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), deliveries: newDeliveries(), log: o.Log.With("agent", o.Meta.ID)}
 	var found findings
 	if a.history, found, err = record.Open(o.Volume, o.Dir, time.Now, a.log); err != nil {
 		return fmt.Errorf("open history: %w", err)
@@ -193,14 +192,14 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 // for the idle time and owes nothing to anybody.
 func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	var idle <-chan time.Time
-	if len(a.pending) == 0 {
+	if len(a.deliveries.pending) == 0 {
 		timer := time.NewTimer(a.Settings.Idle)
 		defer timer.Stop()
 		idle = timer.C
 	}
 	select {
 	case <-a.Inbox.Arrived():
-	case <-a.fates.arrived:
+	case <-a.deliveries.results.arrived:
 	case <-a.Edited:
 		return false, a.disturbed()
 	case <-ctx.Done():
@@ -213,8 +212,8 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 // leave is the orderly stop: answers under way may still arrive, or are told to be
 // kept for the next start.
 func (a *agent) leave() error {
-	for len(a.pending) > 0 {
-		<-a.fates.arrived
+	for len(a.deliveries.pending) > 0 {
+		<-a.deliveries.results.arrived
 		if err := a.settle(); err != nil {
 			return err
 		}

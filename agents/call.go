@@ -75,7 +75,7 @@ func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*pro
 	if a.interrupts() {
 		ctx, stop = a.interruptible(ctx)
 	}
-	answer, err := a.Model(a.state.Provider).Call(ctx, req, s.see)
+	answer, err := a.model().Call(ctx, req, s.see)
 	if !stop() && err != nil {
 		err = errInterrupt
 	}

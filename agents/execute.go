@@ -89,15 +89,17 @@ func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]
 	a.Stage.Show(event.UsingTool, calls[0].Name)
 	results := make([]record.Record, len(calls))
 	wholes := make([]*tools.Whole, len(calls))
-	var wg sync.WaitGroup
-	for i := range calls {
-		wg.Go(func() {
-			release := t.clock.hold()
-			defer release()
-			results[i], wholes[i] = a.one(ctx, t, calls[i], prepared[i])
-		})
-	}
-	wg.Wait()
+	a.meanwhile(func(func(func())) {
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				release := t.clock.hold()
+				defer release()
+				results[i], wholes[i] = a.one(ctx, t, calls[i], prepared[i])
+			})
+		}
+		wg.Wait()
+	})
 	for i, r := range results {
 		a.hide(r)
 		if err := a.cap(t, r.(*record.ToolResult), wholes[i]); err != nil {

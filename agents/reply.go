@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/nrednav/cuid2"
 
@@ -217,86 +216,6 @@ func (a *agent) lastRoute() *message.Address {
 		}
 	}
 	return nil
-}
-
-// send gives a promised answer to the outbox; parts that arrived before are not
-// sent again.
-func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, retry bool) {
-	as, ok := e.Rec.(*record.Assistant)
-	if !ok {
-		return
-	}
-	a.pending[out.ID] = true
-	a.Outbox.Send(message.Promise{
-		Agent:    a.Meta.ID,
-		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry, Report: a.reported(out, as)},
-		Since:    e.At, Done: delivered, Report: a.fates.put,
-	})
-}
-
-// settle writes down what became of answers since it was last called.
-func (a *agent) settle() error {
-	var recs []record.Record
-	for _, f := range a.fates.take() {
-		if f.Kept {
-			delete(a.pending, f.Out)
-			continue
-		}
-		if !f.Delivered() && !f.Final {
-			continue // tried again; the sender has told whoever watches
-		}
-		recs = append(recs, &record.Delivery{Out: f.Out, Part: f.Part, Parts: f.Parts, RemoteID: f.RemoteID,
-			Error: f.Error, Retry: f.Retry, Final: f.Final})
-	}
-	if len(recs) == 0 {
-		return nil
-	}
-	if _, err := a.append(recs...); err != nil {
-		return err
-	}
-	open := map[string]bool{}
-	for _, o := range a.history.Obligations().Outs {
-		open[o.ID] = true
-	}
-	for out := range a.pending {
-		if !open[out] {
-			delete(a.pending, out)
-		}
-	}
-	// Beside the next turn, not before it.
-	a.syncs.Go(func() {
-		if err := a.history.Barrier(); err != nil {
-			a.log.Error("delivery not synced", "err", err)
-		}
-	})
-	return nil
-}
-
-// fates is where senders leave what became of answers, for the agent's goroutine.
-type fates struct {
-	arrived chan struct{}
-	mu      sync.Mutex
-	list    []message.Fate
-}
-
-func newFates() *fates { return &fates{arrived: make(chan struct{}, 1)} }
-
-func (f *fates) put(fate message.Fate) {
-	f.mu.Lock()
-	f.list = append(f.list, fate)
-	f.mu.Unlock()
-	select {
-	case f.arrived <- struct{}{}:
-	default:
-	}
-}
-
-func (f *fates) take() []message.Fate {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := f.list
-	f.list = nil
-	return list
 }
 
 // append writes records; what a person did to the file meanwhile is told.

@@ -142,7 +142,7 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 		task.Watch = func(providers.Event) { t.clock.tick() }
 	}
 	before := a.builder.Tokens()
-	s, err := compact.Summarize(ctx, a.Model(a.state.Provider), task)
+	s, err := compact.Summarize(ctx, a.model(), task)
 	if ctx.Err() != nil {
 		return 0, false, callError{context.Cause(ctx)}
 	}
