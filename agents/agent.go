@@ -122,8 +122,9 @@ type agent struct {
 	session string // the session that system was rendered for
 	room    room
 	deliveries
-	syncs sync.WaitGroup // barriers that run beside the work
-	log   *slog.Logger
+	postponed postponed
+	syncs     sync.WaitGroup // barriers that run beside the work
+	log       *slog.Logger
 }
 
 // Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
@@ -192,7 +193,8 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 // for the idle time and owes nothing to anybody.
 func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	var idle <-chan time.Time
-	if len(a.deliveries.pending) == 0 {
+	again := a.postponed.due()
+	if len(a.deliveries.pending) == 0 && again == nil {
 		timer := time.NewTimer(a.Settings.Idle)
 		defer timer.Stop()
 		idle = timer.C
@@ -200,6 +202,7 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	select {
 	case <-a.Inbox.Arrived():
 	case <-a.deliveries.results.arrived:
+	case <-again:
 	case <-a.Edited:
 		return false, a.disturbed()
 	case <-ctx.Done():
@@ -226,10 +229,22 @@ func (a *agent) sleep() error {
 	if a.history.Obligations().LastSeq == 0 {
 		return nil // it never did anything
 	}
-	return a.saveState(nil)
+	return a.cacheState()
 }
 
-// saveState brings the caches of state.json up to date, with one change more.
+// cacheState is saveState of the caches alone: where they cannot be written that is
+// logged, and work goes on.
+func (a *agent) cacheState() error {
+	err := a.saveState(nil)
+	if err == nil || errors.Is(err, disk.ErrFailed) {
+		return err
+	}
+	a.log.Warn("state not written", "err", err)
+	return nil
+}
+
+// saveState brings the caches of state.json up to date, with one change more. Without
+// an error the change is durable.
 func (a *agent) saveState(change func(*record.State)) error {
 	session, err := a.history.Session()
 	if err != nil {
@@ -267,13 +282,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 		s.Announced, a.announced = announced, announced
 		a.state = *s
 	})
-	if err = errors.Join(err, failed); err != nil && !errors.Is(err, disk.ErrFailed) {
-		// state.json is a cache and a person's file: what is wrong with it is
-		// told, and work goes on.
-		a.log.Warn("state not written", "err", err)
-		return nil
-	}
-	return err
+	return errors.Join(err, failed)
 }
 
 func (a *agent) emit(t event.Type, turn string, body event.Body) {

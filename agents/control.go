@@ -57,7 +57,7 @@ func (a *agent) reset(item, reason, text string) error {
 		return err
 	}
 	a.emit(event.AgentReset, "", event.Reason{Reason: reason})
-	return a.saveState(nil)
+	return a.cacheState()
 }
 
 // decided records a person's answer to a request of this agent. The decision is
@@ -65,8 +65,9 @@ func (a *agent) reset(item, reason, text string) error {
 func (a *agent) decided(it inbox.Item) error {
 	if change := a.change(it); change != nil {
 		if err := a.saveState(change); err != nil {
-			return err
+			return a.postpone(it, err)
 		}
+		a.stored(it)
 	}
 	if _, err := a.append(&record.Permission{Token: it.Token, Item: it.ID, Event: it.Decision, Tag: it.Tag,
 		By: it.By, SHA256: it.SHA256, Request: it.Text, Silent: it.Silent}); err != nil {
@@ -128,7 +129,7 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 		return "", nil, nil
 	}
 	sha := need.SHA256(a.Meta.ID)
-	for _, g := range a.state.Permissions.Grants {
+	for _, g := range p.call.Access.Grants {
 		if g.SHA256 == sha {
 			return "", nil, nil
 		}

@@ -85,6 +85,7 @@ func (a *agent) lookAtState() {
 	}
 	before := a.state
 	a.stated = info
+	a.postponed.soon()
 	a.Board.Read(a.Meta.ID, a.path("state.json"), found)
 	if finding.Join(found) != nil && a.loaded {
 		return
@@ -178,7 +179,7 @@ func (a *agent) announceRights() error {
 	if _, err := a.append(&record.Permission{Event: "changed-by-hand", Tag: text, By: "state.json"}); err != nil {
 		return err
 	}
-	return a.saveState(nil)
+	return a.cacheState()
 }
 
 func copyOf(s permission.Set) *permission.Set {

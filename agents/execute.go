@@ -132,9 +132,13 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	if err := a.Tools.Validate(c.Name, c.Arguments); err != nil {
 		return refuse("%v", err)
 	}
+	access, err := a.access()
+	if err != nil {
+		return refuse("what this agent may do is not known now: %v", err)
+	}
 	p.tool, p.spec = tool, spec
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: a.access(), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
+		Access: access, Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	grant, refused, err := a.permit(t, p)

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (a *agent) interrupts() bool {
 // take works on the first of what waits: a reset, decision or compaction wherever
 // it stands, else the messages that make the next turn.
 func (a *agent) take(ctx context.Context) (worked bool, err error) {
-	heads := a.Inbox.Open()
+	heads := slices.DeleteFunc(a.Inbox.Open(), func(h inbox.Head) bool { return a.postponed.waits(h.ID) })
 	if len(heads) == 0 {
 		return false, nil
 	}

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,14 +80,22 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 
 // access is what the agent may do now: what state.json says, less what was taken
 // away since the turn began, and what was allowed once in this turn.
-func (a *agent) access() permission.Set {
+func (a *agent) access() (permission.Set, error) {
 	set := a.state.Permissions
 	for _, h := range a.Inbox.Open() {
 		if h.Kind != message.Permission {
 			continue
 		}
-		// The item waits for the end of the turn; its effect does not.
-		if it, err := a.Inbox.Read(h.ID); err == nil && it.Decision == string(permission.Revoked) {
+		// The item waits for the end of the turn, or for a state.json that can be
+		// written; its effect does not.
+		it, err := a.Inbox.Read(h.ID)
+		if errors.Is(err, inbox.ErrUnknown) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return permission.Set{}, fmt.Errorf("read decision: %w", err)
+		}
+		if it.Decision == string(permission.Revoked) {
 			if less, err := set.Revoke(it.Tag); err == nil {
 				set = less
 			}
@@ -94,7 +103,7 @@ func (a *agent) access() permission.Set {
 	}
 	open := a.history.Obligations().Turn
 	if open == nil {
-		return set
+		return set, nil
 	}
 	for _, c := range open.Worked {
 		tool, _, ok := a.Tools.Get(c.Name)
@@ -106,5 +115,5 @@ func (a *agent) access() permission.Set {
 			set = more
 		}
 	}
-	return set
+	return set, nil
 }

@@ -9,6 +9,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -123,10 +124,23 @@ func (g grant) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	}
 	args, err := read(call)
 	if err == nil {
+		err = holds(call, args.Permission)
+	}
+	if err == nil {
 		err = g.asker.Share(ctx, call.Agent, args.AgentID, args.Permission, "call:"+call.Agent+"/"+call.ID)
 	}
 	if err != nil {
 		return tools.Errorf("grant_permission: %v", err), nil
 	}
 	return tools.Result{Text: args.AgentID + " has " + args.Permission + " now."}, nil
+}
+
+// holds is an error unless the call has the right: one that was taken away a moment ago
+// may still be in the agent's file.
+func holds(call tools.Call, tag string) error {
+	access, err := permission.Parse(tag)
+	if err == nil && !call.Access.Allows(access) {
+		err = errors.New("you do not hold that right yourself; ask for it with request_permission")
+	}
+	return err
 }

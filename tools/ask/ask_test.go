@@ -72,3 +72,13 @@ func TestGrantTellsWhatWentWrong(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A right that was taken away during the turn is not passed on, although the file still
+// has it.
+func TestGrantNeedsTheRightOfThisCall(t *testing.T) {
+	s := &sharing{}
+	call := tools.Call{ID: "c", Agent: "a", Access: access(), Arguments: json.RawMessage(`{"agentId":"0/1","permission":"@read:/srv"}`)}
+	if r, err := (grant{s}).Run(t.Context(), call); err != nil || r.Status != tools.Failed || s.shared != "" {
+		t.Errorf("%+v, %v, shared %q", r, err, s.shared)
+	}
+}
