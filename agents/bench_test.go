@@ -125,6 +125,11 @@ func (b *bench) openBox() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	seq, err := record.LastSeq(b.dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	box.Reached(seq) // as the engine does
 	b.box, b.opts.Inbox = box, box
 }
 

@@ -207,6 +207,7 @@ func (a *agent) done(items ...string) error {
 	if err := a.Inbox.Done(items...); err != nil {
 		return fmt.Errorf("close items: %w", err)
 	}
+	a.Inbox.Reached(a.history.Obligations().LastSeq)
 	for _, id := range items {
 		a.emit(event.ItemDone, "", event.Item{Item: id})
 	}

@@ -25,6 +25,7 @@ func (a *agent) recover() error {
 		}
 	}
 	ob, heads := a.history.Obligations(), a.Inbox.Open()
+	a.Inbox.Reached(ob.LastSeq)
 	if ob.Turn == nil && len(ob.Outs) == 0 && len(heads) == 0 {
 		return nil
 	}
@@ -51,14 +52,19 @@ func (a *agent) recover() error {
 }
 
 // closeDone closes items whose closing record is in history, but whose done line a
-// crash prevented. What came just now cannot be among them, and to look for it would
-// be to read the whole past of an agent whenever it wakes.
+// crash prevented. What came just now cannot be among them; of the rest each says where
+// its closing record begins to be possible, so that nobody reads the whole past of an
+// agent whenever it wakes.
 func (a *agent) closeDone(heads []inbox.Head) error {
 	heads = slices.DeleteFunc(slices.Clone(heads), func(h inbox.Head) bool { return h.Fresh })
 	if len(heads) == 0 || crash.Bug("twice") {
 		return nil
 	}
-	closed, err := a.history.Closed(ids(heads)...)
+	after := make(map[string]int64, len(heads))
+	for _, h := range heads {
+		after[h.ID] = h.After
+	}
+	closed, err := a.history.Closed(after)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ func (e *entry) load() error {
 	if err != nil {
 		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
 	}
+	if seq, err := record.LastSeq(e.dir); err == nil { // else what is accepted is looked for in all of it
+		box.Reached(seq)
+	}
 	e.box, e.found = box, box.Findings
 	e.noteInbox(found, true)
 	return nil

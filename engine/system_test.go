@@ -234,6 +234,34 @@ func TestWhatWaitsIsFoundAtTheNextStart(t *testing.T) {
 	}
 }
 
+// An item says how far its agent's history had come when it was accepted, also where the
+// agent slept.
+func TestAnItemNotesHowFarHistoryHadCome(t *testing.T) {
+	root := t.TempDir()
+	got := make(chan int64, 1)
+	h := newHouse(t, root, echo(func(_ string, it inbox.Item) { got <- it.After }))
+	r := h.deliver(from("one", "first"))
+	if after := <-got; after != 0 {
+		t.Errorf("the first item notes record %d, and there was none", after)
+	}
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	hist, _, err := record.Open(disk.NewVolume(root), filepath.Join(root, "agents", r.Agent), time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = hist.Append(&record.Start{Session: "s", V: record.Version}, &record.Mark{Name: "m"})
+	if err := errors.Join(err, hist.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h = newHouse(t, root, echo(func(_ string, it inbox.Item) { got <- it.After }))
+	h.deliver(from("one", "second"))
+	if after := <-got; after != 2 {
+		t.Errorf("the second item notes record %d, want 2", after)
+	}
+}
+
 func TestForegroundIsFoundOnDisk(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))

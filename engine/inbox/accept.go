@@ -57,6 +57,10 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 		item.At = f.now()
 	}
 	item.At = item.At.UTC().Truncate(time.Millisecond)
+	// An id from outside may be one that was worked on before its key was forgotten.
+	if item.After = f.reached; f.now().Sub(item.At) > DedupeWindow {
+		item.After = 0
+	}
 	var hash uint64
 	if item.Dedupe != "" {
 		hash = hash64(item.Dedupe)

@@ -138,6 +138,9 @@ func appendItem(buf []byte, it *Item) []byte {
 	e.text("by", it.By)
 	e.text("tag", it.Tag)
 	e.text("sha256", it.SHA256)
+	if it.After != 0 {
+		e.integer("after", it.After)
+	}
 	return e.seal()
 }
 

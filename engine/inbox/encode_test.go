@@ -68,6 +68,8 @@ func TestLines(t *testing.T) {
 		{appendItem(nil, &Item{Seq: 7, At: at, Kind: message.Text, ID: "a", Dedupe: "telegram:123",
 			Context: message.Context{MessageID: "77", Sender: "Ann"}, Text: "hi \"you\"\n", Files: []message.File{{ID: "f", Name: "n"}}}),
 			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","dedupe":"telegram:123","context":{"messageId":"77","sender":"Ann"},"text":"hi \"you\"\n","files":[{"id":"f","name":"n","size":0}],"crc":"c9a32edc"}`},
+		{appendItem(nil, &Item{Seq: 7, At: at, Kind: message.Text, ID: "a", Text: "hi", After: 41}),
+			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","text":"hi","after":41,"crc":"bf880483"}`},
 		{appendDone(nil, 8, at, []string{"a", "b"}, 3), `{"seq":8,"at":"2026-11-20T17:22:00.000Z","type":"done","ids":["a","b"],"open":3,"crc":"04c0d522"}`},
 		{appendDone(nil, 8, at, nil, 0), `{"seq":8,"at":"2026-11-20T17:22:00.000Z","type":"done","ids":[],"open":0,"crc":"8c2f2786"}`},
 		{appendMark(nil, 9, at, lineFront, "a"), `{"seq":9,"at":"2026-11-20T17:22:00.000Z","type":"front","id":"a","crc":"06cdd7e3"}`},

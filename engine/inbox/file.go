@@ -37,6 +37,7 @@ type File struct {
 	waiting []*entry  // appended, not yet behind a barrier, in order
 	lost    []*entry  // open, but an edit of the file took them out: owed to it
 	owed    []string  // ids that are done and not yet named in a done line
+	reached int64     // the agent's history has come to this record
 	reread  time.Time // when the file was last read anew
 	found   []finding.Finding
 	told    map[uint64]bool // what was found and said before

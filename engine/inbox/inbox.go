@@ -37,6 +37,7 @@ type Item struct {
 	By        string           `json:"by,omitempty"`                                                // permission: who decided
 	Tag       string           `json:"tag,omitempty"`                                               // permission: what was asked for; Text is the exact request
 	SHA256    string           `json:"sha256,omitempty"`                                            // permission: of the request that was decided
+	After     int64            `json:"after,omitempty"`                                             // see Mailbox.Reached; set by the mailbox
 }
 
 // A Head is what is kept in memory of an open item; the body stays on disk.
@@ -50,8 +51,11 @@ type Head struct {
 	Connector string
 	Silent    bool
 	Queue     message.Queue
-	Bytes     int  // length of its line, without newline
-	Taken     bool // in a turn now; such an item can no longer be dropped
+	// After: the record that closes the item has a higher number in the agent's
+	// history; 0: nothing is known.
+	After int64
+	Bytes int  // length of its line, without newline
+	Taken bool // in a turn now; such an item can no longer be dropped
 	// Fresh: the mailbox itself accepted it under an id that it made, and nobody has
 	// looked at it since. No record anywhere can speak of such an item. False is
 	// always allowed; after a start it is false for all.
@@ -117,6 +121,10 @@ type Mailbox interface {
 	Drop(id string) error
 	// Front moves an open item that is not taken before all others.
 	Front(id string) error
+	// Reached says that the agent's history has come to record seq: what is accepted
+	// from now on is closed by a later one. An item notes that, so that after a crash
+	// nobody has to look for its closing record in the whole past.
+	Reached(seq int64)
 	// Arrived receives (capacity 1) after items became open: a hint to look.
 	Arrived() <-chan struct{}
 	// Wait returns when the item is no longer open: done, dropped or never known.

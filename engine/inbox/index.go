@@ -175,13 +175,16 @@ func (r *reader) item(l line, off int64, n int) {
 	if r.byID[l.ID] != nil || r.over[hash64(l.ID)] {
 		return // the same line twice, or one that was closed before
 	}
+	if l.byHand {
+		l.After = 0
+	}
 	e := &entry{Head: headOf(&l.Item, n), off: off, durable: true}
 	r.add(e)
 }
 
 func headOf(it *Item, bytes int) Head {
 	return Head{ID: it.ID, Seq: it.Seq, At: it.At, Kind: it.Kind, Sender: senderOf(it), Connector: connectorOf(it),
-		Silent: it.Kind == message.System && it.Silent, Queue: it.Queue, Bytes: bytes}
+		Silent: it.Kind == message.System && it.Silent, Queue: it.Queue, After: it.After, Bytes: bytes}
 }
 
 func (r *reader) shut(id string) {

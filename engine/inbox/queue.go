@@ -34,6 +34,13 @@ func (f *File) Len() int {
 	return len(f.ix.order)
 }
 
+// Reached notes how far the agent's history has come.
+func (f *File) Reached(seq int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reached = seq
+}
+
 // Arrived receives after items became open.
 func (f *File) Arrived() <-chan struct{} { return f.arrived }
 

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 )
 
@@ -76,32 +77,36 @@ func mayClose(line []byte) bool {
 	}
 }
 
-// Closed reports which of the items have a closing record. It reads backward until
-// all are found, at worst the whole history.
-func (h *History) Closed(items ...string) (map[string]bool, error) {
+// Closed reports which of the items have a closing record. after is, by item, the
+// number of the record behind which that can be at the earliest; with a 0 the whole
+// history is read, if need be. It reads backward until all are found.
+func (h *History) Closed(after map[string]int64) (map[string]bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := map[string]bool{}
-	if len(items) == 0 {
+	if len(after) == 0 {
 		return found, nil
 	}
-	wanted := make(map[string]bool, len(items))
-	for _, item := range items {
-		wanted[item] = true
+	first := slices.Min(slices.Collect(maps.Values(after)))
+	if first > h.fold.o.LastSeq { // the history is an older one, which somebody put back
+		first = 0
 	}
 	err := h.backAll(func(l rawLine) bool {
+		if seq := seqOf(l.text); seq > 0 && seq <= first && isSealed(l.text) {
+			return false
+		}
 		if !mayClose(l.text) {
 			return true
 		}
 		if e, err := Decode(l.text); err == nil {
 			names, _ := closed(e)
 			for _, item := range names {
-				if wanted[item] {
+				if _, wanted := after[item]; wanted {
 					found[item] = true
 				}
 			}
 		}
-		return len(found) < len(wanted)
+		return len(found) < len(after)
 	})
 	return found, err
 }

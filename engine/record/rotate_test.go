@@ -55,7 +55,7 @@ func TestRotationAtAReset(t *testing.T) {
 	turn(t, h, "t9", "x", "y")
 	owes(t, h)
 	wantTexts(t, h, "x", "y")
-	closedItems, err := h.Closed("iold3", "ir", "it9", "never")
+	closedItems, err := h.Closed(map[string]int64{"iold3": 0, "ir": 0, "it9": 0, "never": 0})
 	if diff := cmp.Diff(map[string]bool{"iold3": true, "ir": true, "it9": true}, closedItems); diff != "" || err != nil {
 		t.Errorf("closed items (%v):\n%s", err, diff)
 	}

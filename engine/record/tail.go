@@ -168,6 +168,17 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 	return lines, next, err
 }
 
+// LastSeq is the number of the newest record in dir that can be read, 0 if there is none.
+func LastSeq(dir string) (seq int64, err error) {
+	err = backFiles(dir, func(l rawLine) bool {
+		if e, err := Decode(bytes.TrimSpace(l.text)); err == nil {
+			seq = e.Seq
+		}
+		return seq == 0
+	})
+	return seq, err
+}
+
 // LastAt is the time of the newest record in dir, zero if there is none.
 func LastAt(dir string) (at time.Time, err error) {
 	err = backFiles(dir, func(l rawLine) bool {

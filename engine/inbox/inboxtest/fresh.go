@@ -1,7 +1,9 @@
 package inboxtest
 
 import (
+	"maps"
 	"testing"
+	"time"
 
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -42,5 +44,23 @@ func fresh(t *testing.T, b *bench) {
 	b.crash()
 	if is(left) {
 		t.Error("what lay in the inbox at the start must not be fresh")
+	}
+}
+
+// reached: an item notes how far history had come when it was accepted, unless it is so
+// old that its key may be forgotten.
+func reached(t *testing.T, b *bench) {
+	early := b.accept("early")
+	b.box.Reached(41)
+	late := b.accept("late")
+	old := b.offer(inbox.Item{ID: "namedbysomebodyelse00000", Kind: message.Text, Text: "old", At: time.Now().Add(-2 * inbox.DedupeWindow)}).Item
+	b.crash()
+	b.box.Reached(50)
+	got := map[string]int64{}
+	for _, h := range b.box.Open() {
+		got[h.ID] = h.After
+	}
+	if want := map[string]int64{early: 0, late: 41, old: 0}; !maps.Equal(got, want) {
+		t.Errorf("the items note %v, want %v", got, want)
 	}
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) inbox.Mailbox) {
 		"close":              closing,
 		"concurrent accepts": concurrent,
 		"fresh":              fresh,
+		"reached":            reached,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{t: t, dir: filepath.Join(t.TempDir()), open: open}

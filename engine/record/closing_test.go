@@ -1,0 +1,48 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// To learn whether an item was closed the part of history is read in which its closing
+// record can be, not the whole past.
+func TestSearchForAClosingRecordReadsWhatIsNew(t *testing.T) {
+	h := begun(t)
+	const turns = 400
+	for i := range turns {
+		turn, item := fmt.Sprint("t", i), fmt.Sprint("item", i)
+		if _, err := h.Append(&TurnBegin{Turn: turn, Items: []string{item}, Attempt: 1}, &User{Item: item, Text: strings.Repeat("x", 5000)},
+			&TurnEnd{Turn: turn, Reason: ReasonDone}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := h.Obligations().LastSeq
+	search := func(after int64, items ...string) (closed int, bytes int64) {
+		t.Helper()
+		wanted := map[string]int64{}
+		for _, item := range items {
+			wanted[item] = after
+		}
+		before := h.file.read
+		found, err := h.Closed(wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found), h.file.read - before
+	}
+	size := h.file.Size()
+	if n, bytes := search(last, "new"); n != 0 || bytes > size/10 {
+		t.Errorf("an item that came just now: closed %d, %d of %d bytes were read", n, bytes, size)
+	}
+	if n, bytes := search(last-6, "item399", "item398", "new"); n != 2 || bytes > size/10 {
+		t.Errorf("items of the last turns: closed %d, want 2; %d of %d bytes were read", n, bytes, size)
+	}
+	if n, bytes := search(0, "item0", "new"); n != 1 || bytes < size {
+		t.Errorf("an item without a note: closed %d, want 1; %d of %d bytes were read", n, bytes, size)
+	}
+	if n, _ := search(last+100, "item0"); n != 1 {
+		t.Error("a note from a newer history than this one hid a closing record")
+	}
+}
