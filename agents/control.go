@@ -19,9 +19,9 @@ import (
 // control works on an item that changes the agent rather than speaks to it. Its
 // record closes it.
 func (a *agent) control(ctx context.Context, id string) error {
-	items, err := a.Inbox.Take(id)
-	if err != nil {
-		return fmt.Errorf("take: %w", err)
+	items, err := a.claim(id)
+	if err != nil || len(items) == 0 {
+		return err
 	}
 	switch it := items[0]; it.Kind {
 	case message.Reset:

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,11 +76,34 @@ func (a *agent) take(ctx context.Context) (worked bool, err error) {
 	if quiet := leading(heads, func(h inbox.Head) bool { return h.Silent }); len(quiet) > 0 {
 		return true, a.hear(quiet)
 	}
-	items, err := a.Inbox.Take(ids(a.next(heads))...)
-	if err != nil {
-		return false, fmt.Errorf("take: %w", err)
+	items, err := a.claim(ids(a.next(heads))...)
+	if err != nil || len(items) == 0 {
+		return len(items) == 0, err
 	}
 	return true, a.begin(ctx, items)
+}
+
+// claim takes those of the items that still wait. A person may drop one between the
+// look into the inbox and here, which is no error.
+func (a *agent) claim(ids ...string) ([]inbox.Item, error) {
+	for {
+		items, err := a.Inbox.Take(ids...)
+		if err == nil {
+			return items, nil
+		}
+		open := map[string]bool{}
+		for _, h := range a.Inbox.Open() {
+			open[h.ID] = true
+		}
+		waiting := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !open[id] })
+		switch {
+		case !errors.Is(err, inbox.ErrUnknown), len(waiting) == len(ids):
+			return nil, fmt.Errorf("take: %w", err)
+		case len(waiting) == 0:
+			return nil, nil
+		}
+		ids = waiting
+	}
 }
 
 // next is which of the waiting messages make the next turn.
@@ -137,9 +161,9 @@ func ids(heads []inbox.Head) []string {
 // hear records silent messages: they are part of the next context and ask for no
 // turn.
 func (a *agent) hear(heads []inbox.Head) error {
-	items, err := a.Inbox.Take(ids(heads)...)
-	if err != nil {
-		return fmt.Errorf("take: %w", err)
+	items, err := a.claim(ids(heads)...)
+	if err != nil || len(items) == 0 {
+		return err
 	}
 	if _, err := a.append(a.users("", items)...); err != nil {
 		return err
@@ -147,7 +171,11 @@ func (a *agent) hear(heads []inbox.Head) error {
 	if err := a.barrier(); err != nil {
 		return err
 	}
-	return a.done(ids(heads)...)
+	heard := make([]string, len(items))
+	for i, it := range items {
+		heard[i] = it.ID
+	}
+	return a.done(heard...)
 }
 
 // users are the records of items as they enter the conversation, in a turn or, if

@@ -180,17 +180,17 @@ func (a *agent) takeAgain(t *turn, open *record.OpenTurn) error {
 	}
 	for _, id := range t.items {
 		if waiting[id] {
-			if _, err := a.Inbox.Take(id); err != nil {
-				return fmt.Errorf("take again: %w", err)
+			if _, err := a.claim(id); err != nil {
+				return err
 			}
 		}
 	}
 	if len(lost) == 0 {
 		return nil
 	}
-	items, err := a.Inbox.Take(lost...)
+	items, err := a.claim(lost...)
 	if err != nil {
-		return fmt.Errorf("take again: %w", err)
+		return err
 	}
 	entries, err := a.append(a.users(t.id, items)...)
 	a.join(t, entries)

@@ -193,9 +193,9 @@ func (a *agent) fold(t *turn) error {
 	if len(joining) == 0 {
 		return nil
 	}
-	items, err := a.Inbox.Take(ids(joining)...)
-	if err != nil {
-		return fmt.Errorf("take: %w", err)
+	items, err := a.claim(ids(joining)...)
+	if err != nil || len(items) == 0 {
+		return err
 	}
 	entries, err := a.append(a.users(t.id, items)...)
 	a.join(t, entries)
