@@ -123,7 +123,8 @@ type agent struct {
 	room    room
 	deliveries
 	postponed postponed
-	syncs     sync.WaitGroup // barriers that run beside the work
+	syncs     sync.WaitGroup  // barriers that run beside the work
+	over      <-chan struct{} // closed when the agent is to stop
 	log       *slog.Logger
 }
 
@@ -132,7 +133,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Board == nil {
 		o.Board = logBoard(o.Log)
 	}
-	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), deliveries: newDeliveries(), log: o.Log.With("agent", o.Meta.ID)}
+	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), deliveries: newDeliveries(), over: ctx.Done(),
+		log: o.Log.With("agent", o.Meta.ID)}
 	var found findings
 	if a.history, found, err = record.Open(o.Volume, o.Dir, time.Now, a.log); err != nil {
 		return fmt.Errorf("open history: %w", err)

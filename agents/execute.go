@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/record"
 	"daycare/tools"
@@ -236,8 +238,8 @@ func (a *agent) share(n int) int {
 // shortened already keeps the tool's file.
 func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 	if whole != nil && whole.Blob != "" {
-		if err := record.KeepBlob(a.Volume, a.Dir, whole.Blob); err != nil {
-			return fmt.Errorf("keep tool output: %w", err)
+		if err := a.kept(record.KeepBlob(a.Volume, a.Dir, whole.Blob)); err != nil {
+			return err
 		}
 		r.Output.Blob = whole.Blob
 	}
@@ -262,13 +264,26 @@ func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 		r.Output.Text = whole.Shorten(head, tail, whole.Left+left-int64(len(whole.Marker)))
 		return nil
 	}
-	blob, err := record.PutBlob(a.Volume, a.Dir, text)
-	if err != nil {
+	whole = &tools.Whole{Bytes: int64(len(text))}
+	err := a.kept(a.untilRoom(func() (err error) {
+		if r.Output.Blob, err = record.PutBlob(a.Volume, a.Dir, text); err == nil {
+			whole.Path, whole.Kept = a.path("blobs", r.Output.Blob), whole.Bytes
+		}
+		return err
+	}))
+	r.Output.Text = whole.Shorten(head, tail, left)
+	return err
+}
+
+// kept judges an error of keeping an output whole. The call worked all the same, so the
+// agent goes on without it, unless nothing can be recorded any more.
+func (a *agent) kept(err error) error {
+	if errors.Is(err, disk.ErrFailed) || errors.Is(err, disk.ErrFull) {
 		return fmt.Errorf("keep tool output: %w", err)
 	}
-	r.Output.Blob = blob
-	whole = &tools.Whole{Path: a.path("blobs", blob), Bytes: int64(len(text)), Kept: int64(len(text))}
-	r.Output.Text = whole.Shorten(head, tail, left)
+	if err != nil {
+		a.log.Warn("tool output not kept whole", "err", err)
+	}
 	return nil
 }
 

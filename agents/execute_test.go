@@ -200,3 +200,24 @@ func TestLongOutputsAreCut(t *testing.T) {
 		}
 	}
 }
+
+// A call that worked is one that worked, also where its long output cannot be kept.
+func TestALongOutputThatCannotBeKeptIsCut(t *testing.T) {
+	b := newBench(t, `rules:
+  - { round: 1, reply: [ { calls: [ { name: shell, arguments: {} } ] } ] }
+  - { reply: [ { text: done } ] }
+`, wordy{"shell", 40_000, 0})
+	b.run()
+	b.outcome(b.say("go"))
+	blobs := filepath.Join(b.dir, "blobs")
+	if err := errors.Join(os.RemoveAll(blobs), os.WriteFile(blobs, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.outcome(b.say("go"))
+	if told := b.model.request(3); !strings.Contains(told, "could not be kept") || !strings.Contains(told, "begin") || !strings.Contains(told, "end") {
+		t.Errorf("the model was told\n%.300s", told)
+	}
+	if err := os.Remove(blobs); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nrednav/cuid2"
 
 	"daycare/agents/providers"
 	"daycare/engine/address"
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -218,17 +220,45 @@ func (a *agent) lastRoute() *message.Address {
 	return nil
 }
 
-// append writes records; what a person did to the file meanwhile is told.
-func (a *agent) append(recs ...record.Record) ([]*record.Entry, error) {
+// append writes records. What they say has happened, so it waits while the disk is full.
+func (a *agent) append(recs ...record.Record) (entries []*record.Entry, err error) {
 	for _, rec := range recs {
 		a.hide(rec)
 	}
-	entries, err := a.history.Append(recs...)
+	err = a.untilRoom(func() (err error) {
+		entries, err = a.history.Append(recs...)
+		return err
+	})
 	if err != nil {
 		return entries, fmt.Errorf("write history: %w", err)
 	}
 	return entries, nil
 }
+
+// untilRoom calls write again, with a growing pause, while the disk is full and the
+// agent is not to stop. To give up instead would be to forget a call that had its
+// effect, an answer that was paid for, or a delivery.
+func (a *agent) untilRoom(write func() error) error {
+	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
+		err := write()
+		if !errors.Is(err, disk.ErrFull) {
+			return err
+		}
+		a.log.Warn("disk full, waiting", "again", pause, "err", err)
+		a.Stage.Show(event.Failing, err.Error())
+		select {
+		case <-time.After(pause):
+		case <-a.over:
+			return err
+		}
+	}
+}
+
+// Pauses between tries to write to a full disk.
+const (
+	roomFirst = 100 * time.Millisecond
+	roomLast  = 10 * time.Second
+)
 
 func (a *agent) barrier() error {
 	if err := a.history.Barrier(); err != nil {
