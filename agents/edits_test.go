@@ -19,6 +19,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 	"daycare/tools"
 )
 
@@ -120,7 +121,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 		t.Fatalf("what was announced is not kept: %v", err)
 	}
 	state.Permissions.Web = true
-	data, err := record.EncodeState(state)
+	data, err := record.EncodeState(workspace.Of(b.dir), state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 
 	// While it waits for work.
 	state.Permissions.Exec = []string{"git push"}
-	if data, err = record.EncodeState(state); err != nil {
+	if data, err = record.EncodeState(workspace.Of(b.dir), state); err != nil {
 		t.Fatal(err)
 	}
 	b.writeState(string(data))

@@ -53,6 +53,11 @@ func (s *System) Export(_ context.Context, id string, to io.Writer) error {
 		if strings.HasSuffix(rel, ".jsonl") {
 			data = data[:strings.LastIndexByte(string(data), '\n')+1]
 		}
+		if rel == "state.json" { // older versions wrote whole paths; a broken file stays as it is
+			if relative, err := record.ChangeState(filepath.Dir(s.root), data, func(*record.State) {}); err == nil {
+				data = relative
+			}
+		}
 		info, err := d.Info()
 		if err != nil {
 			return err
@@ -175,11 +180,17 @@ func (s *System) importable(dir, id, name string) (in arrival, err error) {
 			d, _ = address.Decode(file, content)
 		}
 	}
-	_, raw, _, err := record.ReadState(dir)
+	state, raw, _, err := record.ReadState(dir)
 	if err != nil || raw == nil {
 		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
 	}
-	if in.state, err = record.ChangeState(raw, func(s *record.State) { s.Ended = nil }); err != nil {
+	workspace := filepath.Dir(s.root)
+	old, moved := Elsewhere(workspace, id, d, state.Permissions)
+	if in.state, err = record.ChangeState(workspace, raw, func(s *record.State) {
+		if s.Ended = nil; moved {
+			s.Move(old, workspace)
+		}
+	}); err != nil {
 		return in, err
 	}
 	in.same = name == "" || name == d.Name

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,14 +130,11 @@ func agentPaths(dir string) map[string]string {
 // readRights reads an agent's rights. The file appears when the agent first runs;
 // until then there is nothing to show.
 func readRights(path string) *permission.Set {
-	var state struct {
-		Permissions *permission.Set `json:"permissions"`
-	}
-	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &state) != nil {
+	state, raw, found, err := record.ReadState(filepath.Dir(path))
+	if err != nil || raw == nil || finding.Join(found) != nil {
 		return nil
 	}
-	return state.Permissions
+	return &state.Permissions
 }
 
 func (c *cli) showAgent(s shown, now time.Time) {

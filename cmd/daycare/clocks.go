@@ -220,5 +220,5 @@ func (r clockRights) rightsOf(d address.Descriptor) (permission.Set, error) {
 		return permission.Set{}, err
 	}
 	state, _ := record.ParseState("state.json", data)
-	return state.Permissions, nil
+	return state.Permissions.Resolved(r.workspace), nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -74,10 +75,11 @@ func (d *doctor) agent(dir string) error {
 			d.ailments = append(d.ailments, a)
 		}
 	}
-	if _, _, found, err := record.ReadState(dir); err != nil {
+	if state, _, found, err := record.ReadState(dir); err != nil {
 		d.tell(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
 	} else {
 		d.add(found...)
+		d.elsewhere(dir, state)
 	}
 	for _, name := range []string{address.File, "state.json"} {
 		d.link(filepath.Join(dir, name))
@@ -88,6 +90,30 @@ func (d *doctor) agent(dir string) error {
 		return nil // the daemon knows better which items are done
 	}
 	return d.open(dir)
+}
+
+// elsewhere looks for an agent that works in the place where its workspace lay before it
+// was moved or copied.
+func (d *doctor) elsewhere(dir string, state record.State) {
+	id := filepath.Base(dir)
+	meta, _ := d.index.Get(id)
+	from, sure := engine.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
+	if from == "" {
+		return
+	}
+	path := filepath.Join(dir, "state.json")
+	f := finding.Finding{ID: "working-dir-elsewhere", Severity: finding.Warning, File: path, Line: lineWith(path, `"workingDir"`),
+		Reason: fmt.Sprintf("the agent works in %s, outside of this workspace", state.Permissions.WorkingDir),
+		Remedy: `If the workspace was moved or copied, set workingDir to ".": daycare agents edit ` + id}
+	var fix func(*repairer) error
+	if sure {
+		f.Reason += ", which was moved or copied from there"
+		f.Remedy = "doctor --fix has the agent work here, with the same rights."
+		fix = func(r *repairer) error {
+			return record.UpdateState(r.vol, dir, func(s *record.State) { s.Move(from, d.workspace) })
+		}
+	}
+	d.ailments = append(d.ailments, ailment{Finding: f, fix: fix})
 }
 
 // history checks a history. What looks torn while the daemon writes may be a line

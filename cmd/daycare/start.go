@@ -291,7 +291,7 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return record.EncodeState(state)
+	return record.EncodeState(r.workspace, state)
 }
 
 // workplace is the folder of a new agent that works in a part of the workspace; it is

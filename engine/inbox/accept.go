@@ -61,6 +61,7 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	if item.After = f.reached; f.now().Sub(item.At) > DedupeWindow {
 		item.After = 0
 	}
+	*item = item.stored(f.dir)
 	var hash uint64
 	if item.Dedupe != "" {
 		hash = hash64(item.Dedupe)

@@ -140,7 +140,7 @@ func (f *File) body(e *entry) (Item, error) {
 		raw := make([]byte, e.Bytes)
 		n, _ := f.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			return l.Item, nil
+			return l.Item.resolved(f.dir), nil
 		}
 		if _, err := f.reload(nil); err != nil {
 			return Item{}, err
@@ -153,7 +153,7 @@ func (f *File) body(e *entry) (Item, error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
 	}
-	return l.Item, nil
+	return l.Item.resolved(f.dir), nil
 }
 
 // Done closes items. An id that is not open is left out. On a full disk the line

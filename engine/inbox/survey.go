@@ -84,7 +84,7 @@ func ReadAll(dir string) ([]Item, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read item %s: %w", e.ID, err)
 		}
-		items = append(items, l.Item)
+		items = append(items, l.Item.resolved(dir))
 	}
 	return items, nil
 }

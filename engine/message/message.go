@@ -26,7 +26,8 @@ type Context struct {
 	Sender    string `json:"sender,omitempty"`    // a name for people, verified by nobody
 }
 
-// A File is an attachment: a FileReference. Path is absolute.
+// A File is an attachment: a FileReference. Path is absolute; on disk it is relative if
+// the file lies in the workspace.
 type File struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`

@@ -14,8 +14,8 @@ import (
 
 // A Set is the rights of one agent, the permissions member of its state.json.
 type Set struct {
-	WorkingDir string   `json:"workingDir"` // absolute
-	ReadDirs   []string `json:"readDirs"`   // absolute, beside WorkingDir
+	WorkingDir string   `json:"workingDir"` // absolute; on disk relative if it lies in the workspace
+	ReadDirs   []string `json:"readDirs"`   // likewise, beside WorkingDir
 	WriteDirs  []string `json:"writeDirs"`
 	Web        bool     `json:"web"`
 	Hosts      []string `json:"hosts,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // ErrGone: the folder or the history of the agent was taken away. The agent ends;
@@ -61,7 +62,7 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 // folds the open turn. It reads one turn, however long the file is, and writes
 // nothing to an empty history. Nothing that it found is durable before Sync.
 func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
-	h := &History{vol: vol, dir: dir, now: now, log: log,
+	h := &History{vol: vol, dir: dir, now: now, log: log, report: report{root: workspace.Of(dir)},
 		limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
 	if !disk.Exists(dir) {
 		return nil, nil, fmt.Errorf("open history: %w: no folder %s", ErrGone, dir)
@@ -158,13 +159,14 @@ func (h *History) Append(recs ...Record) ([]*Entry, error) {
 	entries := make([]*Entry, len(recs))
 	lines := make([][]byte, len(recs))
 	for i, rec := range recs {
-		lines[i] = Encode(&Entry{Seq: next.o.LastSeq + 1, At: at, Rec: next.fill(rec)})
+		lines[i] = Encode(&Entry{Seq: next.o.LastSeq + 1, At: at, Rec: stored(h.report.root, next.fill(rec))})
 		// What is in memory is what a restart would read, byte for byte, or the
 		// prompt after it would differ.
 		e, err := Decode(lines[i])
 		if err != nil {
 			return nil, fmt.Errorf("read back a %s record: %w", rec.Type(), err)
 		}
+		e.Rec = resolved(h.report.root, e.Rec)
 		next.apply(e)
 		entries[i] = e
 	}

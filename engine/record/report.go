@@ -12,6 +12,7 @@ import (
 type report struct {
 	found []finding.Finding
 	told  map[uint64]bool // lines that were told of
+	root  string          // the workspace, which paths in records are relative to
 }
 
 var lineSeed = maphash.MakeSeed()
@@ -71,5 +72,6 @@ func (r *report) decode(l rawLine) *Entry {
 	if e.ByHand {
 		r.byHand(l)
 	}
+	e.Rec = resolved(r.root, e.Rec)
 	return e
 }

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 )
 
 const stateName = "state.json"
@@ -61,8 +62,15 @@ type Ended struct {
 
 // ReadState reads state.json of the agent folder dir. A missing file is the zero
 // State with raw nil. A member that cannot be read keeps its zero value and is a
-// finding of severity Error; unknown members are findings of severity Info.
+// finding of severity Error; unknown members are findings of severity Info. Paths are
+// absolute.
 func ReadState(dir string) (s State, raw []byte, found []finding.Finding, err error) {
+	s, raw, found, err = readStored(dir)
+	return s.resolved(workspace.Of(dir)), raw, found, err
+}
+
+// readStored is ReadState with paths as they are written.
+func readStored(dir string) (s State, raw []byte, found []finding.Finding, err error) {
 	path := filepath.Join(dir, stateName)
 	raw, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +84,7 @@ func ReadState(dir string) (s State, raw []byte, found []finding.Finding, err er
 }
 
 // ParseState is ReadState of content that is not in its place yet; path is for the
-// findings.
+// findings. Paths in the content stay as they are written.
 func ParseState(path string, raw []byte) (State, []finding.Finding) {
 	var s State
 	p := parser{path: path, raw: raw}
@@ -126,8 +134,9 @@ func (s *State) member(key string) any {
 	}
 }
 
-// EncodeState is the content of a new state.json.
-func EncodeState(s State) ([]byte, error) {
+// EncodeState is the content of a new state.json in the workspace root.
+func EncodeState(root string, s State) ([]byte, error) {
+	s = s.stored(root)
 	if s.Stats == nil {
 		s.Stats = Stats{}
 	}
@@ -160,7 +169,7 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 	}
 	defer unlock()
 	for try := 0; ; try++ {
-		before, raw, found, err := ReadState(dir)
+		before, raw, found, err := readStored(dir)
 		if err != nil {
 			return err
 		}
@@ -171,7 +180,7 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 		if err := finding.Join(found); err != nil {
 			return fmt.Errorf("update state: %w", err)
 		}
-		content, err := changed(before, raw, change)
+		content, err := changed(workspace.Of(dir), before, raw, change)
 		if err != nil || content == nil {
 			return err
 		}
@@ -209,22 +218,23 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// ChangeState is the content of a state.json after a change that is made as
-// UpdateState makes it: what change leaves alone stays as it is written in raw.
-func ChangeState(raw []byte, change func(*State)) ([]byte, error) {
+// ChangeState is the content of a state.json of the workspace root after a change that
+// is made as UpdateState makes it: what change leaves alone stays as it is written in raw.
+func ChangeState(root string, raw []byte, change func(*State)) ([]byte, error) {
 	before, found := ParseState(stateName, raw)
 	if err := finding.Join(found); err != nil {
 		return nil, fmt.Errorf("change state: %w", err)
 	}
-	content, err := changed(before, raw, change)
+	content, err := changed(root, before, raw, change)
 	if content == nil {
 		content = raw
 	}
 	return content, err
 }
 
-// changed is the file's content after the change; nil: nothing changed.
-func changed(before State, raw []byte, change func(*State)) ([]byte, error) {
+// changed is the file's content after the change; nil: nothing changed. An absolute path
+// in the workspace becomes relative.
+func changed(root string, before State, raw []byte, change func(*State)) ([]byte, error) {
 	old, err := marshal(before)
 	if err != nil {
 		return nil, err
@@ -233,8 +243,9 @@ func changed(before State, raw []byte, change func(*State)) ([]byte, error) {
 	if err := json.Unmarshal(old, &after); err != nil {
 		return nil, err
 	}
+	after = after.resolved(root)
 	change(&after)
-	updated, err := marshal(after)
+	updated, err := marshal(after.stored(root))
 	if err != nil {
 		return nil, fmt.Errorf("encode state: %w", err)
 	}

@@ -34,7 +34,7 @@ func fullState() State {
 
 func TestGoldenState(t *testing.T) {
 	path := filepath.Join("testdata", "state.golden.json")
-	got, err := EncodeState(fullState())
+	got, err := EncodeState("/root", fullState())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestUpdateStateLosesNoSave(t *testing.T) {
 }
 
 func FuzzReadState(f *testing.F) {
-	full, err := EncodeState(fullState())
+	full, err := EncodeState("/root", fullState())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func FuzzReadState(f *testing.F) {
 		if finding.Join(found) != nil {
 			return
 		}
-		content, err := changed(s, data, func(s *State) { s.Seq++ })
+		content, err := changed("", s, data, func(s *State) { s.Seq++ })
 		if err != nil {
 			t.Fatalf("valid, but cannot be updated: %v", err)
 		}

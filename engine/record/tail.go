@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // settledWindow is how much of the end of a history the check at boot reads.
@@ -136,6 +137,7 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 		limit = 100
 	}
 	lowest, skip, numbered, more := int64(0), before > 0, false, false
+	root := workspace.Of(dir)
 	err = backFiles(dir, func(l rawLine) bool {
 		e, derr := Decode(l.text)
 		if derr != nil && !errors.Is(derr, ErrUnknownType) {
@@ -155,7 +157,7 @@ func Tail(dir string, before int64, limit int) (lines []json.RawMessage, next *i
 			more = true
 			return false
 		}
-		lines = append(lines, json.RawMessage(bytes.Clone(bytes.TrimSpace(l.text))))
+		lines = append(lines, absolute(root, e, bytes.Clone(bytes.TrimSpace(l.text))))
 		if numbered = e.Seq > 0; numbered && (lowest == 0 || e.Seq < lowest) {
 			lowest = e.Seq
 		}

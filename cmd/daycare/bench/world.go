@@ -63,7 +63,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	w.System, err = engine.New(engine.Options{Root: w.Root, Volume: w.Volume, Index: w.index, Events: w.Events,
 		Board: w.board, Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
 		NewState: func(address.Descriptor) ([]byte, error) {
-			return record.EncodeState(record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
+			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
 		}})
 	return w, err
 }

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/permission"
+)
+
+// Elsewhere finds out whether the rights of an agent, which lies in the workspace root
+// under that id, name a place outside of it as the one where it works: older versions
+// wrote whole paths, and a workspace that was moved or copied kept them. from is the
+// folder that was the workspace then; "": the agent works here. sure: that folder is gone,
+// or has the agent that this one is a copy of; else a person may have meant it so.
+func Elsewhere(root, id string, d address.Descriptor, rights permission.Set) (from string, sure bool) {
+	dir := rights.WorkingDir
+	if dir == "" || permission.Beneath(real(root), real(dir)) {
+		return "", false
+	}
+	from, _, _ = strings.Cut(dir, string(filepath.Separator)+dataDir+string(filepath.Separator))
+	if part := filepath.Clean(d.WorkspaceDir); d.WorkspaceDir != "" {
+		from = strings.TrimSuffix(from, string(filepath.Separator)+part)
+	}
+	return from, !disk.Exists(from) || disk.Exists(filepath.Join(from, dataDir, "agents", id))
+}
+
+// dataDir is the name of daycare's own folder in a workspace.
+const dataDir = ".daycare"
+
+// real is a path with its links followed, as far as it exists.
+func real(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return filepath.Clean(path)
+}

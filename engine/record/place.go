@@ -1,0 +1,106 @@
+package record
+
+import (
+	"bytes"
+	"hash/crc32"
+	"slices"
+
+	"daycare/engine/message"
+	"daycare/engine/workspace"
+)
+
+// stored is a record as it is written: paths in the workspace root are relative.
+func stored(root string, rec Record) Record {
+	return withPaths(rec, func(p string) string { return workspace.Store(root, p) },
+		func(tag string) string { return workspace.StoreTag(root, tag) })
+}
+
+// resolved is a record as it is used: its paths are absolute.
+func resolved(root string, rec Record) Record {
+	return withPaths(rec, func(p string) string { return workspace.ResolveFile(root, p) },
+		func(tag string) string { return workspace.ResolveTag(root, tag) })
+}
+
+// withPaths is a record with other paths of its attachments, and of the right that it is
+// about; the same record if it has none.
+func withPaths(rec Record, path, tag func(string) string) Record {
+	switch r := rec.(type) {
+	case *User:
+		if len(r.Files) > 0 {
+			c := *r
+			c.Files = filesAt(r.Files, path)
+			return &c
+		}
+	case *ToolResult:
+		if len(r.Files)+len(r.Output.Blocks) > 0 {
+			c := *r
+			c.Files, c.Output.Blocks = filesAt(r.Files, path), slices.Clone(r.Output.Blocks)
+			for i, b := range c.Output.Blocks {
+				if b.File != nil {
+					c.Output.Blocks[i].File = &filesAt([]message.File{*b.File}, path)[0]
+				}
+			}
+			return &c
+		}
+	case *Permission:
+		if to := tag(r.Tag); to != r.Tag {
+			c := *r
+			c.Tag = to
+			return &c
+		}
+	}
+	return rec
+}
+
+// absolute is the line of an entry with absolute paths of its attachments, for readers
+// who do not know where the workspace lies.
+func absolute(root string, e *Entry, line []byte) []byte {
+	if e == nil {
+		return line
+	}
+	sealed, before := isSealed(line), line
+	withPaths(e.Rec, func(p string) string {
+		was, err1 := marshal(p)
+		is, err2 := marshal(workspace.ResolveFile(root, p))
+		if err1 == nil && err2 == nil {
+			line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
+		}
+		return p
+	}, func(tag string) string { return tag })
+	if sealed && !bytes.Equal(line, before) {
+		body := line[:len(line)-crcTail]
+		line = append(appendCRC(append(slices.Clone(body), `,"crc":"`...), crc32.Checksum(body, castagnoli)), `"}`...)
+	}
+	return line
+}
+
+func filesAt(files []message.File, path func(string) string) []message.File {
+	files = slices.Clone(files)
+	for i := range files {
+		files[i].Path = path(files[i].Path)
+	}
+	return files
+}
+
+// Move has the rights in a state apply to root instead of the folder from.
+func (s *State) Move(from, root string) { *s = s.stored(from).resolved(root) }
+
+// stored is a state as it is written.
+func (s State) stored(root string) State {
+	s.Permissions = s.Permissions.Stored(root)
+	if s.Announced != nil {
+		a := s.Announced.Stored(root)
+		s.Announced = &a
+	}
+	return s
+}
+
+// resolved is a state as it is used.
+func (s State) resolved(root string) State {
+	s.Permissions = s.Permissions.Resolved(root)
+	if s.Announced != nil {
+		a := s.Announced.Resolved(root)
+		s.Announced = &a
+	}
+	return s
+}
