@@ -11,6 +11,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -136,7 +137,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), deliveries: newDeliveries(), over: ctx.Done(),
 		log: o.Log.With("agent", o.Meta.ID)}
 	var found findings
-	if a.history, found, err = record.Open(o.Volume, o.Dir, time.Now, a.log); err != nil {
+	if a.history, found, err = record.Open(o.Volume, o.Dir, crash.Now, a.log); err != nil {
 		return fmt.Errorf("open history: %w", err)
 	}
 	a.tell(found)
@@ -277,7 +278,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 		if last != nil {
 			s.Tokens = last
 		}
-		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, disk.StampOf(time.Now())
+		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, disk.StampOf(crash.Now())
 		if change != nil {
 			change(s)
 		}

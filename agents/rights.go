@@ -3,8 +3,8 @@ package agents
 import (
 	"errors"
 	"fmt"
-	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -65,7 +65,7 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 			}
 		}
 	case permission.Always:
-		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(time.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
+		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
 		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
 			grant.SHA256 = ""
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/watch"
@@ -54,7 +55,7 @@ func (s *System) answeredByHand(ctx context.Context) {
 			s.tooLate(p, first)
 		}
 	}
-	for _, p := range append(answered, s.asks.Expired(time.Now())...) {
+	for _, p := range append(answered, s.asks.Expired(crash.Now())...) {
 		by := p.DecidedBy
 		if by == "" {
 			by = "file"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -74,7 +75,7 @@ func (e *entry) load() error {
 		e.ended = true
 		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
 	}
-	box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, time.Now)
+	box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, crash.Now)
 	if err != nil {
 		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
 	}

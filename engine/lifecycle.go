@@ -10,6 +10,7 @@ import (
 	"github.com/nrednav/cuid2"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -129,7 +130,7 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 		return err
 	}
 	// First the mark, synced, then the stop: a crash in between ends it as well.
-	now := disk.StampOf(time.Now())
+	now := disk.StampOf(crash.Now())
 	if err := record.UpdateState(s.vol, s.folder(id), func(st *record.State) {
 		st.Ended = &record.Ended{At: now, Reason: reason}
 	}); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"daycare/connectors/clock"
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -28,7 +29,7 @@ func (r *runtimeParts) newSchedule(commands schedule.GateFunc) *schedule.Schedul
 	if vol == nil { // nothing runs: whoever changes a task is an editor like any other
 		vol = disk.NewVolume(r.root)
 	}
-	store := &schedule.Store{Root: r.root, Volume: vol, Now: time.Now,
+	store := &schedule.Store{Root: r.root, Volume: vol, Now: crash.Now,
 		Zone: func() *time.Location {
 			z, err := schedule.LoadZone(r.settings.Current().Cron.Timezone, local())
 			if err != nil {

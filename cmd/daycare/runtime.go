@@ -21,6 +21,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -149,7 +150,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	if r.lock == nil {
 		openQueue = permission.ReadQueue
 	}
-	if r.asks, found, err = openQueue(r.vol, r.root, time.Now, c.Permissions.Expiry); err != nil {
+	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
 		return fmt.Errorf("read permission requests: %w", err)
 	}
 	r.board.Tell("", found...)

@@ -10,12 +10,19 @@
 //
 //	DAYCARE_FAILPOINT=ACTION@POINT#K[:PERCENT][;...]
 //
-// ACTION is kill, stall, enospc, eio, erofs or short; POINT is a name of Names or
+// ACTION is kill, stall, slow, clock or a fault; POINT is a name of Names or
 // empty for any; K counts from 1 the times that the point is passed; PERCENT
 // (default 0) is how much of a write reaches the file before the action. For Do
 // a percentage of 100 means that the operation was done first. stall is kill by a
 // disk that hangs: the process dies a moment later, in which the rest of it goes on.
-// A fault (enospc, eio, erofs, short) with K written as K+ stays from then on.
+// slow makes a sync take a second, clock+72h or clock-72h moves what Now returns; the
+// operation itself is done. The faults are enospc, eio, erofs, emfile, enfile, enomem,
+// eacces, eintr, estale, and short, which writes a part and then has no room.
+// An action with K written as K+ stays from then on.
+//
+//	DAYCARE_FAILPOINT_CLOCK=DURATION
+//
+// is how far Now is ahead of the clock (behind it, if negative) from the start.
 //
 //	DAYCARE_FAILPOINT_TRACE=FILE
 //
@@ -28,9 +35,9 @@ package crash
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,15 +83,6 @@ var names = []string{
 	"log.dirsync",
 }
 
-// arming is one clause of DAYCARE_FAILPOINT.
-type arming struct {
-	action  string
-	point   string
-	k       int
-	stays   bool
-	percent int
-}
-
 type plan struct {
 	mu     sync.Mutex
 	armed  []arming
@@ -122,69 +120,58 @@ var current = sync.OnceValue(func() *plan {
 	return p
 })
 
-func parse(clause string) (arming, error) {
-	a := arming{}
-	action, rest, ok := strings.Cut(clause, "@")
-	point, count, ok2 := strings.Cut(rest, "#")
-	if !ok || !ok2 {
-		return a, fmt.Errorf("%q is not ACTION@POINT#K[:PERCENT]", clause)
-	}
-	a.action, a.point = action, point
-	if _, known := faults[action]; !known && !deadly(action) {
-		return a, fmt.Errorf("%q: unknown action %q", clause, action)
-	}
-	if point != "" && !slices.Contains(names, point) {
-		return a, fmt.Errorf("%q: unknown point %q", clause, point)
-	}
-	count, percent, hasPercent := strings.Cut(count, ":")
-	if a.stays = strings.HasSuffix(count, "+"); a.stays {
-		count = strings.TrimSuffix(count, "+")
-	}
-	k, err := strconv.Atoi(count)
-	if err != nil || k < 1 {
-		return a, fmt.Errorf("%q: K must be a number from 1", clause)
-	}
-	a.k = k
-	if hasPercent {
-		if a.percent, err = strconv.Atoi(percent); err != nil || a.percent < 0 || a.percent > 100 {
-			return a, fmt.Errorf("%q: PERCENT must be a number from 0 to 100", clause)
-		}
-	}
-	return a, nil
-}
-
-// deadly reports whether an action ends the process.
-func deadly(action string) bool { return action == "kill" || action == "stall" }
-
-var faults = map[string]syscall.Errno{
-	"enospc": syscall.ENOSPC, "eio": syscall.EIO, "erofs": syscall.EROFS, "short": syscall.ENOSPC,
-}
-
-// pass counts one passing of a point and returns what is armed for it.
+// pass counts one passing of a point and returns what is armed for it. What lets the
+// operation be done (a slow disk, a clock that jumps) happens here.
 func (p *plan) pass(name string) (arming, bool) {
 	if !slices.Contains(names, name) {
 		panic("crash: point " + name + " is not in the list of names")
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.passed[name]++
 	p.total++
 	if p.trace != nil {
 		fmt.Fprintln(p.trace, name)
 	}
+	hit, found, slow := arming{}, false, false
 	for _, a := range p.armed {
-		n := p.total
-		if a.point != "" {
-			if a.point != name {
-				continue
-			}
-			n = p.passed[name]
-		}
-		if n == a.k || (a.stays && n > a.k) {
-			return a, true
+		switch {
+		case !a.matches(name, p.passed[name], p.total):
+		case a.action == "slow":
+			slow = strings.HasSuffix(name, "sync")
+		case a.action == "clock":
+			shift(a.jump)
+		case !found:
+			hit, found = a, true
 		}
 	}
-	return arming{}, false
+	p.mu.Unlock()
+	if slow {
+		time.Sleep(slowSync)
+	}
+	return hit, found
+}
+
+// slowSync is how long each sync of a slow disk takes.
+const slowSync = time.Second
+
+// Open opens the file of a step that syncs it. A process that is out of descriptors, or of
+// memory, does not come to the sync: then it is Open that passes the point and fails.
+func Open(name string, open func() (*os.File, error)) (*os.File, error) {
+	p := current()
+	if p == nil || !p.unopened(name) {
+		return open()
+	}
+	a, _ := p.pass(name)
+	return nil, &fs.PathError{Op: "open", Path: name, Err: faults[a.action]}
+}
+
+// unopened reports whether the next passing of a point is to fail before it has a file.
+func (p *plan) unopened(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.armed, func(a arming) bool {
+		return slices.Contains(unopened, a.action) && a.matches(name, p.passed[name]+1, p.total+1)
+	})
 }
 
 // Point is a place between two durable steps.

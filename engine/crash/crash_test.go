@@ -2,6 +2,7 @@ package crash
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,6 +19,14 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv("CRASH_TEST_CHILD"); path != "" {
 		child(path)
+		os.Exit(0)
+	}
+	switch {
+	case os.Getenv("CRASH_TEST_CLOCK") != "":
+		clock()
+		os.Exit(0)
+	case os.Getenv("CRASH_TEST_OPEN") != "":
+		open()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -78,6 +88,10 @@ func TestArmed(t *testing.T) {
 		{"short@inbox.write#1:30", false, []string{full, "ok", "ok", "ok", "ok", "ok"}, "012|0123456789|"},
 		{"enospc@inbox.write#1+", false, []string{full, "ok", "ok", full, "ok", "ok"}, "||"},
 		{"eio@inbox.sync#2", false, []string{"ok", "ok", "ok", "ok", "err_input/output_error", "ok"}, "0123456789|0123456789"},
+		{"emfile@inbox.sync#1", false, []string{"ok", "err_too_many_open_files", "ok", "ok", "ok", "ok"}, "01234567890123456789|"},
+		{"eacces@inbox.sync#1", false, []string{"ok", "err_permission_denied", "ok", "ok", "ok", "ok"}, "01234567890123456789|"},
+		{"slow@#1+", false, []string{"ok", "ok", "ok", "ok", "ok", "ok"}, "0123456789|0123456789|"},
+		{"clock+72h@inbox.write#1", false, []string{"ok", "ok", "ok", "ok", "ok", "ok"}, "0123456789|0123456789|"},
 		{"enospc@inbox.write#1;erofs@inbox.sync#1", false, []string{full, "err_read-only_file_system", "ok", "ok", "ok", "ok"}, "0123456789|"},
 	} {
 		t.Run(tt.failpoint, func(t *testing.T) {
@@ -120,6 +134,107 @@ func TestTrace(t *testing.T) {
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("trace (-want +got):\n%s", d)
 	}
+}
+
+// The clock can be moved at a step and from the start. A child that was moved says by how
+// many hours.
+func TestClock(t *testing.T) {
+	for _, tt := range []struct{ failpoint, start, want string }{
+		{"", "", "0 0"},
+		{"", "48h", "48 48"},
+		{"clock-24h@inbox.accepted#1", "", "0 -24"},
+		{"clock+72h@#1", "-1h", "-1 71"},
+	} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "CRASH_TEST_CLOCK=1", "DAYCARE_FAILPOINT="+tt.failpoint, "DAYCARE_FAILPOINT_CLOCK="+tt.start)
+		out, err := cmd.Output()
+		if err != nil || strings.TrimSpace(string(out)) != tt.want {
+			t.Errorf("%q, %q ahead at the start: moved by %s (%v), want %s", tt.failpoint, tt.start, out, err, tt.want)
+		}
+	}
+}
+
+// clock says by how many hours Now is ahead, before and after a point.
+func clock() {
+	hours := func() int { return int(time.Until(Now()).Round(time.Hour).Hours()) }
+	before := hours()
+	Point("inbox.accepted")
+	fmt.Println(before, hours())
+}
+
+// What is out of descriptors fails before it has a file, and has passed the point.
+func TestOpenWithoutDescriptors(t *testing.T) {
+	for failpoint, want := range map[string]string{"": "opened 1", "emfile@inbox.sync#1": "too many open files 1", "eio@inbox.sync#1": "opened 1"} {
+		cmd := exec.Command(os.Args[0])
+		trace := filepath.Join(t.TempDir(), "trace")
+		cmd.Env = append(os.Environ(), "CRASH_TEST_OPEN=1", "DAYCARE_FAILPOINT="+failpoint, "DAYCARE_FAILPOINT_TRACE="+trace)
+		out, err := cmd.Output()
+		passed, _ := os.ReadFile(trace)
+		if got := fmt.Sprintf("%s %d", out, strings.Count(string(passed), "inbox.sync")); err != nil || got != want {
+			t.Errorf("%q: %s (%v), want %s", failpoint, got, err, want)
+		}
+	}
+}
+
+// open opens a file for a step and, if that can be done, makes the step.
+func open() {
+	f, err := Open("inbox.sync", func() (*os.File, error) { return os.Open(os.Args[0]) })
+	if err != nil {
+		fmt.Print(errors.Unwrap(err))
+		return
+	}
+	defer f.Close()
+	_ = Do("inbox.sync", func() error { return nil })
+	fmt.Print("opened")
+}
+
+// A rename that no sync covered is in neither listing; a sync of one directory brings the
+// other in line in a journal, and in no other file system.
+func TestMirrorOfARename(t *testing.T) {
+	root := t.TempDir()
+	from, to := filepath.Join(root, "from"), filepath.Join(root, "to")
+	m := OpenMirror(t.TempDir())
+	sync := func(dir string) {
+		t.Helper()
+		f, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := m.Sync(f, (*os.File).Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{from, to} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(from, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sync(from)
+	sync(to)
+	if err := os.Rename(filepath.Join(from, "a"), filepath.Join(to, "b")); err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string, dir string, names, own int) {
+		t.Helper()
+		id, err := FileID(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err1 := m.Names(id)
+		mine, err2 := m.OwnNames(id)
+		if err1 != nil || err2 != nil || len(all) != names || len(mine) != own {
+			t.Errorf("%s: %s has %v with a journal and %v without one; want %d and %d names", when, filepath.Base(dir), all, mine, names, own)
+		}
+	}
+	want("before a sync", from, 1, 1)
+	want("before a sync", to, 0, 0)
+	sync(to)
+	want("after the target was synced", from, 0, 1)
+	want("after the target was synced", to, 1, 1)
 }
 
 func TestWrongArmingExits(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -132,7 +133,7 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 		return err
 	}
 	all.move(id, names)
-	all[id] = listing{path, names}
+	all[id] = listing{path, names, maps.Clone(names)}
 	data, err := json.Marshal(all)
 	if err != nil {
 		return err
@@ -144,6 +145,9 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 type listing struct {
 	Path  string          `json:"path"` // where it was when it was synced
 	Names map[string]Name `json:"names"`
+	// Own are the names that its own syncs covered. A journal that writes a rename in both
+	// directories at once keeps Names; a file system without one keeps no more than Own.
+	Own map[string]Name `json:"own"`
 }
 
 // listings are all directories, by ID. They lie in one file, because a rename
@@ -333,4 +337,11 @@ func (m *Mirror) Path(id string) string { return filepath.Join(m.dir, id) }
 func (m *Mirror) Names(id string) (map[string]Name, error) {
 	all, err := m.listings()
 	return all[id].Names, err
+}
+
+// OwnNames are the entries of a directory that are durable by its own syncs alone. What was
+// renamed since may be there under both names, or under none.
+func (m *Mirror) OwnNames(id string) (map[string]Name, error) {
+	all, err := m.listings()
+	return all[id].Own, err
 }

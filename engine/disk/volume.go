@@ -141,7 +141,7 @@ func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) 
 // SyncFile makes the content of a file durable that another program, or the caller
 // by its own means, wrote.
 func (v *Volume) SyncFile(name, path string) error {
-	f, err := os.Open(path)
+	f, err := crash.Open(name, func() (*os.File, error) { return os.Open(path) })
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (v *Volume) SyncFile(name, path string) error {
 // SyncDir makes the entries of a directory durable. That is a full fsync: some
 // file systems take a new name for metadata that fdatasync may leave out.
 func (v *Volume) SyncDir(name, dir string) error {
-	f, err := os.Open(dir)
+	f, err := crash.Open(name, func() (*os.File, error) { return os.Open(dir) })
 	if err != nil {
 		return err
 	}
