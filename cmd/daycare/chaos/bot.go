@@ -169,7 +169,7 @@ func (b *bot) card() (data string, ok bool) {
 
 // chat writes a message to the bot and waits until it is confirmed.
 func (u *user) chat(ctx context.Context, key, text string) error {
-	s := u.offer(key, botConnector, "user_message")
+	s := u.offer(saying{key: key, hook: botConnector, kind: "user_message", texts: []string{key + " " + text}, sender: "Person"})
 	confirmed := make(chan struct{})
 	u.bot.push(map[string]any{"message": map[string]any{
 		"message_id": len(u.sayings()), "date": time.Now().Unix(), "text": key + " " + text,

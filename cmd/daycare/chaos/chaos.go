@@ -57,6 +57,7 @@ type harness struct {
 	ports  *ports
 	shared *server
 	made   templates
+	stalls *stallClock
 
 	mu sync.Mutex
 	// learned are the failpoints that each scenario passes in peace.
@@ -137,7 +138,7 @@ func newHarness(o Options) (*harness, error) {
 	if h.shared, err = newServer(); err != nil {
 		return nil, fmt.Errorf("listen for answers: %w", err)
 	}
-	h.made.h = h
+	h.made.h, h.stalls = h, newStallClock()
 	return h, nil
 }
 
@@ -155,6 +156,7 @@ func where(dir string) string {
 // close keeps the folder if a case in it failed.
 func (h *harness) close() error {
 	defer h.lock.Close()
+	h.stalls.close()
 	err := h.shared.close()
 	if len(h.report.Failures) > 0 {
 		return errors.Join(err, os.Remove(filepath.Join(h.dir, lockName)))

@@ -33,6 +33,8 @@ type launch struct {
 	failpoint string
 	mirror    string
 	bug       string
+	ahead     time.Duration // of its clock
+	limit     limit
 	collects  bool // garbage, as ever; others do so only when it gets much
 }
 
@@ -48,8 +50,12 @@ func (l launch) environment(trace string) []string {
 	if !l.collects {
 		env = append(env, "GOGC=off", "GOMEMLIMIT="+muchGarbage)
 	}
+	ahead := ""
+	if l.ahead != 0 {
+		ahead = l.ahead.String()
+	}
 	for name, value := range map[string]string{
-		"DAYCARE_FAILPOINT": l.failpoint, "DAYCARE_FAILPOINT_MIRROR": l.mirror, "DAYCARE_BUG": l.bug,
+		"DAYCARE_FAILPOINT_CLOCK": ahead, "DAYCARE_FAILPOINT": l.failpoint, "DAYCARE_FAILPOINT_MIRROR": l.mirror, "DAYCARE_BUG": l.bug,
 	} {
 		if value != "" {
 			env = append(env, name+"="+value)
@@ -58,11 +64,13 @@ func (l launch) environment(trace string) []string {
 	return env
 }
 
+// trace is the file that names the failpoints that this life passes.
+func (l launch) trace() string { return filepath.Join(l.dir, fmt.Sprintf("trace-%03d", l.life)) }
+
 // start starts the daemon. It is ready when it answers; who talks to it tries until
 // then.
 func (l launch) start() (*daemon, error) {
-	d := &daemon{exited: make(chan struct{}),
-		trace:  filepath.Join(l.dir, fmt.Sprintf("trace-%03d", l.life)),
+	d := &daemon{exited: make(chan struct{}), trace: l.trace(),
 		stderr: filepath.Join(l.dir, fmt.Sprintf("stderr-%03d", l.life))}
 	out, err := os.Create(d.stderr)
 	if err != nil {
@@ -73,7 +81,8 @@ func (l launch) start() (*daemon, error) {
 	if len(arguments) == 0 {
 		arguments = []string{"start"}
 	}
-	d.cmd = exec.Command(l.binary, append([]string{"--workspace", l.workspace, "--no-input"}, arguments...)...)
+	command := l.limit.command(append([]string{l.binary, "--workspace", l.workspace, "--no-input"}, arguments...))
+	d.cmd = exec.Command(command[0], command[1:]...)
 	d.cmd.Env, d.cmd.Dir = l.environment(d.trace), l.workspace
 	d.cmd.Stdout, d.cmd.Stderr = out, out
 	d.cmd.SysProcAttr = childAttributes()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // This file reads what daycare wrote without daycare's own readers, so that a
@@ -18,6 +19,7 @@ import (
 // A line is any line of an inbox or a history, as far as it is judged.
 type line struct {
 	Seq        int64           `json:"seq"`
+	At         time.Time       `json:"at"`
 	Type       string          `json:"type"`
 	ID         string          `json:"id"`
 	IDs        []string        `json:"ids"`
@@ -27,20 +29,54 @@ type line struct {
 	Turn       string          `json:"turn"`
 	Reason     string          `json:"reason"`
 	Out        json.RawMessage `json:"out"`
+	Part       int             `json:"part"`
+	Parts      int             `json:"parts"`
 	Error      string          `json:"error"`
 	Final      bool            `json:"final"`
 	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"name"`
 	Status     string          `json:"status"`
 	Silent     bool            `json:"silent"`
-	Files      []struct {
-		Path string `json:"path"`
-	} `json:"files"`
-	Output struct {
-		Blob string `json:"blob"`
-	} `json:"output"`
-	ToolCalls []struct {
-		ID string `json:"id"`
-	} `json:"toolCalls"`
+	Joins      bool            `json:"joins"` // it continues the message before it
+	Origin     string          `json:"origin"`
+	Event      string          `json:"event"`
+	Token      string          `json:"token"`
+	Decision   string          `json:"decision"`
+	Context    struct {
+		Sender string `json:"sender"`
+	} `json:"context"`
+	Route     *route      `json:"route"`
+	Files     []reference `json:"files"`
+	Output    output      `json:"output"`
+	ToolCalls []toolCall  `json:"toolCalls"`
+
+	before bool // the case begins with it
+}
+
+// A route says where an answer goes.
+type route struct {
+	Connector string `json:"connector"`
+	Channel   string `json:"channelId"`
+}
+
+// A reference names a file of the workspace.
+type reference struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+type output struct {
+	Text string `json:"text"`
+	Blob string `json:"blob"`
+}
+
+type toolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments struct {
+		Command string `json:"command"`
+		Path    string `json:"path"`
+	} `json:"arguments"`
 }
 
 // key is the first word of a text.
@@ -52,7 +88,7 @@ func (l line) key() string {
 // names are the files that a line of the folder dir speaks of.
 func (l line) names(dir string) (paths []string) {
 	for _, f := range l.Files {
-		paths = append(paths, f.Path)
+		paths = append(paths, f.at(dir))
 	}
 	if l.Output.Blob != "" {
 		paths = append(paths, filepath.Join(dir, "blobs", l.Output.Blob))
@@ -60,15 +96,40 @@ func (l line) names(dir string) (paths []string) {
 	return paths
 }
 
+// at is where the file is that a line of an agent's folder names: by itself, or from the
+// workspace, or from its .daycare directory.
+func (r reference) at(dir string) string {
+	if filepath.IsAbs(r.Path) {
+		return r.Path
+	}
+	root := filepath.Dir(filepath.Dir(dir))
+	if path := filepath.Join(root, r.Path); exists(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(root), r.Path)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // promise is the id of the answer that an assistant_message promises.
 func (l line) promise() string {
+	id, _ := l.promised()
+	return id
+}
+
+// promised is also where it goes.
+func (l line) promised() (id string, to route) {
 	var out struct {
 		ID string `json:"id"`
+		To route  `json:"to"`
 	}
 	if json.Unmarshal(l.Out, &out) != nil {
-		return ""
+		return "", route{}
 	}
-	return out.ID
+	return out.ID, out.To
 }
 
 // delivered is the id that a delivery names.
@@ -83,6 +144,7 @@ func (l line) delivered() string {
 // A folder is what the files of one agent say.
 type folder struct {
 	dir     string
+	of      descriptor
 	inbox   []line
 	history []line
 	broken  []string // whole lines that are no lines: file and text
@@ -94,30 +156,39 @@ type folder struct {
 // agentFiles reads all agents of a .daycare directory. known are lines that were read
 // before, by their text: what many cases begin with need not be parsed in each.
 func agentFiles(root string, known map[string]line) ([]*folder, error) {
+	dirs, err := agentFolders(root)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*folder, len(dirs))
+	for i, dir := range dirs {
+		if all[i], err = readFolder(dir, known); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// agentFolders lists the folders of agents, without those that are being made.
+func agentFolders(root string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(root, "agents"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var all []*folder
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
-			continue
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			dirs = append(dirs, filepath.Join(root, "agents", e.Name()))
 		}
-		a, err := readFolder(filepath.Join(root, "agents", e.Name()), known)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, a)
 	}
-	return all, nil
+	return dirs, err
 }
 
 func readFolder(dir string, known map[string]line) (*folder, error) {
 	a := &folder{dir: dir, known: known}
 	var err error
+	if a.of, err = readDescriptor(dir); err != nil {
+		return nil, err
+	}
 	if a.inbox, err = a.read("inbox.jsonl", nil); err != nil {
 		return nil, err
 	}
@@ -139,6 +210,25 @@ func readFolder(dir string, known map[string]line) (*folder, error) {
 		a.history = append(a.history, lines...)
 	}
 	return a, a.look()
+}
+
+// A descriptor says whose agent it is.
+type descriptor struct {
+	Type      string `json:"type"`
+	Connector string `json:"connector"`
+	Channel   string `json:"channelId"`
+}
+
+// readDescriptor reads descriptor.json; a folder that is being made or removed has none.
+func readDescriptor(dir string) (d descriptor, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "descriptor.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &d)
+	}
+	return d, err
 }
 
 // read reads one file of lines. A last line without newline is a write that a
@@ -165,6 +255,7 @@ func (a *folder) read(name string, seen map[string]bool) ([]line, error) {
 		}
 		l, ok := a.known[string(whole)]
 		if ok {
+			l.before = true
 			all = append(all, l)
 			continue
 		}
@@ -220,28 +311,6 @@ func (a *folder) look() error {
 // greeted reports whether the agent got the message after the last death.
 func (a *folder) greeted() bool {
 	return slices.ContainsFunc(a.history, func(l line) bool { return strings.HasPrefix(l.key(), "again") })
-}
-
-// open are the items of the inbox that no line closes.
-func (a *folder) open() map[string]line {
-	open, closed := map[string]line{}, map[string]bool{}
-	for _, l := range a.inbox {
-		switch l.Type {
-		case "done":
-			for _, id := range l.IDs {
-				closed[id] = true
-			}
-		case "dropped":
-			closed[l.ID] = true
-		case "front", "keys":
-		default:
-			open[l.ID] = l
-		}
-	}
-	for id := range closed {
-		delete(open, id)
-	}
-	return open
 }
 
 // withoutTurn is the history without the turn that an item lies in; false: that

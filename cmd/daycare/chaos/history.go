@@ -51,6 +51,7 @@ const edited = "hello, as a person put it later"
 func edit(key string) step {
 	from, to := `"text":"`+key+` hello"`, `"text":"`+key+` `+edited+`"`
 	return func(ctx context.Context, u *user) error {
+		u.reworded(key, key+" "+edited)
 		return u.ask(ctx, func(c *control.Client) error {
 			text, hash, err := c.ReadFile(ctx, "0/", "history.jsonl")
 			if err != nil || strings.Contains(string(text), to) {
@@ -59,6 +60,13 @@ func edit(key string) step {
 			return c.WriteFile(ctx, "0/", "history.jsonl", []byte(strings.Replace(string(text), from, to, 1)), hash)
 		})
 	}
+}
+
+// reworded notes that a person is about to change what stands of a message.
+func (w *world) reworded(key, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byKey[key].texts = append(w.byKey[key].texts, text)
 }
 
 // editStands: what a person put is what stands there.

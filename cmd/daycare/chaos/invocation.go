@@ -70,7 +70,7 @@ func post() *invocation {
 	return &invocation{
 		arguments: func(u *user) []string { return []string{"send", "0/", key(u) + " hello"} },
 		done: func(u *user) error {
-			u.accept(u.offer(key(u), "", "user_message"), "")
+			u.accept(u.offer(saying{key: key(u), kind: "user_message", texts: []string{key(u) + " hello"}}), "")
 			return nil
 		},
 	}

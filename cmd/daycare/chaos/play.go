@@ -4,67 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"daycare/engine/crash"
-	"daycare/engine/disk"
-	"daycare/engine/inbox"
-	"daycare/engine/record"
 )
-
-// A Death is how one life ends before its time.
-type Death struct {
-	Failpoint string        // as DAYCARE_FAILPOINT has it; "": none
-	Cut       Cut           // the power goes with the process; "": it does not
-	After     time.Duration // kill -9 this long after the start; 0: not by the clock
-	Busy      bool          // After counts from the first message that is accepted
-}
-
-// String is a death as --kill takes it: kill@#17:100, or kill@#17:0/names where the
-// power is cut too.
-func (d Death) String() string {
-	if d.Cut != "" {
-		return d.Failpoint + "/" + string(d.Cut)
-	}
-	return d.Failpoint
-}
-
-// ParseDeaths reads what a failing case was printed with.
-func ParseDeaths(s string) ([]Death, error) {
-	var deaths []Death
-	for one := range strings.SplitSeq(s, ",") {
-		point, cut, _ := strings.Cut(strings.TrimSpace(one), "/")
-		if !strings.Contains(point, "@") {
-			return nil, fmt.Errorf("%q is not ACTION@POINT#K[:PERCENT][/CUT]", one)
-		}
-		deaths = append(deaths, Death{Failpoint: point, Cut: Cut(cut)})
-	}
-	return deaths, nil
-}
-
-// A Case is a scenario and how its lives end; the life after the last death ends in
-// order.
-type Case struct {
-	Way      string // of dying: what the report calls it
-	Scenario *Scenario
-	Deaths   []Death
-	Bug      string
-	Root     string        // "": a folder in memory; else an empty one, on the file system under test
-	Patience time.Duration // 0: the usual
-	// Lost is called instead of killing, where the file system dies too.
-	Lost func(d *daemon) error
-	// Random is where deaths come from when there is no list; the zero Death is none.
-	Random   func(life int) Death
-	Mirrored bool // the power is cut in this case
-}
-
-// patience is how long a case may take before it counts as stuck. It is long, because
-// a machine may have much else to do, and a case that is stuck ends all the same.
-const patience = time.Minute
 
 // A play is a case under way.
 type play struct {
@@ -79,11 +24,13 @@ type play struct {
 	// arguments are what is called; none: the daemon is started.
 	arguments []string
 	check     *checker
+	follow    *follower
 	known     map[string]line // of the workspace that the case begins with
 	said      chan struct{}   // closed when the user is through with the scenario
 	failed    error           // and why, if not by saying everything
 
-	greeted int // troubles that were followed by a greeting
+	greeted int           // troubles that were followed by a greeting
+	ahead   time.Duration // of the daemon's clock, in the life that begins next
 }
 
 func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
@@ -133,6 +80,9 @@ func (p *play) lives(ctx context.Context) error {
 		switch {
 		case p.outOfTime(ctx):
 			return ctx.Err()
+		case ended && p.Late && p.ahead == 0:
+			p.offerAgain(inner)
+			continue
 		case ended:
 			p.check.atEnd()
 			return nil
@@ -146,6 +96,26 @@ func (p *play) lives(ctx context.Context) error {
 			return nil // what comes of it is of no interest
 		}
 	}
+}
+
+// lateBy is how much later platforms offer again what was accepted. The window in which
+// daycare remembers is seven days.
+const lateBy = 3 * 24 * time.Hour
+
+// offerAgain has the next life begin days later, and platforms offer again all that was
+// accepted: to them a delivery is new as long as they do not know better.
+func (p *play) offerAgain(ctx context.Context) {
+	p.ahead = lateBy
+	var all []step
+	for _, s := range p.user.sayings() {
+		if s.again == nil || !s.accepted {
+			continue
+		}
+		all = append(all, func(ctx context.Context, _ *user) error {
+			return until(ctx, func() bool { _, ok := s.again(ctx); return ok })
+		})
+	}
+	p.talk(ctx, all)
 }
 
 // talk has the user do steps, beside everything else.
@@ -171,156 +141,12 @@ func (p *play) begin() (*daemon, Death, error) {
 	case p.life < len(p.Deaths):
 		armed = p.Deaths[p.life]
 	}
-	d, err := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
-		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, collects: p.Random != nil}.start()
+	p.follow = newFollower(p.root)
+	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
+		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
+	p.user.begins(l.trace())
+	d, err := l.start()
 	return d, armed, err
-}
-
-// live waits until this life ends: by its death, or (true) in order, when all is
-// said and done.
-func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
-	var clock <-chan time.Time
-	if armed.After > 0 {
-		if armed.Busy {
-			p.awaitAccepted(ctx, d)
-		}
-		clock = time.After(armed.After)
-	}
-	tick := time.NewTicker(2 * poll)
-	defer tick.Stop()
-	through := time.Now() // since when the user has nothing more to say
-	for quiet := 0; ; {
-		select {
-		case <-d.exited:
-			p.judgeExit(d, armed)
-			return false
-		case <-clock:
-			if p.Lost != nil {
-				if err := p.Lost(d); err != nil {
-					p.result.violate("the power could not be cut: %v", err)
-				}
-			}
-			d.kill()
-			return false
-		case <-ctx.Done():
-			p.result.violate("stuck: not everything was done in time: %s", p.check.waitsFor())
-			d.stuck()
-			return false
-		case <-tick.C:
-			if !p.allSaid() {
-				quiet, through = 0, time.Now()
-				continue
-			}
-			if quiet++; !p.settled() {
-				quiet = 0
-			}
-			switch {
-			case p.survived() && (quiet > 1 || p.broken() && time.Since(through) > owedAfter):
-				p.greet(ctx)
-			case quiet > 1:
-				return p.end(ctx, d, armed)
-			}
-		}
-	}
-}
-
-// awaitAccepted waits until the daemon has accepted something in this life, but not
-// for ever: it may have enough to do with what it has.
-func (p *play) awaitAccepted(ctx context.Context, d *daemon) {
-	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	before := p.user.acceptances()
-	_ = until(limited, func() bool { return !d.alive() || p.user.acceptances() > before })
-}
-
-// owedAfter is when a disk that failed once is given its chance to write what it
-// owes: that rides with the next write.
-const owedAfter = 300 * time.Millisecond
-
-// survived reports whether something went wrong since the last greeting.
-func (p *play) survived() bool { return p.troubles() > p.greeted }
-
-func (p *play) troubles() int {
-	if p.broken() {
-		return p.result.Deaths + 1
-	}
-	return p.result.Deaths
-}
-
-// broken reports whether the case is one of a disk that fails.
-func (p *play) broken() bool {
-	return len(p.Deaths) > 0 && !slices.ContainsFunc([]string{"kill@", "stall@"}, func(deadly string) bool { return strings.HasPrefix(p.Deaths[0].Failpoint, deadly) })
-}
-
-// greet says one more thing to each agent: it shows that they still work after a death, and
-// has them clean up.
-func (p *play) greet(ctx context.Context) {
-	p.greeted = p.troubles()
-	var all []step
-	for _, hook := range p.Scenario.hooks() {
-		all = append(all, say(hook, fmt.Sprintf("again%d%s", p.greeted, hook), "hello"))
-	}
-	if p.Scenario.Bot {
-		all = append(all, chats(fmt.Sprintf("again%dbot", p.greeted), "hello"))
-	}
-	p.talk(ctx, []step{together(all...)})
-}
-
-// allSaid reports whether the user is through with the scenario.
-func (p *play) allSaid() bool {
-	select {
-	case <-p.said:
-		if p.failed != nil {
-			p.result.violate("the user could not go on: %v", p.failed)
-		}
-		return true
-	default:
-		return false
-	}
-}
-
-// end is the orderly end of a life. A death that was armed may still come.
-func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
-	// One that is still starting knows no signals.
-	_ = until(ctx, func() bool { return !d.alive() || p.user.reachable() })
-	if !d.stop(10 * time.Second) {
-		p.result.violate("stuck: it does not end at SIGTERM")
-		d.stuck()
-		return false
-	}
-	if d.code() == 0 {
-		return true
-	}
-	p.judgeExit(d, armed)
-	return false
-}
-
-// settled is a quick look whether everything is done, by the daemon's own proof;
-// the check at the end is made without it.
-func (p *play) settled() bool {
-	agents, err := os.ReadDir(filepath.Join(p.root, "agents"))
-	if err != nil {
-		return false
-	}
-	some := false
-	for _, e := range agents {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		some = true
-		dir := filepath.Join(p.root, "agents", e.Name())
-		box, err1 := inbox.Settled(dir)
-		history, err2 := record.Settled(dir)
-		if !box || !history || err1 != nil || err2 != nil {
-			return false
-		}
-	}
-	return some && noFiles(filepath.Join(p.root, "drop")) && noFiles(filepath.Join(p.root, "drop", ".taken"))
-}
-
-func noFiles(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() && !disk.Hidden(e.Name()) })
 }
 
 // judgeExit: it may die as it was told to, and it may give up on a disk that was

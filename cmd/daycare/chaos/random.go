@@ -52,12 +52,6 @@ func chatter(hook string, deaths int) step {
 	}
 }
 
-func (w *world) livesLost() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.deaths
-}
-
 // anyMoment is a time from the start of the process to the middle of its work.
 func anyMoment() time.Duration {
 	return time.Duration(2+rand.IntN(78)) * time.Millisecond

@@ -52,27 +52,6 @@ func newResult(c Case) *Result {
 		Figures: Figures{Cases: 1}}
 }
 
-// String names a case.
-func (c Case) String() string {
-	return strings.TrimSpace(c.Way + " " + c.Scenario.Name + " " + c.deaths())
-}
-
-func (c Case) deaths() string {
-	list := make([]string, len(c.Deaths))
-	for i, d := range c.Deaths {
-		list[i] = d.String()
-	}
-	return strings.Join(list, ",")
-}
-
-// flags play the case again; "" where chance had a part in it.
-func (c Case) flags() string {
-	if len(c.Deaths) == 0 || c.Random != nil {
-		return ""
-	}
-	return fmt.Sprintf("--scenario %s --kill '%s'", c.Scenario.Name, c.deaths())
-}
-
 // mostViolations bounds what is kept of one case: the first ones say it all.
 const mostViolations = 10
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // A Scenario is a conversation and the conditions in which it is held. A feature
@@ -33,6 +34,8 @@ type Scenario struct {
 	After func(u *user) error
 	// Refuse: so many answers are refused by the platform after it took them.
 	Refuse int
+	// Hangs is how long the platform of a hook takes to say that it has an answer.
+	Hangs map[string]time.Duration
 	// Judge looks at the end for what only this scenario promises.
 	Judge func(u *user, v view) error
 }

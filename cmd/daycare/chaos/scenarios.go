@@ -8,60 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"daycare/engine/control"
 	"daycare/engine/message"
 )
-
-// script is the model of all scenarios: it does what the words of the newest
-// message say, whose first word is its key.
-const script = `
-model: chaos
-rules:
-  - tool_result: "*"
-    reply: [ { text: "did it" } ]
-  - after: permission
-    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
-  - match: '(?m)^(?<key>k\d) act$'
-    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } } ] } ]
-  - match: '^\S+ ask'
-    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s approved >> %[2]s" } } ] } ]
-  - match: '^(?<key>\S+) act'
-    reply: [ { text: "I do it.", calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } } ] } ]
-  - match: '^(?<key>\S+) slow'
-    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; sleep 0.03" } } ] } ]
-  - match: '^(?<key>\S+) large'
-    reply: [ { calls: [ { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s; head -c 40000 /dev/zero | tr '\\0' x" } } ] } ]
-  - match: '^(?<key>\S+) look'
-    reply: [ { calls: [ { name: read, arguments: { path: README.md } } ] } ]
-  - match: '^(?<key>\S+) delegate'
-    reply: [ { calls: [ { name: start_background_agent, arguments: { name: helper, prompt: "{{.Name.key}}-child act" } } ] } ]
-  - match: '^(?<key>\S+) spawn'
-    reply: [ { calls: [ { name: spawn, arguments: { label: helper, task: "{{.Name.key}}-child act" } } ] } ]
-  - match: '^\S+ research'
-    reply: [ { calls: [ { name: CodeSearch, arguments: { query: "where is it" } } ] } ]
-  - match: '^\S+ recall'
-    reply: [ { text: "this is turn {{.Turn}}" } ]
-  - match: '^\S+ pore'
-    reply: [ { calls: [ { name: read, arguments: { path: long.txt } } ] } ]
-  - match: '^(?<key>\S+) several'
-    reply: [ { calls: [
-      { name: read, arguments: { path: README.md } }, { name: glob, arguments: { pattern: "*" } },
-      { name: exec, arguments: { command: "%[1]s {{.Name.key}} >> %[2]s" } },
-      { name: read, arguments: { path: README.md } }, { name: ls, arguments: { path: "." } } ] } ]
-  - match: '^(?<key>\S+) recite'
-    reply: [ { text: "one two three four", chunk: 6, every: 100ms } ]
-  - match: '^(?<key>\S+) think'
-    reply: [ { delay: 20ms, text: "{{.Name.key}}: I have thought" } ]
-  - reply: [ { text: "noted" } ]
-`
-
-// effectCommand appends the call's id and its argument to a file in one write.
-const effectCommand = `printf '%s %s\\n' \"$DAYCARE_CALL\"`
-
-func scriptFor(effects string) string {
-	return fmt.Sprintf(script, effectCommand, effects)
-}
 
 var first = []step{say("a", "first", "hello"), answered(1)}
 
@@ -76,7 +27,12 @@ func Scenarios() []*Scenario {
 		{Name: "approval", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("once"), happened("approved"), say("a", "q2", "hello")}},
 		{Name: "telegram", Before: first, Asks: true, Bot: true, Only: []string{"hints.", "inbox.", "permission"}, Judge: onceEach("m1: I have thought", "m2: I have thought"),
 			Steps: []step{chats("m1", "think"), heard("m1: I have thought"), chats("q1", "ask"), presses("approved"), chats("m2", "think"), heard("m2: I have thought")}},
+		{Name: "once", Before: first, Asks: true, Only: []string{"permission", "inbox.", "tool."}, Steps: []step{say("a", "q1", "ask"), decide("once"), answered(2),
+			say("a", "q2", "ask"), decide("deny"), answered(4)}},
 		{Name: "always", Before: first, Asks: true, Steps: []step{say("a", "q1", "ask"), decide("always"), happened("approved")}},
+		{Name: "revoke", Before: first, Asks: true, Only: []string{"permission", "state.", "inbox."}, Steps: []step{say("a", "q1", "ask"), decide("always"), answered(2),
+			say("a", "q2", "ask"), answered(3), revoke, say("a", "q3", "ask"), decide("deny"), answered(5)}},
+		{Name: "deny", Before: first, Asks: true, Only: []string{"permission", "inbox."}, Steps: []step{say("a", "q1", "ask"), decide("deny"), answered(2), say("a", "q2", "hello")}},
 		{Name: "reset", Before: first, Steps: []step{say("a", "r1", "think"), burst("a", "r2-", "hello", 2), reset("r3"), say("a", "r4", "hello")}},
 		{Name: "inbox-rotation", Before: []step{say("a", "b1", large()), answered(1), say("a", "b2", large()), answered(2)},
 			Only: []string{"inbox.rotate", "inbox.write", "inbox.sync"}, Steps: []step{say("a", "b3", large()), answered(1), say("a", "b4", "hello")}},
@@ -86,6 +42,9 @@ func Scenarios() []*Scenario {
 		{Name: "blob", Before: first, Prepare: longFile, Steps: []step{say("a", "o1", "large"), answered(1), say("a", "o2", "pore")}},
 		{Name: "draft", Before: first, Only: []string{"draft.", "turn."}, Steps: []step{say("a", "d1", "recite"), answered(1)}},
 		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."}, Steps: []step{say("a", "c1", "hello"), answered(1)}},
+		{Name: "labour", Before: first, Only: []string{"history.", "tool.after"}, Steps: []step{say("a", "t1", "labour"), happened("t1"), say("a", "t2", "hello")}},
+		{Name: "neighbours", Hooks: []string{"a", "b", "c", "d"}, Hangs: map[string]time.Duration{"a": 2 * time.Second}, Only: []string{"send."}, Judge: quick("b", "c", "d"),
+			Steps: []step{say("a", "a0", "hello"), together(say("a", "a1", "labour"), burst("b", "b", "hello", 4), burst("c", "c", "look", 4), burst("d", "d", "act", 4))}},
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
 		{Name: "remove", Before: first, Steps: []step{remove}},
 		{Name: "background", Before: first, Steps: []step{say("a", "b1", "delegate"), happened("b1-child"), say("a", "b2", "hello")}},
@@ -117,6 +76,8 @@ func decide(decision string) step {
 	return func(ctx context.Context, u *user) error { return u.decide(ctx, decision) }
 }
 
+func revoke(ctx context.Context, u *user) error { return u.revoke(ctx) }
+
 func reset(key string) step {
 	return func(ctx context.Context, u *user) error {
 		return u.tell(ctx, "0/", key, "reset", control.Message{Kind: message.Reset})
@@ -131,20 +92,22 @@ func longFile(u *user) error {
 
 // letters lie in the slot before the daemon starts; one brings a file.
 func letters(u *user) error {
-	if err := u.drop("0-__one.md", "l1", "l1 hello from a script"); err != nil {
+	if err := u.drop("0-__one.md", "l1 hello from a script", saying{key: "l1", texts: []string{"l1 hello from a script"}}); err != nil {
 		return err
 	}
 	note := filepath.Join(filepath.Dir(u.root), "note.txt")
 	if err := os.WriteFile(note, []byte("attached"), 0o600); err != nil {
 		return err
 	}
-	return u.drop("two.json", "l2", fmt.Sprintf(`{"text": "l2 hello", "files": [%q]}`, note))
+	return u.drop("two.json", fmt.Sprintf(`{"text": "l2 hello", "files": [%q]}`, note),
+		saying{key: "l2", texts: []string{"l2 hello"}, files: map[string]string{"note.txt": "attached"}})
 }
 
 // letter drops one while the daemon runs.
 func letter(key string) step {
 	return func(_ context.Context, u *user) error {
-		return u.drop("0-__"+key+".json", key, fmt.Sprintf(`{"id": "lettertothedaycare%06d", "text": "%s hello"}`, len(key), key))
+		return u.drop("0-__"+key+".json", fmt.Sprintf(`{"id": "lettertothedaycare%06d", "text": "%s hello"}`, len(key), key),
+			saying{key: key, texts: []string{key + " hello"}})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/crash"
+	"daycare/engine/event"
 )
 
 // A user is the people and platforms that talk to the daemon of a case. Whatever
@@ -44,11 +45,12 @@ func newUser(w *world, root, hooks string) *user {
 // say posts a message to a hook until it is accepted. Its delivery id is its key,
 // so posting it again is the redelivery that every platform makes.
 func (u *user) say(ctx context.Context, hook, key, text string) error {
-	s := u.offer(key, hook, "user_message")
 	body, err := json.Marshal(map[string]string{"text": key + " " + text})
 	if err != nil {
 		return err
 	}
+	s := u.offer(saying{key: key, hook: hook, kind: "user_message", texts: []string{key + " " + text}, sender: hook,
+		again: func(ctx context.Context) (string, bool) { return u.post(ctx, hook, key, body) }})
 	return until(ctx, func() bool {
 		item, ok := u.post(ctx, hook, key, body)
 		if ok {
@@ -105,45 +107,118 @@ func (u *user) ask(ctx context.Context, f func(*control.Client) error) error {
 
 // tell sends something that is no message of a hook to an agent.
 func (u *user) tell(ctx context.Context, ref, key, record string, m control.Message) error {
-	s := u.offer(key, "", record)
 	m.Dedupe = key
-	return u.ask(ctx, func(c *control.Client) error {
-		r, err := c.Send(ctx, ref, m)
-		if err == nil {
-			u.accept(s, r.Item)
+	one := saying{key: key, kind: record, again: func(ctx context.Context) (string, bool) {
+		c, err := control.Dial(u.root)
+		if err != nil {
+			return "", false
 		}
-		return err
+		defer c.Close()
+		r, err := c.Send(ctx, ref, m)
+		return r.Item, err == nil
+	}}
+	if record == "user_message" {
+		one.texts, one.files = []string{m.Text}, map[string]string{}
+	}
+	for _, f := range m.Files {
+		one.files[f.Name] = string(f.Data)
+	}
+	s := u.offer(one)
+	return until(ctx, func() bool {
+		item, ok := one.again(ctx)
+		if ok {
+			u.accept(s, item)
+		}
+		return ok
 	})
 }
 
-// decide answers the permission request that comes. Whoever has seen it answers it
-// until that is known, also when it is answered already.
-func (u *user) decide(ctx context.Context, decision string) error {
-	token := ""
+// decide answers the next permission request. Whoever has seen it answers it until that
+// is known, also when it is answered already.
+func (u *user) decide(ctx context.Context, what string) error {
+	var d *decision
 	return u.ask(ctx, func(c *control.Client) error {
 		asks, err := c.Permissions(ctx)
 		if err != nil {
 			return err
 		}
-		if token == "" && len(asks) == 0 {
-			return errNotYet
+		if d == nil {
+			if d, err = u.decision(what, asks); err != nil {
+				return err
+			}
 		}
-		if token == "" {
-			token = asks[0].Token
-		}
-		err = c.Decide(ctx, token, decision, "chaos")
+		err = c.Decide(ctx, d.token, what, "chaos")
 		if errors.As(err, new(*control.Decided)) {
-			return nil
+			err = nil
+		}
+		if err == nil {
+			u.concluded(d)
 		}
 		return err
 	})
 }
 
+// decision takes note of what a person is about to answer to the first request that they
+// did not answer before.
+func (u *user) decision(what string, asks []event.Ask) (*decision, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, a := range asks {
+		if !slices.ContainsFunc(u.decisions, func(d *decision) bool { return d.token == a.Token }) {
+			return u.noteDecision(a.Token, what)
+		}
+	}
+	return nil, errNotYet
+}
+
+// noteDecision notes a decision. The lock is held.
+func (u *user) noteDecision(token, what string) (*decision, error) {
+	before, err := u.approved()
+	if err != nil {
+		return nil, err
+	}
+	d := &decision{token: token, what: what, before: before}
+	u.decisions = append(u.decisions, d)
+	u.note("decides", []string{token, what})
+	return d, nil
+}
+
+func (u *user) concluded(d *decision) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	d.accepted = true
+	u.note("decided", d.token)
+}
+
+// revoke takes back what was allowed for always.
+func (u *user) revoke(ctx context.Context) error {
+	u.mu.Lock()
+	d, err := u.noteDecision("", revoked)
+	u.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return u.ask(ctx, func(c *control.Client) error {
+		set, err := c.Grants(ctx, "0/")
+		if err != nil {
+			return err
+		}
+		for _, g := range set.Grants {
+			if err := c.Revoke(ctx, "0/", g.Tag); err != nil {
+				return err
+			}
+		}
+		u.concluded(d)
+		return nil
+	})
+}
+
 var errNotYet = errors.New("not yet")
 
-// drop leaves a letter, durably, as a careful script does.
-func (u *user) drop(name, key, content string) error {
-	s := u.offer(key, "", "user_message")
+// drop leaves a letter, durably, as a careful script does. one is what it says.
+func (u *user) drop(name, content string, one saying) error {
+	one.kind = "user_message"
+	s := u.offer(one)
 	dir := filepath.Join(u.root, "drop")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -189,11 +264,5 @@ func (u *user) happened(ctx context.Context, key string) error {
 
 // answers waits until so many answers came.
 func (u *user) answers(ctx context.Context, n int) error {
-	return until(ctx, func() bool {
-		distinct := map[string]bool{}
-		for _, r := range u.received() {
-			distinct[r.out] = true
-		}
-		return len(distinct) >= n
-	})
+	return until(ctx, func() bool { return u.distinct() >= n })
 }

@@ -60,7 +60,8 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if err != nil {
 		return nil, err
 	}
-	world.refuse, world.broken = c.Scenario.Refuse, p.broken()
+	world.refuse, world.broken, world.stalls = c.Scenario.Refuse, p.broken(), h.stalls
+	world.platform = platform{hangs: c.Scenario.Hangs}
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
 		world.effects = filepath.Join(workspace, "effects")
 	}
@@ -137,7 +138,7 @@ func (p *play) settings(address string) error {
 	fmt.Fprintf(&b, "providers:\n  - { id: chaos, type: scripted, options: { script: %q } }\n", script)
 	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", address)
 	for _, hook := range p.Scenario.hooks() {
-		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id)
+		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id, hook)
 	}
 	if p.Scenario.Bot {
 		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",

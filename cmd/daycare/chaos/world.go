@@ -1,13 +1,10 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,30 +20,58 @@ type world struct {
 	effects string // file to which tools append, one line for each effect
 	bot     *bot
 	broken  bool // its disk fails once
+	stalls  *stallClock
 
-	mu      sync.Mutex
-	log     io.Writer
-	said    []*saying
-	byKey   map[string]*saying
-	replies []reply
-	deaths  int
-	refuse  int // so many callbacks still fail, after they were noted
+	mu        sync.Mutex
+	log       io.Writer
+	said      []*saying
+	byKey     map[string]*saying
+	replies   []reply
+	decisions []*decision
+	deaths    []time.Time // when each life ended
+	trace     string      // a file that the newest life makes when it does something
+	refuse    int         // so many callbacks still fail, after they were noted
+	platform  platform
 }
 
 // A saying is one message, known by the first word of its text.
 type saying struct {
 	key      string
-	hook     string // ordered among those of one hook; "": came by another door
-	kind     string // of its record in history
-	item     string // as the daemon named it, when it accepted it
+	hook     string            // ordered among those of one hook; "": came by another door
+	kind     string            // of its record in history
+	texts    []string          // what may stand there: as it was offered, and as a person changed it later; none: not judged
+	sender   string            // as the record must name them
+	files    map[string]string // attached, by name
+	item     string            // as the daemon named it, when it accepted it
 	accepted bool
-	removed  bool // a person took its turn out of the file
+	at       time.Time // when it was accepted
+	life     int       // and in which life
+	removed  bool      // a person took its turn out of the file
+	// again offers it once more, as a platform does days later; nil: its platform does not.
+	again func(ctx context.Context) (item string, ok bool)
 }
 
 // A reply is one callback as it arrived.
 type reply struct {
 	out  string
+	chat string // to which it came
+	text string
 	life int // deaths before it
+	at   time.Time
+	told time.Time // when the platform said that it has it; zero: it said that it has not
+}
+
+// A decision is a person's answer to a request, or a right taken back.
+type decision struct {
+	token, what string
+	before      int // effects of approved calls when it was made
+	accepted    bool
+}
+
+// A platform is how the other side of callbacks behaves.
+type platform struct {
+	hangs map[string]time.Duration // how long it takes to answer, by chat
+	fails func() bool              // whether it answers this one with an error; nil: never
 }
 
 func newWorld(dir, id string) (*world, error) {
@@ -67,22 +92,25 @@ func (w *world) note(what string, v any) {
 	fmt.Fprintf(w.log, "{\"at\":%q,%q:%s}\n", time.Now().Format("15:04:05.000000"), what, data)
 }
 
-// offer notes that a message is about to be offered.
-func (w *world) offer(key, hook, kind string) *saying {
+// offer notes that a message is about to be offered; one with its key that was offered
+// before is the same.
+func (w *world) offer(s saying) *saying {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.byKey[key]; s != nil {
-		return s
+	if known := w.byKey[s.key]; known != nil {
+		return known
 	}
-	s := &saying{key: key, hook: hook, kind: kind}
-	w.said, w.byKey[key] = append(w.said, s), s
-	w.note("offered", key)
-	return s
+	w.said, w.byKey[s.key] = append(w.said, &s), &s
+	w.note("offered", s.key)
+	return &s
 }
 
 func (w *world) accept(s *saying, item string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !s.accepted {
+		s.at, s.life = time.Now(), w.life()
+	}
 	s.accepted, s.item = true, item
 	w.note("accepted", s.key)
 }
@@ -99,11 +127,32 @@ func (w *world) acceptances() (n int) {
 	return n
 }
 
+// life is the number of the life that does something now. What was under way when the
+// process before died arrives a little later. The lock is held.
+func (w *world) life() int {
+	if len(w.deaths) > 0 && !exists(w.trace) {
+		return len(w.deaths) - 1
+	}
+	return len(w.deaths)
+}
+
+func (w *world) begins(trace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = trace
+}
+
 func (w *world) died() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deaths++
-	w.note("died", w.deaths)
+	w.deaths = append(w.deaths, time.Now())
+	w.note("died", len(w.deaths))
+}
+
+func (w *world) livesLost() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.deaths)
 }
 
 // sayings are a copy of what was offered.
@@ -123,15 +172,26 @@ func (w *world) received() []reply {
 	return append([]reply(nil), w.replies...)
 }
 
+// distinct is how many different answers came.
+func (w *world) distinct() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := map[string]bool{}
+	for _, r := range w.replies {
+		ids[r.out] = true
+	}
+	return len(ids)
+}
+
 // An effect is one thing that a tool did outside.
 type effect struct{ call, key string }
 
 func (w *world) done() ([]effect, error) {
 	data, err := os.ReadFile(w.effects)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
 	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, nil
+		}
 		return nil, err
 	}
 	var all []effect
@@ -145,81 +205,22 @@ func (w *world) done() ([]effect, error) {
 	return all, nil
 }
 
-// arrive takes a callback; false: the platform answers as if it had not.
-func (w *world) arrive(out string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.replies = append(w.replies, reply{out, w.deaths})
-	w.note("reply", out)
-	if w.refuse > 0 {
-		w.refuse--
-		return false
+// approved is how many effects there are of calls that a person has to allow.
+func (w *world) approved() (n int, err error) {
+	all, err := w.done()
+	for _, e := range all {
+		if e.key == approvedKey {
+			n++
+		}
 	}
-	return true
+	return n, err
 }
 
-// A server takes the callbacks of all cases, POST /<id of the world>, and is the Bot API of
-// their bots, POST /<id of the world>/bot<token>/<method>.
-type server struct {
-	address string
-	http    *http.Server
+// revoked is the decision to take back all that was allowed for always.
+const revoked = "revoked"
 
-	mu     sync.Mutex
-	worlds map[string]*world
-}
-
-func newServer() (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{address: l.Addr().String(), worlds: map[string]*world{}}
-	s.http = &http.Server{Handler: s}
-	go s.http.Serve(l)
-	return s, nil
-}
-
-func (s *server) close() error { return s.http.Close() }
-
-func (s *server) add(w *world) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.worlds[w.id] = w
-}
-
-func (s *server) remove(w *world) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.worlds, w.id)
-}
-
-// ServeHTTP notes an answer before it says that it came. An answer that arrives
-// torn, because its sender died, was not delivered.
-func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	id, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	w := s.worlds[id]
-	s.mu.Unlock()
-	body, err := io.ReadAll(r.Body)
-	if err != nil || w == nil {
-		rw.WriteHeader(http.StatusNotFound)
-		return
-	}
-	if method, ok := strings.CutPrefix(rest, "bot"+botToken+"/"); ok {
-		w.bot.answer(rw, r, method, body)
-		return
-	}
-	var answer struct {
-		ID string `json:"id"`
-	}
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
-		rw.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	if !w.arrive(answer.ID) {
-		rw.WriteHeader(http.StatusBadGateway)
-	}
-}
+// approvedKey is what a call that a person allowed writes.
+const approvedKey = "approved"
 
 // poll is how soon something that only files or attempts show is looked for again; after
 // a while that comes to nothing, four times as long.

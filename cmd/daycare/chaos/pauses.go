@@ -1,0 +1,61 @@
+package chaos
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pause has the process stand still now and then, as a laptop that is closed does, and
+// while it does, somebody starts a second daemon in its workspace. What is returned ends
+// that, with the process running.
+func (p *play) pause(ctx context.Context, d *daemon) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			runs, stands := p.Pauses()
+			if !sleep(ctx, runs) {
+				return
+			}
+			up := p.user.reachable()
+			_ = d.cmd.Process.Signal(syscall.SIGSTOP)
+			if up {
+				p.intrude(ctx)
+			}
+			sleep(ctx, stands)
+			_ = d.cmd.Process.Signal(syscall.SIGCONT)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// sleep reports whether nothing ended it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// intrude starts a second daemon: it must go away, and say why.
+func (p *play) intrude(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	l := launch{dir: p.dir, bug: p.Bug}
+	cmd := exec.CommandContext(ctx, p.h.Binary, "--workspace", filepath.Dir(p.root), "--no-input", "start")
+	cmd.Env, cmd.SysProcAttr = l.environment(filepath.Join(p.dir, "trace-intruder")), childAttributes()
+	out, err := cmd.CombinedOutput()
+	if err == nil && ctx.Err() == nil || !strings.Contains(string(out), "already") && ctx.Err() == nil {
+		p.result.violate("two daemons: a second one ended with %v and said %.200q", err, out)
+	}
+}

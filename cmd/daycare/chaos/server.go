@@ -1,0 +1,99 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A server takes the callbacks of all cases, POST /<id of the world>/<hook>, and is the Bot
+// API of their bots, POST /<id of the world>/bot<token>/<method>.
+type server struct {
+	address string
+	http    *http.Server
+
+	mu     sync.Mutex
+	worlds map[string]*world
+}
+
+func newServer() (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{address: l.Addr().String(), worlds: map[string]*world{}}
+	s.http = &http.Server{Handler: s}
+	go s.http.Serve(l)
+	return s, nil
+}
+
+func (s *server) close() error { return s.http.Close() }
+
+func (s *server) add(w *world) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.worlds[w.id] = w
+}
+
+func (s *server) remove(w *world) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.worlds, w.id)
+}
+
+// ServeHTTP notes an answer before it says that it came. An answer that arrives
+// torn, because its sender died, was not delivered.
+func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	id, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	w := s.worlds[id]
+	s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || w == nil {
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if method, ok := strings.CutPrefix(rest, "bot"+botToken+"/"); ok {
+		w.bot.answer(rw, r, method, body)
+		return
+	}
+	var answer struct{ ID, Hook, Text string }
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
+		rw.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	chat := rest
+	if answer.Hook != rest { // it came to a place that it was not for
+		chat = rest + " (for " + answer.Hook + ")"
+	}
+	if !w.arrive(answer.ID, chat, answer.Text) {
+		rw.WriteHeader(http.StatusBadGateway)
+	}
+}
+
+// arrive takes a callback; false: the platform answers as if it had not.
+func (w *world) arrive(out, chat, text string) bool {
+	w.mu.Lock()
+	n := len(w.replies)
+	w.replies = append(w.replies, reply{out: out, chat: chat, text: text, life: w.life(), at: time.Now()})
+	w.note("reply", []string{out, chat, text})
+	hang := w.platform.hangs[chat]
+	refused := w.refuse > 0 || w.platform.fails != nil && w.platform.fails()
+	if w.refuse > 0 {
+		w.refuse--
+	}
+	w.mu.Unlock()
+	time.Sleep(hang)
+	if refused {
+		return false
+	}
+	w.mu.Lock()
+	w.replies[n].told = time.Now()
+	w.mu.Unlock()
+	return true
+}

@@ -1,0 +1,153 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What is checked of time. A machine that has too much to do makes everything late, so a
+// clock of the harness's own measures how late it is by itself.
+
+const (
+	latestWake = 5 * time.Second  // from acceptance to the turn of an agent without work
+	latestStop = 10 * time.Second // from SIGTERM to the end of the process
+	neighbour  = time.Second      // the 99th percentile of answers while another agent is in trouble
+)
+
+// late: an agent that has nothing else to do begins with a message soon.
+func (c *checker) late(v view) {
+	if !c.play.timed() {
+		return
+	}
+	said := v.byKey()
+	for _, a := range v.agents {
+		busy := time.Time{} // until when the agent had other work
+		for _, t := range a.turns() {
+			for _, m := range t.messages {
+				s, ours := said[m.key()]
+				if !ours || !s.accepted || s.removed || s.item != m.Item {
+					continue
+				}
+				from := latest(s.at, busy, c.play.user.lifeOf(t.begin))
+				if waited := m.At.Sub(from); waited > latestWake+c.play.h.starved(from, m.At) {
+					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key, waited.Round(time.Millisecond))
+				}
+			}
+			busy = latest(busy, t.end)
+		}
+	}
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// diedAt is when a life ended; now, if it has not.
+func (w *world) diedAt(life int) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if life < len(w.deaths) {
+		return w.deaths[life]
+	}
+	return time.Now()
+}
+
+// lifeOf is when the life began in which a moment lies.
+func (w *world) lifeOf(at time.Time) (began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, died := range w.deaths {
+		if died.Before(at) {
+			began = died
+		}
+	}
+	return began
+}
+
+// quick: messages of these hooks are answered soon, though another agent is in trouble.
+func quick(hooks ...string) func(u *user, v view) error {
+	return func(u *user, v view) error {
+		var took []time.Duration
+		for _, s := range v.said {
+			if !slices.Contains(hooks, s.hook) {
+				continue
+			}
+			for _, r := range v.replies {
+				if r.chat == s.hook && r.life == s.life && strings.HasPrefix(r.text, s.key+" ") {
+					took = append(took, r.at.Sub(s.at)-u.stalls.between(s.at, r.at))
+					break
+				}
+			}
+		}
+		slices.Sort(took)
+		if n := len(took); n > 0 && took[(99*n+99)/100-1] > neighbour {
+			return fmt.Errorf("late: of %d messages to agents beside one in trouble, the 99th percentile was answered after %s, want %s", n, took[(99*n+99)/100-1], neighbour)
+		}
+		return nil
+	}
+}
+
+// A stallClock notes when this process itself did not get on: then nobody did.
+type stallClock struct {
+	mu     sync.Mutex
+	stalls []stall
+	stop   chan struct{}
+	ended  sync.WaitGroup
+}
+
+// A stall is a time by which this process was late.
+type stall struct {
+	at time.Time
+	by time.Duration
+}
+
+const stallTick = 50 * time.Millisecond
+
+func newStallClock() *stallClock {
+	c := &stallClock{stop: make(chan struct{})}
+	c.ended.Go(func() {
+		for {
+			before := time.Now()
+			select {
+			case <-c.stop:
+				return
+			case <-time.After(stallTick):
+			}
+			if by := time.Since(before) - stallTick; by > stallTick/2 {
+				c.mu.Lock()
+				c.stalls = append(c.stalls, stall{before, by})
+				c.mu.Unlock()
+			}
+		}
+	})
+	return c
+}
+
+func (c *stallClock) close() {
+	close(c.stop)
+	c.ended.Wait()
+}
+
+// stallShare is how much later a daemon may be than this process, which has nothing to do
+// but to wait: a message passes several threads of several processes, each of which waits
+// for its turn.
+const stallShare = 8
+
+// between is how much later than on an idle machine something may be.
+func (c *stallClock) between(from, to time.Time) (sum time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.stalls) - 1; i >= 0; i-- {
+		s := c.stalls[i]
+		if s.at.Add(s.by + stallTick).Before(from) {
+			break
+		}
+		if s.at.Before(to) {
+			sum += stallShare * s.by
+		}
+	}
+	return sum
+}
+
+func (h *harness) starved(from, to time.Time) time.Duration { return h.stalls.between(from, to) }
