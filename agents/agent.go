@@ -218,6 +218,9 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 // leave is the orderly stop: answers under way may still arrive, or are told to be
 // kept for the next start.
 func (a *agent) leave() error {
+	if crash.Bug("slowstop") {
+		time.Sleep(15 * time.Second)
+	}
 	for len(a.deliveries.pending) > 0 {
 		<-a.deliveries.results.arrived
 		if err := a.settle(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -63,6 +64,9 @@ func (a *agent) reset(item, reason, text string) error {
 // decided records a person's answer to a request of this agent. The decision is
 // true from here on; a turn follows in which the model hears of it.
 func (a *agent) decided(it inbox.Item) error {
+	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
+		it.Decision = string(permission.Once)
+	}
 	if change := a.change(it); change != nil {
 		if err := a.saveState(change); err != nil {
 			return a.postpone(it, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"daycare/agents/providers"
+	"daycare/engine/crash"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -63,10 +64,17 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	if !ok {
 		return
 	}
+	text := as.Text
+	if crash.Bug("cutanswer") {
+		text = text[:len(text)/2]
+	}
+	if crash.Bug("wrongchat") {
+		out.To = crash.Swap("chat", out.To).(message.Address)
+	}
 	a.deliveries.pending[out.ID] = true
 	a.Outbox.Send(message.Promise{
 		Agent:    a.Meta.ID,
-		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: as.Text, Retry: retry, Report: a.reported(out, as)},
+		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry, Report: a.reported(out, as)},
 		Since:    e.At, Done: delivered, Report: a.deliveries.results.put,
 	})
 }
@@ -77,6 +85,9 @@ func (a *agent) settle() error {
 	var recs []record.Record
 	list := a.deliveries.results.take()
 	for _, f := range list {
+		if crash.Bug("nodelivery") && crash.Once("delivery") {
+			continue
+		}
 		if f.Kept {
 			delete(a.deliveries.pending, f.Out)
 			continue
@@ -141,6 +152,9 @@ func (a *agent) meanwhile(work func(do func(f func()))) {
 		case f := <-asked:
 			f()
 		case <-a.deliveries.results.arrived:
+			if crash.Bug("deliverylate") {
+				continue
+			}
 			if err := a.settle(); err != nil { // the next write to history meets it, too
 				a.log.Warn("delivery not recorded yet", "err", err)
 			}

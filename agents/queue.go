@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
@@ -201,6 +202,15 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 		if i > 0 {
 			p := items[i-1]
 			u.Joins = it.Kind == message.Text && p.Kind == message.Text && sender(it) == sender(p) && it.At.Sub(p.At) <= joinWithin
+		}
+		if crash.Bug("wrongtext") {
+			u.Text = strings.TrimSuffix(u.Text, "o")
+		}
+		if crash.Bug("nofiles") {
+			u.Files = nil
+		}
+		if crash.Bug("wrongsender") && u.Context != nil {
+			u.Context.Sender = crash.Swap("sender", u.Context.Sender).(string)
 		}
 		recs[i] = u
 		a.emit(event.ItemTaken, turn, event.Item{Item: it.ID, Kind: string(it.Kind)})

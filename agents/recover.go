@@ -30,8 +30,10 @@ func (a *agent) recover() error {
 		return nil
 	}
 	// What was read may only be in the page cache, and it is acted on from here.
-	if err := a.history.Sync(); err != nil {
-		return err
+	if !crash.Bug("blindrecovery") {
+		if err := a.history.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := a.closeDone(heads); err != nil {
 		return err
@@ -217,7 +219,11 @@ func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
 	}
 	for _, c := range open.Calls {
 		if a.lost(c) {
-			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: record.StatusInterrupted,
+			status := record.StatusInterrupted
+			if crash.Bug("lostcallok") {
+				status = record.StatusOK
+			}
+			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: status,
 				Output: record.Output{Text: "interrupted: daycare stopped while this ran; whether it took effect is not known"}})
 		}
 	}

@@ -59,12 +59,18 @@ func (a *agent) noteDecision(it inbox.Item) {
 func (a *agent) change(it inbox.Item) func(*record.State) {
 	switch permission.Decision(it.Decision) {
 	case permission.Revoked:
+		if crash.Bug("revokelost") {
+			return nil
+		}
 		return func(s *record.State) {
 			if less, err := s.Permissions.Revoke(it.Tag); err == nil {
 				s.Permissions = less
 			}
 		}
 	case permission.Always:
+		if crash.Bug("alwayslost") {
+			return nil
+		}
 		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
 		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
 			grant.SHA256 = ""

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
@@ -32,6 +33,9 @@ func (s *System) Deliver(ctx context.Context, in message.Incoming) (message.Rece
 	id, err := s.agentOf(in)
 	if err != nil {
 		return message.Receipt{}, err
+	}
+	if crash.Bug("wrongagent") {
+		id = crash.Swap("agent", id).(string)
 	}
 	return s.post(ctx, id, item(in))
 }

@@ -126,7 +126,7 @@ func (e *entry) release() {
 	defer e.mu.Unlock()
 	e.users--
 	e.noteInbox(e.found(), false)
-	if e.box.Len() > 0 {
+	if e.box.Len() > 0 && !(crash.Bug("wakelost") && crash.Once("wake")) {
 		e.wake()
 	}
 	e.sleep()
@@ -178,6 +178,9 @@ func (e *entry) sleep() {
 // failure, with a growing pause.
 func (e *entry) act(ctx context.Context, start StartFunc) {
 	defer e.finish()
+	if crash.Bug("latewake") {
+		time.Sleep(7 * time.Second)
+	}
 	e.watch()
 	defer e.unwatch()
 	e.sys.reread(e.meta.ID, true) // it may have been edited while the agent slept

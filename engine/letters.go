@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -148,6 +149,11 @@ func (s *System) open(ctx context.Context, l inbox.Letter) error {
 			return &badEnclosure{cmp.Or(e.Path, e.ID), err}
 		}
 		in.Files = append(in.Files, f)
+	}
+	if crash.Bug("finishfirst") {
+		if err := s.slot.Finish(l); err != nil {
+			return err
+		}
 	}
 	if _, err := s.Deliver(ctx, in); err != nil {
 		return err

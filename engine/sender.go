@@ -49,6 +49,9 @@ func newSenders(connector func(id string) (Connector, bool), events *event.Strea
 // send queues a promise behind what its chat still has to send.
 func (s *senders) send(p message.Promise) {
 	c := chat{p.To.Connector, p.To.ChannelID}
+	if crash.Bug("onelane") {
+		c = chat{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -57,6 +60,12 @@ func (s *senders) send(p message.Promise) {
 	}
 	_, running := s.waits[c]
 	s.waits[c] = append(s.waits[c], p)
+	if crash.Bug("sendtwice") {
+		s.waits[c] = append(s.waits[c], p)
+	}
+	if waits := s.waits[c]; crash.Bug("newestanswer") && len(waits) > 2 {
+		waits[1], waits[len(waits)-1] = waits[len(waits)-1], waits[1]
+	}
 	if !running {
 		s.wg.Go(func() { s.work(c) })
 	}

@@ -26,6 +26,12 @@ var faults = map[string]syscall.Errno{
 	"eacces": syscall.EACCES, "eintr": syscall.EINTR, "estale": syscall.ESTALE,
 }
 
+// Message is what the fault says that a clause of DAYCARE_FAILPOINT arms.
+func Message(clause string) string {
+	action, _, _ := strings.Cut(clause, "@")
+	return faults[action].Error()
+}
+
 // unopened are the faults that a system call returns before there is a file to sync: where
 // a step opens its file first, it is the opening that fails.
 var unopened = []string{"emfile", "enfile", "enomem", "eacces", "estale"}

@@ -2,6 +2,9 @@
 
 package crash
 
-// seeded is false in every binary that people get; the compiler removes the
-// branches behind it.
-func seeded(string) bool { return false }
+// In every binary that people get no bug is switched on; the compiler removes the branches
+// behind it.
+
+func seeded(string) bool              { return false }
+func once(string) bool                { return false }
+func swapped(_ string, value any) any { return value }

@@ -86,9 +86,16 @@ type Name struct {
 func (m *Mirror) list(dir string) (map[string]Name, int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	names, err := List(dir)
+	m.ticket++
+	return names, m.ticket, err
+}
+
+// List is what a directory holds now: files and directories, by name.
+func List(dir string) (map[string]Name, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	names := map[string]Name{}
 	for _, e := range entries {
@@ -100,12 +107,11 @@ func (m *Mirror) list(dir string) (map[string]Name, int64, error) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		names[e.Name()] = Name{ID: id, Dir: e.IsDir()}
 	}
-	m.ticket++
-	return names, m.ticket, nil
+	return names, nil
 }
 
 func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) error {

@@ -159,6 +159,9 @@ func (v *Volume) SyncDir(name, dir string) error {
 	defer f.Close()
 	v.enter()
 	defer v.leave()
+	if crash.Bug("nofoldersync") {
+		return crash.Do(name, func() error { return nil })
+	}
 	return v.syncEntered(name, f, (*os.File).Sync)
 }
 

@@ -95,6 +95,9 @@ func (f *File) duplicate(item *Item, hash uint64) (message.Receipt, bool) {
 		r.Item, r.Seq = e.ID, e.Seq
 		return r, true
 	}
+	if crash.Bug("shortmemory") && f.ix.keys[hash].at < f.now().Add(-24*time.Hour).Unix() {
+		return r, false
+	}
 	k, ok := f.ix.keys[hash]
 	if item.Dedupe == "" || !ok || k.at < f.now().Add(-DedupeWindow).Unix() {
 		return r, false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -78,6 +79,9 @@ func (f *File) rotated(data []byte) []byte {
 		id, _ := idAt(at(k.off, keyHead))
 		return id
 	})
+	if crash.Bug("keysforgotten") {
+		keys = nil
+	}
 	content := appendKeys(nil, f.nextSeq(), f.now(), keys)
 	for _, s := range f.ix.odd {
 		content = append(append(content, at(s.off, s.n)...), '\n')

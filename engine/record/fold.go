@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"daycare/engine/crash"
 )
 
 // Obligations are what an agent owes at one moment, folded over the log: the turn
@@ -302,7 +304,9 @@ func (f *fold) started(r *ToolStart) {
 	var used OnceGrant
 	if i := slices.IndexFunc(f.o.Once, func(g OnceGrant) bool { return r.Grant != "" && g.Token == r.Grant }); i >= 0 {
 		used = f.o.Once[i]
-		f.dropOnce(r.Grant)
+		if !crash.Bug("oncetwice") {
+			f.dropOnce(r.Grant)
+		}
 	}
 	if t := f.o.Turn; t != nil {
 		for i := range t.Calls {

@@ -2,8 +2,10 @@ package chaos
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,10 +69,12 @@ func TestReportOfAViolation(t *testing.T) {
 // A power cut leaves what was synced and, of the rest, what its kind says.
 func TestCutPower(t *testing.T) {
 	for cut, want := range map[Cut]map[string]string{
-		Nothing: {"log": "synced\n"},
-		Names:   {"log": "synced\n", "new": ""},
-		Data:    {"log": "synced\nand more\n"},
-		Half:    {"log": "synced\nand "},
+		Nothing: {"log": "synced\n", "old": "kept\n"},
+		Names:   {"log": "synced\n", "new": "", "renamed": "kept\n"},
+		Data:    {"log": "synced\nand more\n", "old": "kept\n"},
+		Half:    {"log": "synced\nand ", "old": "kept\n"},
+		Both:    {"log": "synced\n", "new": "", "old": "kept\n", "renamed": "kept\n"},
+		Gone:    {"log": "synced\n"},
 	} {
 		t.Run(string(cut), func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "root")
@@ -81,6 +85,7 @@ func TestCutPower(t *testing.T) {
 			log := filepath.Join(root, "log")
 			saved := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
 			write(t, log, "synced\n")
+			write(t, filepath.Join(root, "old"), "kept\n")
 			if err := os.Chtimes(log, saved, saved); err != nil {
 				t.Fatal(err)
 			}
@@ -103,6 +108,9 @@ func TestCutPower(t *testing.T) {
 				saved = later
 			}
 			write(t, filepath.Join(root, "new"), "never synced\n")
+			if err := os.Rename(filepath.Join(root, "old"), filepath.Join(root, "renamed")); err != nil {
+				t.Fatal(err)
+			}
 			if err := cutPower(root, mirror, cut); err != nil {
 				t.Fatal(err)
 			}
@@ -142,9 +150,9 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range hunted {
+	for _, name := range slices.Concat(slowly, watching) {
 		if !seen[name] {
-			t.Errorf("seeded bugs are hunted in the scenario %s, which is not there", name)
+			t.Errorf("the scenario %s is to be played under pressure and is not there", name)
 		}
 	}
 }
@@ -167,7 +175,7 @@ func TestOperations(t *testing.T) {
 	if h.report.Points != 3 || h.report.PointsPlayed != 3 || h.considered != len(passed) || h.unplayed != len(passed)-len(want) {
 		t.Errorf("counted %d of %d points, %d of %d operations left out", h.report.PointsPlayed, h.report.Points, h.unplayed, h.considered)
 	}
-	if n := len(h.killCases(s, passed, "")); n != 2*len(want) {
+	if n := len(h.killCases(s, passed)); n != 2*len(want) {
 		t.Errorf("%d kills for %d operations, want two tears of each", n, len(want))
 	}
 	h.Length = Full
@@ -176,28 +184,56 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// What is played first against a bug is the death that its entry names, in a scenario
-// that is played against bugs.
+// Bugs are many, of all kinds; each is switched on somewhere in the source, and no other is.
 func TestBugs(t *testing.T) {
-	scenarios := slices.DeleteFunc(Scenarios(), func(s *Scenario) bool { return !slices.Contains(hunted, s.Name) })
-	h := &harness{learned: map[string][]string{"chat": {"inbox.write", "inbox.sync"}}}
-	for _, bug := range Bugs {
-		cases, err := h.prey(bug, scenarios)
-		if err != nil {
-			t.Fatalf("%s: %v", bug.Name, err)
+	seeded := map[string]int{}
+	call := regexp.MustCompile(`crash\.Bug\("(\w+)"\)`)
+	root := filepath.Join("..", "..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
 		}
-		first := cases[0]
-		if first.Scenario == nil || first.Scenario.Name != bug.scenario || first.deaths() != bug.deaths {
-			t.Errorf("%s is looked for first by %+v, want %s in %s", bug.Name, first, bug.deaths, bug.scenario)
+		source, err := os.ReadFile(path)
+		for _, found := range call.FindAllSubmatch(source, -1) {
+			seeded[string(found[1])]++
 		}
-		_, point, _ := strings.Cut(bug.deaths, "@")
-		point, _, _ = strings.Cut(point, "#")
-		if !slices.Contains(crash.Names(), point) {
-			t.Errorf("%s is looked for at %s, which is no failpoint", bug.Name, point)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(Bugs) < 25 {
+		t.Errorf("%d bugs are seeded, want 25", len(Bugs))
+	}
+	for _, b := range Bugs {
+		if seeded[b.Name] == 0 {
+			t.Errorf("the bug %s is nowhere in the source", b.Name)
 		}
-		if last := cases[len(cases)-1]; last.Way != "random power cut" || last.Bug != bug.Name || len(cases) < 8 {
-			t.Errorf("%s: after the first, %d cases follow, the last is a %s; want all kills, cuts and random deaths", bug.Name, len(cases)-1, last.Way)
+		delete(seeded, b.Name)
+	}
+	for name := range seeded {
+		t.Errorf("the bug %s is in the source and not in the list", name)
+	}
+}
+
+// Each round against a bug has a case of each scenario, and rounds of all kinds come
+// before any kind comes again.
+func TestGround(t *testing.T) {
+	passed := []string{"home.dirsync", "inbox.write", "inbox.sync", "turn.taken", "history.write", "history.sync", "send.after"}
+	scenarios := []*Scenario{{Name: "one"}, {Name: "two"}}
+	h := &harness{learned: map[string][]string{"one": passed, "two": passed}, report: newReport()}
+	all := h.ground(scenarios)
+	for i, way := range []string{"kill", "power cut", "peace"} {
+		round := all[2*i : 2*i+2]
+		if round[0].Way != way || round[1].Way != way || round[0].Scenario == round[1].Scenario {
+			t.Errorf("round %d is %s and %s, want a %s in each scenario", i+1, round[0], round[1], way)
 		}
+	}
+	if again := h.ground(scenarios); again[3].String() != all[3].String() || len(all) < 30 {
+		t.Errorf("%d cases, the fourth is %s and then %s; want many, in the same order each time", len(all), all[3], again[3])
+	}
+	if last := all[len(all)-1]; last.Way != "random power cut" {
+		t.Errorf("the last case is a %s, want random power cuts", last.Way)
 	}
 }
 

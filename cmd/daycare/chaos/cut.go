@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,15 +23,18 @@ const (
 	Names   Cut = "names" // all names are there, and of bytes only the synced ones
 	Data    Cut = "data"  // all bytes are there, and only the synced names
 	Half    Cut = "half"  // half of the bytes that were not synced
+	// Without a journal a rename is a name that comes and a name that goes, each by itself.
+	Both Cut = "both" // of what was renamed and not synced, the old and the new name
+	Gone Cut = "gone" // of it neither; what was replaced is the old one
 )
 
-var cuts = []Cut{Nothing, Names, Data, Half}
+var cuts = []Cut{Nothing, Names, Data, Half, Both, Gone}
 
 // A picture is a folder as it will be found after a power cut.
 type picture struct {
 	mirror *crash.Mirror
 	cut    Cut
-	live   map[string]string // files that are there now, by id
+	live   map[string]string // what is there now, by id
 }
 
 // cutPower puts in the place of root what a power cut leaves of it. Everything in
@@ -83,10 +87,13 @@ func seed(root, mirrorDir string) error {
 
 func (p *picture) walk(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
 			return err
 		}
 		id, err := crash.FileID(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // whoever died has a child that lives a moment longer
+		}
 		p.live[id] = path
 		return err
 	})
@@ -97,7 +104,7 @@ func (p *picture) build(id, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	names, err := p.mirror.Names(id)
+	names, err := p.names(id)
 	if err != nil {
 		return err
 	}
@@ -113,6 +120,35 @@ func (p *picture) build(id, to string) error {
 		}
 	}
 	return nil
+}
+
+// names are what a directory holds after the cut.
+func (p *picture) names(id string) (map[string]crash.Name, error) {
+	if p.cut != Both && p.cut != Gone {
+		return p.mirror.Names(id)
+	}
+	durable, err := p.mirror.OwnNames(id)
+	if err != nil || p.live[id] == "" {
+		return durable, err
+	}
+	now, err := crash.List(p.live[id])
+	if err != nil {
+		return nil, err
+	}
+	if p.cut == Both {
+		all := maps.Clone(now)
+		for name, n := range durable {
+			if _, ok := all[name]; !ok && (!n.Dir || p.live[n.ID] == "") { // a folder has one name
+				all[name] = n
+			}
+		}
+		return all, nil
+	}
+	maps.DeleteFunc(durable, func(name string, n crash.Name) bool {
+		_, stays := now[name]
+		return !stays && !n.Dir
+	})
+	return durable, nil
 }
 
 // copyNames makes the names as they are, with the bytes that are durable.

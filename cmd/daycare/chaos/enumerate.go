@@ -50,7 +50,7 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 	if ok {
 		return passed, nil
 	}
-	r, err := h.play(ctx, Case{Way: "peace", Scenario: s})
+	r, err := h.play(ctx, h.peace(s))
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,9 @@ func (h *harness) learn(ctx context.Context, s *Scenario) ([]string, error) {
 	return r.Passed, nil
 }
 
+// peace is a scenario without any death. When it is over platforms offer all again.
+func (h *harness) peace(s *Scenario) Case { return Case{Way: "peace", Scenario: s, Late: !s.Clocked} }
+
 // take adds a result to the report and lets go of the folder of a case that held.
 func (h *harness) take(r *Result) {
 	h.report.add(r)
@@ -74,21 +77,28 @@ func (h *harness) take(r *Result) {
 
 // plan makes all cases but those of real file systems.
 func (h *harness) plan(scenarios []*Scenario) []Case {
-	var kills, powerCuts, faults []Case
+	var kills, powerCuts, faults, pressed []Case
 	tried := map[string]bool{}
 	for _, s := range scenarios {
 		passed := h.learned[s.Name]
 		h.count(passed, h.operations(s, passed))
-		kills = append(kills, h.killCases(s, passed, "")...)
-		powerCuts = append(powerCuts, h.cutCases(s, passed, "")...)
+		kills = append(kills, h.killCases(s, passed)...)
+		powerCuts = append(powerCuts, h.cutCases(s, passed)...)
 		faults = append(faults, h.faultCases(s, passed, tried)...)
+		pressed = append(pressed, h.pressureCases(s, passed)...)
 	}
-	all := slices.Concat(kills, powerCuts, faults)
+	for i := range kills { // each needs a life more
+		kills[i].Late = i%lateEvery == 0 && !kills[i].Scenario.Clocked
+	}
+	all := slices.Concat(kills, powerCuts, faults, pressed)
 	// Some scenarios wait, others work: mixed, they keep the processors busy.
 	mix := rand.New(rand.NewPCG(0, 0)) // the same order each time
 	mix.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return spread(h.randomCases(), all)
+	return spread(append(h.pausedCases(), h.randomCases()...), all)
 }
+
+// lateEvery is how many kills there are to one after which platforms offer all again.
+const lateEvery = 16
 
 // spread puts long cases between short ones, the last of them at three quarters: they
 // wait much, and at the end nobody is to wait for one of them alone.
@@ -143,7 +153,7 @@ func (h *harness) count(passed []string, played []operation) {
 
 // killCases are a death at each operation with each tear, and double deaths, where the
 // daemon dies once more while it recovers.
-func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []Case) {
+func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 	tears := []int{0, 100}
 	if h.Length == Full {
 		tears = []int{0, 1, 50, 99, 100}
@@ -151,13 +161,13 @@ func (h *harness) killCases(s *Scenario, passed []string, bug string) (cases []C
 	for n, o := range h.operations(s, passed) {
 		for i, tear := range tears {
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tear)}
-			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}, Bug: bug})
+			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}})
 			for _, j := range h.again(n + 1 + i) {
 				if !o.aim {
 					break
 				}
 				second := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", j, tear)}
-				cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{first, second}, Bug: bug})
+				cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{first, second}})
 			}
 		}
 	}
@@ -249,9 +259,25 @@ func (h *harness) repeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.play(ctx, Case{Way: wayOf(deaths), Scenario: scenarios[0], Deaths: deaths})
+	r, err := h.play(ctx, Case{Way: wayOf(deaths), Scenario: scenarios[0], Deaths: deaths, Late: !scenarios[0].Clocked})
 	if err == nil {
 		h.take(r)
 	}
 	return err
+}
+
+// wayOf is what the report calls it to die so.
+func wayOf(deaths []Death) string {
+	c := Case{Deaths: deaths}
+	switch {
+	case c.broken():
+		return "disk fault"
+	case c.does("slow@"):
+		return "slow disk"
+	case c.does("clock"):
+		return "clock jump"
+	case slices.ContainsFunc(deaths, func(d Death) bool { return d.Cut != "" }):
+		return "power cut"
+	}
+	return "kill"
 }

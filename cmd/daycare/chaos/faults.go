@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// faulty are the errors of a disk. short writes a part and then has no room.
-var faulty = []string{"enospc", "eio", "erofs", "short"}
+// faulty are the errors that an operation on the disk can fail with. short writes a part
+// and then has no room.
+var faulty = []string{"enospc", "eio", "erofs", "short", "emfile", "enfile", "enomem", "eacces", "eintr", "estale"}
 
 // faultCases have the disk fail once, in each way, at the first time that each point is
 // passed, in the first scenario that passes it; in all with Full. The daemon refuses, or
@@ -21,8 +22,11 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool
 		}
 		tried[name] = true
 		for i, fault := range faulty {
-			if h.Length == Short && i%2 != len(tried)%2 {
-				continue // two of the four at each point, the other two at the next
+			if h.Length == Short && i%faultyParts != len(tried)%faultyParts {
+				continue // two of the ten at each point, two others at the next
+			}
+			if h.Length == Default && i > 1 && i%2 != len(tried)%2 {
+				continue // no room and an error at each point, and half of the others
 			}
 			percent := 0
 			if fault == "short" {
@@ -34,6 +38,8 @@ func (h *harness) faultCases(s *Scenario, passed []string, tried map[string]bool
 	}
 	return cases
 }
+
+const faultyParts = 5
 
 // fails reports whether a point is an operation on the disk: others only die.
 func fails(name string) bool {

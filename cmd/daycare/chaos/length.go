@@ -52,7 +52,7 @@ func (h *harness) leftOut() string {
 	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {
 	case Short:
-		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears), 2 of 4 disk faults at each failpoint, "+
+		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears), 2 of 10 disk faults at each failpoint, "+
 			"%d of %d random deaths, most second deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
 			normalRandom-h.pick(h.Random, shortRandom, normalRandom, fullRandom), normalRandom)
 	case Full:

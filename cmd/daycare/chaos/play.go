@@ -149,12 +149,12 @@ func (p *play) begin() (*daemon, Death, error) {
 	return d, armed, err
 }
 
-// judgeExit: it may die as it was told to, and it may give up on a disk that was
-// made to fail.
+// judgeExit: it may die as it was told to, it may give up on a disk that was made to
+// fail, and it may refuse to start and say why.
 func (p *play) judgeExit(d *daemon, armed Death) {
 	switch {
 	case d.died() || d.killed:
-	case d.code() == exitDisk && p.broken() && armed != (Death{}):
+	case p.broken() && armed != (Death{}) && (d.code() == exitDisk || d.code() == 1 && strings.Contains(d.said(), crash.Message(armed.Failpoint))):
 		p.result.GaveUp++
 	default:
 		p.result.violate("it ended with %s, armed with %q; its last words: %s", d.cmd.ProcessState, armed.Failpoint, d.said())

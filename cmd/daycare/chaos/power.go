@@ -9,7 +9,7 @@ import (
 // of them leave only what was synced, the others are of all kinds in turn. The disk is one
 // that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
-func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Case) {
+func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 	for i, o := range h.operations(s, passed) {
 		n := i + 1
 		if h.Length == Default && n%3 != 1 || !o.aim {
@@ -23,12 +23,12 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 			kinds = cuts
 		}
 		for _, cut := range kinds {
-			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
+			cases = append(cases, Case{Way: "power cut", Scenario: s,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut}}})
 		}
 		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%6 == 1) {
 			// What the barrier is for must not happen while the disk is busy with it.
-			cases = append(cases, Case{Way: "power cut", Scenario: s, Bug: bug,
+			cases = append(cases, Case{Way: "power cut", Scenario: s,
 				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing}}})
 		}
 		if h.Length == Full || n%thenPowerEvery == 1 {
@@ -38,7 +38,7 @@ func (h *harness) cutCases(s *Scenario, passed []string, bug string) (cases []Ca
 			}
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}
 			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing}
-			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Bug: bug, Deaths: []Death{first, second}})
+			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Deaths: []Death{first, second}})
 		}
 	}
 	return cases

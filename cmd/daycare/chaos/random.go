@@ -60,15 +60,15 @@ func anyMoment() time.Duration {
 // randomCases are deaths at any moment, under load.
 func (h *harness) randomCases() (cases []Case) {
 	for left := h.randomDeaths(); left > 0; left -= deathsPerLoad {
-		cases = append(cases, randomCase(min(left, deathsPerLoad), len(cases)%4 == 3, ""))
+		cases = append(cases, randomCase(min(left, deathsPerLoad), len(cases)%4 == 3))
 	}
 	return cases
 }
 
 // randomCase is one workspace's share of random deaths; with power also the power
 // goes, and what was not synced is lost.
-func randomCase(deaths int, power bool, bug string) Case {
-	c := Case{Way: "random kill -9", Scenario: load(loadHooks, deaths), Bug: bug, Mirrored: power, Patience: 4 * time.Minute}
+func randomCase(deaths int, power bool) Case {
+	c := Case{Way: "random kill -9", Scenario: load(loadHooks, deaths), Mirrored: power, Patience: 4 * time.Minute}
 	if power {
 		c.Way = "random power cut"
 	}

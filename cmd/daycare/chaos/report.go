@@ -128,7 +128,7 @@ func (r *Report) add(one *Result) {
 
 // waysInOrder is how the table lists them.
 var waysInOrder = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
-	"random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk"}
+	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk"}
 
 // order lists the ways to die that were played.
 func (r *Report) order() []string {

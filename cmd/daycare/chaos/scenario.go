@@ -27,6 +27,10 @@ type Scenario struct {
 	Asks bool
 	// Bot: a chat platform is connected beside the webhooks.
 	Bot bool
+	// Clocked: it is about what is due by the clock.
+	Clocked bool
+	// Crowd: it has more agents than a process with few descriptors can have awake.
+	Crowd bool
 	// Only: the points, by their beginning, that are worth dying at where they are passed
 	// once more; none: all. The default length dies at the first passing of any.
 	Only []string

@@ -47,14 +47,14 @@ func Scenarios() []*Scenario {
 			Steps: []step{say("a", "a0", "hello"), together(say("a", "a1", "labour"), burst("b", "b", "hello", 4), burst("c", "c", "look", 4), burst("d", "d", "act", 4))}},
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
 		{Name: "remove", Before: first, Steps: []step{remove}},
-		{Name: "background", Before: first, Steps: []step{say("a", "b1", "delegate"), happened("b1-child"), say("a", "b2", "hello")}},
-		{Name: "spawn", Before: first, Steps: []step{say("a", "b1", "spawn"), happened("b1-child")}},
+		{Name: "background", Before: first, Judge: reported, Steps: []step{say("a", "b1", "delegate"), happened("b1-child"), say("a", "b2", "hello")}},
+		{Name: "spawn", Before: first, Judge: reported, Steps: []step{say("a", "b1", "spawn"), happened("b1-child")}},
 		{Name: "subagent", Before: first, Steps: []step{say("a", "c1", "research"), answered(1)}},
 		{Name: "rewind", Before: first, Judge: rewound, Steps: []step{say("a", "m1", "hello"), answered(1), mark("here"),
 			say("a", "m2", "hello"), answered(2), rewind("here"), say("a", "m3", "recall"), answered(3)}},
-		{Name: "cron", Before: first, Prepare: pastTask, Judge: onceInLedger, Steps: []step{ran("cron/once")}},
-		{Name: "long-ledger", Before: first, Prepare: longLedger, Judge: onceInLedger, Only: []string{"runs."}, Steps: []step{ran("cron/once")}},
-		{Name: "heartbeat", Before: first, Prepare: heartbeatPrompt, Judge: onceABeat, Steps: []step{ran("heartbeat")}},
+		{Name: "cron", Before: first, Clocked: true, Prepare: pastTask, Judge: onceInLedger, Steps: []step{ran("cron/once")}},
+		{Name: "long-ledger", Before: first, Clocked: true, Prepare: longLedger, Judge: onceInLedger, Only: []string{"runs."}, Steps: []step{ran("cron/once")}},
+		{Name: "heartbeat", Before: first, Clocked: true, Prepare: heartbeatPrompt, Judge: onceABeat, Steps: []step{ran("heartbeat")}},
 		{Name: "fork", Before: first, Judge: whole(2), Only: []string{"fork.", "folder."}, Steps: []step{branch("branch"), say("a", "m1", "hello")}},
 		{Name: "import", Before: first, Prepare: exported, Judge: whole(1), Only: []string{"import.", "folder."}, Steps: []step{bring(), say("a", "m1", "hello")}},
 		{Name: "post", Before: first, Command: post(), Steps: []step{say("a", "p2", "hello")}},
@@ -63,9 +63,39 @@ func Scenarios() []*Scenario {
 		{Name: "edit", Before: first, Judge: editStands, Steps: []step{say("a", "e1", "hello"), answered(1), edit("e1"), say("a", "e2", "hello")}},
 		{Name: "hand-edit", Before: first, After: cutTurn("e1"),
 			Steps: []step{say("a", "e1", "hello"), answered(1), say("a", "e2", "hello"), answered(2), say("a", "e3", "hello")}},
+		{Name: "crowd", Crowd: true, Hooks: crowd(), Only: []string{"turn.closed"}, Steps: []step{everybody("hello")}},
 		{Name: "agents", Hooks: []string{"a", "b", "c"}, Steps: []step{together(
 			burst("a", "a", "think", 2), burst("b", "b", "act", 2), burst("c", "c", "look", 2))}},
 	}
+}
+
+// crowd are the names of many hooks.
+func crowd() (hooks []string) {
+	for i := range 40 {
+		hooks = append(hooks, fmt.Sprintf("h%d", i))
+	}
+	return hooks
+}
+
+// everybody says something on each hook at the same time.
+func everybody(text string) step {
+	var all []step
+	for _, hook := range crowd() {
+		all = append(all, say(hook, hook+"m", text))
+	}
+	return together(all...)
+}
+
+// reported: the agent that was started told the one that started it what came of it.
+func reported(_ *user, v view) error {
+	for _, a := range v.agents {
+		for _, l := range a.history {
+			if l.Type == "user_message" && l.Origin != "" && strings.Contains(l.Text, "b1-child") {
+				return nil
+			}
+		}
+	}
+	return errors.New("never came: the report of the agent that was started")
 }
 
 // large makes a message of which three are more than an inbox holds before it is

@@ -1,0 +1,115 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// bugs shows that each seeded bug is caught: a harness that never failed proves
+// nothing.
+func (h *harness) bugs(ctx context.Context) error {
+	if h.Build == nil {
+		return fmt.Errorf("seeded bugs need a binary built with -tags seededbugs, and nothing here can build one")
+	}
+	binary := filepath.Join(h.dir, "daycare-seededbugs")
+	if err := h.Build(ctx, binary); err != nil {
+		return err
+	}
+	h.Binary = binary
+	scenarios, err := h.scenarios()
+	if err != nil {
+		return err
+	}
+	if err := h.learnAll(ctx, scenarios); err != nil {
+		return err
+	}
+	ground := h.ground(scenarios)
+	caught := make([]Caught, len(Bugs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers())
+	var done atomic.Int64
+	for i, bug := range Bugs {
+		group.Go(func() (err error) {
+			caught[i], err = h.hunt(ctx, bug, ground)
+			h.Progress(int(done.Add(1)), len(Bugs), "seeded bug "+bug.Name)
+			return err
+		})
+	}
+	err = group.Wait()
+	h.report.Bugs = caught
+	return err
+}
+
+// hunt plays one case after the other until one shows the bug.
+func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, error) {
+	caught := Caught{Bug: bug.Name, Breaks: bug.Breaks}
+	for _, c := range ground {
+		c.Bug = bug.Name
+		r, err := h.play(ctx, c)
+		if err != nil {
+			return caught, err
+		}
+		caught.Cases++
+		for _, v := range r.Violations {
+			if bug.shownBy(v) {
+				caught.By, caught.Case, caught.Saw = r.way, r.Case, v
+				return caught, os.RemoveAll(r.Dir)
+			}
+			caught.Saw = v
+		}
+		if err := os.RemoveAll(r.Dir); err != nil {
+			return caught, err
+		}
+	}
+	return caught, nil
+}
+
+// ground are the cases that are played against each bug, in the same order: one of each
+// scenario, chosen by lot, in each round. The rounds are kills, power cuts, no death at
+// all, and two deaths; at the end there are deaths at random moments.
+func (h *harness) ground(scenarios []*Scenario) (all []Case) {
+	lot := rand.New(rand.NewPCG(0, 0)) // the same order each time
+	var rounds [][]Case
+	for _, s := range scenarios {
+		passed := h.learned[s.Name]
+		kinds := [][]Case{h.killCases(s, passed), h.cutCases(s, passed), {h.peace(s)}, nil}
+		for i, cases := range kinds[:2] {
+			once := func(c Case) bool { return len(c.Deaths) == 1 }
+			kinds[3] = append(kinds[3], slices.DeleteFunc(slices.Clone(cases), once)...)
+			kinds[i] = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !once(c) })
+		}
+		for _, cases := range kinds {
+			lot.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+		}
+		for n := 0; ; n++ {
+			left := false
+			for i, cases := range kinds {
+				if len(rounds) == n*len(kinds)+i {
+					rounds = append(rounds, nil)
+				}
+				if n < len(cases) {
+					left = true
+					rounds[n*len(kinds)+i] = append(rounds[n*len(kinds)+i], cases[n])
+				}
+			}
+			if !left {
+				break
+			}
+		}
+	}
+	for _, round := range rounds {
+		lot.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		all = append(all, round...)
+	}
+	return append(all[:min(len(all), mostHunted)], randomCase(deathsPerLoad, false), randomCase(deathsPerLoad, true))
+}
+
+// mostHunted bounds the cases that are played against one bug.
+const mostHunted = 600
