@@ -48,6 +48,7 @@ func (c *cli) chaosCommand() *cobra.Command {
 	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
 	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")
 	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
+	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd

@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type Options struct {
 	Random   int                                        // deaths at random moments; -1: as Length says
 	Power    int                                        // power cuts of each real file system; -1: as Length says
 	Bugs     bool                                       // show that each seeded bug is caught, instead
+	Bug      string                                     // only this one of them; "": all
 	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
 	Progress func(done, of int, what string)
 	Log      io.Writer // what was cleaned up before
@@ -120,6 +122,9 @@ func newHarness(o Options) (*harness, error) {
 	}
 	if _, err := h.scenarios(); err != nil {
 		return nil, err // before a table of nothing
+	}
+	if h.Bug != "" && !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == h.Bug }) {
+		return nil, fmt.Errorf("there is no seeded bug %q; daycare chaos --bugs lists them", h.Bug)
 	}
 	var err error
 	if h.Binary, err = filepath.Abs(o.Binary); err != nil {

@@ -154,12 +154,8 @@ func (h *harness) count(passed []string, played []operation) {
 // killCases are a death at each operation with each tear, and double deaths, where the
 // daemon dies once more while it recovers.
 func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
-	tears := []int{0, 100}
-	if h.Length == Full {
-		tears = []int{0, 1, 50, 99, 100}
-	}
 	for n, o := range h.operations(s, passed) {
-		for i, tear := range tears {
+		for i, tear := range h.tears(o.name) {
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tear)}
 			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}})
 			for _, j := range h.again(n + 1 + i) {
@@ -172,6 +168,20 @@ func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 		}
 	}
 	return cases
+}
+
+// tears are how much of an operation is done when the process dies, in percent. A place
+// between two operations has no parts, and what is no write is done or not.
+func (h *harness) tears(name string) []int {
+	switch {
+	case !fails(name):
+		return []int{0}
+	case !strings.HasSuffix(name, "write"):
+		return []int{0, 100}
+	case h.Length == Full:
+		return []int{0, 1, 50, 99, 100}
+	}
+	return []int{0, 50, 100}
 }
 
 // recoverySteps is how many operations of a start are looked at for a second death.

@@ -31,14 +31,15 @@ func (h *harness) bugs(ctx context.Context) error {
 		return err
 	}
 	ground := h.ground(scenarios)
-	caught := make([]Caught, len(Bugs))
+	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool { return h.Bug != "" && b.Name != h.Bug })
+	caught := make([]Caught, len(bugs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
 	var done atomic.Int64
-	for i, bug := range Bugs {
+	for i, bug := range bugs {
 		group.Go(func() (err error) {
 			caught[i], err = h.hunt(ctx, bug, ground)
-			h.Progress(int(done.Add(1)), len(Bugs), "seeded bug "+bug.Name)
+			h.Progress(int(done.Add(1)), len(bugs), "seeded bug "+bug.Name)
 			return err
 		})
 	}

@@ -10,9 +10,24 @@ import (
 // that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
 func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
+	add := func(way string, deaths ...Death) {
+		cases = append(cases, Case{Way: way, Scenario: s, Deaths: deaths})
+	}
 	for i, o := range h.operations(s, passed) {
 		n := i + 1
-		if h.Length == Default && n%3 != 1 || !o.aim {
+		if !o.aim {
+			continue
+		}
+		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%stallEvery == 1) {
+			// What the barrier is for must not happen while the disk is busy with it.
+			add("power cut", Death{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing})
+		}
+		if strings.HasSuffix(o.name, "history.write") && (h.Length == Full || n%stallEvery == 1) {
+			// What the next life reads may not be durable, and must be before it acts on it.
+			first, acts := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}, []string{"send.after", "tool.after"}
+			add("kill, then power", first, Death{Failpoint: "stall@" + acts[n/stallEvery%len(acts)] + "#1", Cut: Nothing})
+		}
+		if h.Length == Default && n%3 != 1 {
 			continue
 		}
 		kinds := []Cut{cuts[n/2%len(cuts)]}
@@ -23,26 +38,24 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 			kinds = cuts
 		}
 		for _, cut := range kinds {
-			cases = append(cases, Case{Way: "power cut", Scenario: s,
-				Deaths: []Death{{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut}}})
-		}
-		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%6 == 1) {
-			// What the barrier is for must not happen while the disk is busy with it.
-			cases = append(cases, Case{Way: "power cut", Scenario: s,
-				Deaths: []Death{{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing}}})
+			add("power cut", Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut})
 		}
 		if h.Length == Full || n%thenPowerEvery == 1 {
 			step := n
 			if h.Length != Full {
 				step = n / thenPowerEvery
 			}
-			first := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}
-			second := Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing}
-			cases = append(cases, Case{Way: "kill, then power", Scenario: s, Deaths: []Death{first, second}})
+			add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)},
+				Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing})
 		}
 	}
 	return cases
 }
+
+// stallEvery is how far the operations lie apart of which those that are barriers are
+// stalled, and those that write a history are followed by a death at the first thing that
+// the next life does outside.
+const stallEvery = 2
 
 // thenPowerEvery is how far the operations lie apart that the default length kills at
 // before it cuts the power of what comes after.

@@ -90,7 +90,7 @@ func everybody(text string) step {
 func reported(_ *user, v view) error {
 	for _, a := range v.agents {
 		for _, l := range a.history {
-			if l.Type == "user_message" && l.Origin != "" && strings.Contains(l.Text, "b1-child") {
+			if l.Type == "user_message" && l.Origin != "" && strings.Contains(l.Text, "b1-child did it") {
 				return nil
 			}
 		}
