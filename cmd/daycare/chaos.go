@@ -47,6 +47,8 @@ func (c *cli) chaosCommand() *cobra.Command {
 	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")
 	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
 	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")
+	flags.DurationVar(&o.Soak, "soak", 0, "let 200 agents work for `DURATION` beside edits, failing calls and a kill -9 a minute")
+	flags.StringVar(&o.CSV, "csv", "", "with --soak, write memory and descriptors over time to `FILE`")
 	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
 	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")

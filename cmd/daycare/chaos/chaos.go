@@ -43,6 +43,8 @@ type Options struct {
 	Kill     string                                     // only this one case of Scenario, as a failing case is printed
 	Random   int                                        // deaths at random moments; -1: as Length says
 	Power    int                                        // power cuts of each real file system; -1: as Length says
+	Soak     time.Duration                              // play this long in one workspace, instead
+	CSV      string                                     // file for the samples of a soak; "": none
 	Bugs     bool                                       // show that each seeded bug is caught, instead
 	Bug      string                                     // only this one of them; "": all
 	Build    func(ctx context.Context, to string) error // makes a binary that has the seeded bugs
@@ -78,9 +80,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer h.close()
 	began := time.Now()
-	if o.Bugs {
+	switch {
+	case o.Bugs:
 		err = h.bugs(ctx)
-	} else {
+	case o.Soak > 0:
+		err = h.soak(ctx)
+	default:
 		err = h.all(ctx)
 	}
 	h.report.Seconds, h.report.Processor = time.Since(began).Seconds(), processorSeconds()

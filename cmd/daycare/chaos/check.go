@@ -29,7 +29,7 @@ type view struct {
 
 func (c *checker) view() (view, bool) {
 	u := c.play.user
-	v := view{said: u.sayings(), replies: u.received(), decisions: u.decided()}
+	var v view
 	var err error
 	if v.agents, err = agentFiles(c.play.root, c.play.known); err == nil {
 		v.effects, err = u.done()
@@ -37,6 +37,8 @@ func (c *checker) view() (view, bool) {
 	if err != nil {
 		c.violate("the files cannot be read: %v", err)
 	}
+	// After the files: whoever edits one notes before what they are about to write.
+	v.said, v.replies, v.decisions = u.sayings(), u.received(), u.decided()
 	return v, err == nil
 }
 

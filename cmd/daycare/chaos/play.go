@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"daycare/engine/crash"
@@ -29,6 +30,7 @@ type play struct {
 	said      chan struct{}   // closed when the user is through with the scenario
 	failed    error           // and why, if not by saying everything
 
+	pid     atomic.Int64  // of the process that lives now
 	greeted int           // troubles that were followed by a greeting
 	ahead   time.Duration // of the daemon's clock, in the life that begins next
 }
@@ -38,8 +40,13 @@ func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", c.Scenario.Name, err)
 	}
-	defer h.shared.remove(p.user.world)
-	limit := c.Patience
+	return p.run(ctx)
+}
+
+// run plays a case that was prepared.
+func (p *play) run(ctx context.Context) (*Result, error) {
+	defer p.h.shared.remove(p.user.world)
+	limit := p.Patience
 	if limit == 0 {
 		limit = patience
 	}
@@ -47,7 +54,7 @@ func (h *harness) play(ctx context.Context, c Case) (*Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errStuck)
 	defer cancel()
 	if err := p.lives(ctx); err != nil {
-		return nil, fmt.Errorf("play %s: %w", c.Scenario.Name, err)
+		return nil, fmt.Errorf("play %s: %w", p.Scenario.Name, err)
 	}
 	p.result.Seconds = time.Since(began).Seconds()
 
@@ -146,6 +153,9 @@ func (p *play) begin() (*daemon, Death, error) {
 		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
 	p.user.begins(l.trace())
 	d, err := l.start()
+	if err == nil {
+		p.pid.Store(int64(d.cmd.Process.Pid))
+	}
 	return d, armed, err
 }
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -40,6 +41,7 @@ type Figures struct {
 	Lost        int     `json:"lost"`
 	Duplicated  int     `json:"duplicated"`
 	Reordered   int     `json:"reordered"`
+	Wrong       int     `json:"wrong"` // contents, senders, chats, agents
 	Repeated    int     `json:"repeatedEffects"`
 	Again       int     `json:"answersAgain"` // in the window between sending and noting it
 	Torn        int     `json:"tornRepaired"`
@@ -56,6 +58,9 @@ func newResult(c Case) *Result {
 const mostViolations = 10
 
 func (r *Result) violate(format string, args ...any) {
+	if strings.HasPrefix(format, "wrong ") {
+		r.Wrong++
+	}
 	if len(r.Violations) < mostViolations {
 		r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
 	}
@@ -81,6 +86,7 @@ func (f *Figures) add(o Figures) {
 	f.Cases, f.Deaths, f.GaveUp = f.Cases+o.Cases, f.Deaths+o.Deaths, f.GaveUp+o.GaveUp
 	f.Messages, f.ToolCalls, f.Effects = f.Messages+o.Messages, f.ToolCalls+o.ToolCalls, f.Effects+o.Effects
 	f.Lost, f.Duplicated, f.Reordered = f.Lost+o.Lost, f.Duplicated+o.Duplicated, f.Reordered+o.Reordered
+	f.Wrong += o.Wrong
 	f.Repeated, f.Again = f.Repeated+o.Repeated, f.Again+o.Again
 	f.Torn, f.Interrupted, f.Seconds = f.Torn+o.Torn, f.Interrupted+o.Interrupted, f.Seconds+o.Seconds
 }
@@ -94,6 +100,7 @@ type Report struct {
 	Failures []*Result
 	Skipped  []string
 	Bugs     []Caught
+	Soak     []Tenth
 	Seconds  float64
 	// Processor is what the harness and what it started used, in seconds.
 	Processor float64
@@ -128,7 +135,7 @@ func (r *Report) add(one *Result) {
 
 // waysInOrder is how the table lists them.
 var waysInOrder = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
-	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk"}
+	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk", "soak"}
 
 // order lists the ways to die that were played.
 func (r *Report) order() []string {
@@ -180,13 +187,16 @@ func (r *Report) Print(w io.Writer) error {
 		return r.printBugs(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
+	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tWRONG\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
 	for _, way := range r.order() {
 		r.row(t, way, *r.ways[way])
 	}
 	r.row(t, "all", r.Total())
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if len(r.Soak) > 0 {
+		return errors.Join(r.printSoak(w), r.printFailures(w))
 	}
 	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
 	if r.Points > 0 && r.Unplayed == 0 {
@@ -208,6 +218,20 @@ func (r *Report) Print(w io.Writer) error {
 	return r.printFailures(w)
 }
 
+// printSoak writes how memory and descriptors were over time.
+func (r *Report) printSoak(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\nFROM SECOND\tRSS LEAST\tMEDIAN\tMOST\tDESCRIPTORS LEAST\tMEDIAN\tMOST\tACCEPTED\t")
+	for _, one := range r.Soak {
+		fmt.Fprintf(t, "%.0f\t%.1f MiB\t%.1f MiB\t%.1f MiB\t%d\t%d\t%d\t%d\t\n", one.From, mebibytes(one.RSS[0]), mebibytes(one.RSS[1]), mebibytes(one.RSS[2]),
+			one.Open[0], one.Open[1], one.Open[2], one.Accepted)
+	}
+	fmt.Fprintf(t, "\n")
+	return t.Flush()
+}
+
+func mebibytes(kib int64) float64 { return float64(kib) / 1024 }
+
 func (r *Report) row(w io.Writer, name string, f Figures) {
 	failed := 0
 	for _, one := range r.Failures {
@@ -215,8 +239,8 @@ func (r *Report) row(w io.Writer, name string, f Figures) {
 			failed++
 		}
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.0f\t%d\t\n", name, f.Cases, f.Deaths, f.Messages, f.ToolCalls,
-		f.Lost, f.Duplicated, f.Reordered, f.Repeated, f.Again, f.Torn, f.Interrupted, f.Seconds, failed)
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.0f\t%d\t\n", name, f.Cases, f.Deaths, f.Messages, f.ToolCalls,
+		f.Lost, f.Duplicated, f.Reordered, f.Wrong, f.Repeated, f.Again, f.Torn, f.Interrupted, f.Seconds, failed)
 }
 
 // shownFailures bounds what is printed; the folders of all are kept.
@@ -246,6 +270,6 @@ func (r *Report) PrintJSON(w io.Writer) error {
 		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
 		"processor": r.Processor, "leftOut": r.LeftOut, "planned": r.Planned, "unplayed": r.Unplayed, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
 		"scenarioPoints": r.Points, "scenarioPointsPlayed": r.PointsPlayed,
-		"skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
+		"soak": r.Soak, "skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
 	})
 }

@@ -38,6 +38,8 @@ type Scenario struct {
 	After func(u *user) error
 	// Refuse: so many answers are refused by the platform after it took them.
 	Refuse int
+	// Fails: the platform fails a third of its calls, half of them after it took the answer.
+	Fails bool
 	// Hangs is how long the platform of a hook takes to say that it has an answer.
 	Hangs map[string]time.Duration
 	// Judge looks at the end for what only this scenario promises.

@@ -76,24 +76,31 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// arrive takes a callback; false: the platform answers as if it had not.
+// arrive takes a callback; false: the platform answers as if it had not, and sometimes it
+// has not.
 func (w *world) arrive(out, chat, text string) bool {
 	w.mu.Lock()
+	refused, took := w.refuse > 0, true
+	if refused {
+		w.refuse--
+	} else if w.platform.fails != nil {
+		refused, took = w.platform.fails()
+	}
+	if refused && !took {
+		w.mu.Unlock()
+		return false
+	}
 	n := len(w.replies)
 	w.replies = append(w.replies, reply{out: out, chat: chat, text: text, life: w.life(), at: time.Now()})
 	w.note("reply", []string{out, chat, text})
 	hang := w.platform.hangs[chat]
-	refused := w.refuse > 0 || w.platform.fails != nil && w.platform.fails()
-	if w.refuse > 0 {
-		w.refuse--
-	}
 	w.mu.Unlock()
 	time.Sleep(hang)
 	if refused {
 		return false
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.replies[n].told = time.Now()
-	w.mu.Unlock()
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,9 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	}
 	world.refuse, world.broken, world.stalls = c.Scenario.Refuse, p.broken(), h.stalls
 	world.platform = platform{hangs: c.Scenario.Hangs}
+	if c.Scenario.Fails {
+		world.platform.fails = func() (fails, took bool) { n := rand.IntN(6); return n < 2, n == 0 }
+	}
 	if c.Scenario.Asks { // a sandbox shows what is written in the workspace, and nothing else
 		world.effects = filepath.Join(workspace, "effects")
 	}

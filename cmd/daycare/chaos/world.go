@@ -71,7 +71,9 @@ type decision struct {
 // A platform is how the other side of callbacks behaves.
 type platform struct {
 	hangs map[string]time.Duration // how long it takes to answer, by chat
-	fails func() bool              // whether it answers this one with an error; nil: never
+	// fails says whether it answers this one with an error, and whether it took it all the
+	// same; nil: it never fails.
+	fails func() (fails, took bool)
 }
 
 func newWorld(dir, id string) (*world, error) {
