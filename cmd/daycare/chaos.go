@@ -23,15 +23,27 @@ func (c *cli) chaosCommand() *cobra.Command {
 		Long: "Start this very program in workspaces of its own, talk to it, kill it at every\n" +
 			"durable step, cut its power, break its disk, and compare after each death what\n" +
 			"its files say with what the outside world saw. It touches no workspace of yours.\n" +
-			"A failing case leaves its folder and the flags that play it again.",
+			"A failing case leaves its folder and the flags that play it again.\n\n" +
+			"--bugs shows that the checks can fail: it switches on one defect after the other\n" +
+			"and plays cases until one shows it. --soak lets many agents live in one workspace\n" +
+			"for as long as you like, and prints how memory and open files develop.",
 		Example: "  daycare chaos --short\n" +
 			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
-			"  daycare chaos --bugs",
+			"  daycare chaos --bugs\n" +
+			"  daycare chaos --soak 1h --csv soak.csv",
 		Args: words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case full && short:
 				return usage(cmd, "--full and --short exclude each other")
+			case o.Soak < 0:
+				return usage(cmd, "--soak must be longer than 0")
+			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != ""):
+				return usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
+			case o.CSV != "" && o.Soak == 0:
+				return usage(cmd, "--csv needs --soak")
+			case o.Bug != "" && !o.Bugs:
+				return usage(cmd, "--bug needs --bugs")
 			case full:
 				o.Length = chaos.Full
 			case short:
@@ -47,12 +59,13 @@ func (c *cli) chaosCommand() *cobra.Command {
 	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")
 	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
 	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")
-	flags.DurationVar(&o.Soak, "soak", 0, "let 200 agents work for `DURATION` beside edits, failing calls and a kill -9 a minute")
-	flags.StringVar(&o.CSV, "csv", "", "with --soak, write memory and descriptors over time to `FILE`")
+	flags.DurationVar(&o.Soak, "soak", 0, "let 200 agents work for `DURATION`, killed every minute")
+	flags.StringVar(&o.CSV, "csv", "", "with --soak, write memory and open files over time to `FILE`")
 	flags.BoolVar(&o.Bugs, "bugs", false, "show that each defect put in on purpose is caught")
 	flags.StringVar(&o.Bug, "bug", "", "with --bugs, only the defect `NAME`")
 	flags.StringVar(&o.Dir, "dir", "", "keep the cases in `DIR` (default: in memory)")
 	_ = cmd.MarkFlagDirname("dir")
+	_ = cmd.MarkFlagFilename("csv", "csv")
 	return cmd
 }
 

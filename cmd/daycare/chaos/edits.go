@@ -17,10 +17,10 @@ import (
 // of the old one, or into the file itself.
 
 // editsOn edits one file after the other.
-func editsOn(over func() bool) step {
+func editsOn(end time.Time) step {
 	return func(ctx context.Context, u *user) error {
-		for n := 0; !over(); n++ {
-			if !sleep(ctx, soakEdit) {
+		for n := 0; ; n++ {
+			if !sleepUntil(ctx, soakEdit, end) {
 				return context.Cause(ctx)
 			}
 			edit := []func(*user, int) error{editHistory, editSettings, editNotes, editTask}[n%4]
@@ -29,7 +29,6 @@ func editsOn(over func() bool) step {
 			}
 			u.note("edited", n)
 		}
-		return nil
 	}
 }
 

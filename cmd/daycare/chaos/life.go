@@ -102,7 +102,7 @@ func (w *watch) look(now time.Time) sight {
 		w.quiet = 0
 	}
 	switch p := w.p; {
-	case p.timed() && now.Sub(w.since) > nothingFor+p.h.starved(w.since, now):
+	case p.timed() && !p.Scenario.Fails && now.Sub(w.since) > nothingFor+p.h.starved(w.since, now):
 		return nothingHappens
 	case !p.allSaid():
 		w.quiet = 0

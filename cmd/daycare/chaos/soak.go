@@ -54,33 +54,34 @@ func (h *harness) soak(ctx context.Context) error {
 // soaked is the scenario.
 func soaked(end time.Time) *Scenario {
 	s := &Scenario{Name: "soak", Fails: true}
-	over := func() bool { return time.Now().After(end) }
 	var all []step
 	for i := range soakAgents {
 		hook := fmt.Sprintf("s%03d", i)
 		s.Hooks = append(s.Hooks, hook)
-		all = append(all, talksOn(hook, over))
+		all = append(all, talksOn(hook, end))
 	}
-	s.Steps = []step{together(append(all, editsOn(over))...)}
+	s.Steps = []step{together(append(all, editsOn(end))...)}
 	return s
 }
 
 // talksOn says one thing after the other on a hook, with pauses.
-func talksOn(hook string, over func() bool) step {
+func talksOn(hook string, end time.Time) step {
 	words := []string{"hello", "think", "act", "hello", "look", "several", "hello", "think"}
 	return func(ctx context.Context, u *user) error {
 		for i := 0; ; i++ {
-			if !sleep(ctx, time.Duration(rand.Int64N(int64(2*soakPause)))) {
+			if !sleepUntil(ctx, time.Duration(rand.Int64N(int64(2*soakPause))), end) {
 				return context.Cause(ctx)
-			}
-			if over() {
-				return nil
 			}
 			if err := u.say(ctx, hook, fmt.Sprintf("%s-%d", hook, i), words[rand.IntN(len(words))]); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// sleepUntil sleeps, but no longer than to the end; false: it was ended there, or before.
+func sleepUntil(ctx context.Context, d time.Duration, end time.Time) bool {
+	return sleep(ctx, min(d, time.Until(end))) && time.Now().Before(end)
 }
 
 // A sample is how a process was at one moment.
