@@ -23,15 +23,13 @@ import (
 type Mirror struct {
 	dir string
 
-	mu     sync.Mutex
-	kept   map[string]int64 // bytes of files this process has brought up to date
-	ticket int64
-	names  map[string]int64 // ticket of the names that are kept of a directory
+	mu   sync.Mutex
+	kept map[string]int64 // bytes of files this process has brought up to date
 }
 
 // OpenMirror keeps what is durable in the folder dir.
 func OpenMirror(dir string) *Mirror {
-	return &Mirror{dir: dir, kept: map[string]int64{}, names: map[string]int64{}}
+	return &Mirror{dir: dir, kept: map[string]int64{}}
 }
 
 // mirror is the one that DAYCARE_FAILPOINT_MIRROR names; nil: none.
@@ -61,14 +59,7 @@ func (m *Mirror) Sync(f *os.File, how func(*os.File) error) error {
 		return err
 	}
 	if info.IsDir() {
-		names, ticket, err := m.list(f.Name())
-		if err != nil {
-			return err
-		}
-		if err := how(f); err != nil {
-			return err
-		}
-		return m.keepNames(f.Name(), names, ticket)
+		return m.syncNames(f, how)
 	}
 	if err := how(f); err != nil {
 		return err
@@ -82,13 +73,22 @@ type Name struct {
 	Dir bool   `json:"dir,omitempty"`
 }
 
-// list reads the entries of a directory. Later lists have higher tickets.
-func (m *Mirror) list(dir string) (map[string]Name, int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	names, err := List(dir)
-	m.ticket++
-	return names, m.ticket, err
+// syncNames syncs a directory. From the reading of its names until they are kept no other
+// process syncs one: it could keep older names for newer ones.
+func (m *Mirror) syncNames(f *os.File, how func(*os.File) error) error {
+	unlock, err := m.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, err := List(f.Name())
+	if err != nil {
+		return err
+	}
+	if err := how(f); err != nil {
+		return err
+	}
+	return m.keepNames(f.Name(), names)
 }
 
 // List is what a directory holds now: files and directories, by name.
@@ -114,7 +114,7 @@ func List(dir string) (map[string]Name, error) {
 	return names, nil
 }
 
-func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) error {
+func (m *Mirror) keepNames(dir string, names map[string]Name) error {
 	id, err := FileID(dir)
 	if err != nil {
 		return err
@@ -123,17 +123,6 @@ func (m *Mirror) keepNames(dir string, names map[string]Name, ticket int64) erro
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.names[id] > ticket {
-		return nil // a sync that began later has ended before
-	}
-	m.names[id] = ticket
-	unlock, err := m.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	all, err := m.listings()
 	if err != nil {
 		return err

@@ -63,8 +63,8 @@ func TestCheckerSees(t *testing.T) {
 		"a file missing":    {history: whole, replies: came, happens: func(w *world, _ *play) { w.byKey["m1"].files = map[string]string{"f": "x"} }, want: "wrong contents: m1 has the files"},
 		"another agent":     {history: whole, replies: came, happens: func(_ *world, p *play) { owner(p, "b") }, want: "wrong agent: m1"},
 		"another answer":    {history: edit("m2 noted: hello", "m1 noted: hello"), replies: came, want: "was answered"},
-		"answer changed":    {history: whole, happens: func(w *world, _ *play) { w.arrive("o1", "a", "m2 noted: hell") }, want: "wrong contents: answer o1 came as"},
-		"wrong chat":        {history: whole, happens: func(w *world, _ *play) { w.arrive("o1", "b", "m2 noted: hello") }, want: "wrong chat: answer o1 was promised to hooks/a and came to b"},
+		"answer changed":    {history: whole, happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hell"}) }, want: "wrong contents: answer o1 came as"},
+		"wrong chat":        {history: whole, happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "b", text: "m2 noted: hello"}) }, want: "wrong chat: answer o1 was promised to hooks/a and came to b"},
 		"wrong result":      {history: []string{begin, one, two, strings.Replace(call, `"exec"`, `"read","arguments":{"path":"README.md"}`, 1), strings.Replace(result, "exec", "read", 1), answer, end}, replies: came, want: "wrong contents: the result of call c1"},
 		"result of another": {history: []string{begin, one, two, call, started, strings.Replace(result, "exec", "read", 1), answer, end}, effects: "c1 m1\n", replies: came, want: "is of read, and exec was called"},
 		"never came":        {history: []string{begin, one, two, strings.Replace(call, `"exec"`, `"exec","arguments":{"command":"x >> EFFECTS"}`, 1), started, result, answer, end}, replies: came, want: "never came: call c1"},
@@ -72,10 +72,10 @@ func TestCheckerSees(t *testing.T) {
 		"late answers":      {history: append(whole[:5:5], strings.Replace(answer, "o1", "o2", 1)), replies: []string{"o2", "o1"}, want: "reordered: answer o2 came before o1"},
 		"again in one life": {history: whole, replies: []string{"o1", "o1"}, want: "answered again: o1 came again in the same life"},
 		"again too late": {history: whole, happens: func(w *world, _ *play) {
-			w.arrive("o1", "a", "m2 noted: hello")
+			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
 			w.replies[0].told = time.Now().Add(-3 * time.Second)
 			w.died()
-			w.arrive("o1", "a", "m2 noted: hello")
+			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
 			w.replies[1].life = 1
 		}, want: "though the process lived for 3"},
 		"late": {history: []string{begin, one, strings.Replace(two, "10:00:00", "10:00:07", 1), answer, end}, replies: came, happens: func(w *world, _ *play) {
@@ -119,7 +119,7 @@ func (f fact) check(t *testing.T) {
 		w.byKey[key].at = when
 	}
 	for _, out := range f.replies {
-		w.arrive(out, "a", "m2 noted: hello")
+		w.arrive(reply{out: out, chat: "a", text: "m2 noted: hello"})
 	}
 	if f.happens != nil {
 		f.happens(w, p)

@@ -64,13 +64,11 @@ func (l launch) environment(trace string) []string {
 	return env
 }
 
-// trace is the file that names the failpoints that this life passes.
-func (l launch) trace() string { return filepath.Join(l.dir, fmt.Sprintf("trace-%03d", l.life)) }
-
 // start starts the daemon. It is ready when it answers; who talks to it tries until
 // then.
 func (l launch) start() (*daemon, error) {
-	d := &daemon{exited: make(chan struct{}), trace: l.trace(),
+	d := &daemon{exited: make(chan struct{}),
+		trace:  filepath.Join(l.dir, fmt.Sprintf("trace-%03d", l.life)),
 		stderr: filepath.Join(l.dir, fmt.Sprintf("stderr-%03d", l.life))}
 	out, err := os.Create(d.stderr)
 	if err != nil {

@@ -78,6 +78,8 @@ func (u *user) oldMessage(history []byte, n int) (key, from, to string) {
 
 // editSettings changes a comment.
 func editSettings(u *user, n int) error {
+	u.settings.Lock()
+	defer u.settings.Unlock()
 	path := filepath.Join(u.root, "settings.yaml")
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -19,9 +19,11 @@ type play struct {
 	dir    string // of the case
 	root   string // the .daycare directory
 	mirror string
-	user   *user
-	life   int
-	result *Result
+	// address is where the daemon listens for webhooks.
+	address string
+	user    *user
+	life    int
+	result  *Result
 	// arguments are what is called; none: the daemon is started.
 	arguments []string
 	check     *checker
@@ -148,10 +150,15 @@ func (p *play) begin() (*daemon, Death, error) {
 	case p.life < len(p.Deaths):
 		armed = p.Deaths[p.life]
 	}
+	if p.life > 0 {
+		if err := p.writeSettings(); err != nil {
+			return nil, armed, err
+		}
+	}
 	p.follow = newFollower(p.root)
 	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
 		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
-	p.user.begins(l.trace())
+	p.user.begins(p.life)
 	d, err := l.start()
 	if err == nil {
 		p.pid.Store(int64(d.cmd.Process.Pid))

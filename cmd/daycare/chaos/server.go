@@ -6,13 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// A server takes the callbacks of all cases, POST /<id of the world>/<hook>, and is the Bot
-// API of their bots, POST /<id of the world>/bot<token>/<method>.
+// A server takes the callbacks of all cases, POST /<id of the world>/<hook>/<life>, and is
+// the Bot API of their bots, POST /<id of the world>/bot<token>/<method>.
 type server struct {
 	address string
 	http    *http.Server
@@ -67,18 +68,23 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	chat := rest
-	if answer.Hook != rest { // it came to a place that it was not for
-		chat = rest + " (for " + answer.Hook + ")"
+	chat, number, _ := strings.Cut(rest, "/")
+	life, err := strconv.Atoi(number)
+	if err != nil {
+		rw.WriteHeader(http.StatusNotFound)
+		return
 	}
-	if !w.arrive(answer.ID, chat, answer.Text) {
+	if answer.Hook != chat { // it came to a place that it was not for
+		chat += " (for " + answer.Hook + ")"
+	}
+	if !w.arrive(reply{out: answer.ID, chat: chat, text: answer.Text, life: life}) {
 		rw.WriteHeader(http.StatusBadGateway)
 	}
 }
 
 // arrive takes a callback; false: the platform answers as if it had not, and sometimes it
 // has not.
-func (w *world) arrive(out, chat, text string) bool {
+func (w *world) arrive(r reply) bool {
 	w.mu.Lock()
 	refused, took := w.refuse > 0, true
 	if refused {
@@ -91,9 +97,10 @@ func (w *world) arrive(out, chat, text string) bool {
 		return false
 	}
 	n := len(w.replies)
-	w.replies = append(w.replies, reply{out: out, chat: chat, text: text, life: w.life(), at: time.Now()})
-	w.note("reply", []string{out, chat, text})
-	hang := w.platform.hangs[chat]
+	r.at = time.Now()
+	w.replies = append(w.replies, r)
+	w.note("reply", []string{r.out, r.chat, r.text})
+	hang := w.platform.hangs[r.chat]
 	w.mu.Unlock()
 	time.Sleep(hang)
 	if refused {

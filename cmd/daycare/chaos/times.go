@@ -47,8 +47,8 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 func (w *world) diedAt(life int) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if life < len(w.deaths) {
-		return w.deaths[life]
+	if died, ok := w.ended[life]; ok {
+		return died
 	}
 	return time.Now()
 }
@@ -57,9 +57,9 @@ func (w *world) diedAt(life int) time.Time {
 func (w *world) lifeOf(at time.Time) (began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, died := range w.deaths {
+	for _, died := range w.ended {
 		if died.Before(at) {
-			began = died
+			began = latest(began, died)
 		}
 	}
 	return began

@@ -75,7 +75,8 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	}
 	p.user = newUser(world, p.root, "http://"+address)
 	p.check = &checker{play: p}
-	if err := p.settings(address); err != nil {
+	p.address = address
+	if err := errors.Join(p.writeScript(), p.writeSettings()); err != nil {
 		return nil, err
 	}
 	h.shared.add(world)
@@ -132,17 +133,21 @@ func (p *play) cuts() bool {
 	return false
 }
 
-// settings writes settings.yaml and the model's script.
-func (p *play) settings(address string) error {
-	script := filepath.Join(p.dir, "script.yaml")
-	if err := os.WriteFile(script, []byte(scriptFor(p.user.effects)), 0o600); err != nil {
-		return err
-	}
+func (p *play) script() string { return filepath.Join(p.dir, "script.yaml") }
+
+// writeScript writes what the model does.
+func (p *play) writeScript() error {
+	return os.WriteFile(p.script(), []byte(scriptFor(p.user.effects)), 0o600)
+}
+
+// writeSettings writes settings.yaml. Each life has callbacks of its own: what a process
+// sent right before it died may arrive when the next one lives.
+func (p *play) writeSettings() error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "providers:\n  - { id: chaos, type: scripted, options: { script: %q } }\n", script)
-	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", address)
+	fmt.Fprintf(&b, "providers:\n  - { id: chaos, type: scripted, options: { script: %q } }\n", p.script())
+	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", p.address)
 	for _, hook := range p.Scenario.hooks() {
-		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s\" }\n", hook, secretEnv, p.h.shared.address, p.user.id, hook)
+		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s/%d\" }\n", hook, secretEnv, p.h.shared.address, p.user.id, hook, p.life)
 	}
 	if p.Scenario.Bot {
 		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",
@@ -154,7 +159,10 @@ func (p *play) settings(address string) error {
 		b.WriteString("tools: { exec: { sandbox: \"off\" } }\n")
 	}
 	b.WriteString("log: { file: \"\" }\n")
-	return os.WriteFile(filepath.Join(p.root, "settings.yaml"), []byte(b.String()), 0o600)
+	p.user.settings.Lock()
+	defer p.user.settings.Unlock()
+	path := filepath.Join(p.root, "settings.yaml")
+	return errors.Join(os.WriteFile(path, []byte(b.String()), 0o600), p.user.settled(path))
 }
 
 // copyWorkspace copies a workspace; the agents in the copy work in the copy.

@@ -28,10 +28,13 @@ type world struct {
 	byKey     map[string]*saying
 	replies   []reply
 	decisions []*decision
-	deaths    []time.Time // when each life ended
-	trace     string      // a file that the newest life makes when it does something
-	refuse    int         // so many callbacks still fail, after they were noted
+	deaths    int
+	life      int               // the one that began last
+	ended     map[int]time.Time // when lives died
+	refuse    int               // so many callbacks still fail, after they were noted
 	platform  platform
+
+	settings sync.Mutex // of who writes settings.yaml
 }
 
 // A saying is one message, known by the first word of its text.
@@ -56,7 +59,7 @@ type reply struct {
 	out  string
 	chat string // to which it came
 	text string
-	life int // deaths before it
+	life int // that sent it
 	at   time.Time
 	told time.Time // when the platform said that it has it; zero: it said that it has not
 }
@@ -81,7 +84,7 @@ func newWorld(dir, id string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{}}, nil
+	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{}, ended: map[int]time.Time{}}, nil
 }
 
 // note writes one line of the world's own log, for people who look at a failure.
@@ -111,7 +114,7 @@ func (w *world) accept(s *saying, item string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !s.accepted {
-		s.at, s.life = time.Now(), w.life()
+		s.at, s.life = time.Now(), w.life
 	}
 	s.accepted, s.item = true, item
 	w.note("accepted", s.key)
@@ -129,32 +132,24 @@ func (w *world) acceptances() (n int) {
 	return n
 }
 
-// life is the number of the life that does something now. What was under way when the
-// process before died arrives a little later. The lock is held.
-func (w *world) life() int {
-	if len(w.deaths) > 0 && !exists(w.trace) {
-		return len(w.deaths) - 1
-	}
-	return len(w.deaths)
-}
-
-func (w *world) begins(trace string) {
+func (w *world) begins(life int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trace = trace
+	w.life = life
 }
 
 func (w *world) died() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deaths = append(w.deaths, time.Now())
-	w.note("died", len(w.deaths))
+	w.deaths++
+	w.ended[w.life] = time.Now()
+	w.note("died", w.deaths)
 }
 
 func (w *world) livesLost() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.deaths)
+	return w.deaths
 }
 
 // sayings are a copy of what was offered.
