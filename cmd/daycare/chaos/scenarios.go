@@ -42,7 +42,7 @@ func Scenarios() []*Scenario {
 		{Name: "blob", Before: first, Prepare: longFile, Steps: []step{say("a", "o1", "large"), answered(1), say("a", "o2", "pore")}},
 		{Name: "draft", Before: first, Only: []string{"draft.", "turn."}, Steps: []step{say("a", "d1", "recite"), answered(1)}},
 		{Name: "refused", Before: first, Refuse: 1, Only: []string{"send.", "history.", "turn."}, Steps: []step{say("a", "c1", "hello"), answered(1)}},
-		{Name: "labour", Before: first, Only: []string{"history.", "tool.after"}, Steps: []step{say("a", "t1", "labour"), happened("t1"), say("a", "t2", "hello")}},
+		{Name: "labour", Before: first, Only: []string{"history.", "tool.after"}, Steps: []step{say("a", "t1", "think"), say("a", "t2", "labour"), happened("t2"), say("a", "t3", "hello")}},
 		{Name: "neighbours", Hooks: []string{"a", "b", "c", "d"}, Hangs: map[string]time.Duration{"a": 2 * time.Second}, Only: []string{"send."}, Judge: quick("b", "c", "d"),
 			Steps: []step{say("a", "a0", "hello"), together(say("a", "a1", "labour"), burst("b", "b", "hello", 4), burst("c", "c", "look", 4), burst("d", "d", "act", 4))}},
 		{Name: "file", Before: first, Steps: []step{attach("f1")}},
