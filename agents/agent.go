@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,6 +257,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 	if err != nil {
 		return fmt.Errorf("count session: %w", err)
 	}
+	session.Parent = cmp.Or(session.Parent, a.Meta.Descriptor.ParentAgentID)
 	var failed error
 	announced := a.announced
 	if change != nil && announced != nil { // what the runtime gives is announced by its own record

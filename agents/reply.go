@@ -116,6 +116,9 @@ func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...er
 	if err := errors.Join(cause...); err != nil {
 		end.Error = err.Error()
 	}
+	if as == nil && reason == record.ReasonCanceled { // the newest answer is not one that waits for its tools
+		as = &record.Assistant{Turn: t.id, Finish: record.FinishCanceled}
+	}
 	var recs []record.Record
 	if as != nil && (as.Text != "" || len(as.Thinking) > 0) && reason != record.ReasonCanceled {
 		as.Out = a.promise(t, as.Text)
@@ -123,7 +126,7 @@ func (a *agent) finish(t *turn, reason string, as *record.Assistant, cause ...er
 	if as == nil || as.Out == nil {
 		as = a.reporting(t, reason, as)
 	}
-	if as != nil && (as.Text != "" || len(as.Thinking) > 0 || as.Out != nil) {
+	if as != nil && (as.Text != "" || len(as.Thinking) > 0 || as.Out != nil || as.Finish == record.FinishCanceled) {
 		recs = append(recs, as)
 	}
 	entries, err := a.append(append(recs, end)...)

@@ -29,9 +29,6 @@ type Reports struct {
 // A turn without an answer gets an empty one to carry it. An answer that goes to a
 // chat already, because a person wrote to this agent from there, is no report too.
 func (a *agent) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
-	if as == nil && reason == record.ReasonCanceled {
-		as = &record.Assistant{Turn: t.id, Finish: record.FinishCanceled}
-	}
 	out := a.report(t, reason, as)
 	if out == nil {
 		return as

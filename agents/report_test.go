@@ -3,6 +3,8 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,5 +188,51 @@ func TestWhoReadsAlongTakesNoAnswerAway(t *testing.T) {
 				t.Errorf("sent %+v, want one answer to %+v", b.sent, want)
 			}
 		})
+	}
+}
+
+// A turn that was stopped while a tool ran, or before the model said a word, ends with an
+// answer that says so: the newest one is not one that waits for its tools.
+func TestAStoppedTurnEndsWithACanceledAnswer(t *testing.T) {
+	h := newHold("hold", tools.Once)
+	b := newBench(t, callHold, h)
+	b.run()
+	item := b.say("go")
+	<-h.running
+	b.mu.Lock()
+	b.stop(errors.New("stopped"))
+	b.mu.Unlock()
+	if o := b.outcome(item); o.Reason != record.ReasonCanceled {
+		t.Errorf("the turn ended %q, want canceled", o.Reason)
+	}
+	var finishes []record.Finish
+	for line := range strings.Lines(b.history()) {
+		e, err := record.Decode([]byte(strings.TrimSpace(line)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if as, ok := e.Rec.(*record.Assistant); ok {
+			finishes = append(finishes, as.Finish)
+		}
+	}
+	if want := []record.Finish{record.FinishToolUse, record.FinishCanceled}; !slices.Equal(finishes, want) {
+		t.Errorf("the answers finished %q, want %q", finishes, want)
+	}
+	b.outcome(b.say("hello"))
+	if r := b.model.request(1); !strings.Contains(r, "Cancelled") || !strings.Contains(r, "hello") {
+		t.Errorf("the next request:\n%s", r)
+	}
+}
+
+// The session of an agent that another one started names it.
+func TestASessionNamesTheParent(t *testing.T) {
+	b := newBench(t, callHold)
+	b.opts.Meta.Descriptor = address.Descriptor{Type: address.Subagent, ParentAgentID: "theparent"}
+	b.opts.Reports = Reports{Waits: func() bool { return false }}
+	b.run()
+	b.outcome(b.say("hello"))
+	b.halt()
+	if s, _, _, err := record.ReadState(b.dir); err != nil || s.Session.Parent != "theparent" {
+		t.Errorf("session %+v, %v", s.Session, err)
 	}
 }

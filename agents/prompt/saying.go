@@ -43,9 +43,9 @@ func fromUser(at time.Time, u *record.User) saying {
 }
 
 // join appends what the same sender wrote directly after s. The time is that of
-// the first message.
+// the last message: it is how old the whole is.
 func (s saying) join(next saying) saying {
-	s.items = append(slices.Clip(s.items), next.items...)
+	s.items, s.clock = append(slices.Clip(s.items), next.items...), next.clock
 	if next.notice != "" {
 		s.notice = strings.TrimPrefix(s.notice+"\n"+next.notice, "\n")
 	}

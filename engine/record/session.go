@@ -12,7 +12,7 @@ import (
 // A Session is a conversation from one start or reset to the next, counted.
 type Session struct {
 	ID               string     `json:"id"`
-	Parent           string     `json:"parent,omitempty"` // agent id that it was forked from
+	Parent           string     `json:"parent,omitempty"` // id of the agent that it was forked from, or that started this one
 	Title            string     `json:"title"`            // its first message, shortened
 	StartedAt        disk.Stamp `json:"startedAt"`
 	UpdatedAt        disk.Stamp `json:"updatedAt"`
@@ -66,7 +66,7 @@ func (s *Session) count(e *Entry) {
 			s.Title = title(r.Text)
 		}
 	case *Assistant:
-		if r.Finish != FinishInterrupted {
+		if r.Finish != FinishInterrupted && (r.Finish != FinishCanceled || visible(e)) {
 			s.Messages++
 		}
 		s.spend(r.Provider, r.Tokens, r.Cost)

@@ -52,12 +52,21 @@ type subInner struct {
 }
 
 type subEnd struct {
-	ToolCalls int `json:"toolCallCount"`
-	Usage     struct {
-		Input  int64 `json:"input"`
-		Output int64 `json:"output"`
-	} `json:"usage"`
-	Cost float64 `json:"cost"`
+	ToolCalls int      `json:"toolCallCount"`
+	Usage     subUsage `json:"usage"`
+	Cost      float64  `json:"cost"`
+}
+
+// subUsage is read in both spellings; daycare writes the short one.
+type subUsage struct {
+	Input        int64 `json:"input"`
+	Output       int64 `json:"output"`
+	InputTokens  int64 `json:"inputTokens"`
+	OutputTokens int64 `json:"outputTokens"`
+}
+
+func (u subUsage) total() int64 {
+	return cmp.Or(u.Input, u.InputTokens) + cmp.Or(u.Output, u.OutputTokens)
 }
 
 // subAgent takes a sub_agent_* event into the card of the call.
@@ -80,7 +89,7 @@ func (t *Transcript) subAgent(e control.RawEvent) {
 		s.step(*body.Event)
 	case body.Result != nil:
 		r := body.Result
-		s.over, s.calls, s.used, s.cost = true, r.ToolCalls, r.Usage.Input+r.Usage.Output, r.Cost
+		s.over, s.calls, s.used, s.cost = true, r.ToolCalls, r.Usage.total(), r.Cost
 	}
 	b.touch()
 }
