@@ -96,14 +96,16 @@ func (f *fold) fill(rec Record) Record {
 	switch r := rec.(type) {
 	case *TurnEnd:
 		c := *r
-		c.Outs, c.Once, c.Session = f.owed(), slices.Clone(f.o.Once), f.o.Session
+		c.Outs, c.OwedFrom = f.owed()
+		c.Once, c.Session = slices.Clone(f.o.Once), f.o.Session
 		if c.Items == nil && f.o.Turn != nil {
 			c.Items = slices.Clone(f.o.Turn.Items)
 		}
 		return &c
 	case *Reset:
 		c := *r
-		c.Outs, c.Once = f.owed(), slices.Clone(f.o.Once)
+		c.Outs, c.OwedFrom = f.owed()
+		c.Once = slices.Clone(f.o.Once)
 		return &c
 	}
 	return rec
@@ -118,14 +120,14 @@ func (f *fold) apply(e *Entry) {
 	}
 	switch r := e.Rec.(type) {
 	case *Start:
-		f.boundary(r.Session, r.Outs, r.Once)
+		f.boundary(r.Session, r.Outs, r.OwedFrom, r.Once)
 	case *Reset:
-		f.boundary(r.Session, r.Outs, r.Once)
+		f.boundary(r.Session, r.Outs, r.OwedFrom, r.Once)
 	case *TurnEnd:
 		if r.Session != "" {
 			f.o.Session = r.Session
 		}
-		f.boundary(f.o.Session, r.Outs, r.Once)
+		f.boundary(f.o.Session, r.Outs, r.OwedFrom, r.Once)
 	case *Permission:
 		f.permission(r)
 	case *TurnBegin:
@@ -147,10 +149,17 @@ func (f *fold) apply(e *Entry) {
 	}
 }
 
-// boundary is a place where no turn is open and everything owed is listed.
-func (f *fold) boundary(session string, outs []Out, once []OnceGrant) {
+// boundary is a place where no turn is open and everything owed is listed, but for what
+// was promised from record from on and is known already (0: all is listed).
+func (f *fold) boundary(session string, outs []Out, from int64, once []OnceGrant) {
 	known := f.o.Outs
 	f.o.Outs = nil
+	for _, k := range known {
+		listed := slices.ContainsFunc(outs, func(o Out) bool { return o.ID == k.ID })
+		if from > 0 && !listed && k.Entry != nil && k.Entry.Seq >= from {
+			f.o.Outs = append(f.o.Outs, k)
+		}
+	}
 	for _, out := range outs {
 		open := OpenOut{Delivered: map[int]bool{}, Parts: out.Parts}
 		for _, part := range out.Delivered {
@@ -167,16 +176,28 @@ func (f *fold) boundary(session string, outs []Out, once []OnceGrant) {
 	f.o.Turn, f.o.Owed, f.loose = nil, false, nil
 }
 
-// owed is what a boundary record lists of promises.
-func (f *fold) owed() []Out {
-	outs := []Out{}
+// maxListed is how many promises a boundary record lists: while a chat is down each turn
+// adds one, and the lists of all turns together would grow with their square.
+const maxListed = 64
+
+// owed is what a boundary record lists of promises: the newest, and from which record on
+// the others are found; 0: there are none.
+func (f *fold) owed() (outs []Out, from int64) {
+	outs = []Out{}
+	more := len(f.o.Outs) - maxListed
 	for _, open := range f.o.Outs {
+		if more > 0 && open.Entry != nil && open.Entry.Seq > 0 {
+			if more--; from == 0 || open.Entry.Seq < from {
+				from = open.Entry.Seq
+			}
+			continue
+		}
 		out := open.Out
 		out.Parts = open.Parts
 		out.Delivered = slices.Sorted(maps.Keys(open.Delivered))
 		outs = append(outs, out)
 	}
-	return outs
+	return outs, from
 }
 
 func decision(event string) bool {

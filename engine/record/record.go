@@ -61,19 +61,23 @@ type (
 		Session    string      `json:"session"`
 		V          int         `json:"v"`
 		Outs       []Out       `json:"outs,omitempty"` // carried over a rotation
+		OwedFrom   int64       `json:"owedFrom,omitempty"`
 		Once       []OnceGrant `json:"once,omitempty"` // carried over a rotation
 		ForkedFrom *Fork       `json:"forkedFrom,omitempty"`
 		Continues  string      `json:"continues,omitempty"` // "history/000001.jsonl"
 	}
 	// Reset ends the session and opens the next: the context is empty after it.
 	Reset struct {
-		Session string      `json:"session"`
-		V       int         `json:"v"`
-		Outs    []Out       `json:"outs,omitempty"` // set by Append
-		Once    []OnceGrant `json:"once,omitempty"` // set by Append
-		Item    string      `json:"item,omitempty"`
-		Reason  string      `json:"reason" allow:"user|emergency|api"`
-		Message string      `json:"message,omitempty"`
+		Session string `json:"session"`
+		V       int    `json:"v"`
+		Outs    []Out  `json:"outs,omitempty"` // set by Append
+		// OwedFrom is the lowest seq of an answer that is owed and not in Outs, of which
+		// there are at most maxListed; 0: all that is owed is there. Set by Append.
+		OwedFrom int64       `json:"owedFrom,omitempty"`
+		Once     []OnceGrant `json:"once,omitempty"` // set by Append
+		Item     string      `json:"item,omitempty"`
+		Reason   string      `json:"reason" allow:"user|emergency|api"`
+		Message  string      `json:"message,omitempty"`
 	}
 	// Mark names a place to rewind to.
 	Mark struct {
@@ -165,17 +169,18 @@ type (
 	}
 	// TurnEnd closes a turn and every item in it.
 	// All that is still owed at that moment stands in it, so that recovery reads
-	// no further back.
+	// no further back; of very much the newest, and from where on to read for the rest.
 	TurnEnd struct {
 		Turn  string   `json:"turn"`
 		Items []string `json:"items"` // nil: set by Append to the items whose user_message lies in the turn
 		// Outs are promised and not yet delivered, written also when there are
-		// none. Append sets Outs, Once and Session.
-		Outs    []Out       `json:"outs"`
-		Once    []OnceGrant `json:"once,omitempty"`
-		Session string      `json:"session,omitempty"`
-		Reason  string      `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
-		Error   string      `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
+		// none. Append sets Outs, OwedFrom, Once and Session.
+		Outs     []Out       `json:"outs"`
+		OwedFrom int64       `json:"owedFrom,omitempty"`
+		Once     []OnceGrant `json:"once,omitempty"`
+		Session  string      `json:"session,omitempty"`
+		Reason   string      `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
+		Error    string      `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
 	}
 	// Summary stands for the records From up to KeptFrom (exclusive).
 	Summary struct {

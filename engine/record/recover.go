@@ -14,6 +14,11 @@ func (h *History) recover() error {
 		return err
 	}
 	slices.Reverse(s.tail)
+	if len(s.tail) > 0 {
+		if err := h.unlisted(s.tail[0]); err != nil {
+			return err
+		}
+	}
 	for _, e := range s.tail {
 		h.fold.apply(e)
 	}
@@ -45,6 +50,46 @@ func (s *search) step(l rawLine) bool {
 	default:
 		return true
 	}
+}
+
+// unlisted folds the promises in that a boundary record owes and does not list, with what
+// became of them until then.
+func (h *History) unlisted(boundary *Entry) error {
+	var from int64
+	switch r := boundary.Rec.(type) {
+	case *Start:
+		from = r.OwedFrom
+	case *Reset:
+		from = r.OwedFrom
+	case *TurnEnd:
+		from = r.OwedFrom
+	}
+	if from == 0 {
+		return nil
+	}
+	var found []*Entry
+	err := h.backAll(func(l rawLine) bool {
+		seq := seqOf(l.text)
+		if seq > 0 && seq < from && isSealed(l.text) {
+			return false
+		}
+		if head, ok := readHead(l.text); seq >= boundary.Seq || ok && head.typ != TypeAssistant && head.typ != TypeDelivery {
+			return true
+		}
+		if e := h.report.decode(l); e != nil {
+			found = append(found, e)
+		}
+		return true
+	})
+	promises := fold{}
+	for _, e := range slices.Backward(found) {
+		switch e.Rec.(type) {
+		case *Assistant, *Delivery:
+			promises.apply(e)
+		}
+	}
+	h.fold.o.Outs = promises.o.Outs
+	return err
 }
 
 // complete looks further back for what the newest turn does not have: the texts of

@@ -81,11 +81,11 @@ func (p *proof) step(e *Entry) (settled, more bool) {
 		p.delivery(r)
 		return false, true
 	case *TurnEnd:
-		return p.kept(r.Outs), false
+		return r.OwedFrom == 0 && p.kept(r.Outs), false
 	case *Reset:
-		return p.kept(r.Outs), false
+		return r.OwedFrom == 0 && p.kept(r.Outs), false
 	case *Start:
-		return p.kept(r.Outs), false
+		return r.OwedFrom == 0 && p.kept(r.Outs), false
 	case *User:
 		return false, r.Silent
 	case *Permission:

@@ -17,9 +17,10 @@ func Of(agentDir string) string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(agentDir)))
 }
 
-// Store is an absolute path as it is written to disk: relative if it lies in root.
+// Store is an absolute path as it is written to disk: relative if it lies in root. With
+// root "", here and below, a path stays as it is.
 func Store(root, path string) string {
-	if !filepath.IsAbs(path) {
+	if root == "" || !filepath.IsAbs(path) {
 		return path
 	}
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
@@ -31,8 +32,8 @@ func Store(root, path string) string {
 // Resolve is the absolute path of a stored one; "" stays empty.
 func Resolve(root, path string) string {
 	switch {
-	case path == "":
-		return ""
+	case root == "" || path == "":
+		return path
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
 	}
@@ -46,7 +47,7 @@ const kept = "/.daycare/files/"
 // may be that of another place where the workspace lay: what is kept in .daycare/files
 // is the file of this one.
 func ResolveFile(root, path string) string {
-	if i := strings.LastIndex(path, kept); i >= 0 && filepath.IsAbs(path) {
+	if i := strings.LastIndex(path, kept); root != "" && i >= 0 && filepath.IsAbs(path) {
 		return filepath.Join(root, path[i:])
 	}
 	return Resolve(root, path)

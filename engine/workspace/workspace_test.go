@@ -34,6 +34,9 @@ func TestAttachmentsAreThoseOfThisWorkspace(t *testing.T) {
 		if got := ResolveFile("/new", stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
 		}
+		if got := ResolveFile("", stored); got != stored {
+			t.Errorf("%q is changed to %q, and no workspace is known", stored, got)
+		}
 	}
 }
 
