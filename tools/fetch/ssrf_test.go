@@ -230,10 +230,10 @@ func TestPublic(t *testing.T) {
 			t.Errorf("%s is public", a)
 		}
 	}
-	if err := judge(false)("tcp", "8.8.8.8:25", nil); !errors.Is(err, ErrPrivate) {
+	if err := judge(false, net.InterfaceAddrs)("tcp", "8.8.8.8:25", nil); !errors.Is(err, ErrPrivate) {
 		t.Errorf("a port for mail: %v", err)
 	}
-	if err := judge(false)("tcp", "nonsense", nil); !errors.Is(err, ErrPrivate) {
+	if err := judge(false, net.InterfaceAddrs)("tcp", "nonsense", nil); !errors.Is(err, ErrPrivate) {
 		t.Errorf("what is no address: %v", err)
 	}
 }
@@ -246,4 +246,30 @@ func fetchWith(t *testing.T, ctx context.Context, set permission.Set, address st
 		t.Fatal(err)
 	}
 	return res
+}
+
+// The machine's own public address leads past its firewall: it is refused as a private
+// one is, and so is every address while the machine's own are not known.
+func TestOwnPublicAddressIsRefused(t *testing.T) {
+	mine := func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.ParseIP("127.0.0.1"), Mask: net.CIDRMask(8, 32)}, &net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)},
+			&net.IPNet{IP: net.ParseIP("2600:1f18::7"), Mask: net.CIDRMask(64, 128)},
+		}, nil
+	}
+	unknown := func() ([]net.Addr, error) { return nil, errors.New("no netlink") }
+	for _, tt := range []struct {
+		address string
+		inside  bool
+		known   interfaces
+		refused bool
+	}{
+		{"8.8.4.4:443", false, mine, true}, {"[::ffff:8.8.4.4]:443", false, mine, true}, {"[2600:1f18::7]:8080", false, mine, true},
+		{"8.8.4.5:443", false, mine, false}, {"[2600:1f18::8]:443", false, mine, false}, {"8.8.8.8:443", false, unknown, true},
+		{"8.8.4.4:443", true, mine, false},
+	} {
+		if err := judge(tt.inside, tt.known)("tcp", tt.address, nil); errors.Is(err, ErrPrivate) != tt.refused {
+			t.Errorf("%s, inside %v: %v, want refused %v", tt.address, tt.inside, err, tt.refused)
+		}
+	}
 }

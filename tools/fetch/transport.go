@@ -46,6 +46,23 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
+// own reports whether an address is one of this machine's: a public one leads past
+// the firewall to services that are meant for the machine alone. The addresses are read
+// for each connection, because they come and go.
+func own(a netip.Addr, addresses interfaces) bool {
+	all, err := addresses()
+	if err != nil {
+		return true // not known: refused
+	}
+	return slices.ContainsFunc(all, func(i net.Addr) bool {
+		p, err := netip.ParsePrefix(i.String())
+		return err == nil && p.Addr().Unmap() == a.Unmap()
+	})
+}
+
+// interfaces is net.InterfaceAddrs, which tests replace.
+type interfaces func() ([]net.Addr, error)
+
 // usable are the ports that web servers have; others speak to what is no web server.
 func usable(port uint16) bool { return port == 80 || port == 443 || port >= 1024 }
 
@@ -73,19 +90,19 @@ func transport(set permission.Set, timeout time.Duration) *http.Transport {
 // a public one and the port one of a web server, unless the host itself is granted
 // by its name; else the error wraps ErrPrivate.
 func Dial(ctx context.Context, set permission.Set, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(named(set, hostOf(address)))}
+	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(named(set, hostOf(address)), net.InterfaceAddrs)}
 	return d.DialContext(ctx, "tcp", address)
 }
 
 // judge looks at the address of a connection before it is made. It is called for
 // each address that a name has.
-func judge(inside bool) func(network, address string, _ syscall.RawConn) error {
+func judge(inside bool, addresses interfaces) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("%w: %s", ErrPrivate, address)
 		}
-		if !inside && (!public(ap.Addr()) || !usable(ap.Port())) {
+		if !inside && (!public(ap.Addr()) || own(ap.Addr(), addresses) || !usable(ap.Port())) {
 			return fmt.Errorf("%w: %s", ErrPrivate, address)
 		}
 		return nil
