@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"daycare/engine/crash"
@@ -51,9 +52,10 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 }
 
 // enter appends the item, or finds that it is there already: the entry is then
-// nil, but the receipt holds only after the next barrier all the same.
+// nil, but the receipt is valid only after the next barrier all the same.
 func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
-	if item.At.IsZero() {
+	// A year that JSON does not have would make a line that nobody can read again.
+	if y := item.At.UTC().Year(); item.At.IsZero() || y < 0 || y > 9999 {
 		item.At = f.now()
 	}
 	item.At = item.At.UTC().Truncate(time.Millisecond)
@@ -62,31 +64,23 @@ func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 		item.After = 0
 	}
 	*item = item.stored(f.dir)
-	var hash uint64
-	if item.Dedupe != "" {
-		hash = hash64(item.Dedupe)
-	}
-	if r, ok := f.duplicate(item, hash); ok {
+	if r, ok := f.duplicate(item); ok {
 		return r, nil, nil
 	}
 	made := item.ID == ""
 	if made {
 		item.ID = newID()()
 	}
-	e, err := f.appendItem(item)
-	if err != nil {
-		return message.Receipt{}, nil, err
+	r, e, err := f.appendItem(item)
+	if e != nil {
+		e.Fresh = made
 	}
-	e.Fresh = made
-	if item.Dedupe != "" {
-		f.ix.keys[hash] = key{at: f.now().Unix(), off: e.off}
-	}
-	return message.Receipt{Agent: f.agent(), Item: item.ID, Seq: e.Seq}, e, nil
+	return r, e, err
 }
 
-// duplicate looks for an item of the same dedupe key, or an open one of the same
-// id.
-func (f *File) duplicate(item *Item, hash uint64) (message.Receipt, bool) {
+// duplicate looks for an item of the same dedupe key, or one of the same id, open
+// or closed: an id names one item, and a start would take the second for the first.
+func (f *File) duplicate(item *Item) (message.Receipt, bool) {
 	if crash.Bug("nodedupe") {
 		return message.Receipt{}, false
 	}
@@ -95,11 +89,18 @@ func (f *File) duplicate(item *Item, hash uint64) (message.Receipt, bool) {
 		r.Item, r.Seq = e.ID, e.Seq
 		return r, true
 	}
-	if crash.Bug("shortmemory") && f.ix.keys[hash].at < f.now().Add(-24*time.Hour).Unix() {
+	if crash.Bug("shortmemory") && f.ix.keys[hash64(item.Dedupe)].at < f.now().Add(-24*time.Hour).Unix() {
 		return r, false
 	}
-	k, ok := f.ix.keys[hash]
-	if item.Dedupe == "" || !ok || k.at < f.now().Add(-DedupeWindow).Unix() {
+	if item.ID != "" && slices.Contains(f.ix.closed, hash64(item.ID)) {
+		r.Item = item.ID
+		return r, true
+	}
+	if item.Dedupe == "" {
+		return r, false
+	}
+	k, ok := f.ix.keys[hash64(item.Dedupe)]
+	if !ok || !f.young(k) {
 		return r, false
 	}
 	r.Item, r.Seq = f.idOf(k)
@@ -117,8 +118,10 @@ func (f *File) idOf(k key) (string, int64) {
 	return idAt(head[:n])
 }
 
-// appendItem writes the item's line and makes its entry.
-func (f *File) appendItem(item *Item) (*entry, error) {
+// appendItem writes the item's line and makes its entry. Where the file has to be
+// read anew it may turn out to have the item: from a try before this one, which
+// failed after its line was written.
+func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 	buf := make([]byte, 0, len(item.Text)+256)
 	for n, again := 1, tries(); again(); n++ {
 		buf = f.debts(buf[:0])
@@ -128,7 +131,7 @@ func (f *File) appendItem(item *Item) (*entry, error) {
 		buf = appendItem(buf, item)
 		size := len(buf) - start - 1 // without newline, as Head.Bytes
 		if err := f.room(size); err != nil {
-			return nil, err
+			return message.Receipt{}, nil, err
 		}
 		off, err := f.log.Append(buf)
 		if err == nil {
@@ -139,23 +142,29 @@ func (f *File) appendItem(item *Item) (*entry, error) {
 			}
 			f.ix.add(e)
 			f.waiting = append(f.waiting, e)
-			return e, nil
+			f.know(item, e.off)
+			return f.receipt(e), e, nil
 		}
 		f.quota.add(-int64(size))
 		if !errors.Is(err, disk.ErrChanged) {
-			return nil, err
+			return message.Receipt{}, nil, err
 		}
 		if _, err := f.reload(urgent(n, buf)); err != nil {
-			return nil, err
+			return message.Receipt{}, nil, err
 		}
 		if e := f.ix.byID[item.ID]; e != nil {
-			// It had reached the file that the edit left.
-			e.durable = false
-			f.waiting = append(f.waiting, e)
-			return e, nil
+			f.know(item, e.off) // it had reached the file that the edit left
+			return f.receipt(e), e, nil
+		}
+		if r, ok := f.duplicate(item); ok {
+			return r, nil, nil
 		}
 	}
-	return nil, fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+}
+
+func (f *File) receipt(e *entry) message.Receipt {
+	return message.Receipt{Agent: f.agent(), Item: e.ID, Seq: e.Seq}
 }
 
 // urgent is lines after a few tries in vain, nothing before: what an edit took
@@ -190,14 +199,19 @@ func (f *File) room(n int) error {
 }
 
 // settle waits until everything appended so far is durable in the file that has
-// the inbox's name, then lets e be seen. If the file was read anew meanwhile, or
-// is no longer the one that was synced, that is done again; but not for ever,
-// because an editor may as well save right after.
+// the inbox's name, then lets it be seen: also what another Accept appended whose
+// barrier failed, because whoever offers that again is told that it is there. If the
+// file was read anew meanwhile, or is no longer the one that was synced, that is done
+// again; but not for ever, because an editor may as well save right after.
 func (f *File) settle(e *entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for try := 1; ; try++ {
 		log, ix := f.log, f.ix
+		var last *entry
+		if n := len(f.waiting); n > 0 {
+			last = f.waiting[n-1]
+		}
 		f.mu.Unlock()
 		err := log.Barrier()
 		f.mu.Lock()
@@ -214,7 +228,10 @@ func (f *File) settle(e *entry) error {
 			}
 			continue
 		}
-		f.publish(e)
+		f.publish(last)
+		if e != nil && e.lost {
+			return errors.New("an editor wrote over the inbox while the item was being accepted")
+		}
 		return nil
 	}
 }
@@ -222,18 +239,16 @@ func (f *File) settle(e *entry) error {
 // settleTries is how often the file is looked at after a barrier.
 const settleTries = 4
 
-// publish lets e be seen, and everything appended before it: the barrier covered
+// publish lets last be seen, and everything appended before it: the barrier covered
 // them too, and an item must not be worked on before an older one.
-func (f *File) publish(e *entry) {
-	for i, w := range f.waiting {
-		if w != e {
-			continue
-		}
-		for _, w := range f.waiting[:i+1] {
-			w.durable = true
-		}
-		f.waiting = append(f.waiting[:0], f.waiting[i+1:]...)
-		f.notify()
-		return
+func (f *File) publish(last *entry) {
+	i := slices.Index(f.waiting, last)
+	if i < 0 {
+		return // somebody else published it, or nothing waited
 	}
+	for _, e := range f.waiting[:i+1] {
+		e.durable = true
+	}
+	f.waiting = slices.Delete(f.waiting, 0, i+1)
+	f.notify()
 }

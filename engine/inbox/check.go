@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -37,7 +36,7 @@ func CheckContent(path string, data []byte) []finding.Finding {
 	if end := bytes.LastIndexByte(data, '\n') + 1; end < len(data) && !usable(data[end:]) {
 		whole, tail = data[:end], data[end:]
 	}
-	_, found := scan(path, whole, time.Now(), map[uint64]bool{})
+	_, found := scan(path, whole, map[uint64]bool{})
 	found = append(found, twice(path, whole)...)
 	if tail != nil {
 		found = append(found, finding.Finding{ID: "inbox-torn", Severity: finding.Warning, File: path, Line: bytes.Count(whole, []byte{'\n'}) + 1,

@@ -27,6 +27,7 @@ type File struct {
 	dir      string
 	quota    *Quota
 	now      func() time.Time
+	opened   time.Time // by the process's own clock, which nobody sets
 	arrived  chan struct{}
 	quit     chan struct{} // closed by Close
 	inflight sync.WaitGroup
@@ -51,7 +52,7 @@ var _ Mailbox = (*File)(nil)
 //
 // now tells the time, for items without one and for the age of dedupe keys.
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
-	f := &File{vol: vol, dir: dir, quota: quota, now: now, ix: newIndex(), told: map[uint64]bool{},
+	f := &File{vol: vol, dir: dir, quota: quota, now: now, opened: time.Now(), ix: newIndex(), told: map[uint64]bool{},
 		arrived: make(chan struct{}, 1), quit: make(chan struct{})}
 	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
@@ -124,7 +125,7 @@ const maxFound = 1000
 
 // scan folds data and notes what is wrong with it, each line once.
 func (f *File) scan(data []byte) *index {
-	ix, found := scan(f.path(), data, f.now(), f.told)
+	ix, found := scan(f.path(), data, f.told)
 	f.notes(found...)
 	return ix
 }

@@ -94,7 +94,11 @@ const (
 // An implementation must keep these rules; inboxtest checks them:
 //   - Accept returns after the item is durable. Concurrent calls share barriers.
 //   - Two Accepts with one dedupe key give one item; the second returns the
-//     first's id with Duplicate set, and not before the first is durable.
+//     first's id with Duplicate set, and not before the first is durable and open.
+//   - An Accept that failed may be made again: what it had written by then counts
+//     once, and is open as soon as one of them returns without an error.
+//   - An id names one item: accepting it again, with whatever key, is a Duplicate,
+//     also after the item was closed.
 //   - Open lists open items in the order they are to be worked on: order of
 //     acceptance, except that an item moved to the front comes before the rest.
 //   - What is accepted and neither done nor dropped is open again after any

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -18,12 +17,7 @@ type entry struct {
 	durable bool          // behind a barrier: may be listed and worked on
 	line    []byte        // a copy of its line, nil if the quota had no room for it
 	gone    chan struct{} // closed when it is no longer open; made by the first Wait
-}
-
-// A key is a dedupe key that was accepted.
-type key struct {
-	at  int64 // seconds since 1970
-	off int64 // of its item's line, or of its element in a keys line; -1: unknown
+	lost    bool          // an edit took it away before it was durable: its Accept fails
 }
 
 // An index is what an inbox file says, folded. The text of the items is left in
@@ -39,6 +33,7 @@ type index struct {
 	solid  int64    // the highest of an append that nobody disturbed
 	seen   []int64  // seq of every line that has one, only while a file is read
 	whole  bool     // what the file lacks was removed on purpose
+	grown  bool     // it has items that nobody accepted: an edit brought them
 }
 
 func newIndex() *index {
@@ -71,21 +66,10 @@ func (ix *index) front(e *entry) {
 	}
 }
 
-// remember notes a dedupe key unless it is too old to matter.
-func (ix *index) remember(hash uint64, k key, now time.Time) {
-	if k.at < now.Add(-DedupeWindow).Unix() {
-		return
-	}
-	if had, ok := ix.keys[hash]; !ok || had.at <= k.at {
-		ix.keys[hash] = k
-	}
-}
-
 // A reader folds the lines of a file into an index and notes what is wrong.
 type reader struct {
 	*index
 	path   string
-	now    time.Time
 	over   map[uint64]bool // closed, by hash of the id
 	found  []finding.Finding
 	told   map[uint64]bool // what was found before, by hash of the line
@@ -94,8 +78,8 @@ type reader struct {
 
 // scan reads a whole inbox file. What is wrong with a line that told has is not
 // said again.
-func scan(path string, data []byte, now time.Time, told map[uint64]bool) (*index, []finding.Finding) {
-	r := &reader{index: newIndex(), path: path, now: now, told: told, over: map[uint64]bool{}}
+func scan(path string, data []byte, told map[uint64]bool) (*index, []finding.Finding) {
+	r := &reader{index: newIndex(), path: path, told: told, over: map[uint64]bool{}}
 	for off, raw := range disk.Lines(data) {
 		r.lineNo++
 		r.read(off, raw)
@@ -170,7 +154,7 @@ func (r *reader) apply(l line, off int64, raw []byte) {
 
 func (r *reader) item(l line, off int64, n int) {
 	if l.Dedupe != "" {
-		r.remember(hash64(l.Dedupe), key{at: l.At.Unix(), off: off}, r.now)
+		r.keys[hash64(l.Dedupe)] = key{at: l.At.Unix(), off: off}
 	}
 	if r.byID[l.ID] != nil || r.over[hash64(l.ID)] {
 		return // the same line twice, or one that was closed before

@@ -14,6 +14,34 @@ import (
 // came and where its item's id can be read; in a rotated file it is an element
 // of the keys line: "HASH SECONDS ID".
 
+// A key is a dedupe key that was accepted.
+type key struct {
+	at  int64 // seconds since 1970
+	off int64 // of its item's line, or of its element in a keys line; -1: unknown
+	ran int64 // when it was accepted, in seconds since the mailbox was opened; 0: before
+}
+
+// ageless is an age that no key has: one of the two times was read from a wrong clock,
+// as that of a machine without a battery, which begins in 1970.
+const ageless = 10 * 365 * 24 * time.Hour
+
+// know remembers the key of an item that was just accepted.
+func (f *File) know(item *Item, off int64) {
+	if item.Dedupe != "" {
+		f.ix.keys[hash64(item.Dedupe)] = key{at: f.now().Unix(), off: off, ran: int64(time.Since(f.opened) / time.Second)}
+	}
+}
+
+// young reports whether a key still tells duplicates. Where the clock cannot have been
+// right both when the key came and now, the time counts for which the mailbox is open.
+func (f *File) young(k key) bool {
+	age := f.now().Sub(time.Unix(k.at, 0))
+	if age < 0 || age > ageless {
+		age = time.Since(f.opened) - time.Duration(k.ran)*time.Second
+	}
+	return age <= DedupeWindow
+}
+
 // carried reads a keys line.
 func (r *reader) carried(keys []string, off int64, raw []byte) {
 	at := 0
@@ -27,7 +55,7 @@ func (r *reader) carried(keys []string, off int64, raw []byte) {
 			at += i
 			k.off = off + int64(at)
 		}
-		r.remember(hash, k, r.now)
+		r.keys[hash] = k
 	}
 }
 
@@ -83,17 +111,16 @@ func idAt(raw []byte) (id string, seq int64) {
 	}
 }
 
-// keyList is the content of the keys line of a rotated file: what is not too
-// old, at most MaxKeys, without the keys in but, newest last. idOf reads an id.
-func (ix *index) keyList(now time.Time, but map[uint64]bool, idOf func(key) string) []string {
+// keyList is the content of the keys line of a rotated file: what is still young, at
+// most MaxKeys, without the keys in but, newest last. idOf reads an id.
+func (f *File) keyList(but map[uint64]bool, idOf func(key) string) []string {
 	type aged struct {
 		hash uint64
 		key
 	}
-	oldest := now.Add(-DedupeWindow).Unix()
 	var all []aged
-	for h, k := range ix.keys {
-		if k.at >= oldest && !but[h] {
+	for h, k := range f.ix.keys {
+		if f.young(k) && !but[h] {
 			all = append(all, aged{h, k})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -91,16 +92,16 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 		owed := f.debts(nil)
 		if len(owed) == 0 {
 			f.ix.solid = f.ix.seq
-			return landed, urgentErr
+			return landed, errors.Join(urgentErr, f.welcome())
 		}
 		off, err := f.log.Append(owed)
 		switch {
 		case err == nil:
 			f.paid(off)
 			// They were acknowledged long ago, so they are durable before anything else.
-			return landed, errors.Join(urgentErr, f.log.Barrier())
+			return landed, errors.Join(urgentErr, f.log.Barrier(), f.welcome())
 		case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrChanged) && try == settleTries:
-			return landed, urgentErr // still owed; the next write brings it
+			return landed, errors.Join(urgentErr, f.welcome()) // still owed; the next write brings it
 		case !errors.Is(err, disk.ErrChanged):
 			return landed, err
 		}
@@ -109,6 +110,18 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 			return landed, err
 		}
 	}
+}
+
+// welcome makes items durable that an edit brought, before they are worked on. Where
+// that fails and the disk did not (too many open files) they count all the same: the
+// edit acknowledged nothing to anybody.
+func (f *File) welcome() error {
+	if !f.ix.grown {
+		return nil
+	}
+	f.ix.grown = false
+	_ = f.log.Barrier()
+	return f.vol.Err()
 }
 
 // loadAnd reads the file and appends urgent to it in the same breath. An error
@@ -185,7 +198,7 @@ func (f *File) copyLine(e *entry, data []byte) {
 // lost and owed what has to be appended to the file.
 func (f *File) adopt(next *index, data []byte) {
 	old := f.ix
-	f.lost, f.owed = nil, nil
+	f.lost, f.owed, next.grown = nil, nil, old.grown
 	f.quota.add(next.bytes - old.bytes)
 	known := setOf(old.closed)
 	for _, e := range slices.Clone(next.order) {
@@ -204,6 +217,7 @@ func (f *File) adopt(next *index, data []byte) {
 			f.owed = append(f.owed, e.ID)
 		default:
 			f.copyLine(e, data)
+			next.grown = true
 			f.notify()
 		}
 	}
@@ -215,9 +229,12 @@ func (f *File) adopt(next *index, data []byte) {
 		}
 	}
 	for h, k := range old.keys {
-		if _, ok := next.keys[h]; !ok {
-			next.remember(h, key{at: k.at, off: -1}, f.now())
+		now, ok := next.keys[h]
+		if !ok {
+			now = key{at: k.at, off: -1}
 		}
+		now.ran = k.ran
+		next.keys[h] = now
 	}
 	for _, h := range old.closed {
 		if !closed[h] {
@@ -236,6 +253,10 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 	case closed:
 	case removed:
 		f.note("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; it counts as dropped", "")
+	case e.line == nil && !e.durable:
+		// Nobody was told that it was accepted: whoever offers it again offers it anew.
+		e.lost, closed = true, true
+		maps.DeleteFunc(f.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:
 		f.note("inbox-item-lost", finding.Error, "item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
@@ -13,15 +14,24 @@ import (
 // of it is done.
 const rotateAt = 1 << 20
 
-// rotate puts a new file in place of one that is mostly done: the dedupe keys,
-// what was never understood, and the open items as they stand, in the order to
-// work on them, so that no front line is needed. What is in the new file is
-// durable when it has the name.
+// rotate rewrites a file that is mostly done. Where that fails and the disk did not
+// (too many open files) the file stays as it is, and the next call tries again: what
+// was to be closed is closed.
 func (f *File) rotate() error {
 	size := f.log.Size()
 	if size <= rotateAt || 2*f.ix.live() >= size || f.vol.Full() {
 		return nil
 	}
+	if err := f.rewrite(size); f.vol.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// rewrite puts a new file in place of the one of that size: the dedupe keys, what was
+// never understood, and the open items as they are, in the order to work on them, so
+// that no front line is needed. What is in the new file is durable when it has the name.
+func (f *File) rewrite(size int64) error {
 	data := make([]byte, size)
 	n, err := f.log.ReadAt(data, 0)
 	if errors.Is(err, io.EOF) && n < len(data) {
@@ -42,8 +52,9 @@ func (f *File) rotate() error {
 	case err != nil:
 		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
 	}
-	f.ix.keys = nil // the new file has all that are still to be remembered
-	f.adopt(f.scan(content), content)
+	next := f.scan(content) // it has all keys that are still to be remembered
+	maps.DeleteFunc(f.ix.keys, func(hash uint64, _ key) bool { _, kept := next.keys[hash]; return !kept })
+	f.adopt(next, content)
 	return nil
 }
 
@@ -72,7 +83,7 @@ func (f *File) rotated(data []byte) []byte {
 		}
 		items = append(append(items, raw...), '\n')
 	}
-	keys := f.ix.keyList(f.now(), open, func(k key) string {
+	keys := f.keyList(open, func(k key) string {
 		if k.off < 0 {
 			return ""
 		}

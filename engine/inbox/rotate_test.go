@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
+	"daycare/engine/inbox/inboxtest"
 	"daycare/engine/message"
 )
 
@@ -210,5 +211,39 @@ func TestSettledAndSurvey(t *testing.T) {
 	}
 	if items, err := inbox.ReadAll(filepath.Join(e.dir, "no")); len(items) > 0 || err != nil {
 		t.Errorf("read all without a file: %v, %v", items, err)
+	}
+}
+
+// Rotation is tidying: where no file can be opened for it, Done has done its work.
+func TestDoneWithoutAFreeDescriptor(t *testing.T) {
+	dir := t.TempDir()
+	f, _ := open(t, dir)
+	defer f.Close()
+	text := strings.Repeat("x", 50_000)
+	for range 30 {
+		r, err := f.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := inboxtest.Starve(t)
+		err = f.Done(r.Item)
+		full()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(dir, inbox.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	if size() < 1<<20 {
+		t.Errorf("%d bytes: there was nothing to rotate", size())
+	}
+	pass(t, f, dir)
+	if size() > 1<<20 {
+		t.Errorf("%d bytes: not rotated when it was possible again", size())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // tailBytes is how much of the end of an inbox Settled reads.
@@ -95,6 +94,6 @@ func survey(dir string) (*index, []byte, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("read inbox: %w", err)
 	}
-	ix, _ := scan(path, data, time.Now(), map[uint64]bool{})
+	ix, _ := scan(path, data, map[uint64]bool{})
 	return ix, data, nil
 }

@@ -43,6 +43,8 @@ func Run(t *testing.T, open func(t *testing.T, dir string) inbox.Mailbox) {
 		"concurrent accepts": concurrent,
 		"fresh":              fresh,
 		"reached":            reached,
+		"accept again":       again,
+		"same id":            sameID,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{t: t, dir: filepath.Join(t.TempDir()), open: open}
