@@ -11,6 +11,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/watch"
@@ -62,66 +63,92 @@ func (s *System) TakeLetters(ctx context.Context) error {
 }
 
 // takeLetters takes what is ready, in the order in which it came. again > 0: look
-// once more after that time, because a letter is still being written or there was no
-// room for one.
+// once more after that time, because a letter is still being written, or one could not
+// be read or delivered.
 func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 	// Those that were taken and not delivered come first. Where one still cannot be,
 	// the others to the same agent stay in the slot, in the order in which they came.
-	stuck := map[string]bool{}
+	round := letterRound{sys: s, stuck: map[string]bool{}}
+	defer func() { s.board.Read("", filepath.Join(s.root, "drop"), round.found) }()
 	taken, err := s.slot.Taken()
-	if err != nil {
-		s.log.Warn("taken letters cannot be read", "err", err)
-	}
+	round.failed("taken letters", err)
 	for _, l := range taken {
-		s.inOrder(ctx, l, stuck)
+		round.deliver(ctx, l)
 	}
 	names, again, err := s.slot.Ready(time.Now())
-	if err != nil {
-		s.log.Error("letters cannot be listed", "err", err)
-		return again
-	}
+	round.failed("the drop folder", err)
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return again
 		}
-		if agent, err := s.addressee(inbox.Addressee(name)); err == nil && stuck[agent] {
+		if agent, err := s.addressee(inbox.Addressee(name)); err == nil && round.stuck[agent] {
 			continue
 		}
 		letter, err := s.slot.Take(name)
-		if errors.Is(err, disk.ErrFull) {
-			return letterRetry
-		}
 		if err != nil {
-			s.log.Warn("letter not taken", "letter", name, "err", err)
-			again = letterRetry
+			round.failed(name, err)
+			if errors.Is(err, disk.ErrFull) {
+				break
+			}
 			continue
 		}
-		s.inOrder(ctx, letter, stuck)
+		round.deliver(ctx, letter)
 	}
-	if len(stuck) > 0 {
+	if round.retry {
 		again = letterRetry
 	}
 	return again
 }
 
-// inOrder delivers a letter, unless one before it to the same agent could not be:
-// the agents of such are in stuck. A letter that never can be goes to drop/bad with
-// the reason.
-func (s *System) inOrder(ctx context.Context, l inbox.Letter, stuck map[string]bool) {
+// A letterRound is one look at the slot.
+type letterRound struct {
+	sys   *System
+	stuck map[string]bool // agents to whom a letter could not be delivered
+	retry bool            // something may work later
+	found []finding.Finding
+}
+
+// failed notes that a letter was refused, or could not be read or delivered for now.
+func (r *letterRound) failed(letter string, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, inbox.ErrRefused):
+		r.sys.log.Warn("letter refused", "letter", letter, "err", err)
+	default:
+		r.retry = true
+		r.found = append(r.found, finding.Finding{ID: "letter-waits", Severity: finding.Warning, File: filepath.Join(r.sys.root, "drop"),
+			Reason: fmt.Sprintf("%s cannot be delivered now: %v", letter, err),
+			Remedy: "daycare tries it again every few seconds. Remove what is in its way, or remove the file."})
+	}
+}
+
+// deliver delivers a letter, unless one before it to the same agent could not be. A
+// letter that never can be goes to drop/bad with the reason.
+func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
+	s := r.sys
 	agent, err := s.addressee(l.Ref)
-	if err == nil && stuck[agent] {
+	if err == nil && r.stuck[agent] {
+		r.retry = true
 		return
 	}
 	if err == nil {
 		err = s.open(ctx, l)
 	}
-	if err != nil && final(err) && ctx.Err() == nil {
-		s.log.Warn("letter refused", "letter", l.Name, "err", err)
-		err = s.slot.Refuse(l.Name, err)
+	if err == nil {
+		return
 	}
-	if err != nil {
-		s.log.Warn("letter not delivered", "letter", l.Name, "err", err)
-		stuck[agent] = true
+	if final(err) && ctx.Err() == nil {
+		refused := fmt.Errorf("%w: %w", inbox.ErrRefused, err)
+		if err = s.slot.Refuse(l.Name, err); err == nil {
+			r.failed(l.Name, refused)
+			return
+		}
+	}
+	r.failed(l.Name, err)
+	// What cannot be read may stay like that until somebody gives the rights: it does
+	// not keep back what comes after it.
+	if !errors.As(err, new(*badEnclosure)) {
+		r.stuck[agent] = true
 	}
 }
 
@@ -173,7 +200,8 @@ func (e *badEnclosure) Unwrap() error { return e.err }
 // final reports whether trying again would be no use: the fault is in the letter.
 func final(err error) bool {
 	return errors.Is(err, message.ErrUnknownAgent) || errors.As(err, new(*address.Ambiguous)) ||
-		errors.Is(err, ErrEmpty) || errors.Is(err, inbox.ErrTooLarge) || errors.As(err, new(*badEnclosure))
+		errors.Is(err, ErrEmpty) || errors.Is(err, inbox.ErrTooLarge) ||
+		errors.As(err, new(*badEnclosure)) && !disk.Transient(err)
 }
 
 // incoming is a letter as a message. One without an agent is for the terminal's.

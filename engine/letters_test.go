@@ -2,10 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,5 +125,46 @@ func TestLetterWithoutItsFile(t *testing.T) {
 	}
 	if n := len(h.index.All()); n != 0 {
 		t.Errorf("%d agents were made", n)
+	}
+}
+
+// A file that a letter names and that cannot be read now (too many open files, missing
+// rights) is tried again. The letter is not refused, is reported once, and keeps back
+// nothing that comes after it.
+func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
+	for _, why := range []error{syscall.EMFILE, syscall.EACCES, syscall.EIO, syscall.ENOMEM} {
+		t.Run(why.Error(), func(t *testing.T) {
+			root := t.TempDir()
+			dropped(t, root, "a.json", `{"text": "first", "files": ["/a"]}`)
+			time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
+			dropped(t, root, "b.md", "second")
+			got := make(chan string, 10)
+			var readable atomic.Bool
+			h := newHouseWith(t, root, echo(func(_ string, it inbox.Item) { got <- fmt.Sprint(it.Text, len(it.Files)) }), Options{
+				Enclose: func(item string, n int, e inbox.Enclosure) (message.File, error) {
+					if !readable.Load() {
+						return message.File{}, fmt.Errorf("path: %w", &fs.PathError{Op: "open", Path: e.Path, Err: why})
+					}
+					return message.File{ID: item, Name: e.Path}, nil
+				}})
+			if text := <-got; text != "second0" {
+				t.Errorf("got %q first", text)
+			}
+			for len(h.board.Wrong("")) == 0 {
+				time.Sleep(time.Millisecond) // the look ends after the second was delivered
+			}
+			if all := h.board.Wrong(""); len(all) != 1 || !strings.Contains(all[0].Reason, why.Error()) {
+				t.Errorf("reported are %+v", all)
+			}
+			readable.Store(true)
+			dropped(t, root, "c.md", "third") // has the first tried again
+			if text := <-got; text != "first1" {
+				t.Errorf("then %q", text)
+			}
+			<-got
+			if bad, _ := os.ReadDir(filepath.Join(root, "drop", "bad")); len(bad) > 0 {
+				t.Errorf("%d files are in drop/bad", len(bad))
+			}
+		})
 	}
 }

@@ -56,7 +56,10 @@ type Invalid struct {
 	Field  string // as in the JSON; "" is the request as a whole
 	Reason string // what was found and what is allowed
 	Hint   string
+	Err    error // what it was made of; nil: of nothing
 }
+
+func (e *Invalid) Unwrap() error { return e.Err }
 
 func (e *Invalid) Error() string {
 	if e.Field == "" {

@@ -106,12 +106,18 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	invalid := func(reason string) (message.File, error) {
 		return message.File{}, &Invalid{Field: "path", Reason: reason}
 	}
+	unreadable := func(err error) (message.File, error) {
+		if disk.Transient(err) && !errors.Is(err, fs.ErrPermission) {
+			return message.File{}, fmt.Errorf("read file %s: %w", path, err)
+		}
+		return message.File{}, &Invalid{Field: "path", Reason: plain(err), Err: err}
+	}
 	if !filepath.IsAbs(path) {
 		return invalid("is not absolute")
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return invalid(plain(err))
+		return unreadable(err)
 	}
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
 		return invalid("lies in .daycare, whose files are not sent")
@@ -119,12 +125,12 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	// Without O_NONBLOCK a named pipe would hang the request for ever.
 	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return invalid(plain(err))
+		return unreadable(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return invalid(plain(err))
+		return unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
 		return invalid("is not a regular file")

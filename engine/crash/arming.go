@@ -22,6 +22,8 @@ type arming struct {
 // faults are the actions that make an operation fail.
 var faults = map[string]syscall.Errno{
 	"enospc": syscall.ENOSPC, "eio": syscall.EIO, "erofs": syscall.EROFS, "short": syscall.ENOSPC,
+	"einval": syscall.EINVAL, // what a file system answers that cannot sync folders
+
 	"emfile": syscall.EMFILE, "enfile": syscall.ENFILE, "enomem": syscall.ENOMEM,
 	"eacces": syscall.EACCES, "eintr": syscall.EINTR, "estale": syscall.ESTALE,
 }

@@ -17,7 +17,7 @@
 // disk that hangs: the process dies a moment later, in which the rest of it goes on.
 // slow makes a sync take a second, clock+72h or clock-72h moves what Now returns; the
 // operation itself is done. The faults are enospc, eio, erofs, emfile, enfile, enomem,
-// eacces, eintr, estale, and short, which writes a part and then has no room.
+// eacces, eintr, estale, einval, and short, which writes a part and then has no room.
 // An action with K written as K+ stays from then on.
 //
 //	DAYCARE_FAILPOINT_CLOCK=DURATION
@@ -52,6 +52,7 @@ var names = []string{
 	"home.dirsync",
 	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.rename", "letter.dirsync", "letter.unlink",
+	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
 	"descriptor.write", "descriptor.sync", "descriptor.rename", "descriptor.dirsync",

@@ -20,6 +20,8 @@ var stepsOf = map[string][]string{
 	"Amend":      {".write", ".sync", ".rename", ".dirsync"},
 	"WriteDraft": {".write", ".rename"},
 	"writeNew":   {".write", ".sync"},
+	"Rename":     {".rename", ".dirsync"},
+	"Remove":     {".unlink"},
 	"SyncDir":    {""},
 	"SyncFile":   {""},
 	"Write":      {""}, // crash.Write and crash.Do and crash.Point

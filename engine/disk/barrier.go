@@ -40,7 +40,7 @@ func (l *Log) syncOnce() error {
 	l.mu.Lock()
 	covers := l.written
 	l.mu.Unlock()
-	err := l.vol.syncEntered(l.steps.sync, f, datasync)
+	err := l.vol.syncEntered(l.steps.sync, f)
 	l.vol.leave()
 	if err == nil && !named {
 		// The file may be new, or new under this name: without its entry in the

@@ -1,11 +1,9 @@
 package disk
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"daycare/engine/crash"
@@ -97,8 +95,4 @@ func (v *Volume) writeNew(step, path string, content []byte) error {
 		return v.judge(fmt.Errorf("write %s: %w", path, err))
 	}
 	return v.sync(step+".sync", f)
-}
-
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

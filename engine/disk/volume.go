@@ -111,7 +111,7 @@ func (v *Volume) judge(err error) error {
 func (v *Volume) sync(name string, f *os.File) error {
 	v.enter()
 	defer v.leave()
-	return v.syncEntered(name, f, datasync)
+	return v.syncEntered(name, f)
 }
 
 // enter waits for one of the barriers that may be under way at once.
@@ -119,7 +119,15 @@ func (v *Volume) enter() { v.slots <- struct{}{} }
 func (v *Volume) leave() { <-v.slots }
 
 // syncEntered is a barrier between enter and leave.
-func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) error {
+func (v *Volume) syncEntered(name string, f *os.File) error {
+	if err := v.trySync(name, f, datasync); err != nil {
+		return v.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
+	}
+	return nil
+}
+
+// trySync is one sync between enter and leave whose error is not judged yet.
+func (v *Volume) trySync(name string, f *os.File, how func(*os.File) error) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
@@ -132,10 +140,7 @@ func (v *Volume) syncEntered(name string, f *os.File, how func(*os.File) error) 
 	})
 	v.barriers.Add(1)
 	v.barrierNanos.Add(int64(time.Since(begin)))
-	if err != nil {
-		return v.Fail(fmt.Errorf("sync %s: %w", f.Name(), err))
-	}
-	return nil
+	return err
 }
 
 // SyncFile makes the content of a file durable that another program, or the caller
@@ -150,7 +155,8 @@ func (v *Volume) SyncFile(name, path string) error {
 }
 
 // SyncDir makes the entries of a directory durable. That is a full fsync: some
-// file systems take a new name for metadata that fdatasync may leave out.
+// file systems take a new name for metadata that fdatasync may leave out. Where the
+// file system cannot sync folders it does nothing; SyncsFolders tells.
 func (v *Volume) SyncDir(name, dir string) error {
 	f, err := crash.Open(name, func() (*os.File, error) { return os.Open(dir) })
 	if err != nil {
@@ -162,7 +168,25 @@ func (v *Volume) SyncDir(name, dir string) error {
 	if crash.Bug("nofoldersync") {
 		return crash.Do(name, func() error { return nil })
 	}
-	return v.syncEntered(name, f, (*os.File).Sync)
+	if err := v.trySync(name, f, (*os.File).Sync); err != nil && !unsupported(err) {
+		return v.Fail(fmt.Errorf("sync %s: %w", dir, err))
+	}
+	return nil
+}
+
+// SyncsFolders reports whether the file system of dir can make names durable. Where it
+// cannot, a file that was made just before a power cut may be gone after it.
+func SyncsFolders(dir string) (bool, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = f.Sync()
+	if unsupported(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Reserve makes the ballast file, or makes it again when a full disk has room

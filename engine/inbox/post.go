@@ -2,10 +2,7 @@ package inbox
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -37,7 +34,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("post letter: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := vol.MkdirAll(dir); err != nil {
 		return "", fmt.Errorf("post letter: %w", err)
 	}
 	if err := vol.WriteFile("post", filepath.Join(dir, name), append(content, '\n')); err != nil {

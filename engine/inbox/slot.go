@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"daycare/engine/crash"
 	"daycare/engine/disk"
 )
 
@@ -29,15 +28,27 @@ import (
 // dedupe key tells whether its inbox has it already. Only one goroutine of the
 // process that holds the lock uses a Slot; anybody may drop.
 type Slot struct {
-	vol *disk.Volume
-	dir string
+	vol  *disk.Volume
+	dir  string
+	seen map[string]sight // by name, of what was there at the last look
 }
+
+// A sight is what a look at a letter saw, as long as its inode did not change: a letter
+// is read once, however often the folder is looked at while it waits.
+type sight struct {
+	touched  time.Time
+	size     int64
+	readable bool // it can be parsed
+}
+
+// ErrRefused: the file can never become a message; it is in bad/ now.
+var ErrRefused = errors.New("refused")
 
 // OpenSlot opens the slot in the folder dir, which it makes if need be.
 func OpenSlot(vol *disk.Volume, dir string) (*Slot, error) {
 	s := &Slot{vol: vol, dir: dir}
 	for _, d := range []string{dir, s.takenDir(), s.badDir()} {
-		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := vol.MkdirAll(d); err != nil {
 			return nil, fmt.Errorf("make letter slot: %w", err)
 		}
 	}
@@ -68,12 +79,14 @@ func (s *Slot) Ready(now time.Time) (letters []string, again time.Duration, err 
 	if err != nil {
 		return nil, 0, fmt.Errorf("look into letter slot: %w", err)
 	}
+	before := s.seen
+	s.seen = make(map[string]sight, len(entries))
 	for _, e := range entries {
 		name := e.Name()
 		if e.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
 			continue
 		}
-		wait := s.ripens(name, now)
+		wait := s.ripens(name, now, before[name])
 		switch {
 		case wait < 0: // gone again
 		case wait == 0:
@@ -105,8 +118,9 @@ func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// ripens is how long the letter still has to lie; negative: it is not there.
-func (s *Slot) ripens(name string, now time.Time) time.Duration {
+// ripens is how long the letter still has to lie; negative: it is not there. before is
+// what the last look saw of it.
+func (s *Slot) ripens(name string, now time.Time, before sight) time.Duration {
 	path := filepath.Join(s.dir, name)
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -114,20 +128,33 @@ func (s *Slot) ripens(name string, now time.Time) time.Duration {
 	}
 	touched := inodeTime(info)
 	lain := now.Sub(touched).Abs() // a clock that was set back must not keep it for ever
-	content, err := readLetter(path)
+	is := sight{touched: touched, size: info.Size(), readable: before.readable}
+	if is != before {
+		_, err = s.parse(path, name)
+		is.readable = err == nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1
 	}
-	if err == nil {
-		_, err = parseLetter(name, content)
+	if !disk.Transient(err) {
+		s.seen[name] = is
 	}
 	switch {
-	case err != nil:
+	case !is.readable:
 		return max(0, patience-lain)
 	case touched.After(info.ModTime()), isJSON(name):
 		return 0
 	}
 	return max(0, quiet-lain)
+}
+
+// parse reads a letter of that name.
+func (s *Slot) parse(path, name string) (Fields, error) {
+	content, err := readLetter(path)
+	if err != nil {
+		return Fields{}, err
+	}
+	return parseLetter(name, content)
 }
 
 func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
@@ -160,8 +187,10 @@ func readLetter(path string) ([]byte, error) {
 	return content, err
 }
 
-// Take takes a letter: decides its item's id and puts it aside under it. A letter
-// that cannot be read is refused, and the error says why.
+// Take takes a letter: decides its item's id and puts it aside under it. What is not a
+// letter is refused, and the error, which wraps ErrRefused, says why. One that cannot
+// be read at the moment stays where it is: too many open files, missing rights or a
+// disk that does not answer say nothing about what is in it.
 func (s *Slot) Take(name string) (Letter, error) {
 	from := filepath.Join(s.dir, name)
 	l, err := s.open(from, name)
@@ -173,40 +202,38 @@ func (s *Slot) Take(name string) (Letter, error) {
 	if disk.Exists(to) {
 		return Letter{}, fmt.Errorf("take letter %s: one with its name and id is being taken", name)
 	}
-	if err := crash.Do("letter.rename", func() error { return os.Rename(from, to) }); err != nil {
+	if err := s.vol.Rename("letter", from, to); err != nil {
 		return Letter{}, fmt.Errorf("take letter %s: %w", name, err)
-	}
-	for _, dir := range []string{s.takenDir(), s.dir} {
-		if err := s.vol.SyncDir("letter.dirsync", dir); err != nil {
-			return Letter{}, fmt.Errorf("take letter %s: %w", name, err)
-		}
 	}
 	// It is read once more: until the rename somebody may have written to it.
 	return s.taken(taken)
 }
 
-// open reads a letter, or refuses it.
+// open reads a letter, or refuses what is none.
 func (s *Slot) open(path, name string) (Fields, error) {
-	content, err := readLetter(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Fields{}, fmt.Errorf("take letter: %w", err)
+	l, err := s.parse(path, name)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, fs.ErrNotExist), disk.Transient(err):
+		return Fields{}, fmt.Errorf("letter %s: %w", name, err)
 	}
-	var l Fields
-	if err == nil {
-		l, err = parseLetter(name, content)
+	return Fields{}, s.refused(filepath.Base(path), err)
+}
+
+// refused refuses what is no letter.
+func (s *Slot) refused(name string, why error) error {
+	if err := s.Refuse(name, why); err != nil {
+		return err
 	}
-	if err != nil {
-		return Fields{}, errors.Join(fmt.Errorf("letter %s: %w", name, err), s.Refuse(filepath.Base(path), err))
-	}
-	return l, nil
+	return fmt.Errorf("letter %s: %w: %w", name, ErrRefused, why)
 }
 
 // taken reads a letter that is taken; its item has the id that it was taken under.
 func (s *Slot) taken(taken string) (Letter, error) {
 	id, name, ok := strings.Cut(taken, "__")
 	if !ok || !itemID.MatchString(id) {
-		err := errors.New("its name has no item id in front")
-		return Letter{}, errors.Join(fmt.Errorf("letter %s: %w", taken, err), s.Refuse(taken, err))
+		return Letter{}, s.refused(taken, errors.New("its name has no item id in front"))
 	}
 	path := filepath.Join(s.takenDir(), taken)
 	l, err := s.open(path, name)
@@ -221,7 +248,8 @@ func (s *Slot) taken(taken string) (Letter, error) {
 }
 
 // Taken lists the letters that were taken and not finished, in the order in which
-// they were taken: what a crash left, and what found no room. One that cannot be read any more is refused.
+// they were taken: what a crash left, and what found no room. The error says which of
+// them were refused (ErrRefused), and which cannot be read at the moment.
 func (s *Slot) Taken() ([]Letter, error) {
 	entries, err := arrivals(s.takenDir(), func(taken string) string {
 		_, name, _ := strings.Cut(taken, "__")
@@ -231,32 +259,31 @@ func (s *Slot) Taken() ([]Letter, error) {
 		return nil, fmt.Errorf("look for taken letters: %w", err)
 	}
 	var all []Letter
-	var refused error
+	var failed error
 	for _, e := range entries {
 		if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		l, err := s.taken(e.Name())
 		if err != nil {
-			refused = errors.Join(refused, err)
+			failed = errors.Join(failed, err)
 			continue
 		}
 		all = append(all, l)
 	}
-	return all, refused
+	return all, failed
 }
 
 // Finish removes a letter whose item is durable in its inbox.
 func (s *Slot) Finish(l Letter) error {
-	err := crash.Do("letter.unlink", func() error { return os.Remove(filepath.Join(s.takenDir(), l.Name)) })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.vol.Remove("letter", filepath.Join(s.takenDir(), l.Name)); err != nil {
 		return fmt.Errorf("finish letter %s: %w", l.Name, err)
 	}
 	return nil
 }
 
-// Refuse moves a letter to bad/ and writes the reason beside it. name is a
-// Letter's, or that of a file in the slot.
+// Refuse moves a letter to bad/ and writes the reason beside it, the reason first: a
+// letter without one would be a riddle. name is a Letter's, or that of a file in the slot.
 func (s *Slot) Refuse(name string, reason error) error {
 	from, plain := filepath.Join(s.takenDir(), name), name
 	if disk.Exists(from) {
@@ -267,11 +294,12 @@ func (s *Slot) Refuse(name string, reason error) error {
 		from = filepath.Join(s.dir, name)
 	}
 	to := freeName(s.badDir(), plain)
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("refuse letter %s: %w", name, err)
+	err := s.vol.WriteFile("refused", to+".reason.txt", []byte(reason.Error()+"\n"))
+	if err == nil {
+		err = s.vol.Rename("refused", from, to)
 	}
-	if err := os.WriteFile(to+".reason.txt", []byte(reason.Error()+"\n"), 0o600); err != nil {
-		return fmt.Errorf("say why letter %s was refused: %w", name, err)
+	if err != nil {
+		return fmt.Errorf("refuse letter %s: %w", name, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
+	"daycare/engine/inbox/inboxtest"
 	"daycare/engine/message"
 )
 
@@ -341,4 +343,67 @@ func FuzzLetter(f *testing.F) {
 			os.Remove(filepath.Join(dir, "bad", e.Name()))
 		}
 	})
+}
+
+// Too many open files, missing rights or a disk that does not answer say nothing about
+// what is in a file: it stays, and is taken when it can be read.
+func TestLetterThatCannotBeReadNowIsNotRefused(t *testing.T) {
+	s := newSlot(t)
+	s.drop("a.md", "hello")
+	full := inboxtest.Starve(t)
+	_, err := s.Take("a.md")
+	full()
+	if !errors.Is(err, syscall.EMFILE) || errors.Is(err, inbox.ErrRefused) {
+		t.Errorf("taken without a free descriptor: %v", err)
+	}
+	if !s.exists("a.md") || s.exists("bad/a.md") {
+		t.Fatal("the letter was refused")
+	}
+	l, err := s.Take("a.md")
+	if err != nil || l.Item.Text != "hello" {
+		t.Fatalf("tried again: %+v, %v", l, err)
+	}
+	full = inboxtest.Starve(t)
+	_, err = s.Taken()
+	full()
+	if !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("taken letters without a free descriptor: %v", err)
+	}
+	if all, err := s.Taken(); err != nil || len(all) != 1 {
+		t.Errorf("tried again: %+v, %v", all, err)
+	}
+	s.drop("b.md", "\xff")
+	if _, err := s.Take("b.md"); !errors.Is(err, inbox.ErrRefused) {
+		t.Errorf("what is no letter: %v", err)
+	}
+	if !s.exists("bad/b.md") || !s.exists("bad/b.md.reason.txt") {
+		t.Error("what is no letter is not in bad/, with a reason")
+	}
+}
+
+// Letters that wait, for room in an inbox or to ripen, are not read at each look.
+func TestWaitingLettersAreReadOnce(t *testing.T) {
+	s := newSlot(t)
+	const letters, size = 40, 200_000
+	for i := range letters {
+		s.drop(strconv.Itoa(i)+".md", strings.Repeat("x", size))
+	}
+	look := func() uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if n := len(s.ready(time.Now().Add(time.Hour))); n != letters {
+			t.Errorf("%d letters are ready", n)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	first, second := look(), look()
+	t.Logf("%d bytes were allocated by the first look, %d by the second", first, second)
+	if first < letters*size || second > letters*size/4 {
+		t.Error("the second look read the letters again")
+	}
+	s.drop("0.md", "\xff\xff") // another content
+	if names := s.ready(time.Now()); slices.Contains(names, "0.md") {
+		t.Error("a letter that changed was not read again")
+	}
 }

@@ -1,0 +1,75 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/crash"
+)
+
+// Rename gives a file or a folder another name, durably: the names of both folders are
+// synced. Failpoints are step.rename and .dirsync.
+func (v *Volume) Rename(step, from, to string) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	if err := crash.Do(step+".rename", func() error { return os.Rename(from, to) }); err != nil {
+		return v.judgeName(fmt.Errorf("rename: %w", err))
+	}
+	for _, dir := range folders(to, from) {
+		if err := v.SyncDir(step+".dirsync", dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folders are those that two paths lie in.
+func folders(a, b string) []string {
+	if filepath.Dir(a) == filepath.Dir(b) {
+		return []string{filepath.Dir(a)}
+	}
+	return []string{filepath.Dir(a), filepath.Dir(b)}
+}
+
+// Remove removes a file. It makes no barrier: after a power cut the file may be there
+// again, so it is for one that is then removed again. One that is gone is no error.
+// The failpoint is step.unlink.
+func (v *Volume) Remove(step, path string) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	err := crash.Do(step+".unlink", func() error { return os.Remove(path) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return v.judgeName(err)
+	}
+	return nil
+}
+
+// MkdirAll makes a folder of the runtime's own, and those above it that are missing,
+// durably: what is kept in a folder lasts as long as the folder's name. The failpoint
+// is mkdir.dirsync.
+func (v *Volume) MkdirAll(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		if info, serr := os.Stat(dir); serr == nil && !info.IsDir() {
+			return fmt.Errorf("make folder %s: it is a file", dir)
+		}
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
+		if err := v.MkdirAll(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+	}
+	if err != nil {
+		return v.judgeName(fmt.Errorf("make folder: %w", err))
+	}
+	return v.SyncDir("mkdir.dirsync", filepath.Dir(dir))
+}
