@@ -112,6 +112,15 @@ func (d *doctor) space() error {
 	return nil
 }
 
+// names looks whether the file system makes names durable.
+func (d *doctor) names() error {
+	ok, err := disk.SyncsFolders(d.root)
+	if err == nil && !ok {
+		d.tell(finding.Info, "folders-not-synced", d.root, 0, foldersNotSynced, "Keep the workspace on a local disk if it has to survive a power cut.")
+	}
+	return err
+}
+
 // built is a day that had passed when this program was made.
 var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 

@@ -1,12 +1,27 @@
 package main
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"daycare/engine/disk"
+)
+
+// foldersNotSynced is what follows for a workspace on a file system that has no sync
+// for folders: many of FUSE, 9p, SMB.
+const foldersNotSynced = "this file system cannot sync folders: after a power cut a file made just before may be gone"
 
 // keepFolders makes the folders durable that opening a workspace may have made:
 // what is synced inside a folder is lost in a power cut with the folder's own name.
 func (r *runtimeParts) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
+	}
+	ok, err := disk.SyncsFolders(r.root)
+	if err != nil {
+		return r.vol.Fail(err)
+	}
+	if !ok {
+		r.log.Warn(foldersNotSynced, "folder", r.root)
 	}
 	slot := filepath.Join(r.root, "drop")
 	// From the inside out; and a letter that was just taken has its new name before

@@ -49,7 +49,7 @@ import (
 func Names() []string { return slices.Clone(names) }
 
 var names = []string{
-	"home.dirsync",
+	"home.dirsync", "probe.dirsync",
 	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.rename", "letter.dirsync", "letter.unlink",
 	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync",

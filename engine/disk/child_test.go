@@ -18,6 +18,7 @@ import (
 var scenarios = map[string]func(dir string) error{
 	"fill":          fillDisk,
 	"fail":          failDisk,
+	"names":         loseNames,
 	"ballast":       useBallast,
 	"replace":       replaceLog,
 	"publish":       publishFile,
@@ -174,6 +175,26 @@ func failDisk(dir string) error {
 	return nil
 }
 
+// loseNames works on a file system that cannot sync folders.
+func loseNames(dir string) error {
+	if ok, err := SyncsFolders(dir); ok || err != nil {
+		return fmt.Errorf("the probe says %v, %v", ok, err)
+	}
+	v := NewVolume(dir)
+	l, _, err := v.OpenLog(filepath.Join(dir, "log"), LogOptions{Name: "inbox"})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(appendLines(l, 0, 1), l.Barrier(), v.MkdirAll(filepath.Join(dir, "a", "b")),
+		v.WriteFile("state", filepath.Join(dir, "a", "b", "state"), nil), v.Err()); err != nil {
+		return err
+	}
+	if !l.Durable() {
+		return errors.New("what was appended does not count as durable")
+	}
+	return nil
+}
+
 func replaceLog(dir string) error {
 	v := NewVolume(dir)
 	l, _, err := v.OpenLog(filepath.Join(dir, "log"), LogOptions{Name: "history"})
@@ -235,6 +256,13 @@ func TestFailedDisk(t *testing.T) {
 		"enospc@inbox.sync#1", "eio@log.dirsync#1"} {
 		child(t, "fail", t.TempDir(), failpoint)
 	}
+}
+
+// FUSE, 9p and SMB may answer EINVAL to the sync of a folder, which says that they have
+// none, not that something was lost. The sync of a file has no such excuse.
+func TestFileSystemThatCannotSyncFolders(t *testing.T) {
+	child(t, "names", t.TempDir(), "einval@probe.dirsync#1;einval@log.dirsync#1+;einval@mkdir.dirsync#1+;einval@state.dirsync#1+")
+	child(t, "fail", t.TempDir(), "einval@inbox.sync#1")
 }
 
 // A death at any step of a replacement leaves the old content or the new one

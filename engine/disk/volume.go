@@ -182,7 +182,7 @@ func SyncsFolders(dir string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	err = f.Sync()
+	err = crash.Do("probe.dirsync", f.Sync)
 	if unsupported(err) {
 		return false, nil
 	}
