@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -56,10 +57,10 @@ func (s *System) spill(in message.Incoming) (path string, err error) {
 	return filepath.Join(workspace, spillDir, name), writeBeneath(workspace, spillDir, name, in.Text)
 }
 
-// writeBeneath makes dir/name in a folder that agents can write to. They could put
-// a symbolic link in the way, to .daycare for instance: the folder is opened first
-// and then compared with what stands there, and an existing file is never written
-// through.
+// writeBeneath makes dir/name in a folder that agents can write to, durably, before the
+// message that names it is accepted. They could put a symbolic link in the way, to
+// .daycare for instance: the folder is opened first and then compared with what is
+// there, and an existing file is replaced, never written through.
 func writeBeneath(workspace, dir, name, text string) error {
 	root, err := os.OpenRoot(workspace)
 	if err != nil {
@@ -67,6 +68,9 @@ func writeBeneath(workspace, dir, name, text string) error {
 	}
 	defer root.Close()
 	if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := disk.SyncIn("told", root, "."); err != nil {
 		return err
 	}
 	inner, err := root.OpenRoot(dir)
@@ -81,15 +85,7 @@ func writeBeneath(workspace, dir, name, text string) error {
 	if there, err := root.Lstat(dir); err != nil || !there.IsDir() || !os.SameFile(there, opened) {
 		return fmt.Errorf("%s is not a plain folder", filepath.Join(workspace, dir))
 	}
-	if err := inner.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := inner.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	return disk.ReplaceIn("told", inner, name, []byte(text), disk.InOptions{})
 }
 
 // parents delivers what an agent answers its parent: the connector behind

@@ -20,6 +20,8 @@ var stepsOf = map[string][]string{
 	"Amend":      {".write", ".sync", ".rename", ".dirsync"},
 	"WriteDraft": {".write", ".rename"},
 	"writeNew":   {".write", ".sync"},
+	"ReplaceIn":  {".write", ".sync", ".rename", ".dirsync"},
+	"SyncIn":     {".dirsync"},
 	"Rename":     {".rename", ".dirsync"},
 	"Remove":     {".unlink"},
 	"SyncDir":    {""},

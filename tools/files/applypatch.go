@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"daycare/engine/disk"
 	"daycare/tools"
 )
 
@@ -205,5 +206,8 @@ func (s *step) write() error {
 	if err := s.from.unchanged(); err != nil {
 		return err
 	}
-	return s.from.dir.Remove(s.from.name)
+	if err := s.from.dir.Remove(s.from.name); err != nil {
+		return err
+	}
+	return disk.SyncIn("tool.file", s.from.dir, ".")
 }

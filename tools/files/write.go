@@ -3,7 +3,6 @@ package files
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"daycare/engine/disk"
 	"daycare/tools"
 )
 
@@ -110,6 +110,9 @@ func (p *place) makeParents() error {
 		if err := p.dir.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		if err := disk.SyncIn("tool.file", p.dir, "."); err != nil {
+			return err
+		}
 		info, err := p.dir.Lstat(name)
 		if err != nil {
 			return err
@@ -125,38 +128,14 @@ func (p *place) makeParents() error {
 	return nil
 }
 
-// replace puts content in place of the file in one step, with its mode. What
-// stands there must still be what was looked at, so no other save is lost.
+// replace puts content in place of the file in one step, with its mode, durably. What
+// is there must still be what was looked at, so no other save is lost.
 func (p *place) replace(content []byte) error {
-	mode := cmp.Or(p.mode, 0o644)
+	o := disk.InOptions{Mode: cmp.Or(p.mode, 0o644), Exact: p.info != nil || p.mode != 0, Check: p.unchanged}
 	if p.info != nil {
-		mode = p.info.Mode().Perm()
+		o.Mode = p.info.Mode().Perm() // the umask does not count for a file that exists
 	}
-	temp := ".tmp-" + rand.Text()
-	f, err := p.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil && (p.info != nil || p.mode != 0) {
-		err = f.Chmod(mode) // the umask does not count for a file that exists
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = p.unchanged()
-	}
-	if err == nil {
-		err = p.dir.Rename(temp, p.name)
-	}
-	if err != nil {
-		p.dir.Remove(temp) // best effort; the first error is the one to tell
-	}
-	return err
+	return disk.ReplaceIn("tool.file", p.dir, p.name, content, o)
 }
 
 func (p *place) unchanged() error {

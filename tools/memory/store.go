@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"daycare/engine/disk"
 )
 
 const (
@@ -226,39 +227,36 @@ func replace(root *os.Root, name string, info fs.FileInfo, text string) (bool, e
 			return false, err
 		}
 	}
-	temp := path.Join(path.Dir(name), ".tmp-"+rand.Text())
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	folder, err := root.OpenRoot(path.Dir(name))
 	if err != nil {
 		return false, err
 	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil && !same(root, name, info) {
-		root.Remove(temp)
+	defer folder.Close()
+	err = disk.ReplaceIn("memory", folder, path.Base(name), []byte(text), disk.InOptions{Check: func() error {
+		if !same(root, name, info) {
+			return disk.ErrChanged
+		}
+		return nil
+	}})
+	if errors.Is(err, disk.ErrChanged) {
 		return false, nil
 	}
-	if err == nil {
-		err = root.Rename(temp, name)
-	}
 	if err != nil {
-		root.Remove(temp) // best effort; the first error is the one to tell
 		return false, err
 	}
 	return true, syncFolders(root, path.Dir(name))
 }
 
-// syncFolders makes the names in a folder durable, and its own: what the model was told
-// is noted stays so when the power goes.
+// syncFolders makes the names of a folder and of those above it durable: what the model
+// was told is noted stays so when the power goes.
 func syncFolders(root *os.Root, dir string) error {
-	for ; ; dir = path.Dir(dir) {
-		f, err := root.Open(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil || dir == "." {
+	for dir != "." {
+		dir = path.Dir(dir)
+		if err := disk.SyncIn("memory", root, dir); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 func same(root *os.Root, name string, info fs.FileInfo) bool {
