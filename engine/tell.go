@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"unicode/utf8"
@@ -67,10 +66,7 @@ func writeBeneath(workspace, dir, name, text string) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := disk.SyncIn("told", root, "."); err != nil {
+	if err := disk.MkdirIn("told", root, dir, 0o700); err != nil {
 		return err
 	}
 	inner, err := root.OpenRoot(dir)

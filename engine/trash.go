@@ -103,12 +103,8 @@ func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
 	if err := record.UpdateState(s.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	if err := os.Rename(from, s.folder(lost.ID)); err != nil {
+	if err := s.vol.Rename("trash", from, s.folder(lost.ID)); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
-	}
-	if err := errors.Join(s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "agents")),
-		s.vol.SyncDir("trash.dirsync", filepath.Join(s.root, "trash"))); err != nil {
-		return event.Agent{}, err
 	}
 	s.rescan()
 	return s.Agent(ctx, lost.ID)

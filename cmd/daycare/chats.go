@@ -117,7 +117,7 @@ func (h hints) Load(connector, name string) ([]byte, error) {
 // Save replaces a file.
 func (h hints) Save(connector, name string, data []byte) error {
 	path := h.path(connector, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := h.r.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
 	return h.r.vol.WriteDraft("hints", path, data)

@@ -194,12 +194,12 @@ func setAside(path string) func(*repairer) error {
 
 // toTrash moves a file to where removed things lie, and whence they come back.
 func toTrash(root, path string) func(*repairer) error {
-	return func(*repairer) error {
+	return func(r *repairer) error {
 		trash := filepath.Join(root, "trash")
-		if err := os.MkdirAll(trash, 0o700); err != nil {
+		if err := r.vol.MkdirAll(trash); err != nil {
 			return err
 		}
-		return os.Rename(path, filepath.Join(trash, time.Now().UTC().Format(trashTime)+"-"+filepath.Base(path)))
+		return r.vol.Rename("trash", path, filepath.Join(trash, time.Now().UTC().Format(trashTime)+"-"+filepath.Base(path)))
 	}
 }
 

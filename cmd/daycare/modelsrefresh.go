@@ -218,7 +218,7 @@ func (c *cli) showChanges(r refreshed) {
 
 // forgetModels goes back to the list of the program.
 func (c *cli) forgetModels(ctx context.Context, root, path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := disk.NewVolume(filepath.Join(root, home)).Remove("models", path); err != nil {
 		return fmt.Errorf("remove the list: %w", err)
 	}
 	c.reloadModels(ctx, root)

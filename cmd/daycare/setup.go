@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"daycare/engine/config"
+	"daycare/engine/disk"
 
 	"github.com/spf13/cobra"
 )
@@ -228,10 +229,11 @@ func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *se
 // writeProviders adds an entry to settings that have none: before the example where
 // there is one, else at the end.
 func writeProviders(path, block string) error {
-	data, err := os.ReadFile(path)
+	base, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
+	data := slices.Clone(base)
 	if before, after, ok := bytes.Cut(data, []byte("\n#providers:\n")); ok {
 		data = slices.Concat(before, []byte("\n"+block+"\n#providers:\n"), after)
 	} else {
@@ -240,15 +242,7 @@ func writeProviders(path, block string) error {
 		}
 		data = append(data, block...)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+config.Name+"-")
-	if err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write settings: %w", err), os.Remove(f.Name()))
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if _, err := disk.NewVolume(filepath.Dir(path)).Exchange("settings", path, data, base); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return nil

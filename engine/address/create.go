@@ -121,10 +121,7 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	if err := x.vol.SyncDir("folder.sync", temp); err != nil {
 		return err
 	}
-	if err := crash.Do("folder.rename", func() error { return os.Rename(temp, final) }); err != nil {
-		return err
-	}
-	return x.vol.SyncDir("folder.dirsync", x.dir)
+	return x.vol.Rename("folder", temp, final)
 }
 
 // full says in the engine's words that there is no room.
@@ -146,21 +143,19 @@ func (x *Index) Remove(id string) (string, error) {
 		return "", fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
 	}
 	trash := filepath.Join(filepath.Dir(x.dir), "trash")
-	if err := os.MkdirAll(trash, 0o700); err != nil {
+	if err := x.vol.MkdirAll(trash); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
 	}
-	to := filepath.Join(trash, time.Now().UTC().Format("20060102T150405.000Z")+"-"+id)
-	err := crash.Do("trash.rename", func() error { return os.Rename(filepath.Join(x.dir, id), to) })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	from, to := filepath.Join(x.dir, id), filepath.Join(trash, time.Now().UTC().Format("20060102T150405.000Z")+"-"+id)
+	err := x.vol.Rename("trash", from, to) // its old name goes last
+	if disk.Exists(from) {
 		return "", fmt.Errorf("move agent to trash: %w", err)
 	}
 	x.Forget(id)
-	for _, dir := range []string{trash, filepath.Dir(trash), x.dir} { // its old name goes last
-		if err := x.vol.SyncDir("trash.dirsync", dir); err != nil {
-			return to, err
-		}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // somebody else took it away
 	}
-	return to, nil
+	return to, err
 }
 
 // Forget takes an agent out of the index; its folder stays as it is. A Rescan

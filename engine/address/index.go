@@ -63,7 +63,7 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
 		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, facets: newFacets()}
 	if vol != nil {
-		if err := os.MkdirAll(x.dir, 0o700); err != nil {
+		if err := vol.MkdirAll(x.dir); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)
 		}
 		if err := x.removeUnfinished(); err != nil {

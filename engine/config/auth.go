@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -68,42 +67,12 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	}
 	path, err := disk.Through(root, filepath.Join(root, AuthName))
 	if err == nil {
-		err = replace(path, b.Bytes())
+		err = disk.NewVolume(root).WriteFile("auth", path, b.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil
-}
-
-// replace puts content at path in one step, durably. (The functions of engine/disk
-// count for crash tests what a running daemon writes; this is a command's.)
-func replace(path string, content []byte) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".tmp-"+filepath.Base(path)+"-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // A SecretSource says where one secret comes from, without saying it.

@@ -43,7 +43,7 @@ func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
 // Recover removes what a crash left half written. Only who holds the lock of the
 // directory calls it.
 func (s *FileStore) Recover() error {
-	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+	if err := s.vol.MkdirAll(s.dir()); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir(), err)
 	}
 	return s.vol.Recover(s.dir())
@@ -73,7 +73,7 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	if len(content) > MaxFileBytes {
 		return message.File{}, fmt.Errorf("%w: over %d bytes", ErrFileTooLarge, MaxFileBytes)
 	}
-	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+	if err := s.vol.MkdirAll(s.dir()); err != nil {
 		return message.File{}, fmt.Errorf("make %s: %w", s.dir(), err)
 	}
 	name = cleanName(name)

@@ -22,6 +22,7 @@ var stepsOf = map[string][]string{
 	"writeNew":   {".write", ".sync"},
 	"ReplaceIn":  {".write", ".sync", ".rename", ".dirsync"},
 	"SyncIn":     {".dirsync"},
+	"MkdirIn":    {".dirsync"},
 	"Rename":     {".rename", ".dirsync"},
 	"Remove":     {".unlink"},
 	"SyncDir":    {""},

@@ -77,10 +77,19 @@ func (l *Log) aside(step string, content []byte) (string, error) {
 	return aside, nil
 }
 
-// link gives the old file its second name. One that an interrupted rotation left
-// there is the same file.
+// link gives the old file its second name, in a folder that it makes if need be. A name
+// that an interrupted rotation left there is that of the same file.
 func (l *Log) link(step, keep string) error {
-	err := crash.Do(step+".link", func() error { return os.Link(l.path, keep) })
+	folder := filepath.Dir(keep)
+	err := l.vol.MkdirAll(folder)
+	if err == nil {
+		// It may be there and not be durable: a crash came before the sync.
+		err = l.vol.SyncDir(step+".dirsync", filepath.Dir(folder))
+	}
+	if err != nil {
+		return err
+	}
+	err = crash.Do(step+".link", func() error { return os.Link(l.path, keep) })
 	if errors.Is(err, fs.ErrExist) {
 		info, serr := os.Lstat(keep)
 		mine, merr := l.f.Stat()

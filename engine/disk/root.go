@@ -50,6 +50,15 @@ func ReplaceIn(step string, dir *os.Root, name string, content []byte, o InOptio
 	return SyncIn(step, dir, ".")
 }
 
+// MkdirIn makes a folder in an open one, durably; one that is there is no error. What a
+// link leads to is not looked at. The failpoint is step.dirsync.
+func MkdirIn(step string, dir *os.Root, name string, mode fs.FileMode) error {
+	if err := dir.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return SyncIn(step, dir, ".")
+}
+
 // SyncIn makes the names in a folder below an open one durable, where the file system
 // can do that. The failpoint is step.dirsync.
 func SyncIn(step string, root *os.Root, dir string) error {

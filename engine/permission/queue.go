@@ -84,7 +84,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 	if q.expiry <= 0 {
 		q.expiry = DefaultExpiry
 	}
-	if err := os.MkdirAll(q.dir, 0o700); err != nil {
+	if err := vol.MkdirAll(q.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
 	if err := vol.Recover(q.dir); err != nil {
@@ -194,7 +194,7 @@ func (q *Queue) path(token string) string { return filepath.Join(q.dir, token+".
 func (q *Queue) logPath() string { return filepath.Join(q.dir, logName) }
 
 func (q *Queue) remove(token string) error {
-	if err := os.Remove(q.path(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := q.vol.Remove("permission", q.path(token)); err != nil {
 		return fmt.Errorf("remove permission request: %w", err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -28,7 +27,7 @@ func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {
 		// Its name may be in the page cache only, if a crash came before the sync.
 		return sha, errors.Join(vol.SyncDir("blob.dirsync", folder), vol.SyncDir("blob.dirsync", dir))
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := vol.MkdirAll(folder); err != nil {
 		return "", fmt.Errorf("make folder of blobs: %w", err)
 	}
 	if err := vol.SyncDir("blob.dirsync", dir); err != nil {

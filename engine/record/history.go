@@ -109,10 +109,11 @@ func cleanUp(vol *disk.Volume, dir string) error {
 	if err != nil {
 		return err
 	}
-	return unlinkRotation(dir)
+	return unlinkRotation(vol, dir)
 }
 
-func unlinkRotation(dir string) error {
+// unlinkRotation removes the second name of a history whose rotation a crash cut short.
+func unlinkRotation(vol *disk.Volume, dir string) error {
 	paths, err := closedFiles(dir)
 	if err != nil || len(paths) == 0 {
 		return err
@@ -125,7 +126,7 @@ func unlinkRotation(dir string) error {
 	if err != nil || !os.SameFile(newest, current) {
 		return nil
 	}
-	return os.Remove(paths[0])
+	return vol.Remove("history.rotate", paths[0])
 }
 
 // Begin opens the first session of an empty history.

@@ -152,13 +152,6 @@ func startSeq(kept []byte, last int64) int64 {
 }
 
 func (h *History) nextClosed() (name string, err error) {
-	dir := filepath.Join(h.dir, closedDir)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	if err := h.vol.SyncDir("history.rotate.dirsync", h.dir); err != nil {
-		return "", err
-	}
 	paths, err := closedFiles(h.dir)
 	if err != nil {
 		return "", err

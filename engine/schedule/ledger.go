@@ -167,9 +167,6 @@ func rotate(log *disk.Log, path string) error {
 // crash came between its new name and the new file, it is that name.
 func nextClosed(path string) (string, error) {
 	dir := filepath.Join(filepath.Dir(path), "runs")
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
 	names, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl")) // sorted
 	if err != nil || len(names) == 0 {
 		return filepath.Join(dir, "000001.jsonl"), err

@@ -227,7 +227,7 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 		f.Dedupe = "cron:" + t.ID + "/" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
 	}
 	if isDir(filepath.Dir(f.Dir)) {
-		if err := os.Mkdir(f.Dir, 0o700); err != nil && !os.IsExist(err) {
+		if err := s.Volume.MkdirAll(f.Dir); err != nil {
 			s.o.Log.Warn("folder of task cannot be made", "dir", f.Dir, "err", err)
 		}
 	}

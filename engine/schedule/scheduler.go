@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -143,7 +142,7 @@ func (s *Scheduler) poke() {
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wg.Wait()
 	for _, dir := range []string{s.cron(), s.heart()} { // what is not there cannot be watched
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := s.Volume.MkdirAll(dir); err != nil {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nrednav/cuid2"
 
-	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -110,7 +109,7 @@ func (s *Store) put(replace func(step, path string, content, base []byte) ([]byt
 	if len(content) > maxFile {
 		return fmt.Errorf("write %s: %d bytes are too much, allowed are %d", filepath.Base(path), len(content), maxFile)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := s.Volume.MkdirAll(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	if _, err := replace(fileStep, path, content, base); err != nil {
@@ -161,18 +160,18 @@ func (s *Store) editBy(put func(path string, content, base []byte) error, path s
 // trash moves a folder or file to trash/<time>-<name>.
 func (s *Store) trash(path, name string) (string, error) {
 	dir := filepath.Join(s.Root, "trash")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := s.Volume.MkdirAll(dir); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
 	}
 	to := filepath.Join(dir, s.Now().UTC().Format("20060102T150405.000Z")+"-"+name)
-	err := crash.Do("trash.rename", func() error { return os.Rename(path, to) })
+	err := s.Volume.Rename("trash", path, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
 	}
 	if err != nil {
 		return "", fmt.Errorf("move %s to trash: %w", name, err)
 	}
-	return to, errors.Join(s.Volume.SyncDir("trash.dirsync", dir), s.Volume.SyncDir("trash.dirsync", filepath.Dir(path)))
+	return to, nil
 }
 
 // identify gives a task its id, on first sight. The rest of the file, and what a

@@ -107,10 +107,7 @@ func (p *place) writable(name string) error {
 func (p *place) makeParents() error {
 	for len(p.below) > 0 {
 		name := p.name
-		if err := p.dir.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := disk.SyncIn("tool.file", p.dir, "."); err != nil {
+		if err := disk.MkdirIn("tool.file", p.dir, name, 0o755); err != nil {
 			return err
 		}
 		info, err := p.dir.Lstat(name)

@@ -50,7 +50,7 @@ func newStore(dir string) *store {
 // no link leads out.
 func (s *store) open(make bool) (*os.Root, error) {
 	if make {
-		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		if err := disk.NewVolume(s.dir).MkdirAll(s.dir); err != nil {
 			return nil, fmt.Errorf("make folder of memory: %w", err)
 		}
 	}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// changes are the functions and methods that make, change, rename or remove a file or
+// make it durable. What is durable in .daycare is decided in engine/disk: a call of one
+// of these elsewhere has no failpoint, does not fail the volume, and is not in the
+// picture of what a power cut leaves.
+var changes = map[string][]string{
+	"os": {"Rename", "WriteFile", "Remove", "RemoveAll", "Create", "CreateTemp", "MkdirTemp", "OpenFile", "Truncate", "Link",
+		"Symlink", "Mkdir", "MkdirAll", "Chtimes", "CopyFS"},
+	"os.Root": {"Rename", "WriteFile", "Remove", "RemoveAll", "Create", "OpenFile", "Link", "Symlink", "Mkdir", "MkdirAll", "Chtimes"},
+	"os.File": {"Sync", "Truncate"},
+	"syscall": {"Rename", "Unlink", "Fsync", "Fdatasync", "Ftruncate", "Truncate", "Link", "Symlink", "Mkdir", "Rmdir"},
+	"golang.org/x/sys/unix": {"Rename", "Renameat", "Renameat2", "Unlink", "Unlinkat", "Fsync", "Fdatasync", "Ftruncate", "Link", "Linkat",
+		"Symlink", "Mkdir", "Mkdirat", "Rmdir"},
+}
+
+// exempt are the packages that these rules are not for: the place itself, the failpoints
+// and the power cut it is tried with, and what only tests and measures.
+var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/bench", "agents/providers/providertest"}
+
+// An excuse says for which calls a file has one, without the name of their package, and
+// why they do not go through engine/disk.
+type excuse struct{ calls, why string }
+
+// mostExcuses is how many calls are excused. It may only become lower.
+const mostExcuses = 74
+
+// TestWritesGoThroughTheDisk finds every place outside of engine/disk that changes files
+// by itself. Each has an excuse that says why, or goes through engine/disk. The list of
+// excuses may only become shorter: one that is no longer needed fails the test, too.
+func TestWritesGoThroughTheDisk(t *testing.T) {
+	found := map[string]map[string]bool{}
+	for _, p := range packagesWithTypes(t) {
+		p.changes(t, func(file, call string) {
+			if slices.Contains(exempt, path.Dir(file)) {
+				return
+			}
+			if found[file] == nil {
+				found[file] = map[string]bool{}
+			}
+			found[file][call] = true
+		})
+	}
+	excused := 0
+	for file, e := range excuses {
+		for call := range strings.FieldsSeq(e.calls) {
+			excused++
+			elsewhere := strings.HasSuffix(file, "_linux.go") && runtime.GOOS != "linux"
+			if !found[file][call] && !elsewhere {
+				t.Errorf("%s has an excuse for %s and does not call it: shorten the list", file, call)
+			}
+			delete(found[file], call)
+		}
+		if strings.TrimSpace(e.why) == "" {
+			t.Errorf("%s: an excuse says why", file)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(found)) {
+		for call := range found[file] {
+			t.Errorf("%s calls %s: use engine/disk, which syncs names, has failpoints and fails the volume", file, call)
+		}
+	}
+	if excused != mostExcuses {
+		t.Errorf("%d calls are excused, and mostExcuses is %d: it may only become lower", excused, mostExcuses)
+	}
+}
+
+// reading are the flags of an OpenFile that changes nothing.
+func readsOnly(info *types.Info, call *ast.CallExpr) bool {
+	if len(call.Args) < 2 {
+		return false
+	}
+	value := info.Types[call.Args[1]].Value
+	if value == nil {
+		return false
+	}
+	const writing = os.O_WRONLY | os.O_RDWR | os.O_CREATE | os.O_TRUNC | os.O_APPEND
+	var flags int
+	_, err := fmt.Sscan(value.ExactString(), &flags)
+	return err == nil && flags&writing == 0
+}
+
+// A typed is a package with its types.
+type typed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	files                   []*ast.File
+	set                     *token.FileSet
+	info                    *types.Info
+}
+
+// changes calls each with the file and the name of every call of changes in a package.
+func (p *typed) changes(t *testing.T, each func(file, call string)) {
+	for _, file := range p.files {
+		for node := range ast.Preorder(file) {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				continue
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				continue
+			}
+			f, ok := p.info.Uses[sel.Sel].(*types.Func)
+			if !ok || f.Pkg() == nil {
+				continue
+			}
+			of := f.Pkg().Path()
+			if recv := f.Signature().Recv(); recv != nil {
+				of = strings.TrimPrefix(recv.Type().String(), "*")
+			}
+			if !slices.Contains(changes[of], f.Name()) || f.Name() == "OpenFile" && readsOnly(p.info, call) {
+				continue
+			}
+			file, err := filepath.Rel(repository(t), p.set.Position(call.Pos()).Filename)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := f.Name()
+			if _, method, ok := strings.Cut(of, "."); ok && strings.HasPrefix(of, "os.") {
+				name = method + "." + name
+			}
+			each(filepath.ToSlash(file), name)
+		}
+	}
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// packagesWithTypes reads the packages of the module, without tests, with the types that
+// the compiler has exported for what they import.
+func packagesWithTypes(t *testing.T) (all []*typed) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+	cmd.Dir = repository(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exports := map[string]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := &typed{set: token.NewFileSet(), info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
+		if err := dec.Decode(p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		if strings.HasPrefix(p.ImportPath, module+"/") {
+			all = append(all, p)
+		}
+	}
+	for _, p := range all {
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(p.set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.files = append(p.files, file)
+		}
+		conf := types.Config{Importer: importer.ForCompiler(p.set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+		if _, err := conf.Check(p.ImportPath, p.set, p.files, p.info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+var excuses = map[string]excuse{
+	// Caches, drafts and hints: after a power cut they are made again.
+	"agents/budget/rebuild.go":    {"MkdirAll OpenFile", "a cache of sums that are counted again from the histories"},
+	"engine/address/kept.go":      {"Chtimes", "the copy of a descriptor, which is written again when it is read"},
+	"engine/record/draft.go":      {"Remove", "a draft is a hint of an answer under way; a stale one is overwritten"},
+	"tools/shell/capture.go":      {"CreateTemp MkdirAll Remove Rename", "the whole output of a command; what the model was told is in the history"},
+	"tools/shell/confine.go":      {"Mkdir MkdirAll", "a home for commands, made again for each"},
+	"tools/shell/joblog.go":       {"File.Truncate OpenFile", "the output of a process that a power cut ends"},
+	"tools/shell/jobs.go":         {"MkdirAll Remove Rename WriteFile", "about processes that a power cut ends"},
+	"tools/shell/proxy.go":        {"MkdirTemp RemoveAll", "the folder of a socket"},
+	"tools/memory/store.go":       {"Root.MkdirAll", "followed by a sync of each folder"},
+	"tools/files/applypatch.go":   {"Root.Remove", "a file of the workspace; followed by a sync of its folder"},
+	"tools/shell/sandbox/view.go": {"MkdirAll", "a temporary folder of a command"},
+
+	// Folders of agents in the making, and what is deleted.
+	"engine/address/create.go": {"Mkdir RemoveAll", "a folder that the next start removes, until its rename; Mkdir has its failpoint"},
+	"engine/address/index.go":  {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
+	"engine/archive.go":        {"MkdirAll MkdirTemp OpenFile RemoveAll Rename", "unpacks into a folder that the next start removes; everything is synced before it gets its name"},
+	"cmd/daycare/doctorfix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
+	"cmd/daycare/gc.go":        {"RemoveAll", "what nothing needs; gc finds it again"},
+	"cmd/daycare/init.go":      {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
+
+	// Sockets and logs.
+	"connectors/terminal/memory.go": {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
+	"engine/control/unix.go":        {"MkdirTemp Remove RemoveAll Symlink", "the socket, which lives as long as the process"},
+	"cmd/daycare/background.go":     {"MkdirAll OpenFile", "the log; nothing waits for it"},
+	"cmd/daycare/logfile.go":        {"MkdirAll OpenFile Rename", "the log; nothing waits for it"},
+
+	// Not in .daycare.
+	"cmd/daycare/agentedit.go":           {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},
+	"cmd/daycare/agentexport.go":         {"OpenFile Remove", "a file of the user, which can be exported again"},
+	"cmd/daycare/benchcmd.go":            {"Create", "a report"},
+	"cmd/daycare/man.go":                 {"MkdirAll WriteFile", "manual pages"},
+	"cmd/daycare/schema.go":              {"MkdirAll WriteFile", "schemas"},
+	"cmd/daycare/service.go":             {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
+	"cmd/daycare/start.go":               {"Root.MkdirAll", "a folder in the workspace that the user names for an agent"},
+	"connectors/terminal/shell.go":       {"CreateTemp Remove", "a temporary file for an editor"},
+	"tools/shell/sandbox/group_linux.go": {"Mkdir Remove WriteFile", "control groups of the kernel"},
+	"tools/shell/sandbox/probe.go":       {"Link MkdirAll MkdirTemp Remove RemoveAll Rename Symlink WriteFile", "a try of the sandbox in a temporary folder"},
+	"tools/shell/sandbox/relay_linux.go": {"OpenFile", "/dev/null"},
+}
