@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,24 +57,30 @@ func (b *Broker[T]) Watched() bool {
 	return len(b.subs) > 0
 }
 
-// ringSize is how many events are kept for those who come back.
-const ringSize = 4096
+// How much is kept for those who come back: events, and bytes of what they carry, since
+// one may have the whole arguments of a tool or a whole answer.
+const (
+	ringSize  = 4096
+	ringBytes = 8 << 20
+)
 
 // A Stream is the Broker of all events of one process. It numbers them and keeps
-// the newest 4,096 (deltas aside), so that a watcher that lost some can fetch
-// them, or is told that it cannot.
+// the newest (deltas aside) within ringSize and ringBytes, so that a watcher that lost
+// some can fetch them, or is told that it cannot.
 type Stream struct {
 	Broker[Event]
 	boot string
 
-	mu   sync.Mutex
-	ring [ringSize]Event
-	next atomic.Uint64 // number of the next event, from 1
+	mu    sync.Mutex
+	ring  [ringSize]Event
+	first uint64        // number of the oldest that is kept
+	bytes int           // of those that are kept
+	next  atomic.Uint64 // number of the next event, from 1
 }
 
 // NewStream makes the stream of one process; boot tells it from earlier ones.
 func NewStream(boot string) *Stream {
-	s := &Stream{boot: boot}
+	s := &Stream{boot: boot, first: 1}
 	s.next.Store(1)
 	return s
 }
@@ -92,9 +99,47 @@ func (s *Stream) Emit(e Event) {
 	defer s.mu.Unlock() // publishing inside keeps the order of the numbers
 	n := s.next.Load()
 	e.ID = fmt.Sprintf("%s.%d", s.boot, n)
-	s.ring[n%ringSize] = e
+	s.keep(n, e)
 	s.next.Store(n + 1)
 	s.Publish(e)
+}
+
+// keep puts an event into the ring and lets the oldest go for which there is no room.
+func (s *Stream) keep(n uint64, e Event) {
+	s.bytes += weight(reflect.ValueOf(e))
+	for ; s.first < n && (s.bytes > ringBytes || n-s.first >= ringSize); s.first++ {
+		old := &s.ring[s.first%ringSize]
+		s.bytes -= weight(reflect.ValueOf(*old))
+		*old = Event{}
+	}
+	s.ring[n%ringSize] = e
+}
+
+// weight is how many bytes the texts in a value have, whatever its type is.
+func weight(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return weight(v.Elem())
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return 0 // its zone is shared by all
+		}
+		for i := range v.NumField() {
+			n += weight(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return v.Len()
+		}
+		for i := range v.Len() {
+			n += weight(v.Index(i))
+		}
+	}
+	return n
 }
 
 // Since returns the events numbered from up to (exclusive) the next one, and the
@@ -103,10 +148,7 @@ func (s *Stream) Since(from uint64) (events []Event, first uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.next.Load()
-	first = max(from, 1)
-	if next > ringSize && first < next-ringSize {
-		first = next - ringSize
-	}
+	first = max(from, s.first)
 	for n := first; n < next; n++ {
 		events = append(events, s.ring[n%ringSize])
 	}

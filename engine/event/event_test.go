@@ -176,6 +176,41 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// A few thousand large events must not fill the memory: what is kept is bounded in bytes,
+// too, and a watcher is told from where on.
+func TestRingIsBoundedInBytes(t *testing.T) {
+	s := NewStream("b")
+	const size, all = 1 << 20, 40
+	for range all {
+		s.Emit(Event{Type: ToolStarted, Body: Tool{Name: "write", Arguments: make([]byte, size)}})
+		s.Emit(Event{Type: SubAgentProgress, Body: SubAgent{Event: &Event{At: time.Now(), Body: Finished{Text: "short"}}}})
+	}
+	kept, first := s.Since(1)
+	bytes := 0
+	for _, e := range kept {
+		if tool, ok := e.Body.(Tool); ok {
+			bytes += len(tool.Arguments)
+		}
+	}
+	t.Logf("%d of %d events are kept, with %d bytes", len(kept), 2*all, bytes)
+	if bytes > ringBytes || bytes < ringBytes/2 {
+		t.Errorf("%d bytes are kept, want about %d", bytes, ringBytes)
+	}
+	if first != s.Next()-uint64(len(kept)) || kept[0].ID != fmt.Sprintf("b.%d", first) {
+		t.Errorf("the first kept is %d, its id %s; %d are kept up to %d", first, kept[0].ID, len(kept), s.Next())
+	}
+	s.Emit(Event{Type: TurnFinished, Body: Finished{Text: string(make([]byte, 2*ringBytes))}})
+	if kept, _ := s.Since(1); len(kept) != 1 {
+		t.Errorf("%d events are kept beside one that is larger than the bound", len(kept))
+	}
+	for range ringSize {
+		s.Emit(Event{Type: AgentWoke})
+	}
+	if kept, _ := s.Since(1); len(kept) != ringSize || s.bytes > 64*ringSize {
+		t.Errorf("%d small events are kept, which count as %d bytes", len(kept), s.bytes)
+	}
+}
+
 func TestJSONIsFlat(t *testing.T) {
 	at := time.Date(2026, 11, 20, 19, 22, 33, 123456789, time.FixedZone("CET", 3600))
 	for name, c := range map[string]struct {
