@@ -61,6 +61,7 @@ auth.json
 daycare.sock
 daycare.lock
 .ballast
+.failed
 logs/
 trash/
 drop/

@@ -84,7 +84,7 @@ var names = []string{
 	"doctor.aside.write", "doctor.aside.sync", "doctor.aside.rename", "doctor.aside.dirsync",
 	"doctor.lines.write", "doctor.lines.sync", "doctor.lines.rename", "doctor.lines.dirsync",
 	"torn.write", "torn.sync", "torn.dirsync", "torn.truncate",
-	"log.dirsync",
+	"log.dirsync", "log.rewrite",
 }
 
 type plan struct {

@@ -19,6 +19,7 @@ var scenarios = map[string]func(dir string) error{
 	"fill":          fillDisk,
 	"fail":          failDisk,
 	"names":         loseNames,
+	"reopen":        reopenLog,
 	"ballast":       useBallast,
 	"replace":       replaceLog,
 	"publish":       publishFile,

@@ -12,7 +12,8 @@
 // there is room. Any other failed write, and every failed sync, is final: what
 // the kernel dropped after a failed fsync cannot be known, so the volume is
 // marked failed, every later write and barrier returns ErrFailed, and the process
-// is expected to exit and recover from the files.
+// is expected to exit and recover from the files. The next one writes the ends of
+// the logs again before it trusts a sync of them (suspect.go).
 package disk
 
 import (
@@ -92,6 +93,7 @@ func (v *Volume) Stats() (barriers int64, spent time.Duration) {
 func (v *Volume) Fail(err error) error {
 	v.failOnce.Do(func() {
 		v.failure = fmt.Errorf("%w: %w", ErrFailed, err)
+		v.markFailure()
 		close(v.failed)
 	})
 	return v.failure
