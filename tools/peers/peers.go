@@ -33,6 +33,8 @@ type Agents interface {
 	Create(ctx context.Context, d address.Descriptor, first message.Incoming) (event.Agent, error)
 	// List is all agents that asker may know of.
 	List(ctx context.Context, asker string) ([]event.Agent, error)
+	// Target is the agent that a message of asker to ref goes to.
+	Target(asker, ref string) (id string, err error)
 	// History is the newest records of an agent.
 	History(ctx context.Context, asker, agent string, limit int) (event.Page, error)
 	// Update changes the description and the system prompt of a permanent agent that

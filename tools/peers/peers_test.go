@@ -36,6 +36,15 @@ func (h *house) Create(_ context.Context, d address.Descriptor, first message.In
 	return event.Agent{ID: d.ID, Name: d.Name, Handle: "0/1"}, h.err
 }
 
+func (h *house) Target(_, ref string) (string, error) {
+	for _, a := range h.agents {
+		if ref == a.ID || ref == a.Handle || ref == a.Name {
+			return a.ID, nil
+		}
+	}
+	return ref, nil
+}
+
 func (h *house) List(context.Context, string) ([]event.Agent, error) { return h.agents, h.err }
 
 func (h *house) History(context.Context, string, string, int) (event.Page, error) {
@@ -187,6 +196,19 @@ func TestSpawnIsMarkedForItsReport(t *testing.T) {
 	}
 	if want := "Subagent [logs] started (id: " + h.made[0].ID + ")"; !strings.HasPrefix(r.Text, want) {
 		t.Errorf("the result is %q, want it to begin with %q", r.Text, want)
+	}
+}
+
+// An agent that writes to itself would wait for its own answer until the timeout.
+func TestSessionsSendToOneselfIsRefusedAtOnce(t *testing.T) {
+	h := newHouse()
+	h.outcome = event.Outcome{} // an answer never comes
+	h.agents[0].ID = "agent"
+	for _, me := range []string{"agent", "0/", "me"} {
+		r := call(t, h, "sessions_send", `{"agentId":"`+me+`","text":"?","timeoutSeconds":600}`)
+		if r.Status != tools.Failed || !strings.Contains(r.Text, me+" is yourself") || len(h.posted) > 0 {
+			t.Errorf("to %s: %q %s, posted %v", me, r.Status, r.Text, h.posted)
+		}
 	}
 }
 

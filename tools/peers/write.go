@@ -74,6 +74,13 @@ func (p *peers) sessionsSend() tools.Tool {
 			if strings.TrimSpace(args.Text) == "" {
 				return p.receive(ctx, call, args)
 			}
+			to, err := p.agents.Target(call.Agent, args.AgentID)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			if to == call.Agent { // it would wait for itself until the timeout
+				return tools.Errorf("sessions_send: %s is yourself; agents_list names the others", args.AgentID), nil
+			}
 			r, err := p.agents.Post(ctx, text(call, args.AgentID, args.Text))
 			if err != nil {
 				return tools.Result{}, err
