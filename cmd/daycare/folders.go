@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 
+	"daycare/engine/config"
 	"daycare/engine/disk"
 )
 
@@ -12,9 +13,13 @@ const foldersNotSynced = "this file system cannot sync folders: after a power cu
 
 // keepFolders makes the folders durable that opening a workspace may have made:
 // what is synced inside a folder is lost in a power cut with the folder's own name.
+// A folder that was made by hand gets its .gitignore.
 func (r *runtimeParts) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
+	}
+	if err := config.Ignore(r.root); err != nil {
+		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
 	ok, err := disk.SyncsFolders(r.root)
 	if err != nil {

@@ -56,21 +56,6 @@ const (
 #log:
 #  level: info                # debug | info | warn | error
 `
-	ignoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
-auth.json
-daycare.sock
-daycare.lock
-.ballast
-.failed
-logs/
-trash/
-drop/
-usage/
-files/
-connectors/
-agents/*/draft.json
-agents/*/blobs/
-`
 	readmeText = `# .daycare
 
 Everything that daycare knows about this folder, as plain files. Read them, edit
@@ -224,7 +209,7 @@ func makeHome(root string) (initResult, error) {
 	}
 	for _, f := range []struct{ name, text string }{
 		{"settings.yaml", settingsText},
-		{".gitignore", ignoreText},
+		{config.IgnoreName, config.IgnoreText},
 		{"README.md", readmeText},
 	} {
 		switch err := writeNew(filepath.Join(done.Dir, f.name), f.text); {

@@ -111,7 +111,8 @@ func (c *cli) installService(ctx context.Context, s service) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(s.workspace, home, "logs"), 0o700); err != nil {
+	root := filepath.Join(s.workspace, home)
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "logs"), 0o700), config.Ignore(root)); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
 	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {

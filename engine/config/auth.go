@@ -65,6 +65,9 @@ func changeAuth(root string, change func(map[string]Secret) error) error {
 	if err := enc.Encode(plain); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
+	if err := Ignore(root); err != nil { // first: the secret is never there without it
+		return fmt.Errorf("write secrets: %w", err)
+	}
 	path, err := disk.Through(root, filepath.Join(root, AuthName))
 	if err == nil {
 		err = disk.NewVolume(root).WriteFile("auth", path, b.Bytes())

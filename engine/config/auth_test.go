@@ -40,8 +40,8 @@ func TestSetSecret(t *testing.T) {
 		t.Errorf("removed twice: %v, want ErrNoSecret", err)
 	}
 	left, err := os.ReadDir(root)
-	if err != nil || len(left) != 1 {
-		t.Errorf("%d files, %v; want auth.json alone", len(left), err)
+	if err != nil || len(left) != 2 || left[0].Name() != IgnoreName || left[1].Name() != AuthName {
+		t.Errorf("%v, %v; want auth.json and what keeps it out of git", left, err)
 	}
 }
 

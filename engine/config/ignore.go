@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"daycare/engine/disk"
+)
+
+// IgnoreName is the file that keeps git from committing what is secret or live.
+const IgnoreName = ".gitignore"
+
+// IgnoreText is its content as daycare writes it.
+const IgnoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
+auth.json
+daycare.sock
+daycare.lock
+.ballast
+.failed
+logs/
+trash/
+drop/
+usage/
+files/
+connectors/
+agents/*/draft.json
+agents/*/blobs/
+`
+
+// Ignore writes the .gitignore of a .daycare directory that has none. It is called
+// wherever the directory or auth.json is made, and at each start, because people make
+// them by hand, too. One that is there stays as it is, even empty.
+func Ignore(root string) error {
+	path := filepath.Join(root, IgnoreName)
+	if disk.Exists(path) {
+		return nil
+	}
+	if err := disk.NewVolume(root).WriteFile("ignore", path, []byte(IgnoreText)); err != nil {
+		return fmt.Errorf("write %s: %w", IgnoreName, err)
+	}
+	return nil
+}
