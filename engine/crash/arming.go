@@ -23,7 +23,6 @@ type arming struct {
 var faults = map[string]syscall.Errno{
 	"enospc": syscall.ENOSPC, "eio": syscall.EIO, "erofs": syscall.EROFS, "short": syscall.ENOSPC,
 	"einval": syscall.EINVAL, // what a file system answers that cannot sync folders
-
 	"emfile": syscall.EMFILE, "enfile": syscall.ENFILE, "enomem": syscall.ENOMEM,
 	"eacces": syscall.EACCES, "eintr": syscall.EINTR, "estale": syscall.ESTALE,
 }
