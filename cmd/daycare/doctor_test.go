@@ -280,6 +280,8 @@ func (w *ward) brokenFiles() []string {
 	w.file("cron/daily/TASK.md", "---", "taskId: "+id(4), "schedule: \"61 * * * *\"", "---", "Do it.")
 	w.file("cron/other/TASK.md", "---", "taskId: "+id(5), "agentId: "+id(96), "every: 1h", "---", "Do it.")
 	w.file("heartbeat/look.md", "---", "activeHours: always", "---", "Look around.")
+	w.file("heartbeat/Disk Check.md", "Is the disk full?")
+	w.file("heartbeat/disk.txt", "Is the disk full?")
 	w.file("permissions/tok1.json", "{ broken")
 	w.file("files/f1.json", `{"id":"f1","name":"a.txt"}`)
 	w.file("cron/Not A Slug/TASK.md", "---", "taskId: "+id(6), "every: 1h", "---", "Do it.")
@@ -300,7 +302,7 @@ func (w *ward) brokenFiles() []string {
 		"schedule-wrong-value heartbeat/look.md:2", "permission-file permissions/tok1.json:1",
 		"file-missing files/f1.json:1", "letter-refused drop/bad/letter.md:1",
 		"lines-bad usage/2026-11-01.jsonl:2", "torn-kept permissions/log.jsonl.torn-7:1", "file-special pipe",
-		"schedule-name cron/Not A Slug/TASK.md", "subagent-invalid subagents/broken.md:4", "skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
+		"schedule-name cron/Not A Slug/TASK.md", "schedule-name heartbeat/Disk Check.md", "schedule-stray heartbeat/disk.txt", "subagent-invalid subagents/broken.md:4", "skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
 		"connector-nobody settings.yaml:6", "connector-broken settings.yaml:6",
 	}
 }

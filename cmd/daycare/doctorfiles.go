@@ -43,9 +43,6 @@ func (d *doctor) tasks() error {
 			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
 		}
-		if !schedule.ValidSlug(slug) {
-			d.tell(finding.Error, "schedule-name", path, 0, fmt.Sprintf("%q cannot be the name of a task", slug), "Rename the folder: small letters, digits and - only.")
-		}
 		t, found := schedule.DecodeTask(path, slug, data, time.Local)
 		d.add(found...)
 		if other := ids[t.ID]; t.ID != "" && other != "" {
@@ -59,6 +56,11 @@ func (d *doctor) tasks() error {
 		}
 		d.lines(filepath.Join(filepath.Dir(path), "runs.jsonl"))
 	}
+	strays, err := schedule.Strays(d.root)
+	if err != nil {
+		return err
+	}
+	d.add(strays...)
 	return d.prompts()
 }
 

@@ -99,10 +99,7 @@ var checks = []checked{
 	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile}, {"agents/*/history/*.jsonl", historyFile},
 	{"agents/*/inbox.jsonl", inboxFile}, {"agents/*/sessions.jsonl", ledger("session")}, {"agents/*/draft.json", object("draft")},
 	{"agents/handles.jsonl", ledger("handle")},
-	{"cron/*/TASK.md", func(path string, content []byte) ([]finding.Finding, error) {
-		_, found := schedule.DecodeTask(path, filepath.Base(filepath.Dir(path)), content, time.Local)
-		return found, nil
-	}},
+	{"cron/*/TASK.md", taskFile},
 	{"cron/*/MEMORY.md", text}, {"cron/*/runs.jsonl", ledger("run")}, {"cron/*/runs/*.jsonl", ledger("run")},
 	{"heartbeat/runs.jsonl", ledger("run")}, {"heartbeat/runs/*.jsonl", ledger("run")},
 	{"heartbeat/*.md", func(path string, content []byte) ([]finding.Finding, error) {
@@ -198,6 +195,21 @@ func readWhole(path string) (content []byte, err error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return content, err
+}
+
+// taskFile checks a task, in its place or elsewhere: only in cron/ its folder's name
+// matters.
+func taskFile(path string, content []byte) ([]finding.Finding, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("validate: %w", err)
+	}
+	slug := "task"
+	if dir := filepath.Dir(full); filepath.Base(filepath.Dir(dir)) == "cron" {
+		slug = filepath.Base(dir)
+	}
+	_, found := schedule.DecodeTask(path, slug, content, time.Local)
+	return found, nil
 }
 
 func validateSettings(path string, _ []byte) ([]finding.Finding, error) {

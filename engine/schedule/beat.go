@@ -123,8 +123,8 @@ func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 
 // BeatNow runs the heartbeat once, changed or not, and returns its slot.
 func (s *Scheduler) BeatNow() (time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.loop.Lock()
+	defer s.loop.Unlock()
 	s.look(s.Now())
 	switch {
 	case s.beat.prompts == 0:

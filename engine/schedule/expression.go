@@ -33,7 +33,7 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 		return nil, false, fmt.Errorf("schedule %q has %d fields; want five: minute, hour, day of month, month, day of week", text, len(fields))
 	}
 	for i, f := range fields {
-		if err := checkField(f); err != nil {
+		if err := checkField(f, fieldSteps[i]); err != nil {
 			return nil, false, fmt.Errorf("schedule %q: %s %q: %w", text, fieldNames[i], f, err)
 		}
 	}
@@ -56,10 +56,17 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 
 var fieldNames = []string{"minute", "hour", "day of month", "month", "day of week"}
 
+// fieldSteps is the longest step of each field: a longer one leaves a single value,
+// which nobody means who writes */70.
+var fieldSteps = []int{59, 23, 30, 11, 7}
+
 // checkField refuses what the library takes for something else: nothing between
-// two commas, a question mark, letters of other dialects of cron.
-func checkField(field string) error {
+// two commas, a question mark, letters of other dialects of cron, a step that is
+// longer than the field.
+func checkField(field string, longest int) error {
 	for part := range strings.SplitSeq(field, ",") {
+		_, step, _ := strings.Cut(part, "/")
+		n, _ := strconv.Atoi(step) // what is no number the library refuses
 		switch {
 		case part == "":
 			return errors.New("there is nothing between two commas")
@@ -68,6 +75,8 @@ func checkField(field string) error {
 			return errors.New("L, W, # and ? are not supported")
 		case strings.HasPrefix(part, "*") && part != "*" && !strings.HasPrefix(part, "*/"):
 			return errors.New("after * only /STEP may follow")
+		case n > longest:
+			return fmt.Errorf("the step is %d; want 1 to %d", n, longest)
 		}
 	}
 	return nil

@@ -48,6 +48,31 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// A name that cannot be used is told of by whoever reads the file, and what is no file
+// of a task or prompt by who looks at the folder.
+func TestOddNames(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.write("heartbeat/Disk Check.md", "Is the disk full?\n")
+	w.write("heartbeat/disk.txt", "Is the disk full?\n")
+	w.write("heartbeat/runs.jsonl", "")
+	w.write("cron/report.md", "---\nevery: 1h\n---\nDo it.\n")
+	w.task("fine", "every: 1h")
+	if _, found := DecodePrompt("F", "Disk Check", []byte("Is the disk full?\n")); finding.Join(found) == nil {
+		t.Error("nothing is said of a prompt with a name that cannot be used")
+	}
+	if _, found := DecodeTask("F", "My Task", []byte("---\nevery: 1h\n---\nDo it.\n"), time.UTC); finding.Join(found) == nil {
+		t.Error("nothing is said of a task with a name that cannot be used")
+	}
+	strays, err := Strays(w.root)
+	if err != nil || len(strays) != 2 || filepath.Base(strays[0].File) != "report.md" || filepath.Base(strays[1].File) != "disk.txt" {
+		t.Errorf("found %+v, %v; want cron/report.md and heartbeat/disk.txt", strays, err)
+	}
+	_, found, err := w.sched.Heartbeat()
+	if err != nil || len(found) != 2 {
+		t.Errorf("of the heartbeat's folder found %+v, %v", found, err)
+	}
+}
+
 // The example of the documentation, whole.
 func TestDecodeTask(t *testing.T) {
 	data, err := os.ReadFile("testdata/TASK.md")

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -10,10 +11,12 @@ type state struct {
 	spec string    // which schedule the newest slots are of; "": never seen
 	set  string    // its text, if the line is near enough
 	from time.Time // since when it counts
-	// cursor: every slot up to here has its line. done are those after it that
-	// have one too: the clock was ahead once, and what ran then does not run again.
+	// cursor: every slot up to here has its line. done are those after it, in seconds
+	// and in order, that have one too, and top is the newest: the clock was ahead
+	// once, and what ran then does not run again.
 	cursor time.Time
-	done   map[int64]bool
+	done   []int64
+	top    time.Time
 	anchor time.Time // a point of the grid of every
 	hash   string    // of what was watched when it ran last
 	open   *line     // a firing whose end is not known
@@ -24,16 +27,34 @@ type state struct {
 	text   string    // what the newest run answered
 }
 
-// fold reads the lines of a ledger.
+// fold reads the lines of a ledger. Nothing before its first line is believed.
 func fold(lines []line, now time.Time) state {
-	s := state{done: map[int64]bool{}}
+	var s state
+	if len(lines) > 0 && lines[0].Set == "" {
+		s.cursor = lines[0].At
+		if slot := lines[0].slot(); slot != nil && lines[0].Via.nominal() {
+			s.cursor = *slot
+		}
+	}
 	for _, l := range lines {
 		s.add(l, now)
 	}
 	if s.cursor.After(now) {
-		s.cursor = now // the schedule was made while the clock was ahead
+		s.cursor = now // the clock was ahead when the first line was written
 	}
 	return s
+}
+
+// recall adds what older lines than those that were folded say of slots to come.
+func (s *state) recall(older []line, now time.Time) {
+	for _, l := range older {
+		if l.Set != "" {
+			s.done, s.top = nil, time.Time{} // of another schedule
+		}
+		if slot := l.slot(); slot != nil && slot.After(now) {
+			s.account(l, now)
+		}
+	}
 }
 
 // add takes one line more.
@@ -53,11 +74,14 @@ func (s *state) add(l line, now time.Time) {
 }
 
 func (s *state) begin(l line, now time.Time) {
+	if watched(l.Set) != watched(s.set) {
+		s.hash = "" // it was of something else
+	}
 	s.set, s.spec, s.from = l.Set, specHash(l.Set), l.At
 	if l.From != nil {
-		s.from = *l.From
+		s.from = later(*l.From, l.At.Add(-firstSight))
 	}
-	s.cursor, s.anchor, s.done = s.from, s.from, map[int64]bool{}
+	s.cursor, s.anchor, s.done, s.top = s.from, s.from, nil, time.Time{}
 	s.at, s.last = l.At, nil
 }
 
@@ -78,34 +102,74 @@ func (s *state) end(l line, now time.Time) {
 	s.mark(l, now)
 }
 
-// mark notes that a slot has its line. What is noted as missed and has not come
-// yet (the clock went back since) was not missed after all.
+// mark notes that a slot has its line.
 func (s *state) mark(l line, now time.Time) {
 	if !l.Via.nominal() {
 		return
 	}
-	slot := *l.slot()
 	if l.Spec != "" {
 		s.spec = l.Spec
 	}
-	if s.anchor = slot; l.From != nil {
+	if s.anchor = *l.slot(); l.From != nil {
 		s.anchor = *l.From // where many share a line its end may lie between two slots
 	}
+	if l.Top != nil {
+		s.top = later(s.top, *l.Top)
+	}
+	s.account(l, now)
+}
+
+// account notes which slots a line is of. What is noted as missed and has not come
+// yet (the clock went back since) was not missed after all.
+func (s *state) account(l line, now time.Time) {
+	slot := *l.slot()
+	top := slot
 	switch {
+	case !l.Via.nominal():
+		return
 	case !slot.After(now):
 		s.cursor = later(s.cursor, slot)
 	case l.Count > 1 && l.From != nil && !l.From.After(now):
 		s.cursor = later(s.cursor, now)
-	case l.Outcome != Missed && l.Count <= 1:
-		s.done[slot.Unix()] = true
 	}
+	if l.Outcome == Missed || l.Count > 1 {
+		top = top.Add(-time.Second)
+	} else if i, known := slices.BinarySearch(s.done, slot.Unix()); !known && slot.After(now) {
+		s.done = slices.Insert(s.done, i, slot.Unix())
+	}
+	s.top = later(s.top, top)
+}
+
+// pass moves the cursor over slots that have a line since the clock was ahead, as
+// their time comes.
+func (s *state) pass(now time.Time) {
+	i, known := slices.BinarySearch(s.done, now.Unix())
+	if known {
+		i++
+	}
+	if i > 0 {
+		s.cursor = later(s.cursor, time.Unix(s.done[i-1], 0))
+		s.done = slices.Delete(s.done, 0, i)
+	}
+	if !s.top.After(now) {
+		s.cursor = later(s.cursor, s.top)
+	}
+}
+
+// ahead is the newest slot with a line, if it is after t; else nil.
+func (s *state) ahead(t time.Time) *time.Time {
+	if !s.top.After(t) {
+		return nil
+	}
+	top := s.top
+	return &top
 }
 
 // next is the first slot after t that has no line.
 func (s *state) next(when Schedule, t time.Time) (time.Time, bool) {
 	for {
 		slot, ok := when.Next(t, s.anchor)
-		if !ok || !s.done[slot.Unix()] {
+		if _, done := slices.BinarySearch(s.done, slot.Unix()); !ok || !done {
 			return slot, ok
 		}
 		t = slot
@@ -115,54 +179,58 @@ func (s *state) next(when Schedule, t time.Time) (time.Time, bool) {
 // manySlots is how many slots get a line each before they share one.
 const manySlots = 100
 
-// A backlog is the slots that are due and have no line: the newest, and what comes
-// before it.
+// maxCatchUp is how many slots are caught up with where all are to run. A clock that
+// was wrong by years must not cost a run for each minute of them.
+const maxCatchUp = 1000
+
+// A backlog is the slots in (after, until] that are due and have no line.
 type backlog struct {
-	oldest, newest time.Time
-	count          int
-	before         []time.Time // all but the newest, while they are not too many
+	state  *state
+	when   Schedule
+	after  time.Time
+	until  time.Time
+	oldest time.Time
+	newest time.Time
+	count  int
 }
 
+// backlog finds what is due. It counts, and steps through no more slots than get a
+// line each, however far the clock has jumped.
 func (s *state) backlog(when Schedule, now time.Time) backlog {
-	var b backlog
-	for t, ok := s.next(when, s.cursor); ok && !t.After(now); t, ok = s.next(when, t) {
-		if b.count++; b.count == 1 {
-			b.oldest = t
-		} else if b.count <= manySlots+1 {
-			b.before = append(b.before, b.newest)
-		}
-		b.newest = t
+	s.pass(now)
+	b := backlog{state: s, when: when, after: s.cursor, until: now}
+	if b.count = b.since(b.after); b.count > 0 {
+		b.oldest, _ = s.next(when, b.after)
+		b.newest = b.back(1)
 	}
 	return b
 }
 
-// lines are the lines of all slots but the newest; with it set, of all.
-func (b backlog) lines(l line, newest bool) []line {
-	all := slices.Clone(b.before)
-	last := time.Time{}
-	if newest {
-		all, last = append(all, b.newest), b.newest
-	} else if len(all) > 0 {
-		last = all[len(all)-1]
-	}
-	n := b.count
-	if !newest {
-		n--
-	}
-	switch {
-	case n <= 0:
-		return nil
-	case n > manySlots:
-		if !newest { // before is cut short; the line ends right before the newest
-			last = b.newest.Add(-time.Second)
+// since counts the slots after t. What is done lies after until.
+func (b backlog) since(t time.Time) int { return b.when.count(t, b.until, b.state.anchor) }
+
+// back is the nth slot from the newest.
+func (b backlog) back(n int) time.Time {
+	last := b.until.Unix()
+	span := int(last - b.after.Unix())
+	d := sort.Search(span, func(d int) bool { return b.since(time.Unix(last-int64(d), 0)) >= n })
+	return time.Unix(last-int64(d)+1, 0).UTC()
+}
+
+// lines are the lines of the oldest n slots.
+func (b backlog) lines(l line, n int) []line {
+	if n > manySlots {
+		end := b.newest
+		if n < b.count { // right before the first that is left
+			end = b.back(b.count - n).Add(-time.Second)
 		}
-		l.From, l.Slot, l.Count = &b.oldest, &last, n
+		l.From, l.Slot, l.Count = &b.oldest, &end, n
 		return []line{l}
 	}
-	lines := make([]line, 0, n)
-	for _, t := range all {
+	var lines []line
+	for slot := b.oldest; len(lines) < n; slot, _ = b.state.next(b.when, slot) {
 		one := l
-		one.Slot = &t
+		one.Slot = &slot
 		lines = append(lines, one)
 	}
 	return lines

@@ -198,3 +198,10 @@ func (f *front) at(keys ...string) *yaml.Node {
 	}
 	return nil
 }
+
+// named refuses a file whose name cannot be that of a task or prompt.
+func (f *front) named(slug string) {
+	if !ValidSlug(slug) {
+		f.found = append(f.found, badName(f.file, slug))
+	}
+}

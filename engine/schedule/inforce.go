@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -8,14 +9,35 @@ import (
 	"daycare/engine/finding"
 )
 
+// active is which version of each task is active: what everybody may look at who
+// must not wait while the loop reads and writes files. It is never changed.
+type active map[string]Task // by slug
+
+// show says which tasks are active now. loop is held.
+func (s *Scheduler) show() {
+	a := make(active, len(s.jobs))
+	for slug, j := range s.jobs {
+		a[slug] = j.task
+	}
+	s.tasks.Store(&a)
+}
+
+// FilesOf is the folder in which a task's own agent works; "" for other agents.
+func (s *Scheduler) FilesOf(agent string) string {
+	for slug, t := range *s.tasks.Load() {
+		if t.ID == agent && t.Agent == "" {
+			return s.cron(slug, filesDir)
+		}
+	}
+	return ""
+}
+
 // Tasks lists all tasks by name, each as it is in force: where a file is broken, the
 // version before goes on, if this process has read it.
 func (s *Scheduler) Tasks() ([]Entry, []finding.Finding, error) {
 	all, found, err := s.Store.Tasks()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range all {
-		s.inForce(&all[i])
+		err = errors.Join(err, s.inForce(&all[i]))
 	}
 	return all, found, err
 }
@@ -23,30 +45,32 @@ func (s *Scheduler) Tasks() ([]Entry, []finding.Finding, error) {
 // Task is one task by its name, as it is in force.
 func (s *Scheduler) Task(slug string) (Entry, error) {
 	e, err := s.Store.Task(slug)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err == nil {
-		s.inForce(&e)
+		err = s.inForce(&e)
 	}
 	return e, err
 }
 
-// inForce corrects what a file says by what the loop knows. mu is held.
-func (s *Scheduler) inForce(e *Entry) {
-	j := s.jobs[e.Slug]
+// inForce corrects what a file says by what the loop knows.
+func (s *Scheduler) inForce(e *Entry) error {
+	tasks := *s.tasks.Load()
+	t, known := tasks[e.Slug]
 	switch {
-	case j != nil && finding.Join(e.Found) != nil:
-		e.Task, e.Next = j.task, nil
-		if e.Enabled {
-			e.coming(j.st, s.Now())
+	case known && finding.Join(e.Found) != nil:
+		e.Task, e.Next = t, nil
+		lines, err := readTail(s.cron(e.Slug, runsFile))
+		if err == nil && e.Enabled {
+			e.coming(fold(lines, s.Now()), s.Now())
 		}
-	case j == nil:
-		for slug, other := range s.jobs {
-			if e.ID != "" && other.task.ID == e.ID && exists(s.cron(slug, taskFile)) { // else it was renamed
+		return err
+	case !known:
+		for slug, other := range tasks {
+			if e.ID != "" && other.ID == e.ID && exists(s.cron(slug, taskFile)) { // else it was renamed
 				e.Found, e.Next = append(e.Found, s.duplicate(e.Slug, slug)), nil
 			}
 		}
 	}
+	return nil
 }
 
 func exists(path string) bool {

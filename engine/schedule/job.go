@@ -21,6 +21,7 @@ type job struct {
 	file os.FileInfo
 	track
 	looked time.Time // when what it watches was looked at
+	first  bool      // the run under way only remembers what is watched
 	hand   time.Time // somebody asked for a run at this time
 	begun  bool      // the ledger says since when its schedule counts
 	bad    time.Time // since when its file has been broken; zero: it is not
@@ -52,6 +53,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 	case j.task.DeleteAfterRun && j.st.last != nil && j.st.last.Remove:
 		// The process died between the line and the removal.
 		delete(s.jobs, j.task.Slug)
+		s.show()
 		_, err := s.trash(s.cron(j.task.Slug), j.task.Slug)
 		return time.Time{}, err
 	case !j.hand.IsZero():
@@ -63,34 +65,36 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 		return time.Time{}, nil
 	case j.task.When.timing.Empty():
 		return s.lookOut(ctx, j, now), nil
+	case j.task.watches() && j.st.hash == "" && j.looked.IsZero():
+		s.lookOut(ctx, j, now)
+		j.first = true
+		return time.Time{}, nil
 	}
 	return s.due(ctx, j, path, now)
 }
 
 // due fires the slot that is due, and notes those that are missed.
 func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time) (time.Time, error) {
-	if j.task.CatchUp == CatchUpAll {
-		slot, ok := j.st.next(j.task.When, j.st.cursor)
-		if ok && !slot.After(now) {
-			s.fire(ctx, j, slot, now)
-			return time.Time{}, nil
-		}
-		return s.coming(j, now), nil
-	}
 	b := j.st.backlog(j.task.When, now)
 	if b.count == 0 {
 		return s.coming(j, now), nil
 	}
-	none := j.task.CatchUp == CatchUpNone && now.Sub(b.newest) > grace
-	missed := b.lines(line{At: now, Outcome: Missed, Reason: "not running then", Spec: j.st.spec}, none)
-	if err := s.note(j, path, now, missed...); err != nil {
+	l, missed := line{At: now, Outcome: Missed, Reason: "not running then"}, b.count-1
+	switch late := now.Sub(b.newest) > grace; {
+	case j.task.CatchUp == CatchUpAll:
+		l.Reason, missed = fmt.Sprintf("more than %d slots are not caught up with", maxCatchUp), max(b.count-maxCatchUp, 0)
+	case j.task.CatchUp == CatchUpNone && late:
+		missed = b.count
+	}
+	if err := s.note(j, path, now, b.lines(l, missed)...); err != nil {
 		return time.Time{}, err
 	}
-	if none {
-		return s.coming(j, now), nil
+	slot, ok := j.st.next(j.task.When, j.st.cursor)
+	if ok && !slot.After(now) {
+		s.fire(ctx, j, slot, now)
+		return time.Time{}, nil
 	}
-	s.fire(ctx, j, b.newest, now)
-	return time.Time{}, nil
+	return s.coming(j, now), nil
 }
 
 // coming is the next slot.
@@ -102,7 +106,7 @@ func (s *Scheduler) coming(j *job, now time.Time) time.Time {
 // overlap is advance while a run is under way. A slot that comes meanwhile is
 // skipped, unless all slots are to run: then it waits.
 func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, error) {
-	if !j.begun || !j.task.Enabled || j.task.CatchUp == CatchUpAll || j.task.When.timing.Empty() || j.st.cursor.After(now) {
+	if !j.begun || j.first || !j.task.Enabled || j.task.CatchUp == CatchUpAll || j.task.When.timing.Empty() || j.st.cursor.After(now) {
 		return time.Time{}, nil
 	}
 	b := j.st.backlog(j.task.When, now)
@@ -112,8 +116,8 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 	if now.Sub(b.newest) > grace {
 		return time.Time{}, nil // it is caught up with when the run has ended
 	}
-	lines := b.lines(line{At: now, Outcome: Missed, Reason: "not running then", Spec: j.st.spec}, false)
-	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the run before has not ended", Spec: j.st.spec})
+	lines := b.lines(line{At: now, Outcome: Missed, Reason: "not running then"}, b.count-1)
+	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the run before has not ended"})
 	return s.coming(j, now), s.note(j, path, now, lines...)
 }
 
@@ -121,6 +125,9 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) error {
 	if len(lines) == 0 {
 		return nil
+	}
+	for i := range lines {
+		lines[i].Spec, lines[i].Top = j.st.spec, j.st.ahead(now)
 	}
 	if err := write(s.Volume, path, lines...); err != nil {
 		return err
@@ -154,10 +161,10 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 		from = now
 	}
 	var lines []line
-	if j.st.set == spec+"; disabled" {
+	if j.st.set == spec+disabledMark {
 		// What came while it was switched off is accounted for.
 		b := j.st.backlog(j.task.When, now)
-		lines = b.lines(line{At: now, Outcome: Skipped, Reason: "disabled", Spec: j.st.spec}, true)
+		lines = b.lines(line{At: now, Outcome: Skipped, Reason: "disabled", Spec: j.st.spec}, b.count)
 		from = now
 	}
 	from = from.UTC().Truncate(time.Second)
@@ -173,7 +180,7 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 			s.o.Tell(s.firing(j.task, l), runOf(l))
 		}
 	}
-	j.read = false
+	j.read, j.looked = false, time.Time{}
 	if err := j.refold(path, now); err != nil {
 		return err
 	}
@@ -183,7 +190,7 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 
 // fire starts the run of a slot of the schedule.
 func (s *Scheduler) fire(ctx context.Context, j *job, slot, now time.Time) {
-	l := line{Firing: &slot, Spec: j.st.spec}
+	l := line{Firing: &slot, Spec: j.st.spec, Top: j.st.ahead(now)}
 	if late := now.Sub(slot); late > grace {
 		l.Via, l.Why = ViaCatchUp, "late by "+span(late.Truncate(time.Minute))
 	}
@@ -194,7 +201,8 @@ func (s *Scheduler) fire(ctx context.Context, j *job, slot, now time.Time) {
 // resume hands a firing over again whose end is not known.
 func (s *Scheduler) resume(ctx context.Context, j *job) { s.start(ctx, j, *j.st.open, true) }
 
-// lookOut starts a look at what a task without a schedule watches.
+// lookOut starts a look at what a task watches: one without a schedule, or before the
+// first slot of one that has both.
 func (s *Scheduler) lookOut(ctx context.Context, j *job, now time.Time) time.Time {
 	if next := j.looked.Add(longest); !j.looked.IsZero() && !j.looked.After(now) && now.Before(next) {
 		return next
@@ -206,7 +214,7 @@ func (s *Scheduler) lookOut(ctx context.Context, j *job, now time.Time) time.Tim
 }
 
 func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
-	j.running = true
+	j.running, j.first = true, false
 	t, hash := j.task, j.st.hash
 	s.spawn(func() {
 		r := &run{s: s, Task: t}
@@ -227,8 +235,8 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 	if err := finding.Join(found); err != nil {
 		return time.Time{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.loop.Lock()
+	defer s.loop.Unlock()
 	now := s.Now()
 	s.look(now)
 	j := s.jobs[slug]
@@ -266,6 +274,7 @@ func (s *Scheduler) look(now time.Time) {
 		found = append(found, s.lookAt(slug, now, owner)...)
 	}
 	found = append(found, s.lookAtBeat()...)
+	s.show()
 	if s.o.Folders != nil && !slices.Equal(folders, s.folder) {
 		s.folder = folders
 		s.o.Folders(folders)

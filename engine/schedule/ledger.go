@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,8 @@ type line struct {
 	// Count slots from From to Slot share this line, where they are many.
 	From  *time.Time `json:"from,omitempty"`
 	Count int        `json:"count,omitempty"`
+	// Top is the newest slot that has a line, where the clock was set back since.
+	Top *time.Time `json:"top,omitempty"`
 
 	Firing *time.Time `json:"firing,omitempty"` // this slot is being handed over
 	Extra  string     `json:"extra,omitempty"`  // firing: what the gate said
@@ -76,8 +79,9 @@ func (l line) MarshalJSON() ([]byte, error) {
 		At     disk.Stamp  `json:"at"`
 		From   *disk.Stamp `json:"from,omitempty"`
 		Firing *disk.Stamp `json:"firing,omitempty"`
+		Top    *disk.Stamp `json:"top,omitempty"`
 		plain
-	}{stamp(l.Slot), disk.StampOf(l.At), stamp(l.From), stamp(l.Firing), plain(l)})
+	}{stamp(l.Slot), disk.StampOf(l.At), stamp(l.From), stamp(l.Firing), stamp(l.Top), plain(l)})
 }
 
 func stamp(t *time.Time) *disk.Stamp {
@@ -167,7 +171,7 @@ func rotate(log *disk.Log, path string) error {
 // crash came between its new name and the new file, it is that name.
 func nextClosed(path string) (string, error) {
 	dir := filepath.Join(filepath.Dir(path), "runs")
-	names, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl")) // sorted
+	names, err := closed(path)
 	if err != nil || len(names) == 0 {
 		return filepath.Join(dir, "000001.jsonl"), err
 	}
@@ -183,13 +187,52 @@ func nextClosed(path string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("%06d.jsonl", n+1)), err
 }
 
-// readTail reads the newest lines of a ledger, oldest first. Lines that are none
-// are skipped: people edit this file too.
+// closed are the closed files of the ledger at path, the oldest first.
+func closed(path string) ([]string, error) {
+	return filepath.Glob(filepath.Join(filepath.Dir(path), "runs", "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl")) // sorted
+}
+
+// readTail reads the newest lines of a ledger, oldest first.
 func readTail(path string) ([]line, error) {
-	f, err := os.Open(path)
+	lines, err := readEnd(path, tailBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return lines, err
+}
+
+// olderBytes bounds what is read where the ledger is ahead of the clock: some forty
+// thousand slots.
+const olderBytes = 16 << 20
+
+// readOlder reads a ledger back to where its schedule begins, its closed files too.
+func readOlder(path string) ([]line, error) {
+	files, err := closed(path)
+	if err != nil {
+		return nil, fmt.Errorf("list ledgers: %w", err)
+	}
+	var all []line
+	files = append(files, path)
+	for i, size := len(files)-1, int64(0); i >= 0 && size < olderBytes; i-- {
+		lines, err := readEnd(files[i], olderBytes-size)
+		if err != nil {
+			return nil, err
+		}
+		all = append(lines, all...)
+		if slices.ContainsFunc(lines, func(l line) bool { return l.Set != "" }) {
+			break
+		}
+		if info, err := os.Stat(files[i]); err == nil {
+			size += info.Size()
+		}
+	}
+	return all, nil
+}
+
+// readEnd reads the lines in the last bytes of a file, oldest first. Lines that are
+// none are skipped: people edit this file too.
+func readEnd(path string, most int64) ([]line, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
@@ -198,7 +241,7 @@ func readTail(path string) ([]line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
-	from := max(info.Size()-tailBytes, 0)
+	from := max(info.Size()-most, 0)
 	data := make([]byte, info.Size()-from)
 	n, err := f.ReadAt(data, from)
 	if err != nil && n < len(data) {

@@ -29,6 +29,7 @@ func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
 	p := Prompt{Slug: slug, Title: f.text("title"), Enabled: f.flag("enabled", true), Gate: f.gate(),
 		Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Text: f.body}
 	f.unknown(promptKeys...)
+	f.named(slug)
 	if p.Title == "" {
 		p.Title = slug
 	}

@@ -44,7 +44,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	began := s.Now()
 	f := s.firing(t, l)
 	f.Gate, f.Resumed = l.Extra, resumed
-	end := line{Slot: l.Firing, Via: l.Via, Why: l.Why, Spec: l.Spec, At: began}
+	end := line{Slot: l.Firing, Via: l.Via, Why: l.Why, Spec: l.Spec, Top: l.Top, At: began}
 	agent, err := s.o.Target(ctx, f)
 	if err != nil && l.Via == ViaWatch {
 		return err // it is looked at again soon; a line for each try helps nobody
@@ -55,13 +55,17 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	if !resumed {
 		skip, err := s.check(ctx, t, agent, hash, &f, &l)
 		switch {
+		case l.Via == ViaWatch && !t.When.timing.Empty() && skip != unchanged:
+			return nil // the watch begins with the first slot that can look
 		case err != nil:
 			return r.failed(ctx, f, end, err)
 		case skip == unchanged && l.Via == ViaWatch:
 			return r.watched(began, l.Hash, hash)
 		case skip != "":
 			// Only what ran has seen a change: behind a closed gate it is still one.
-			end.Outcome, end.Reason = Skipped, skip
+			if end.Outcome, end.Reason = Skipped, skip; skip == unchanged {
+				end.Hash = l.Hash
+			}
 			return r.close(f, end)
 		}
 		l.At, l.Why = began, f.Why
@@ -133,7 +137,7 @@ func (s *Scheduler) check(ctx context.Context, t Task, agent, hash string, f *Fi
 			return skip, err
 		}
 		l.Hash = d.sum()
-		first := hash == "" && l.Via == ViaWatch // what it looks like when the watch begins is no change
+		first := hash == "" // what it looks like when the watch begins is no change
 		if (l.Hash == hash || first) && l.Via != ViaHand {
 			return unchanged, nil
 		}

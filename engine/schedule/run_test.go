@@ -338,7 +338,7 @@ func TestWakeOnChange(t *testing.T) {
 	w.until(noon.Add(12 * time.Minute))
 	w.want("files")
 	w.want("command")
-	w.want("both", "12:10 ran") // the first time is a change
+	w.want("both", "12:10 skipped (unchanged)")
 	w.write("notes/deep/b.md", "y")
 	w.write("notes/c.txt", "z")
 	w.until(noon.Add(15 * time.Minute))
@@ -350,12 +350,34 @@ func TestWakeOnChange(t *testing.T) {
 	w.until(noon.Add(31 * time.Minute))
 	w.want("files", "12:12 ran watch", "12:22 ran watch")
 	w.want("command", "12:21 ran watch")
-	w.want("both", "12:10 ran", "12:20 skipped (unchanged)", "12:30 ran")
+	w.want("both", "12:10 skipped (unchanged)", "12:20 skipped (unchanged)", "12:30 ran")
 	for _, f := range w.firings {
 		if f.Slug == "files" && !strings.Contains(f.Why, "notes/**/*.md") {
 			t.Errorf("woke for no reason that is told: %q", f.Why)
 		}
 	}
+}
+
+// A watch beside a schedule begins when the task does: a change before the first slot
+// is one, and another pattern begins anew. If the command may not be run yet, it begins
+// with the first slot that may.
+func TestWatchBesideASchedule(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	refused := "waits for approval abc"
+	w.gate = func(context.Context, string, string, Gate) (Output, error) { return Output{Refused: refused}, nil }
+	w.start()
+	w.write("notes/a.md", "x")
+	w.task("t", "schedule: \"*/10 * * * *\"\nwatch: notes/*.md")
+	w.task("command", "schedule: \"*/10 * * * *\"\nwatchCommand: git rev-parse HEAD")
+	w.until(noon.Add(5 * time.Minute))
+	w.write("notes/a.md", "xy")
+	w.until(noon.Add(11 * time.Minute))
+	refused = ""
+	w.want("t", "12:10 ran")
+	w.write("cron/t/TASK.md", strings.Replace(string(must(os.ReadFile(filepath.Join(w.root, "cron/t/TASK.md")))), "*.md", "*", 1))
+	w.until(noon.Add(31 * time.Minute))
+	w.want("t", "12:10 ran", "12:20 skipped (unchanged)", "12:30 skipped (unchanged)")
+	w.want("command", "12:10 skipped (waits for approval abc)", "12:20 skipped (unchanged)", "12:30 skipped (unchanged)")
 }
 
 func TestRunNow(t *testing.T) {

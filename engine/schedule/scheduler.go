@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"daycare/engine/disk"
@@ -87,9 +88,11 @@ type Scheduler struct {
 	wake  chan struct{} // capacity 1
 	spawn func(func())
 
-	mu     sync.Mutex
-	wg     sync.WaitGroup
-	stale  bool // look at the files
+	wg    sync.WaitGroup
+	stale atomic.Bool            // look at the files
+	tasks atomic.Pointer[active] // for all who must not wait for the loop
+
+	loop   sync.Mutex // held by the loop, also while it reads and writes files
 	again  time.Time
 	jobs   map[string]*job
 	beat   beat
@@ -112,7 +115,9 @@ func New(o Options) *Scheduler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Scheduler{Store: o.Store, o: o, wake: make(chan struct{}, 1), stale: true, jobs: map[string]*job{}}
+	s := &Scheduler{Store: o.Store, o: o, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
+	s.stale.Store(true)
+	s.tasks.Store(&active{})
 	s.spawn = s.wg.Go
 	s.Store.Changed = s.Changed
 	return s
@@ -124,9 +129,7 @@ const longest = 30 * time.Second
 
 // Changed makes the loop look at the files again.
 func (s *Scheduler) Changed() {
-	s.mu.Lock()
-	s.stale = true
-	s.mu.Unlock()
+	s.stale.Store(true)
 	s.poke()
 }
 
@@ -170,14 +173,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // step does what is due now and says when to come again; zero: nothing is
 // scheduled.
 func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stale || !s.again.IsZero() && !now.Before(s.again) {
-		s.stale, s.again = false, time.Time{}
+	s.loop.Lock()
+	defer s.loop.Unlock()
+	if s.stale.Swap(false) || !s.again.IsZero() && !now.Before(s.again) {
+		s.again = time.Time{}
 		s.look(now)
 	}
 	next = s.again
 	for _, j := range s.sorted() {
+		if ctx.Err() != nil {
+			return time.Time{}
+		}
 		at, err := s.advance(ctx, j, now)
 		if err != nil {
 			at = s.troubled(&j.track, j.task.Slug, now, err)
@@ -219,7 +225,15 @@ func (t *track) refold(path string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	t.st, t.read = fold(lines, now), true
+	st := fold(lines, now)
+	if st.set == "" && st.ahead(now) != nil {
+		older, err := readOlder(path)
+		if err != nil {
+			return err
+		}
+		st.recall(older, now)
+	}
+	t.st, t.read = st, true
 	return nil
 }
 
@@ -230,8 +244,7 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 	}
 	t.read, t.retry = false, now.Add(longest)
 	if errors.Is(err, fs.ErrNotExist) { // its folder was removed or renamed: that is no trouble
-		s.stale = true
-		s.poke()
+		s.Changed()
 		return t.retry
 	}
 	s.o.Log.Warn("schedule cannot go on, trying again", "task", name, "err", err, "in", longest)
@@ -240,8 +253,8 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 
 // finish ends a run that wrote these lines.
 func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []line, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.loop.Lock()
+	defer s.loop.Unlock()
 	t.running = false
 	for _, l := range lines {
 		t.st.add(l, s.Now())
@@ -250,16 +263,4 @@ func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []l
 		s.troubled(t, name, s.Now(), err)
 	}
 	s.poke()
-}
-
-// FilesOf is the folder in which a task's own agent works; "" for other agents.
-func (s *Scheduler) FilesOf(agent string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for slug, j := range s.jobs {
-		if j.task.ID == agent && j.task.Agent == "" {
-			return s.cron(slug, filesDir)
-		}
-	}
-	return ""
 }

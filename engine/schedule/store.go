@@ -80,16 +80,41 @@ func slugs(dir, suffix string) ([]string, []finding.Finding, error) {
 	var found []finding.Finding
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), suffix)
+		path := filepath.Join(dir, e.Name())
 		switch {
-		case strings.HasPrefix(name, ".") || e.IsDir() != (suffix == "") || !ok:
+		case strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, runsFile) || e.IsDir() && suffix != "":
+		case e.IsDir() != (suffix == "") || !ok:
+			found = append(found, finding.Finding{ID: "schedule-stray", Severity: finding.Warning, File: path,
+				Reason: "this file is ignored: " + wanted(suffix), Remedy: "rename or move it"})
 		case !ValidSlug(name):
-			found = append(found, finding.Finding{ID: "schedule-name", Severity: finding.Error, File: filepath.Join(dir, e.Name()),
-				Reason: fmt.Sprintf("%q cannot be used as a name", name), Remedy: "rename it: small letters, digits and - only"})
+			found = append(found, badName(path, name))
 		default:
 			names = append(names, name)
 		}
 	}
 	return names, found, nil
+}
+
+func wanted(suffix string) string {
+	if suffix == "" {
+		return "a task is a folder with a " + taskFile
+	}
+	return "its name does not end in " + suffix
+}
+
+// badName reports a file or folder whose name cannot be that of a task or prompt.
+func badName(path, name string) finding.Finding {
+	return finding.Finding{ID: "schedule-name", Severity: finding.Error, File: path,
+		Reason: fmt.Sprintf("%q cannot be used as a name, so it is ignored", name), Remedy: "rename it: small letters, digits and - only, at most 64"}
+}
+
+// Strays reports what is in the folders of tasks and prompts and is ignored there
+// because of what it is; a name that cannot be used its own file reports.
+func Strays(root string) ([]finding.Finding, error) {
+	_, tasks, err := slugs(filepath.Join(root, "cron"), "")
+	_, prompts, err2 := slugs(filepath.Join(root, "heartbeat"), ".md")
+	all := slices.DeleteFunc(append(tasks, prompts...), func(f finding.Finding) bool { return f.ID == "schedule-name" })
+	return all, errors.Join(err, err2)
 }
 
 // publish replaces a file that people write too. base is what the change was made

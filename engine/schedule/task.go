@@ -43,14 +43,26 @@ type Task struct {
 // watches reports a task that runs only when something changed.
 func (t Task) watches() bool { return len(t.Watch) > 0 || t.WatchCommand != "" }
 
+// What a spec says beside the schedule.
+const (
+	watchMark    = "; on change of "
+	disabledMark = "; disabled"
+)
+
+// watched is what a spec says that is watched.
+func watched(spec string) string {
+	_, what, _ := strings.Cut(strings.TrimSuffix(spec, disabledMark), watchMark)
+	return what
+}
+
 // spec tells two versions of a file apart where it matters for what is due.
 func (t Task) spec() string {
 	s := t.When.text()
 	if t.watches() {
-		s += "; on change of " + strings.Join(append(slices.Clone(t.Watch), t.WatchCommand), " ")
+		s += watchMark + strings.Join(append(slices.Clone(t.Watch), t.WatchCommand), " ")
 	}
 	if !t.Enabled {
-		s += "; disabled"
+		s += disabledMark
 	}
 	return s
 }
@@ -83,10 +95,10 @@ func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task,
 	if t.Name == "" {
 		t.Name = slug
 	}
-	if f.failed() {
-		return t, f.found
+	if !f.failed() {
+		f.check(&t, byDefault)
 	}
-	f.check(&t, byDefault)
+	f.named(slug)
 	return t, f.found
 }
 
