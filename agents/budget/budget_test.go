@@ -2,15 +2,21 @@ package budget
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/disk"
 )
 
 // vendor is a provider that counts what it was asked for and what it sold.
@@ -52,6 +58,7 @@ type world struct {
 	limits Limits
 	own    map[string]Amount
 	line   map[string][]string
+	said   strings.Builder
 	*Ledger
 }
 
@@ -63,13 +70,9 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) open() {
 	w.t.Helper()
-	var err error
-	w.Ledger, err = Open(Options{Dir: w.dir, Now: func() time.Time { return w.now }, Limits: func() Limits { return w.limits },
+	w.Ledger = Open(Options{Dir: w.dir, Volume: disk.NewVolume(w.dir), Log: slog.New(slog.NewTextHandler(&w.said, nil)), Now: func() time.Time { return w.now }, Limits: func() Limits { return w.limits },
 		Own: func(id string) Amount { return w.own[id] }, Line: func(id string) []string { return w.line[id] },
 		Price: func(_, _ string, u providers.Usage) float64 { return float64(u.Input+u.Output) / 1000 }})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // ask makes one request of an agent and returns its error.
@@ -235,11 +238,213 @@ func TestMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := Open(Options{Dir: dir, Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := Open(Options{Dir: dir, Volume: disk.NewVolume(dir), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
 	if a, p := l.Spent("a"), l.Spent("p"); a.Tokens != 30 || a.USD != 1 || p.Tokens != 65 {
 		t.Errorf("spent are %v by a, %v by all beneath p", a, p)
 	}
+}
+
+// A usage file is a cache: a run of NULs, a line of any length or a folder in its place
+// keeps nothing from starting, and costs no other line.
+func TestBrokenUsageFiles(t *testing.T) {
+	w := newWorld(t)
+	if err := ask(Wrap(&vendor{}, w.Ledger), "a"); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(w.dir, "2026-11-20.jsonl")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string][]byte{
+		"NULs in front":            append(append(make([]byte, 3<<20), '\n'), good...),
+		"NULs behind":              append(append([]byte{}, good...), make([]byte, 3<<20)...),
+		"a long line":              append([]byte(`{"agent":"`+strings.Repeat("x", 2<<20)+"\"}\n"), good...),
+		"a long line without end":  append(append([]byte{}, good...), strings.Repeat("x", 2<<20)...),
+		"a long line between good": append(append(append([]byte{}, good...), []byte(strings.Repeat("x", 2<<20)+"\n")...), []byte("not json\n")...),
+	} {
+		if err := os.WriteFile(path, spoil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.open()
+		if got := w.Spent("a").Tokens; got != 150 {
+			t.Errorf("%s: %d tokens were spent, want 150", name, got)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, "2026-11-19.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, spoil := range []string{"", "\x00\x00\x00", "{", `{"total":{"tokens":-5}}`, `{"days":7}`} {
+		if err := os.WriteFile(filepath.Join(w.dir, sumsFile), []byte(spoil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.open()
+		if got := w.Spent("a").Tokens; got != 150 {
+			t.Errorf("with sums %q: %d tokens were spent, want 150", spoil, got)
+		}
+	}
+	if !strings.Contains(w.said.String(), "2026-11-19.jsonl") {
+		t.Error("nothing is said of a file that cannot be read")
+	}
+}
+
+// A day that the clock shows again is not granted again, nor one before it; the next
+// day is.
+func TestWrongClockGrantsNoBudget(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2026, 11, d, 12, 0, 0, 0, time.UTC) }
+	for name, tt := range map[string]struct {
+		at   []time.Time
+		want int // requests of which the limit allows two a day
+	}{
+		"the same day":             {[]time.Time{day(20), day(20), day(20)}, 2},
+		"ahead and back":           {[]time.Time{day(20), day(20), day(24), day(20), day(20)}, 3},
+		"years ahead and back":     {[]time.Time{day(20), day(20).AddDate(9, 0, 0), day(20), day(20)}, 2},
+		"back":                     {[]time.Time{day(20), day(20), day(19), day(18), day(20)}, 2},
+		"back by years":            {[]time.Time{day(20), day(20).AddDate(-25, 0, 0), day(20).AddDate(-25, 0, 0), day(20)}, 2},
+		"back, and the next day":   {[]time.Time{day(20), day(20), day(19), day(20), day(21), day(21), day(21)}, 4},
+		"ahead, back and the next": {[]time.Time{day(20), day(24), day(20), day(21), day(21), day(21), day(22), day(22)}, 6},
+		"to and fro at midnight":   {[]time.Time{day(20), day(20), day(21), day(20), day(21), day(21)}, 4},
+	} {
+		for _, restart := range []bool{false, true} {
+			w := newWorld(t)
+			w.limits.PerDay.Tokens = 300
+			v, n := &vendor{}, 0
+			for _, w.now = range tt.at {
+				if restart {
+					w.open()
+				}
+				if ask(Wrap(v, w.Ledger), "a") == nil {
+					n++
+				}
+			}
+			if n != tt.want {
+				t.Errorf("%s (restarts: %v): %d requests were allowed, want %d", name, restart, n, tt.want)
+			}
+		}
+	}
+}
+
+// However the clock jumps and whenever the process ends, no date is charged more than a
+// day's budget, and a day that follows the newest one has all of it.
+func TestDaysUnderAWildClock(t *testing.T) {
+	const limit = 450
+	asked, refused := 0, 0
+	for seed := range 40 {
+		r := rand.New(rand.NewPCG(uint64(seed), 3))
+		w := newWorld(t)
+		w.limits.PerDay.Tokens = limit
+		v := &vendor{}
+		days, newest := map[string]int64{}, w.now.Format(time.DateOnly)
+		for range 60 {
+			switch r.IntN(6) {
+			case 0:
+				w.now = w.now.Add(time.Duration(r.Int64N(int64(96*time.Hour))) - 48*time.Hour)
+			case 1:
+				w.now = w.now.AddDate(r.IntN(7)-3, 0, 0)
+			case 2:
+				w.open()
+			default:
+				w.now = w.now.Add(time.Duration(r.Int64N(int64(3 * time.Hour))))
+			}
+			date := w.now.Format(time.DateOnly)
+			err := ask(Wrap(v, w.Ledger), "a")
+			if asked++; err != nil {
+				refused++
+			} else {
+				days[date] += 150
+			}
+			if date > newest && err != nil {
+				t.Errorf("life %d: %s is a new day and has no budget: %v", seed, date, err)
+			}
+			newest = max(newest, date)
+			if days[date] > limit {
+				t.Errorf("life %d: %d tokens were spent on %s", seed, days[date], date)
+			}
+		}
+	}
+	t.Logf("%d requests, %d of them refused", asked, refused)
+}
+
+// A start reads the files of past days once: afterwards it has their sums. Whatever
+// happens to the files, the sums are those of the files.
+func TestSumsOfPastDays(t *testing.T) {
+	w := newWorld(t)
+	write := func(day string, n int) {
+		t.Helper()
+		var text []byte
+		for i := range n {
+			data, err := json.Marshal(line{At: disk.StampOf(must(time.Parse(time.DateOnly, day))), Agent: fmt.Sprint("a", i%3), Above: []string{"p"}, Tokens: tokens{Input: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(append(text, data...), '\n')
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, day+".jsonl"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want int64) {
+		t.Helper()
+		for range 2 {
+			w.open()
+			if got := w.Spent("p").Tokens; got != want {
+				t.Errorf("%d tokens were spent, want %d", got, want)
+			}
+		}
+	}
+	for i := range 9 {
+		write(fmt.Sprintf("2026-11-1%d", i), 300)
+	}
+	check(9 * 300)
+	k := w.o.load()
+	if len(k.Files) != 9 || k.Total.Tokens != 9*300 {
+		t.Errorf("kept are the sums of %d files, %v", len(k.Files), k.Total)
+	}
+	write("2026-11-20", 10) // today's is read at each start
+	check(9*300 + 10)
+	write("2026-11-15", 400) // edited
+	check(9*300 + 100 + 10)
+	if err := os.Remove(filepath.Join(w.dir, "2026-11-16.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	check(8*300 + 100 + 10)
+	w.now = w.now.AddDate(0, 0, 1)
+	if err := ask(Wrap(&vendor{}, w.Ledger), "p"); err != nil {
+		t.Fatal(err)
+	}
+	if k = w.o.load(); k.Files["2026-11-20.jsonl"].Size == 0 || k.Calendar.Day != "2026-11-21" {
+		t.Errorf("after a day ended the kept sums are of %v in %s", k.Files, k.Calendar.Day)
+	}
+	w.now = w.now.AddDate(0, 0, -1) // the clock goes back to a day whose file was added up
+	check(8*300 + 100 + 10 + 150)
+}
+
+// While a file is written, nobody waits who asks what was spent.
+func TestNobodyWaitsForTheFile(t *testing.T) {
+	w := newWorld(t)
+	w.file.Lock()
+	defer w.file.Unlock()
+	done := make(chan error)
+	go func() {
+		r, err := w.reserve("a", Amount{1, 1000})
+		if err == nil {
+			w.release(r)
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a reservation waits for a file")
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

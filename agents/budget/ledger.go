@@ -4,8 +4,9 @@
 //
 // Files: .daycare/usage/<date>.jsonl, one line a request (agent, model, tokens, cost).
 // They are a cache of what the histories say, so they are appended without a barrier,
-// a torn line is skipped, and they may be deleted: spending then counts from zero,
-// until daycare doctor --fix makes them anew (Missing, Add).
+// what is broken in them is skipped, and they may be deleted: spending then counts from
+// zero, until daycare doctor --fix makes them anew (Missing, Add). usage/sums.json is
+// what the files of past days add up to (sums.go).
 //
 // cmd/daycare makes the ledger and puts the decorator around the providers of each
 // agent. What an agent spends counts for all of its ancestors too: children draw on
@@ -13,11 +14,11 @@
 package budget
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +28,8 @@ import (
 
 // An Amount is money and tokens; as a limit, 0 is none.
 type Amount struct {
-	USD    float64
-	Tokens int64
+	USD    float64 `json:"usd"`
+	Tokens int64   `json:"tokens"`
 }
 
 func (a Amount) plus(b Amount) Amount  { return Amount{a.USD + b.USD, a.Tokens + b.Tokens} }
@@ -45,6 +46,8 @@ type Limits struct{ PerDay, PerAgent, Total Amount }
 // Options are what a Ledger asks at each request, so that edits count at once.
 type Options struct {
 	Dir    string // .daycare/usage
+	Volume *disk.Volume
+	Log    *slog.Logger
 	Now    func() time.Time
 	Limits func() Limits
 	// Own is the limit that a person wrote into an agent's state.json.
@@ -60,11 +63,12 @@ type Ledger struct {
 	o Options
 
 	mu       sync.Mutex
-	total    Amount // settled and reserved
-	today    Amount
-	day      string
-	byAgent  map[string]Amount // of an agent and all below it
-	writeErr error             // the newest; the ledger goes on in memory
+	spent    sums // settled and reserved
+	calendar calendar
+	turned   bool  // another day began, and what is kept does not say so
+	writeErr error // the newest; the ledger goes on in memory
+
+	file sync.Mutex // held while a file is written; never with mu
 }
 
 // A line is one request in a file.
@@ -103,47 +107,54 @@ func (r *Reached) Error() string {
 	return fmt.Sprintf("the budget %s is used up: %d of %d tokens", r.Setting, r.Spent.Tokens, r.Limit.Tokens)
 }
 
-// Open reads what was spent so far.
-func Open(o Options) (*Ledger, error) {
-	l := &Ledger{o: o, byAgent: map[string]Amount{}}
-	files, err := filepath.Glob(filepath.Join(o.Dir, "*.jsonl"))
-	if err != nil {
-		return nil, fmt.Errorf("list usage: %w", err)
+// Open reads what was spent so far. Files that cannot be read are reported and left out:
+// they are a cache, and keep nothing from starting.
+func Open(o Options) *Ledger {
+	l := &Ledger{o: o}
+	day := l.date()
+	k := o.addUp(day)
+	l.spent, l.calendar = k.sums, k.Calendar
+	o.read(&l.spent, filepath.Join(o.Dir, day+".jsonl"))
+	if l.calendar.Day == "" {
+		l.calendar.Day = day
 	}
-	l.day = l.date()
-	for _, path := range files {
-		if err := l.read(path); err != nil {
-			return nil, fmt.Errorf("read usage: %w", err)
-		}
-	}
-	return l, nil
+	l.turn()
+	l.keep()
+	return l
 }
 
 func (l *Ledger) date() string { return l.o.Now().Format(time.DateOnly) }
 
-func (l *Ledger) read(path string) error {
-	err := eachLine(path, func(one line) {
-		l.add(append([]string{one.Agent}, one.Above...), one.amount(), one.At.In(l.o.Now().Location()).Format(time.DateOnly))
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// today is what is charged to the day in force. l.mu is held.
+func (l *Ledger) today() Amount { return l.spent.Days[l.calendar.Day].plus(l.calendar.Extra) }
+
+// turn looks whether another day has begun. l.mu is held, or nobody has l yet.
+func (l *Ledger) turn() {
+	if day := l.date(); day != l.calendar.Day {
+		l.calendar.turn(day, l.spent.Total, l.today())
+		l.turned = true
 	}
-	return err
+}
+
+// keep adds up the days that are over, for the next start.
+func (l *Ledger) keep() {
+	l.mu.Lock()
+	c := l.calendar
+	c.Past = slices.Clone(c.Past)
+	l.turned = false
+	l.mu.Unlock()
+	l.file.Lock()
+	defer l.file.Unlock()
+	if !disk.Exists(l.o.Dir) {
+		return // nothing was spent yet
+	}
+	k := l.o.addUp(c.Day)
+	k.Calendar = c
+	l.o.save(k)
 }
 
 func (o line) amount() Amount {
 	return Amount{o.Cost, o.Tokens.Input + o.Tokens.Output + o.Tokens.CacheRead + o.Tokens.CacheWrite}
-}
-
-// add counts an amount for a family. l.mu is held, or nobody has l yet.
-func (l *Ledger) add(family []string, a Amount, day string) {
-	l.total = l.total.plus(a)
-	if day == l.day {
-		l.today = l.today.plus(a)
-	}
-	for _, agent := range family {
-		l.byAgent[agent] = l.byAgent[agent].plus(a)
-	}
 }
 
 // A reservation is what one request may cost, until it is settled.
@@ -163,17 +174,15 @@ func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if day := l.date(); day != l.day {
-		l.day, l.today = day, Amount{}
-	}
+	l.turn()
 	root := family[len(family)-1]
 	check := []struct {
 		setting      string
 		spent, limit Amount
 	}{
-		{"budget.total", l.total, limits.Total},
-		{"budget.perDay", l.today, limits.PerDay},
-		{"budget.perAgent", l.byAgent[root], limits.PerAgent},
+		{"budget.total", l.spent.Total, limits.Total},
+		{"budget.perDay", l.today(), limits.PerDay},
+		{"budget.perAgent", l.spent.Agents[root], limits.PerAgent},
 	}
 	for _, c := range check {
 		if c.spent.plus(a).over(c.limit) {
@@ -181,12 +190,12 @@ func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 		}
 	}
 	for i, id := range family {
-		if spent := l.byAgent[id]; spent.plus(a).over(own[i]) {
+		if spent := l.spent.Agents[id]; spent.plus(a).over(own[i]) {
 			return nil, &Reached{"of agent " + id, spent, own[i]}
 		}
 	}
-	r := &reservation{family, a, l.day}
-	l.add(family, a, l.day)
+	r := &reservation{family, a, l.calendar.Day}
+	l.spent.add(family, a, r.day)
 	return r, nil
 }
 
@@ -194,7 +203,7 @@ func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 func (l *Ledger) release(r *reservation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(r.family, Amount{}.minus(r.amount), r.day)
+	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)
 }
 
 // settle puts what was spent in the reservation's place and writes it down.
@@ -202,13 +211,20 @@ func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usag
 	one := line{At: disk.StampOf(l.o.Now()), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
 		Tokens: tokens{u.Input, u.Output, u.CacheRead, u.CacheWrite}, Cost: l.o.Price(provider, model, u)}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if day := l.date(); day != l.day {
-		l.day, l.today = day, Amount{}
+	l.turn()
+	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)
+	l.spent.add(r.family, one.amount(), l.calendar.Day)
+	day, turned := l.calendar.Day, l.turned
+	l.mu.Unlock()
+	l.file.Lock()
+	err := appendLine(filepath.Join(l.o.Dir, day+".jsonl"), one)
+	l.file.Unlock()
+	l.mu.Lock()
+	l.writeErr = err
+	l.mu.Unlock()
+	if turned {
+		l.keep()
 	}
-	l.add(r.family, Amount{}.minus(r.amount), r.day)
-	l.add(r.family, one.amount(), l.day)
-	l.writeErr = appendLine(filepath.Join(l.o.Dir, l.day+".jsonl"), one)
 }
 
 // Spend counts what an agent spent and nobody reserved: an answer that a death cut, found
@@ -228,5 +244,5 @@ func (l *Ledger) Err() error {
 func (l *Ledger) Spent(agent string) Amount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.byAgent[agent]
+	return l.spent.Agents[agent]
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +87,10 @@ func Add(dir string, calls []Call) error {
 	return nil
 }
 
+// maxLine is the longest line that is read, in bytes; a longer one is skipped as a
+// broken one is.
+const maxLine = 1 << 20
+
 // eachLine calls fn for the lines of a file that are whole.
 func eachLine(path string, fn func(line)) error {
 	f, err := os.Open(path)
@@ -93,16 +98,36 @@ func eachLine(path string, fn func(line)) error {
 		return err
 	}
 	defer f.Close()
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		text, err := readLine(r)
 		var one line
-		if json.Unmarshal(scan.Bytes(), &one) != nil || one.Agent == "" {
-			continue // torn, or a person's own words
+		if json.Unmarshal(text, &one) == nil && one.Agent != "" { // else torn, or a person's own words
+			fn(one)
 		}
-		fn(one)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return scan.Err()
+}
+
+// readLine returns the next line, empty for one that is too long.
+func readLine(r *bufio.Reader) (text []byte, err error) {
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(text)+len(part) > maxLine; long {
+			text = nil
+		} else {
+			text = append(text, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return text, err
+		}
+	}
 }
 
 // appendLine adds a line to a file, in one write. Half a line that a crash left at its

@@ -13,8 +13,8 @@ import (
 
 // newLedger opens the ledger of what agents spend. It is asked before every request,
 // so settings and state.json are looked at as they are then.
-func (r *runtimeParts) newLedger() (*budget.Ledger, error) {
-	return budget.Open(budget.Options{Dir: filepath.Join(r.root, "usage"), Now: crash.Now,
+func (r *runtimeParts) newLedger() *budget.Ledger {
+	return budget.Open(budget.Options{Dir: filepath.Join(r.root, "usage"), Volume: r.vol, Log: r.log, Now: crash.Now,
 		Limits: func() budget.Limits {
 			b := r.settings.Current().Budget
 			return budget.Limits{PerDay: amount(b.PerDay), PerAgent: amount(b.PerAgent), Total: amount(b.Total)}

@@ -204,9 +204,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		return err
 	}
 	r.family = engine.NewFamily(r.system, r.limits)
-	if r.ledger, err = r.newLedger(); err != nil {
-		return err
-	}
+	r.ledger = r.newLedger()
 	if r.toolset, err = newToolsets(r.root, r.tools, r.sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
