@@ -12,12 +12,14 @@ const DefaultConcurrency = 8
 
 // A Limiter bounds the calls of a provider that are under way. Who has to wait is
 // served fairly: foreground before background, and among the agents that wait in
-// turn, so that one with twenty calls does not keep the others out. Waiting ends
-// with the context.
+// turn, so that one with twenty calls does not keep the others out. Of several places
+// background calls leave one free: children do not hold up the agent that a person
+// waits for. Waiting ends with the context.
 type Limiter struct {
 	Provider
 	mu    sync.Mutex
 	free  int
+	kept  int     // places for foreground calls alone
 	lines [2]line // foreground, background
 }
 
@@ -26,7 +28,7 @@ func Limit(p Provider, n int) *Limiter {
 	if n < 1 {
 		n = DefaultConcurrency
 	}
-	return &Limiter{Provider: p, free: n}
+	return &Limiter{Provider: p, free: n, kept: min(1, n-1)}
 }
 
 // Stream waits for its place first. Leaving the loop gives it back.
@@ -52,12 +54,12 @@ func (l *Limiter) enter(ctx context.Context, req *Request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	line := &l.lines[1]
+	line, kept := &l.lines[1], l.kept
 	if req.Foreground {
-		line = &l.lines[0]
+		line, kept = &l.lines[0], 0
 	}
 	l.mu.Lock()
-	if l.free > 0 { // nobody waits then
+	if l.free > kept { // nobody waits in this line then
 		l.free--
 		l.mu.Unlock()
 		return nil
@@ -82,13 +84,17 @@ func (l *Limiter) enter(ctx context.Context, req *Request) error {
 func (l *Limiter) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range l.lines {
+	l.free++
+	for i, kept := range []int{0, l.kept} {
+		if l.free <= kept {
+			return
+		}
 		if turn, ok := l.lines[i].next(); ok {
+			l.free--
 			close(turn)
 			return
 		}
 	}
-	l.free++
 }
 
 // A line holds those who wait, by agent; the agents take turns.

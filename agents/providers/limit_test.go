@@ -104,6 +104,34 @@ func TestLimitBoundsAndLetsGo(t *testing.T) {
 }
 
 // Leaving the loop early gives the place back.
+// However many background calls there are, one of several places is left for a
+// foreground call, also as calls end.
+func TestLimitKeepsAPlaceForTheForeground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{}
+		l := Limit(s, 8)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() { ask(t.Context(), l, fmt.Sprint("child", i), false) })
+		}
+		for range 5 {
+			synctest.Wait()
+			if s.now.Load() != 7 {
+				t.Errorf("%d background calls are under way, want 7 of 8", s.now.Load())
+			}
+			began := time.Now()
+			ask(t.Context(), l, "parent", true)
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("the foreground's call took %s, want the second that it takes", took)
+			}
+		}
+		wg.Wait()
+		if l.free != 8 || l.Waiting() != 0 {
+			t.Errorf("at the end %d places are free and %d wait", l.free, l.Waiting())
+		}
+	})
+}
+
 func TestLimitBreak(t *testing.T) {
 	l := Limit(&fake{id: "a", answers: []answer{good}}, 1)
 	for range 3 {
