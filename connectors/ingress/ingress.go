@@ -28,9 +28,12 @@ const Grace = 5 * time.Second
 
 // A Listener takes the requests of one connector.
 type Listener struct {
-	Name  string // what is served, for errors and the log
-	Log   *slog.Logger
-	Grace time.Duration // 0: Grace
+	Name     string // what is served, for errors and the log
+	Log      *slog.Logger
+	Grace    time.Duration // 0: Grace
+	BodyTime time.Duration // how long a body may take; 0: 5 s
+
+	bodies bodies
 
 	mu      sync.Mutex
 	address string

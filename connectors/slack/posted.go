@@ -44,7 +44,7 @@ func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
 // posted takes one request. Slack wants an answer within 3 seconds, and posts
 // again what got none.
 func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
-	body, status := c.authentic(r)
+	body, status := c.authentic(w, r)
 	if status != http.StatusOK {
 		c.log.Debug("a request was refused", "status", status, "remote", r.RemoteAddr)
 		http.Error(w, http.StatusText(status), status)
@@ -81,7 +81,7 @@ func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver messa
 }
 
 // authentic reads a body that Slack signed within the last minutes.
-func (c *Connector) authentic(r *http.Request) (body []byte, status int) {
+func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	stamp, signature := r.Header.Get("X-Slack-Request-Timestamp"), r.Header.Get("X-Slack-Signature")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	sum, hexErr := hex.DecodeString(strings.TrimPrefix(signature, "v0="))
@@ -97,7 +97,7 @@ func (c *Connector) authentic(r *http.Request) (body []byte, status int) {
 	case r.ContentLength > maxBody:
 		return nil, http.StatusRequestEntityTooLarge
 	}
-	body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err = c.ingress.Body(w, r, maxBody)
 	if err != nil {
 		return nil, http.StatusBadRequest
 	}

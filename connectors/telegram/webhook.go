@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,7 +86,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (u update,
 	case r.ContentLength > maxUpdate:
 		return u, http.StatusRequestEntityTooLarge
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxUpdate+1))
+	body, err := c.ingress.Body(w, r, maxUpdate)
 	if err != nil {
 		return u, http.StatusBadRequest
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/connectors/ingress"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -25,13 +26,6 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 			reply(w, &problem{status: http.StatusInternalServerError, code: "internal", message: "the request could not be worked on"})
 		}
 	}()
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	default:
-		reply(w, &problem{status: http.StatusServiceUnavailable, code: "busy", message: "too many requests at once", after: time.Second})
-		return
-	}
 	in, refused := c.read(w, r)
 	if refused != nil {
 		level := slog.LevelInfo
@@ -40,6 +34,13 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		}
 		c.log.Log(r.Context(), level, "a webhook request was refused", "status", refused.status, "code", refused.code, "hook", in.From.ChannelID, "remote", r.RemoteAddr)
 		reply(w, refused)
+		return
+	}
+	select { // a place is for those who proved who they are
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	default:
+		reply(w, crowded)
 		return
 	}
 	receipt, err := deliver(r.Context(), in)
@@ -100,11 +101,15 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	if no != nil {
 		return nil, "", no.problem()
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil {
+	body, err := c.ingress.Body(w, r, maxBody)
+	switch {
+	case errors.Is(err, ingress.ErrSlow):
+		return nil, "", &problem{status: http.StatusRequestTimeout, code: "too_slow", message: "the body took longer than 5 seconds"}
+	case errors.Is(err, ingress.ErrCrowded):
+		return nil, "", crowded
+	case err != nil:
 		return nil, "", &problem{status: http.StatusBadRequest, code: "bad_request", message: "the body did not arrive whole"}
-	}
-	if len(body) > maxBody {
+	case len(body) > maxBody:
 		return nil, "", oversized(w, r)
 	}
 	now, secret := time.Now(), c.secret(h.SecretEnv)
@@ -159,6 +164,7 @@ type problem struct {
 
 var (
 	notFound  = &problem{status: http.StatusNotFound, code: "not_found", message: "no such hook"}
+	crowded   = &problem{status: http.StatusServiceUnavailable, code: "busy", message: "too many requests at once", after: time.Second}
 	emptyText = &problem{status: http.StatusUnprocessableEntity, code: "empty", message: "there is no text in it"}
 )
 

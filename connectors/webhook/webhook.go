@@ -22,11 +22,11 @@ import (
 	"daycare/engine/message"
 )
 
-// Limits of the listener. A body is read before its sender is known, so how many
-// at once times how large is what a stranger can make us hold: 64 MiB.
+// Limits of the listener. What strangers can hold before their signature is checked,
+// connectors/ingress bounds.
 const (
 	maxBody        = 1 << 20 // bytes
-	maxRequests    = 64      // at once
+	maxRequests    = 64      // at once that are signed
 	drainBytes     = 16 << 20
 	drainTime      = 2 * time.Second
 	webhookUserID  = "webhook"
@@ -44,7 +44,7 @@ type Connector struct {
 	log    *slog.Logger
 	caller *http.Client
 	used   used
-	busy   chan struct{} // one token for each request under way
+	busy   chan struct{} // one token for each signed request under way
 
 	ingress ingress.Listener
 }

@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -181,6 +183,38 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 	close(release)
 	senders.Wait()
+}
+
+// Strangers who open a request and send its body slowly, or not at all, hold nothing
+// that a signed request needs, from one address or another.
+func TestSlowStrangersShutNobodyOut(t *testing.T) {
+	c := serve(t, oneHook, map[string]string{"A": "s"}, func(context.Context, message.Incoming) (message.Receipt, error) {
+		return message.Receipt{}, nil
+	})
+	head := signed("a", "text/plain", "x").Header
+	head.Set("Content-Length", "1000000")
+	var text bytes.Buffer
+	text.WriteString("POST /hooks/a HTTP/1.1\r\nHost: x\r\n")
+	if err := head.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	text.WriteString("\r\n")
+	const strangers = 300
+	for i := range strangers {
+		conn, err := net.Dial("tcp", c.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write(append(text.Bytes(), bytes.Repeat([]byte("x"), i*100)...)); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 49 {
+			if status, _, body := do(signed("a", "text/plain", fmt.Sprint(i)), c.Address()); status != http.StatusAccepted {
+				t.Errorf("beside %d slow strangers a signed request is answered %d %s, want 202", i+1, status, body)
+			}
+		}
+	}
 }
 
 func TestValidate(t *testing.T) {
