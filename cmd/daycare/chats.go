@@ -24,7 +24,7 @@ type chats struct{ r *runtimeParts }
 // chatHost is what every chat connector is given.
 func (r *runtimeParts) chatHost() chat.Host {
 	c := chats{r}
-	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Session: c.session, Switch: c.switchModel}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Waiting: unlost{hints{r}}, Session: c.session, Switch: c.switchModel}
 }
 
 // Find is the agent that an address maps to, if it was made already.
@@ -112,6 +112,23 @@ func (h hints) path(connector, name string) string {
 // Load reads a file.
 func (h hints) Load(connector, name string) ([]byte, error) {
 	return os.ReadFile(h.path(connector, name))
+}
+
+// unlost are files beside the hints that must not be lost: messages that a platform was
+// told are received.
+type unlost struct{ hints }
+
+// Save replaces a file durably.
+func (u unlost) Save(connector, name string, data []byte) error {
+	path := u.path(connector, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := u.r.vol.WriteFile("waiting", path, data); err != nil {
+		return err
+	}
+	dir := filepath.Dir(filepath.Dir(path)) // the folder may be new, and the one above it
+	return errors.Join(u.r.vol.SyncDir("waiting.dirsync", dir), u.r.vol.SyncDir("waiting.dirsync", filepath.Dir(dir)))
 }
 
 // Save replaces a file.

@@ -12,8 +12,7 @@ import (
 	"daycare/engine/message"
 )
 
-// A Keeper keeps a connector's hints over a restart. What it loses is only shown or
-// done once more.
+// A Keeper keeps what a connector has to remember over a restart.
 type Keeper interface {
 	// Load returns what was saved last; fs.ErrNotExist: nothing was.
 	Load(connector, name string) ([]byte, error)

@@ -3,9 +3,9 @@
 // message that cannot be taken. A connector makes a Desk, hands it each message
 // (Take) and each pressed button (Answer), and lets it watch (Run) while it runs.
 //
-// desk.go takes messages, gate.go keeps strangers out, commands.go answers
-// commands, asks.go shows permission requests, cards.go remembers them, watch.go follows
-// the events.
+// desk.go takes messages, waiting.go keeps those that are refused for now, gate.go keeps
+// strangers out, commands.go answers commands, asks.go shows permission requests,
+// cards.go remembers them, watch.go follows the events.
 package chat
 
 import (
@@ -56,6 +56,7 @@ type Host struct {
 	Events    Events
 	Files     Files
 	Hints     Keeper
+	Waiting   Keeper // that keeps durably what is refused for now
 	Session   func(agent string) (Session, error)
 	// Switch changes the model of an agent and says what is in force from its next
 	// turn on. Its error is for people: it names what may have been meant.

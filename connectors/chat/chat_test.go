@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -36,6 +37,7 @@ type world struct {
 	stopped bool
 	log     bytes.Buffer
 	hints   map[string][]byte // that survive the desk
+	keepErr error             // of keeping a message that waits
 }
 
 var ada = message.Address{Connector: "chat", ChannelID: "c1", UserID: "ada"}
@@ -51,7 +53,7 @@ func (w *world) desk(o Options, p Platform) *Desk {
 	if o.Allow == nil {
 		o.Allow = []string{"ada"}
 	}
-	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w, Hints: w,
+	host := Host{Directory: w, Agents: w, Asks: w, Events: w, Files: w, Hints: w, Waiting: w,
 		Session: func(string) (Session, error) { return Session{Messages: 3, Context: 40, Tokens: 100}, nil },
 		Switch: func(_ context.Context, _, model string) (string, error) {
 			if model != "two" {
@@ -74,6 +76,9 @@ func (w *world) Load(_, name string) ([]byte, error) {
 func (w *world) Save(_, name string, data []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if name == waitingFile && w.keepErr != nil {
+		return w.keepErr
+	}
 	if w.hints == nil {
 		w.hints = map[string][]byte{}
 	}
@@ -178,7 +183,7 @@ func TestTake(t *testing.T) {
 	if diff := cmp.Diff(want, w.taken); diff != "" {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
-	for _, refusal := range []error{inbox.ErrFull, errors.New("any")} {
+	for _, refusal := range []error{disk.ErrFull, disk.ErrFailed} {
 		w.refuse = refusal
 		if err := d.Take(t.Context(), w.deliver, post("again")); !errors.Is(err, refusal) {
 			t.Errorf("Take = %v, want %v: it is to be offered again", err, refusal)
@@ -368,7 +373,7 @@ func TestWatch(t *testing.T) {
 		d := w.desk(Options{}, buttons{talker{w}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
-		run.Go(func() { d.Run(ctx) })
+		run.Go(func() { d.Run(ctx, w.deliver, time.Second) })
 		synctest.Wait()
 		w.Publish(event.Event{Type: event.TurnStarted, Agent: "agent1"})
 		time.Sleep(3*typingEvery + time.Second)

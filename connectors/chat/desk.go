@@ -31,8 +31,9 @@ type Desk struct {
 	platform Platform
 	log      *slog.Logger
 
-	gate  *gate
-	cards *cards
+	gate    *gate
+	cards   *cards
+	waiting *waiting
 
 	mu     sync.Mutex
 	routes map[string]message.Address // agent -> where it was last written to, for agents that many chats share
@@ -42,12 +43,13 @@ type Desk struct {
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
 	return &Desk{o: o, host: host, platform: p, log: log, gate: newGate(o.Allow),
-		cards: newCards(o.ID, host.Hints, log), routes: map[string]message.Address{}, failed: map[string]int{}}
+		cards: newCards(o.ID, host.Hints, log), waiting: newWaiting(o.ID, host.Waiting, log), routes: map[string]message.Address{}, failed: map[string]int{}}
 }
 
 // Take deals with one message. When it returns nil the platform may be told
 // "received": the message is durable, or there is nothing more to do about it. An
-// error asks for the message to be offered again, before those that follow it.
+// error asks for the message to be offered again, before those that follow it; what is
+// refused because of its sender waits here, so that it holds up nobody else.
 func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error {
 	p.From.Connector = d.o.ID
 	if !d.gate.allows(p.From.UserID) {
@@ -70,8 +72,30 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	return d.deliver(ctx, deliver, p, in)
 }
 
-// deliver hands a message on and says what became of one that cannot be taken.
+// deliver hands a message on, or makes it wait if it is refused because of its sender.
 func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in message.Incoming) error {
+	var err error
+	if !d.waiting.behind(in) {
+		err = d.hand(ctx, deliver, in)
+		if err == nil || d.host.Waiting == nil || !ofSender(ctx, err) {
+			return err
+		}
+	}
+	kept, first, saveErr := d.waiting.add(in)
+	switch {
+	case saveErr != nil:
+		return errors.Join(err, saveErr)
+	case kept:
+		d.log.Info("a message was not accepted and waits", "user", in.From.UserID, "err", err)
+	case first:
+		d.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I have caught up. Send it again later.")
+	}
+	return nil
+}
+
+// hand hands a message to the engine and says what became of one that cannot be taken.
+func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Incoming) error {
+	p := Post{From: in.From, MessageID: in.Context.MessageID}
 	receipt, err := deliver(ctx, in)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"daycare/engine/event"
@@ -16,9 +17,20 @@ const (
 	lookAfter   = 30 * time.Second // an event, for what another one that was lost would have told
 )
 
-// Run watches the engine until ctx ends: it shows requests as they come, and
-// "typing" while an agent of this connector works. No clock runs while nothing happens.
-func (d *Desk) Run(ctx context.Context) {
+// Run tries messages that wait, and watches the engine, until ctx ends. pause is waited
+// after the first refusal of a message.
+func (d *Desk) Run(ctx context.Context, deliver message.Deliver, pause time.Duration) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() {
+		d.waiting.run(ctx, pause, func(ctx context.Context, in message.Incoming) error { return d.hand(ctx, deliver, in) })
+	})
+	d.watch(ctx)
+}
+
+// watch shows requests as they come, and "typing" while an agent of this connector
+// works. No clock runs while nothing happens.
+func (d *Desk) watch(ctx context.Context) {
 	if d.host.Events == nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -65,6 +66,9 @@ type Harness struct {
 	// ctx ends. A connector that asks its platform may be offered a refused
 	// message again in the same call.
 	Offer func(ctx context.Context, messages ...Message) []bool
+	// Other has the platform hand over a message of another allowed person, beside
+	// those of Offer, and returns when the connector is done with it or ctx ends.
+	Other func(ctx context.Context, m Message)
 	// Forge has somebody offer a message who may not: not on the allow list, or
 	// with a wrong signature. It returns when the connector is done with it.
 	Forge func(ctx context.Context, m Message)
@@ -90,7 +94,9 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"receives", receives},
 		{"in order", inOrder},
 		{"received only when durable", receivedOnlyWhenDurable},
-		{"refused is offered again", refusedIsOfferedAgain},
+		{"refused is not lost", refusedIsNotLost},
+		{"a refused sender holds up nobody", refusedHoldsUpNobody},
+		{"what waits outlives the process", waitsOverRestart},
 		{"offered twice has one key", offeredTwice},
 		{"forged is not delivered", forged},
 		{"a panic stops one message", panics},
@@ -125,6 +131,35 @@ const patience = 30 * time.Second
 type platform struct {
 	Harness
 	said transcript
+}
+
+// A Keeper is a chat.Keeper in memory, for the fake of a platform to outlive its
+// connectors. Its zero value works.
+type Keeper struct {
+	mu    sync.Mutex
+	files map[string][]byte
+}
+
+// Load returns what was saved.
+func (k *Keeper) Load(connector, name string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	data, ok := k.files[connector+"/"+name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return data, nil
+}
+
+// Save keeps data.
+func (k *Keeper) Save(connector, name string, data []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.files == nil {
+		k.files = map[string][]byte{}
+	}
+	k.files[connector+"/"+name] = data
+	return nil
 }
 
 // transcript collects log lines and errors.
@@ -247,6 +282,16 @@ func (e *engineDouble) messages() []message.Incoming {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]message.Incoming(nil), e.taken...)
+}
+
+// until waits until so many messages were taken.
+func (e *engineDouble) until(t *testing.T, n int, what string) {
+	t.Helper()
+	for end := time.Now().Add(patience); len(e.messages()) < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: %d messages, want %d", what, len(e.messages()), n)
+		}
+	}
 }
 
 func (e *engineDouble) texts() []string {

@@ -85,9 +85,9 @@ func receivedOnlyWhenDurable(t *testing.T, p *platform) {
 	}
 }
 
-// refusedIsOfferedAgain: whatever deliver's error, the message is not received,
-// and nothing behind it overtakes it for good.
-func refusedIsOfferedAgain(t *testing.T, p *platform) {
+// refusedIsNotLost: whatever deliver's error, the message is offered again by the
+// platform, or is kept and tried by the connector; it is in the engine once.
+func refusedIsNotLost(t *testing.T, p *platform) {
 	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull), &message.TooFast{After: time.Millisecond}, context.DeadlineExceeded} {
 		e := newEngine()
 		var left atomic.Int32
@@ -101,16 +101,99 @@ func refusedIsOfferedAgain(t *testing.T, p *platform) {
 		stop := p.run(t, p.new(t), e.deliver)
 		m := Message{Key: "again:" + refusal.Error(), Text: "hello"}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if got := p.Offer(ctx, m); got[0] && len(e.messages()) == 0 {
-			t.Errorf("%v: the platform was told received, but nothing is kept", refusal)
+		if got := p.Offer(ctx, m); !got[0] {
+			p.offer(t, m)
 		}
 		cancel()
-		p.offer(t, m)
+		e.until(t, 1, fmt.Sprintf("%v: the message was received and is not in the engine", refusal))
 		if got := e.messages(); len(got) != 1 {
 			t.Errorf("%v: %d messages kept, want 1", refusal, len(got))
 		}
 		stop()
 	}
+}
+
+// refusing lets nothing of a chat through, those of To[0], until it is lifted.
+func (e *engineDouble) refusing(lifted *atomic.Bool) {
+	e.interpose(func(_ context.Context, in message.Incoming) error {
+		if strings.HasPrefix(in.Text, "blocked") && !lifted.Load() {
+			return inbox.ErrFull
+		}
+		return nil
+	})
+}
+
+// blockedTexts are messages of one sender in their order.
+var blockedTexts = []string{"blocked 0", "blocked 1", "blocked 2", "blocked 3"}
+
+// offerBlocked offers them until each was received, as a platform does.
+func (p *platform) offerBlocked(ctx context.Context) (done chan struct{}) {
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		for i, text := range blockedTexts {
+			for ctx.Err() == nil && !p.Offer(ctx, Message{Key: fmt.Sprint("block", i), Text: text})[0] {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	return done
+}
+
+// refusedHoldsUpNobody: while the messages of one sender are refused, those of another
+// are delivered. Those that were refused come in order when they are let in.
+func refusedHoldsUpNobody(t *testing.T, p *platform) {
+	if p.Other == nil {
+		t.Fatal("the harness has no Other: show that a refused sender holds up nobody else")
+	}
+	e := newEngine()
+	var lifted atomic.Bool
+	e.refusing(&lifted)
+	p.run(t, p.new(t), e.deliver)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done := p.offerBlocked(ctx)
+	wait(t, e.entered, "deliver was not called")
+	for i := range 3 {
+		p.Other(ctx, Message{Key: fmt.Sprint("free", i), Text: fmt.Sprint("free ", i)})
+	}
+	e.until(t, 3, "a refused sender holds up another")
+	lifted.Store(true)
+	e.until(t, 3+len(blockedTexts), "what was refused is not in the engine")
+	<-done
+	got := e.texts()
+	if !slices.Equal(got[:3], []string{"free 0", "free 1", "free 2"}) || !slices.Equal(got[3:], blockedTexts) {
+		t.Errorf("delivered %q, want what is free first, and what was refused in order", got)
+	}
+}
+
+// waitsOverRestart: what the platform was told is received, and the engine refused, is
+// delivered by the next process.
+func waitsOverRestart(t *testing.T, p *platform) {
+	e := newEngine()
+	var lifted atomic.Bool
+	e.refusing(&lifted)
+	stop := p.run(t, p.new(t), e.deliver)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	offering, hangUp := context.WithCancel(ctx)
+	received := make(chan bool, 1)
+	m := Message{Key: "block", Text: "blocked"}
+	go func() { received <- p.Offer(offering, m)[0] }()
+	wait(t, e.entered, "deliver was not called")
+	select {
+	case was := <-received:
+		received <- was
+	case <-time.After(100 * time.Millisecond): // the platform offers it again and again
+	}
+	hangUp()
+	stop()
+	lifted.Store(true)
+	p.run(t, p.new(t), e.deliver)
+	if !<-received {
+		p.offer(t, m)
+	}
+	e.until(t, 1, "what was received is not in the engine after a restart")
 }
 
 func offeredTwice(t *testing.T, p *platform) {

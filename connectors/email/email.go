@@ -71,7 +71,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
-	watch.Go(func() { c.desk.Run(ctx) })
+	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		err := c.stay(ctx, deliver)

@@ -35,6 +35,9 @@ func TestConnector(t *testing.T) {
 		return connectortest.Harness{
 			New:   func(t *testing.T, log *slog.Logger) engine.Connector { return testConnector(t, s, log) },
 			Offer: s.offer,
+			Other: func(ctx context.Context, m connectortest.Message) {
+				s.seen(ctx, s.arrive(strings.Replace(letter(m.Key, m.Text), "Ada <Ada@", "Bob <bob@", 1)))
+			},
 			Forge: func(ctx context.Context, m connectortest.Message) {
 				forged := strings.Replace(letter("forged", m.Text), "dmarc=pass", "dmarc=fail", 1)
 				stranger := strings.ReplaceAll(letter("stranger", m.Text), "example.org", "evil.example")
@@ -64,7 +67,7 @@ func answers(s *servers) (all []connectortest.Sent) {
 func testConnector(t *testing.T, s *servers, log *slog.Logger) *Connector {
 	t.Helper()
 	c, err := New(Options{ID: "email", Address: "bot@example.com", IMAP: s.imap, SMTP: s.smtp, Plaintext: true,
-		Authserv: "mx.example.com", Allow: []string{"Ada@example.org"}}, canary, chat.Host{}, log)
+		Authserv: "mx.example.com", Allow: []string{"Ada@example.org", "bob@example.org"}}, canary, chat.Host{Waiting: &s.waiting}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,8 @@ type servers struct {
 	last  []byte
 	fault connectortest.Fault
 	calm  chan struct{}
+
+	waiting connectortest.Keeper
 }
 
 // idling tells a client in IDLE also what happened just before, as servers do. The

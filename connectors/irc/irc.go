@@ -74,7 +74,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel()
-	beside.Go(func() { c.desk.Run(ctx) })
+	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.arrived.Run(ctx, deliver) })
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()

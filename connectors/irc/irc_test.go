@@ -31,14 +31,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConnector(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
 		s := newServer(t, base64.StdEncoding.EncodeToString([]byte("\x00daycare\x00"+canary)))
+		host := chat.Host{Waiting: &connectortest.Keeper{}}
 		p := &platform{server: s, done: map[string]chan struct{}{}}
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
-				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare", Allow: []string{"ada"}}, log)
+				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare", Allow: []string{"ada", "bob"}}, host, log)
 				c.arrived = chat.NewQueue(c.desk, time.Millisecond, func(post chat.Post) { p.finish(post.Key) })
 				return c
 			},
 			Offer: p.offer,
+			Other: func(ctx context.Context, m connectortest.Message) {
+				key := strings.ReplaceAll(m.Key, " ", "_")
+				s.tell(ctx, "bot", "@msgid="+key+";account=bob ", "bob!~bob@203.0.113.8", "bot", m.Text)
+				select {
+				case <-p.await(key):
+				case <-ctx.Done():
+				}
+			},
 			Forge: func(ctx context.Context, m connectortest.Message) {
 				p.await(m.Key)
 				s.tell(ctx, "bot", "@msgid="+m.Key+";account=eve ", "ada!ada@203.0.113.9", "bot", m.Text)
@@ -53,10 +62,10 @@ func TestConnector(t *testing.T) {
 	})
 }
 
-func testConnector(t *testing.T, o Options, log *slog.Logger) *Connector {
+func testConnector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
 	o.ID, o.Nick, o.Plaintext = "irc", "bot", true
-	c, err := New(o, canary, chat.Host{}, log)
+	c, err := New(o, canary, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +158,7 @@ func FuzzLines(f *testing.F) {
 
 func TestWrongPassword(t *testing.T) {
 	s := newServer(t, "something else")
-	c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare"}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare"}, chat.Host{}, slog.New(slog.DiscardHandler))
 	err := c.Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "auth set irc") || strings.Contains(err.Error(), canary) {
 		t.Errorf("Run = %v, want what to do", err)

@@ -17,6 +17,7 @@ import (
 const (
 	account = "+4915100000000"
 	ada     = "4ad5c1f6-7c1e-4a0d-9f3e-2b1c0d9e8f7a"
+	bob     = "4ad5c1f6-7c1e-4a0d-9f3e-2b1c0d9e8f7b"
 )
 
 // daemon is a fake of signal-cli's HTTP daemon, as its source has it: the stream
@@ -31,7 +32,8 @@ type daemon struct {
 	fault   connectortest.Fault
 	calm    chan struct{}
 	files   map[string]string // base64 by id
-	cut     int               // streams end after so many events, 0: never
+	waiting connectortest.Keeper
+	cut     int // streams end after so many events, 0: never
 }
 
 type call struct {

@@ -79,7 +79,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer beside.Wait()
 	defer cancel()
 	defer c.client.CloseIdleConnections()
-	beside.Go(func() { c.desk.Run(ctx) })
+	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.arrived.Run(ctx, deliver) })
 	failed := make(chan error, 1)
 	if c.o.Command != "" {

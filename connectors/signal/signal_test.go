@@ -51,6 +51,15 @@ func TestConnector(t *testing.T) {
 				return c
 			},
 			Offer: p.offer,
+			Other: func(ctx context.Context, m connectortest.Message) {
+				e := envelopeOf(m.Key, m.Text)
+				e["sourceUuid"], e["sourceNumber"] = bob, "+49152222"
+				p.push(e)
+				select {
+				case <-p.await(bob + "/" + strconv.FormatInt(stamp(m.Key), 10)):
+				case <-ctx.Done():
+				}
+			},
 			Forge: func(ctx context.Context, m connectortest.Message) {
 				e := envelopeOf(m.Key, m.Text)
 				e["sourceUuid"] = "00000000-0000-4000-8000-000000000666"
@@ -66,7 +75,7 @@ func TestConnector(t *testing.T) {
 
 func testConnector(t *testing.T, d *daemon, log *slog.Logger) *Connector {
 	t.Helper()
-	c, err := New(Options{ID: "signal", Account: account, URL: d.URL, Allow: []string{ada}}, chat.Host{}, log)
+	c, err := New(Options{ID: "signal", Account: account, URL: d.URL, Allow: []string{ada, bob}}, chat.Host{Waiting: &d.waiting}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

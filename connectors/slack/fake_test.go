@@ -22,7 +22,10 @@ import (
 
 var canaries = Secrets{Bot: "xoxb-canary-bot", App: "xapp-canary-app", Signing: "canary-signing-secret"}
 
-const ada = "U024BE7LH"
+const (
+	ada = "U024BE7LH"
+	bob = "U024BE7LI"
+)
 
 // workspace is a fake of Slack: the Web API, Socket Mode and, towards a listener,
 // posted events.
@@ -39,6 +42,7 @@ type workspace struct {
 	upload    string
 	reactions []string // channel/message/name
 	n         int
+	waiting   connectortest.Keeper
 }
 
 func newWorkspace(t *testing.T) *workspace {

@@ -80,7 +80,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer watch.Wait()
 	defer cancel()
 	defer c.api.client.CloseIdleConnections()
-	watch.Go(func() { c.desk.Run(ctx) })
+	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		err := c.stay(ctx, deliver)

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +19,7 @@ import (
 	"daycare/connectors/chat"
 	"daycare/connectors/connectortest"
 	"daycare/engine"
+	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -48,6 +48,9 @@ func TestSocketMode(t *testing.T) {
 			}
 			return received
 		}
+		h.Other = func(ctx context.Context, m connectortest.Message) {
+			s.envelope(ctx, "events_api", said(m.Key, bob, m.Text))
+		}
 		h.Forge = func(ctx context.Context, m connectortest.Message) {
 			s.envelope(ctx, "events_api", said(m.Key, "U0STRANGER", m.Text))
 		}
@@ -65,24 +68,25 @@ func TestPostedEvents(t *testing.T) {
 			newest = made(t, log).(*Connector)
 			return newest
 		}
-		post := func(ctx context.Context, m connectortest.Message, secret string) int {
+		post := func(ctx context.Context, m connectortest.Message, user, secret string) int {
 			for newest.Address() == "" && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
-			body, _ := json.Marshal(said(m.Key, ada, m.Text))
+			body, _ := json.Marshal(said(m.Key, user, m.Text))
 			status, _ := do(signed(newest.Address(), "application/json", body, time.Now(), secret).WithContext(ctx))
 			return status
 		}
 		h.Offer = func(ctx context.Context, messages ...connectortest.Message) []bool {
 			received := make([]bool, len(messages))
 			for i, m := range messages {
-				if received[i] = post(ctx, m, canaries.Signing) == http.StatusOK; !received[i] {
+				if received[i] = post(ctx, m, ada, canaries.Signing) == http.StatusOK; !received[i] {
 					break
 				}
 			}
 			return received
 		}
-		h.Forge = func(ctx context.Context, m connectortest.Message) { post(ctx, m, "not the secret") }
+		h.Forge = func(ctx context.Context, m connectortest.Message) { post(ctx, m, ada, "not the secret") }
+		h.Other = func(ctx context.Context, m connectortest.Message) { post(ctx, m, bob, canaries.Signing) }
 		return h
 	})
 }
@@ -101,8 +105,8 @@ func harness(s *workspace, listen string) connectortest.Harness {
 
 func testConnector(t *testing.T, s *workspace, o Options, log *slog.Logger) *Connector {
 	t.Helper()
-	o.ID, o.BaseURL, o.Allow = "slack", s.URL, []string{ada}
-	c, err := New(o, canaries, chat.Host{}, log)
+	o.ID, o.BaseURL, o.Allow = "slack", s.URL, []string{ada, bob}
+	c, err := New(o, canaries, chat.Host{Waiting: &s.waiting}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +302,7 @@ func TestPosted(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want int
-	}{{inbox.ErrFull, 429}, {errors.New("any"), 503}} {
+	}{{disk.ErrFull, 503}, {inbox.ErrFull, 200}} {
 		refuse = test.err
 		body, _ := json.Marshal(said("5", ada, "x"))
 		if status, _ := post("application/json", string(body)); status != test.want {

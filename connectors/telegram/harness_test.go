@@ -32,6 +32,7 @@ var (
 const (
 	token = "777:canary-token_of-the-bot"
 	ada   = 5550001 // who may write
+	bob   = 5550002 // and who may, too
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,14 +58,19 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 	b.BusyFor = connectortest.BusyFor
 	b.Server.Fault = b.of
 	t.Cleanup(b.Close)
-	o := Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: b.URL}
+	host := chat.Host{Waiting: &connectortest.Keeper{}}
+	o := Options{ID: "telegram", Allow: []string{"5550001", "5550002"}, BaseURL: b.URL}
 	if hook {
 		o.Webhook = Webhook{Listen: freePort(t)}
 		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
 	}
 	return connectortest.Harness{
-		New:   func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, chat.Host{}, log) },
+		New:   func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, host, log) },
 		Offer: b.offer,
+		Other: func(ctx context.Context, m connectortest.Message) {
+			id := b.Push(telegramtest.Text(bob, m.Text))
+			b.Wait(ctx, func() bool { return b.Confirmed(id) })
+		},
 		Forge: func(ctx context.Context, m connectortest.Message) {
 			id := b.Push(telegramtest.Text(666, m.Text))
 			b.Wait(ctx, func() bool { return b.Confirmed(id) })

@@ -80,7 +80,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
-	watch.Go(func() { c.desk.Run(ctx) })
+	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	defer c.api.client.CloseIdleConnections()
 	if err := c.introduce(ctx); err != nil || ctx.Err() != nil {
 		return err

@@ -49,6 +49,7 @@ func TestConnector(t *testing.T) {
 				return c
 			},
 			Offer: s.offer,
+			Other: func(ctx context.Context, m connectortest.Message) { s.offerTo(ctx, "b", m) },
 			Forge: func(ctx context.Context, m connectortest.Message) {
 				r := newRequest("a", m.Text)
 				r.Header.Set("X-Webhook-Delivery", m.Key)
@@ -83,15 +84,18 @@ func (s *service) turnTo(c *Connector) {
 func (s *service) offer(ctx context.Context, messages ...connectortest.Message) []bool {
 	received := make([]bool, len(messages))
 	for i, m := range messages {
-		r := newRequest("a", m.Text)
-		r.Header.Set("X-Webhook-Delivery", fmt.Sprintf("%x", m.Key))
-		signStamped(r, canary, m.Text, time.Now())
-		if s.post(ctx, r) != http.StatusAccepted {
+		if received[i] = s.offerTo(ctx, "a", m); !received[i] {
 			break
 		}
-		received[i] = true
 	}
 	return received
+}
+
+func (s *service) offerTo(ctx context.Context, hook string, m connectortest.Message) bool {
+	r := newRequest(hook, m.Text)
+	r.Header.Set("X-Webhook-Delivery", fmt.Sprintf("%x", m.Key))
+	signStamped(r, canary, m.Text, time.Now())
+	return s.post(ctx, r) == http.StatusAccepted
 }
 
 func (s *service) post(ctx context.Context, r *http.Request) (status int) {

@@ -1,0 +1,150 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+// from is a message of somebody.
+func from(user, key, text string) Post {
+	return Post{Key: key, From: message.Address{ChannelID: "c-" + user, UserID: user}, Text: text}
+}
+
+// Of a sender who is refused so much waits and no more: then they are told, once. It
+// is kept over a restart, and others are not touched.
+func TestWaitingIsBounded(t *testing.T) {
+	w := newWorld()
+	w.refuse = inbox.ErrFull
+	d := w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w})
+	for i := range maxWaiting + 10 {
+		if err := d.Take(t.Context(), w.deliver, from("eve", fmt.Sprint(i), "hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := from("bob", "long", strings.Repeat("x", maxWaitingBytes+1))
+	if err := errors.Join(d.Take(t.Context(), w.deliver, from("bob", "b", "hi")), d.Take(t.Context(), w.deliver, long)); err != nil {
+		t.Fatal(err)
+	}
+	if said := w.heard(); len(said) != 2 || !strings.HasPrefix(said[0], "c-eve: Too much") || !strings.HasPrefix(said[1], "c-bob: Too much") {
+		t.Errorf("said %q, want each told once", said)
+	}
+	w.refuse = nil
+	d = w.desk(Options{Allow: []string{"eve", "bob"}}, talker{w}) // a new process
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { d.Run(ctx, w.deliver, time.Millisecond) })
+	for end := time.Now().Add(30 * time.Second); len(d.waiting.heads()) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	run.Wait()
+	if len(w.taken) != maxWaiting+1 {
+		t.Errorf("%d messages were delivered, want %d", len(w.taken), maxWaiting+1)
+	}
+}
+
+// Who writes too fast is tried again when they may write, and not before.
+func TestWaitingForWhoIsTooFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		d := w.desk(Options{}, talker{w})
+		var tried []time.Duration
+		begin := time.Now()
+		deliver := func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+			if tried = append(tried, time.Since(begin)); len(tried) < 3 {
+				return message.Receipt{}, &message.TooFast{After: time.Minute}
+			}
+			return w.deliver(ctx, in)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx, deliver, time.Second)
+		if err := d.Take(ctx, deliver, post("hello")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		cancel()
+		synctest.Wait()
+		if fmt.Sprint(tried) != "[0s 0s 1m0s]" || len(w.taken) != 1 {
+			t.Errorf("tried at %v, %d delivered", tried, len(w.taken))
+		}
+	})
+}
+
+// What cannot be kept, and what concerns everybody, stays with the platform.
+func TestNotKeptIsRefused(t *testing.T) {
+	for _, refusal := range []error{disk.ErrFull, disk.ErrFailed} {
+		w := newWorld()
+		w.refuse = refusal
+		if err := w.desk(Options{}, talker{w}).Take(t.Context(), w.deliver, post("hello")); !errors.Is(err, refusal) {
+			t.Errorf("Take = %v, want %v", err, refusal)
+		}
+	}
+	w := newWorld()
+	w.refuse, w.keepErr = inbox.ErrFull, errors.New("no space")
+	d := w.desk(Options{}, talker{w})
+	for range 2 {
+		if err := d.Take(t.Context(), w.deliver, post("hello")); !errors.Is(err, inbox.ErrFull) {
+			t.Errorf("Take = %v, want %v", err, inbox.ErrFull)
+		}
+	}
+	w.keepErr = nil
+	w.hints = map[string][]byte{waitingFile: []byte("\x00\x00{")} // lost, and no end of anything
+	w.refuse = nil
+	d = w.desk(Options{}, talker{w})
+	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil || len(w.taken) != 1 {
+		t.Errorf("with a broken file Take = %v, %d delivered", err, len(w.taken))
+	}
+}
+
+// A message that breaks its handler again and again is passed over.
+func TestWaitingThatBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.refuse = inbox.ErrFull
+		d := w.desk(Options{}, talker{w})
+		if err := d.Take(t.Context(), w.deliver, post("bad")); err != nil {
+			t.Fatal(err)
+		}
+		w.refuse = nil
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx, func(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+			if in.Text == "bad" {
+				panic("broken on purpose")
+			}
+			return w.deliver(ctx, in)
+		}, time.Second)
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		if len(d.waiting.heads()) != 0 || !strings.Contains(w.log.String(), "broken on purpose") {
+			t.Errorf("%d messages wait, log:\n%s", len(d.waiting.heads()), &w.log)
+		}
+	})
+}
+
+func TestRefuse(t *testing.T) {
+	for _, tt := range []struct {
+		err   error
+		code  int
+		after string
+	}{
+		{&message.TooFast{After: 6 * time.Second}, 429, "7"}, {inbox.ErrFull, 429, "5"},
+		{disk.ErrFull, 503, "30"}, {errors.New("any"), 503, ""},
+	} {
+		r := httptest.NewRecorder()
+		if Refuse(r, tt.err); r.Code != tt.code || r.Header().Get("Retry-After") != tt.after {
+			t.Errorf("%v: %d after %q, want %d after %q", tt.err, r.Code, r.Header().Get("Retry-After"), tt.code, tt.after)
+		}
+	}
+}
