@@ -336,7 +336,7 @@ func TestCompactionIsReported(t *testing.T) {
 		d := w.desk(Options{}, talker{w})
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
-		run.Go(func() { d.Run(ctx) })
+		run.Go(func() { d.Run(ctx, w.deliver, time.Hour) })
 		synctest.Wait()
 		for _, test := range []struct {
 			agent string
