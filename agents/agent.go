@@ -109,6 +109,11 @@ type Options struct {
 	// Broken is what is wrong with files now that the model is to hear of; nil: what the
 	// Board has of this agent's own.
 	Broken func() []finding.Finding
+	// Fates is what became of answers, of this run and of earlier ones that failed; nil:
+	// of this run alone.
+	Fates *message.Fates
+	// Leave receives when an idle agent should make room for others; may be nil.
+	Leave <-chan struct{}
 	// Edited is sent to when somebody changed files in the folder; may be nil.
 	Edited <-chan struct{}
 }
@@ -119,11 +124,11 @@ type agent struct {
 	history *record.History
 	state   record.State
 	edits
-	builder *prompt.Builder
-	system  string
-	session string // the session that system was rendered for
-	room    room
-	deliveries
+	builder   *prompt.Builder
+	system    string
+	session   string // the session that system was rendered for
+	room      room
+	pending   map[string]bool // ids of the answers that were given to the outbox and have no recorded result yet
 	postponed postponed
 	syncs     sync.WaitGroup  // barriers that run beside the work
 	over      <-chan struct{} // closed when the agent is to stop
@@ -135,7 +140,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Board == nil {
 		o.Board = logBoard(o.Log)
 	}
-	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), deliveries: newDeliveries(), over: ctx.Done(),
+	if o.Fates == nil {
+		o.Fates = message.NewFates()
+	}
+	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), pending: map[string]bool{}, over: ctx.Done(),
 		log: o.Log.With("agent", o.Meta.ID)}
 	var found findings
 	if a.history, found, err = record.Open(o.Volume, o.Dir, crash.Now, a.log); err != nil {
@@ -194,22 +202,27 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 }
 
 // wait blocks until there may be work. It reports true when the agent has had none
-// for the idle time and owes nothing to anybody.
+// for the idle time, or when others wait for its place. Answers may still be on their
+// way then: what becomes of them wakes the agent again.
 func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
+	again, leave := a.postponed.due(), a.Leave
 	var idle <-chan time.Time
-	again := a.postponed.due()
-	if len(a.deliveries.pending) == 0 && again == nil {
+	if again == nil {
 		timer := time.NewTimer(a.Settings.Idle)
 		defer timer.Stop()
 		idle = timer.C
+	} else {
+		leave = nil // it has work, if only later
 	}
 	select {
 	case <-a.Inbox.Arrived():
-	case <-a.deliveries.results.arrived:
+	case <-a.Fates.Arrived():
 	case <-again:
 	case <-a.Edited:
 		return false, a.disturbed()
 	case <-ctx.Done():
+	case <-leave:
+		return true, nil
 	case <-idle:
 		return true, nil
 	}
@@ -222,8 +235,8 @@ func (a *agent) leave() error {
 	if crash.Bug("slowstop") {
 		time.Sleep(15 * time.Second)
 	}
-	for len(a.deliveries.pending) > 0 {
-		<-a.deliveries.results.arrived
+	for len(a.pending) > 0 {
+		<-a.Fates.Arrived()
 		if err := a.settle(); err != nil {
 			return err
 		}

@@ -4,58 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"sync"
 
 	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
-
-// deliveries are the answers that were given to the outbox and have no recorded
-// result yet.
-type deliveries struct {
-	pending map[string]bool // by out id
-	results *results
-}
-
-func newDeliveries() deliveries {
-	return deliveries{pending: map[string]bool{}, results: &results{arrived: make(chan struct{}, 1)}}
-}
-
-// results is where senders, each on its own goroutine, leave delivery results for
-// the agent's goroutine.
-type results struct {
-	arrived chan struct{} // capacity 1: there is something to take
-	mu      sync.Mutex
-	list    []message.Fate
-}
-
-func (r *results) put(result message.Fate) {
-	r.mu.Lock()
-	r.list = append(r.list, result)
-	r.mu.Unlock()
-	select {
-	case r.arrived <- struct{}{}:
-	default:
-	}
-}
-
-func (r *results) take() []message.Fate {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := r.list
-	r.list = nil
-	return list
-}
-
-// giveBack returns results that could not be recorded, for the next try.
-func (r *results) giveBack(list []message.Fate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = append(slices.Clip(list), r.list...)
-}
 
 // send gives a promised answer to the outbox; parts that arrived before are not
 // sent again.
@@ -71,11 +25,11 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	if crash.Bug("wrongchat") {
 		out.To = crash.Swap("chat", out.To).(message.Address)
 	}
-	a.deliveries.pending[out.ID] = true
+	a.pending[out.ID] = true
 	a.Outbox.Send(message.Promise{
 		Agent:    a.Meta.ID,
 		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry, Report: a.reported(out, as)},
-		Since:    e.At, Done: delivered, Report: a.deliveries.results.put,
+		Since:    e.At, Done: delivered, Report: a.Fates.Put,
 	})
 }
 
@@ -83,35 +37,32 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 // error they are kept for the next call.
 func (a *agent) settle() error {
 	var recs []record.Record
-	list := a.deliveries.results.take()
+	list := a.Fates.Take()
 	for _, f := range list {
 		if crash.Bug("nodelivery") && crash.Once("delivery") {
 			continue
 		}
 		if f.Kept {
-			delete(a.deliveries.pending, f.Out)
-			continue
+			delete(a.pending, f.Out)
 		}
-		if !f.Delivered() && !f.Final {
-			continue // the sender tries again, and has reported it to whoever watches
+		if d := record.DeliveryOf(f); d != nil {
+			recs = append(recs, d)
 		}
-		recs = append(recs, &record.Delivery{Out: f.Out, Part: f.Part, Parts: f.Parts, RemoteID: f.RemoteID,
-			Error: f.Error, Retry: f.Retry, Final: f.Final})
 	}
 	if len(recs) == 0 {
 		return nil
 	}
 	if _, err := a.append(recs...); err != nil {
-		a.deliveries.results.giveBack(list)
+		a.Fates.Return(list)
 		return err
 	}
 	open := map[string]bool{}
 	for _, o := range a.history.Obligations().Outs {
 		open[o.ID] = true
 	}
-	for out := range a.deliveries.pending {
+	for out := range a.pending {
 		if !open[out] {
-			delete(a.deliveries.pending, out)
+			delete(a.pending, out)
 		}
 	}
 	// Beside the next turn, not before it.
@@ -151,7 +102,7 @@ func (a *agent) meanwhile(work func(do func(f func()))) {
 		select {
 		case f := <-asked:
 			f()
-		case <-a.deliveries.results.arrived:
+		case <-a.Fates.Arrived():
 			if crash.Bug("deliverylate") {
 				continue
 			}

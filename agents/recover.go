@@ -24,6 +24,9 @@ func (a *agent) recover() error {
 			a.Inbox.Untake(h.ID)
 		}
 	}
+	if err := a.settle(); err != nil { // what a run that failed did not get to record
+		return err
+	}
 	ob, heads := a.history.Obligations(), a.Inbox.Open()
 	a.Inbox.Reached(ob.LastSeq)
 	if ob.Turn == nil && len(ob.Outs) == 0 && len(heads) == 0 {

@@ -145,6 +145,9 @@ func (f *Family) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, 
 
 // busy reports whether an agent is at work or has work waiting.
 func (s *System) busy(id string) bool {
+	if waits, _ := s.waker.waits(id); waits {
+		return true
+	}
 	e, ok := s.awake(id)
 	if !ok {
 		return false

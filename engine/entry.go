@@ -132,18 +132,26 @@ func (e *entry) release() {
 	e.sleep()
 }
 
-// wake starts the actor if there is none. The lock is held.
+// wake starts the actor if there is none, as soon as there is a place for it. The lock
+// is held.
 func (e *entry) wake() {
-	start := e.sys.start.Load()
+	start, w := e.sys.start.Load(), e.sys.waker
 	if e.running || e.ended || start == nil || e.sys.actors.Err() != nil || e.sys.vol.Err() != nil {
 		return
 	}
-	if err := e.load(); err != nil { // woken by its history, not by a delivery
-		if !e.ended {
-			e.sys.log.Error("agent cannot be woken", "agent", e.meta.ID, "err", err)
-		}
+	if !w.take(e.meta.ID) {
 		return
 	}
+	if err := e.load(); err != nil { // woken by its history, not by a delivery
+		if e.ended {
+			w.well(e.meta.ID)
+		} else {
+			w.unwoken(e.meta.ID, err)
+		}
+		w.free()
+		return
+	}
+	w.woke(e.meta.ID)
 	ctx, cancel := context.WithCancelCause(e.sys.actors)
 	e.running, e.cancel, e.done = true, cancel, make(chan struct{})
 	e.sys.events.Emit(event.Event{Type: event.AgentWoke, Agent: e.meta.ID})
@@ -158,24 +166,27 @@ func (e *entry) rouse() bool {
 		return false
 	}
 	e.wake()
+	e.sleep() // if it has to wait for a place
 	return true
 }
 
 // sleep lets go of the mailbox if nobody needs it. The lock is held.
 func (e *entry) sleep() {
-	if e.running || e.users > 0 || e.box == nil {
+	if e.running || e.users > 0 || e.gone {
 		return
 	}
-	if err := e.box.Close(); err != nil {
-		e.sys.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
+	if e.box != nil {
+		if err := e.box.Close(); err != nil {
+			e.sys.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
+		}
 	}
 	e.box, e.gone = nil, true
 	e.activity.Store(nil)
 	e.sys.forget(e)
 }
 
-// act is the actor: it runs the agent until it may sleep, and again after a
-// failure, with a growing pause.
+// act is the actor: it runs the agent until it may sleep. One that fails leaves, and
+// the waker has it tried again.
 func (e *entry) act(ctx context.Context, start StartFunc) {
 	defer e.finish()
 	if crash.Bug("latewake") {
@@ -184,58 +195,51 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.watch()
 	defer e.unwatch()
 	e.sys.reread(e.meta.ID, true) // it may have been edited while the agent slept
-	seat := Seat{Dir: e.dir, Inbox: e.box, entry: e}
+	seat := Seat{Dir: e.dir, Inbox: e.box, Fates: e.sys.senders.fates(e.meta.ID), entry: e}
 	seat.Meta = seat.Identity()
-	for pause := restartFirst; ; {
+	for {
 		began := time.Now()
 		err := guard(func() error { return start(ctx, seat) })
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil && e.rest():
-			return
-		case err == nil:
-			pause = restartFirst
-			continue
-		case errors.Is(err, record.ErrGone) && disk.Exists(filepath.Join(e.dir, address.File)):
-			e.sys.board.Tell(e.meta.ID, finding.Finding{ID: "history-gone", Severity: finding.Warning, File: filepath.Join(e.dir, "history.jsonl"),
-				Reason: "it was taken away while the agent was at work; a new one is begun"})
-		case errors.Is(err, record.ErrGone):
-			e.sys.log.Warn("agent ended: its folder is gone", "agent", e.meta.ID)
-			e.end()
-			return
-		case errors.Is(err, disk.ErrFailed):
-			e.sys.log.Error("agent stopped: durable storage failed", "agent", e.meta.ID, "err", err)
+		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > restartLast {
-			pause = restartFirst
+		if err == nil || time.Since(began) > restartLast {
+			e.sys.waker.well(e.meta.ID)
 		}
-		e.sys.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
-		e.activity.Store(&activity{event.Failing, err.Error()})
-		select {
-		case <-ctx.Done():
+		if err != nil {
+			e.failed(err)
 			return
-		case <-time.After(pause):
 		}
-		pause = min(2*pause, restartLast)
+		if e.rest(seat.Fates) {
+			return
+		}
+		e.sys.waker.stayed()
 	}
 }
 
-// Pauses between restarts of a failing agent, of guarantee G17.
-const (
-	restartFirst = time.Second
-	restartLast  = time.Minute
-)
+// failed decides what follows from a run that ended with an error.
+func (e *entry) failed(err error) {
+	switch id := e.meta.ID; {
+	case errors.Is(err, record.ErrGone) && !disk.Exists(filepath.Join(e.dir, address.File)):
+		e.sys.log.Warn("agent ended: its folder is gone", "agent", id)
+		e.end()
+		return
+	case errors.Is(err, record.ErrGone):
+		e.sys.board.Tell(id, finding.Finding{ID: "history-gone", Severity: finding.Warning, File: filepath.Join(e.dir, "history.jsonl"),
+			Reason: "it was taken away while the agent was at work; a new one is begun"})
+	case errors.Is(err, disk.ErrFailed):
+		e.sys.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
+		return
+	}
+	pause := e.sys.waker.failed(e.meta.ID, err)
+	e.sys.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
+}
 
 // rest decides under the entry's lock whether the agent goes to sleep.
-func (e *entry) rest() bool {
+func (e *entry) rest(fates *message.Fates) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.box.Len() > 0 {
-		return false
-	}
-	return true
+	return e.box.Len() == 0 && fates.Len() == 0
 }
 
 func (e *entry) finish() {
@@ -244,9 +248,11 @@ func (e *entry) finish() {
 	e.running = false
 	e.cancel(nil)
 	close(e.done)
+	e.activity.Store(nil)
 	e.sys.events.Emit(event.Event{Type: event.AgentSlept, Agent: e.meta.ID})
-	if e.box.Len() > 0 && !e.ended {
-		e.wake() // something arrived between rest and here
+	e.sys.waker.free()
+	if !e.ended && (e.box.Len() > 0 || e.sys.senders.left(e.meta.ID)) {
+		e.wake() // something arrived between rest and here, or it is tried again later
 	}
 	e.sleep()
 }
@@ -283,7 +289,27 @@ func (e *entry) end() {
 	e.ended = true
 }
 
-// halt ends the actor and waits until it is gone and no delivery is in flight.
+// send gives a promise to the sender of its chat. What becomes of it wakes the agent,
+// if it sleeps by then.
+func (e *entry) send(p message.Promise) {
+	report := p.Report
+	p.Agent, p.Report = e.meta.ID, func(f message.Fate) {
+		report(f)
+		if f.Delivered() || f.Final {
+			e.sys.rouse(e.meta.ID)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended { // its promises were dropped already
+		report(message.Fate{Out: p.ID, Kept: true})
+		return
+	}
+	e.sys.senders.send(p)
+}
+
+// halt ends the actor and waits until it is gone. What it promised is not sent any
+// more: it would wait for that, as long as a chat may be down.
 func (e *entry) halt(ctx context.Context) error {
 	e.mu.Lock()
 	e.ended = true
@@ -292,6 +318,8 @@ func (e *entry) halt(ctx context.Context) error {
 		e.cancel(ErrStopped)
 	}
 	e.mu.Unlock()
+	e.sys.senders.drop(e.meta.ID)
+	e.sys.waker.well(e.meta.ID)
 	if running {
 		select {
 		case <-done:

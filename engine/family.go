@@ -251,8 +251,9 @@ func (f *Family) History(ctx context.Context, asker, ref string, limit int) (eve
 	return f.sys.History(ctx, id, 0, limit)
 }
 
-// Await waits for the end of an item.
+// Await waits for the end of an item, for another agent that is at work meanwhile.
 func (f *Family) Await(ctx context.Context, agent, item string) (event.Outcome, error) {
+	defer f.sys.waker.lend()()
 	return f.sys.Await(ctx, agent, item)
 }
 

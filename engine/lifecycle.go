@@ -139,6 +139,7 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 	if err := e.halt(ctx); err != nil {
 		return err
 	}
+	s.abandon(id, reason)
 	s.withdraw(id)
 	s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: reason}})
 	return nil

@@ -23,6 +23,7 @@ type Seat struct {
 	Meta  address.Meta // as it was when the agent was woken; Identity is as it is now
 	Dir   string       // the agent's folder
 	Inbox inbox.Mailbox
+	Fates *message.Fates // what became of the agent's answers; it outlives a run that fails
 
 	entry *entry
 }
@@ -49,8 +50,13 @@ func (s Seat) Show(state event.State, detail string) {
 	s.entry.activity.Store(&activity{state, detail})
 }
 
-// Send gives a promised answer to the sender of its chat. It returns at once.
-func (s Seat) Send(p message.Promise) { s.entry.sys.senders.send(p) }
+// Leave receives when an idle agent should make room for others, which wait to be
+// woken. What it has promised is sent all the same, and the results wake it again.
+func (s Seat) Leave() <-chan struct{} { return s.entry.sys.waker.leave }
+
+// Send gives a promised answer to the sender of its chat. It returns at once. Report is
+// called with the results as long as the agent's Fates exist.
+func (s Seat) Send(p message.Promise) { s.entry.send(p) }
 
 // Answers reports whether answers to an address are to be promised at all. Where
 // people read from history (terminal, web, API) they are not.

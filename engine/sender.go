@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ type chat struct{ connector, channel string }
 // senders deliver promised answers: one sender a chat, so that the order of a chat
 // is kept over all agents and a chat that is down delays no other. A sender exists
 // only while its chat has something to send.
+//
+// Promises are known by the agent and the id of the answer: an agent that failed, or
+// slept, and promises again what it finds in its history changes nothing about what
+// is on its way.
 type senders struct {
 	connector func(id string) (Connector, bool)
 	events    *event.Stream
@@ -34,16 +39,85 @@ type senders struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	waits map[chat][]message.Promise
-	idle  *sync.Cond
+	mu       sync.Mutex
+	waits    map[chat][]*promise
+	accounts map[string]*account // by agent
+	idle     *sync.Cond
+}
+
+// An account is what one agent has promised, and the results that it has not recorded.
+type account struct {
+	outs  map[string]*promise // by the id of the answer
+	fates *message.Fates
+}
+
+// A promise is an answer on its way. It ends with its context.
+type promise struct {
+	message.Promise
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 func newSenders(connector func(id string) (Connector, bool), events *event.Stream, log *slog.Logger) *senders {
-	s := &senders{connector: connector, events: events, log: log, waits: map[chat][]message.Promise{}}
+	s := &senders{connector: connector, events: events, log: log, waits: map[chat][]*promise{}, accounts: map[string]*account{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
+}
+
+// account is the account of an agent. The lock is held.
+func (s *senders) account(agent string) *account {
+	a := s.accounts[agent]
+	if a == nil {
+		a = &account{outs: map[string]*promise{}, fates: message.NewFates()}
+		s.accounts[agent] = a
+	}
+	return a
+}
+
+// fates is where the results of an agent's promises are kept, until left forgets it.
+func (s *senders) fates(agent string) *message.Fates {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.account(agent).fates
+}
+
+// left is called when an agent goes to sleep. It reports whether there are results
+// that the agent has not recorded.
+func (s *senders) left(agent string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.account(agent)
+	if a.fates.Len() > 0 {
+		return true
+	}
+	if len(a.outs) == 0 {
+		delete(s.accounts, agent)
+	}
+	return false
+}
+
+// end closes the account of an agent that has ended, and takes the results that it has
+// not recorded.
+func (s *senders) end(agent string) []message.Fate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fates := s.account(agent).fates
+	delete(s.accounts, agent)
+	return fates.Take()
+}
+
+// unrecorded takes the results that no agent has recorded, by agent.
+func (s *senders) unrecorded() map[string][]message.Fate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := map[string][]message.Fate{}
+	for id, a := range s.accounts {
+		if fates := a.fates.Take(); len(fates) > 0 && id != "" {
+			list[id] = fates
+		}
+	}
+	return list
 }
 
 // send queues a promise behind what its chat still has to send.
@@ -54,20 +128,73 @@ func (s *senders) send(p message.Promise) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a := s.account(p.Agent)
+	if known := a.outs[p.ID]; known != nil {
+		known.Report = p.Report
+		return
+	}
+	if a.fates.Has(p.ID) {
+		return // over, and the agent is about to read that
+	}
 	if s.ctx.Err() != nil {
 		p.Report(message.Fate{Out: p.ID, Kept: true})
 		return
 	}
+	made := &promise{Promise: p}
+	made.ctx, made.cancel = context.WithCancel(s.ctx)
+	a.outs[p.ID] = made
 	_, running := s.waits[c]
-	s.waits[c] = append(s.waits[c], p)
+	s.waits[c] = append(s.waits[c], made)
 	if crash.Bug("sendtwice") {
-		s.waits[c] = append(s.waits[c], p)
+		s.waits[c] = append(s.waits[c], &promise{Promise: p, ctx: s.ctx, cancel: func() {}})
 	}
 	if waits := s.waits[c]; crash.Bug("newestanswer") && len(waits) > 2 {
 		waits[1], waits[len(waits)-1] = waits[len(waits)-1], waits[1]
 	}
 	if !running {
 		s.wg.Go(func() { s.work(c) })
+	}
+}
+
+// drop takes back what an agent has promised and is not delivered yet. A try under way
+// is cut short, and its result is not reported any more.
+func (s *senders) drop(agent string) {
+	s.mu.Lock()
+	var dropped []*promise
+	for _, p := range s.account(agent).outs {
+		dropped = append(dropped, p)
+		p.cancel()
+		c := chat{p.To.Connector, p.To.ChannelID}
+		if i := slices.Index(s.waits[c], p); i > 0 { // the first one is being sent
+			s.waits[c] = slices.Delete(s.waits[c], i, i+1)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range dropped {
+		s.report(p, message.Fate{Out: p.ID, Kept: true})
+		s.forget(p)
+	}
+}
+
+// report passes a result on, unless the promise was forgotten meanwhile.
+func (s *senders) report(p *promise, f message.Fate) {
+	s.mu.Lock()
+	report := p.Report
+	if s.account(p.Agent).outs[p.ID] != p {
+		report = func(message.Fate) {}
+	}
+	s.mu.Unlock()
+	report(f)
+}
+
+// forget ends a promise: nothing more is sent or reported of it.
+func (s *senders) forget(p *promise) {
+	p.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.account(p.Agent)
+	if a.outs[p.ID] == p {
+		delete(a.outs, p.ID)
 	}
 }
 
@@ -84,6 +211,7 @@ func (s *senders) work(c chat) {
 		s.mu.Unlock()
 
 		s.deliver(p)
+		s.forget(p)
 
 		s.mu.Lock()
 		s.waits[c] = s.waits[c][1:]
@@ -92,9 +220,9 @@ func (s *senders) work(c chat) {
 }
 
 // deliver sends every part that is not known to be delivered, in order.
-func (s *senders) deliver(p message.Promise) {
-	if s.ctx.Err() != nil {
-		p.Report(message.Fate{Out: p.ID, Kept: true})
+func (s *senders) deliver(p *promise) {
+	if p.ctx.Err() != nil {
+		s.report(p, message.Fate{Out: p.ID, Kept: true})
 		return
 	}
 	conn, ok := s.connector(p.To.Connector)
@@ -106,10 +234,15 @@ func (s *senders) deliver(p message.Promise) {
 	if sp, ok := conn.(Splitter); ok {
 		parts = sp.Split(p.Text)
 	}
+	if len(parts) == 0 && len(p.Files) > 0 {
+		parts = []string{""} // files without a text
+	}
+	sent := false
 	for i, text := range parts {
 		if p.Done[i] {
 			continue
 		}
+		sent = true
 		out := p.Outgoing
 		out.Part, out.Parts, out.Text = i, len(parts), text
 		if i > 0 {
@@ -119,22 +252,25 @@ func (s *senders) deliver(p message.Promise) {
 			return
 		}
 	}
+	if !sent { // the agent knows which parts arrived, not that these are all
+		s.settle(p, message.Fate{Out: p.ID, Part: max(len(parts)-1, 0), Parts: max(len(parts), 1)})
+	}
 }
 
 func removed(connector string) string { return "connector " + connector + " was removed" }
 
 // try sends one part until it is delivered (true) or given up. The connector is
 // looked up each time: new settings may have replaced or removed it meanwhile.
-func (s *senders) try(p message.Promise, out message.Outgoing) bool {
+func (s *senders) try(p *promise, out message.Outgoing) bool {
 	for pause := sendFirst; ; pause = min(2*pause, sendLast) {
 		fate := message.Fate{Out: out.ID, Part: out.Part, Parts: out.Parts, Retry: out.Retry}
 		var err error
-		if fate.RemoteID, err = s.once(out); err == nil {
+		if fate.RemoteID, err = s.once(p.ctx, out); err == nil {
 			s.settle(p, fate)
 			return true
 		}
-		if s.ctx.Err() != nil {
-			p.Report(message.Fate{Out: out.ID, Kept: true})
+		if p.ctx.Err() != nil {
+			s.report(p, message.Fate{Out: out.ID, Kept: true})
 			return false
 		}
 		fate.Error = err.Error()
@@ -152,20 +288,20 @@ func (s *senders) try(p message.Promise, out message.Outgoing) bool {
 		}
 		select {
 		case <-time.After(wait):
-		case <-s.ctx.Done():
-			p.Report(message.Fate{Out: out.ID, Kept: true})
+		case <-p.ctx.Done():
+			s.report(p, message.Fate{Out: out.ID, Kept: true})
 			return false
 		}
 		out.Retry = true
 	}
 }
 
-func (s *senders) once(out message.Outgoing) (remoteID string, err error) {
+func (s *senders) once(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
 	conn, ok := s.connector(out.To.Connector)
 	if !ok {
 		return "", &message.NotSent{Final: true, Err: errors.New(removed(out.To.Connector))}
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, sendLimit)
+	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
 	err = guard(func() error {
 		crash.Point("send.before")
@@ -177,14 +313,14 @@ func (s *senders) once(out message.Outgoing) (remoteID string, err error) {
 }
 
 // settle tells the agent, who writes it down, and whoever watches.
-func (s *senders) settle(p message.Promise, f message.Fate) {
+func (s *senders) settle(p *promise, f message.Fate) {
 	kind := event.OutboxSent
 	if !f.Delivered() {
 		kind = event.OutboxFailed
 	}
 	s.events.Emit(event.Event{Type: kind, Agent: p.Agent, Body: event.Sent{Out: f.Out, Connector: p.To.Connector,
 		Channel: p.To.ChannelID, Part: f.Part, Parts: f.Parts, Error: f.Error}})
-	p.Report(f)
+	s.report(p, f)
 }
 
 // close gives what is under way some time to leave, then ends all senders.

@@ -57,6 +57,9 @@ type Options struct {
 	// that id. The same file of the same letter is kept once, however often it is asked
 	// for. nil: letters have no files.
 	Enclose func(item string, n int, e inbox.Enclosure) (message.File, error)
+	// Awake is how many agents may be awake at a time, 0 any number; nil: any number. It
+	// is never more than there are file descriptors for.
+	Awake func() int
 	// Grace bounds how long answers under way may take to leave at shutdown.
 	Grace time.Duration
 }
@@ -72,6 +75,7 @@ type System struct {
 	links    *links
 	quota    *inbox.Quota
 	senders  *senders
+	waker    *waker
 	watcher  *watch.Watcher
 	board    *finding.Board
 	log      *slog.Logger
@@ -122,6 +126,12 @@ func New(o Options) (*System, error) {
 		o.Volume.OnKept(s.copyKept)
 	}
 	s.actors, s.stop = context.WithCancelCause(context.Background())
+	s.waker = newWaker(func() int {
+		if o.Awake == nil {
+			return awakeLimit(0)
+		}
+		return awakeLimit(o.Awake())
+	}, s.rouse, s.wg.Go, o.Log)
 	s.senders = newSenders(func(id string) (Connector, bool) {
 		if id == message.ToAgent {
 			return parents{s}, true
@@ -160,9 +170,13 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 
 func (s *System) shutdown() {
 	s.stop(errors.New("daycare stops"))
+	s.waker.close()
 	// Agents write down what becomes of their answers, so the two end together.
 	s.senders.close(s.grace)
 	s.wg.Wait()
+	if s.vol.Err() == nil {
+		s.recordLate()
+	}
 	s.mu.Lock()
 	left := make([]*entry, 0, len(s.entries))
 	for _, e := range s.entries {

@@ -134,6 +134,9 @@ func (s *System) look(meta address.Meta) event.Agent {
 	if s.asks != nil && slices.ContainsFunc(s.asks.List(), func(p permission.Pending) bool { return p.Agent == meta.ID }) {
 		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
 	}
+	if waits, err := s.waker.waits(meta.ID); waits && err != nil {
+		a.State, a.Detail = event.Failing, err.Error()
+	}
 	if e, ok := s.awake(meta.ID); ok {
 		e.mu.Lock()
 		a.Running = e.running

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// A slowRoom is a chat that takes a message when it is let.
+type slowRoom struct {
+	chatRoom
+	tries chan string
+	let   chan error
+}
+
+func newSlowRoom() *slowRoom { return &slowRoom{tries: make(chan string, 100), let: make(chan error)} }
+
+func (r *slowRoom) Split(text string) []string { return []string{text} }
+
+func (r *slowRoom) Send(ctx context.Context, out message.Outgoing) (string, error) {
+	r.tries <- out.Key()
+	select {
+	case err := <-r.let:
+		if err == nil {
+			_, err = r.chatRoom.Send(ctx, out)
+		}
+		return "remote", err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (r *slowRoom) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.sent)
+}
+
+var toRoom = message.Address{Connector: "room", ChannelID: "1"}
+
+// promising plays an agent that promises one answer and records what became of it, as
+// agents do.
+type promising struct {
+	mu       sync.Mutex
+	runs     int
+	recorded []message.Fate
+	each     func(run int) error // how a run ends; nil: when the agent is told to leave
+}
+
+func (p *promising) run(ctx context.Context, seat Seat) error {
+	p.mu.Lock()
+	p.runs++
+	n, open := p.runs, len(p.recorded) == 0
+	p.mu.Unlock()
+	if open && !p.settle(seat) {
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+	}
+	for _, h := range seat.Inbox.Open() {
+		if err := seat.Inbox.Done(h.ID); err != nil {
+			return err
+		}
+	}
+	if err := p.each(n); err != nil {
+		return err
+	}
+	p.settle(seat)
+	return nil
+}
+
+func (p *promising) settle(seat Seat) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recorded = append(p.recorded, seat.Fates.Take()...)
+	return len(p.recorded) > 0
+}
+
+func (p *promising) done() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.recorded) > 0
+}
+
+func TestAnAgentThatFailsAloneSendsNothingTwice(t *testing.T) {
+	room := newSlowRoom()
+	fails := make(chan error)
+	p := &promising{each: func(run int) error {
+		if run == 1 {
+			return <-fails
+		}
+		return nil
+	}}
+	h := newHouse(t, t.TempDir(), p.run, room)
+	h.deliver(from("one", "hello"))
+	<-room.tries // it is on its way
+	fails <- errors.New("seeded")
+	waitFor(t, "the second run", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.runs > 1 })
+	room.let <- nil
+	waitFor(t, "the delivery is recorded", p.done)
+	select {
+	case out := <-room.tries:
+		t.Errorf("%s was sent a second time", out)
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// A result that came in while the failed run could not record it is there for the next.
+func TestAResultOutlivesARunThatFails(t *testing.T) {
+	room := newSlowRoom()
+	fails := make(chan error)
+	p := &promising{each: func(run int) error {
+		if run == 1 {
+			return <-fails
+		}
+		return nil
+	}}
+	h := newHouse(t, t.TempDir(), p.run, room)
+	r := h.deliver(from("one", "hello"))
+	<-room.tries
+	room.let <- nil
+	waitFor(t, "the result came in", func() bool { return h.senders.fates(r.Agent).Len() == 1 })
+	fails <- errors.New("seeded")
+	waitFor(t, "the delivery is recorded", p.done)
+	if sent := room.all(); len(sent) != 1 {
+		t.Errorf("sent %v, want the answer once", sent)
+	}
+}
+
+func TestAResultWakesAnAgentThatSleeps(t *testing.T) {
+	room := newSlowRoom()
+	p := &promising{each: func(int) error { return nil }}
+	h := newHouse(t, t.TempDir(), p.run, room)
+	r := h.deliver(from("one", "hello"))
+	<-room.tries
+	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(r.Agent); return !awake })
+	room.let <- nil
+	waitFor(t, "the delivery is recorded", p.done)
+	waitFor(t, "the account is closed", func() bool {
+		h.senders.mu.Lock()
+		defer h.senders.mu.Unlock()
+		return h.senders.accounts[r.Agent] == nil
+	})
+}
+
+func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
+	room := &chatRoom{}
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	fates := make(chan message.Fate, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Done: map[int]bool{0: true, 1: true}, Report: func(f message.Fate) { fates <- f },
+		Outgoing: message.Outgoing{ID: "a", Text: "1122", To: toRoom}})
+	select {
+	case f := <-fates:
+		if !f.Delivered() || f.Part != 1 || f.Parts != 2 {
+			t.Errorf("fate %+v, want both parts delivered", f)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was reported")
+	}
+	if len(room.sent) > 0 {
+		t.Errorf("sent %v again", room.sent)
+	}
+}
+
+func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
+	room := &chatRoom{}
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
+	fates := make(chan message.Fate, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+		Outgoing: message.Outgoing{ID: "a", Files: []message.File{{ID: "f"}}, To: toRoom}})
+	if f := <-fates; !f.Delivered() || !slices.Equal(room.sent, []string{"a"}) {
+		t.Errorf("fate %+v, sent %v", f, room.sent)
+	}
+}
+
+// owing is an agent of the terminal whose history promises an answer to the room.
+func owing(t *testing.T, h *house) address.Meta {
+	t.Helper()
+	meta, err := h.create(address.Descriptor{Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = record.AppendApart(h.vol, h.folder(meta.ID), h.log, func(*record.Obligations) []record.Record {
+		return []record.Record{&record.Start{Session: "s", V: record.Version},
+			&record.Assistant{Turn: "t", Text: "x", Finish: record.FinishEndTurn, Out: &record.Out{ID: "answer", To: toRoom}},
+			&record.TurnEnd{Turn: "t", Items: []string{}, Reason: record.ReasonDone}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meta
+}
+
+// leaving plays an agent that waits at its end until nothing of it is on its way.
+func leaving(ctx context.Context, seat Seat) error {
+	seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+	<-ctx.Done()
+	<-seat.Fates.Arrived()
+	return nil
+}
+
+func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T) {
+	for name, end := range map[string]func(*house, context.Context, string) error{
+		"kill":       func(h *house, ctx context.Context, id string) error { return h.Kill(ctx, id) },
+		"rm --force": func(h *house, ctx context.Context, id string) error { _, err := h.Remove(ctx, id, true); return err },
+		"ttl":        func(h *house, ctx context.Context, id string) error { return h.retire(ctx, id, "no work for 1h") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			room := newSlowRoom()
+			h := newHouse(t, t.TempDir(), leaving, room)
+			meta := owing(t, h)
+			h.rouse(meta.ID)
+			<-room.tries // the chat is down, and may be for a day
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			dir := h.folder(meta.ID)
+			if err := end(h, ctx, meta.ID); err != nil {
+				t.Fatal(err)
+			}
+			if !disk.Exists(dir) {
+				return // in the trash
+			}
+			if settled, err := record.Settled(dir); err != nil || !settled {
+				t.Errorf("the promise still stands: settled %v, %v", settled, err)
+			}
+			page, err := h.History(t.Context(), meta.ID, 0, 10)
+			if err != nil || !strings.Contains(string(page.Records[len(page.Records)-1]), "the agent has ended") {
+				t.Errorf("history does not say that the answer is given up: %s, %v", page.Records, err)
+			}
+			if _, err := h.Remove(t.Context(), meta.ID, false); err != nil {
+				t.Errorf("an ended agent that owes nothing cannot be removed: %v", err)
+			}
+		})
+	}
+}
+
+// A promise of an agent that sleeps, or waits for a place, is given up as well.
+func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
+	room := newSlowRoom()
+	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+		return nil
+	}, room)
+	meta := owing(t, h)
+	h.rouse(meta.ID)
+	<-room.tries
+	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
+	if err := h.Kill(t.Context(), meta.ID); err != nil {
+		t.Fatal(err)
+	}
+	if settled, err := record.Settled(h.folder(meta.ID)); err != nil || !settled {
+		t.Errorf("the promise still stands: settled %v, %v", settled, err)
+	}
+	h.senders.mu.Lock()
+	waiting := len(h.senders.account(meta.ID).outs)
+	h.senders.mu.Unlock()
+	if waiting > 0 {
+		t.Errorf("%d promises of an agent that has ended are still being sent", waiting)
+	}
+}
+
+// What leaves during the grace of a shutdown is recorded, although its agent sleeps.
+func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
+	room := newSlowRoom()
+	root := t.TempDir()
+	h := newHouseWith(t, root, func(_ context.Context, seat Seat) error {
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+		return nil
+	}, Options{Connectors: []Connector{room}})
+	h.grace = 20 * time.Second
+	meta := owing(t, h)
+	h.rouse(meta.ID)
+	<-room.tries
+	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
+	ended := make(chan error, 1)
+	go func() { ended <- h.end() }()
+	waitFor(t, "agents are suspended", func() bool { return h.actors.Err() != nil })
+	room.let <- nil
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if settled, err := record.Settled(h.folder(meta.ID)); err != nil || !settled {
+		t.Errorf("the answer would be sent again: settled %v, %v", settled, err)
+	}
+}
