@@ -109,6 +109,9 @@ func (a *agent) readState() (s record.State, info os.FileInfo, found findings, o
 		}
 		var raw []byte
 		s, raw, found, err = record.ReadState(a.Dir)
+		if !a.loaded && finding.Join(found) != nil { // it was broken while the agent slept
+			s, found, _ = record.CurrentState(a.Volume, a.Dir)
+		}
 		switch path := a.path("state.json"); {
 		case err != nil:
 			a.Board.Read(a.Meta.ID, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),

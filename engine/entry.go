@@ -71,9 +71,13 @@ func (e *entry) load() error {
 	if e.box != nil {
 		return nil
 	}
-	if state, _, _, err := record.ReadState(e.dir); err == nil && state.Ended != nil {
+	state, _, err := record.CurrentState(e.sys.vol, e.dir)
+	if state.Ended != nil {
 		e.ended = true
 		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
+	}
+	if err != nil && !errors.As(err, new(finding.Finding)) {
+		return err // it is not known whether the agent has ended
 	}
 	box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, crash.Now)
 	if err != nil {

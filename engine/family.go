@@ -329,6 +329,6 @@ func (s *System) ended(id string) bool {
 			return true
 		}
 	}
-	state, _, _, err := record.ReadState(s.folder(id))
-	return err == nil && state.Ended != nil
+	state, _, _ := record.CurrentState(s.vol, s.folder(id)) // what cannot be read is told by the agent
+	return state.Ended != nil
 }

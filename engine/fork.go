@@ -78,7 +78,7 @@ func (s *System) Rewindable(_ context.Context, id, to string) error {
 
 // forkState is the state.json of a fork.
 func (s *System) forkState(id string, cut record.Cut, now time.Time) ([]byte, error) {
-	of, _, _, err := record.ReadState(s.folder(id))
+	of, _, err := record.CurrentState(s.vol, s.folder(id))
 	if err != nil {
 		return nil, err
 	}

@@ -130,11 +130,12 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 		return err
 	}
 	// First the mark, synced, then the stop: a crash in between ends it as well.
-	now := disk.StampOf(crash.Now())
-	if err := record.UpdateState(s.vol, s.folder(id), func(st *record.State) {
-		st.Ended = &record.Ended{At: now, Reason: reason}
-	}); err != nil {
+	kept, err := record.EndState(s.vol, s.folder(id), record.Ended{At: disk.StampOf(crash.Now()), Reason: reason})
+	if err != nil {
 		return fmt.Errorf("end agent %s: %w", id, err)
+	}
+	if kept != "" {
+		s.log.Warn("state.json had errors when its agent ended: the last good version is in its place", "agent", id, "kept", kept)
 	}
 	if err := e.halt(ctx); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (f *Family) Share(ctx context.Context, from, ref, tag, key string) error {
 	if err != nil {
 		return err
 	}
-	state, _, _, err := record.ReadState(f.sys.folder(from))
+	state, _, err := record.CurrentState(f.sys.vol, f.sys.folder(from))
 	if err != nil {
 		return fmt.Errorf("read rights: %w", err)
 	}
@@ -81,7 +81,7 @@ func (f *Family) Grants(id string) (permission.Set, error) {
 	if _, ok := f.sys.index.Get(id); !ok {
 		return permission.Set{}, message.ErrUnknownAgent
 	}
-	state, _, _, err := record.ReadState(f.sys.folder(id))
+	state, _, err := record.CurrentState(f.sys.vol, f.sys.folder(id))
 	return state.Permissions, err
 }
 

@@ -511,6 +511,59 @@ func TestAnEndedAgentStaysEnded(t *testing.T) {
 	}
 }
 
+func TestABrokenStateDoesNotReviveAnAgent(t *testing.T) {
+	root := t.TempDir()
+	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "agents", a.ID, "state.json")
+	for name, content := range map[string]string{"half a file": `{"ended": {"at": "20`, "a bad member": `{"ended": 7}`} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h = newHouse(t, root, echo(func(string, inbox.Item) { t.Error("a dead agent works") }))
+		if _, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("%s: posting to an agent that has ended: %v, want ErrUnknownAgent", name, err)
+		}
+		if now, err := h.Agent(t.Context(), a.ID); err != nil || now.State != event.Ended {
+			t.Errorf("%s: it is shown as %s, %v", name, now.State, err)
+		}
+		if err := h.end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestABrokenStateDoesNotProtectFromBeingKilled(t *testing.T) {
+	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(h.folder(a.ID), "state.json")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("posting to a killed agent: %v, want ErrUnknownAgent", err)
+	}
+	kept, err := filepath.Glob(path + ".conflict-*")
+	if err != nil || len(kept) != 1 {
+		t.Errorf("the broken file is kept as %v, %v; want one copy", kept, err)
+	}
+}
+
 func TestEmptyAndOversizedMessagesAreRefused(t *testing.T) {
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}))
 	ctx := context.Background()

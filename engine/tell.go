@@ -43,7 +43,7 @@ const spillDir = "messages"
 // spill writes a long message into the workspace of its receiver. The name follows
 // from the text, so that a message told again is the same file.
 func (s *System) spill(in message.Incoming) (path string, err error) {
-	state, _, _, err := record.ReadState(s.folder(in.Agent))
+	state, _, err := record.CurrentState(s.vol, s.folder(in.Agent))
 	if err != nil {
 		return "", err
 	}

@@ -97,15 +97,13 @@ func (s *System) look(meta address.Meta) event.Agent {
 	if s.queue != nil {
 		a.Queue = s.queue(meta.Descriptor.Connector)
 	}
-	state, _, _, err := record.ReadState(dir)
-	if err == nil {
-		a.Queue = cmp.Or(state.Queue, a.Queue)
-		if state.Provider.Model != "" {
-			a.Model = state.Provider.Model
-		}
-		if state.Ended != nil {
-			a.State, a.Detail = event.Ended, state.Ended.Reason
-		}
+	state, _, _ := record.CurrentState(s.vol, dir) // what is wrong with the file is told apart
+	a.Queue = cmp.Or(state.Queue, a.Queue)
+	if state.Provider.Model != "" {
+		a.Model = state.Provider.Model
+	}
+	if state.Ended != nil {
+		a.State, a.Detail = event.Ended, state.Ended.Reason
 	}
 	a.OwnCost = s.ownCost(meta.ID)
 	a.Cost = a.OwnCost

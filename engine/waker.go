@@ -268,9 +268,9 @@ func (w *waker) close() {
 	}
 }
 
-// perAgent is how many file descriptors an agent at work may need: its two logs, a
-// connection to its model, and what a tool or a barrier opens for a moment.
-const perAgent = 4
+// perAgent is how many file descriptors an agent at work may need: its two logs, three to
+// save a file or run a tool, and its share of connections to models and clients.
+const perAgent = 6
 
 // awakeLimit is how many agents may be awake: as many as the setting says (0: any
 // number), and no more than there are file descriptors for. (The Go runtime has raised

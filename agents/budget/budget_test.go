@@ -57,6 +57,7 @@ type world struct {
 	now    time.Time
 	limits Limits
 	own    map[string]Amount
+	broken map[string]error // why an agent's own limit is not known
 	line   map[string][]string
 	said   strings.Builder
 	*Ledger
@@ -71,7 +72,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.t.Helper()
 	w.Ledger = Open(Options{Dir: w.dir, Volume: disk.NewVolume(w.dir), Log: slog.New(slog.NewTextHandler(&w.said, nil)), Now: func() time.Time { return w.now }, Limits: func() Limits { return w.limits },
-		Own: func(id string) Amount { return w.own[id] }, Line: func(id string) []string { return w.line[id] },
+		Own: func(id string) (Amount, error) { return w.own[id], w.broken[id] }, Line: func(id string) []string { return w.line[id] },
 		Price: func(_, _ string, u providers.Usage) float64 { return float64(u.Input+u.Output) / 1000 }})
 }
 
@@ -113,6 +114,22 @@ func TestSpendingIsWrittenAndReadAgain(t *testing.T) {
 		f.WriteString(`{"at":"2026-11-20T12:00:00Z","agent":"parent","cost":99`)
 		f.Close()
 		w.open()
+	}
+}
+
+func TestALimitThatIsNotKnownIsNotNoLimit(t *testing.T) {
+	w := newWorld(t)
+	w.broken, w.line["child"] = map[string]error{"parent": errors.New("state.json: unexpected end")}, []string{"parent"}
+	v := &vendor{}
+	for _, agent := range []string{"parent", "child"} {
+		err := ask(Wrap(v, w.Ledger), agent)
+		var f *providers.Failure
+		if !errors.As(err, &f) || f.Kind != providers.Budget || !strings.Contains(err.Error(), "unexpected end") {
+			t.Errorf("a request of the %s: %v, want it refused, and why", agent, err)
+		}
+	}
+	if v.sold != (Amount{}) {
+		t.Errorf("%v were spent", v.sold)
 	}
 }
 

@@ -50,8 +50,9 @@ type Options struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 	Limits func() Limits
-	// Own is the limit that a person wrote into an agent's state.json.
-	Own func(agent string) Amount
+	// Own is the limit that a person wrote into an agent's state.json. An error means
+	// that it is not known, and nothing is spent.
+	Own func(agent string) (Amount, error)
 	// Line is the agent and its ancestors, the oldest last.
 	Line func(agent string) []string
 	// Price is the cost of a usage in US dollars.
@@ -164,13 +165,16 @@ type reservation struct {
 	day    string
 }
 
-// reserve keeps about what a request will cost. Errors: *Reached.
+// reserve keeps about what a request will cost. Errors: *Reached, and those of Own.
 func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
 	family := append([]string{agent}, l.o.Line(agent)...)
 	limits := l.o.Limits()
 	own := make([]Amount, len(family))
 	for i, id := range family {
-		own[i] = l.o.Own(id)
+		var err error
+		if own[i], err = l.o.Own(id); err != nil {
+			return nil, fmt.Errorf("the budget of agent %s is not known: %w", id, err)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,12 +19,12 @@ func (r *runtimeParts) newLedger() *budget.Ledger {
 			b := r.settings.Current().Budget
 			return budget.Limits{PerDay: amount(b.PerDay), PerAgent: amount(b.PerAgent), Total: amount(b.Total)}
 		},
-		Own: func(agent string) budget.Amount {
-			state, _, _, err := record.ReadState(filepath.Join(r.root, "agents", agent))
+		Own: func(agent string) (budget.Amount, error) {
+			state, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", agent))
 			if err != nil || state.Budget == nil {
-				return budget.Amount{}
+				return budget.Amount{}, err
 			}
-			return budget.Amount{USD: state.Budget.USD, Tokens: state.Budget.Tokens}
+			return budget.Amount{USD: state.Budget.USD, Tokens: state.Budget.Tokens}, nil
 		},
 		Line: r.family.Line,
 		Price: func(provider, model string, u providers.Usage) float64 {

@@ -129,7 +129,7 @@ func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
 // furnish gives an agent its folder and model, if it has not got them already.
 func (r clockAgents) furnish(t clock.Task) error {
 	dir := filepath.Join(r.root, "agents", t.ID)
-	state, _, _, err := record.ReadState(dir)
+	state, _, err := record.CurrentState(r.vol, dir)
 	if err != nil {
 		return fmt.Errorf("read state of the task's agent: %w", err)
 	}

@@ -87,7 +87,7 @@ func (r *runtimeParts) inherit(d address.Descriptor, s record.State) (record.Sta
 	if by == "" {
 		return s, nil
 	}
-	parent, _, _, err := record.ReadState(filepath.Join(r.root, "agents", by))
+	parent, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", by))
 	if err != nil {
 		return s, fmt.Errorf("read rights of the parent: %w", err)
 	}

@@ -27,7 +27,7 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 	if !ok {
 		return schedule.Output{Refused: "this build has no exec"}, nil
 	}
-	state, _, _, err := record.ReadState(filepath.Join(r.root, "agents", agent))
+	state, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", agent))
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("read rights of the agent: %w", err)
 	}

@@ -95,6 +95,10 @@ func ParseState(path string, raw []byte) (State, []finding.Finding) {
 	for _, m := range doc.members {
 		if target := s.member(m.key); target != nil {
 			p.value(m, target)
+			if b := s.Budget; m.key == "budget" && b != nil && (b.USD < 0 || b.Tokens < 0) {
+				s.Budget = nil
+				p.tell(finding.Error, "state-budget", m.at, "a budget must not be negative; 0 is no limit")
+			}
 		} else if m.key != "$schema" { // that one is for editors
 			p.tell(finding.Info, "state-unknown-key", m.at, fmt.Sprintf("unknown member %q is kept and not used", m.key))
 		}
@@ -185,6 +189,9 @@ func UpdateState(vol *disk.Volume, dir string, change func(*State)) error {
 			return err
 		}
 		_, err = vol.Exchange("state", path, content, raw)
+		if err == nil {
+			keepUpdate(vol, dir, content)
+		}
 		if err == nil || !errors.Is(err, disk.ErrChanged) {
 			return err
 		}
