@@ -126,20 +126,21 @@ func (f *Family) Colleagues() []address.Meta {
 	return slices.DeleteFunc(f.sys.index.Permanent(), func(m address.Meta) bool { return f.sys.ended(m.ID) })
 }
 
-// Spawn makes an agent at the top level by hand, within the limit for those. One of
-// type user without a channel gets the next serial number as its own.
+// Spawn is Create for an agent of the terminal that a person starts beside the one at
+// hand, within the limit for those. Agents that are made otherwise are not counted.
 func (f *Family) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, error) {
 	f.spawning.Lock()
 	defer f.spawning.Unlock()
 	n := 0
 	for _, m := range f.sys.index.All() {
-		if m.Descriptor.Type == address.User && killable(m) && !f.sys.ended(m.ID) {
+		if m.Descriptor.Spawned && !f.sys.ended(m.ID) {
 			n++
 		}
 	}
-	if l := f.limits(); d.Type == address.User && l.Spawned > 0 && n >= l.Spawned {
-		return event.Agent{}, &LimitError{"agents.maxSpawned", l.Spawned, "agents made by hand"}
+	if l := f.limits(); l.Spawned > 0 && n >= l.Spawned {
+		return event.Agent{}, &LimitError{"agents.maxSpawned", l.Spawned, "agents started by /spawn"}
 	}
+	d.Spawned = true
 	return f.sys.Create(ctx, d)
 }
 

@@ -31,7 +31,7 @@ var (
 type Limits struct {
 	Children int           // running, of one agent
 	Running  int           // running, of all agents together
-	Spawned  int           // alive at the top level, made by hand
+	Spawned  int           // not ended, started by /spawn
 	TTL      time.Duration // a subagent without work for so long ends
 }
 

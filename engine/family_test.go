@@ -509,3 +509,33 @@ func TestAgentsMadeAtOnceAreDifferent(t *testing.T) {
 		t.Errorf("%d different agents of 30, %d refused: %v", len(ids), refused, ids)
 	}
 }
+
+func TestOnlySpawnedAgentsAreCounted(t *testing.T) {
+	h := newHousehold(t, Limits{Spawned: 2})
+	d := address.Descriptor{Type: address.User, Connector: Terminal().Connector, UserID: "u"}
+	for range 5 { // by a program
+		if _, err := h.System.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var first event.Agent
+	for i := range 3 {
+		a, err := h.Family.Spawn(t.Context(), d)
+		if i == 0 {
+			first = a
+		}
+		var limit *LimitError
+		if full := i == 2; full != errors.As(err, &limit) {
+			t.Errorf("start %d: %v", i+1, err)
+		}
+	}
+	if err := h.Kill(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Family.Spawn(t.Context(), d); err != nil {
+		t.Errorf("one has ended, and the next is refused: %v", err)
+	}
+	if _, err := h.System.Create(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+}

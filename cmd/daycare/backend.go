@@ -41,9 +41,13 @@ func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, 
 	if err != nil {
 		return event.Agent{}, err
 	}
-	a, err := b.parts.family.Spawn(ctx, d)
+	create := b.System.Create
+	if n.Spawned {
+		create = b.parts.family.Spawn
+	}
+	a, err := create(ctx, d)
 	if err != nil || n.Prompt == "" {
-		return a, err
+		return a, inWords(err)
 	}
 	if _, err := b.Deliver(ctx, message.Incoming{Agent: a.ID, Text: n.Prompt}); err != nil {
 		return a, err
@@ -138,7 +142,10 @@ func (b *backend) Remove(ctx context.Context, id string, force bool) (string, er
 
 // known gives the engine's errors the names that the API knows them by.
 func known(err error) error {
+	var limit *engine.LimitError
 	switch {
+	case errors.As(err, &limit):
+		return sentinel(control.ErrAgentLimit, err)
 	case errors.Is(err, engine.ErrBusy):
 		return control.ErrBusy
 	case errors.Is(err, engine.ErrProtected):

@@ -189,7 +189,7 @@ func TestFiveHundredBackgroundAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
-	h := newChatHouse(t, crowdScript(0), "agents: { maxChildren: 10, maxRunningChildren: 500, maxSpawned: 50 }\nlog: { level: error }")
+	h := newChatHouse(t, crowdScript(0), "agents: { maxChildren: 10, maxRunningChildren: 500 }\nlog: { level: error }")
 	c := h.play(50)
 	if c.started != 500 || c.refused != 0 {
 		t.Errorf("%d were started and %d refused %v, want 500 and none", c.started, c.refused, c.refusedBy)
@@ -204,7 +204,7 @@ func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
-	h := newChatHouse(t, crowdScript(200*time.Millisecond), "agents: { maxSpawned: 50 }\nlog: { level: error }")
+	h := newChatHouse(t, crowdScript(200*time.Millisecond), "log: { level: error }")
 	c := h.play(50)
 	if c.started+c.refused != 500 || c.started < 32 || c.refusedBy["agents.maxRunningChildren"] == 0 {
 		t.Errorf("%d were started and %d refused %v; want 500 in all, and the limits to hold", c.started, c.refused, c.refusedBy)

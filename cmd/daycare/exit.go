@@ -138,6 +138,8 @@ func remedy(err error) string {
 	switch {
 	case errors.Is(err, control.ErrBusy):
 		return "wait until it is idle, or say --force"
+	case errors.Is(err, control.ErrAgentLimit):
+		return "end one with daycare agents kill or rm, or raise the setting that is named"
 	case errors.Is(err, control.ErrTaken):
 		return "see who has it with: daycare agents ls"
 	case errors.Is(err, control.ErrProtected):

@@ -22,7 +22,7 @@ func (m *Model) spawnHere() string {
 
 func spawnCommand(m *Model, prompt string) tea.Cmd {
 	m.say1("starting an agent…")
-	return m.call.create(control.NewAgent{Type: "user", Name: nameFor(prompt), Prompt: prompt})
+	return m.call.create(control.NewAgent{Type: "user", Name: nameFor(prompt), Prompt: prompt, Spawned: true})
 }
 
 // nameFor is a name out of the first words of a prompt.

@@ -44,6 +44,7 @@ type Descriptor struct {
 	Description   string `json:"description,omitempty"`   // permanent
 	SystemPrompt  string `json:"systemPrompt,omitempty"`  // permanent; subagent: of its definition, as it was then
 	WorkspaceDir  string `json:"workspaceDir,omitempty"`  // permanent: relative to the workspace
+	Spawned       bool   `json:"spawned,omitempty"`       // user: started by /spawn, whose agents are bounded in number
 
 	// Label and Task are of a subagent that spawn started: the end of each of its
 	// turns is reported under this label.

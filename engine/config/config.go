@@ -116,7 +116,7 @@ type Agents struct {
 	PerMinute             int           `json:"perMinute" min:"0"`          // messages of one sender of a connector; 0: any number
 	MaxChildren           int           `json:"maxChildren" min:"0"`        // running, of one agent
 	MaxRunningChildren    int           `json:"maxRunningChildren" min:"0"` // in all
-	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // top-level, by hand
+	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // by /spawn in the terminal
 	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // without work, before it ends
 }
 

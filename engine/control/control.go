@@ -49,6 +49,9 @@ type NewAgent struct {
 	Name   string `json:"name,omitempty"`
 	Prompt string `json:"prompt,omitempty"` // its first message
 	Parent string `json:"parent,omitempty"` // subagent: of whom
+	// Spawned: a person starts it beside the agent at hand, by /spawn. Only such agents are
+	// bounded in number (agents.maxSpawned). Of type user.
+	Spawned bool `json:"spawned,omitempty"`
 	// Description and SystemPrompt are of a permanent agent.
 	Description  string `json:"description,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`

@@ -22,6 +22,8 @@ var (
 	ErrBusy = errors.New("the agent has work that is not finished")
 	// ErrProtected: agents of this kind are not killed; reset or remove them.
 	ErrProtected = errors.New("this agent cannot be killed")
+	// ErrAgentLimit: there are as many agents as a setting allows. Nothing was made.
+	ErrAgentLimit = errors.New("too many agents")
 	// ErrNoFile: no kept file has that id.
 	ErrNoFile = errors.New("no such file")
 	// ErrFileTooLarge: the file is over MaxFileBytes.
@@ -153,6 +155,7 @@ var sentinels = []struct {
 	{inbox.ErrTaken, http.StatusConflict, "item_taken", "POST /v1/agents/{id}/stop cancels the turn"},
 	{ErrBusy, http.StatusConflict, "busy", "wait until it is idle, or use force"},
 	{ErrTaskBusy, http.StatusConflict, "task_busy", "wait until the run has ended"},
+	{ErrAgentLimit, http.StatusConflict, "agent_limit", "end or remove one, or raise the setting that the message names"},
 	{ErrProtected, http.StatusConflict, "protected", "reset or remove it instead"},
 	{inbox.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large", "send long texts as a file"},
 	{ErrFileTooLarge, http.StatusRequestEntityTooLarge, "file_too_large", "put it into the workspace and name its path in the text"},

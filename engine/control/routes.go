@@ -85,6 +85,9 @@ func (a *api) createAgent(w http.ResponseWriter, r *http.Request) (int, any, err
 	default:
 		return 0, nil, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
 	}
+	if n.Spawned && n.Type != "user" {
+		return 0, nil, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
+	}
 	if n.Parent != "" {
 		parent, err := a.Agents.Resolve(n.Parent)
 		if err != nil {

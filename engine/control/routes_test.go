@@ -162,6 +162,7 @@ func TestErrors(t *testing.T) {
 		{ErrProtected, 409, "protected"},
 		{&Decided{Decision: "deny", By: "ann", At: at}, 409, "decided"},
 		{&Invalid{Field: "name", Reason: "is taken", Hint: "choose another"}, 422, "invalid"},
+		{ErrAgentLimit, 409, "agent_limit"},
 		{errors.New("something broke"), 500, "internal"},
 	} {
 		t.Run(c.code, func(t *testing.T) {
