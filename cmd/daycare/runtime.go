@@ -198,6 +198,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Redact:    &r.secrets,
 		Queue:     r.queueOf,
 		Enclose:   r.enclose,
+		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

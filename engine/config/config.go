@@ -117,6 +117,7 @@ type Agents struct {
 	MaxChildren           int           `json:"maxChildren" min:"0"`        // running, of one agent
 	MaxRunningChildren    int           `json:"maxRunningChildren" min:"0"` // in all
 	MaxSpawned            int           `json:"maxSpawned" min:"0"`         // by /spawn in the terminal
+	MaxAwake              int           `json:"maxAwake" min:"0"`           // in memory at a time; 0: as many as there are descriptors for
 	SubagentTTL           time.Duration `json:"subagentTTL" min:"1s"`       // without work, before it ends
 }
 

@@ -68,7 +68,7 @@ var badSettings = []struct {
 	{"all at once", "log: {level: loud}\nagents: {queue: none, x: 1}\n", []string{
 		`1:14 error: log.level: found the text "loud", allowed: debug, info, warn, error`,
 		`2:17 error: agents.queue: found the text "none", allowed: steer, followup, collect, interrupt`,
-		`2:23 warning: agents.x is unknown and not used | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute, maxChildren, maxRunningChildren, maxSpawned, subagentTTL`}},
+		`2:23 warning: agents.x is unknown and not used | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute, maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
 }
 
 func tell(found []finding.Finding) []string {
