@@ -33,12 +33,13 @@ type entry struct {
 	edited   chan struct{} // capacity 1: a person may have written in the folder
 
 	mu      sync.Mutex
-	box     inbox.Mailbox            // nil: asleep
-	found   func() []finding.Finding // what was noticed in the box since it was last asked
-	users   int                      // deliveries and waits that need the box now
-	running bool                     // an actor goroutine exists
-	ended   bool                     // killed or removed: accepts nothing more
-	gone    bool                     // no longer the engine's entry of this agent
+	box     inbox.Mailbox // nil: asleep
+	file    *inbox.File   // the same, for what is wrong with it
+	scans   int           // of the file when its broken lines were last reported
+	users   int           // deliveries and waits that need the box now
+	running bool          // an actor goroutine exists
+	ended   bool          // killed or removed: accepts nothing more
+	gone    bool          // no longer the engine's entry of this agent
 	cancel  context.CancelCauseFunc
 	stop    context.CancelCauseFunc // of the turn under way
 	done    chan struct{}           // closed when the actor goroutine ended
@@ -86,42 +87,24 @@ func (e *entry) load() error {
 	if seq, err := record.LastSeq(e.dir); err == nil { // else what is accepted is looked for in all of it
 		box.Reached(seq)
 	}
-	e.box, e.found = box, box.Findings
-	e.noteInbox(found, true)
+	e.box, e.file, e.scans = box, box, 0
+	e.noteInbox(found)
 	return nil
 }
 
-// noteInbox tells what is wrong with the inbox's file: all of it, or what was noticed
-// since.
-func (e *entry) noteInbox(found []finding.Finding, all bool) {
-	path := filepath.Join(e.dir, inbox.FileName)
-	if !all && len(found) == 0 && !e.sys.board.Has(path) {
-		return
-	}
-	lines, rest := brokenLines(found)
-	if !all {
-		now, err := inbox.Check(e.dir)
-		if err != nil {
-			e.sys.log.Warn("inbox not checked", "agent", e.meta.ID, "err", err)
-			return
-		}
-		lines, _ = brokenLines(now)
-	}
-	e.sys.board.Tell(e.meta.ID, rest...)
-	e.sys.board.Read(e.meta.ID, path, lines)
-}
-
-// brokenLines are the findings that hold until somebody mends the file, and those of
-// what happened to it.
-func brokenLines(found []finding.Finding) (lines, rest []finding.Finding) {
+// noteInbox reports what was found in the inbox's file: what happened to it, and the
+// lines that are broken until somebody mends them. The mailbox reads the file anew
+// whenever it was changed, and nothing else is read for this.
+func (e *entry) noteInbox(found []finding.Finding) {
 	for _, f := range found {
-		if f.ID == inbox.BrokenLine {
-			lines = append(lines, f)
-		} else {
-			rest = append(rest, f)
+		if f.ID != inbox.BrokenLine {
+			e.sys.board.Tell(e.meta.ID, f)
 		}
 	}
-	return lines, rest
+	if lines, scans := e.file.Broken(); scans != e.scans {
+		e.scans = scans
+		e.sys.board.Read(e.meta.ID, filepath.Join(e.dir, inbox.FileName), lines)
+	}
 }
 
 // release gives the mailbox back and wakes the agent if there is work in it.
@@ -129,7 +112,7 @@ func (e *entry) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.users--
-	e.noteInbox(e.found(), false)
+	e.noteInbox(e.file.Findings())
 	if e.box.Len() > 0 && !(crash.Bug("wakelost") && crash.Once("wake")) {
 		e.wake()
 	}

@@ -41,7 +41,9 @@ type File struct {
 	reached int64     // the agent's history has come to this record
 	reread  time.Time // when the file was last read anew
 	found   []finding.Finding
-	told    map[uint64]bool // what was found and said before
+	broken  []finding.Finding // lines that could not be read when the file was last read
+	scans   int               // how often the file was read
+	told    map[uint64]bool   // what was found and said before
 }
 
 var _ Mailbox = (*File)(nil)
@@ -109,6 +111,15 @@ func (f *File) Findings() []finding.Finding {
 	return found
 }
 
+// Broken returns the lines that could not be read when the file was last read anew,
+// the first 100 of them, and how often it was read: with the same number they are the
+// same.
+func (f *File) Broken() (found []finding.Finding, scans int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.broken), f.scans
+}
+
 func (f *File) note(id string, severity finding.Severity, reason, remedy string) {
 	f.notes(finding.Finding{ID: id, Severity: severity, File: f.path(), Reason: reason, Remedy: remedy})
 }
@@ -127,6 +138,7 @@ const maxFound = 1000
 func (f *File) scan(data []byte) *index {
 	ix, found := scan(f.path(), data, f.told)
 	f.notes(found...)
+	f.broken, f.scans, ix.broken = ix.broken, f.scans+1, nil
 	return ix
 }
 

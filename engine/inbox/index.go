@@ -27,13 +27,14 @@ type index struct {
 	order  []*entry // open items in the order they are to be worked on
 	bytes  int64    // of the open items, on disk
 	keys   map[uint64]key
-	closed []uint64 // hashes of ids that are done or dropped, oldest first
-	odd    []span   // lines that were not understood; kept when the file is rotated
-	seq    int64    // the highest of any line
-	solid  int64    // the highest of an append that nobody disturbed
-	seen   []int64  // seq of every line that has one, only while a file is read
-	whole  bool     // what the file lacks was removed on purpose
-	grown  bool     // it has items that nobody accepted: an edit brought them
+	closed []uint64          // hashes of ids that are done or dropped, oldest first
+	odd    []span            // lines that were not understood; kept when the file is rotated
+	broken []finding.Finding // those and others with an error in them, told before or not; at most maxBroken
+	seq    int64             // the highest of any line
+	solid  int64             // the highest of an append that nobody disturbed
+	seen   []int64           // seq of every line that has one, only while a file is read
+	whole  bool              // what the file lacks was removed on purpose
+	grown  bool              // it has items that nobody accepted: an edit brought them
 }
 
 func newIndex() *index {
@@ -115,6 +116,10 @@ func (r *reader) read(off int64, raw []byte) {
 }
 
 func (r *reader) note(id string, severity finding.Severity, raw []byte, column int, reason, remedy string) {
+	f := finding.Finding{ID: id, Severity: severity, File: r.path, Line: r.lineNo, Column: column, Reason: reason, Remedy: remedy}
+	if id == BrokenLine && len(r.broken) < maxBroken {
+		r.broken = append(r.broken, f)
+	}
 	h := hash64(id + string(raw))
 	if r.told[h] {
 		return
@@ -122,9 +127,11 @@ func (r *reader) note(id string, severity finding.Severity, raw []byte, column i
 	if len(r.told) < maxTold {
 		r.told[h] = true
 	}
-	r.found = append(r.found, finding.Finding{ID: id, Severity: severity, File: r.path,
-		Line: r.lineNo, Column: column, Reason: reason, Remedy: remedy})
+	r.found = append(r.found, f)
 }
+
+// maxBroken bounds how many broken lines are kept in memory.
+const maxBroken = 100
 
 // maxTold bounds how many broken lines are remembered as said.
 const maxTold = 10_000
