@@ -245,6 +245,7 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 	add(&g, r.family.Run)
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, r.start) })
 	add(&g, r.watchSettings)
+	add(&g, r.watchPlace)
 	add(&g, r.keepJournal)
 	add(&g, r.watcher.Run)
 	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })

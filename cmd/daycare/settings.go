@@ -95,6 +95,34 @@ func (r *runtimeParts) settingsText() string {
 	return string(settings) + "\x00" + string(auth)
 }
 
+// lost ends the daemon whose folder is not at its place any more.
+func (r *runtimeParts) lost() error {
+	return r.vol.Fail(fmt.Errorf("%s was moved, or was removed or replaced while daycare ran", r.root))
+}
+
+// watchPlace ends the daemon when its folder, or one above it, is moved: everything that
+// it would write has another path from then on.
+func (r *runtimeParts) watchPlace(ctx context.Context) error {
+	for ctx.Err() == nil {
+		real, err := filepath.EvalSymlinks(r.root)
+		if err == nil {
+			var dirs []string
+			for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+				dirs = append(dirs, dir)
+			}
+			err = watch.Moved(ctx, dirs, r.lock.Lost)
+		}
+		if r.lock.Lost() {
+			return r.lost()
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("a move of the workspace would not be seen", "err", err)
+			<-ctx.Done()
+		}
+	}
+	return nil
+}
+
 // watchSettings reads the settings again when their file changes, and ends the daemon
 // when the folder in which it keeps everything is not there any more.
 func (r *runtimeParts) watchSettings(ctx context.Context) error {
@@ -114,8 +142,8 @@ func (r *runtimeParts) watchSettings(ctx context.Context) error {
 	for {
 		select {
 		case <-hints:
-			if r.lock != nil && r.lock.Lost() {
-				return r.vol.Fail(fmt.Errorf("%s was removed or replaced while daycare ran", r.root))
+			if r.lock.Lost() {
+				return r.lost()
 			}
 			// A hint may mean nothing (after an overflow, or by time where nothing can be
 			// watched), and an editor that writes in pieces is not done with the first.
