@@ -84,7 +84,7 @@ func (a *agent) decided(it inbox.Item) error {
 	case permission.Revoked:
 		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 		return a.done(it.ID)
-	case permission.Always:
+	case permission.Always, permission.Prefix:
 		a.emit(event.PermissionGranted, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 	}
 	if err := a.conclude(it); err != nil {
@@ -164,19 +164,25 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	if no := a.denied(sha); no != nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on without it, or say that you cannot."}, nil
 	}
-	t.waiting = true
 	pending, waits := a.Permits.Find(a.Meta.ID, sha)
 	fresh := false
 	if !waits { // in this order: a decision is in the inbox before its request is gone
 		if token := a.decisionWaits(sha); token != "" {
+			t.waiting = true
 			a.noteRequest(token, need) // a crash may have come before it
 			return needsApproval(token), nil
 		}
 		var err error
-		if pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need); err != nil {
+		pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need)
+		if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
+			r := tools.Errorf("this cannot be asked for: %v", err)
+			return &r, nil
+		}
+		if err != nil {
 			return nil, fmt.Errorf("ask for permission: %w", err)
 		}
 	}
+	t.waiting = true
 	if fresh {
 		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha, Request: need.Detail.String()}
 		if _, err := a.append(asked); err != nil {

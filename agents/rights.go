@@ -67,21 +67,28 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 				s.Permissions = less
 			}
 		}
+	case permission.Prefix:
+		return grants(permission.Grant{Tag: it.Tag, At: disk.StampOf(time.Now()), By: it.By, Token: it.Token, Scripts: it.Scripts})
 	case permission.Always:
 		if crash.Bug("alwayslost") {
 			return nil
 		}
 		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
 		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
-			grant.SHA256 = ""
+			grant.SHA256, grant.Scripts = "", it.Scripts
 		}
-		return func(s *record.State) {
-			if more, err := s.Permissions.Grant(grant); err == nil {
-				s.Permissions = more
-			}
-		}
+		return grants(grant)
 	}
 	return nil
+}
+
+// grants is the change that gives a right.
+func grants(g permission.Grant) func(*record.State) {
+	return func(s *record.State) {
+		if more, err := s.Permissions.Grant(g); err == nil {
+			s.Permissions = more
+		}
+	}
 }
 
 // access is what the agent may do now: what state.json says, less what was taken

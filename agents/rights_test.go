@@ -263,3 +263,53 @@ func TestOnceCoversTheCallThatADeathCut(t *testing.T) {
 		t.Errorf("the agent said %q, want that it may read", got)
 	}
 }
+
+// wide asks for a right whose tag nobody could read.
+type wide struct{ general }
+
+func (wide) Needs(tools.Call) (*permission.Request, error) {
+	return &permission.Request{Tag: "@exec:" + strings.Repeat("x", 10_000), Reason: "r", Detail: permission.Detail{Command: "x"}}, nil
+}
+
+// A request whose tag is too long to be asked for is an error that the model reads; the
+// turn goes on to its end.
+func TestOverlongTagIsAnErrorOfTheCall(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - { contains: "ask", round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { tool_result: request, reply: [ { text: "{{.Result}}" } ] }
+`, wide{})
+	b.run()
+	o := b.outcome(b.say("ask"))
+	if o.Reason != record.ReasonDone || !strings.Contains(o.Text, "cannot be asked for") {
+		t.Errorf("the turn ended with %q: %q", o.Reason, o.Text)
+	}
+}
+
+// The answer "prefix" gives the rule that was offered, with the scripts that it is bound
+// to, and nothing that the exact request had beside it.
+func TestRuleOfTheBeginningIsGranted(t *testing.T) {
+	b := newBench(t, rightsScript, general{}, look{})
+	b.run()
+	b.outcome(b.say("ask"))
+	q := b.opts.Permits.(*permission.Queue)
+	p := q.List()[0]
+	scripts := []message.Script{{Path: "/ws/build.sh", SHA256: "00"}}
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
+		Decision: string(permission.Prefix), By: "ada", Tag: "@exec:sh build.sh", SHA256: p.SHA256, Scripts: scripts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(r.Item)
+	state, _, _, err := record.ReadState(b.opts.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := state.Permissions
+	if diff := cmp.Diff([]string{"sh build.sh"}, set.Exec); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if len(set.Grants) != 1 || set.Grants[0].SHA256 != "" || cmp.Diff(scripts, set.Grants[0].Scripts) != "" {
+		t.Errorf("grants are %+v", set.Grants)
+	}
+}

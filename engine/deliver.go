@@ -47,7 +47,7 @@ func item(in message.Incoming) inbox.Item {
 	return inbox.Item{
 		Kind: in.Kind, ID: in.ID, Dedupe: in.Dedupe, Context: in.Context, Route: in.Route,
 		Text: in.Text, Files: in.Files, Queue: in.Queue, Origin: in.Origin, Silent: in.Silent, Hops: in.Hops,
-		Untrusted: in.Untrusted, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256,
+		Untrusted: in.Untrusted, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256, Scripts: in.Scripts,
 	}
 }
 

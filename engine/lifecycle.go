@@ -207,8 +207,7 @@ func (s *System) withdraw(id string) {
 func (s *System) Asks(context.Context) ([]event.Ask, error) {
 	asks := []event.Ask{}
 	for _, p := range s.asks.List() {
-		asks = append(asks, event.Ask{Token: p.Token, AgentID: p.Agent, Tag: p.Request.Tag, Reason: p.Request.Reason,
-			Request: p.Request.Detail.String(), AskedAt: p.AskedAt, ExpiresAt: p.ExpiresAt})
+		asks = append(asks, p.Ask())
 	}
 	return asks, nil
 }
@@ -226,8 +225,15 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := s.Deliver(ctx, message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(),
-		Text: p.Request.Detail.String(), Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256, Silent: p.Request.Gate})
+	in := message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(), Text: p.Request.Detail.String(),
+		Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256, Silent: p.Request.Gate}
+	if d == permission.Prefix {
+		if p.Request.Prefix == "" {
+			return nil, fmt.Errorf("%w: %s", permission.ErrNoPrefix, token)
+		}
+		in.Tag, in.Scripts = p.Request.Prefix, p.Request.Scripts
+	}
+	receipt, err := s.Deliver(ctx, in)
 	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a death came before
 		s.withdraw(p.Agent)
 	}
@@ -243,9 +249,11 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 		}
 		return &first, nil
 	}
+	_, err = s.asks.Settle(token, d, by, time.Now())
+	// Afterwards: who hears of it and lists what waits must not find it again.
 	s.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
 		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})
-	if _, err := s.asks.Settle(token, d, by, time.Now()); err != nil && !errors.Is(err, permission.ErrUnknown) {
+	if err != nil && !errors.Is(err, permission.ErrUnknown) {
 		return nil, err
 	}
 	return nil, nil

@@ -68,6 +68,9 @@ func permissionText(at time.Time, p *record.Permission) string {
 		text = "Allowed once: " + what + ". Make exactly the same call again now; the permission is used up by it."
 	case "always":
 		text = "Allowed from now on: " + what + ". Make the call again."
+	case "prefix":
+		text = "Allowed from now on: every command that begins with these words and nothing else in it: " + strings.TrimPrefix(p.Tag, "@exec:") +
+			". Make the call (" + p.Request + ") again."
 	case "deny":
 		text = "Denied: " + what + ". Do not try it again, nor by another way. Go on without it or say what cannot be done."
 	case "expired":

@@ -110,38 +110,47 @@ func (p *approvals) next() {
 	}
 }
 
-// put shows the question: who asks, and exactly what it would do.
+// put shows the question whole: who asks, what it would do, and what each answer gives.
 func (p *approvals) put() {
 	a, s := p.queue[0], p.c.talk()
-	line := func(name, value string) {
-		if value != "" {
-			value = strings.ReplaceAll(clean(strings.TrimRight(value, "\n")), "\n", "\n            ")
-			fmt.Fprintf(p.c.stderr, "%s  %s\n", s.dim(fmt.Sprintf("%10s", name)), value)
-		}
+	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission: "+clean(orElse(p.names[a.AgentID], a.AgentID))))
+	fmt.Fprint(p.c.stderr, clean(a.Card))
+	for _, c := range a.Choices {
+		fmt.Fprintf(p.c.stderr, "  %-7s %s\n", c.Decision, clean(c.Text))
 	}
-	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission."))
-	line("agent", orElse(p.names[a.AgentID], a.AgentID))
-	line("permission", a.Tag)
-	line("request", a.Request)
-	line("reason", a.Reason)
 	p.ask()
 }
 
 func (p *approvals) ask() {
-	fmt.Fprint(p.c.stderr, p.c.talk().bold("[o]nce / [a]lways / [d]eny: "))
+	prefix := ""
+	if takes(p.queue[0], "prefix") {
+		prefix = " / [p]refix"
+	}
+	fmt.Fprint(p.c.stderr, p.c.talk().bold("[o]nce / [a]lways / [d]eny"+prefix+": "))
+}
+
+// takes reports whether a request offers an answer.
+func takes(a event.Ask, decision string) bool {
+	return slices.ContainsFunc(a.Choices, func(c event.Choice) bool { return c.Decision == decision })
 }
 
 // decisionOf reads what a person answered; "" is no answer.
-func decisionOf(line string) string {
+func decisionOf(a event.Ask, line string) string {
+	decision := ""
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "o", "once", "y", "yes":
-		return "once"
+		decision = "once"
 	case "a", "always":
-		return "always"
+		decision = "always"
+	case "p", "prefix":
+		decision = "prefix"
 	case "d", "deny", "n", "no":
-		return "deny"
+		decision = "deny"
 	}
-	return ""
+	if !takes(a, decision) {
+		return ""
+	}
+	return decision
 }
 
 // answerAsks deals with new requests as the flag says.
@@ -181,7 +190,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 
 // answer takes a typed line as the answer to the question on the screen.
 func (t *talk) answer(ctx context.Context, line string) error {
-	decision := decisionOf(line)
+	decision := decisionOf(t.asks.queue[0], line)
 	if decision == "" {
 		t.asks.ask()
 		return nil
@@ -213,7 +222,7 @@ func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
 		return fmt.Errorf("answer %s: %w", a.Token, err)
 	default:
 		t.asks.denied = t.asks.denied || decision == "deny"
-		t.view.note("%s: %s", oneLine(join(" ", a.Tag, a.Request), 120), decision)
+		t.view.note("%s: %s", oneLine(join(" ", a.Tag, a.Shown), 120), decision)
 	}
 	t.expectTurn(a)
 	return nil

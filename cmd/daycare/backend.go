@@ -161,13 +161,16 @@ func (b *backend) Decide(ctx context.Context, token, decision, by string) error 
 	}
 	d := permission.Decision(decision)
 	switch d {
-	case permission.Once, permission.Always, permission.Deny:
+	case permission.Once, permission.Always, permission.Prefix, permission.Deny:
 	default:
-		return &control.Invalid{Field: "decision", Reason: "found " + decision + ", allowed: once, always, deny"}
+		return &control.Invalid{Field: "decision", Reason: "found " + decision + ", allowed: once, always, deny, prefix"}
 	}
 	earlier, err := b.System.Decide(ctx, token, d, by)
 	if errors.Is(err, permission.ErrUnknown) {
 		return control.ErrNoAsk
+	}
+	if errors.Is(err, permission.ErrNoPrefix) {
+		return &control.Invalid{Field: "decision", Reason: err.Error()}
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,7 +85,8 @@ func TestChatDiscard(t *testing.T) {
 
 // asking is a house whose first turn asks and whose second answers by the decision.
 func asking(t *testing.T) *house {
-	ask := event.Ask{Token: "tok12345", AgentID: agent0, Tag: "@exec:git push", Request: "git push origin main"}
+	ask := permission.Pending{Token: "tok12345", Agent: agent0, Request: permission.Request{Tag: "@exec:git push",
+		Detail: permission.Detail{Command: "git push origin main"}, Prefix: "@exec:git push"}}.Ask()
 	return newHouse(t, func(h *house, in message.Incoming) event.Outcome {
 		if in.Kind == message.Permission {
 			h.state(event.Idle)

@@ -38,7 +38,7 @@ var imports = map[string][]string{
 	"engine/watch":           {},
 	"engine/redact":          {},
 	"engine/disk":            {"engine/crash"},
-	"engine/permission":      {"engine/disk", "engine/crash", "engine/finding", "engine/message"},
+	"engine/permission":      {"engine/disk", "engine/crash", "engine/finding", "engine/message", "engine/event"},
 	"engine/address":         {"engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
 	"engine/inbox":           {"engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
@@ -84,7 +84,7 @@ var imports = map[string][]string{
 	"connectors/connectortest/table": {},
 	"connectors/clock":               {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
 	"connectors/web":                 {"engine/message", "engine/control", "engine/event", "engine/finding", "engine/inbox"},
-	"connectors/terminal":            {"connectors/terminal/...", "engine/address", "engine/message", "engine/control", "engine/event", "engine/finding"},
+	"connectors/terminal":            {"connectors/terminal/...", "engine/address", "engine/message", "engine/control", "engine/event", "engine/finding", "engine/permission"},
 
 	"connectors/terminal/theme":      {},
 	"connectors/terminal/markdown":   {"connectors/terminal/theme"},

@@ -7,6 +7,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/permission"
 
 	"github.com/spf13/cobra"
 )
@@ -14,7 +15,7 @@ import (
 func (c *cli) permissionsCommand() *cobra.Command {
 	cmd := group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
-		c.permissionsLs(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsRevoke())
+		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsRevoke())
 	cmd.Aliases = []string{"permission"}
 	return cmd
 }
@@ -44,19 +45,69 @@ func (c *cli) permissionsLs() *cobra.Command {
 				c.note("nobody asks for anything")
 				return nil
 			}
-			return askTable(asks, handlesByID(cmd.Context(), client), time.Now()).write(c.stdout, c.data())
+			handles := handlesByID(cmd.Context(), client)
+			for i, a := range asks {
+				if i > 0 {
+					c.print("\n")
+				}
+				c.showAsk(a, handles, time.Now())
+			}
+			return nil
 		},
 	}
 }
 
-func askTable(asks []event.Ask, handles map[string]string, now time.Time) table {
-	var t table
-	t.row("TOKEN", "AGENT", "PERMISSION", "ASKED", "EXPIRES", "REQUEST", "REASON")
-	for _, a := range asks {
-		t.row(a.Token, orElse(handles[a.AgentID], a.AgentID), oneLine(a.Tag, 40), ago(a.AskedAt, now),
-			"in "+span(a.ExpiresAt.Sub(now)), oneLine(a.Request, 60), oneLine(a.Reason, 60))
+// showAsk prints one request whole: nobody can answer for what they have not seen.
+func (c *cli) showAsk(a event.Ask, handles map[string]string, now time.Time) {
+	c.print("%s  %s  %s  %s\n", c.data().bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+		c.data().dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
+	c.print("%s", clean(a.Card))
+	for _, choice := range a.Choices {
+		c.print("  %s  %s\n", answerCommand(a.Token, choice.Decision), clean(choice.Text))
 	}
-	return t
+}
+
+// answerCommand is the command that gives an answer.
+func answerCommand(token, decision string) string {
+	switch decision {
+	case "deny":
+		return "daycare permissions deny " + token
+	case "always":
+		return "daycare permissions allow " + token
+	}
+	return "daycare permissions allow " + token + " --" + decision
+}
+
+func (c *cli) permissionsShow() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show TOKEN",
+		Short:   "Show one request whole: what would run, where, and what each answer allows",
+		Example: "  daycare permissions show tz4a98xx",
+		Args:    words(0, "the TOKEN of a request"), ValidArgsFunction: c.tokens,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			asks, err := client.Permissions(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list permissions: %w", err)
+			}
+			tokens := make([]string, len(asks))
+			for i, a := range asks {
+				tokens[i] = a.Token
+			}
+			n, err := byPrefix("request", tokens, args[0], "daycare permissions ls")
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(asks[n])
+			}
+			c.showAsk(asks[n], handlesByID(cmd.Context(), client), time.Now())
+			return nil
+		},
+	}
 }
 
 // handlesByID names agents the short way; on trouble by their ids.
@@ -73,22 +124,30 @@ func handlesByID(ctx context.Context, client *control.Client) map[string]string 
 }
 
 func (c *cli) permissionsAllow() *cobra.Command {
-	var once bool
+	var once, prefix bool
 	cmd := &cobra.Command{
 		Use:   "allow TOKEN",
-		Short: "Allow what an agent asks: from now on, or --once",
-		Long: "Allow what an agent asks. The right stays with the agent (it can be revoked), unless\n" +
-			"--once is said: then exactly the call that was asked about is allowed, one time.",
-		Example: "  daycare permissions allow tz4a98xx --once",
+		Short: "Allow what an agent asks: exactly this from now on, --once, or --prefix",
+		Long: "Allow what an agent asks. Without a flag exactly this request is allowed from now on; a\n" +
+			"command that names a script asks again when the script has changed. --once allows the one\n" +
+			"call. --prefix allows every command that begins with the words that `permissions show`\n" +
+			"names, with any further words but no other command, redirection or variable in the line.\n" +
+			"`daycare permissions revoke` takes a right back.",
+		Example: "  daycare permissions allow tz4a98xx --once\n  daycare permissions allow tz4a98xx --prefix",
 		Args:    words(0, "the TOKEN of a request"), ValidArgsFunction: c.tokens,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if once {
 				return c.decide(cmd.Context(), args[0], "once")
 			}
+			if prefix {
+				return c.decide(cmd.Context(), args[0], "prefix")
+			}
 			return c.decide(cmd.Context(), args[0], "always")
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "this one call only")
+	cmd.Flags().BoolVar(&prefix, "prefix", false, "every command that begins with the same words")
+	cmd.MarkFlagsMutuallyExclusive("once", "prefix")
 	return cmd
 }
 
@@ -123,7 +182,8 @@ func (c *cli) decide(ctx context.Context, typed, decision string) error {
 		}{token, decision})
 	}
 	c.print("%s: %s\n", token, map[string]string{
-		"once": "allowed this once", "always": "allowed from now on", "deny": "denied"}[decision])
+		"once": "allowed this once", "always": "allowed from now on",
+		"prefix": "allowed from now on, with whatever follows those words", "deny": "denied"}[decision])
 	return nil
 }
 

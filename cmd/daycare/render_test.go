@@ -14,6 +14,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 
 	"github.com/google/go-cmp/cmp"
@@ -212,7 +213,8 @@ func TestReading(t *testing.T) {
 	h := newHouse(t, nil)
 	h.items = []event.Waiting{{ID: "item1234", Seq: 1, At: noon, Type: "message", Text: "hello", Bytes: 120, State: "waiting"}}
 	h.agents[0].Queued = 1
-	h.asks = []event.Ask{{Token: "tok12345", AgentID: agent0, Tag: "@web", Reason: "to look it up", AskedAt: noon, ExpiresAt: noon}}
+	h.asks = []event.Ask{permission.Pending{Token: "tok12345", Agent: agent0, AskedAt: noon, ExpiresAt: noon,
+		Request: permission.Request{Tag: "@web", Reason: "to look it up", Detail: permission.Detail{Command: strings.Repeat("x", 200) + "\u202e;"}}}.Ask()}
 	h.record(&record.User{Text: "hello", Zone: "UTC"})
 	s := newShell(t, h, "")
 	for _, test := range []struct {
@@ -229,7 +231,9 @@ func TestReading(t *testing.T) {
 		{[]string{"inbox", "ls"}, exitOK, "item1234  message  waiting"},
 		{[]string{"inbox", "show", "0/", "item"}, exitOK, "\nhello\n"},
 		{[]string{"inbox", "show", "0/", "none"}, exitNotFound, ""},
-		{[]string{"permissions", "ls"}, exitOK, "tok12345  0/     @web"},
+		{[]string{"permissions", "ls"}, exitOK, "tok12345  0/  @web"},
+		{[]string{"permissions", "ls"}, exitOK, strings.Repeat("x", 200) + "[U+202E];"},
+		{[]string{"permissions", "show", "tok1"}, exitOK, strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
 		{[]string{"tools", "ls"}, exitOK, "read  read-only      0       Read a file"},
 		{[]string{"agents", "kill", "0/"}, exitNotRunning, ""},
 	} {

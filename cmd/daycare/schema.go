@@ -72,7 +72,7 @@ func forms() []form {
 		{name: "request", about: "permissions/TOKEN.json, and a line of permissions/log.jsonl", of: permission.FileType(), loose: true, finish: func(s *jsonschema.Schema) {
 			needs("token", "agentId", "permission", "request", "sha256")(s)
 			s.Properties["decision"].Type, s.Properties["decision"].Types = "", []string{"null", "string"}
-			s.Properties["decision"].Enum = []any{nil, permission.Once, permission.Always, permission.Deny, permission.Expired}
+			s.Properties["decision"].Enum = []any{nil, permission.Once, permission.Always, permission.Prefix, permission.Deny, permission.Expired}
 		}},
 		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](), loose: true, finish: needs("id", "name")},
 		{name: "usage", about: "a line of usage/DATE.jsonl", of: budget.LineType(), loose: true, finish: needs("at", "agent", "tokens")},

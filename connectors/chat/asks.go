@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
+	"slices"
 	"strings"
 
 	"daycare/engine/message"
@@ -12,18 +14,36 @@ import (
 
 // decisions are the commands that answer a request.
 var decisions = map[string]permission.Decision{
-	"once": permission.Once, "allow": permission.Once, "always": permission.Always, "deny": permission.Deny,
+	"once": permission.Once, "allow": permission.Once, "always": permission.Always,
+	"prefix": permission.Prefix, "deny": permission.Deny,
 }
 
 // told is what people read of a decision.
 var told = map[permission.Decision]string{
 	permission.Once: "Allowed once", permission.Always: "Allowed from now on",
-	permission.Deny: "Denied", permission.Expired: "Expired without an answer",
+	permission.Prefix: "Allowed from now on, with whatever follows those words",
+	permission.Deny:   "Denied", permission.Expired: "Expired without an answer",
 }
 
-// choices are the buttons of a card.
-func choices(token string) []Choice {
-	return []Choice{{"Once", "once " + token}, {"Always", "always " + token}, {"Deny", "deny " + token}}
+// choices are the buttons of a card. What cannot be shown whole can only be denied.
+func choices(p permission.Pending) (list []Choice) {
+	for _, c := range p.Request.Choices() {
+		if permission.Decision(c.Decision) == permission.Deny || whole(p.Request) {
+			list = append(list, Choice{clip(c.Text, maxLabel), c.Decision + " " + p.Token})
+		}
+	}
+	return list
+}
+
+// maxLabel is how long the text of a button may be, in characters; Slack takes 75. The
+// card above it has the whole.
+const maxLabel = 70
+
+func clip(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
 }
 
 // look shows requests that are not shown yet, and settles cards of requests that
@@ -55,22 +75,36 @@ func (d *Desk) show(ctx context.Context, p permission.Pending) {
 	k := card{To: to, Text: d.describe(ctx, p)}
 	c, ok := d.platform.(Cardist)
 	if !ok {
-		code := p.Token[:permission.CodeLength]
 		d.cards.put(p.Token, k)
-		d.sayTo(ctx, to, "", fmt.Sprintf("%s\n\nAnswer with `%[2]sonce %[3]s`, `%[2]salways %[3]s` or `%[2]sdeny %[3]s`.", k.Text, d.mark(), code))
+		d.sayTo(ctx, to, "", k.Text+"\n\nAnswer with:\n"+d.typed(p))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
-	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p.Token)); err != nil {
+	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p)); err != nil {
 		d.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
 		return
 	}
 	d.cards.put(p.Token, k)
 }
 
-const maxRequest = 2500 // characters of a request; a diff may be long
+// typed are the answers of a request as people type them where there are no buttons.
+func (d *Desk) typed(p permission.Pending) string {
+	var b strings.Builder
+	for _, c := range choices(p) {
+		word, _, _ := strings.Cut(c.Data, " ")
+		fmt.Fprintf(&b, "- `%s%s %s`: %s\n", d.mark(), word, p.Token[:permission.CodeLength], c.Label)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// maxCard is how long a request may be in a chat, in characters as platforms count them:
+// with the signs that they write out. What is longer is answered where it can be read.
+const maxCard = 2500
+
+// whole reports whether a chat can show all of a request.
+func whole(r permission.Request) bool { return len([]rune(html.EscapeString(r.Card()))) <= maxCard }
 
 func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 	who := p.Agent
@@ -79,19 +113,25 @@ func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 			who = strings.TrimSpace(a.Handle + " " + a.Name)
 		}
 	}
-	text := fmt.Sprintf("**Permission needed** by %s: `%s`", who, strings.ReplaceAll(p.Request.Tag, "`", "'"))
-	if detail := []rune(p.Request.Detail.String()); len(detail) > 0 {
-		if len(detail) > maxRequest {
-			detail = append(detail[:maxRequest], []rune("\n… cut; the whole is in daycare permissions ls")...)
-		}
-		fence := "```"
-		for strings.Contains(string(detail), fence) {
-			fence += "`"
-		}
-		text += "\n\n" + fence + "\n" + string(detail) + "\n" + fence
+	text := "**Permission needed** by " + permission.VisibleLine(who)
+	card := p.Request.Card()
+	if !whole(p.Request) {
+		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to be shown here whole, so it cannot be allowed here. Read and answer it on the computer:\n\n"+
+			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
-	if p.Request.Reason != "" {
-		text += "\n\nReason: " + p.Request.Reason
+	fence := "```"
+	for strings.Contains(card, fence) {
+		fence += "`"
+	}
+	return text + "\n\n" + fence + "\n" + card + fence + offered(p.Request)
+}
+
+// offered spells what the answers mean that a button has no room for.
+func offered(r permission.Request) (text string) {
+	for _, c := range r.Choices() {
+		if permission.Decision(c.Decision) == permission.Prefix {
+			text = "\n\n" + c.Text + ": the button, or the answer `prefix`, allows these, with any further words, but with no other command in the line."
+		}
 	}
 	return text
 }
@@ -119,8 +159,13 @@ func (d *Desk) decide(ctx context.Context, from message.Address, decision permis
 	if refused != "" {
 		return refused
 	}
+	if decision != permission.Deny && d.hidden(token) {
+		return "That request is too long to be shown here whole, so it cannot be allowed here."
+	}
 	earlier, err := d.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
 	switch {
+	case errors.Is(err, permission.ErrNoPrefix):
+		return "That request offers no rule for the beginning of a command. Answer once, always or deny."
 	case errors.Is(err, permission.ErrUnknown), earlier != nil && !d.mayAnswer(from, *earlier):
 		return "That request is no longer open."
 	case err != nil:
@@ -157,6 +202,11 @@ func (d *Desk) token(from message.Address, code string) (token, refused string) 
 		return "", "Only the person whom this agent works for may answer that."
 	}
 	return found[0].Token, ""
+}
+
+// hidden reports whether a request waits that a chat cannot show whole.
+func (d *Desk) hidden(token string) bool {
+	return slices.ContainsFunc(d.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token && !whole(p.Request) })
 }
 
 // mayAnswer: the owner of a request, and nobody else in a chat.

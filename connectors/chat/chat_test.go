@@ -281,7 +281,8 @@ func TestApprovalByButtons(t *testing.T) {
 	w.asks = []permission.Pending{ask()}
 	d.look(t.Context())
 	d.look(t.Context())
-	want := "c1: card: **Permission needed** by 0/: `@exec:git`\n\n````\ngit push ```\n````\n\nReason: to publish[{Once once " + token + "} {Always always " + token + "} {Deny deny " + token + "}]"
+	want := "c1: card: **Permission needed** by 0/\n\n````\n    git push ```\npermission  @exec:git\nreason      to publish\n````[{Once once " + token +
+		"} {Always this exact command always " + token + "} {Deny deny " + token + "}]"
 	if diff := cmp.Diff([]string{want}, w.heard()); diff != "" {
 		t.Errorf("shown, once (-want +got):\n%s", diff)
 	}
@@ -451,5 +452,52 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	d = w.desk(Options{Allow: []string{}}, talker{w})
 	if err := d.Take(t.Context(), w.deliver, post("hello")); err != nil || len(w.taken) > 0 {
 		t.Error("an empty allow list let somebody in")
+	}
+}
+
+// What a chat cannot show whole has no button that allows it, and no typed answer does.
+func TestWhatIsNotShownWholeCannotBeAllowed(t *testing.T) {
+	for name, command := range map[string]string{"long": "git push " + strings.Repeat("x", 3000) + "; rm -rf ~", "long once written out": strings.Repeat("<", 900) + "; rm -rf ~",
+		"long once named": strings.Repeat("\u200b", 500) + "; rm -rf ~"} {
+		w := newWorld()
+		d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+		p := ask()
+		p.Request.Detail.Command, p.Request.Prefix = command, "@exec:git push"
+		w.asks = []permission.Pending{p}
+		d.look(t.Context())
+		said := strings.Join(w.heard(), "\n")
+		if !strings.HasSuffix(said, "[{Deny deny "+token+"}]") || !strings.Contains(said, "daycare permissions show "+token) {
+			t.Errorf("%s: said %q, want the place to read it and one button that denies", name, said)
+		}
+		for _, word := range []string{"once", "always", "prefix"} {
+			if got := d.Answer(t.Context(), ada, word+" "+token); !strings.Contains(got, "too long") {
+				t.Errorf("%s: %s was answered %q", name, word, got)
+			}
+		}
+		if got := d.Answer(t.Context(), ada, "deny "+token); got != "Denied." {
+			t.Errorf("%s: deny was answered %q", name, got)
+		}
+	}
+}
+
+// The rule for the beginning of a command is a button and a word, and is spelled.
+func TestRuleForTheBeginningIsOffered(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+	p := ask()
+	p.Request.Detail.Command, p.Request.Prefix = "git push origin \u202emain", "@exec:git push"
+	w.asks = []permission.Pending{p}
+	d.look(t.Context())
+	said := strings.Join(w.heard(), "\n")
+	for _, want := range []string{"{Always commands that begin with `git push` prefix " + token + "}", "    git push origin [U+202E]main\n", "but with no other command in the line"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the card lacks %q:\n%s", want, said)
+		}
+	}
+	if got := d.Answer(t.Context(), ada, "prefix "+token); !strings.HasPrefix(got, "Allowed from now on, with whatever follows") {
+		t.Errorf("answered %q", got)
+	}
+	if w.decided == nil || w.decided.Decision != permission.Prefix {
+		t.Errorf("decided %+v", w.decided)
 	}
 }

@@ -52,7 +52,7 @@ func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, r
 		return d.place(ctx, deliver, p, message.Kind(name), rest)
 	case "stop":
 		d.say(ctx, p, d.stop(ctx, p))
-	case "once", "allow", "always", "deny":
+	case "once", "allow", "always", "prefix", "deny":
 		d.say(ctx, p, d.decide(ctx, p.From, decisions[name], rest))
 	case "permissions":
 		d.permissions(ctx, p)

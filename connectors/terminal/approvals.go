@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +14,15 @@ import (
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/permission"
 )
 
 // askText is what is asked for: the exact command or path, else the permission.
-func askText(a event.Ask) string {
-	if a.Request != "" {
-		return a.Request
-	}
-	return a.Tag
-}
+func askText(a event.Ask) string { return cmp.Or(a.Shown, a.Tag) }
 
 // askLine is askText where one line is all there is: a diff is named, not begun.
 func askLine(a event.Ask) string {
-	if strings.Contains(strings.TrimSpace(a.Request), "\n") {
+	if strings.Contains(strings.TrimSpace(a.Shown), "\n") {
 		return a.Tag
 	}
 	return markdown.OneLine(askText(a), 200)
@@ -36,16 +33,22 @@ func askLine(a event.Ask) string {
 // that is read, whatever comes in behind it.
 type approvals struct {
 	token  string
-	choice int       // of answers
+	choice int       // of the answers that are offered
+	read   bool      // all of it was on the screen: before, nothing can be allowed
 	since  time.Time // when it took the place of another question; zero: it was opened by hand
 	sent   bool      // it is being answered
 	top    int       // first line of the request that is shown
 }
 
-var answers = []struct{ key, decision, text string }{
-	{"o", "once", "Once"},
-	{"a", "always", "Always"},
-	{"d", "deny", "Deny"},
+// decisionKeys are the keys of the decisions.
+var decisionKeys = map[string]string{"once": "o", "always": "a", "prefix": "p", "deny": "d"}
+
+// offered are the answers that can be given now.
+func (o *approvals) offered(a event.Ask) []event.Choice {
+	if o.read {
+		return a.Choices
+	}
+	return slices.DeleteFunc(slices.Clone(a.Choices), func(c event.Choice) bool { return c.Decision != "deny" })
 }
 
 // openApprovals opens the question of the agent that is shown, else the oldest.
@@ -74,10 +77,11 @@ func (o *approvals) open(m *Model) (event.Ask, int, bool) {
 }
 
 func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
-	_, at, ok := o.open(m)
+	ask, at, ok := o.open(m)
 	if !ok {
 		return true, nil
 	}
+	answers := o.offered(ask)
 	tooSoon := o.sent || time.Since(o.since) < settling
 	switch name := k.String(); name {
 	case "esc", "ctrl+y", "q":
@@ -85,9 +89,9 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "left", "shift+tab":
 		o.choice = max(0, o.choice-1)
 	case "right":
-		o.choice = min(len(answers)-1, o.choice+1)
+		o.choice = min(max(0, len(answers)-1), o.choice+1)
 	case "tab", "n":
-		o.token, o.top, o.choice, o.since, o.sent = m.world.asks[(at+1)%len(m.world.asks)].Token, 0, 0, time.Time{}, false
+		*o = approvals{token: m.world.asks[(at+1)%len(m.world.asks)].Token}
 	case "up", "k":
 		o.top--
 	case "down", "j":
@@ -97,14 +101,14 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "pgdown":
 		o.top += 10
 	case "enter":
-		if tooSoon {
+		if tooSoon || o.choice >= len(answers) {
 			return false, nil
 		}
-		return false, o.answer(m, answers[o.choice].decision)
+		return false, o.answer(m, answers[o.choice].Decision)
 	default:
 		for _, a := range answers {
-			if a.key == name && !tooSoon {
-				return false, o.answer(m, a.decision)
+			if decisionKeys[a.Decision] == name && !tooSoon {
+				return false, o.answer(m, a.Decision)
 			}
 		}
 	}
@@ -130,7 +134,7 @@ func (m *Model) takeDecided(msg decided) tea.Cmd {
 		m.fail("answer", msg.err)
 		return nil
 	}
-	m.world.ask(slices.DeleteFunc(m.world.asks, func(a event.Ask) bool { return a.Token == msg.token }))
+	m.world.answered(msg.token)
 	return tea.Batch(m.asksChanged(), m.call.asks(), m.stale())
 }
 
@@ -161,7 +165,11 @@ func (o *approvals) help(m *Model) string {
 	if len(m.world.asks) > 1 {
 		next = "Tab next question · "
 	}
-	return "o once · a always · d deny · ←→ Enter choose · " + next + "↑↓ scroll · Esc later"
+	allow := "d deny · ↑↓ read all of it to allow · "
+	if o.read {
+		allow = "o once · a always · d deny · ←→ Enter choose · "
+	}
+	return allow + next + "↑↓ scroll · Esc later"
 }
 
 func (o *approvals) lines(m *Model, width, height int) []string {
@@ -175,23 +183,41 @@ func (o *approvals) lines(m *Model, width, height int) []string {
 		count = fmt.Sprintf("  question %d of %d", at+1, n)
 	}
 	head := []string{
-		" " + t.Warn.Render("? "+m.world.name(ask.AgentID)) + " asks for " + t.Bold.Render(markdown.OneLine(ask.Tag, width)) + t.Dim.Render(count),
+		" " + t.Warn.Render("? "+m.world.name(ask.AgentID)) + " asks for " + t.Bold.Render(markdown.OneLine(permission.VisibleLine(ask.Tag), width)) + t.Dim.Render(count),
+		"",
 	}
-	if ask.Reason != "" {
-		for _, l := range m.screen.render.Code(markdown.Clean(ask.Reason), "", width-4) {
-			head = append(head, "   "+l)
-		}
-	}
-	head = append(head, "")
-	tail := append([]string{""}, o.buttons(m, ask, width)...)
-	request := m.requestLines(ask, width-4)
-	room := max(3, height-len(head)-len(tail))
-	o.top = max(0, min(o.top, len(request)-room))
-	shown := request[o.top:min(len(request), o.top+room)]
-	if rest := len(request) - o.top - len(shown); rest > 0 {
+	body := append(m.requestLines(ask, width-4), m.factLines(ask, width-4)...)
+	room := max(3, height-len(head)-len(ask.Choices)-2)
+	o.top = max(0, min(o.top, len(body)-room))
+	shown := body[o.top:min(len(body), o.top+room)]
+	rest := len(body) - o.top - len(shown)
+	if rest > 0 {
 		shown = append(shown[:len(shown)-1:len(shown)-1], t.Warn.Render(fmt.Sprintf("   … %d more lines, ↓ shows them", rest+1)))
 	}
-	return append(append(head, shown...), tail...)
+	o.read = o.read || rest == 0
+	return append(append(head, shown...), append([]string{""}, o.buttons(m, ask, width)...)...)
+}
+
+// factLines are where and how it would run, a fact a paragraph, none shortened.
+func (m *Model) factLines(ask event.Ask, width int) (lines []string) {
+	t := m.screen.theme
+	for _, f := range ask.Facts {
+		if f.Name == "permission" {
+			continue // the title has it
+		}
+		style := t.Dim
+		if f.Name == "untrusted" || f.Name == "sandbox" && ask.Sandbox == permission.NoSandbox {
+			style = t.Warn
+		}
+		for i, l := range m.screen.render.Code(markdown.Clean(f.Value), "", width-12) {
+			name := ""
+			if i == 0 {
+				name = f.Name
+			}
+			lines = append(lines, "   "+style.Render(fmt.Sprintf("%-11s", name))+l)
+		}
+	}
+	return lines
 }
 
 // requestLines are the exact command, path or diff: nothing of it is shortened.
@@ -207,23 +233,22 @@ func (m *Model) requestLines(ask event.Ask, width int) []string {
 	return lines
 }
 
-func (o *approvals) buttons(m *Model, ask event.Ask, width int) []string {
+// buttons are the answers, one a line: each spells what it gives.
+func (o *approvals) buttons(m *Model, ask event.Ask, width int) (lines []string) {
 	t := m.screen.theme
-	var row []string
-	for i, a := range answers {
-		text := "[" + a.key + "] " + a.text
-		if a.decision == "always" {
-			text += " " + markdown.OneLine(ask.Tag, 40)
-		}
+	answers := o.offered(ask)
+	o.choice = min(o.choice, max(0, len(answers)-1))
+	for i, c := range answers {
+		text := "[" + decisionKeys[c.Decision] + "] " + markdown.OneLine(c.Text, width)
 		if i == o.choice {
-			row = append(row, t.Selected.Render(" ▸ "+text+" "))
+			lines = append(lines, cellMax(t.Selected.Render(" ▸ "+text+" "), width))
 			continue
 		}
-		row = append(row, "   "+text+" ")
+		lines = append(lines, cellMax("   "+text, width))
 	}
 	age := "asked " + transcript.Elapsed(m.screen.now.Sub(ask.AskedAt)) + " ago"
 	if !ask.ExpiresAt.IsZero() {
 		age += " · expires in " + transcript.Elapsed(ask.ExpiresAt.Sub(m.screen.now))
 	}
-	return []string{cellMax(" "+strings.Join(row, " "), width), t.Dim.Render("   " + age)}
+	return append(lines, t.Dim.Render("   "+age))
 }

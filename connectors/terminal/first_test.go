@@ -6,6 +6,7 @@ import (
 
 	"daycare/engine/event"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 // A new user, who has read nothing: what the screen tells at each step.
@@ -71,8 +72,9 @@ func asksToRun(d *daemon, id string) {
 		"output": map[string]string{"text": "needs approval tok1: a person has been asked to allow it."}})
 	d.record(id, "turn_end", map[string]any{"turn": "t2", "reason": "waiting"})
 	d.mu.Lock()
-	d.pending = []event.Ask{{Token: "tok1", AgentID: id, Tag: "@exec:go test", Reason: "run commands: go test", Request: "go test ./...",
-		AskedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}}
+	d.pending = []event.Ask{permission.Pending{Token: "tok1", Agent: id, AskedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour),
+		Request: permission.Request{Tag: "@exec:go test", Reason: "run a command", Detail: permission.Detail{Command: "go test ./..."},
+			Workdir: "/home/ada/shop", Sandbox: "bwrap", Programs: []string{"go: /usr/bin/go"}, Prefix: "@exec:go test"}}.Ask()}
 	d.mu.Unlock()
 	d.emit(event.PermissionRequested, id, "t2", event.Asked{Token: "tok1", Tag: "@exec:go test"})
 	d.emit(event.TurnFinished, id, "t2", event.Finished{Reason: "waiting"})

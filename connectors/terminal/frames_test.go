@@ -2,12 +2,14 @@ package terminal
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/permission"
 )
 
 // bubble runs a test where time stands still unless it waits.
@@ -51,11 +53,11 @@ func twelve() *daemon {
 		}
 	}
 	d.pending = []event.Ask{
-		{Token: "tok1", AgentID: "agent0x1zzzzzzzzzzzzzzzzzz", Tag: "@exec:git push", Reason: "publish the branch that was reviewed",
-			Request: "git push origin fix-login", AskedAt: time.Now().Add(-90 * time.Second), ExpiresAt: time.Now().Add(22 * time.Hour)},
-		{Token: "tok2", AgentID: "agent1xzzzzzzzzzzzzzzzzzz", Tag: "@write:/etc/hosts", Reason: "the test needs a name",
-			Request: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n",
-			AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour)},
+		permission.Pending{Token: "tok1", Agent: "agent0x1zzzzzzzzzzzzzzzzzz", AskedAt: time.Now().Add(-90 * time.Second), ExpiresAt: time.Now().Add(22 * time.Hour),
+			Request: permission.Request{Tag: "@exec:git push", Reason: "publish the branch that was reviewed", Detail: permission.Detail{Command: "git push origin fix-login"},
+				Workdir: "/home/ada/shop", Sandbox: "bwrap", Programs: []string{"git: /usr/bin/git"}, Prefix: "@exec:git push"}}.Ask(),
+		permission.Pending{Token: "tok2", Agent: "agent1xzzzzzzzzzzzzzzzzzz", AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour),
+			Request: permission.Request{Tag: "@write:/etc/hosts", Reason: "the test needs a name", Detail: permission.Detail{Diff: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n"}}}.Ask(),
 	}
 	return d
 }
@@ -195,7 +197,8 @@ func TestApprovals(t *testing.T) {
 			d.golden("approval-diff")
 			// A third question does not take the place of the one that is read.
 			d.daemon.mu.Lock()
-			d.daemon.pending = append([]event.Ask{{Token: "tok0", AgentID: "agent3xzzzzzzzzzzzzzzzzzz", Tag: "@web", Request: "example.org"}}, d.daemon.pending...)
+			d.daemon.pending = append([]event.Ask{permission.Pending{Token: "tok0", Agent: "agent3xzzzzzzzzzzzzzzzzzz",
+				Request: permission.Request{Tag: "@web", Detail: permission.Detail{Host: "example.org"}}}.Ask()}, d.daemon.pending...)
 			d.daemon.mu.Unlock()
 			d.daemon.emit(event.PermissionRequested, "agent3xzzzzzzzzzzzzzzzzzz", "", event.Asked{Token: "tok0"})
 			d.wait(time.Second)
@@ -233,6 +236,52 @@ func TestPicker(t *testing.T) {
 			d.golden("picker")
 			d.press("enter")
 			d.shows("to 0/0 log-reader")
+		})
+	})
+}
+
+// A question that somebody else answers is gone from the screen at once: from the dialog,
+// from the list and from what waits.
+func TestQuestionAnsweredElsewhereLeavesTheScreen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drive(t, twelve(), 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("a")
+			d.shows("git push origin fix-login", "question 1 of 2")
+			// The daemon's list is not asked: the event alone says it.
+			d.daemon.emit(event.PermissionDecided, "agent0x1zzzzzzzzzzzzzzzzzz", "", event.Asked{Token: "tok1", Decision: "once", By: "telegram:1"})
+			d.daemon.mu.Lock()
+			d.daemon.pending = d.daemon.pending[1:]
+			d.daemon.mu.Unlock()
+			d.wait(time.Second)
+			d.hides("git push origin fix-login")
+			d.shows("login.test")
+		})
+	})
+}
+
+// What has not been on the screen to its end cannot be allowed: keys and buttons of
+// allowing come when it has.
+func TestNothingIsAllowedThatWasNotShownWhole(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		daemon := twelve()
+		daemon.pending = []event.Ask{permission.Pending{Token: "tok9", Agent: "agent0x1zzzzzzzzzzzzzzzzzz",
+			Request: permission.Request{Tag: "@exec:sh", Detail: permission.Detail{Command: "echo a\u202e\n" + strings.Repeat("true\n", 60) + "rm -rf last"}}}.Ask()}
+		drive(t, daemon, 100, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.press("a")
+			d.shows("echo a[U+202E]", "[d] Deny", "more lines")
+			d.hides("rm -rf last", "[o] Once")
+			d.press("o", "a", "p")
+			if got := d.daemon.calls(); len(got) != 0 {
+				t.Fatalf("allowed what was not read: %q", got)
+			}
+			d.press("pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
+			d.shows("rm -rf last", "[o] Once")
+			d.press("o")
+			if got := d.daemon.calls(); len(got) != 1 || got[0] != "decide tok9 once" {
+				t.Fatalf("not allowed when it was read: %q", got)
+			}
 		})
 	})
 }

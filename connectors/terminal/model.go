@@ -10,6 +10,7 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/theme"
 	"daycare/engine/control"
+	"daycare/engine/event"
 )
 
 type pageName int
@@ -279,6 +280,9 @@ func (m *Model) heardAll(msg heardAll) tea.Cmd {
 		stale = stale || old
 		if call {
 			cmds = append(cmds, m.call.asks(), tea.Raw("\a"))
+		}
+		if e.Type == event.PermissionDecided {
+			cmds = append(cmds, m.asksChanged(), m.call.asks())
 		}
 		cmds = append(cmds, m.watched(e.Agent, e.Type))
 	}

@@ -109,6 +109,11 @@ func (w *world) ask(asks []event.Ask) {
 	}
 }
 
+// answered takes a question away that somebody has answered, here or elsewhere.
+func (w *world) answered(token string) {
+	w.ask(slices.DeleteFunc(slices.Clone(w.asks), func(q event.Ask) bool { return q.Token == token }))
+}
+
 // byHandle compares handles as paths of numbers: 2/ before 10/, 1/ before 1/0.
 func byHandle(a, b *agent) int {
 	return cmp.Or(slices.CompareFunc(serials(a.Handle), serials(b.Handle), cmp.Compare[int]), cmp.Compare(a.ID, b.ID))
@@ -129,6 +134,9 @@ func serials(handle string) []int {
 // event takes what was told of an agent. It reports whether the snapshots are out
 // of date by it, and whether a person should be called.
 func (w *world) event(e control.RawEvent) (stale, call bool) {
+	if e.Type == event.PermissionDecided {
+		hear(e, func(d event.Asked) { w.answered(d.Token) })
+	}
 	a := w.get(e.Agent)
 	if a == nil {
 		return e.Agent != "" || e.Type == control.GapType, e.Type == event.PermissionRequested

@@ -61,7 +61,7 @@ type File struct {
 
 // An Answer is the body of POST /v1/permissions/{token}.
 type Answer struct {
-	Decision string `json:"decision"` // once, always, deny
+	Decision string `json:"decision"` // once, always, prefix, deny
 	// By says who decided, where the caller can know better than the API: it is
 	// heeded on the unix socket only.
 	By string `json:"by,omitempty"`

@@ -186,9 +186,9 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	switch answer.Decision {
-	case "once", "always", "deny":
+	case "once", "always", "prefix", "deny":
 	default:
-		return 0, nil, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny", answer.Decision)}
+		return 0, nil, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny, prefix", answer.Decision)}
 	}
 	caller := callerOf(r.Context())
 	by := caller.Name

@@ -116,13 +116,39 @@ type Draft struct {
 
 // An Ask is a permission request that waits for its answer.
 type Ask struct {
-	Token     string    `json:"token"`
-	AgentID   string    `json:"agentId"`
-	Tag       string    `json:"permission"`
-	Reason    string    `json:"reason"`
-	Request   string    `json:"request"` // the exact command, path, host or diff
+	Token   string `json:"token"`
+	AgentID string `json:"agentId"`
+	Tag     string `json:"permission"`
+	Reason  string `json:"reason"`
+	Request string `json:"request"` // the exact command, path, host or diff
+	// What a person reads before answering, made in one place for all surfaces: Shown is
+	// Request with every invisible character named, Facts is where and how it would run,
+	// Card is both as text. Choices are the answers it takes.
+	Shown   string   `json:"shown,omitempty"`
+	Facts   []Fact   `json:"facts,omitempty"`
+	Card    string   `json:"card,omitempty"`
+	Choices []Choice `json:"choices,omitempty"`
+	// The same for programs.
+	Folder    string   `json:"folder,omitempty"`
+	Sandbox   string   `json:"sandbox,omitempty"` // level that holds the command; "" is not a command
+	Programs  []string `json:"programs,omitempty"`
+	Prefix    string   `json:"prefix,omitempty"`    // what the answer prefix grants
+	Untrusted []string `json:"untrusted,omitempty"` // what the turn read from outside
+
 	AskedAt   time.Time `json:"askedAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// A Fact is one line beside a request: folder, sandbox, program, script, source.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A Choice is one answer that a request takes, with what it means.
+type Choice struct {
+	Decision string `json:"decision"` // once, always, prefix, deny
+	Text     string `json:"text"`
 }
 
 // A Service is the state of a connector or provider.

@@ -138,6 +138,7 @@ func appendItem(buf []byte, it *Item) []byte {
 	e.text("by", it.By)
 	e.text("tag", it.Tag)
 	e.text("sha256", it.SHA256)
+	e.scripts(it.Scripts)
 	if it.After != 0 {
 		e.integer("after", it.After)
 	}
@@ -160,6 +161,24 @@ func (e *encoder) files(all []message.File) {
 		e.text("mimeType", f.MimeType)
 		e.integer("size", f.Size)
 		e.text("path", f.Path)
+		e.close()
+	}
+	e.buf, e.comma = append(e.buf, ']'), true
+}
+
+func (e *encoder) scripts(all []message.Script) {
+	if len(all) == 0 {
+		return
+	}
+	e.key("scripts")
+	e.buf, e.comma = append(e.buf, '['), false
+	for _, s := range all {
+		if e.comma {
+			e.buf = append(e.buf, ',')
+		}
+		e.open()
+		e.text("path", s.Path)
+		e.text("sha256", s.SHA256)
 		e.close()
 	}
 	e.buf, e.comma = append(e.buf, ']'), true

@@ -68,11 +68,18 @@ type Incoming struct {
 	Origin string // system_message: the agent id or "system" that speaks
 	Silent bool   // system_message: part of the next context, no turn of its own
 
-	Token, Decision, By, Tag, SHA256 string // permission: see inbox.Item
-	Hops                             int    // system_message: how many agents it has passed, 0 from a person or clock
+	Token, Decision, By, Tag, SHA256 string   // permission: see inbox.Item
+	Scripts                          []Script // permission: see inbox.Item
+	Hops                             int      // system_message: how many agents it has passed, 0 from a person or clock
 	// Untrusted marks text that came from outside without a known person behind
 	// it (a webhook's payload): the model is told so.
 	Untrusted bool
+}
+
+// A Script is a file that the words of a command name, with the hash of its content.
+type Script struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"` // "unreadable": it could not be read whole
 }
 
 // A Queue is how an agent that is at work takes a message.

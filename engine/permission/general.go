@@ -36,6 +36,12 @@ func General(tag, reason string) (Request, error) {
 	return r, nil
 }
 
+// general reports whether the request is for a right as such.
+func (r Request) general() bool {
+	g, err := General(r.Tag, "")
+	return err == nil && g.Detail == r.Detail && r.Workdir == ""
+}
+
 // IsGeneral reports whether sha is the hash of an agent's general request for tag.
 func IsGeneral(agent, tag, sha string) bool {
 	r, err := General(tag, "")

@@ -49,6 +49,8 @@ type file struct {
 	Permission string      `json:"permission"`
 	Reason     string      `json:"reason"`
 	Request    fileDetail  `json:"request"`
+	Prefix     string      `json:"prefix,omitempty"`
+	Untrusted  []string    `json:"untrusted,omitempty"`
 	AskAlways  bool        `json:"askAlways,omitempty"`
 	Gate       bool        `json:"gate,omitempty"`
 	SHA256     string      `json:"sha256"`
@@ -62,18 +64,30 @@ type file struct {
 // FileType is the type of a request on disk, for its JSON Schema.
 func FileType() reflect.Type { return reflect.TypeFor[file]() }
 
-// fileDetail adds to the request where it would run, without which the hash
+// fileDetail adds to the request where and how it would run, without which the hash
 // could not be checked.
 type fileDetail struct {
 	Detail
-	Workdir string `json:"workdir,omitempty"`
+	Workdir  string   `json:"workdir,omitempty"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Programs []string `json:"programs,omitempty"`
+	Scripts  []Script `json:"scripts,omitempty"`
+}
+
+// request is the Request that a file is about.
+func (f file) request() Request {
+	d := f.Request
+	return Request{Tag: f.Permission, Reason: f.Reason, Detail: d.Detail, Workdir: d.Workdir, Sandbox: d.Sandbox, Programs: d.Programs,
+		Scripts: d.Scripts, Prefix: f.Prefix, Sources: f.Untrusted, AskAlways: f.AskAlways, Gate: f.Gate}
 }
 
 // encode writes p as one JSON object on one line.
 func encode(p Pending) ([]byte, error) {
+	r := p.Request
 	f := file{
-		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: p.Request.Tag, Reason: p.Request.Reason,
-		Request: fileDetail{p.Request.Detail, p.Request.Workdir}, AskAlways: p.Request.AskAlways, Gate: p.Request.Gate,
+		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: r.Tag, Reason: r.Reason,
+		Request: fileDetail{r.Detail, r.Workdir, r.Sandbox, r.Programs, r.Scripts},
+		Prefix:  r.Prefix, Untrusted: r.Sources, AskAlways: r.AskAlways, Gate: r.Gate,
 		SHA256: p.SHA256, AskedAt: disk.StampOf(p.AskedAt), ExpiresAt: disk.StampOf(p.ExpiresAt),
 	}
 	if p.Decision != "" {
@@ -103,7 +117,7 @@ func indent(line []byte) ([]byte, error) {
 }
 
 // decisions are the words that may stand in a file.
-var decisions = []Decision{Once, Always, Deny, Expired}
+var decisions = []Decision{Once, Always, Prefix, Deny, Expired}
 
 // decode reads a request. An error is a finding.Finding for the file name.
 func decode(name string, data []byte) (Pending, error) {
@@ -125,8 +139,7 @@ func decode(name string, data []byte) (Pending, error) {
 		return wrong(line, column, "not a permission request: %v", err)
 	}
 	p := Pending{Token: f.Token, Agent: f.AgentID, Owner: f.Owner, SHA256: f.SHA256,
-		Request: Request{Tag: f.Permission, Reason: f.Reason, Detail: f.Request.Detail, Workdir: f.Request.Workdir, AskAlways: f.AskAlways, Gate: f.Gate},
-		AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
+		Request: f.request(), AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
 	if f.Decision != nil {
 		p.Decision = *f.Decision
 	}
@@ -137,7 +150,9 @@ func decode(name string, data []byte) (Pending, error) {
 	case p.Token == "" || p.Agent == "":
 		return wrong(0, 0, "token and agentId must be set")
 	case p.Decision != "" && !slices.Contains(decisions, p.Decision):
-		return wrong(0, 0, "decision is %q; allowed: once, always, deny", p.Decision)
+		return wrong(0, 0, "decision is %q; allowed: once, always, deny, prefix", p.Decision)
+	case p.Decision == Prefix && p.Request.Prefix == "":
+		return wrong(0, 0, "decision is %q, which this request does not offer; allowed: once, always, deny", p.Decision)
 	case p.SHA256 != p.Request.SHA256(p.Agent):
 		return wrong(0, 0, "sha256 does not fit the request: the file was changed in more than its decision")
 	}
@@ -146,6 +161,6 @@ func decode(name string, data []byte) (Pending, error) {
 
 // sameQuestion reports whether b asks what a asks; how it is answered is left out.
 func sameQuestion(a, b Pending) bool {
-	return a.Token == b.Token && a.Agent == b.Agent && a.Owner == b.Owner && a.Request == b.Request &&
+	return a.Token == b.Token && a.Agent == b.Agent && a.Owner == b.Owner && reflect.DeepEqual(a.Request, b.Request) &&
 		a.SHA256 == b.SHA256 && a.AskedAt.Equal(b.AskedAt) && a.ExpiresAt.Equal(b.ExpiresAt)
 }

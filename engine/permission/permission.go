@@ -32,6 +32,9 @@ type Grant struct {
 	// SHA256 binds the grant to one exact request, where the tag alone would
 	// allow more than the person saw.
 	SHA256 string `json:"sha256,omitempty"`
+	// Scripts are the contents of the files that the words of an @exec: rule name: with
+	// another content the rule does not cover the command.
+	Scripts []Script `json:"scripts,omitempty"`
 }
 
 // Detail is the exact thing that a person is asked to allow; one member is set.
@@ -51,6 +54,21 @@ type Request struct {
 	Reason  string
 	Detail  Detail
 	Workdir string // where it would run; part of the hash
+	// Sandbox is what would hold a command: the level of a sandbox, NoSandbox, or "" for
+	// what is not a command. That there is none is part of the hash.
+	Sandbox string
+	// Programs are the programs that a command names and the files that would run,
+	// "git: /usr/bin/git".
+	Programs []string
+	// Scripts are the files named by a command that the agent could change; part of the
+	// hash.
+	Scripts []Script
+	// Prefix is the tag that the answer Prefix grants: "@exec:git push". "" where no rule
+	// covers exactly this request.
+	Prefix string
+	// Sources are what the turn read from outside before it asked, with who is not known
+	// to speak for the owner: "https://example.com/".
+	Sources []string
 	// AskAlways makes every call ask, whatever was granted for the tag: there is
 	// no sandbox to hold the command.
 	AskAlways bool
@@ -59,12 +77,19 @@ type Request struct {
 	Gate bool
 }
 
-// SHA256 is the hash that binds an approval to the exact request of one agent.
+// NoSandbox is the Request.Sandbox of a command that nothing holds.
+const NoSandbox = "none"
+
+// SHA256 is the hash that binds an approval to the exact request of one agent. What was
+// allowed in a sandbox is not allowed without one, nor with another content of the
+// scripts that it names.
 func (r Request) SHA256(agent string) string {
 	data, err := json.Marshal(struct {
 		Agent, Tag, Workdir string
 		Detail              Detail
-	}{agent, r.Tag, r.Workdir, r.Detail})
+		Scripts             []Script `json:",omitempty"`
+		Unconfined          bool     `json:",omitempty"`
+	}{agent, r.Tag, r.Workdir, r.Detail, r.Scripts, r.Sandbox == NoSandbox})
 	if err != nil {
 		panic("permission: a request of plain strings cannot be encoded: " + err.Error())
 	}
@@ -77,7 +102,8 @@ type Decision string
 
 const (
 	Once    Decision = "once"
-	Always  Decision = "always"
+	Always  Decision = "always" // this exact request, or the right that was asked for as such
+	Prefix  Decision = "prefix" // every command that begins with the words of Request.Prefix
 	Deny    Decision = "deny"
 	Expired Decision = "expired"
 )

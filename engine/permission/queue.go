@@ -30,6 +30,9 @@ const (
 // was one.
 var ErrUnknown = errors.New("no such permission request waits")
 
+// ErrNoPrefix: the request takes no answer that allows all commands with its beginning.
+var ErrNoPrefix = errors.New("this request offers no rule for the beginning of the command; allowed: once, always, deny")
+
 // A Queue holds the requests that wait for an answer: one file each in
 // permissions/, and permissions/log.jsonl of those that were answered. Its
 // methods may be called from many goroutines at once.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ func TestSettle(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)
 	p := ask(t, q, request)
-	if got, err := q.Get(p.Token); err != nil || got != p {
+	if got, err := q.Get(p.Token); err != nil || !reflect.DeepEqual(got, p) {
 		t.Fatalf("Get: %+v, %v", got, err)
 	}
 	if _, err := q.Settle(p.Token, "maybe", "me", noon); err == nil {
@@ -212,7 +213,7 @@ func TestChangedByHandIsRefused(t *testing.T) {
 			if _, again := q.Answered(); len(again) != 0 {
 				t.Errorf("reported twice: %v", again)
 			}
-			if kept, err := q.Get(p.Token); err != nil || kept != p {
+			if kept, err := q.Get(p.Token); err != nil || !reflect.DeepEqual(kept, p) {
 				t.Error("the request as it was asked must go on waiting")
 			}
 		})
@@ -368,7 +369,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("what was written cannot be read: %v\n%s", err, line)
 		}
 		again.AskedAt, again.ExpiresAt, again.DecidedAt = p.AskedAt, p.ExpiresAt, p.DecidedAt // cut to milliseconds
-		if again != p {
+		if !reflect.DeepEqual(again, p) {
 			t.Fatalf("read %+v\nwrote %+v", p, again)
 		}
 	})

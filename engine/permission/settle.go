@@ -93,7 +93,7 @@ func (q *Queue) Answered() ([]Pending, []finding.Finding) {
 			found, err = p, nil
 			found.Decision = Deny
 		case err == nil && found.Decision == Expired:
-			err = q.wrong(p, `decision is "expired"; allowed: once, always, deny`)
+			err = q.wrong(p, `decision is "expired"; allowed: once, always, deny, prefix`)
 		case err == nil && !sameQuestion(p, found):
 			err = q.wrong(p, "the request was changed in more than its decision")
 		}

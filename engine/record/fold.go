@@ -202,7 +202,7 @@ func (f *fold) owed() (outs []Out, from int64) {
 
 func decision(event string) bool {
 	switch event {
-	case "once", "always", "deny", "expired":
+	case "once", "always", "prefix", "deny", "expired":
 		return true
 	default:
 		return false

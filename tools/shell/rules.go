@@ -88,41 +88,74 @@ func literal(w *syntax.Word) (string, bool) {
 // harmless reports whether a redirection changes no file: input, to another stream,
 // or to nowhere.
 func harmless(r *syntax.Redirect) bool {
-	switch r.Op {
-	case syntax.RdrIn, syntax.DplOut, syntax.DplIn, syntax.WordHdoc:
-		return true
-	}
 	target, ok := literal(r.Word)
+	switch r.Op {
+	case syntax.RdrIn, syntax.WordHdoc:
+		return true
+	case syntax.DplOut, syntax.DplIn: // with a name bash makes that file
+		return ok && strings.Trim(target, "0123456789") == "" || target == "-"
+	}
 	return ok && target == "/dev/null"
 }
 
 // granted reports whether rules allow a command without asking: each of its
-// segments begins with the words of one, or the whole is one.
-func granted(set permission.Set, a arguments) bool {
-	if len(a.Env) > 0 {
-		return false // a variable can make any program another one
+// segments begins with the words of one, or the whole is one. Scripts that the words of
+// a rule name must have the content that the rule was given for.
+func granted(set permission.Set, a arguments, r resolved) bool {
+	if len(a.Env) > 0 || a.Stdin != "" {
+		return false // a variable can make any program another one, its input most of them
 	}
 	whole := strings.TrimSpace(a.Command)
-	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.TrimSpace(rule) == whole }) {
+	if slices.ContainsFunc(set.Exec, func(rule string) bool { return strings.TrimSpace(rule) == whole && kept(set, rule, r.pins()) }) {
 		return true
 	}
-	list, plain := segments(a.Command)
-	return plain && !slices.ContainsFunc(list, func(words []string) bool { return !covered(set.Exec, words) })
+	return r.plain && !slices.ContainsFunc(r.segments, func(s segment) bool { return coveredBy(set, s) == "" })
 }
 
-// covered reports whether a segment begins with the words of a rule.
-func covered(rules []string, words []string) bool {
-	return slices.ContainsFunc(rules, func(rule string) bool {
-		prefix := strings.Fields(rule)
-		return len(prefix) > 0 && len(prefix) <= len(words) && slices.Equal(prefix, words[:len(prefix)])
+// coveredBy is the rule that covers a segment; "" for none.
+func coveredBy(set permission.Set, s segment) string {
+	for _, rule := range set.Exec {
+		n := begins(rule, s.words)
+		var named []permission.Script
+		for _, p := range s.scripts {
+			if p.word < n {
+				named = append(named, p.Script)
+			}
+		}
+		if n > 0 && kept(set, rule, named) {
+			return rule
+		}
+	}
+	return ""
+}
+
+// begins is how many words a rule has, if the words of a command begin with them;
+// else 0.
+func begins(rule string, words []string) int {
+	prefix := strings.Fields(rule)
+	if len(prefix) > len(words) || !slices.Equal(prefix, words[:len(prefix)]) {
+		return 0
+	}
+	return len(prefix)
+}
+
+// kept reports whether a rule was given for these contents of the scripts.
+func kept(set permission.Set, rule string, now []permission.Script) bool {
+	var given []permission.Script
+	for _, g := range set.Grants {
+		if g.SHA256 == "" && g.Tag == (permission.Exec{Prefix: strings.TrimSpace(rule)}).Tag() {
+			given = append(given, g.Scripts...)
+		}
+	}
+	return !slices.ContainsFunc(now, func(s permission.Script) bool {
+		return s.SHA256 == permission.Unreadable || !slices.Contains(given, s)
 	})
 }
 
 // asks is the rule to ask for: that of the first segment that none covers yet.
-func asks(set permission.Set, command string) string {
-	list, _ := segments(command)
-	for _, words := range list {
-		if name := firstWords(strings.Join(words, " ")); name != "" && !covered(set.Exec, words) {
+func asks(set permission.Set, command string, r resolved) string {
+	for _, s := range r.segments {
+		if name := nameOf(s.words); name != "" && coveredBy(set, s) == "" {
 			return name
 		}
 	}
@@ -134,7 +167,7 @@ func does(command string) string {
 	list, _ := segments(command)
 	var names []string
 	for _, words := range list {
-		if name := firstWords(strings.Join(words, " ")); !slices.Contains(names, name) {
+		if name := nameOf(words); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -19,11 +19,11 @@ func TestRulesHoldForEverySegment(t *testing.T) {
 		"ls\nrm x": false, "ls; rm x #": false, "for f in a b; do ls; done": true, "for f in $(rm x); do ls; done": false, "eval ls": false, "ls |& sh": false,
 		"coproc ls": false, "((x=1)); ls": false, "ls ~root": false, "": false, "ls (": false, "case $x in a) rm x;; esac; ls": false, "ls {a,b}": false,
 	} {
-		if got := granted(set, arguments{Command: command}); got != want {
+		if got := granted(set, arguments{Command: command}, resolve(command, "/", set)); got != want {
 			t.Errorf("%q: allowed %v, want %v", command, got, want)
 		}
 	}
-	if granted(set, arguments{Command: "ls", Env: map[string]string{"LD_PRELOAD": "x"}}) {
+	if granted(set, arguments{Command: "ls", Env: map[string]string{"LD_PRELOAD": "x"}}, resolve("ls", "/", set)) {
 		t.Error("a variable can make any program another one")
 	}
 }
@@ -63,8 +63,9 @@ func FuzzSegments(f *testing.F) {
 		if plain && len(list) == 0 {
 			t.Error("plain, and nothing in it")
 		}
-		granted(permission.Set{Exec: []string{"ls"}}, arguments{Command: command})
-		if _, err := permission.Parse(permission.Exec{Prefix: asks(permission.Set{}, command)}.Tag()); err != nil {
+		what := resolve(command, "/", permission.Set{})
+		granted(permission.Set{Exec: []string{"ls"}}, arguments{Command: command}, what)
+		if _, err := permission.Parse(permission.Exec{Prefix: asks(permission.Set{}, command, what)}.Tag()); err != nil {
 			t.Errorf("%q: %v", command, err)
 		}
 	})

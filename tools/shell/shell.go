@@ -12,6 +12,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,28 +185,33 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	need := permission.Request{Reason: does(a.Command), Detail: permission.Detail{Command: a.rendered()}}
-	rule := e.rule(call.Access, a, runner)
+	dir, err := e.workdir(call, a.Workdir)
+	what := resolve(a.Command, cmp.Or(dir, call.Access.WorkingDir), call.Access)
+	need := permission.Request{Reason: does(a.Command), Detail: permission.Detail{Command: a.rendered()},
+		Workdir: dir, Sandbox: string(runner.Level), Programs: what.programs(), Scripts: what.pins()}
+	rule := e.rule(call.Access, a, runner, what)
 	switch host := missing(call.Access, a.Domains); {
 	case rule != nil:
 		// A rule that covers the first words does not cover the rest.
 		need.Tag, need.AskAlways = rule.Tag(), runner.Level == sandbox.None || call.Access.Allows(rule)
+		if prefix := what.prefix(a); prefix != nil && runner.Level != sandbox.None {
+			need.Prefix = prefix.Tag()
+		}
 	case host != nil:
 		need.Tag = host.Tag()
 		need.Reason += " that reaches the network"
 	default:
 		return nil, nil
 	}
-	need.Workdir, err = e.workdir(call, a.Workdir)
 	return &need, err
 }
 
 // rule is what a person is asked for before the command may run at all; nil: nothing.
-func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner) permission.Access {
-	if e.options.Mode == Off || runner.Level != sandbox.None && (e.options.Mode != Ask || granted(set, a)) {
+func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, what resolved) permission.Access {
+	if e.options.Mode == Off || runner.Level != sandbox.None && (e.options.Mode != Ask || granted(set, a, what)) {
 		return nil
 	}
-	return permission.Exec{Prefix: asks(set, a.Command)}
+	return permission.Exec{Prefix: asks(set, a.Command, what)}
 }
 
 // missing is the first right to a host that the set does not hold.
@@ -255,11 +261,14 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_./+@:-]+$`)
 
-// firstWords are the words of a command that name what it does: the program and
-// its sub-command ("git push"). A command that begins otherwise is taken whole.
-func firstWords(command string) string {
+// firstWords is nameOf for a command that is not parsed.
+func firstWords(command string) string { return nameOf(strings.Fields(command)) }
+
+// nameOf is the words of a command that name what it does: the program and its
+// sub-command ("git push"). A command that begins otherwise is taken whole.
+func nameOf(words []string) string {
 	var kept []string
-	for _, word := range strings.Fields(command) {
+	for _, word := range words {
 		if len(kept) == 2 || !plainWord.MatchString(word) || len(kept) == 1 && !subCommand.MatchString(word) {
 			break
 		}
@@ -268,7 +277,7 @@ func firstWords(command string) string {
 	if len(kept) > 0 {
 		return strings.Join(kept, " ")
 	}
-	whole := strings.Join(strings.Fields(strings.Map(printable, command)), " ")
+	whole := strings.Join(strings.Fields(strings.Map(printable, strings.Join(words, " "))), " ")
 	if len(whole) > 200 {
 		whole = strings.ToValidUTF8(whole[:200], "")
 	}
@@ -319,7 +328,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
-	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner), runner: runner, view: sandbox.View{Dir: dir}}
+	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, resolve(a.Command, dir, call.Access)), runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -315,9 +316,9 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := permission.Request{Tag: "@exec:git push", Reason: "run a command", Workdir: access.WorkingDir, AskAlways: true,
+	want := permission.Request{Tag: "@exec:git push", Reason: "run a command", Workdir: access.WorkingDir, AskAlways: true, Sandbox: permission.NoSandbox, Programs: []string{"git: " + program("git", "/")},
 		Detail: permission.Detail{Command: "git push origin main\n[environment] A='it'\\''s'\n[standard input]\nin"}}
-	if *got != want {
+	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
 	for _, mode := range []Mode{Off, Deny} {
@@ -389,7 +390,7 @@ func TestApprovalIsOfTheExactCall(t *testing.T) {
 	} {
 		one, err := newExec(Options{}).Needs(newCall(t, access, same[0]))
 		two, err2 := newExec(Options{}).Needs(newCall(t, access, same[1]))
-		if err != nil || err2 != nil || *one != *two {
+		if err != nil || err2 != nil || !reflect.DeepEqual(*one, *two) {
 			t.Errorf("%v is asked as %+v (%v), %v as %+v (%v)", same[0], one, err, same[1], two, err2)
 		}
 	}

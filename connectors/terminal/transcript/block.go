@@ -229,6 +229,8 @@ func replyOf(r *record) *reply {
 		return &reply{words: joined(" by ", "allowed once", r.By)}
 	case "always":
 		return &reply{words: joined(" by ", "allowed from now on", r.By)}
+	case "prefix":
+		return &reply{words: joined(" by ", "allowed from now on, as "+r.Tag, r.By)}
 	case "deny":
 		return &reply{joined(" by ", "denied", r.By), true}
 	case "expired":

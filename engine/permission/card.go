@@ -1,0 +1,95 @@
+package permission
+
+import (
+	"strings"
+
+	"daycare/engine/event"
+	"daycare/engine/message"
+)
+
+// A Script is a file that a command names and that the agent could change: an approval
+// of the command is bound to what it contained when it was asked for.
+type Script = message.Script
+
+// Unreadable is the SHA256 of a script that cannot be read whole. No content has it, so
+// an approval never carries over to another run.
+const Unreadable = "unreadable"
+
+// Shown is the exact thing that would be done, with every invisible character named.
+func (r Request) Shown() string { return Visible(r.Detail.String()) }
+
+// Facts say what decides what the request does beside its own text: where it runs, what
+// holds it, which program and which content, and what the turn read before. Each value
+// is one line.
+func (r Request) Facts() (facts []event.Fact) {
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, event.Fact{Name: name, Value: VisibleLine(value)})
+		}
+	}
+	add("permission", r.Tag)
+	add("folder", r.Workdir)
+	switch r.Sandbox {
+	case "":
+	case NoSandbox:
+		add("sandbox", "none: the command may do whatever you may do")
+	default:
+		add("sandbox", r.Sandbox)
+	}
+	for _, p := range r.Programs {
+		add("runs", p)
+	}
+	for _, s := range r.Scripts {
+		add("script", s.Path+", sha256 "+s.SHA256)
+	}
+	for _, s := range r.Sources {
+		add("untrusted", "this turn read "+s)
+	}
+	add("reason", r.Reason)
+	return facts
+}
+
+// Card is the whole request as every surface shows it: what would be done, indented so
+// that no line of it can pass for a fact, then the facts.
+func (r Request) Card() string {
+	var b strings.Builder
+	if text := strings.TrimRight(r.Shown(), "\n"); text != "" {
+		b.WriteString("    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n")
+	}
+	for _, f := range r.Facts() {
+		b.WriteString(f.Name + strings.Repeat(" ", max(1, 12-len(f.Name))) + f.Value + "\n")
+	}
+	return b.String()
+}
+
+// Choices are the answers that a request takes, each with what it means. The rule is
+// offered only where it covers exactly this request.
+func (r Request) Choices() []event.Choice {
+	list := []event.Choice{{Decision: string(Once), Text: "Once"}, {Decision: string(Always), Text: r.always()}}
+	if r.Prefix != "" {
+		list = append(list, event.Choice{Decision: string(Prefix), Text: "Always commands that begin with `" + r.prefix() + "`"})
+	}
+	return append(list, event.Choice{Decision: string(Deny), Text: "Deny"})
+}
+
+// prefix is the beginning of the commands that the answer Prefix allows.
+func (r Request) prefix() string { return VisibleLine(strings.TrimPrefix(r.Prefix, "@exec:")) }
+
+// Ask is a request that waits, as the API and every user interface have it.
+func (p Pending) Ask() event.Ask {
+	r := p.Request
+	return event.Ask{Token: p.Token, AgentID: p.Agent, Tag: r.Tag, Reason: r.Reason, Request: r.Detail.String(),
+		Shown: r.Shown(), Facts: r.Facts(), Card: r.Card(), Choices: r.Choices(), Folder: r.Workdir, Sandbox: r.Sandbox,
+		Programs: r.Programs, Prefix: r.Prefix, Untrusted: r.Sources, AskedAt: p.AskedAt, ExpiresAt: p.ExpiresAt}
+}
+
+// always spells what the answer "always" gives.
+func (r Request) always() string {
+	switch {
+	case r.general():
+		return "Always " + VisibleLine(r.Tag)
+	case r.Detail.Command != "":
+		return "Always this exact command"
+	}
+	return "Always exactly this"
+}

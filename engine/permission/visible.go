@@ -1,0 +1,60 @@
+package permission
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Visible is text in which every character that cannot be seen is named: "[U+202E]"
+// for one that turns the reading direction around, "[0xFF]" for a byte that is not
+// text. What an agent asks for is shown through it on every surface, so that a
+// command cannot be made to look like another. Line breaks and tabs stay.
+func Visible(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "[0x%02X]", text[i])
+		case unseen(r):
+			fmt.Fprintf(&b, "[U+%04X]", r)
+		default:
+			b.WriteString(text[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// VisibleLine is Visible for what must stay on one line: line breaks are named too.
+func VisibleLine(text string) string {
+	return strings.NewReplacer("\n", "[U+000A]", "\t", "[U+0009]").Replace(Visible(text))
+}
+
+// blank are letters and symbols that fonts draw as nothing.
+var blank = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x034f, Hi: 0x034f, Stride: 1}, // combining grapheme joiner
+		{Lo: 0x115f, Hi: 0x1160, Stride: 1}, // Hangul fillers
+		{Lo: 0x17b4, Hi: 0x17b5, Stride: 1}, // Khmer inherent vowels
+		{Lo: 0x180b, Hi: 0x180f, Stride: 1}, // Mongolian selectors
+		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // empty Braille pattern
+		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
+		{Lo: 0xffa0, Hi: 0xffa0, Stride: 1}, // halfwidth Hangul filler
+	},
+}
+
+// unseen reports whether a character has no shape of its own: controls, format
+// characters (zero width, direction, tags), variation selectors, fillers, spaces other
+// than the usual one, private and unassigned code points.
+func unseen(r rune) bool {
+	switch {
+	case r == ' ' || r == '\n' || r == '\t':
+		return false
+	case !unicode.IsGraphic(r), unicode.IsSpace(r):
+		return true
+	}
+	return unicode.In(r, unicode.Zs, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, blank)
+}
