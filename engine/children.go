@@ -121,9 +121,9 @@ func (f *Family) Running(ctx context.Context, parent string) []event.Agent {
 	return list
 }
 
-// Colleagues is the permanent agents.
-func (f *Family) Colleagues() []address.Meta {
-	return slices.DeleteFunc(f.sys.index.Permanent(), func(m address.Meta) bool { return f.sys.ended(m.ID) })
+// Colleagues is the permanent agents that an agent may know of.
+func (f *Family) Colleagues(asker string) []address.Meta {
+	return slices.DeleteFunc(f.sys.index.Permanent(), func(m address.Meta) bool { return f.sys.ended(m.ID) || !f.knows(asker, m.ID) })
 }
 
 // Spawn is Create for an agent of the terminal that a person starts beside the one at

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,36 +178,57 @@ func (f *Family) Target(from, ref string) (string, error) {
 }
 
 // knows reports whether an agent may see and reach another. The agents of the
-// machine's own person and those that work for the house (clocks, colleagues) know
-// all; those of other people, who come in through a chat, know their own family
-// and the colleagues.
+// machine's own user and those that work for the house know all; those of other
+// people, who come in through a chat, know their own family and the colleagues of the
+// house. What an agent made (a task, a colleague) belongs to its family.
 func (f *Family) knows(from, to string) bool {
+	return f.Reads(from, to) || f.root(to).Descriptor.Type == address.Permanent
+}
+
+// Reads reports whether an agent may read the conversation of another: what people say
+// to a colleague of the house is not for all who may write to it.
+func (f *Family) Reads(from, to string) bool {
 	root, top := f.root(from), f.root(to)
-	if root.ID == top.ID {
-		return true
-	}
-	if root.Descriptor.Type != address.User || root.Descriptor.Connector == Terminal().Connector {
-		return true
-	}
-	if top.Descriptor.Type != address.User {
-		return true
-	}
 	mine, theirs := root.Descriptor, top.Descriptor
+	switch {
+	case root.ID == top.ID || f.OfHouse(from):
+		return true
+	case mine.Type != address.User || theirs.Type != address.User:
+		return false
+	}
 	return mine.Connector == theirs.Connector && mine.UserID == theirs.UserID && mine.UserID != ""
 }
 
-// root is the oldest ancestor of an agent.
+// OfHouse reports whether an agent works for the machine's own user or for nobody in
+// particular, as clocks and colleagues do that no agent of a chat made.
+func (f *Family) OfHouse(id string) bool {
+	d := f.root(id).Descriptor
+	return d.Type != address.User || d.Connector == Terminal().Connector
+}
+
+// Root is the agent at the head of an agent's family: the one that speaks with a person,
+// or the agent of the house that made all others.
+func (f *Family) Root(id string) address.Meta { return f.root(id) }
+
+// root follows who started or made an agent. What was made by an agent that is gone
+// still is of that family, and of nobody's that is left.
 func (f *Family) root(id string) address.Meta {
-	meta, _ := f.sys.index.Get(id)
 	for range maxDepth {
-		parent, ok := f.sys.index.Get(meta.Descriptor.ParentAgentID)
+		meta, ok := f.sys.index.Get(id)
 		if !ok {
 			break
 		}
-		meta = parent
+		by := maker(meta)
+		if by == "" {
+			return meta
+		}
+		id = by
 	}
-	return meta
+	return address.Meta{ID: id, Descriptor: address.Descriptor{Type: address.User}}
 }
+
+// maker is the agent that started or made another; "" for none.
+func maker(m address.Meta) string { return cmp.Or(m.Descriptor.ParentAgentID, m.Descriptor.CreatedBy) }
 
 // Line is the ancestors of an agent, the oldest last.
 func (f *Family) Line(id string) (line []string) {
@@ -245,7 +267,7 @@ func (f *Family) History(ctx context.Context, asker, ref string, limit int) (eve
 	if err != nil {
 		return event.Page{}, err
 	}
-	if !f.knows(asker, id) {
+	if !f.Reads(asker, id) {
 		return event.Page{}, ErrStranger
 	}
 	return f.sys.History(ctx, id, 0, limit)

@@ -539,3 +539,59 @@ func TestOnlySpawnedAgentsAreCounted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the agent of a person in a chat makes, a task or a colleague, knows no more than
+// its maker: also when that is gone, and however long the chain is.
+func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	post := func(channel, user string) string {
+		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
+	}
+	ada, bob := post("1", "ada"), post("2", "bob")
+	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
+	made := func(kind address.Type, name, by string) string {
+		a, err := h.Family.Create(h.t.Context(), address.Descriptor{Type: kind, ID: address.ChildID(bob, name), Name: name, CreatedBy: by}, message.Incoming{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.ID
+	}
+	mole, clock, house := made(address.Permanent, "mole", bob), made(address.Cron, "clock", bob), made(address.Permanent, "ops", "")
+	nested, orphan := made(address.Cron, "nested", mole), made(address.Permanent, "orphan", address.ChildID(bob, "gone"))
+	beat := made(address.Cron, "house clock", mine)
+	tried := 0
+	for _, from := range []string{mole, clock, nested, orphan} {
+		for _, to := range []string{ada, mine, house, beat} {
+			tried++
+			if _, err := h.History(t.Context(), from, to, 10); !errors.Is(err, ErrStranger) {
+				t.Errorf("%s reads %s: %v", h.name(from), h.name(to), err)
+			}
+		}
+		list, err := h.List(t.Context(), from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range list {
+			if tried++; a.ID == ada || a.ID == mine || a.ID == beat {
+				t.Errorf("%s is shown %s", h.name(from), h.name(a.ID))
+			}
+		}
+		if _, err := h.Post(t.Context(), message.Incoming{Origin: from, Agent: ada, Text: "x"}); !errors.Is(err, ErrStranger) {
+			t.Errorf("%s writes to %s: %v", h.name(from), h.name(ada), err)
+		}
+	}
+	for _, ok := range [][2]string{{bob, mole}, {bob, clock}, {bob, nested}, {mole, bob}, {mine, ada}, {house, ada}, {beat, ada}} {
+		if _, err := h.History(t.Context(), ok[0], ok[1], 10); err != nil {
+			t.Errorf("%s reads %s: %v", h.name(ok[0]), h.name(ok[1]), err)
+		}
+	}
+	if _, err := h.Post(t.Context(), message.Incoming{Origin: bob, Agent: house, Text: "x"}); err != nil {
+		t.Errorf("a colleague of the house is not reached: %v", err)
+	}
+	for _, m := range h.Colleagues(ada) {
+		if m.ID == mole || m.ID == orphan {
+			t.Errorf("a person is told of the colleague of another: %s", m.Name)
+		}
+	}
+	t.Logf("%d looks at what others said", tried)
+}

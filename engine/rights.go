@@ -18,7 +18,8 @@ import (
 var ErrNotHeld = errors.New("you do not hold that right yourself; ask for it with request_permission")
 
 // Overseer is the agent of the person who answers for an agent: its nearest
-// ancestor that speaks with one, else the agent that a person wrote to last.
+// ancestor that speaks with one, else the agent that an owner wrote to last. Somebody
+// else who wrote last must not answer for what works for the house.
 func (f *Family) Overseer(id string) (address.Meta, bool) {
 	for range maxDepth {
 		meta, ok := f.sys.index.Get(id)
@@ -28,11 +29,9 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 		if meta.Descriptor.Type == address.User {
 			return meta, true
 		}
-		if id = meta.Descriptor.ParentAgentID; id == "" {
-			id = meta.Descriptor.CreatedBy
-		}
+		id = maker(meta)
 	}
-	id, ok := f.sys.Foreground()
+	id, ok := f.sys.foreground(func(d address.Descriptor) bool { return f.sys.owns == nil || f.sys.owns(d) })
 	if !ok {
 		return address.Meta{}, false
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	// Queue is how agents of a connector, "" of none, take what comes while they work,
 	// if their own state does not say; nil: not known of any.
 	Queue func(connector string) string
+	// Owns reports whether the person of a user's agent is an owner, who answers for what
+	// works for the house. nil: everybody is.
+	Owns func(d address.Descriptor) bool
 	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
 	// none are known.
 	Redact *redact.Redactor
@@ -83,6 +86,7 @@ type System struct {
 	model    string
 	window   func(record.Model) int
 	queue    func(string) string
+	owns     func(address.Descriptor) bool
 	grace    time.Duration
 	redact   *redact.Redactor
 	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
@@ -110,7 +114,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
 		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
 	}
 	if s.board == nil {

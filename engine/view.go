@@ -228,11 +228,20 @@ func (s *System) Counts() (agents, awake, queued int) {
 }
 
 // Foreground is the most recent foreground agent: the user agent with the newest
-// message of a person on disk, whether it is in memory or not.
+// message of a person on disk, whether it is in memory or not. An owner's comes before
+// those of others.
 func (s *System) Foreground() (id string, ok bool) {
+	if id, ok = s.foreground(func(d address.Descriptor) bool { return s.owns == nil || s.owns(d) }); ok {
+		return id, ok
+	}
+	return s.foreground(func(address.Descriptor) bool { return true })
+}
+
+// foreground is the most recent one among those that of accepts.
+func (s *System) foreground(of func(address.Descriptor) bool) (id string, ok bool) {
 	var newest time.Time
 	for _, meta := range s.index.All() {
-		if meta.Descriptor.Type != address.User {
+		if meta.Descriptor.Type != address.User || !of(meta.Descriptor) {
 			continue
 		}
 		// A file that was not written since cannot hold a newer message.

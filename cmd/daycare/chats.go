@@ -24,7 +24,7 @@ type chats struct{ r *runtimeParts }
 // chatHost is what every chat connector is given.
 func (r *runtimeParts) chatHost() chat.Host {
 	c := chats{r}
-	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Waiting: unlost{hints{r}}, Session: c.session, Switch: c.switchModel}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Waiting: unlost{hints{r}}, Session: c.session, Owners: c.r.owners, Switch: c.switchModel}
 }
 
 // Find is the agent that an address maps to, if it was made already.
@@ -33,26 +33,15 @@ func (c chats) Find(from message.Address) (string, bool) {
 		UserID: from.UserID, ChannelID: from.ChannelID})
 }
 
-// Home is where the person is reached that an agent works for: its own chat, that
-// of its nearest ancestor that has one, else that of the agent a person wrote to
-// last.
+// Home is where the person is reached that answers for an agent: its own chat, that
+// of its nearest ancestor that has one, else that of the agent an owner wrote to last.
 func (c chats) Home(agent string) (message.Address, bool) {
-	for id := agent; ; {
-		meta, ok := c.r.index.Get(id)
-		if !ok {
-			return message.Address{}, false
-		}
-		d := meta.Descriptor
-		if d.Type == address.User {
-			return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}, true
-		}
-		if id = d.ParentAgentID; id != "" {
-			continue
-		}
-		if id, ok = c.r.system.Foreground(); !ok {
-			return message.Address{}, false
-		}
+	meta, ok := c.r.family.Overseer(agent)
+	if !ok {
+		return message.Address{}, false
 	}
+	d := meta.Descriptor
+	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}, true
 }
 
 // Agent is one agent by its id.
@@ -62,6 +51,11 @@ func (c chats) Agent(ctx context.Context, id string) (event.Agent, error) {
 
 // Agents lists all agents.
 func (c chats) Agents(ctx context.Context) ([]event.Agent, error) { return c.r.system.Agents(ctx) }
+
+// Known are the agents that an agent may know of.
+func (c chats) Known(ctx context.Context, asker string) ([]event.Agent, error) {
+	return c.r.family.List(ctx, asker)
+}
 
 // Stop cancels the turn that an agent is in.
 func (c chats) Stop(ctx context.Context, id string) (bool, error) { return c.r.system.Stop(ctx, id) }

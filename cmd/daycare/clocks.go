@@ -117,7 +117,7 @@ type clockAgents struct{ *runtimeParts }
 
 // Cron makes the agent of a task: it works in the task's own folder.
 func (r clockAgents) Cron(ctx context.Context, t clock.Task) (string, error) {
-	d := address.Descriptor{Type: address.Cron, ID: t.ID, Name: t.Name}
+	d := address.Descriptor{Type: address.Cron, ID: t.ID, Name: t.Name, CreatedBy: t.Maker}
 	if _, ok := r.index.Lookup(d); !ok {
 		if _, err := r.system.Create(ctx, d); err != nil {
 			return "", fmt.Errorf("make the task's agent: %w", err)
@@ -172,6 +172,26 @@ func (r clockAgents) Foreground() (string, bool) { return r.system.Foreground() 
 
 // clockRights compares what agents may do with what the agents of the clocks may.
 type clockRights struct{ *runtimeParts }
+
+// Maker is who answers for what an agent schedules: the agent that speaks with its
+// person; "": the house.
+func (r clockRights) Maker(agent string) string {
+	root := r.family.Root(agent)
+	if root.Descriptor.Type != address.User {
+		return ""
+	}
+	return root.ID
+}
+
+// Knows reports whether an agent may know of what another one made, "" being the house:
+// the agents of owners and of the house know all of that.
+func (r clockRights) Knows(agent, maker string) bool {
+	if r.family.OfHouse(agent) || r.owns(r.family.Root(agent).Descriptor) {
+		return true
+	}
+	id, err := r.index.Resolve(maker) // the task of an agent may name it by its handle
+	return maker != "" && err == nil && r.family.Reads(agent, id)
+}
 
 // Task compares with the agent of a task. The folder that a task's agent has for itself
 // is nobody else's to have.

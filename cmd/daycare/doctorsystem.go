@@ -185,6 +185,11 @@ func (d *doctor) receivers() error {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" does not start: "+reason, remedy)
 		}
+		if len(s.Allow) > 1 && len(s.Owners) == 0 {
+			d.tell(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
+				fmt.Sprintf("connector %s lets %d people in and names no owners: only %s, the first of allow, answers approvals", s.ID, len(s.Allow), s.Allow[0]),
+				"Write the ids of those who answer for all agents into owners.")
+		}
 		if len(s.Allow) == 0 && s.Type != "webhook" {
 			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" lets nobody in: allow is empty", "Write the ids of those who may into allow.")
 		}

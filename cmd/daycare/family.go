@@ -65,7 +65,7 @@ func (r *runtimeParts) preface(id string) string {
 	for _, a := range r.family.Running(context.Background(), id) {
 		lines = append(lines, fmt.Sprintf("Your agent at work: %s %q (id: %s), %s", a.Handle, a.Name, a.ID, a.State))
 	}
-	for _, m := range r.family.Colleagues() {
+	for _, m := range r.family.Colleagues(id) {
 		about := m.Descriptor.Description
 		if about != "" {
 			about = ": " + about

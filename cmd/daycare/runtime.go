@@ -199,6 +199,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Queue:     r.queueOf,
 		Enclose:   r.enclose,
 		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
+		Owns:      r.owns,
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

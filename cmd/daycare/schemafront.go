@@ -19,6 +19,7 @@ type (
 		Timezone       string    `json:"timezone" jsonschema:"an IANA name like Europe/Berlin"`
 		Enabled        bool      `json:"enabled"`
 		AgentID        string    `json:"agentId" jsonschema:"whom the task is for; empty: its own agent"`
+		CreatedBy      string    `json:"createdBy" jsonschema:"the agent that made the task, which works for the same person; empty: made by hand"`
 		CatchUp        string    `json:"catchUp" allow:"one|all|none"`
 		DeleteAfterRun bool      `json:"deleteAfterRun"`
 		Model          string    `json:"model"`

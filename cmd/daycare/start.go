@@ -57,6 +57,9 @@ var connectorTypes = []string{"email", "irc", "signal", "slack", "telegram", "we
 // newConnector makes one connector of its settings. Its own secrets come from the
 // vault.
 func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
+	if _, err := permission.Ceiling(s.Ceiling); err != nil {
+		return nil, fmt.Errorf("connector %q: %w", s.ID, err)
+	}
 	switch s.Type {
 	case "email":
 		var o email.Options

@@ -66,12 +66,41 @@ func (d *Desk) look(ctx context.Context) {
 	}
 }
 
-// show puts a request before its owner, if they are reached here.
+// show puts a request before whoever may answer it, if they are reached here: the person
+// of the agent, or an owner where that person may not allow it.
 func (d *Desk) show(ctx context.Context, p permission.Pending) {
 	to, ok := d.home(p.Agent)
 	if !ok {
 		return
 	}
+	if d.mayAllow(to, p, permission.Once) {
+		d.put(ctx, p, to)
+		return
+	}
+	owner, ok := d.owner()
+	if !ok {
+		d.log.Warn("a request waits for an owner, who is not reached here", "token", p.Token, "remedy", "daycare permissions show "+p.Token)
+		d.cards.put(p.Token, card{}) // so that it is told once
+	} else {
+		d.put(ctx, p, owner)
+	}
+	if d.cards.has(p.Token) {
+		d.sayTo(ctx, to, "", forOwner(p))
+	}
+}
+
+// forOwner tells somebody that an owner has to answer.
+func forOwner(p permission.Pending) string {
+	return "This needs an owner's approval: " + code(p.Request.Tag) + ". You may deny it: `deny " + p.Token[:permission.CodeLength] + "`, as a command."
+}
+
+// code is a short text as it is shown in a sentence.
+func code(text string) string {
+	return "`" + clip(strings.ReplaceAll(permission.VisibleLine(text), "`", "'"), 200) + "`"
+}
+
+// put shows a request in a chat.
+func (d *Desk) put(ctx context.Context, p permission.Pending, to message.Address) {
 	k := card{To: to, Text: d.describe(ctx, p)}
 	c, ok := d.platform.(Cardist)
 	if !ok {
@@ -155,7 +184,7 @@ func (d *Desk) decide(ctx context.Context, from message.Address, decision permis
 	if d.host.Asks == nil {
 		return "I cannot do that now."
 	}
-	token, refused := d.token(from, strings.ToLower(code))
+	token, refused := d.token(from, strings.ToLower(code), decision)
 	if refused != "" {
 		return refused
 	}
@@ -176,12 +205,16 @@ func (d *Desk) decide(ctx context.Context, from message.Address, decision permis
 	case earlier != nil:
 		return "Somebody had answered already."
 	}
-	d.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+	if _, ok := d.platform.(Cardist); ok {
+		d.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+	} else {
+		d.cards.take(token) // they are told here
+	}
 	return told[decision] + "."
 }
 
 // token finds the one request that a code means and that this person may answer.
-func (d *Desk) token(from message.Address, code string) (token, refused string) {
+func (d *Desk) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
 	if len(code) < 4 {
 		return "", fmt.Sprintf("Say which: `%spermissions` lists what waits.", d.mark())
 	}
@@ -200,6 +233,8 @@ func (d *Desk) token(from message.Address, code string) (token, refused string) 
 		return "", "That request is no longer open."
 	case !d.mayAnswer(from, found[0]):
 		return "", "Only the person whom this agent works for may answer that."
+	case !d.mayAllow(from, found[0], decision):
+		return "", "Only an owner may allow that."
 	}
 	return found[0].Token, ""
 }
@@ -209,19 +244,34 @@ func (d *Desk) hidden(token string) bool {
 	return slices.ContainsFunc(d.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token && !whole(p.Request) })
 }
 
-// mayAnswer: the owner of a request, and nobody else in a chat.
+// mayAnswer reports whether a request is any of a person's business: its own agent's, or,
+// for an owner, that of every agent of this connector. Who wrote last to an agent that
+// many share is no owner by that.
 func (d *Desk) mayAnswer(from message.Address, p permission.Pending) bool {
 	if p.Owner.Connector == from.Connector && p.Owner.UserID == from.UserID {
 		return true
 	}
-	home, ok := d.home(p.Agent)
-	return ok && home.UserID == from.UserID
+	home, here := d.home(p.Agent)
+	here = here && home.Connector == d.o.ID
+	return d.owns(from.UserID) && (here || p.Owner.Connector == d.o.ID)
 }
 
-// settle takes the buttons off a card, once.
+// mayAllow reports whether a person may give what an answer gives: an owner all, others
+// their own agent what the ceiling of the connector covers. Anybody may deny.
+func (d *Desk) mayAllow(from message.Address, p permission.Pending, decision permission.Decision) bool {
+	if d.owns(from.UserID) {
+		return d.mayAnswer(from, p)
+	}
+	_, ceiling := d.owners()
+	own := p.Owner.Connector == d.o.ID && p.Owner.UserID == from.UserID
+	return own && (decision == permission.Deny || ceiling.Covers(p.Request, decision))
+}
+
+// settle takes the buttons off a card, once; where there are none it says that the
+// request is closed.
 func (d *Desk) settle(ctx context.Context, token string, decision permission.Decision, by string) {
 	k, ok := d.cards.take(token)
-	if !ok || k.Remote == "" {
+	if !ok || k.To == (message.Address{}) {
 		return
 	}
 	outcome := "Answered"
@@ -229,7 +279,8 @@ func (d *Desk) settle(ctx context.Context, token string, decision permission.Dec
 		outcome = told[decision] + " by " + orSomebody(by)
 	}
 	c, ok := d.platform.(Cardist)
-	if !ok {
+	if !ok || k.Remote == "" {
+		d.sayTo(ctx, k.To, "", "The request "+token[:min(len(token), permission.CodeLength)]+" is closed: "+outcome+".")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
@@ -261,7 +312,11 @@ func (d *Desk) permissions(ctx context.Context, p Post) {
 		return
 	}
 	for _, ask := range mine {
+		if !d.mayAllow(p.From, ask, permission.Once) {
+			d.say(ctx, p, forOwner(ask))
+			continue
+		}
 		d.cards.take(ask.Token) // shown again, at the end of the chat
-		d.show(ctx, ask)
+		d.put(ctx, ask, p.From)
 	}
 }

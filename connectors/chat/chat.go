@@ -58,6 +58,9 @@ type Host struct {
 	Hints     Keeper
 	Waiting   Keeper // that keeps durably what is refused for now
 	Session   func(agent string) (Session, error)
+	// Owners are the people of a connector who answer for what agents ask, and the rights
+	// that the others may give their own agents. nil: the first of Options.Allow, none.
+	Owners func(connector string) (ids []string, ceiling permission.Set)
 	// Switch changes the model of an agent and says what is in force from its next
 	// turn on. Its error is for people: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
@@ -75,6 +78,8 @@ type Directory interface {
 type Agents interface {
 	Agent(ctx context.Context, id string) (event.Agent, error)
 	Agents(ctx context.Context) ([]event.Agent, error)
+	// Known are the agents that an agent may know of.
+	Known(ctx context.Context, asker string) ([]event.Agent, error)
 	// Stop cancels the turn under way; false: there is none.
 	Stop(ctx context.Context, id string) (bool, error)
 }

@@ -35,6 +35,7 @@ type world struct {
 	asks    []permission.Pending
 	decided *permission.Pending
 	stopped bool
+	homeOf  string // the person of the agent, ada if it is not said
 	log     bytes.Buffer
 	hints   map[string][]byte // that survive the desk
 	keepErr error             // of keeping a message that waits
@@ -86,13 +87,25 @@ func (w *world) Save(_, name string, data []byte) error {
 	return nil
 }
 
-func (w *world) Find(from message.Address) (string, bool)  { return w.agent.ID, from == ada }
-func (w *world) Home(agent string) (message.Address, bool) { return ada, agent == w.agent.ID }
+func (w *world) Find(from message.Address) (string, bool) {
+	return w.agent.ID, from == ada || from.UserID == "bob"
+}
+func (w *world) Home(agent string) (message.Address, bool) {
+	to := ada
+	if w.homeOf != "" {
+		to.UserID = w.homeOf
+	}
+	return to, agent == w.agent.ID
+}
 func (w *world) Agent(context.Context, string) (event.Agent, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.agent, nil
 }
+func (w *world) Known(_ context.Context, asker string) ([]event.Agent, error) {
+	return []event.Agent{{ID: asker, Handle: "3/", Type: "user", State: event.Idle}}, nil
+}
+
 func (w *world) Agents(context.Context) ([]event.Agent, error) { return []event.Agent{w.agent}, nil }
 func (w *world) Stop(context.Context, string) (bool, error)    { w.stopped = true; return true, nil }
 func (w *world) List() []permission.Pending {
@@ -499,5 +512,123 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 	}
 	if w.decided == nil || w.decided.Decision != permission.Prefix {
 		t.Errorf("decided %+v", w.decided)
+	}
+}
+
+// house is a desk with an owner, ada, and a guest, bob, whose agents are different ones.
+func (w *world) house(ceiling permission.Set, o Options) *Desk {
+	o.Allow = []string{"bob", "ada"}
+	d := w.desk(o, buttons{talker{w}})
+	d.host.Owners = func(string) ([]string, permission.Set) { return []string{"ada"}, ceiling }
+	return d
+}
+
+// A guest allows their own agent what the ceiling covers and nothing else; an owner is
+// asked for the rest and answers for all.
+func TestOnlyOwnersAllowBeyondTheCeiling(t *testing.T) {
+	ceiling, err := permission.Ceiling([]string{"@web:*.example.com", "@read:/srv/docs", "@exec:git status"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sandboxed := func(tag, command string) permission.Request {
+		return permission.Request{Tag: tag, Detail: permission.Detail{Command: command}, Sandbox: "bwrap", Prefix: tag}
+	}
+	loose := sandboxed("@exec:git status", "git status")
+	loose.Sandbox = permission.NoSandbox
+	for name, tt := range map[string]struct {
+		request permission.Request
+		may     bool
+	}{
+		"a host beneath":        {permission.Request{Tag: "@web:docs.example.com", Detail: permission.Detail{Host: "docs.example.com"}}, true},
+		"another host":          {permission.Request{Tag: "@web:example.org", Detail: permission.Detail{Host: "example.org"}}, false},
+		"any host":              {permission.Request{Tag: "@web", Detail: permission.Detail{Host: "any host"}}, false},
+		"a folder beneath":      {permission.Request{Tag: "@read:/srv/docs/a", Detail: permission.Detail{Path: "/srv/docs/a"}}, true},
+		"the owner's files":     {permission.Request{Tag: "@read:/home/ada", Detail: permission.Detail{Path: "/home/ada"}}, false},
+		"writing":               {permission.Request{Tag: "@write:/srv/docs/a", Detail: permission.Detail{Diff: "+x"}}, false},
+		"the command":           {sandboxed("@exec:git status", "git status --short"), true},
+		"the command, unheld":   {loose, false},
+		"what follows it":       {sandboxed("@exec:git status", "git status; rm -rf ~"), false},
+		"with a network":        {sandboxed("@exec:git status", "git status\n[network] example.org"), false},
+		"another command":       {sandboxed("@exec:git push", "git push"), false},
+		"the rule as such":      {permission.Request{Tag: "@exec:git status", Detail: permission.Detail{Command: "git status …"}}, true},
+		"a wider rule as such":  {permission.Request{Tag: "@exec:git", Detail: permission.Detail{Command: "git …"}}, false},
+		"a path out of the way": {permission.Request{Tag: "@read:/srv/docs/../../home", Detail: permission.Detail{Path: "/home"}}, false},
+	} {
+		for _, word := range []string{"once", "always"} {
+			w := newWorld()
+			d := w.house(ceiling, Options{})
+			p := ask()
+			p.Request, p.Owner.UserID = tt.request, "bob"
+			w.asks, w.homeOf = []permission.Pending{p}, "bob"
+			d.look(t.Context())
+			said := strings.Join(w.heard(), "\n")
+			if asked := strings.Contains(said, "needs an owner's approval"); asked == tt.may {
+				t.Errorf("%s: %q", name, said)
+			}
+			got := d.Answer(t.Context(), message.Address{ChannelID: "c1", UserID: "bob"}, word+" "+token)
+			if allowed := strings.HasPrefix(got, "Allowed"); allowed != tt.may || (w.decided != nil) != tt.may {
+				t.Errorf("%s: the guest's %s is answered %q", name, word, got)
+			}
+			if tt.may {
+				continue
+			}
+			if got := d.Answer(t.Context(), ada, word+" "+token); !strings.HasPrefix(got, "Allowed") {
+				t.Errorf("%s: the owner's %s is answered %q", name, word, got)
+			}
+		}
+	}
+}
+
+// Who wrote last to an agent that many share answers nothing of it.
+func TestWhoWroteLastToASharedAgentDoesNotAnswerForTheOwner(t *testing.T) {
+	w := newWorld()
+	d := w.house(permission.Set{}, Options{AgentID: "agent1"})
+	bob := message.Address{ChannelID: "c2", UserID: "bob"}
+	if err := d.Take(t.Context(), w.deliver, Post{Key: "1", From: bob, Text: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	p := ask()
+	p.Owner = permission.Owner{Connector: "terminal", UserID: "root"}
+	w.asks = []permission.Pending{p}
+	d.look(t.Context())
+	if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, "private-ada: card:") || strings.Contains(said, "c2: card") {
+		t.Errorf("shown to %q, want the owner's own chat", said)
+	}
+	for _, word := range []string{"once", "always", "prefix", "deny"} {
+		if got := d.Answer(t.Context(), bob, word+" "+token); !strings.HasPrefix(got, "Only") {
+			t.Errorf("the guest's %s is answered %q", word, got)
+		}
+	}
+	if got := d.Answer(t.Context(), ada, "always "+token); got != "Allowed from now on." {
+		t.Errorf("the owner is answered %q", got)
+	}
+}
+
+// A guest is shown the agents that their own one knows, and of a shared one itself alone.
+func TestAgentsOfOthersAreNotListed(t *testing.T) {
+	for shared, want := range map[string]string{"": "`3/`", "agent1": "`0/`"} {
+		w := newWorld()
+		d := w.house(permission.Set{}, Options{AgentID: shared})
+		bob := Post{Key: "1", From: message.Address{ChannelID: "c2", UserID: "bob"}, Text: "/agents"}
+		if err := d.Take(t.Context(), w.deliver, bob); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, want) || strings.Count(said, "\n") > 1 {
+			t.Errorf("shared %q: the guest is shown %q, want %s", shared, said, want)
+		}
+	}
+}
+
+// A question answered elsewhere is closed where there are no buttons, too.
+func TestQuestionAnsweredElsewhereIsClosedInWords(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	w.asks = []permission.Pending{ask()}
+	d.look(t.Context())
+	w.heard()
+	w.asks = nil
+	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "deny", By: "terminal:ada"}}, nil)
+	if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, "The request tz4a98 is closed: Denied by terminal:ada.") {
+		t.Errorf("said %q", said)
 	}
 }

@@ -25,7 +25,7 @@ var Commands = []Command{
 	{"rewind", "take the newest turn back, or go back to a mark"},
 	{"context", "how long this conversation is"},
 	{"model", "which model I use, or another one: /model NAME"},
-	{"agents", "all agents"},
+	{"agents", "the agents you may know of"},
 	{"permissions", "what waits for your permission"},
 }
 
@@ -67,7 +67,7 @@ func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, r
 		}
 		d.say(ctx, p, d.about(ctx, p, d.model))
 	case "agents":
-		d.say(ctx, p, d.agents(ctx))
+		d.say(ctx, p, d.agents(ctx, p))
 	case "help", "start":
 		d.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+d.list())
 	default:
@@ -216,11 +216,28 @@ func (d *Desk) switchModel(ctx context.Context, a event.Agent, to string) string
 // maxListed bounds lists: a chat is no place for hundreds of lines.
 const maxListed = 30
 
-func (d *Desk) agents(ctx context.Context) string {
+// known are the agents that a person may know of: an owner of all, others of those that
+// their own agent knows. An agent that many share says of none but itself.
+func (d *Desk) known(ctx context.Context, from message.Address) ([]event.Agent, error) {
+	if d.owns(from.UserID) {
+		return d.host.Agents.Agents(ctx)
+	}
+	id, ok := d.agent(from)
+	if !ok {
+		return nil, nil
+	}
+	if d.o.AgentID == "" {
+		return d.host.Agents.Known(ctx, id)
+	}
+	a, err := d.host.Agents.Agent(ctx, id)
+	return []event.Agent{a}, err
+}
+
+func (d *Desk) agents(ctx context.Context, p Post) string {
 	if d.host.Agents == nil {
 		return "I cannot look at that now."
 	}
-	all, err := d.host.Agents.Agents(ctx)
+	all, err := d.known(ctx, p.From)
 	if err != nil {
 		d.log.Error("agents cannot be listed", "err", err)
 		return "I cannot look at that now."

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 // maxStrangers bounds how many people are remembered as told; beyond it nobody
@@ -65,15 +66,31 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	}
 }
 
-// owner is the private chat with the first person of the allow list.
+// owner is the private chat with the first owner.
 func (d *Desk) owner() (message.Address, bool) {
 	dir, ok := d.platform.(Director)
-	if !ok || len(d.o.Allow) == 0 {
+	ids, _ := d.owners()
+	if !ok || len(ids) == 0 {
 		return message.Address{}, false
 	}
-	to, ok := dir.Direct(d.o.Allow[0])
+	to, ok := dir.Direct(ids[0])
 	to.Connector = d.o.ID
 	return to, ok
+}
+
+// owners are the people of this connector who answer approvals, and what the others may
+// allow their own agents.
+func (d *Desk) owners() (ids []string, ceiling permission.Set) {
+	if d.host.Owners == nil {
+		return d.o.Allow[:min(1, len(d.o.Allow))], permission.Set{}
+	}
+	return d.host.Owners(d.o.ID)
+}
+
+// owns reports whether a person is an owner.
+func (d *Desk) owns(user string) bool {
+	ids, _ := d.owners()
+	return slices.Contains(ids, user) && d.gate.allows(user)
 }
 
 // nameless keeps a name that somebody chose from being read as our own words.

@@ -27,6 +27,7 @@ type Task struct {
 	Name  string
 	Model string // "": the usual one
 	Dir   string // where it works, absolute
+	Maker string // the agent that made the task; "": a person did
 }
 
 // Agents is what the clock needs of the engine.
@@ -92,7 +93,7 @@ func (c *Clock) agent(ctx context.Context, f schedule.Firing) (string, error) {
 	case f.Agent != "":
 		return c.agents.Find(f.Agent)
 	}
-	return c.agents.Cron(ctx, Task{ID: f.TaskID, Name: f.Name, Model: f.Model, Dir: f.Dir})
+	return c.agents.Cron(ctx, Task{ID: f.TaskID, Name: f.Name, Model: f.Model, Dir: f.Dir, Maker: f.Maker})
 }
 
 // Due puts a firing into its agent's inbox and waits for its end.

@@ -51,7 +51,8 @@ type Descriptor struct {
 	Label string `json:"label,omitempty"`
 	Task  string `json:"task,omitempty"`  // the beginning of what it was asked
 	Model string `json:"model,omitempty"` // subagent: asked for at its start; "": that of its parent
-	// CreatedBy is the agent that made a permanent one, which has at most its rights.
+	// CreatedBy is the agent that made a permanent one or a task: it knows and may at
+	// most what its maker does.
 	CreatedBy string `json:"createdBy,omitempty"`
 	// Route is where the work of a subagent was asked for, so that its parent
 	// answers there.
@@ -107,7 +108,7 @@ func (d Descriptor) check() []defect {
 	default:
 		bad = append(bad, defect{"type", fmt.Sprintf("type %q is not one of user, cron, heartbeat, subagent, permanent", d.Type)})
 	}
-	for member, id := range map[string]string{"id": d.ID, "parentAgentId": d.ParentAgentID} {
+	for member, id := range map[string]string{"id": d.ID, "parentAgentId": d.ParentAgentID, "createdBy": d.CreatedBy} {
 		if id != "" && !ValidID(id) {
 			bad = append(bad, defect{member, fmt.Sprintf("%q is not an agent id (24 to 32 of a-z and 0-9)", id)})
 		}

@@ -65,6 +65,12 @@ func (r *reader) checkConnectors(c *Config, doc *yaml.Node, types []string) {
 		if k.ID == "api" {
 			r.bad(place(n, "id"), "settings-bad-value", fmt.Sprintf("connectors[%d].id:", i), `found "api", allowed: any other; this one is the control API's`)
 		}
+		for _, owner := range k.Owners {
+			if !slices.ContainsFunc(k.Allow, func(id string) bool { return strings.EqualFold(id, owner) }) {
+				r.add(place(n, "owners"), finding.Error, "settings-bad-value",
+					fmt.Sprintf("connectors[%d].owners: %q is not in allow, so nothing of theirs is read", i, owner), "add the id to allow of this connector, or take it out of owners")
+			}
+		}
 		if k.Type == "" || len(types) == 0 || slices.Contains(types, k.Type) {
 			continue
 		}

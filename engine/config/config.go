@@ -91,6 +91,8 @@ type Connector struct {
 	ID      string   `json:"id" check:"id,required"`
 	Type    string   `json:"type" check:"required"`
 	Allow   []string `json:"allow"`   // user ids; empty is nobody
+	Owners  []string `json:"owners"`  // of allow: who answers approvals; empty: the first of allow
+	Ceiling []string `json:"ceiling"` // what the others may allow their own agents, as permission tags
 	AgentID string   `json:"agentId"` // all its messages go to this agent
 	// Queue is how what arrives here during a turn is taken; "": as agents.queue.
 	Queue string `json:"queue" allow:"|steer|followup|collect|interrupt"`
@@ -105,6 +107,15 @@ func (c Connector) Place() (file string, line, column int) {
 		line, column = c.Raw.Line, c.Raw.Column
 	}
 	return c.file, line, column
+}
+
+// OwnerIDs are the people of allow who answer approvals. Where nobody is named it is the
+// first of the list: who runs daycare alone has nobody else on it.
+func (c Connector) OwnerIDs() []string {
+	if len(c.Owners) > 0 || len(c.Allow) == 0 {
+		return c.Owners
+	}
+	return c.Allow[:1]
 }
 
 // Agents bounds what agents do.

@@ -31,6 +31,7 @@ type Firing struct {
 	Name   string
 	TaskID string
 	Agent  string // whom it is for; "": the task's own agent, or the heartbeat's
+	Maker  string // the agent that made the task; "": a person did
 	Slot   time.Time
 	Via    Via
 	Why    string // in words, what woke it, where that is not the schedule

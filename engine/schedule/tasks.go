@@ -104,6 +104,7 @@ type Change struct {
 	Timezone                  *string
 	Enabled                   *bool
 	Agent                     *string
+	CreatedBy                 *string
 	CatchUp                   *CatchUp
 	DeleteAfterRun            *bool
 	Model                     *string
@@ -136,6 +137,7 @@ func (c Change) keys() []key {
 		all = append(all, key{"enabled", fmt.Sprint(*c.Enabled)})
 	}
 	text("agentId", c.Agent)
+	text("createdBy", c.CreatedBy)
 	text("catchUp", (*string)(c.CatchUp))
 	if c.DeleteAfterRun != nil {
 		all = append(all, key{"deleteAfterRun", fmt.Sprint(*c.DeleteAfterRun)})

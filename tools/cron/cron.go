@@ -6,6 +6,7 @@
 package cron
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,11 @@ type Rights interface {
 	Task(agent, task string) (missing []string, err error)
 	// Heartbeat compares with the agent of the heartbeat.
 	Heartbeat(agent string) (missing []string, err error)
+	// Knows reports whether an agent may know of what maker made, "" being the house. Who
+	// gives a task its words has what that task's agent knows work for it.
+	Knows(agent, maker string) bool
+	// Maker is the agent that answers for what an agent schedules; "": the house.
+	Maker(agent string) string
 }
 
 type clocks struct {
@@ -91,12 +97,36 @@ type slugArgs struct {
 
 const slugSchema = `{"type":"object","properties":{"task":{"type":"string"}},"required":["task"],"additionalProperties":false}`
 
+// errHouse: the heartbeat works for the owner.
+var errHouse = errors.New("the heartbeat works for the owner alone; set a task with add_cron")
+
+// seen finds a task that the calling agent may know of. Others do not exist for it.
+func (c *clocks) seen(call tools.Call, slug string) (schedule.Entry, error) {
+	e, err := c.Task(slug)
+	if err == nil && !c.knows(call, e) {
+		err = fmt.Errorf("%w: %s", schedule.ErrNotFound, slug)
+	}
+	return e, err
+}
+
+func (c *clocks) knows(call tools.Call, e schedule.Entry) bool {
+	return e.ID == call.Agent || e.Agent == call.Agent || c.rights.Knows(call.Agent, cmp.Or(e.Agent, e.CreatedBy))
+}
+
+// heartbeat is the error of an agent that must not give the heartbeat its words.
+func (c *clocks) heartbeat(call tools.Call) error {
+	if !c.rights.Knows(call.Agent, "") {
+		return errHouse
+	}
+	return enough(c.rights.Heartbeat(call.Agent))
+}
+
 // errOther: the task speaks to another agent.
 var errOther = errors.New("the task belongs to another agent; only that agent or the owner may change it")
 
 // own finds a task that the calling agent may change.
 func (c *clocks) own(call tools.Call, slug string) (schedule.Entry, error) {
-	e, err := c.Task(slug)
+	e, err := c.seen(call, slug)
 	switch {
 	case err != nil || e.ID == call.Agent || e.Agent == call.Agent:
 		return e, err

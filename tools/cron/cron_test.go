@@ -171,12 +171,50 @@ type allowed struct{}
 
 func (allowed) Task(string, string) ([]string, error) { return nil, nil }
 func (allowed) Heartbeat(string) ([]string, error)    { return nil, nil }
+func (allowed) Knows(string, string) bool             { return true }
+func (allowed) Maker(string) string                   { return "" }
 
 // less are those of an agent that has less than the agents of the clocks.
 type less struct{}
 
 func (less) Task(string, string) ([]string, error) { return []string{"@web"}, nil }
 func (less) Heartbeat(string) ([]string, error)    { return []string{"@write:/w"}, nil }
+func (less) Knows(string, string) bool             { return true }
+func (less) Maker(string) string                   { return "" }
+
+// guest are those of the agent of a person in a chat: it knows of its own.
+type guest struct{ allowed }
+
+func (guest) Knows(_, maker string) bool { return maker == caller }
+func (guest) Maker(string) string        { return caller }
+
+// The clocks of others do not exist for the agent of a person in a chat, and those that
+// it sets are its own: what they know is what it knows.
+func TestClocksOfOthersAreNotSeenNorGivenWords(t *testing.T) {
+	root, set := setupFor(t, guest{})
+	if res := call(t, set, "c1", "cron_list", `{}`); strings.Contains(res.Text, "own") || strings.Contains(res.Text, "theirs") || !strings.Contains(res.Text, "mine") {
+		t.Errorf("it is shown %q", res.Text)
+	}
+	for name, args := range map[string]string{
+		"cron_read_task": `{"task":"own"}`, "cron_read_memory": `{"task":"theirs"}`, "cron_update": `{"task":"own","prompt":"x"}`, "cron_run": `{"task":"own"}`,
+		"cron_write_memory": `{"task":"own","text":"x"}`, "cron_delete_task": `{"task":"own"}`, "heartbeat_add": `{"title":"x","prompt":"x"}`,
+		"heartbeat_list": `{}`, "heartbeat_run": `{}`, "heartbeat_remove": `{"name":"disk"}`,
+	} {
+		if res := call(t, set, "c2"+name, name, args); res.Status != tools.Failed {
+			t.Errorf("%s: %s %q", name, res.Status, res.Text)
+		}
+	}
+	if res := call(t, set, "c3", "add_cron", `{"name":"new one","when":"every hour","prompt":"x"}`); res.Status == tools.Failed {
+		t.Fatal(res.Text)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "cron/new-one/TASK.md"))
+	if err != nil || !strings.Contains(string(data), "createdBy: "+caller+"\n") {
+		t.Errorf("the task does not say who made it: %v\n%s", err, data)
+	}
+	if res := call(t, set, "c4", "cron_update", `{"task":"new-one","prompt":"y"}`); res.Status == tools.Failed {
+		t.Errorf("its own task: %s", res.Text)
+	}
+}
 
 // Words for the agent of a task have its rights work for whoever gives them.
 func TestOrdersNeedTheRightsOfWhoCarriesThemOut(t *testing.T) {

@@ -39,7 +39,7 @@ func (c *clocks) heartTools() []tools.Tool {
 }
 
 func (c *clocks) heartAdd(call tools.Call, a heartAddArgs) (tools.Result, error) {
-	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+	if err := c.heartbeat(call); err != nil {
 		return tools.Result{}, err
 	}
 	p, err := c.AddPrompt(a.Title, a.Prompt, a.Gate, a.ActiveHours, true)
@@ -49,7 +49,10 @@ func (c *clocks) heartAdd(call tools.Call, a heartAddArgs) (tools.Result, error)
 	return tools.Result{Text: fmt.Sprintf("The heartbeat looks at %s.", p.Slug)}, nil
 }
 
-func (c *clocks) heartList(tools.Call, struct{}) (tools.Result, error) {
+func (c *clocks) heartList(call tools.Call, _ struct{}) (tools.Result, error) {
+	if !c.rights.Knows(call.Agent, "") {
+		return tools.Result{}, errHouse
+	}
 	b, _, err := c.Heartbeat()
 	if err != nil {
 		return tools.Result{}, err
@@ -77,7 +80,7 @@ func (c *clocks) heartList(tools.Call, struct{}) (tools.Result, error) {
 }
 
 func (c *clocks) heartRun(call tools.Call, _ struct{}) (tools.Result, error) {
-	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+	if err := c.heartbeat(call); err != nil {
 		return tools.Result{}, err
 	}
 	if _, err := c.BeatNow(); err != nil {
@@ -87,7 +90,7 @@ func (c *clocks) heartRun(call tools.Call, _ struct{}) (tools.Result, error) {
 }
 
 func (c *clocks) heartRemove(call tools.Call, a heartArgs) (tools.Result, error) {
-	if err := enough(c.rights.Heartbeat(call.Agent)); err != nil {
+	if err := c.heartbeat(call); err != nil {
 		return tools.Result{}, err
 	}
 	if _, err := c.RemovePrompt(a.Name); err != nil {

@@ -19,7 +19,10 @@ func (c *clocks) memoryTools() []tools.Tool {
 	}
 }
 
-func (c *clocks) readMemory(_ tools.Call, a slugArgs) (tools.Result, error) {
+func (c *clocks) readMemory(call tools.Call, a slugArgs) (tools.Result, error) {
+	if _, err := c.seen(call, a.Task); err != nil {
+		return tools.Result{}, err
+	}
 	text, err := c.Memory(a.Task)
 	if err == nil && text == "" {
 		text = "There is nothing yet."

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"daycare/engine/schedule"
@@ -87,6 +88,9 @@ func (c *clocks) add(call tools.Call, a addArgs) (tools.Result, error) {
 	} else if err := enough(c.rights.Task(call.Agent, "")); err != nil {
 		return tools.Result{}, err
 	}
+	if maker := c.rights.Maker(call.Agent); maker != "" {
+		change.CreatedBy = &maker
+	}
 	if a.DeleteAfterRun {
 		change.DeleteAfterRun = &a.DeleteAfterRun
 	}
@@ -111,11 +115,12 @@ func idOf(call string) string {
 	return "t" + fmt.Sprintf("%023s", text)[:23]
 }
 
-func (c *clocks) list(tools.Call, struct{}) (tools.Result, error) {
+func (c *clocks) list(call tools.Call, _ struct{}) (tools.Result, error) {
 	all, _, err := c.Tasks()
 	if err != nil {
 		return tools.Result{}, err
 	}
+	all = slices.DeleteFunc(all, func(e schedule.Entry) bool { return !c.knows(call, e) })
 	if len(all) == 0 {
 		return tools.Result{Text: "There are no scheduled tasks."}, nil
 	}
@@ -129,7 +134,10 @@ func (c *clocks) list(tools.Call, struct{}) (tools.Result, error) {
 	return tools.Result{Text: b.String()}, nil
 }
 
-func (c *clocks) read(_ tools.Call, a slugArgs) (tools.Result, error) {
+func (c *clocks) read(call tools.Call, a slugArgs) (tools.Result, error) {
+	if _, err := c.seen(call, a.Task); err != nil {
+		return tools.Result{}, err
+	}
 	text, err := c.Source(a.Task)
 	return tools.Result{Text: text}, err
 }

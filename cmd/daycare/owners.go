@@ -1,0 +1,49 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/config"
+	"daycare/engine/permission"
+)
+
+// owners are the people of a connector who answer approvals, as the settings are now, and
+// what the others may allow their own agents.
+func (r *runtimeParts) owners(connector string) ([]string, permission.Set) {
+	c, ok := r.settings.Current().Connector(connector)
+	if !ok {
+		return nil, permission.Set{}
+	}
+	ceiling, err := permission.Ceiling(c.Ceiling)
+	if err != nil { // such a connector does not start, or goes on with what it had
+		r.log.Warn("the ceiling of a connector is not used", "connector", connector, "err", err)
+	}
+	return ownerIDs(c), ceiling
+}
+
+// ownerIDs are the ids of a connector's owners as it names people.
+func ownerIDs(c config.Connector) []string {
+	ids := slices.Clone(c.OwnerIDs())
+	if c.Type == "email" {
+		for i, id := range ids {
+			ids[i] = strings.ToLower(id)
+		}
+	}
+	return ids
+}
+
+// owns reports whether the person of a user's agent is an owner: whoever sits at the
+// machine, and the owners of connectors.
+func (r *runtimeParts) owns(d address.Descriptor) bool {
+	if d.Type != address.User {
+		return false
+	}
+	if d.Connector == engine.Terminal().Connector {
+		return true
+	}
+	ids, _ := r.owners(d.Connector)
+	return d.UserID != "" && slices.Contains(ids, d.UserID)
+}
