@@ -83,10 +83,12 @@ type Options struct {
 	Events *event.Stream
 	Tools  *tools.Set
 	// Toolset gives the tools anew at the beginning of each turn; nil: they stay.
-	Toolset  func() *tools.Set
-	Reports  Reports
-	Preface  func() string // what stands before a person's message: agents at work; nil: nothing
-	Permits  Permits
+	Toolset func() *tools.Set
+	Reports Reports
+	Preface func() string // what stands before a person's message: agents at work; nil: nothing
+	Permits Permits
+	// Narrowed is told of the rights after one was taken back; may be nil.
+	Narrowed func(now permission.Set)
 	Overseer Overseer                                                // of an agent in the background; nil: its own person answers
 	Model    func(p record.Model) Model                              // the chain for an agent's choice
 	Price    func(provider, model string, u providers.Usage) float64 // US dollars

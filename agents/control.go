@@ -82,6 +82,7 @@ func (a *agent) decided(it inbox.Item) error {
 	}
 	switch permission.Decision(it.Decision) {
 	case permission.Revoked:
+		a.narrowed()
 		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
 		return a.done(it.ID)
 	case permission.Always, permission.Prefix:
@@ -94,6 +95,13 @@ func (a *agent) decided(it inbox.Item) error {
 		a.Stage.Show(event.Thinking, "") // the turn that follows is already owed
 	}
 	return a.done(it.ID)
+}
+
+// narrowed ends what runs by a right that was taken back.
+func (a *agent) narrowed() {
+	if a.Narrowed != nil {
+		a.Narrowed(a.state.Permissions)
+	}
 }
 
 // conclude does what follows from a decision that is in history: who oversees the agent

@@ -176,6 +176,7 @@ func (a *agent) announceRights() error {
 	a.log.Log(context.Background(), finding.Warning.Level(), "rights changed by hand", "diff", text)
 	a.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
 	a.announced = copyOf(a.state.Permissions)
+	a.narrowed()
 	if a.history.Obligations().LastSeq == 0 {
 		return nil // it never did anything
 	}

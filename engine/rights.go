@@ -84,15 +84,64 @@ func (f *Family) Grants(id string) (permission.Set, error) {
 	return state.Permissions, err
 }
 
-// Revoke takes a right away from an agent. It counts from the agent's next call of
-// a tool. Errors: permission.ErrTag.
-func (f *Family) Revoke(ctx context.Context, id, tag, by string) error {
+// Revoke takes a right away from an agent and from those that it started or made, which
+// may at most what it may. It applies from the next call of a tool; less is called with
+// what each of them has left. Errors: permission.ErrTag.
+func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent string, left permission.Set)) error {
 	access, err := permission.Parse(tag)
 	if err != nil {
 		return err
 	}
-	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: id, Kind: message.Permission, Token: cuid2.Generate(),
-		Decision: string(permission.Revoked), By: by, Tag: access.Tag()})
+	for _, heir := range append([]string{id}, f.heirs(id)...) {
+		set, err := f.Grants(heir)
+		if err != nil {
+			return err
+		}
+		left, err := set.Revoke(access.Tag())
+		if err != nil {
+			return err
+		}
+		if heir != id && len(permission.Diff(set, left)) == 0 {
+			continue
+		}
+		if _, err := f.sys.Deliver(ctx, message.Incoming{Agent: heir, Kind: message.Permission, Token: cuid2.Generate(),
+			Decision: string(permission.Revoked), By: by, Tag: access.Tag()}); err != nil && heir == id {
+			return err
+		} else if err != nil { // it ended meanwhile, and what it had with it
+			f.sys.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
+		}
+		less(heir, left)
+	}
+	return nil
+}
+
+// heirs are the agents that an agent started or made, and those that these did.
+func (f *Family) heirs(id string) (list []string) {
+	for _, meta := range f.sys.index.All() {
+		for up, n := maker(meta), 0; up != "" && n < maxDepth; n++ {
+			if up == id {
+				list = append(list, meta.ID)
+				break
+			}
+			above, ok := f.sys.index.Get(up)
+			if !ok {
+				break
+			}
+			up = maker(above)
+		}
+	}
+	return list
+}
+
+// Give grants a right to an agent, without a request of its own: somebody said so in a
+// word. Errors: permission.ErrTag.
+func (f *Family) Give(ctx context.Context, id, tag, by string, scripts []permission.Script) error {
+	r, err := permission.General(tag, "")
+	if err != nil {
+		return err
+	}
+	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: id, Kind: message.Permission, Token: cuid2.Generate(), Silent: true,
+		Decision: string(permission.Always), By: by, Tag: r.Tag, SHA256: r.SHA256(id), Scripts: scripts})
 	return err
 }
 

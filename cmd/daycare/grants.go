@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nrednav/cuid2"
+
 	"daycare/engine/control"
 	"daycare/engine/permission"
 
@@ -26,11 +28,24 @@ func (k kin) Revoke(ctx context.Context, id, tag, by string) error {
 	if k.parts.lock == nil {
 		return control.ErrNotRunning
 	}
-	err := k.parts.family.Revoke(ctx, id, tag, by)
+	err := k.parts.family.Revoke(ctx, id, tag, by, k.parts.narrowed)
 	if errors.Is(err, permission.ErrTag) {
 		return &control.Invalid{Field: "permission", Reason: err.Error()}
 	}
 	return err
+}
+
+// narrowed ends the processes of an agent that run by a right which it has no more, and
+// tells the agent.
+func (r *runtimeParts) narrowed(agent string, left permission.Set) {
+	ended := r.jobs.Narrow(agent, left)
+	if len(ended) == 0 {
+		return
+	}
+	text := "A right was taken back, so these background processes were ended: " + strings.Join(ended, "; ")
+	if err := r.family.Note(context.Background(), agent, "system", "narrowed:"+cuid2.Generate(), text); err != nil {
+		r.log.Warn("an agent was not told of processes that were ended", "agent", agent, "err", err)
+	}
 }
 
 // SubAgents are the definitions in force.

@@ -205,7 +205,8 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, r.fit(seat, agents.Options{
 		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Board: r.board, Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
-		Model: func(m record.Model) agents.Model { return r.bounded(r.models.Load().caller(m)) },
+		Narrowed: func(now permission.Set) { r.narrowed(seat.Meta.ID, now) },
+		Model:    func(m record.Model) agents.Model { return r.bounded(r.models.Load().caller(m)) },
 		Price: func(provider, model string, u providers.Usage) float64 {
 			usd := r.models.Load().price(provider, model, u)
 			r.meter.call(provider, model, u, usd)

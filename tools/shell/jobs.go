@@ -54,9 +54,11 @@ type job struct {
 	agent string
 	dir   string
 	rule  permission.Access // what a person had to allow; nil: nothing
-	info  jobInfo
-	run   *running
-	log   *jobLog
+	// covered reports whether rights still allow it.
+	covered func(permission.Set) bool
+	info    jobInfo
+	run     *running
+	log     *jobLog
 
 	mu   sync.Mutex
 	read int64 // what poll returned so far
@@ -89,7 +91,7 @@ func (js *Jobs) start(agent string, p process, also *capture) (*job, error) {
 
 // reserve finds a free number and takes a place among the agent's processes.
 func (js *Jobs) reserve(agent string, p process) (*job, error) {
-	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, info: jobInfo{Command: p.command, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
+	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, covered: p.covered, info: jobInfo{Command: p.command, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of processes: %w", err)
 	}

@@ -254,3 +254,55 @@ func TestBackgroundTimeout(t *testing.T) {
 	}
 	t.Error(h.do(a{"action": "status", "id": "1"}))
 }
+
+// A background process ends when a right that it runs by is taken back, and no other one
+// does: the rule of its command, its host, its folder, the approval of the exact call.
+func TestRightTakenBackEndsItsProcesses(t *testing.T) {
+	h := newHands(t, sandbox.Landlock)
+	h.exec.options.Mode = Ask
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	call := a{"command": "sleep 60", "background": true}
+	for name, tt := range map[string]struct {
+		give permission.Grant
+		tag  string // taken back
+		ends bool
+	}{
+		"its rule":        {permission.Grant{Tag: "@exec:sleep"}, "@exec:sleep", true},
+		"another rule":    {permission.Grant{Tag: "@exec:sleep"}, "@exec:git", false},
+		"its folder":      {permission.Grant{Tag: "@exec:sleep"}, "@write:" + other, true},
+		"another folder":  {permission.Grant{Tag: "@exec:sleep"}, "@read:/srv/none", false},
+		"the exact call":  {permission.Grant{Tag: "@exec:sleep 60", SHA256: "exact"}, "@exec:sleep 60", true},
+		"nothing, unsaid": {permission.Grant{Tag: "@web:example.com"}, "@web:example.com", false},
+	} {
+		access, err := workspace(t).Grant(permission.Grant{Tag: "@write:" + other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.give.SHA256 != "" {
+			need, err := h.exec.Needs(newCall(t, access, call))
+			if err != nil || need == nil {
+				t.Fatalf("needs %+v, %v", need, err)
+			}
+			tt.give.SHA256, tt.give.Tag, tt.tag = need.SHA256(agent), need.Tag, need.Tag
+		}
+		if access, err = access.Grant(tt.give); err != nil {
+			t.Fatal(err)
+		}
+		h.access = access
+		if res := h.run(call); res.Status != "" && res.Status != tools.OK {
+			t.Fatalf("%s: %+v", name, res)
+		}
+		left, err := access.Revoke(tt.tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := h.jobs.Narrow(agent, left)
+		if (len(ended) == 1) != tt.ends {
+			t.Errorf("%s was taken back: ended %q, want it to end: %v", name, ended, tt.ends)
+		}
+		h.jobs.End(agent)
+	}
+}

@@ -38,6 +38,7 @@ type process struct {
 	keepOpen       bool              // standard input stays open for more
 	mark           string            // id of the call
 	rule           permission.Access // what a person had to allow; nil: nothing
+	covered        func(permission.Set) bool
 	grace          time.Duration
 	runner         *sandbox.Runner
 	view           sandbox.View

@@ -328,7 +328,9 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
-	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, resolve(a.Command, dir, call.Access)), runner: runner, view: sandbox.View{Dir: dir}}
+	what := resolve(a.Command, dir, call.Access)
+	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what),
+		runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error
