@@ -60,13 +60,14 @@ type Permits interface {
 
 // Settings are the figures of behaviour; the zero value is not usable, Defaults is.
 type Settings struct {
-	Rounds     int              // of tool calls in one turn
-	Parallel   int              // parallel-safe tools beside each other
-	Queue      Queue            // how messages that wait are taken
-	Queues     map[string]Queue // the same for those of some connectors, by id
-	Idle       time.Duration    // in memory without work before it sleeps
-	Stuck      time.Duration    // a turn without progress is canceled after this
-	ExecDenied bool             // what would ask is refused instead
+	Rounds     int                // of tool calls in one turn
+	Parallel   int                // parallel-safe tools beside each other
+	Queue      Queue              // how messages that wait are taken
+	Queues     map[string]Queue   // the same for those of some connectors, by id
+	Idle       time.Duration      // in memory without work before it sleeps
+	Stuck      time.Duration      // a turn without progress is canceled after this
+	ExecDenied bool               // what would ask is refused instead
+	Profile    permission.Profile // of an agent whose own rights name none
 	// ContextLimit is how many tokens of context there may be, whatever the
 	// model takes; 0 is the default.
 	ContextLimit int

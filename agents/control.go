@@ -81,6 +81,9 @@ func (a *agent) decided(it inbox.Item) error {
 		return err
 	}
 	switch permission.Decision(it.Decision) {
+	case permission.Profiled:
+		a.narrowed()
+		return a.done(it.ID)
 	case permission.Revoked:
 		a.narrowed()
 		a.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
@@ -99,16 +102,22 @@ func (a *agent) decided(it inbox.Item) error {
 
 // narrowed ends what runs by a right that was taken back.
 func (a *agent) narrowed() {
-	if a.Narrowed != nil {
-		a.Narrowed(a.state.Permissions)
+	if a.Narrowed == nil {
+		return
 	}
+	now, err := a.access()
+	if err != nil { // whoever took the right back has ended them already
+		a.log.Warn("what runs by a right that was taken back is not looked at", "err", err)
+		return
+	}
+	a.Narrowed(now)
 }
 
 // conclude does what follows from a decision that is in history: who oversees the agent
 // is told, and the request leaves the queue. It may be done again after a crash.
 func (a *agent) conclude(it inbox.Item) error {
 	switch permission.Decision(it.Decision) {
-	case permission.Revoked, permission.Used:
+	case permission.Revoked, permission.Used, permission.Profiled:
 		return nil // no answer to a request
 	}
 	a.noteDecision(it)
@@ -125,11 +134,10 @@ func (a *agent) conclude(it inbox.Item) error {
 // permit decides whether a call may run. grant is the once approval that it uses
 // up; refused is the result that the model reads instead.
 func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result, err error) {
-	asks, ok := p.tool.(tools.Asks)
-	if !ok {
-		return "", nil, nil
+	if refused := refusedBy(p); refused != nil {
+		return "", refused, nil
 	}
-	need, err := asks.Needs(p.call)
+	need, err := needs(p)
 	if err != nil {
 		r := tools.Errorf("%v", err)
 		return "", &r, nil
@@ -159,12 +167,16 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 			}
 		}
 	}
+	t.reads = p.call.Access.Profile == permission.ReadOnly
 	refused, err = a.request(t, *need, sha)
 	return "", refused, err
 }
 
 // request asks a person, without waiting: the decision arrives as an item.
 func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
+	if t.reads {
+		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " needs an approval, and this agent only reads (profile read-only): nobody is asked"}, nil
+	}
 	access, _ := permission.Parse(need.Tag)
 	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil

@@ -58,6 +58,8 @@ func (a *agent) noteDecision(it inbox.Item) {
 // for as such is widened; a decision on one exact call holds for exactly that call.
 func (a *agent) change(it inbox.Item) func(*record.State) {
 	switch permission.Decision(it.Decision) {
+	case permission.Profiled:
+		return func(s *record.State) { s.Permissions.Profile = permission.Profile(it.Tag) }
 	case permission.Revoked:
 		if crash.Bug("revokelost") {
 			return nil
@@ -94,7 +96,7 @@ func grants(g permission.Grant) func(*record.State) {
 // access is what the agent may do now: what state.json says, less what was taken
 // away since the turn began, and what was allowed once in this turn.
 func (a *agent) access() (permission.Set, error) {
-	set := a.state.Permissions
+	set := a.state.Permissions.Under(a.Settings.Profile)
 	for _, h := range a.Inbox.Open() {
 		if h.Kind != message.Permission {
 			continue
@@ -108,7 +110,11 @@ func (a *agent) access() (permission.Set, error) {
 		if err != nil {
 			return permission.Set{}, fmt.Errorf("read decision: %w", err)
 		}
-		if it.Decision == string(permission.Revoked) {
+		switch it.Decision {
+		case string(permission.Profiled):
+			set.Profile = permission.Profile(it.Tag)
+			set = set.Under(a.Settings.Profile)
+		case string(permission.Revoked):
 			if less, err := set.Revoke(it.Tag); err == nil {
 				set = less
 			}

@@ -40,6 +40,7 @@ type turn struct {
 	rounds   int // of tool calls
 	loop     loopGuard
 	waiting  bool // a tool call asked for a permission
+	reads    bool // the profile is read-only: nobody is asked
 	share    int  // characters that one result of the round may have
 	squeezed bool // a request was refused as too long, and shortened
 	clock    *progress

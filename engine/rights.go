@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nrednav/cuid2"
 
@@ -104,8 +105,7 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if heir != id && len(permission.Diff(set, left)) == 0 {
 			continue
 		}
-		if _, err := f.sys.Deliver(ctx, message.Incoming{Agent: heir, Kind: message.Permission, Token: cuid2.Generate(),
-			Decision: string(permission.Revoked), By: by, Tag: access.Tag()}); err != nil && heir == id {
+		if err := f.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by, Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
 			f.sys.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
@@ -140,9 +140,35 @@ func (f *Family) Give(ctx context.Context, id, tag, by string, scripts []permiss
 	if err != nil {
 		return err
 	}
-	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: id, Kind: message.Permission, Token: cuid2.Generate(), Silent: true,
-		Decision: string(permission.Always), By: by, Tag: r.Tag, SHA256: r.SHA256(id), Scripts: scripts})
-	return err
+	return f.change(ctx, message.Incoming{Agent: id, Silent: true, Decision: string(permission.Always), By: by,
+		Tag: r.Tag, SHA256: r.SHA256(id), Scripts: scripts})
+}
+
+// Profile gives an agent another profile; "" is that of the settings.
+func (f *Family) Profile(ctx context.Context, id string, p permission.Profile, by string) error {
+	return f.change(ctx, message.Incoming{Agent: id, Decision: string(permission.Profiled), By: by, Tag: string(p)})
+}
+
+// changeWait is how long a change of rights is waited for: an idle agent records it at
+// once, one at work at the end of its turn at the latest.
+const changeWait = 3 * time.Second
+
+// change puts a change of rights into an agent's inbox.
+func (f *Family) change(ctx context.Context, in message.Incoming) error {
+	in.Kind = message.Permission
+	if in.Token == "" {
+		in.Token = cuid2.Generate()
+	}
+	receipt, err := f.sys.Deliver(ctx, in)
+	if err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, changeWait)
+	defer cancel()
+	if _, err := f.sys.Await(wait, in.Agent, receipt.Item); err != nil && wait.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // firstAnswer is a request with the answer that was first: the item that holds it

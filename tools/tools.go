@@ -36,6 +36,7 @@ type Spec struct {
 	Description string          // for the model: short, what it does and when
 	Schema      json.RawMessage // JSON Schema of the arguments, an object
 	Replay      Replay
+	Writes      bool          // changes files: a profile may ask before it
 	Parallel    bool          // may run beside other parallel calls of the same message
 	Timeout     time.Duration // 0: the tool bounds itself
 	MaxOutput   int           // bytes of a result that the conversation takes; 0: MaxOutput characters
@@ -61,6 +62,13 @@ type Asks interface {
 type Widens interface {
 	// Widens is the tag of the right; "" for none.
 	Widens(call Call) (tag string)
+}
+
+// Held is the optional ability of a tool that runs what it is told, within bounds that the
+// set of the call makes true.
+type Held interface {
+	// Held reports whether something holds what the call runs.
+	Held(call Call) bool
 }
 
 // Waits is the optional ability of a tool whose calls wait for an agent of their own. A

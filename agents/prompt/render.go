@@ -75,6 +75,8 @@ func permissionText(at time.Time, p *record.Permission) string {
 		text = "Denied: " + what + ". Do not try it again, nor by another way. Go on without it or say what cannot be done."
 	case "expired":
 		text = "Nobody answered the request for " + what + " in time. It counts as denied: do not try it again on your own."
+	case "profile":
+		text = "Your profile is now " + p.Tag + " (read-only changes nothing; ask asks before each command and change; auto works in its sandbox; plan needs an approved plan first)."
 	case "revoked":
 		text = "Taken back: " + what + ". You no longer have this permission."
 	case "changed-by-hand":

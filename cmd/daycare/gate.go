@@ -32,7 +32,12 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 		return schedule.Output{}, fmt.Errorf("read rights of the agent: %w", err)
 	}
 	var needs []permission.Request
-	set := state.Permissions
+	set := r.under(state.Permissions)
+	if !set.Changes() {
+		if held, ok := exec.(tools.Held); !ok || !held.Held(tools.Call{}) {
+			return schedule.Output{Refused: "the profile " + string(set.Profile) + " changes nothing, and no sandbox holds the command"}, nil
+		}
+	}
 	for _, tag := range gateTags(g) {
 		need, err := permission.General(tag, "")
 		if err != nil {

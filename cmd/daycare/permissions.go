@@ -15,19 +15,23 @@ import (
 func (c *cli) permissionsCommand() *cobra.Command {
 	cmd := group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
-		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsRevoke())
+		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsGrant(), c.permissionsRevoke(),
+		c.permissionsProfile(), c.permissionsWhy())
 	cmd.Aliases = []string{"permission"}
 	return cmd
 }
 
 func (c *cli) permissionsLs() *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
+		Use:     "ls [ID]",
 		Aliases: []string{"list"},
-		Short:   "What waits for an answer",
-		Example: "  daycare permissions ls",
-		Args:    words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Short:   "List the requests that wait, or the rights of one agent",
+		Example: "  daycare permissions ls\n  daycare permissions ls 0/",
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.refs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return c.permissionsGrants().RunE(cmd, args)
+			}
 			client, err := c.reader(cmd.Context())
 			if err != nil {
 				return err

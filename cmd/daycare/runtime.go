@@ -178,7 +178,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		}
 	}
 	r.shelf = r.newShelf()
-	if r.tools, r.jobs, err = newTools(r.root, c, r.keep, r.clocks, clockRights{r}, r.searchService(c), r.shelf, &r.secrets); err != nil {
+	if r.tools, r.jobs, err = newTools(r.root, r.settings.Current, r.keep, r.clocks, clockRights{r}, r.searchService(c), r.shelf, &r.secrets); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -210,6 +210,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	if r.toolset, err = newToolsets(r.root, r.tools, r.sendFile(), r.family, r.events, r.readShared); err != nil {
 		return err
 	}
+	r.toolset.plans = r.plansFirst
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: hands{b},
 		Grants: kin{r}, SubAgents: kin{r}, Offers: offers{r}, Costs: costs{r},

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/engine/config"
@@ -37,6 +35,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 		} else {
 			r.models.Store(models)
 		}
+		r.asks.SetExpiry(now.Permissions.Expiry)
 		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
 		found = append(found, r.connect()...)
 		found = append(found, needRestart(path, before, now)...)
@@ -56,21 +55,12 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 
 func isError(f finding.Finding) bool { return f.Severity == finding.Error }
 
-// needRestart names the sections that were changed and count only from the next
-// start, because open sockets and built tools hang on them.
+// needRestart names the sections that were changed and take effect after a restart.
 func needRestart(path string, before, now *config.Config) (found []finding.Finding) {
-	sections := map[string][2]any{
-		"tools":   {before.Tools, now.Tools},
-		"control": {before.Control, now.Control},
-		"log":     {before.Log, now.Log},
+	for _, name := range config.NeedRestart(before, now) {
+		found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
+			Reason: name + " was changed and takes effect after a restart", Remedy: "daycare stop, then daycare start"})
 	}
-	for name, s := range sections {
-		if !reflect.DeepEqual(s[0], s[1]) {
-			found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
-				Reason: name + " was changed and counts from the next start", Remedy: "daycare stop, then daycare start"})
-		}
-	}
-	slices.SortFunc(found, func(a, b finding.Finding) int { return strings.Compare(a.Reason, b.Reason) })
 	return found
 }
 

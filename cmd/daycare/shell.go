@@ -15,11 +15,12 @@ import (
 
 // shellOptions say how agents' commands are run in the workspace of root, the
 // .daycare folder.
-func shellOptions(root string, c *config.Config, taskDir func(agent string) string, secrets *redact.Redactor) toolshell.Options {
+func shellOptions(root string, live func() *config.Config, taskDir func(agent string) string, secrets *redact.Redactor) toolshell.Options {
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
 	homes := commandHomes(root)
+	c := live()
 	return toolshell.Options{
-		Mode: shellMode(c), Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
+		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
 		Denied: append(files.StartFiles(""), root),
 		Shown: func(id string) (read, write []string) {
 			if dir := taskDir(id); dir != "" {
@@ -33,6 +34,13 @@ func shellOptions(root string, c *config.Config, taskDir func(agent string) stri
 		Jobs:   func(id string) string { return agent(id, "jobs") },
 		Dial:   fetch.Dial,
 	}
+}
+
+// liveMode is the mode of the settings now. The sandbox stays what it was at the start.
+func liveMode(start, now *config.Config) toolshell.Mode {
+	c := *now
+	c.Tools.Exec.Sandbox = start.Tools.Exec.Sandbox
+	return shellMode(&c)
 }
 
 func shellMode(c *config.Config) toolshell.Mode {

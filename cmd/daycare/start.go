@@ -141,9 +141,9 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, c *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, shelf *skills.Shelf, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
+func newTools(root string, live func() *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, shelf *skills.Shelf, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
 	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
-	shell, jobs := toolshell.New(shellOptions(root, c, clocks.FilesOf, secrets))
+	shell, jobs := toolshell.New(shellOptions(root, live, clocks.FilesOf, secrets))
 	list = append(append(list, shell...), cron.New(clocks, rights)...)
 	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)
@@ -235,7 +235,7 @@ func (r *runtimeParts) figures(d address.Descriptor) agents.Settings {
 	}
 	return agents.Settings{
 		Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
-		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny", Profile: permission.Profile(c.Permissions.Profile),
 		ContextLimit: c.Agents.EmergencyContextLimit,
 	}
 }

@@ -25,7 +25,8 @@ type toolsets struct {
 	registry *subagent.Registry
 	family   *engine.Family
 	events   *event.Stream
-	base     *tools.Set // of all agents, those between agents among them
+	base     *tools.Set              // of all agents, those between agents among them
+	plans    func(agent string) bool // whether it plans before it changes anything; nil: none does
 
 	mu      sync.Mutex
 	version int // of the registry that full is made of
@@ -80,6 +81,9 @@ func (t *toolsets) of(meta address.Meta) func() *tools.Set {
 	d := meta.Descriptor
 	return func() *tools.Set {
 		full := t.all()
+		if t.plans != nil && t.plans(meta.ID) {
+			return t.planning(full, d)
+		}
 		if d.Type == address.User && t.family.Reacts(d.Connector) {
 			return full
 		}
@@ -91,6 +95,19 @@ func (t *toolsets) of(meta address.Meta) func() *tools.Set {
 		}
 		return t.only[key]
 	}
+}
+
+// planning are the tools of an agent that plans first: the usual ones and submit_plan.
+func (t *toolsets) planning(full *tools.Set, d address.Descriptor) *tools.Set {
+	names := t.names(full, d)
+	if d.Type == address.User && t.family.Reacts(d.Connector) {
+		names = full.Names()
+	}
+	set, _ := full.Only(names...) // names of its own
+	if more, err := set.With(ask.NewPlan()); err == nil {
+		return more
+	}
+	return set
 }
 
 // toChat are the tools that reach the chat of a person.

@@ -19,20 +19,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Config is the configuration in force. Nobody changes it once it is made.
+// A Config is the configuration in force. Nobody changes it once it is made. A section
+// with apply:"restart" takes effect after a restart, because open sockets and built tools
+// hang on it; all others apply as soon as the file is read.
 type Config struct {
 	Providers   []Provider  `json:"providers"` // in fallback order
 	Models      []Model     `json:"models"`
 	Connectors  []Connector `json:"connectors"`
 	Agents      Agents      `json:"agents"`
-	Tools       Tools       `json:"tools"`
+	Tools       Tools       `json:"tools" apply:"restart"`
 	Cron        Cron        `json:"cron"`
 	Heartbeat   Heartbeat   `json:"heartbeat"`
 	Permissions Permissions `json:"permissions"`
 	Budget      Budget      `json:"budget"`
 	Retention   Retention   `json:"retention"`
-	Control     Control     `json:"control"`
-	Log         Log         `json:"log"`
+	Control     Control     `json:"control" apply:"restart"`
+	Log         Log         `json:"log" apply:"restart"`
 	ModelsURL   string      `json:"modelsURL"` // a newer catalogue, for daycare models refresh
 
 	env     Env
@@ -171,6 +173,7 @@ type Heartbeat struct {
 // Permissions is what new agents may do and how long a request waits.
 type Permissions struct {
 	Expiry   time.Duration `json:"expiry" min:"1m"`
+	Profile  string        `json:"profile" allow:"|read-only|ask|auto|plan"` // of agents that have none; "": as defaults.exec says
 	Defaults Defaults      `json:"defaults"`
 }
 

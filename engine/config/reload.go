@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -56,4 +57,17 @@ func (r *Reloader) Reload() []finding.Finding {
 			File: filepath.Join(r.root, Name), Reason: err.Error()})
 	}
 	return found
+}
+
+// NeedRestart names the sections that differ and take effect after a restart, in the
+// order of the file.
+func NeedRestart(before, now *Config) (sections []string) {
+	a, b := reflect.ValueOf(*before), reflect.ValueOf(*now)
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		if f.Tag.Get("apply") == "restart" && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			sections = append(sections, f.Tag.Get("json"))
+		}
+	}
+	return sections
 }

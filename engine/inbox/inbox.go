@@ -32,13 +32,13 @@ type Item struct {
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
 	Untrusted bool             `json:"untrusted,omitempty"`
-	Token     string           `json:"token,omitempty"`                                                    // permission: of the request
-	Decision  string           `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|revoked"` // permission
-	By        string           `json:"by,omitempty"`                                                       // permission: who decided
-	Tag       string           `json:"tag,omitempty"`                                                      // permission: what was asked for; Text is the exact request
-	SHA256    string           `json:"sha256,omitempty"`                                                   // permission: of the request that was decided
-	Scripts   []message.Script `json:"scripts,omitempty"`                                                  // permission: what the rule that is given is bound to
-	After     int64            `json:"after,omitempty"`                                                    // see Mailbox.Reached; set by the mailbox
+	Token     string           `json:"token,omitempty"`                                                            // permission: of the request
+	Decision  string           `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|revoked|profile"` // permission
+	By        string           `json:"by,omitempty"`                                                               // permission: who decided
+	Tag       string           `json:"tag,omitempty"`                                                              // permission: what was asked for; Text is the exact request
+	SHA256    string           `json:"sha256,omitempty"`                                                           // permission: of the request that was decided
+	Scripts   []message.Script `json:"scripts,omitempty"`                                                          // permission: what the rule that is given is bound to
+	After     int64            `json:"after,omitempty"`                                                            // see Mailbox.Reached; set by the mailbox
 }
 
 // A Head is what is kept in memory of an open item; the body stays on disk.

@@ -74,6 +74,8 @@ func Parse(tag string) (Access, error) {
 		value = strings.TrimSpace(value) // a path may end in a space
 	}
 	switch {
+	case kind == "@plan" && !hasValue:
+		return Plan{}, nil
 	case kind == "@web" && !hasValue:
 		return Web{}, nil
 	case kind == "@web":

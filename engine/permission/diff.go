@@ -9,6 +9,9 @@ func Diff(a, b Set) (lines []string) {
 	if a.WorkingDir != b.WorkingDir {
 		lines = append(lines, "workingDir "+orNone(a.WorkingDir)+" → "+orNone(b.WorkingDir))
 	}
+	if a.Profile != b.Profile {
+		lines = append(lines, "profile "+orNone(string(a.Profile))+" → "+orNone(string(b.Profile)))
+	}
 	was, is := a.tags(), b.tags()
 	for _, tag := range is {
 		if !slices.Contains(was, tag) {

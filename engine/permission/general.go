@@ -10,6 +10,9 @@ const Revoked Decision = "revoked"
 // no call of the agent did it: the gate of a task ran.
 const Used Decision = "used"
 
+// Profiled is the word of an item that gives an agent another profile: its Tag.
+const Profiled Decision = "profile"
+
 // General is the request for a right as such, not for one exact call: what
 // request_permission asks. Allowed always, it widens the agent's set.
 func General(tag, reason string) (Request, error) {

@@ -21,6 +21,10 @@ type Set struct {
 	Hosts      []string `json:"hosts,omitempty"`
 	Exec       []string `json:"exec"` // command prefixes allowed without asking
 	Grants     []Grant  `json:"grants,omitempty"`
+	// Profile narrows all of it; "" is that of the settings.
+	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`
+	// Planned: a plan was approved in this turn.
+	Planned bool `json:"-"`
 }
 
 // A Grant remembers who gave a right and when.

@@ -203,6 +203,13 @@ func (q *Queue) remove(token string) error {
 	return nil
 }
 
+// SetExpiry changes how long requests wait that are asked from now on.
+func (q *Queue) SetExpiry(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expiry = d
+}
+
 // Ask puts a request of an agent into the queue. It returns after the request is
 // durable. The same request of the same agent that waits already is not asked
 // twice: it is returned, with fresh false.

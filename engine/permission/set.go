@@ -25,6 +25,8 @@ func (s Set) Allows(a Access) bool {
 		return s.Web || a.Host != "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return covers(host, a.Host) })
 	case Exec:
 		return slices.ContainsFunc(s.Exec, func(prefix string) bool { return begins(prefix, a.Prefix) })
+	case Plan:
+		return s.Planned
 	}
 	return false // nil
 }
@@ -33,8 +35,14 @@ func (s Set) Allows(a Access) bool {
 // beneath another. What may be written may be read.
 func (s Set) ReadRoots() []string { return roots(s.WorkingDir, s.WriteDirs, s.ReadDirs) }
 
-// WriteRoots are the folders and files that may be written.
-func (s Set) WriteRoots() []string { return roots(s.WorkingDir, s.WriteDirs) }
+// WriteRoots are the folders and files that may be written: none under a profile that
+// changes nothing.
+func (s Set) WriteRoots() []string {
+	if !s.Changes() {
+		return nil
+	}
+	return roots(s.WorkingDir, s.WriteDirs)
+}
 
 // roots drops every path that lies beneath another. It is more than tidiness: a
 // folder inside one that the agent can write could be replaced by a symbolic
@@ -120,6 +128,8 @@ func (s Set) Grant(g Grant) (Set, error) {
 		}
 	case Exec:
 		s.Exec = with(s.Exec, a.Prefix)
+	case Plan:
+		s.Planned = true
 	default:
 		return s, fmt.Errorf("grant %q: unknown kind of right", g.Tag)
 	}
@@ -161,6 +171,9 @@ func (s Set) Within(parent Set) Set {
 	}
 	if !parent.Allows(Write{Path: s.WorkingDir}) {
 		s.WorkingDir = parent.WorkingDir
+	}
+	if s.Profile == "" || !parent.Changes() {
+		s.Profile = parent.Profile
 	}
 	s.ReadDirs = drop(s.ReadDirs, func(p string) Access { return Read{Path: p} })
 	s.WriteDirs = drop(s.WriteDirs, func(p string) Access { return Write{Path: p} })

@@ -55,6 +55,44 @@ func absolute(tag, workingDir string) string {
 // runtime puts the question, and runs the call once the answer is yes.
 type request struct{}
 
+// NewPlan makes the tool of agents that plan before they change anything.
+func NewPlan() tools.Tool { return plan{} }
+
+// plan is submit_plan. Like request_permission its call needs what it asks for: that a
+// person approves the plan.
+type plan struct{}
+
+// Spec describes the tool.
+func (plan) Spec() tools.Spec {
+	return tools.Spec{Name: "submit_plan", Replay: tools.Idempotent,
+		Description: "Ask the person to approve your plan: every step, file and command. Once it is approved you may carry it out in that turn.",
+		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
+			"plan":{"type":"string","minLength":1,"maxLength":20000}},"required":["plan"]}`)}
+}
+
+// Needs is the question.
+func (plan) Needs(call tools.Call) (*permission.Request, error) {
+	var args struct {
+		Plan string `json:"plan"`
+	}
+	if err := json.Unmarshal(call.Arguments, &args); err != nil {
+		return nil, fmt.Errorf("the arguments do not fit: %w", err)
+	}
+	return &permission.Request{Tag: permission.Plan{}.Tag(), Reason: "carry out this plan", AskAlways: true,
+		Detail: permission.Detail{Command: args.Plan}, Workdir: call.Access.WorkingDir}, nil
+}
+
+// Widens lets the rest of the turn change things.
+func (plan) Widens(tools.Call) string { return permission.Plan{}.Tag() }
+
+// Run is reached when the plan is approved.
+func (plan) Run(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	if ctx.Err() != nil {
+		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
+	}
+	return tools.Result{Text: "The plan is approved. Carry it out now, in this turn, and nothing else."}, nil
+}
+
 // Spec describes the tool.
 func (request) Spec() tools.Spec {
 	return tools.Spec{Name: "request_permission", Replay: tools.Idempotent,

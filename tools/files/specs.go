@@ -40,7 +40,7 @@ var (
 "required":["pattern"],"additionalProperties":false}`)}
 
 	// Writing the same text once more changes nothing: idempotent.
-	writeSpec = tools.Spec{Name: "write", Replay: tools.Idempotent,
+	writeSpec = tools.Spec{Name: "write", Writes: true, Replay: tools.Idempotent,
 		Description: "Create or overwrite a file. Prefer edit for changes.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
@@ -49,7 +49,7 @@ var (
 
 	// An edit that was made finds its old text no more, or finds it again inside
 	// the new one and doubles it: it must not be run twice.
-	editSpec = tools.Spec{Name: "edit", Replay: tools.Once,
+	editSpec = tools.Spec{Name: "edit", Writes: true, Replay: tools.Once,
 		Description: "Replace text in a file. old must match exactly and once, without line numbers. edits: several at once, all or none.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "path":{"type":"string"},
@@ -60,7 +60,7 @@ var (
 "required":["path"],"additionalProperties":false}`)}
 
 	// A patch that was applied does not fit any more, or fits again further down.
-	patchSpec = tools.Spec{Name: "apply_patch", Replay: tools.Once,
+	patchSpec = tools.Spec{Name: "apply_patch", Writes: true, Replay: tools.Once,
 		Description: "Change several files, all or none: *** Begin Patch, per file *** Add File: P (lines with +), *** Delete File: P or *** Update File: P (and *** Move to: P) with hunks (@@ line before; lines with blank, - or +), *** End Patch.",
 		Schema:      json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
 )

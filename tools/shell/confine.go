@@ -39,7 +39,7 @@ func Level(want, helper string) (level sandbox.Level, why string, err error) {
 func (c *confinement) find() (*sandbox.Runner, error) {
 	c.once.Do(func() {
 		c.runner = sandbox.Plain(c.options.Helper)
-		if c.options.Sandbox == "" || c.options.Mode == Off || c.options.Mode == Deny || c.options.Helper == "" {
+		if c.options.Sandbox == "" || c.options.Sandbox == "off" || c.options.Mode == Off || c.options.Helper == "" {
 			return
 		}
 		runner, err := sandbox.Choose(c.options.Sandbox, c.options.Helper)

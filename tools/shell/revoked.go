@@ -14,7 +14,7 @@ import (
 // once stays allowed.
 func (e *Exec) covered(call tools.Call, a arguments, runner *sandbox.Runner, what resolved) func(now permission.Set) bool {
 	set := call.Access
-	byRule := e.options.Mode == Ask && runner.Level != sandbox.None && granted(set, a, what)
+	byRule := e.mode(set) == Ask && runner.Level != sandbox.None && granted(set, a, what)
 	sha := ""
 	if need, err := e.Needs(call); err == nil && need != nil {
 		sha = need.SHA256(call.Agent)

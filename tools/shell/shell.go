@@ -48,6 +48,8 @@ const (
 // Options say how commands are run.
 type Options struct {
 	Mode Mode // "" is Ask
+	// Live is the mode now, asked at each call; nil: Mode for ever.
+	Live func() Mode
 	// Sandbox is the wanted one: auto, bwrap, landlock, seatbelt; "" is none.
 	Sandbox string
 	// Helper is the path of the daycare binary, which must call sandbox.Main; "":
@@ -174,7 +176,8 @@ var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // do not count: the words of a command say nothing of what it does, so every call
 // asks.
 func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
-	if e.options.Mode == Deny || e.options.Mode == Off {
+	mode := e.mode(call.Access)
+	if mode == Deny || mode == Off {
 		return nil, nil
 	}
 	runner, err := e.confine.find()
@@ -206,9 +209,32 @@ func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
 	return &need, err
 }
 
+// mode is how commands run for a set: as the settings say, and as its profile narrows it.
+func (e *Exec) mode(set permission.Set) Mode {
+	mode := e.options.Mode
+	if e.options.Live != nil {
+		mode = e.options.Live()
+	}
+	switch {
+	case mode == Deny:
+	case set.Profile == permission.AskFirst:
+		return Ask
+	case set.Profile != "" && mode != Off:
+		return Sandbox
+	}
+	return mode
+}
+
+// Held reports whether a sandbox would hold the command.
+func (e *Exec) Held(tools.Call) bool {
+	runner, err := e.confine.find()
+	return err == nil && runner.Level != sandbox.None
+}
+
 // rule is what a person is asked for before the command may run at all; nil: nothing.
 func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, what resolved) permission.Access {
-	if e.options.Mode == Off || runner.Level != sandbox.None && (e.options.Mode != Ask || granted(set, a, what)) {
+	mode := e.mode(set)
+	if mode == Off || runner.Level != sandbox.None && (mode != Ask || granted(set, a, what)) {
 		return nil
 	}
 	return permission.Exec{Prefix: asks(set, a.Command, what)}
@@ -298,7 +324,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if ctx.Err() != nil {
 		return tools.Result{Text: "Cancelled", Status: tools.Canceled}, nil
 	}
-	if e.options.Mode == Deny {
+	if e.mode(call.Access) == Deny {
 		return tools.Result{Text: "exec is switched off by the owner (permissions.defaults.exec: deny)", Status: tools.Denied}, nil
 	}
 	a, err := decode(call)
