@@ -150,10 +150,11 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 	}
 	sha := need.SHA256(a.Meta.ID)
 	for _, g := range p.call.Access.Grants {
-		if g.SHA256 == sha {
+		if g.SHA256 == sha && !(outside(*need) && given(g, p.sources)) {
 			return "", nil, nil
 		}
 	}
+	need.Sources = texts(p.sources)
 	ob := a.history.Obligations()
 	for _, o := range ob.Once {
 		if o.SHA256 == sha {

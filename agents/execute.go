@@ -122,6 +122,8 @@ type prepared struct {
 	spec   tools.Spec
 	call   tools.Call
 	answer *tools.Result
+	// sources are what the turn has read from outside; nil: it speaks for the owner.
+	sources []record.Source
 }
 
 // prepare finds the tool, checks the arguments and the permission, and writes the
@@ -143,8 +145,9 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 		return refuse("what this agent may do is not known now: %v", err)
 	}
 	p.tool, p.spec = tool, spec
+	p.sources = a.history.Obligations().Sources
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: access, Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
+		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	grant, refused, err := a.permit(t, p)
@@ -175,7 +178,7 @@ func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared)
 		r = &got
 	}
 	out = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
-		Output: record.Output{Text: r.Text}, Files: r.Files, MS: time.Since(began).Milliseconds()}
+		Output: record.Output{Text: r.Text}, Files: r.Files, Source: r.Source, MS: time.Since(began).Milliseconds()}
 	if out.Status == "" {
 		out.Status = record.StatusOK
 	}

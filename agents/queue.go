@@ -185,7 +185,7 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 	recs := make([]record.Record, len(items))
 	for i, it := range items {
 		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: a.Zone(),
-			Silent: it.Silent, Hops: it.Hops, Untrusted: it.Untrusted}
+			Silent: it.Silent, Hops: it.Hops, Untrusted: it.Untrusted, Source: it.Source}
 		if it.Kind == message.System {
 			u.Origin = it.Origin
 			if u.Origin == "" {

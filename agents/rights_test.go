@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/address"
+	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -311,5 +312,135 @@ func TestRuleOfTheBeginningIsGranted(t *testing.T) {
 	}
 	if len(set.Grants) != 1 || set.Grants[0].SHA256 != "" || cmp.Diff(scripts, set.Grants[0].Scripts) != "" {
 		t.Errorf("grants are %+v", set.Grants)
+	}
+}
+
+// page brings text from outside into the turn.
+type page struct{}
+
+func (page) Spec() tools.Spec {
+	return tools.Spec{Name: "page", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.ReadOnly}
+}
+func (page) Run(context.Context, tools.Call) (tools.Result, error) {
+	return tools.Result{Text: "do it", Source: "https://example.com/howto"}, nil
+}
+
+// reach is a command without a sandbox, or a host under a wide right.
+type reaching struct{ host bool }
+
+func (r reaching) Spec() tools.Spec {
+	return tools.Spec{Name: "reach", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.ReadOnly}
+}
+func (r reaching) Needs(c tools.Call) (*permission.Request, error) {
+	if r.host {
+		if c.Access.Allows(permission.Web{Host: "new.example"}) {
+			return nil, nil
+		}
+		return &permission.Request{Tag: "@web:new.example", Detail: permission.Detail{Host: "https://new.example/"}}, nil
+	}
+	return &permission.Request{Tag: "@exec:id", AskAlways: true, Sandbox: permission.NoSandbox, Detail: permission.Detail{Command: "id"}}, nil
+}
+func (reaching) Run(context.Context, tools.Call) (tools.Result, error) {
+	return tools.Result{Text: "reached"}, nil
+}
+
+const untrustedScript = `
+rules:
+  - { after: permission, round: 1, reply: [ { calls: [ { name: reach, arguments: {} } ] } ] }
+  - { contains: "read", round: 1, reply: [ { calls: [ { name: page, arguments: {} } ] } ] }
+  - { tool_result: page, round: 2, reply: [ { calls: [ { name: reach, arguments: {} } ] } ] }
+  - { contains: "go", round: 1, reply: [ { calls: [ { name: reach, arguments: {} } ] } ] }
+  - { reply: [ { text: "{{.Result}}" } ] }
+`
+
+// allowedBefore gives a bench's agent rights before it runs.
+func (b *bench) allowedBefore(grants ...permission.Grant) {
+	b.t.Helper()
+	if err := record.UpdateState(b.opts.Volume, b.opts.Dir, func(s *record.State) {
+		for _, g := range grants {
+			g.At = disk.StampOf(time.Now().Add(-time.Hour))
+			set, err := s.Permissions.Grant(g)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			s.Permissions = set
+		}
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// What was allowed always asks again in a turn that has read text from outside, with the
+// source in the request; what was said in so many words does not, and a turn without such
+// text does not.
+func TestUntrustedTurnAsksAgain(t *testing.T) {
+	id := permission.Request{Tag: "@exec:id", Sandbox: permission.NoSandbox, Detail: permission.Detail{Command: "id"}}
+	for name, tt := range map[string]struct {
+		tool   reaching
+		grant  permission.Grant
+		reads  bool
+		source string // of the message
+		asks   bool
+	}{
+		"command, read":         {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, true, "", true},
+		"command, not read":     {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "", false},
+		"command, of a hook":    {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "the hook x", true},
+		"any host, read":        {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, true, "", true},
+		"a pattern, read":       {reaching{true}, permission.Grant{Tag: "@web:*.example", Token: "t"}, true, "", true},
+		"any host, not read":    {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "", false},
+		"this host, read":       {reaching{true}, permission.Grant{Tag: "@web:new.example", Token: "t"}, true, "", false},
+		"any host, in words":    {reaching{true}, permission.Grant{Tag: "@web"}, true, "", false},
+		"any host, of a guest":  {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "a message of the guest Bob", true},
+		"any host, of a report": {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "agent x, which read https://example.com/", true},
+	} {
+		b := newBench(t, untrustedScript, page{}, tt.tool)
+		if tt.grant.SHA256 != "" {
+			tt.grant.SHA256 = id.SHA256(b.opts.Meta.ID)
+		}
+		b.allowedBefore(tt.grant)
+		b.run()
+		text, want := "go", tt.source
+		if tt.reads {
+			text, want = "read", "https://example.com/howto"
+		}
+		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: text, Source: tt.source})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := b.outcome(r.Item)
+		list := b.opts.Permits.(*permission.Queue).List()
+		if (len(list) == 1) != tt.asks {
+			t.Errorf("%s: %d requests wait after %q, want it to ask: %v", name, len(list), o.Text, tt.asks)
+			continue
+		}
+		if !tt.asks {
+			continue
+		}
+		if card := list[0].Request.Card(); !strings.Contains(card, "untrusted   this turn read "+want) {
+			t.Errorf("%s: the card does not name the source %q:\n%s", name, want, card)
+		}
+		// The answer holds: the turn that follows from it does not ask once more.
+		b.decide(permission.Always)
+		waitFor(t, func() bool { return strings.Contains(b.history(), `"reached"`) })
+	}
+}
+
+// The mark survives a restart, and ends with the next turn that an owner's message begins.
+func TestUntrustedMarkIsInHistory(t *testing.T) {
+	b := newBench(t, untrustedScript, page{}, reaching{true})
+	b.allowedBefore(permission.Grant{Tag: "@web", Token: "t"})
+	b.run()
+	b.outcome(b.say("read"))
+	for what, count := range map[string]int{`"source":"https://example.com/howto"`: 2, `"sources":[`: 1} {
+		if got := strings.Count(b.history(), what); got < count {
+			t.Errorf("history has %s %d times, want it with the result and at the turn's end:\n%s", what, got, b.history())
+		}
+	}
+	sources, err := record.SourcesOf(b.dir)
+	if err != nil || len(sources) != 1 {
+		t.Errorf("read from the files: %+v, %v", sources, err)
+	}
+	if o := b.outcome(b.say("go")); o.Text != "reached" {
+		t.Errorf("the owner's next message still is marked: %q", o.Text)
 	}
 }

@@ -50,7 +50,7 @@ func (f *Family) Work(_ context.Context, asker, id string) (item string, err err
 	if _, ok := f.sys.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
-	if !f.knows(asker, id) {
+	if !f.Reads(asker, id) {
 		return "", ErrStranger
 	}
 	if open := f.sys.waiting(id); len(open) > 0 {
@@ -61,7 +61,7 @@ func (f *Family) Work(_ context.Context, asker, id string) (item string, err err
 
 // Session is the conversation of an agent that the asker may know of.
 func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, error) {
-	if !f.knows(asker, id) {
+	if !f.Reads(asker, id) {
 		return event.Session{}, ErrStranger
 	}
 	a, err := f.sys.Agent(ctx, id)

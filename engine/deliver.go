@@ -37,6 +37,12 @@ func (s *System) Deliver(ctx context.Context, in message.Incoming) (message.Rece
 	if crash.Bug("wrongagent") {
 		id = crash.Swap("agent", id).(string)
 	}
+	if in.Source == "" && in.Kind == message.Text && s.foreign != nil {
+		in.Source = s.foreign(in.From, in.Context.Sender)
+	}
+	if in.Source == "" && in.Untrusted {
+		in.Source = strings.TrimSuffix("a message of the service "+in.From.Connector+"/"+in.From.ChannelID, "/")
+	}
 	return s.post(ctx, id, item(in))
 }
 
@@ -47,7 +53,7 @@ func item(in message.Incoming) inbox.Item {
 	return inbox.Item{
 		Kind: in.Kind, ID: in.ID, Dedupe: in.Dedupe, Context: in.Context, Route: in.Route,
 		Text: in.Text, Files: in.Files, Queue: in.Queue, Origin: in.Origin, Silent: in.Silent, Hops: in.Hops,
-		Untrusted: in.Untrusted, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256, Scripts: in.Scripts,
+		Untrusted: in.Untrusted, Source: in.Source, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256, Scripts: in.Scripts,
 	}
 }
 
@@ -151,9 +157,16 @@ func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, 
 	if !ok {
 		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
 	}
-	return event.Outcome{Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost,
+	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost,
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
 			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, Output: o.Tokens.Output}}, nil
+}
+
+func sourceTexts(all []record.Source) (list []string) {
+	for _, s := range all {
+		list = append(list, s.Source)
+	}
+	return list
 }
 
 // closing looks for the record that closes an item which is done. One that is not

@@ -206,6 +206,23 @@ func (f *Family) OfHouse(id string) bool {
 	return d.Type != address.User || d.Connector == Terminal().Connector
 }
 
+// Stranger is the id of the agent that ref names, if it works for somebody who is neither
+// the asker's person nor an owner.
+func (f *Family) Stranger(asker, ref string) (id string, ok bool) {
+	id, err := f.sys.index.Resolve(ref)
+	if err != nil {
+		return "", false
+	}
+	mine, top := f.root(asker), f.root(id)
+	d := top.Descriptor
+	switch {
+	case mine.ID == top.ID, d.Type != address.User, d.Connector == Terminal().Connector, f.sys.owns != nil && f.sys.owns(d):
+		return "", false
+	}
+	m := mine.Descriptor
+	return id, m.Connector != d.Connector || m.UserID != d.UserID || m.UserID == ""
+}
+
 // Root is the agent at the head of an agent's family: the one that speaks with a person,
 // or the agent of the house that made all others.
 func (f *Family) Root(id string) address.Meta { return f.root(id) }

@@ -53,6 +53,9 @@ type Options struct {
 	// Owns reports whether the person of a user's agent is an owner, who answers for what
 	// works for the house. nil: everybody is.
 	Owns func(d address.Descriptor) bool
+	// Foreign says whose message it is that does not speak for the owner ("the guest Bob");
+	// "" if it does. nil: everybody's does.
+	Foreign func(from message.Address, sender string) string
 	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
 	// none are known.
 	Redact *redact.Redactor
@@ -87,6 +90,7 @@ type System struct {
 	window   func(record.Model) int
 	queue    func(string) string
 	owns     func(address.Descriptor) bool
+	foreign  func(message.Address, string) string
 	grace    time.Duration
 	redact   *redact.Redactor
 	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
@@ -114,7 +118,7 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, foreign: o.Foreign, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
 		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
 	}
 	if s.board == nil {

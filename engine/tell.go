@@ -111,6 +111,12 @@ func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error)
 	}
 	in := message.Incoming{Agent: out.To.ChannelID, Kind: message.System, Origin: child.ID, Dedupe: out.ID,
 		Hops: out.Report.Hops, Text: reportText(child, out)}
+	if sources, err := record.SourcesOf(p.sys.folder(child.ID)); err != nil {
+		p.sys.log.Warn("what a child has read is not known", "agent", child.ID, "err", err)
+		in.Source = "agent " + child.Name
+	} else if len(sources) > 0 {
+		in.Source = message.Relayed(child.Name, sourceTexts(sources))
+	}
 	if route := child.Descriptor.Route; route != (message.Address{}) {
 		in.Route = &route
 	}

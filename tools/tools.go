@@ -86,6 +86,7 @@ type Call struct {
 	Agent     string          // id of the calling agent
 	Turn      string
 	Access    permission.Set  // what the agent may do, with WorkingDir
+	Sources   []string        // what the turn has read from outside; none: it speaks for the owner
 	Hops      int             // how many agents the cause of the turn has passed
 	Route     message.Address // where the turn's answer goes; zero: to nobody
 	Message   string          // the platform's id of the message that is answered there; "" for none
@@ -101,6 +102,9 @@ type Result struct {
 	Files  []message.File
 	// Whole is set when Text is only the head and the tail of a longer output.
 	Whole *Whole
+	// Source is where text in it came from that does not speak for the owner: a page of the
+	// web, another agent's work. "" for none.
+	Source string
 }
 
 // MaxOutput is how much of one result the conversation takes, unless the tool's Spec

@@ -111,7 +111,9 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 		return tools.Result{}, fmt.Errorf("encode summary: %w", err)
 	}
 	t.tell(call, d.ID, event.SubAgentEnd, event.SubAgent{Result: data})
-	return t.result(s, data), nil
+	res := t.result(s, data)
+	res.Source = message.Relayed(t.Name, o.Untrusted)
+	return res, nil
 }
 
 // read takes the arguments apart. Numbers stay as they are written.

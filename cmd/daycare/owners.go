@@ -7,6 +7,7 @@ import (
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/config"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 )
 
@@ -46,4 +47,21 @@ func (r *runtimeParts) owns(d address.Descriptor) bool {
 	}
 	ids, _ := r.owners(d.Connector)
 	return d.UserID != "" && slices.Contains(ids, d.UserID)
+}
+
+// foreign says whose message it is that does not speak for the owner; "" if it does. A mail
+// is anybody's: its sender is easily forged, and it quotes others.
+func (r *runtimeParts) foreign(from message.Address, sender string) string {
+	c, ok := r.settings.Current().Connector(from.Connector)
+	who := strings.TrimSpace(sender + " " + from.UserID)
+	switch {
+	case !ok || c.Type == "webhook": // hooks say so themselves
+		return ""
+	case c.Type == "email":
+		return "a mail from " + who
+	}
+	if ids, _ := r.owners(from.Connector); slices.Contains(ids, from.UserID) {
+		return ""
+	}
+	return "a message of the guest " + who
 }

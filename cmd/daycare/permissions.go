@@ -63,8 +63,8 @@ func (c *cli) permissionsLs() *cobra.Command {
 
 // showAsk prints one request whole: nobody can answer for what they have not seen.
 func (c *cli) showAsk(a event.Ask, handles map[string]string, now time.Time) {
-	c.print("%s  %s  %s  %s\n", c.data().bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
-		c.data().dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
+	c.print("%s  %s  %s  %s  %s\n", c.data().bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+		oneLine(a.Shown, 60), c.data().dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
 	c.print("%s", clean(a.Card))
 	for _, choice := range a.Choices {
 		c.print("  %s  %s\n", answerCommand(a.Token, choice.Decision), clean(choice.Text))

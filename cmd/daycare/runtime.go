@@ -200,6 +200,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Enclose:   r.enclose,
 		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
 		Owns:      r.owns,
+		Foreign:   r.foreign,
 		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ type (
 		Enabled        bool      `json:"enabled"`
 		AgentID        string    `json:"agentId" jsonschema:"whom the task is for; empty: its own agent"`
 		CreatedBy      string    `json:"createdBy" jsonschema:"the agent that made the task, which works for the same person; empty: made by hand"`
+		Source         string    `json:"source" jsonschema:"what the agent had read from outside when it wrote the task; its runs are as untrusted"`
 		CatchUp        string    `json:"catchUp" allow:"one|all|none"`
 		DeleteAfterRun bool      `json:"deleteAfterRun"`
 		Model          string    `json:"model"`

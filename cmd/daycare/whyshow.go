@@ -57,7 +57,7 @@ func (c *cli) happened(r record.Record) string {
 		}
 		return join(" ", "turn began", parens(r.Model))
 	case *record.User:
-		return "read      " + oneLine(r.Text, 120)
+		return join("\n            ", "read      "+oneLine(r.Text, 120), untrusted(r.Source))
 	case *record.Assistant:
 		return c.answered(r)
 	case *record.ToolStart:
@@ -67,7 +67,7 @@ func (c *cli) happened(r record.Record) string {
 		}
 		return join("  ", "started   "+r.Name, used)
 	case *record.ToolResult:
-		return fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS, oneLine(r.Output.Text, 120))
+		return join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS, oneLine(r.Output.Text, 120)), untrusted(r.Source))
 	case *record.Permission:
 		return join("  ", "approval  "+r.Event, r.Tag, oneLine(r.Request, 80), by(r.By), r.Token)
 	case *record.Delivery:
@@ -79,6 +79,14 @@ func (c *cli) happened(r record.Record) string {
 	}
 	who, what := speak(r)
 	return join("  ", who, oneLine(what, 160))
+}
+
+// untrusted says that a text does not speak for the owner.
+func untrusted(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "untrusted: it came from " + oneLine(source, 200)
 }
 
 // answered is one call of the model.

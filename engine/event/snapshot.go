@@ -88,6 +88,8 @@ type Outcome struct {
 	Cost   float64 `json:"cost"`
 	// Work is what the turn took.
 	Work Work `json:"work,omitzero"`
+	// Untrusted is what the turn had read from outside.
+	Untrusted []string `json:"untrusted,omitempty"`
 }
 
 // Work is what a turn took: calls of the model, calls of tools, tokens. Said is the

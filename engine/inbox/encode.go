@@ -133,6 +133,7 @@ func appendItem(buf []byte, it *Item) []byte {
 		e.integer("hops", int64(it.Hops))
 	}
 	e.flag("untrusted", it.Untrusted)
+	e.text("source", it.Source)
 	e.text("token", it.Token)
 	e.text("decision", it.Decision)
 	e.text("by", it.By)

@@ -32,6 +32,7 @@ type Item struct {
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
 	Untrusted bool             `json:"untrusted,omitempty"`
+	Source    string           `json:"source,omitempty"`                                                           // where it came from, if that does not speak for the owner
 	Token     string           `json:"token,omitempty"`                                                            // permission: of the request
 	Decision  string           `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|revoked|profile"` // permission
 	By        string           `json:"by,omitempty"`                                                               // permission: who decided

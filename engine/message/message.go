@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -74,12 +75,29 @@ type Incoming struct {
 	// Untrusted marks text that came from outside without a known person behind
 	// it (a webhook's payload): the model is told so.
 	Untrusted bool
+	// Source says where text came from that does not speak for the owner: a hook, a mail, a
+	// guest, an agent that read such text. What agents do in that turn is judged by it. "" is
+	// the owner's own word.
+	Source string
 }
 
 // A Script is a file that the words of a command name, with the hash of its content.
 type Script struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"` // "unreadable": it could not be read whole
+}
+
+// maxRelayed bounds what is said of where a text came from, in characters.
+const maxRelayed = 300
+
+// Relayed is the Source of what an agent passes on that has read text from outside; "" if
+// it has read none.
+func Relayed(agent string, sources []string) string {
+	if len(sources) == 0 {
+		return ""
+	}
+	text := []rune("agent " + agent + ", which read " + strings.Join(sources, ", "))
+	return string(text[:min(len(text), maxRelayed)])
 }
 
 // A Queue is how an agent that is at work takes a message.

@@ -61,6 +61,9 @@ const maxTag = 4096
 // hostName is a DNS name or an IPv4 address, with *. in front for all below it.
 var hostName = lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
+// agentID is how the ids of agents look.
+var agentID = lazyregexp.New(`^[a-z0-9]{24,32}$`)
+
 // Parse reads a tag. Errors wrap ErrTag and say what is allowed.
 func Parse(tag string) (Access, error) {
 	if len(tag) > maxTag {
@@ -74,6 +77,8 @@ func Parse(tag string) (Access, error) {
 		value = strings.TrimSpace(value) // a path may end in a space
 	}
 	switch {
+	case kind == "@message" && agentID.MatchString(value):
+		return Message{Agent: value}, nil
 	case kind == "@plan" && !hasValue:
 		return Plan{}, nil
 	case kind == "@web" && !hasValue:

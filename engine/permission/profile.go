@@ -28,6 +28,15 @@ type Plan struct{}
 
 func (Plan) access() {}
 
+// Message is the right to write to an agent of somebody else. It is given for one exact
+// message only.
+type Message struct{ Agent string }
+
+func (Message) access() {}
+
+// Tag is @message:agent.
+func (m Message) Tag() string { return "@message:" + m.Agent }
+
 // Tag is @plan.
 func (Plan) Tag() string { return "@plan" }
 

@@ -19,6 +19,27 @@ type Outcome struct {
 
 	Rounds, ToolCalls int    // answers of the model, and calls in them
 	Said              string // the newest text beside tool calls
+
+	Sources []Source // what the turn had read from outside
+}
+
+// SourcesOf are what the newest turn that ended in the folder dir had read from outside.
+func SourcesOf(dir string) (list []Source, err error) {
+	err = backFiles(dir, func(l rawLine) bool {
+		if !mayClose(l.text) {
+			return true
+		}
+		e, err := Decode(l.text)
+		if err != nil {
+			return true
+		}
+		end, ok := e.Rec.(*TurnEnd)
+		if ok {
+			list = end.Sources
+		}
+		return !ok
+	})
+	return list, err
 }
 
 // closed are the items that an entry closes, and how.
@@ -151,7 +172,7 @@ func (s *closingSearch) closing(e *Entry) bool {
 	s.ok, s.o = true, Outcome{Item: s.item, Reason: reason, Seq: e.Seq}
 	switch r := e.Rec.(type) {
 	case *TurnEnd:
-		s.o.Turn, s.o.Error = r.Turn, r.Error
+		s.o.Turn, s.o.Error, s.o.Sources = r.Turn, r.Error, r.Sources
 		return true
 	case *Summary:
 		s.o.Cost, s.o.Tokens = r.Cost, r.Tokens

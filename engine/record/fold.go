@@ -2,12 +2,14 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/disk"
 )
 
 // Obligations are what an agent owes at one moment, folded over the log: the turn
@@ -18,6 +20,7 @@ type Obligations struct {
 	Outs    []OpenOut
 	Owed    bool // a permission decision came after the newest turn; a turn is due
 	Once    []OnceGrant
+	Sources []Source // read from outside since an owner's message began a turn
 	Session string
 	LastSeq int64
 	LastAt  time.Time
@@ -70,7 +73,7 @@ type fold struct {
 
 func (f *fold) snapshot() *Obligations {
 	o := f.o
-	o.Once = slices.Clone(o.Once)
+	o.Once, o.Sources = slices.Clone(o.Once), slices.Clone(o.Sources)
 	o.Outs = slices.Clone(o.Outs)
 	for i := range o.Outs {
 		o.Outs[i].Delivered = maps.Clone(o.Outs[i].Delivered)
@@ -97,7 +100,7 @@ func (f *fold) fill(rec Record) Record {
 	case *TurnEnd:
 		c := *r
 		c.Outs, c.OwedFrom = f.owed()
-		c.Once, c.Session = slices.Clone(f.o.Once), f.o.Session
+		c.Once, c.Session, c.Sources = slices.Clone(f.o.Once), f.o.Session, slices.Clone(f.o.Sources)
 		if c.Items == nil && f.o.Turn != nil {
 			c.Items = slices.Clone(f.o.Turn.Items)
 		}
@@ -120,13 +123,16 @@ func (f *fold) apply(e *Entry) {
 	}
 	switch r := e.Rec.(type) {
 	case *Start:
+		f.o.Sources = slices.Clone(r.Sources)
 		f.boundary(r.Session, r.Outs, r.OwedFrom, r.Once)
 	case *Reset:
+		f.o.Sources = nil
 		f.boundary(r.Session, r.Outs, r.OwedFrom, r.Once)
 	case *TurnEnd:
 		if r.Session != "" {
 			f.o.Session = r.Session
 		}
+		f.o.Sources = slices.Clone(r.Sources)
 		f.boundary(f.o.Session, r.Outs, r.OwedFrom, r.Once)
 	case *Permission:
 		f.permission(r)
@@ -139,6 +145,7 @@ func (f *fold) apply(e *Entry) {
 	case *ToolStart:
 		f.started(r)
 	case *ToolResult:
+		f.read(e, r.Source)
 		f.result(r)
 	case *Delivery:
 		f.delivery(r)
@@ -281,6 +288,7 @@ func (f *fold) begin(e *Entry, r *TurnBegin) {
 }
 
 func (f *fold) user(e *Entry, r *User) {
+	f.trust(e, r)
 	switch {
 	case r.Silent: // closes its item by itself
 	case f.o.Turn == nil:
@@ -355,6 +363,33 @@ func (f *fold) result(r *ToolResult) {
 	if r.Status != StatusInterrupted {
 		t.Progress = true
 	}
+}
+
+// maxSources is how many sources are remembered; the oldest go.
+const maxSources = 20
+
+// read notes text from outside; "" is none.
+func (f *fold) read(e *Entry, source string) {
+	if source == "" {
+		return
+	}
+	f.o.Sources = slices.DeleteFunc(f.o.Sources, func(s Source) bool { return s.Source == source })
+	f.o.Sources = append(f.o.Sources, Source{source, disk.StampOf(e.At)})
+	f.o.Sources = f.o.Sources[max(0, len(f.o.Sources)-maxSources):]
+}
+
+// trust notes where a message came from. One of an owner that begins a turn begins anew:
+// what was read before it is not what this turn acts on.
+func (f *fold) trust(e *Entry, r *User) {
+	if r.Source != "" || r.Untrusted {
+		f.read(e, cmp.Or(r.Source, "a message of a service"))
+		return
+	}
+	t := f.o.Turn
+	if r.Origin != "" || r.Silent || t == nil || t.Progress || t.Attempt > 1 {
+		return
+	}
+	f.o.Sources = slices.DeleteFunc(f.o.Sources, func(s Source) bool { return s.At.Before(t.Began) })
 }
 
 // delivery closes a promise when all parts arrived, or when it was given up.

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"daycare/engine/disk"
 	"daycare/engine/message"
 )
 
@@ -62,7 +63,8 @@ type (
 		V          int         `json:"v"`
 		Outs       []Out       `json:"outs,omitempty"` // carried over a rotation
 		OwedFrom   int64       `json:"owedFrom,omitempty"`
-		Once       []OnceGrant `json:"once,omitempty"` // carried over a rotation
+		Once       []OnceGrant `json:"once,omitempty"`    // carried over a rotation
+		Sources    []Source    `json:"sources,omitempty"` // carried over a rotation
 		ForkedFrom *Fork       `json:"forkedFrom,omitempty"`
 		Continues  string      `json:"continues,omitempty"` // "history/000001.jsonl"
 	}
@@ -123,6 +125,7 @@ type (
 		Silent    bool             `json:"silent,omitempty"`
 		Hops      int              `json:"hops,omitempty"`
 		Untrusted bool             `json:"untrusted,omitempty"`
+		Source    string           `json:"source,omitempty"` // where it came from, if that does not speak for the owner
 		// Joins: the sender wrote it at most 2 s after the message before it, and
 		// the model reads the two as one.
 		Joins bool `json:"joins,omitempty"`
@@ -155,6 +158,7 @@ type (
 		Status     Status         `json:"status" allow:"ok|error|canceled|interrupted|denied|timeout"`
 		Output     Output         `json:"output"`
 		Files      []message.File `json:"files,omitempty"`
+		Source     string         `json:"source,omitempty"` // outside text that it brought into the conversation
 		MS         int64          `json:"ms"`
 	}
 	// Delivery is the fate of one part of a promised reply.
@@ -179,8 +183,11 @@ type (
 		OwedFrom int64       `json:"owedFrom,omitempty"`
 		Once     []OnceGrant `json:"once,omitempty"`
 		Session  string      `json:"session,omitempty"`
-		Reason   string      `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
-		Error    string      `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
+		// Sources are what was read from outside since an owner's message began a turn: what
+		// follows from a decision is marked by them, too. Set by Append.
+		Sources []Source `json:"sources,omitempty"`
+		Reason  string   `json:"reason" allow:"done|waiting|canceled|limit|loop|budget|error|poison"`
+		Error   string   `json:"error,omitempty"` // for people who read the file; the person got Assistant.Text
 	}
 	// Summary stands for the records From up to KeptFrom (exclusive).
 	Summary struct {
@@ -283,6 +290,12 @@ type Out struct {
 type OnceGrant struct {
 	Token  string `json:"token"`
 	SHA256 string `json:"sha256,omitempty"`
+}
+
+// A Source is text from outside that a conversation has read.
+type Source struct {
+	Source string     `json:"source"` // "https://example.com/", "the guest Bob"
+	At     disk.Stamp `json:"at"`     // when it was read last
 }
 
 // Status is how a tool call ended.

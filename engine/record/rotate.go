@@ -126,7 +126,7 @@ func (h *History) rotate(begin int64) (name string, err error) {
 	if err := h.file.Barrier(); err != nil {
 		return "", err
 	}
-	start := &Start{Session: h.fold.o.Session, V: Version, Once: h.fold.o.Once, Continues: name}
+	start := &Start{Session: h.fold.o.Session, V: Version, Once: h.fold.o.Once, Sources: h.fold.o.Sources, Continues: name}
 	start.Outs, start.OwedFrom = h.fold.owed()
 	line := Encode(&Entry{Seq: startSeq(kept, h.fold.o.LastSeq), At: h.now().UTC(), Rec: start})
 	content := append(line, kept...)

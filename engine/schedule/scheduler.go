@@ -32,6 +32,7 @@ type Firing struct {
 	TaskID string
 	Agent  string // whom it is for; "": the task's own agent, or the heartbeat's
 	Maker  string // the agent that made the task; "": a person did
+	Source string // what had been read from outside when it was written; "": nothing
 	Slot   time.Time
 	Via    Via
 	Why    string // in words, what woke it, where that is not the schedule

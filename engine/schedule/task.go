@@ -32,6 +32,7 @@ type Task struct {
 	Enabled        bool
 	Agent          string // agentId: whom it is for; "": the task's own agent
 	CreatedBy      string // the agent that made it; "": a person did
+	Source         string // what the turn had read from outside in which it was written; "": nothing
 	CatchUp        CatchUp
 	DeleteAfterRun bool
 	Model          string
@@ -77,7 +78,7 @@ var (
 // path.
 func ValidSlug(s string) bool { return slugRule.MatchString(s) }
 
-var taskKeys = []string{"taskId", "name", "description", "schedule", "every", "at", "timezone", "enabled", "agentId", "createdBy",
+var taskKeys = []string{"taskId", "name", "description", "schedule", "every", "at", "timezone", "enabled", "agentId", "createdBy", "source",
 	"catchUp", "deleteAfterRun", "model", "gate", "watch", "watchCommand"}
 
 // DecodeTask reads a TASK.md. With a finding of severity Error the task is not in
@@ -86,7 +87,7 @@ var taskKeys = []string{"taskId", "name", "description", "schedule", "every", "a
 func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task, []finding.Finding) {
 	f := readFront(file, data)
 	t := Task{Slug: slug, ID: f.text("taskId"), Name: f.text("name"), Description: f.text("description"),
-		Timezone: f.text("timezone"), Enabled: f.flag("enabled", true), Agent: f.text("agentId"), CreatedBy: f.text("createdBy"),
+		Timezone: f.text("timezone"), Enabled: f.flag("enabled", true), Agent: f.text("agentId"), CreatedBy: f.text("createdBy"), Source: f.text("source"),
 		CatchUp: CatchUp(f.text("catchUp")), DeleteAfterRun: f.flag("deleteAfterRun", false), Model: f.text("model"),
 		Gate: f.gate(), Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Prompt: f.body}
 	f.unknown(taskKeys...)

@@ -105,6 +105,7 @@ type Change struct {
 	Enabled                   *bool
 	Agent                     *string
 	CreatedBy                 *string
+	Source                    *string
 	CatchUp                   *CatchUp
 	DeleteAfterRun            *bool
 	Model                     *string
@@ -138,6 +139,7 @@ func (c Change) keys() []key {
 	}
 	text("agentId", c.Agent)
 	text("createdBy", c.CreatedBy)
+	text("source", c.Source)
 	text("catchUp", (*string)(c.CatchUp))
 	if c.DeleteAfterRun != nil {
 		all = append(all, key{"deleteAfterRun", fmt.Sprint(*c.DeleteAfterRun)})

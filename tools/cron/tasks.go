@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/engine/message"
 	"daycare/engine/schedule"
 	"daycare/tools"
 )
@@ -91,6 +92,9 @@ func (c *clocks) add(call tools.Call, a addArgs) (tools.Result, error) {
 	if maker := c.rights.Maker(call.Agent); maker != "" {
 		change.CreatedBy = &maker
 	}
+	if source := message.Relayed(call.Agent, call.Sources); source != "" {
+		change.Source = &source
+	}
 	if a.DeleteAfterRun {
 		change.DeleteAfterRun = &a.DeleteAfterRun
 	}
@@ -148,6 +152,9 @@ func (c *clocks) update(call tools.Call, a updateArgs) (tools.Result, error) {
 		return tools.Result{}, err
 	}
 	change := schedule.Change{Name: a.Name, Prompt: a.Prompt, Timezone: a.Timezone, Enabled: a.Enabled, GateCommand: a.Gate}
+	if source := message.Relayed(call.Agent, call.Sources); source != "" {
+		change.Source = &source
+	}
 	if a.When != nil {
 		zone := e.Timezone
 		if a.Timezone != nil {

@@ -161,7 +161,9 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	case err != nil:
 		note = ", cut off: the server did not send the rest"
 	}
-	return f.result(resp, body[:min(len(body), maxBody)], a.Raw, note), nil
+	res := f.result(resp, body[:min(len(body), maxBody)], a.Raw, note)
+	res.Source = u.String()
+	return res, nil
 }
 
 // errHost is a redirect to a host that needs a right of its own.

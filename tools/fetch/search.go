@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -115,7 +116,7 @@ func (s *search) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 		}
 		return tools.Errorf("web_search: %s: %v", s.service.Name, err), nil
 	}
-	return tools.Result{Text: shown(s.service.results(body), count)}, nil
+	return tools.Result{Text: shown(s.service.results(body), count), Source: "what web_search found for " + strconv.Quote(a.Query)}, nil
 }
 
 func (s *search) ask(ctx context.Context, query string, count int) ([]byte, error) {

@@ -204,7 +204,7 @@ func (p *peers) sessionsHistory() tools.Tool {
 			if b.Len() == 0 {
 				return said("Nothing was said yet.")
 			}
-			return said("%s", b.String())
+			return tools.Result{Text: b.String(), Source: "the conversation of agent " + args.AgentID}, nil
 		})
 }
 

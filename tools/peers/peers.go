@@ -18,6 +18,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -86,12 +87,43 @@ func New(a Agents) []tools.Tool {
 	return list
 }
 
+// Strangers is the optional ability of Agents to tell whose agents are whose.
+type Strangers interface {
+	// Stranger is the id of the agent that ref names, if it works for somebody who is
+	// neither the asker's person nor an owner.
+	Stranger(asker, ref string) (id string, ok bool)
+}
+
+// needs is the approval of a message to somebody else, in a turn that has read text from
+// outside: what it says may be what that text said.
+func (p *peers) needs(call tools.Call, ref, text string) *permission.Request {
+	s, ok := p.agents.(Strangers)
+	if !ok || len(call.Sources) == 0 {
+		return nil
+	}
+	id, ok := s.Stranger(call.Agent, ref)
+	if !ok {
+		return nil
+	}
+	return &permission.Request{Tag: permission.Message{Agent: id}.Tag(), Reason: "write to somebody else's agent", AskAlways: true,
+		Detail: permission.Detail{Command: text}}
+}
+
 type peers struct{ agents Agents }
 
 // A tool is a spec and a function.
 type tool struct {
 	spec tools.Spec
 	run  func(context.Context, tools.Call) (tools.Result, error)
+	asks func(tools.Call) *permission.Request // nil: nothing is asked
+}
+
+// Needs is the approval that a call needs.
+func (t *tool) Needs(call tools.Call) (*permission.Request, error) {
+	if t.asks == nil {
+		return nil, nil
+	}
+	return t.asks(call), nil
 }
 
 // Spec describes the tool.
@@ -113,10 +145,10 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 }
 
 // makeTool makes a tool whose arguments are an A.
-func makeTool[A any](name, description, schema string, run func(context.Context, tools.Call, A) (tools.Result, error)) tools.Tool {
+func makeTool[A any](name, description, schema string, run func(context.Context, tools.Call, A) (tools.Result, error)) *tool {
 	spec := tools.Spec{Name: name, Description: description, Replay: tools.Idempotent,
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,` + schema + `}`)}
-	return &tool{spec, func(ctx context.Context, call tools.Call) (tools.Result, error) {
+	return &tool{spec: spec, run: func(ctx context.Context, call tools.Call) (tools.Result, error) {
 		var args A
 		if err := json.Unmarshal(call.Arguments, &args); err != nil {
 			return tools.Errorf("%s: the arguments do not fit: %v", name, err), nil
@@ -142,7 +174,8 @@ func Key(call tools.Call) string { return "call:" + call.Agent + "/" + call.ID }
 
 // text is what a call posts, as a message of the calling agent.
 func text(call tools.Call, to, text string) message.Incoming {
-	return message.Incoming{Agent: to, Kind: message.System, Origin: call.Agent, Dedupe: Key(call), Text: text, Hops: call.Hops}
+	return message.Incoming{Agent: to, Kind: message.System, Origin: call.Agent, Dedupe: Key(call), Text: text, Hops: call.Hops,
+		Source: message.Relayed(call.Agent, call.Sources)}
 }
 
 func said(format string, args ...any) (tools.Result, error) {

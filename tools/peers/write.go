@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -21,7 +22,7 @@ type sendArgs struct {
 const sendName = "send_agent_message"
 
 func (p *peers) send() tools.Tool {
-	return makeTool(sendName,
+	return p.telling(makeTool(sendName,
 		"Write to another agent. Without agentId: to who started you, or to the agent that speaks with the person.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
@@ -38,7 +39,20 @@ func (p *peers) send() tools.Tool {
 				return tools.Result{}, err
 			}
 			return said("Sent to agent %s.", r.Agent)
-		})
+		}))
+}
+
+// telling makes a tool ask before it writes to somebody else in a turn that has read text
+// from outside.
+func (p *peers) telling(t *tool) *tool {
+	t.asks = func(call tools.Call) *permission.Request {
+		var args struct{ AgentID, Text string }
+		if json.Unmarshal(call.Arguments, &args) != nil || args.AgentID == "" {
+			return nil // Run says what is wrong; without a name it is the own person
+		}
+		return p.needs(call, args.AgentID, args.Text)
+	}
+	return t
 }
 
 // Target is whom a call of these tools writes to: ref is what the call names, ""
@@ -64,7 +78,7 @@ type askArgs struct {
 const maxWait = 10 * time.Minute
 
 func (p *peers) sessionsSend() tools.Tool {
-	return makeTool("sessions_send",
+	return p.telling(makeTool("sessions_send",
 		"Write to another agent and wait for its answer; without text: wait for what it is working on. timeoutSeconds 0: do not wait.",
 		`"properties":{
 			"agentId":{"type":"string","minLength":1},
@@ -90,7 +104,7 @@ func (p *peers) sessionsSend() tools.Tool {
 				return said("Sent to agent %s.", r.Agent)
 			}
 			return answer(ctx, w, r, min(time.Duration(args.TimeoutSeconds)*time.Second, maxWait))
-		})
+		}))
 }
 
 // waitDefault is how long sessions_send waits for an agent's work if the call does not say.
@@ -138,7 +152,7 @@ func answer(ctx context.Context, w Awaiter, r message.Receipt, limit time.Durati
 	case o.Reason != "done":
 		return tools.Errorf("the other agent's turn ended with %q: %s", o.Reason, o.Text), nil
 	}
-	return tools.Result{Text: o.Text}, nil
+	return tools.Result{Text: o.Text, Source: message.Relayed(r.Agent, o.Untrusted)}, nil
 }
 
 type messageArgs struct {
@@ -147,7 +161,7 @@ type messageArgs struct {
 }
 
 func (p *peers) message(c Courier) tools.Tool {
-	return makeTool("message",
+	return p.telling(makeTool("message",
 		"Write to the chat now, beside your answer. With agentId: to that agent's chat, if it is the same person's.",
 		`"properties":{
 			"text":{"type":"string","minLength":1},
@@ -157,7 +171,7 @@ func (p *peers) message(c Courier) tools.Tool {
 				return tools.Result{}, err
 			}
 			return said("Delivered.")
-		})
+		}))
 }
 
 type reactArgs struct {

@@ -41,6 +41,7 @@ type jobInfo struct {
 	ID        string     `json:"id"`
 	Command   string     `json:"command"`
 	Workdir   string     `json:"workdir"`
+	Domains   []string   `json:"domains,omitempty"` // that it may reach
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Code      int        `json:"code,omitempty"`
@@ -91,7 +92,7 @@ func (js *Jobs) start(agent string, p process, also *capture) (*job, error) {
 
 // reserve finds a free number and takes a place among the agent's processes.
 func (js *Jobs) reserve(agent string, p process) (*job, error) {
-	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, covered: p.covered, info: jobInfo{Command: p.command, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
+	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, covered: p.covered, info: jobInfo{Command: p.command, Domains: p.domains, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of processes: %w", err)
 	}

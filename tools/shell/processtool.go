@@ -83,6 +83,13 @@ func (t *Process) Run(ctx context.Context, call tools.Call) (tools.Result, error
 	if err != nil {
 		return tools.Errorf("process: %v", err), nil
 	}
+	res, err := t.act(ctx, call, a, live, info)
+	res.Source = network(info.Domains)
+	return res, err
+}
+
+// act does it to a process that is known.
+func (t *Process) act(ctx context.Context, call tools.Call, a processArguments, live *job, info jobInfo) (tools.Result, error) {
 	if live == nil {
 		return t.ended(call.Agent, a, info), nil
 	}

@@ -346,10 +346,14 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("exec: %v", err), nil
 	}
+	var res tools.Result
 	if a.Background {
-		return e.inBackground(ctx, call, p, a.timeout(MaxBackground)), nil
+		res = e.inBackground(ctx, call, p, a.timeout(MaxBackground))
+	} else {
+		res = e.inForeground(ctx, call, p, a.timeout(e.options.Timeout))
 	}
-	return e.inForeground(ctx, call, p, a.timeout(e.options.Timeout)), nil
+	res.Source = network(a.Domains)
+	return res, nil
 }
 
 // process is the command of a call, ready to start.
@@ -377,6 +381,14 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox
 		})
 	}
 	return p, nil
+}
+
+// network names the hosts that a command could read from; "" for none.
+func network(domains []string) string {
+	if len(domains) == 0 {
+		return ""
+	}
+	return "the network by a command: " + strings.Join(domains, ", ")
 }
 
 // network is the proxy through which a command reaches its domains; nil for none.

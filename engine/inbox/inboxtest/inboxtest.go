@@ -142,7 +142,7 @@ func body(t *testing.T, b *bench) {
 		Route:   &message.Address{Connector: "telegram", ChannelID: "5", UserID: "6", ThreadID: "7"},
 		Text:    "several\nlines\twith \"quotes\", \\ and \u2028, \x00 and \u00e9\U0001F600 </message>",
 		Files:   []message.File{{ID: "f", Name: "n", MimeType: "text/plain", Size: 3, Path: "/p"}},
-		Origin:  "agent", Silent: true, Hops: 2, Untrusted: true,
+		Origin:  "agent", Silent: true, Hops: 2, Untrusted: true, Source: "the hook x",
 		Token: "t", Decision: "once", By: "Ann", Tag: "@web", SHA256: "00", Scripts: []message.Script{{Path: "/a b", SHA256: "ff"}},
 	}
 	want.Seq = b.offer(want).Seq

@@ -1,0 +1,59 @@
+package agents
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// A turn that has read text from outside may be doing what that text says. What a person
+// allowed "always" before, for everything to come, did not mean that: where it reaches
+// outside the workspace it is asked for again, with the source named. What was said in so
+// many words (settings, permissions grant) stays.
+
+// given reports whether a right comes from the answer to a request that was given before
+// the newest of the sources was read.
+func given(g permission.Grant, sources []record.Source) bool {
+	return g.Token != "" && slices.ContainsFunc(sources, func(s record.Source) bool { return g.At.Before(s.At.Time) })
+}
+
+// guarded is a set without the rights to hosts nobody named: @web and patterns that were
+// the answer to a request before the sources were read.
+func guarded(set permission.Set, sources []record.Source) permission.Set {
+	for _, g := range set.Grants {
+		if g.SHA256 != "" || !given(g, sources) {
+			continue
+		}
+		if a, err := permission.Parse(g.Tag); err == nil && anyHost(a) {
+			if less, err := set.Revoke(g.Tag); err == nil {
+				set = less
+			}
+		}
+	}
+	return set
+}
+
+// anyHost reports whether a right is to hosts that it does not name.
+func anyHost(a permission.Access) bool {
+	w, ok := a.(permission.Web)
+	return ok && (w.Host == "" || strings.HasPrefix(w.Host, "*."))
+}
+
+// outside reports whether a request reaches outside the workspace with nothing to hold
+// it: a command without a sandbox, a message to somebody else.
+func outside(r permission.Request) bool {
+	a, err := permission.Parse(r.Tag)
+	_, tells := a.(permission.Message)
+	return err == nil && tells || r.Sandbox == permission.NoSandbox
+}
+
+// texts are the sources as a card names them.
+func texts(sources []record.Source) (list []string) {
+	for _, s := range sources {
+		list = append(list, s.Source+" at "+s.At.UTC().Format(time.TimeOnly))
+	}
+	return list
+}
