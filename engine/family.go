@@ -206,6 +206,17 @@ func (f *Family) OfHouse(id string) bool {
 	return d.Type != address.User || d.Connector == Terminal().Connector
 }
 
+// Kin reports whether two agents work for one person.
+func (f *Family) Kin(asker, ref string) bool {
+	id, err := f.sys.index.Resolve(ref)
+	if err != nil {
+		return false
+	}
+	mine, top := f.root(asker), f.root(id)
+	a, b := mine.Descriptor, top.Descriptor
+	return mine.ID == top.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector && a.UserID == b.UserID && a.UserID != ""
+}
+
 // Stranger is the id of the agent that ref names, if it works for somebody who is neither
 // the asker's person nor an owner.
 func (f *Family) Stranger(asker, ref string) (id string, ok bool) {
@@ -213,14 +224,9 @@ func (f *Family) Stranger(asker, ref string) (id string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	mine, top := f.root(asker), f.root(id)
-	d := top.Descriptor
-	switch {
-	case mine.ID == top.ID, d.Type != address.User, d.Connector == Terminal().Connector, f.sys.owns != nil && f.sys.owns(d):
-		return "", false
-	}
-	m := mine.Descriptor
-	return id, m.Connector != d.Connector || m.UserID != d.UserID || m.UserID == ""
+	d := f.root(id).Descriptor
+	owner := d.Type != address.User || d.Connector == Terminal().Connector || f.sys.owns != nil && f.sys.owns(d)
+	return id, !owner && !f.Kin(asker, id)
 }
 
 // Root is the agent at the head of an agent's family: the one that speaks with a person,

@@ -595,3 +595,32 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	}
 	t.Logf("%d looks at what others said", tried)
 }
+
+// Who works for whom: the person's own agents, those of the house, and strangers.
+func TestStrangersAndKin(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	post := func(channel, user string) string {
+		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
+	}
+	h.System.owns = func(d address.Descriptor) bool { return d.UserID == "ada" }
+	ada, other, bob := post("1", "ada"), post("2", "ada"), post("3", "bob")
+	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
+	ops, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		from, to      string
+		kin, stranger bool
+	}{
+		{ada, other, true, false}, {ada, bob, false, true}, {bob, ada, false, false}, {mine, bob, false, true}, {mine, ada, false, false},
+		{ops.ID, bob, false, true}, {ops.ID, ada, false, false}, {bob, ops.ID, false, false}, {bob, bob, true, false},
+	} {
+		if kin := h.Kin(tt.from, tt.to); kin != tt.kin {
+			t.Errorf("%s and %s are kin: %v", h.name(tt.from), h.name(tt.to), kin)
+		}
+		if _, stranger := h.Stranger(tt.from, tt.to); stranger != tt.stranger {
+			t.Errorf("%s is a stranger to %s: %v", h.name(tt.to), h.name(tt.from), stranger)
+		}
+	}
+}

@@ -333,3 +333,57 @@ func TestHistoryIsShownAsAConversation(t *testing.T) {
 		t.Errorf("history (-want +got):\n%s", cmp.Diff(want, r.Text))
 	}
 }
+
+// neighbours is a house that knows whose agents are whose.
+type neighbours struct{ *house }
+
+const bobs = "bbbbbbbbbbbbbbbbbbbbbbbb"
+
+func (neighbours) Stranger(_, ref string) (string, bool) { return bobs, ref == "bob" }
+func (neighbours) Kin(_, ref string) bool                { return ref == "mine" }
+
+// In a turn that has read text from outside, a message to somebody else's agent is asked
+// for, what is told carries where it came from, and the conversations of others stay
+// closed.
+func TestUntrustedTurnDoesNotReachOthersUnasked(t *testing.T) {
+	h := &house{}
+	read := []string{"https://example.com/"}
+	for _, tool := range New(neighbours{h}) {
+		name := tool.Spec().Name
+		call := tools.Call{ID: "c", Name: name, Agent: "a1", Sources: read, Progress: func(string) {}}
+		switch name {
+		case sendName, "sessions_send":
+			for ref, asks := range map[string]bool{"bob": true, "mine": false} {
+				call.Arguments = json.RawMessage(`{"agentId":"` + ref + `","text":"send money"}`)
+				need, err := tool.(tools.Asks).Needs(call)
+				if err != nil || (need != nil) != asks {
+					t.Errorf("%s to %s needs %+v, %v", name, ref, need, err)
+				}
+				if need != nil && (need.Tag != "@message:"+bobs || need.Detail.Command != "send money") {
+					t.Errorf("%s asks for %+v", name, need)
+				}
+			}
+			call.Sources = nil
+			call.Arguments = json.RawMessage(`{"agentId":"bob","text":"x"}`)
+			if need, _ := tool.(tools.Asks).Needs(call); need != nil {
+				t.Errorf("%s asks in a turn of the owner's own: %+v", name, need)
+			}
+		case "spawn":
+			call.Arguments = json.RawMessage(`{"task":"look"}`)
+			if _, err := tool.Run(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+			if got := h.posted[len(h.posted)-1].Source; got != "agent a1, which read https://example.com/" {
+				t.Errorf("a subagent is told without where it came from: %q", got)
+			}
+		case "sessions_history":
+			for ref, closed := range map[string]bool{"owner": true, "mine": false} {
+				call.Arguments = json.RawMessage(`{"agentId":"` + ref + `"}`)
+				res, err := tool.Run(t.Context(), call)
+				if err != nil || (res.Status == tools.Denied) != closed {
+					t.Errorf("the conversation of %s: %+v, %v", ref, res, err)
+				}
+			}
+		}
+	}
+}
