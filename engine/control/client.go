@@ -19,6 +19,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 // A Client speaks the API. An error of the server is an *APIError, which
@@ -207,10 +208,18 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
 	var b asksBody
 	err := c.do(ctx, http.MethodGet, "/v1/permissions", nil, &b)
+	for i, a := range b.Permissions {
+		if a.Card != "" {
+			continue
+		}
+		// A daemon of an earlier version: what it says is made into a card here.
+		b.Permissions[i] = permission.Pending{Token: a.Token, Agent: a.AgentID, AskedAt: a.AskedAt, ExpiresAt: a.ExpiresAt,
+			Request: permission.Request{Tag: a.Tag, Reason: a.Reason, Detail: permission.Detail{Command: a.Request}}}.Ask()
+	}
 	return b.Permissions, err
 }
 
-// Decide answers a permission request: once, always or deny. by says who, "" the
+// Decide answers a permission request: once, always, prefix or deny. by says who, "" the
 // caller.
 func (c *Client) Decide(ctx context.Context, token, decision, by string) error {
 	return c.do(ctx, http.MethodPost, "/v1/permissions/"+url.PathEscape(token), Answer{decision, by}, nil)
