@@ -70,7 +70,7 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 			}
 		}
 	case permission.Prefix:
-		return grants(permission.Grant{Tag: it.Tag, At: disk.StampOf(time.Now()), By: it.By, Token: it.Token, Scripts: it.Scripts})
+		return grants(permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, Scripts: it.Scripts})
 	case permission.Always:
 		if crash.Bug("alwayslost") {
 			return nil
