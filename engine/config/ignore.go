@@ -35,7 +35,8 @@ func Ignore(root string) error {
 	if disk.Exists(path) {
 		return nil
 	}
-	if err := disk.NewVolume(root).WriteFile("ignore", path, []byte(IgnoreText)); err != nil {
+	// Without a barrier: what a crash leaves, the next call writes over.
+	if err := disk.NewVolume(root).WriteDraft("ignore", path, []byte(IgnoreText)); err != nil {
 		return fmt.Errorf("write %s: %w", IgnoreName, err)
 	}
 	return nil

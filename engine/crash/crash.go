@@ -53,7 +53,7 @@ var names = []string{
 	"post.write", "post.sync", "post.rename", "post.dirsync",
 	"letter.rename", "letter.dirsync", "letter.unlink",
 	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync",
-	"ignore.write", "ignore.sync", "ignore.rename", "ignore.dirsync",
+	"ignore.write", "ignore.rename",
 	"settings.write", "settings.sync", "settings.rename", "settings.dirsync", "auth.write", "auth.sync", "auth.rename", "auth.dirsync",
 	"folder.mkdir", "folder.sync", "folder.rename", "folder.dirsync",
 	"handles.write", "handles.sync",
