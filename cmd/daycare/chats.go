@@ -115,14 +115,10 @@ type unlost struct{ hints }
 // Save replaces a file durably.
 func (u unlost) Save(connector, name string, data []byte) error {
 	path := u.path(connector, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := u.r.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := u.r.vol.WriteFile("waiting", path, data); err != nil {
-		return err
-	}
-	dir := filepath.Dir(filepath.Dir(path)) // the folder may be new, and the one above it
-	return errors.Join(u.r.vol.SyncDir("waiting.dirsync", dir), u.r.vol.SyncDir("waiting.dirsync", filepath.Dir(dir)))
+	return u.r.vol.WriteFile("waiting", path, data)
 }
 
 // Save replaces a file.
