@@ -87,11 +87,12 @@ func (s *senders) fates(agent string) *message.Fates {
 func (s *senders) left(agent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.account(agent)
-	if a.fates.Len() > 0 {
+	a := s.accounts[agent]
+	switch {
+	case a == nil:
+	case a.fates.Len() > 0:
 		return true
-	}
-	if len(a.outs) == 0 {
+	case len(a.outs) == 0:
 		delete(s.accounts, agent)
 	}
 	return false
@@ -102,9 +103,12 @@ func (s *senders) left(agent string) bool {
 func (s *senders) end(agent string) []message.Fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fates := s.account(agent).fates
+	a := s.accounts[agent]
+	if a == nil {
+		return nil
+	}
 	delete(s.accounts, agent)
-	return fates.Take()
+	return a.fates.Take()
 }
 
 // unrecorded takes the results that no agent has recorded, by agent.
@@ -161,7 +165,11 @@ func (s *senders) send(p message.Promise) {
 func (s *senders) drop(agent string) {
 	s.mu.Lock()
 	var dropped []*promise
-	for _, p := range s.account(agent).outs {
+	if s.accounts[agent] == nil {
+		s.mu.Unlock()
+		return
+	}
+	for _, p := range s.accounts[agent].outs {
 		dropped = append(dropped, p)
 		p.cancel()
 		c := chat{p.To.Connector, p.To.ChannelID}
@@ -179,12 +187,11 @@ func (s *senders) drop(agent string) {
 // report passes a result on, unless the promise was forgotten meanwhile.
 func (s *senders) report(p *promise, f message.Fate) {
 	s.mu.Lock()
-	report := p.Report
-	if s.account(p.Agent).outs[p.ID] != p {
-		report = func(message.Fate) {}
-	}
+	report, known := p.Report, s.owes(p)
 	s.mu.Unlock()
-	report(f)
+	if known {
+		report(f)
+	}
 }
 
 // forget ends a promise: nothing more is sent or reported of it.
@@ -192,10 +199,15 @@ func (s *senders) forget(p *promise) {
 	p.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.account(p.Agent)
-	if a.outs[p.ID] == p {
-		delete(a.outs, p.ID)
+	if s.owes(p) {
+		delete(s.accounts[p.Agent].outs, p.ID)
 	}
+}
+
+// owes reports whether a promise stands. The lock is held.
+func (s *senders) owes(p *promise) bool {
+	a := s.accounts[p.Agent]
+	return a != nil && a.outs[p.ID] == p
 }
 
 func (s *senders) work(c chat) {
