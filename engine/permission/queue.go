@@ -56,7 +56,12 @@ type Queue struct {
 	expiry time.Duration
 	log    *disk.Log
 
+	logging sync.Mutex // of appends: one of them may have to open the log anew
+
+	// mu is never held while files are read or written: everybody who looks at the queue
+	// would wait for the disk. What must not happen twice at once is claimed instead.
 	mu      sync.Mutex
+	claimed map[string]chan struct{} // hash of a request that is asked, token of one that is settled
 	waiting map[string]Pending
 	refused map[string]string // token to the reason that was reported for its file
 	late    []Pending         // answers that stood in files whose request was settled otherwise
@@ -66,7 +71,7 @@ type Queue struct {
 // change the queue fails.
 func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := &Queue{dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		waiting: map[string]Pending{}, refused: map[string]string{}}
+		claimed: map[string]chan struct{}{}, waiting: map[string]Pending{}, refused: map[string]string{}}
 	found, err := q.load()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -80,7 +85,7 @@ func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Du
 // DefaultExpiry; now nil is time.Now.
 func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := &Queue{vol: vol, dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		waiting: map[string]Pending{}, refused: map[string]string{}}
+		claimed: map[string]chan struct{}{}, waiting: map[string]Pending{}, refused: map[string]string{}}
 	if q.now == nil {
 		q.now = time.Now
 	}
@@ -210,6 +215,23 @@ func (q *Queue) SetExpiry(d time.Duration) {
 	q.expiry = d
 }
 
+// claim waits until nobody has a key, and has it until release. mu is held by the caller
+// of both, and not while claim waits.
+func (q *Queue) claim(key string) (release func()) {
+	for q.claimed[key] != nil {
+		done := q.claimed[key]
+		q.mu.Unlock()
+		<-done
+		q.mu.Lock()
+	}
+	done := make(chan struct{})
+	q.claimed[key] = done
+	return func() {
+		delete(q.claimed, key)
+		close(done)
+	}
+}
+
 // Ask puts a request of an agent into the queue. It returns after the request is
 // durable. The same request of the same agent that waits already is not asked
 // twice: it is returned, with fresh false.
@@ -217,9 +239,11 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	if _, err := Parse(r.Tag); err != nil {
 		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
 	}
+	hash := r.SHA256(agent)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	hash := r.SHA256(agent)
+	// A second Ask for the same must not be told of a request that is not durable yet.
+	defer q.claim(hash)()
 	for _, old := range q.waiting {
 		if old.Agent == agent && old.SHA256 == hash {
 			return old, false, nil
@@ -236,9 +260,10 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	if err != nil {
 		return Pending{}, false, fmt.Errorf("encode request %s: %w", p.Token, err)
 	}
-	// The lock is held over the barrier: a second Ask for the same must not be
-	// told of a request that is not durable yet.
-	if err := q.vol.WriteFile("permission", q.path(p.Token), content); err != nil {
+	q.mu.Unlock()
+	err = q.vol.WriteFile("permission", q.path(p.Token), content)
+	q.mu.Lock()
+	if err != nil {
 		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
 	}
 	q.waiting[p.Token] = p

@@ -25,24 +25,17 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.claim(token)()
 	p, ok := q.waiting[token]
 	if !ok {
 		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
 	}
 	p.Decision, p.DecidedBy, p.DecidedAt = decision, by, disk.StampOf(at).Time
-	line, err := encode(p)
+	q.mu.Unlock()
+	late, err := q.move(p)
+	q.mu.Lock()
+	q.late = append(q.late, late...)
 	if err != nil {
-		return Pending{}, err
-	}
-	if err := q.append(line); err != nil {
-		return Pending{}, fmt.Errorf("log decision on %s: %w", token, err)
-	}
-	if in, err := q.read(q.path(token)); err == nil && in.Decision != "" && (in.Decision != decision || by != byFile) {
-		q.late = append(q.late, in)
-	}
-	// Without a barrier of its own: a file that comes back after a power cut is
-	// in the log, so the next start removes it.
-	if err := q.remove(token); err != nil {
 		return Pending{}, err
 	}
 	delete(q.waiting, token)
@@ -50,15 +43,35 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	return p, nil
 }
 
+// move writes a settled request into the log, durably, and removes its file. late is an
+// answer that stood in the file all the same.
+func (q *Queue) move(p Pending) (late []Pending, err error) {
+	line, err := encode(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.append(line); err != nil {
+		return nil, fmt.Errorf("log decision on %s: %w", p.Token, err)
+	}
+	if in, err := q.read(q.path(p.Token)); err == nil && in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
+		late = []Pending{in}
+	}
+	// Without a barrier of its own: a file that comes back after a power cut is
+	// in the log, so the next start removes it.
+	return late, q.remove(p.Token)
+}
+
 // append writes one line to the log. A person may have edited the log or moved
 // it away; it is a record for people, so what stands there now is gone on with.
 func (q *Queue) append(line []byte) error {
+	q.logging.Lock()
 	_, err := q.log.Append(line)
 	if errors.Is(err, disk.ErrChanged) {
 		if err = q.reopen(); err == nil {
 			_, err = q.log.Append(line)
 		}
 	}
+	q.logging.Unlock()
 	if err != nil {
 		return err
 	}
@@ -82,43 +95,57 @@ func (q *Queue) reopen() error {
 // decision is not an answer; that is reported, once for each change. A file that
 // is gone is an answer too: deny.
 func (q *Queue) Answered() ([]Pending, []finding.Finding) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	var answers []Pending
 	var findings []finding.Finding
-	for _, p := range q.sorted(func(Pending) bool { return true }) {
+	for _, p := range q.List() {
 		found, err := q.read(q.path(p.Token))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			found, err = p, nil
-			found.Decision = Deny
-		case err == nil && found.Decision == Expired:
-			err = q.wrong(p, `decision is "expired"; allowed: once, always, deny, prefix`)
-		case err == nil && !sameQuestion(p, found):
-			err = q.wrong(p, "the request was changed in more than its decision")
+		answer, f := q.answerIn(p, found, err)
+		if f != nil {
+			findings = append(findings, *f)
 		}
-		if err != nil {
-			findings = q.report(findings, p, err)
-			continue
-		}
-		delete(q.refused, p.Token)
-		if found.Decision != "" {
-			found.DecidedBy, found.DecidedAt = byFile, q.now()
-			answers = append(answers, found)
+		if answer.Decision != "" {
+			answers = append(answers, answer)
 		}
 	}
 	return answers, findings
+}
+
+// answerIn is what was found in the file of a request, or err: an answer, something
+// wrong that was not reported before, or nothing.
+func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *finding.Finding) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, waits := q.waiting[p.Token]; !waits || q.claimed[p.Token] != nil {
+		return Pending{}, nil // it was settled while the file was read, which takes the file away
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		found, err = p, nil
+		found.Decision = Deny
+	case err == nil && found.Decision == Expired:
+		err = q.wrong(p, `decision is "expired"; allowed: once, always, deny, prefix`)
+	case err == nil && !sameQuestion(p, found):
+		err = q.wrong(p, "the request was changed in more than its decision")
+	}
+	if err != nil {
+		return Pending{}, q.report(p, err)
+	}
+	delete(q.refused, p.Token)
+	if found.Decision != "" {
+		found.DecidedBy, found.DecidedAt = byFile, q.now()
+	}
+	return found, nil
 }
 
 // Late returns, once, the answers that people saved in files when another one was
 // first. An editor may write a file anew that has left the queue; it is removed.
 func (q *Queue) Late() ([]Pending, error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	late := q.late
+	late, waiting := q.late, len(q.waiting)
 	q.late = nil
+	q.mu.Unlock()
 	paths, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
-	if err != nil || len(paths) <= len(q.waiting) {
+	if err != nil || len(paths) <= waiting {
 		return late, err
 	}
 	log, err := Log(filepath.Dir(q.dir))
@@ -127,8 +154,11 @@ func (q *Queue) Late() ([]Pending, error) {
 	}
 	for _, path := range paths {
 		p, err := q.read(path)
-		if _, waits := q.waiting[p.Token]; waits || err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == p.Token }) {
+		if err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == p.Token }) {
 			continue // what is wrong with it is said at a start
+		}
+		if _, err := q.Get(p.Token); err == nil {
+			continue // it is being settled
 		}
 		if err := q.remove(p.Token); err != nil {
 			return late, err
@@ -145,17 +175,17 @@ func (q *Queue) wrong(p Pending, reason string) error {
 		Remedy: "set decision and nothing else; the request still waits, as it was asked"}
 }
 
-// report adds what is wrong with the file of p unless it was said before.
-func (q *Queue) report(all []finding.Finding, p Pending, err error) []finding.Finding {
+// report is what is wrong with the file of p, nil if it was said before. mu is held.
+func (q *Queue) report(p Pending, err error) *finding.Finding {
 	var f finding.Finding
 	if !errors.As(err, &f) {
 		f = finding.Finding{ID: "permission-file", Severity: finding.Error, File: q.path(p.Token), Reason: err.Error()}
 	}
 	if q.refused[p.Token] == f.Reason {
-		return all
+		return nil
 	}
 	q.refused[p.Token] = f.Reason
-	return append(all, f)
+	return &f
 }
 
 // Log reads the requests that were answered, oldest first. It needs no Queue:
