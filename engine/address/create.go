@@ -161,10 +161,7 @@ func (x *Index) Remove(id string) (string, error) {
 // Forget takes an agent out of the index; its folder stays as it is. A Rescan
 // finds it again.
 func (x *Index) Forget(id string) {
-	x.scan.mu.Lock()
-	defer x.scan.mu.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.drop(id)
-	delete(x.scan.seen, id)
+	x.forget(id)
 }

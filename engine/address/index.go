@@ -61,7 +61,8 @@ type Index struct {
 // that agent only.
 func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
-		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, facets: newFacets()}
+		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, facets: newFacets(),
+		scan: scan{seen: map[string]stamp{}, told: map[finding.Finding]bool{}}}
 	if vol != nil {
 		if err := vol.MkdirAll(x.dir); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)

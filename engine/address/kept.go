@@ -62,26 +62,12 @@ func (x *Index) current(path string) (Descriptor, bool) {
 	return d, finding.Join(found) == nil
 }
 
-// lastGood is the descriptor that was in force before the one that stands there now.
-func (x *Index) lastGood(id string) (Descriptor, bool) {
-	path := filepath.Join(x.dir, id, keptFile)
-	d, ok := x.current(path)
-	return d, ok && d.kept() && (d.ID == "" || d.ID == id)
-}
-
-// fallBack puts the last good descriptor into a reading whose own is broken, if no
-// version of the agent is in force yet. x.mu is held.
-func (x *Index) fallBack(r *reading) bool {
-	if _, known := x.byID[r.id]; known {
-		return false
+// lastGood is the descriptor that was in force before the one that stands there now;
+// nil: it is not known.
+func (x *Index) lastGood(id string) *Descriptor {
+	d, ok := x.current(filepath.Join(x.dir, id, keptFile))
+	if !ok || !d.kept() || d.ID != "" && d.ID != id {
+		return nil
 	}
-	d, ok := x.lastGood(r.id)
-	if !ok {
-		return false
-	}
-	if other, taken := x.byKey[d.key()]; taken && other != r.id {
-		return false
-	}
-	r.d, r.stamp = d, stamp{} // no stamp: the file is looked at again each time
-	return true
+	return &d
 }

@@ -20,28 +20,31 @@ type Change struct {
 // counts from now on. Findings of a file that is broken are told once, and only if
 // last is set: an editor may be in the middle of it, and the caller looks again.
 func (x *Index) Reread(id string, last bool) (Change, error) {
-	x.scan.mu.Lock()
-	defer x.scan.mu.Unlock()
-	before, known := x.Get(id)
-	if !known {
-		return Change{}, nil
+	for range staleTries {
+		before, known := x.Get(id)
+		if !known {
+			return Change{}, nil
+		}
+		r := x.read(id)
+		if r.id == "" {
+			return Change{}, nil
+		}
+		broken := finding.Join(r.found) != nil
+		if broken && !last {
+			return Change{Broken: true}, nil
+		}
+		t, err := x.takeIn([]reading{r})
+		if err != nil {
+			return Change{}, err
+		}
+		if len(t.stale) > 0 {
+			continue
+		}
+		now, _ := x.Get(id)
+		return Change{Members: Changed(before.Descriptor, now.Descriptor), Found: t.found,
+			Broken: broken || finding.Join(t.found) != nil}, nil
 	}
-	r := x.read(id)
-	if r.id == "" {
-		return Change{}, nil
-	}
-	r.handle = before.Handle
-	broken := finding.Join(r.found) != nil
-	if broken && !last {
-		return Change{Broken: true}, nil
-	}
-	_, found, err := x.takeIn([]reading{r})
-	if err != nil {
-		return Change{}, err
-	}
-	now, _ := x.Get(id)
-	return Change{Members: Changed(before.Descriptor, now.Descriptor), Found: found,
-		Broken: broken || finding.Join(found) != nil}, nil
+	return Change{}, nil // others read it all the time, and took in what is there
 }
 
 // Changed names the members in which two descriptors differ, sorted.

@@ -23,11 +23,16 @@ import (
 // A Diff is what a Rescan found different.
 type Diff struct{ Added, Removed, Changed []string } // ids
 
-// scan is what Rescan remembers from one time to the next.
+// scan is what is remembered from one reading to the next. Files are read without a
+// lock that anybody else needs: a reading says against what it was made, and is made
+// again if that is not how things are any more when it is taken in.
 type scan struct {
-	mu   sync.Mutex
-	seen map[string]stamp         // of each descriptor that is in force
-	told map[finding.Finding]bool // each thing is told once
+	one sync.Mutex // one Rescan at a time; nobody else waits for it
+
+	// Under the mu of the index.
+	seen      map[string]stamp         // of each descriptor that is in force
+	told      map[finding.Finding]bool // each thing is told once
+	forgotten int                      // how many agents were forgotten
 }
 
 // A stamp tells whether a file was written since.
@@ -40,17 +45,32 @@ type stamp struct {
 type reading struct {
 	id     string
 	d      Descriptor
-	handle string // that it has already
+	last   *Descriptor // the last good one, if there is one
+	asked  bool        // last was looked for: this one cannot be in force, and no other is
+	handle string      // "": none yet
 	stamp  stamp
+	basis  basis
 	found  []finding.Finding
+}
+
+// A basis is what was known when a descriptor was read.
+type basis struct {
+	seen      stamp
+	forgotten int
+}
+
+// basis is what is known of an agent; in force says that a version of it is. x.mu is held.
+func (x *Index) basis(id string) (b basis, inForce bool) {
+	_, inForce = x.byID[id]
+	return basis{x.scan.seen[id], x.scan.forgotten}, inForce
 }
 
 // Rescan reads the folders again: agents that were added, changed or removed by
 // hand count from now on. A descriptor that is now broken leaves the last good one
 // in force. Findings are told once.
 func (x *Index) Rescan() (Diff, []finding.Finding, error) {
-	x.scan.mu.Lock()
-	defer x.scan.mu.Unlock()
+	x.scan.one.Lock()
+	defer x.scan.one.Unlock()
 	entries, err := os.ReadDir(x.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Diff{}, nil, fmt.Errorf("list agents: %w", err)
@@ -62,13 +82,23 @@ func (x *Index) Rescan() (Diff, []finding.Finding, error) {
 			unread = append(unread, id)
 		}
 	}
-	diff, found, err := x.takeIn(x.readAll(unread))
-	if err = errors.Join(err, x.handles.sync()); err != nil {
-		return diff, found, err
+	var diff Diff
+	var found []finding.Finding
+	for try := 0; len(unread) > 0 && try < staleTries; try++ {
+		t, err := x.takeIn(x.readAll(unread))
+		diff.Added, diff.Changed = append(diff.Added, t.added...), append(diff.Changed, t.changed...)
+		found, unread = append(found, t.found...), t.stale
+		if err != nil {
+			return diff, found, err
+		}
 	}
 	diff.Removed = x.forgetMissing(present)
 	return diff, found, nil
 }
+
+// staleTries is how often a descriptor is read that others read at the same time. They
+// have taken in what is there then.
+const staleTries = 5
 
 // readAll reads the descriptors that were written since they were last read.
 func (x *Index) readAll(ids []string) []reading {
@@ -141,18 +171,37 @@ func depths(read []reading) map[string]int {
 
 // read reads one descriptor. An empty reading: it is as it was.
 func (x *Index) read(id string) reading {
-	path := filepath.Join(x.dir, id, descriptorFile)
-	r := reading{id: id}
-	data, st, err := readNewer(path, x.scan.seen[id])
+	x.mu.RLock()
+	basis, inForce := x.basis(id)
+	x.mu.RUnlock()
+	r, ok := readDescriptor(filepath.Join(x.dir, id, descriptorFile), id, basis.seen)
+	if !ok {
+		return reading{}
+	}
+	r.basis = basis
+	x.mu.RLock()
+	_, good := x.choose(&r, nil)
+	x.mu.RUnlock()
+	if !good && !inForce {
+		r.last, r.asked = x.lastGood(id), true
+	}
+	return r
+}
+
+// readDescriptor reads the descriptor of an agent if it was written since known; false:
+// it was not, or its folder was moved away this instant.
+func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
+	r.id = id
+	data, st, err := readNewer(path, known)
 	switch {
 	case errors.Is(err, errSame):
-		return reading{}
+		return r, false
 	case err != nil && !disk.Exists(filepath.Dir(path)):
-		return reading{} // moved away this instant
+		return r, false
 	case err != nil:
 		r.found = []finding.Finding{{ID: "descriptor-missing", Severity: finding.Error, File: path,
 			Reason: "the descriptor cannot be read: " + err.Error(), Remedy: "Restore the file, or move the folder away."}}
-		return r
+		return r, true
 	}
 	r.stamp = st
 	r.d, r.found = Decode(path, data)
@@ -160,72 +209,149 @@ func (x *Index) read(id string) reading {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,
 			Reason: fmt.Sprintf("id %q is not the name of its folder", r.d.ID), Remedy: "Set it to " + id + "."})
 	}
-	return r
+	return r, true
+}
+
+// taken is what came of readings.
+type taken struct {
+	added, changed []string
+	found          []finding.Finding
+	stale          []string // to be read again
 }
 
 // takeIn makes the readings count.
-func (x *Index) takeIn(read []reading) (diff Diff, found []finding.Finding, err error) {
+func (x *Index) takeIn(read []reading) (t taken, err error) {
+	if err := x.number(read); err != nil {
+		return t, err
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.scan.seen == nil {
-		x.scan.seen, x.scan.told = map[string]stamp{}, map[finding.Finding]bool{}
-	}
 	for _, r := range read {
-		if other, taken := x.byKey[r.d.key()]; taken && other != r.id && finding.Join(r.found) == nil {
-			r.found = append(r.found, finding.Finding{ID: "descriptor-duplicate", Severity: finding.Error,
-				File:   filepath.Join(x.dir, r.id, descriptorFile),
-				Reason: "agent " + other + " has the same address", Remedy: "Change one of the two, or move a folder away."})
-		}
-		for _, f := range r.found {
-			if !x.scan.told[f] {
-				x.scan.told[f] = true
-				found = append(found, f)
-			}
-		}
-		if finding.Join(r.found) != nil && !x.fallBack(&r) {
+		if basis, _ := x.basis(r.id); basis != r.basis {
+			t.stale = append(t.stale, r.id)
 			continue
 		}
-		if err := x.takeOne(r, &diff); err != nil {
-			return diff, found, err
+		found, good := x.choose(&r, nil)
+		known, inForce := x.byID[r.id]
+		if !inForce && (good && r.handle == "" || !good && !r.asked) {
+			t.stale = append(t.stale, r.id) // its address was free, or was not, when it was looked at
+			continue
+		}
+		for _, f := range found {
+			if !x.scan.told[f] {
+				x.scan.told[f] = true
+				t.found = append(t.found, f)
+			}
+		}
+		if !good {
+			continue
+		}
+		x.scan.seen[r.id] = r.stamp
+		switch {
+		case !inForce:
+			x.put(r.id, r.d, r.handle)
+			t.added = append(t.added, r.id)
+		case known.Descriptor != r.d:
+			x.put(r.id, r.d, known.Handle)
+			t.changed = append(t.changed, r.id)
 		}
 	}
-	return diff, found, nil
+	return t, nil
 }
 
-func (x *Index) takeOne(r reading, diff *Diff) error {
-	x.scan.seen[r.id] = r.stamp
-	known, ok := x.byID[r.id]
-	if ok && known.Descriptor == r.d {
+// number gives the agents among the readings that come to be in force their handles,
+// durably. It writes, so it is done before the index is locked.
+func (x *Index) number(read []reading) error {
+	claimed := map[string]string{} // address -> id
+	fresh := map[*reading]string{} // -> parent
+	x.mu.RLock()
+	for i, r := range read {
+		if _, good := x.choose(&r, claimed); !good {
+			continue
+		}
+		if k := r.d.key(); k != "" {
+			claimed[k] = r.id
+		}
+		if _, inForce := x.byID[r.id]; !inForce {
+			fresh[&read[i]] = r.d.ParentAgentID
+		}
+	}
+	x.mu.RUnlock()
+	for i := range read {
+		parent, ok := fresh[&read[i]]
+		if !ok {
+			continue
+		}
+		var err error
+		if read[i].handle, err = x.handles.give(read[i].id, parent, time.Now()); err != nil {
+			return err
+		}
+	}
+	if len(fresh) == 0 {
 		return nil
 	}
-	if !disk.Exists(filepath.Join(x.dir, r.id)) {
-		return nil // removed while the folders were read
+	return x.handles.sync()
+}
+
+// choose decides about a reading: whether its descriptor, or the last good one in its
+// place, can be in force, and what is wrong. claimed are addresses that others get
+// before it. x.mu is held.
+func (x *Index) choose(r *reading, claimed map[string]string) (found []finding.Finding, good bool) {
+	found = r.found
+	if finding.Join(found) == nil {
+		other := x.owner(r.d, claimed)
+		if other == "" || other == r.id {
+			return found, true
+		}
+		found = append(slices.Clip(found), finding.Finding{ID: "descriptor-duplicate", Severity: finding.Error,
+			File:   filepath.Join(x.dir, r.id, descriptorFile),
+			Reason: "agent " + other + " has the same address", Remedy: "Change one of the two, or move a folder away."})
 	}
-	h, err := x.handles.give(r.id, r.d.ParentAgentID, time.Now())
-	if err != nil {
-		return err
+	if _, inForce := x.byID[r.id]; inForce || r.last == nil {
+		return found, false
 	}
-	x.put(r.id, r.d, h)
-	if ok {
-		diff.Changed = append(diff.Changed, r.id)
-	} else {
-		diff.Added = append(diff.Added, r.id)
+	if other := x.owner(*r.last, claimed); other != "" && other != r.id {
+		return found, false
 	}
-	return nil
+	r.d, r.stamp = *r.last, stamp{} // no stamp: the file is looked at again each time
+	return found, true
+}
+
+// owner is the agent that has the address of a descriptor. x.mu is held.
+func (x *Index) owner(d Descriptor, claimed map[string]string) string {
+	if id := x.byKey[d.key()]; id != "" {
+		return id
+	}
+	return claimed[d.key()]
 }
 
 // forgetMissing forgets the agents whose folders are gone. One that was made while
 // the folders were listed is looked for once more.
 func (x *Index) forgetMissing(present map[string]bool) (removed []string) {
+	x.mu.RLock()
+	var missing []string
+	for id := range x.byID {
+		if !present[id] {
+			missing = append(missing, id)
+		}
+	}
+	x.mu.RUnlock()
+	missing = slices.DeleteFunc(missing, func(id string) bool { return disk.Exists(filepath.Join(x.dir, id)) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for id := range x.byID {
-		if !present[id] && !disk.Exists(filepath.Join(x.dir, id)) {
-			x.drop(id)
-			delete(x.scan.seen, id)
+	for _, id := range missing {
+		if _, inForce := x.byID[id]; inForce {
+			x.forget(id)
 			removed = append(removed, id)
 		}
 	}
 	slices.Sort(removed)
 	return removed
+}
+
+// forget drops an agent and what was seen of it. x.mu is held.
+func (x *Index) forget(id string) {
+	x.drop(id)
+	delete(x.scan.seen, id)
+	x.scan.forgotten++
 }
