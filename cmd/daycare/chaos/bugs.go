@@ -35,6 +35,7 @@ var Bugs = []Bug{
 	{"keysforgotten", "a rotation keeps what is needed to know a redelivery: it forgets it", "duplicated: "},
 	{"shortmemory", "a redelivery after days is known: it is accepted again", "duplicated: "},
 	{"sendtwice", "an answer that arrived does not come again: it does", "answered again: "},
+	{"deliverylate", "a delivery is recorded at once: after the call under way", "answered again: "},
 	{"lifo", "items are taken in the order in which they came: newest first", "reordered: "},
 	{"newestanswer", "answers come in their order: the newest of those that wait is next", "reordered: answer "},
 
