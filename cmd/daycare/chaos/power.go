@@ -25,7 +25,7 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 		if strings.HasSuffix(o.name, "history.write") && (h.Length == Full || n%stallEvery == 1) {
 			// What the next life reads may not be durable, and must be before it acts on it.
 			first, acts := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}, []string{"send.after", "tool.after"}
-			add("kill, then power", first, Death{Failpoint: "stall@" + acts[n/stallEvery%len(acts)] + "#1", Cut: Nothing})
+			add("kill, then power", first, Death{Failpoint: "kill@" + acts[n/stallEvery%len(acts)] + "#1", Cut: Nothing})
 		}
 		if h.Length == Default && n%3 != 1 {
 			continue

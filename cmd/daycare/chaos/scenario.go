@@ -102,6 +102,15 @@ func answered(n int) step {
 	return func(ctx context.Context, u *user) error { return u.answers(ctx, n) }
 }
 
+// calm waits until the logs say that nothing is left to do.
+func calm(ctx context.Context, u *user) error {
+	f := newFollower(u.root)
+	return until(ctx, func() bool {
+		rest, _, err := f.rest()
+		return rest == "" && err == nil
+	})
+}
+
 func playAll(ctx context.Context, u *user, steps []step) error {
 	for _, s := range steps {
 		if err := s(ctx, u); err != nil {
