@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 
 	"daycare/engine/config"
@@ -18,7 +19,8 @@ func (r *runtimeParts) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
 	}
-	if err := config.Ignore(r.root); err != nil {
+	// What a death left of one that was being written goes first.
+	if err := errors.Join(r.vol.Recover(r.root, config.IgnoreName), config.Ignore(r.root)); err != nil {
 		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
 	ok, err := disk.SyncsFolders(r.root)
