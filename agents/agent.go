@@ -107,6 +107,8 @@ type Options struct {
 	Log        *slog.Logger
 	// Identity is the descriptor as it is now; nil: Meta, for ever.
 	Identity func() address.Meta
+	// Folders pins the folders of the agent's rights; nil: nobody does.
+	Folders *permission.Folders
 	// Board takes what is wrong with the agent's files; nil: the log alone is told.
 	Board *finding.Board
 	// Broken is what is wrong with files now that the model is to hear of; nil: what the

@@ -67,6 +67,9 @@ func (a *agent) decided(it inbox.Item) error {
 	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
 		it.Decision = string(permission.Once)
 	}
+	if access := rightGiven(it); access != nil {
+		a.giveFolders(access)
+	}
 	if change := a.change(it); change != nil {
 		if err := a.saveState(change); err != nil {
 			return a.postpone(it, err)

@@ -91,6 +91,7 @@ func (a *agent) lookAtState() {
 		return
 	}
 	known := a.loaded
+	a.knowFolders(state.Permissions)
 	a.state, a.loaded = state, finding.Join(found) == nil
 	if names := owned(before, state); known && len(names) > 0 {
 		text := strings.Join(names, ", ") + " changed; it counts from the next turn"
@@ -175,6 +176,7 @@ func (a *agent) announceRights() error {
 	text := strings.Join(diff, ", ")
 	a.log.Log(context.Background(), finding.Warning.Level(), "rights changed by hand", "diff", text)
 	a.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
+	a.giveFolders(permission.Added(*a.announced, a.state.Permissions)...)
 	a.announced = copyOf(a.state.Permissions)
 	a.narrowed()
 	if a.history.Obligations().LastSeq == 0 {

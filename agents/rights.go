@@ -3,6 +3,7 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
@@ -91,6 +92,41 @@ func grants(g permission.Grant) func(*record.State) {
 			s.Permissions = more
 		}
 	}
+}
+
+// knowFolders pins the folders of rights that were never pinned.
+func (a *agent) knowFolders(set permission.Set) {
+	if a.Folders == nil {
+		return
+	}
+	if err := a.Folders.Know(set); err != nil {
+		a.log.Error("folders of the agent are not pinned on disk", "err", err)
+	}
+}
+
+// giveFolders pins folders as they are now: their owner gave them, perhaps again.
+func (a *agent) giveFolders(given ...permission.Access) {
+	for _, access := range given {
+		if a.Folders == nil {
+			return
+		}
+		if err := a.Folders.Give(access); err != nil {
+			a.log.Error("folder is not pinned on disk", "right", access.Tag(), "err", err)
+		}
+	}
+}
+
+// rightGiven is the right that a person's decision gave; nil: none. What another agent
+// shares is what that one holds, with its folder as it was given to it.
+func rightGiven(it inbox.Item) permission.Access {
+	if permission.Decision(it.Decision) != permission.Always || strings.HasPrefix(it.By, "agent ") {
+		return nil
+	}
+	access, err := permission.Parse(it.Tag)
+	if err != nil {
+		return nil
+	}
+	return access
 }
 
 // access is what the agent may do now: what state.json says, less what was taken

@@ -258,7 +258,7 @@ func TestALongMessageIsNotWrittenThroughALink(t *testing.T) {
 		if err := plant(workspace); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeBeneath(workspace, spillDir, "x.md", "text"); err == nil {
+		if err := writeBeneath(openRoot(t, workspace), spillDir, "x.md", "text"); err == nil {
 			t.Errorf("%s: written through a symbolic link", name)
 		}
 	}
@@ -270,11 +270,42 @@ func TestALongMessageIsNotWrittenThroughALink(t *testing.T) {
 	if err := os.Symlink(target, filepath.Join(workspace, spillDir, "x.md")); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeBeneath(workspace, spillDir, "x.md", "text"); err != nil {
+	if err := writeBeneath(openRoot(t, workspace), spillDir, "x.md", "text"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(target); err == nil {
 		t.Error("the file behind a planted link was written")
+	}
+}
+
+func openRoot(t *testing.T, path string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// The folder of the receiver became a link: nothing is written to where it leads.
+func TestALongMessageIsNotWrittenIntoAReplacedFolder(t *testing.T) {
+	workspace, outside := t.TempDir(), t.TempDir()
+	s := &System{root: filepath.Join(workspace, ".daycare"), folders: permission.NewFolders(workspace)}
+	mole := filepath.Join(workspace, "mole")
+	dir := s.folder("m")
+	state, err := record.EncodeState(record.State{Permissions: permission.Default(mole)})
+	if err == nil {
+		err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "state.json"), state, 0o600), os.Symlink(outside, mole))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := s.spill(message.Incoming{Agent: "m", Origin: "o", Text: "long"}); err == nil {
+		t.Errorf("written to %s", path)
+	}
+	if made, _ := os.ReadDir(outside); len(made) > 0 {
+		t.Errorf("made %v outside", made)
 	}
 }
 

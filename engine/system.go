@@ -59,6 +59,8 @@ type Options struct {
 	// Redact takes secrets out of what is accepted, before it is written anywhere. nil:
 	// none are known.
 	Redact *redact.Redactor
+	// Folders are the folders that agents were given; nil: as they are now.
+	Folders *permission.Folders
 	// Enclose keeps a copy of the nth file of a letter, which becomes the item with
 	// that id. The same file of the same letter is kept once, however often it is asked
 	// for. nil: letters have no files.
@@ -94,6 +96,7 @@ type System struct {
 	grace    time.Duration
 	redact   *redact.Redactor
 	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
+	folders  *permission.Folders
 
 	start  atomic.Pointer[StartFunc]
 	actors context.Context // ends when agents are to suspend
@@ -118,8 +121,12 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, foreign: o.Foreign, grace: o.Grace, redact: o.Redact, enclose: o.Enclose,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, foreign: o.Foreign,
+		grace: o.Grace, redact: o.Redact, enclose: o.Enclose, folders: o.Folders,
 		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
+	}
+	if s.folders == nil {
+		s.folders = permission.NewFolders(filepath.Dir(o.Root))
 	}
 	if s.board == nil {
 		s.board = NewBoard(o.Log, o.Events)

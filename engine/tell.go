@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -53,34 +54,26 @@ func (s *System) spill(in message.Incoming) (path string, err error) {
 	}
 	sum := sha256.Sum256([]byte(in.Text))
 	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
-	return filepath.Join(workspace, spillDir, name), writeBeneath(workspace, spillDir, name, in.Text)
+	dir, _, err := s.folders.Open(workspace)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return filepath.Join(workspace, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
 }
 
 // writeBeneath makes dir/name in a folder that agents can write to, durably, before the
-// message that names it is accepted. They could put a symbolic link in the way, to
-// .daycare for instance: the folder is opened first and then compared with what is
-// there, and an existing file is replaced, never written through.
-func writeBeneath(workspace, dir, name, text string) error {
-	root, err := os.OpenRoot(workspace)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+// message that names it is accepted. A link that they put in the way, to .daycare for
+// instance, is not followed, and an existing file is replaced, never written through.
+func writeBeneath(root *os.Root, dir, name, text string) error {
 	if err := disk.MkdirIn("told", root, dir, 0o700); err != nil {
 		return err
 	}
-	inner, err := root.OpenRoot(dir)
+	inner, err := beneath.Enter(root, dir, nil)
 	if err != nil {
 		return err
 	}
 	defer inner.Close()
-	opened, err := inner.Stat(".")
-	if err != nil {
-		return err
-	}
-	if there, err := root.Lstat(dir); err != nil || !there.IsDir() || !os.SameFile(there, opened) {
-		return fmt.Errorf("%s is not a plain folder", filepath.Join(workspace, dir))
-	}
 	return disk.ReplaceIn("told", inner, name, []byte(text), disk.InOptions{})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"daycare/engine/address"
 	"daycare/engine/config"
@@ -19,6 +20,21 @@ import (
 // readShared notes what was found in a file of no single agent.
 func (r *runtimeParts) readShared(path string, found []finding.Finding) {
 	r.board.Read("", path, found)
+}
+
+// readFolder notes that a granted folder was replaced, or is the right one again.
+func (r *runtimeParts) readFolder(path string, err error) {
+	if err == nil {
+		r.readShared(path, nil)
+		return
+	}
+	r.readShared(path, []finding.Finding{folderReplaced(path, err)})
+}
+
+// folderReplaced is what is wrong with a granted folder; err is a *permission.Replaced.
+func folderReplaced(path string, err error) finding.Finding {
+	reason, remedy, _ := strings.Cut(err.Error(), "\n")
+	return finding.Finding{ID: "folder-replaced", Severity: finding.Error, File: path, Reason: reason, Remedy: remedy}
 }
 
 // readSettings notes what was found in the settings; user interfaces are told by events

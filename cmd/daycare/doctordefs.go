@@ -14,6 +14,7 @@ import (
 	"daycare/agents/subagent"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools/shell/sandbox"
 	"daycare/tools/skills"
@@ -39,6 +40,19 @@ func (d *doctor) definitions() error {
 			line, _ := finding.Position(data, at)
 			d.tell(finding.Warning, "persona-not-text", path, line, "it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
 		}
+	}
+	return nil
+}
+
+// folders looks whether agents' folders are those that they were given.
+func (d *doctor) folders() error {
+	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
+	if err != nil {
+		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(), "Delete it: every granted folder is then pinned as it is now.")
+		return nil
+	}
+	for _, r := range folders.Check() {
+		d.add(folderReplaced(r.Path, r))
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ type runtimeParts struct {
 	vol     *disk.Volume
 	index   *address.Index
 	asks    *permission.Queue
+	folders *permission.Folders // that agents were given
 	events  *event.Stream
 	board   *finding.Board // what is wrong with files now
 	tasks   []string       // files of tasks that something was wrong with when they were read last
@@ -154,6 +155,9 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return fmt.Errorf("read permission requests: %w", err)
 	}
 	r.board.Tell("", found...)
+	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
+		return err
+	}
 	r.watcher = watch.New(r.log)
 	models, err := newChain(ctx, c, r.workspace, r.keyOf)
 	if err != nil {
@@ -178,7 +182,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		}
 	}
 	r.shelf = r.newShelf()
-	if r.tools, r.jobs, err = newTools(r.root, r.settings.Current, r.keep, r.clocks, clockRights{r}, r.searchService(c), r.shelf, &r.secrets); err != nil {
+	if r.tools, r.jobs, err = r.newTools(c); err != nil {
 		return err
 	}
 	return r.build(c)
@@ -196,6 +200,7 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
 		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
 		Redact:    &r.secrets,
+		Folders:   r.folders,
 		Queue:     r.queueOf,
 		Enclose:   r.enclose,
 		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
@@ -320,7 +325,7 @@ func (r *runtimeParts) close() {
 
 // sendFile is the tool that sends a file to the chat of an agent.
 func (r *runtimeParts) sendFile() tools.Tool {
-	return files.NewSend(files.Options{Data: r.root, Keep: r.keep, TaskDir: r.clocks.FilesOf},
+	return files.NewSend(r.fileOptions(),
 		func(ctx context.Context, call tools.Call, text string, f message.File) error {
 			return r.family.Say(ctx, call.Agent, "", call.Route, call.ID, text, f)
 		})

@@ -7,21 +7,20 @@ import (
 	"path/filepath"
 
 	"daycare/engine/config"
-	"daycare/engine/redact"
 	"daycare/tools/fetch"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
 )
 
-// shellOptions say how agents' commands are run in the workspace of root, the
-// .daycare folder.
-func shellOptions(root string, live func() *config.Config, taskDir func(agent string) string, secrets *redact.Redactor) toolshell.Options {
+// shellOptions say how agents' commands are run.
+func (r *runtimeParts) shellOptions() toolshell.Options {
+	root, taskDir, live := r.root, r.clocks.FilesOf, r.settings.Current
 	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
 	homes := commandHomes(root)
 	c := live()
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
-		Denied: append(files.StartFiles(""), root),
+		Folders: r.folders, Denied: append(files.StartFiles(""), root),
 		Shown: func(id string) (read, write []string) {
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)
@@ -30,7 +29,7 @@ func shellOptions(root string, live func() *config.Config, taskDir func(agent st
 		},
 		Home:   func(id string) string { return filepath.Join(homes, id) },
 		Spill:  func(id string) string { return agent(id, "blobs") },
-		Redact: secrets,
+		Redact: &r.secrets,
 		Jobs:   func(id string) string { return agent(id, "jobs") },
 		Dial:   fetch.Dial,
 	}

@@ -30,6 +30,7 @@ import (
 	"daycare/connectors/webhook"
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -37,8 +38,6 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
-	"daycare/engine/redact"
-	"daycare/engine/schedule"
 	"daycare/tools"
 	"daycare/tools/cron"
 	"daycare/tools/fetch"
@@ -141,15 +140,20 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
-func newTools(root string, live func() *config.Config, keep func(name, mime string, data []byte) (message.File, error), clocks *schedule.Scheduler, rights cron.Rights, search *fetch.Service, shelf *skills.Shelf, secrets *redact.Redactor) (*tools.Set, *toolshell.Jobs, error) {
-	list := files.New(files.Options{Data: root, Keep: keep, TaskDir: clocks.FilesOf})
-	shell, jobs := toolshell.New(shellOptions(root, live, clocks.FilesOf, secrets))
-	list = append(append(list, shell...), cron.New(clocks, rights)...)
-	list = append(list, fetch.New(fetch.Options{Keep: keep, Search: search})...)
-	list = append(list, memory.New(memory.Options{Dir: filepath.Join(root, "memory"), Now: time.Now})...)
-	list = append(list, skills.New(shelf.List)...)
+func (r *runtimeParts) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, error) {
+	list := files.New(r.fileOptions())
+	shell, jobs := toolshell.New(r.shellOptions())
+	list = append(append(list, shell...), cron.New(r.clocks, clockRights{r})...)
+	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
+	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
+	list = append(list, skills.New(r.shelf.List)...)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
+}
+
+// fileOptions say what the file tools reach.
+func (r *runtimeParts) fileOptions() files.Options {
+	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf}
 }
 
 // A chain is the models in force: the providers in fallback order.
@@ -211,7 +215,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 			usd := r.models.Load().price(provider, model, u)
 			r.meter.call(provider, model, u, usd)
 			return usd
-		}, Definition: r.define,
+		}, Definition: r.define, Folders: r.folders,
 		Cut:    func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
 		Window: func(m record.Model) int { return r.models.Load().window(m) },
 		Sources: prompt.Sources{
@@ -295,6 +299,9 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.folders.Know(state.Permissions); err != nil {
+		return nil, fmt.Errorf("pin folders of the agent: %w", err)
+	}
 	return record.EncodeState(r.workspace, state)
 }
 
@@ -315,20 +322,16 @@ func (r *runtimeParts) workplace(dir string) (string, error) {
 			return wrong("is daycare's own folder")
 		}
 	}
-	root, err := os.OpenRoot(r.workspace) // a link that leads out of it is no way
+	root, _, err := r.folders.Open(r.workspace)
 	if err != nil {
 		return "", fmt.Errorf("make folder of the agent: %w", err)
 	}
 	defer root.Close()
-	if err := root.MkdirAll(dir, 0o755); err != nil {
-		return wrong("cannot be made: " + err.Error())
+	folder, err := beneath.Make(root, dir, 0o755)
+	if err != nil {
+		return wrong("cannot be made: " + beneath.Reason(err).Error())
 	}
-	path := filepath.Join(r.workspace, dir)
-	real, err := filepath.EvalSymlinks(path)
-	if data, derr := filepath.EvalSymlinks(r.root); err == nil && derr == nil && permission.Beneath(data, real) {
-		return wrong("leads into daycare's own folder")
-	}
-	return path, err
+	return filepath.Join(r.workspace, dir), folder.Close()
 }
 
 // zone is the IANA name of the machine's time zone.

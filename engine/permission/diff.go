@@ -26,6 +26,21 @@ func Diff(a, b Set) (lines []string) {
 	return lines
 }
 
+// Added are the folders of b that a does not name.
+func Added(a, b Set) (added []Access) {
+	for _, path := range append([]string{b.WorkingDir}, b.WriteDirs...) {
+		if path != a.WorkingDir && !slices.Contains(a.WriteDirs, path) {
+			added = append(added, Write{path})
+		}
+	}
+	for _, path := range b.ReadDirs {
+		if !slices.Contains(a.ReadDirs, path) {
+			added = append(added, Read{path})
+		}
+	}
+	return added
+}
+
 func orNone(path string) string {
 	if path == "" {
 		return "(none)"

@@ -257,7 +257,7 @@ func TestOpenWhileSwapped(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer stop.Store(true)
-	b := &base{Options: Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home}}
+	b := newBase(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home})
 	r := b.reach(tools.Call{Agent: agent, Access: w.access})
 	opened, refused := 0, 0
 	var data [64]byte

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -31,6 +32,9 @@ type Options struct {
 	Home string
 	// Denied are further absolute paths.
 	Denied []string
+	// Folders are the granted folders as they were when they were given; nil: as they
+	// are now, of the workspace that holds Data.
+	Folders *permission.Folders
 	// TaskDir is the files folder of the agent's own scheduled task, which it may
 	// read and write, "" if it has none. nil: no agent has one.
 	TaskDir func(agent string) string
@@ -41,10 +45,7 @@ type Options struct {
 
 // New makes the tools: read, ls, glob, grep, write, edit, apply_patch.
 func New(o Options) []tools.Tool {
-	if o.Home == "" {
-		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
-	}
-	b := &base{Options: o}
+	b := newBase(o)
 	return []tools.Tool{
 		tool[readArgs]{readSpec, b, read},
 		tool[lsArgs]{lsSpec, b, ls},
@@ -59,6 +60,18 @@ func New(o Options) []tools.Tool {
 type base struct {
 	Options
 	seen seen
+}
+
+func newBase(o Options) *base {
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
+	}
+	if o.Folders == nil && o.Data != "" {
+		o.Folders = permission.NewFolders(filepath.Dir(o.Data))
+	} else if o.Folders == nil {
+		o.Folders = permission.NewFolders("")
+	}
+	return &base{Options: o}
 }
 
 // tool is one of the tools: A are its arguments, run does it.

@@ -27,6 +27,7 @@ type world struct {
 	outside string
 	home    string
 	access  permission.Set
+	folders *permission.Folders
 	tools   map[string]tools.Tool
 }
 
@@ -43,7 +44,8 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.access = permission.Default(w.ws)
-	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home}) {
+	w.folders = permission.NewFolders(w.ws)
+	for _, tool := range New(Options{Data: filepath.Join(w.ws, ".daycare"), Home: w.home, Folders: w.folders}) {
 		w.tools[tool.Spec().Name] = tool
 	}
 	return w

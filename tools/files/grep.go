@@ -16,6 +16,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"daycare/engine/beneath"
 	"daycare/tools"
 )
 
@@ -155,7 +156,7 @@ func (g *grepper) full() bool { return g.hits >= maxMatches || g.out.Len() >= ma
 
 // file searches one file, line by line. What cannot be read is passed over.
 func (g *grepper) file(v visit, name string) error {
-	f, err := openFile(v.dir, v.name, v.info)
+	f, err := beneath.Open(v.dir, v.name, v.info)
 	if err != nil {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"daycare/engine/beneath"
 )
 
 // ignoreRules are those of one .gitignore.
@@ -30,7 +32,7 @@ func readIgnore(dir *os.Root, base string) ignoreRules {
 	if err != nil {
 		return none
 	}
-	f, err := openFile(dir, ".gitignore", info)
+	f, err := beneath.Open(dir, ".gitignore", info)
 	if err != nil {
 		return none
 	}

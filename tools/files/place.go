@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"daycare/engine/beneath"
+	"daycare/engine/permission"
 )
 
 // A place is where a path led: an open folder and a name in it that is no
@@ -25,10 +27,7 @@ type place struct {
 
 func (p *place) close() { p.dir.Close() }
 
-var (
-	errRace  = errors.New("the path changed while it was opened; try again")
-	errLinks = errors.New("too many symbolic links")
-)
+var errLinks = errors.New("too many symbolic links")
 
 const maxLinks = 40 // as the Linux kernel has it
 
@@ -58,11 +57,11 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	dir, at, err := r.openGround(root, own)
+	dir, at, real, err := r.openGround(root, own)
 	if err != nil {
 		return nil, "", err
 	}
-	p = &place{dir: dir, name: ".", abs: abs, real: realPath(at), own: own}
+	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own}
 	if next, err = r.walkOn(p, at); err != nil || next != "" {
 		p.close()
 		return nil, next, err
@@ -96,29 +95,40 @@ func (r *reach) walkOn(p *place, at string) (next string, err error) {
 	return "", nil
 }
 
-// openGround opens a permitted folder. A grant of a single file opens the folder
-// that it is in; ground has seen to it that only this file is asked for.
-func (r *reach) openGround(root string, own bool) (dir *os.Root, at string, err error) {
-	at = root
-	if info, err := os.Stat(root); !own && (err != nil || !info.IsDir()) {
-		at = filepath.Dir(root)
+// openGround opens a permitted folder, if it still is the one that was given. A
+// grant of a single file opens the folder that it is in; ground has seen to it that
+// only this file is asked for.
+func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string, err error) {
+	if own {
+		real = realPath(root)
+		dir, err = os.OpenRoot(real)
+		return dir, root, real, r.named(root, err)
+	}
+	if dir, at, real, err = r.Folders.Around(root); err != nil {
+		return nil, "", "", r.named(root, err)
 	}
 	// Some folder above may be out of reach under another name.
-	real := realPath(at)
-	for up := real; !own; up = filepath.Dir(up) {
-		info, err := os.Stat(up)
-		if err == nil && r.forbidden(up, info) {
-			return nil, "", r.never(root)
+	for up := real; ; up = filepath.Dir(up) {
+		if info, err := os.Stat(up); err == nil && r.forbidden(up, info) {
+			dir.Close()
+			return nil, "", "", r.never(root)
 		}
 		if up == filepath.Dir(up) {
-			break
+			return dir, at, real, nil
 		}
 	}
-	dir, err = os.OpenRoot(real)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("no such folder: %s", r.shown(at))
+}
+
+// named is an error of openGround as the model reads it.
+func (r *reach) named(at string, err error) error {
+	var other *permission.Replaced
+	switch {
+	case errors.As(err, &other):
+		return refuse("%v", other)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no such folder: %s", r.shown(at))
 	}
-	return dir, at, err
+	return err
 }
 
 // enter goes one name further: into a folder, to a last name (done), or to a
@@ -152,16 +162,8 @@ func (r *reach) enter(p *place, name string, rest []string) (done bool, link str
 // descend makes the folder name the open one. That it is the folder that was
 // looked at is checked after it is open: no link swapped in is followed.
 func (p *place) descend(name, real string, info os.FileInfo) error {
-	sub, err := p.dir.OpenRoot(name)
+	sub, err := beneath.Enter(p.dir, name, info)
 	if err != nil {
-		return err
-	}
-	got, err := sub.Stat(".")
-	if err == nil && !os.SameFile(info, got) {
-		err = errRace
-	}
-	if err != nil {
-		sub.Close()
 		return err
 	}
 	p.dir.Close()
@@ -169,30 +171,8 @@ func (p *place) descend(name, real string, info os.FileInfo) error {
 	return nil
 }
 
-// open opens the regular file at the place for reading. O_NONBLOCK keeps a pipe
-// swapped in from blocking.
-func (p *place) open() (*os.File, error) {
-	return openFile(p.dir, p.name, p.info)
-}
-
-func openFile(dir *os.Root, name string, info os.FileInfo) (*os.File, error) {
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	got, err := f.Stat()
-	if err == nil && !os.SameFile(info, got) {
-		err = errRace
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
+// open opens the regular file at the place for reading.
+func (p *place) open() (*os.File, error) { return beneath.Open(p.dir, p.name, p.info) }
 
 // file locates an existing regular file.
 func (r *reach) file(path string, write bool) (*place, error) {
@@ -212,12 +192,4 @@ func (r *reach) file(path string, write bool) (*place, error) {
 	}
 	p.close()
 	return nil, err
-}
-
-// links is how many names the file has.
-func links(info os.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink)
-	}
-	return 1
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/message"
 	"daycare/tools"
 	"daycare/tools/pdf"
@@ -174,7 +175,7 @@ func allOf(p *place, f *os.File, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %s", name, plain(err))
 	}
 	if int64(len(data)) > limit {
-		return nil, errRace
+		return nil, beneath.ErrRace
 	}
 	return data, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"daycare/engine/beneath"
 	"daycare/engine/message"
 	"daycare/tools"
 )
@@ -33,7 +34,7 @@ var sendSpec = tools.Spec{Name: "send_file", Replay: tools.Idempotent,
 // NewSend makes the tool send_file. What is sent is a copy, made by o.Keep: what the
 // agent may read now, however often it is tried.
 func NewSend(o Options, say Say) tools.Tool {
-	return sender{tool[sendArgs]{spec: sendSpec, base: &base{Options: o}}, say}
+	return sender{tool[sendArgs]{spec: sendSpec, base: newBase(o)}, say}
 }
 
 type sender struct {
@@ -54,7 +55,7 @@ func (t sender) send(ctx context.Context, r *reach, call tools.Call, a sendArgs)
 	}
 	defer p.close()
 	name := r.shown(p.abs)
-	if links(p.info) > 1 { // it may be a file that is out of reach, under another name
+	if beneath.Links(p.info) > 1 { // it may be a file that is out of reach, under another name
 		return tools.Result{}, refuse("%s has several names (hard links); it is not sent", name)
 	}
 	data, err := readAll(p, name, maxSent)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/tools"
 )
@@ -94,7 +95,7 @@ func (p *place) writable(name string) error {
 	switch {
 	case !p.info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", name)
-	case links(p.info) > 1:
+	case beneath.Links(p.info) > 1:
 		return refuse("%s has several names (hard links); it is not written", name)
 	case p.info.Mode().Perm()&0o200 == 0:
 		return refuse("%s is read-only", name)
@@ -115,7 +116,7 @@ func (p *place) makeParents() error {
 			return err
 		}
 		if !info.IsDir() {
-			return errRace
+			return beneath.ErrRace
 		}
 		if err := p.descend(name, p.real, info); err != nil {
 			return err

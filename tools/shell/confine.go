@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"daycare/engine/beneath"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
 )
@@ -52,7 +53,9 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 
 // view is what the call's command may see and change.
 func (c *confinement) view(call tools.Call, dir string) (sandbox.View, error) {
-	v := sandbox.View{Dir: dir, Read: call.Access.ReadRoots(), Write: call.Access.WriteRoots(), Hidden: slices.Clone(c.options.Denied)}
+	v := sandbox.View{Dir: dir, Hidden: slices.Clone(c.options.Denied), Pinned: map[string]beneath.ID{}}
+	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
+	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
 	if c.options.Shown != nil {
 		v.Shown, v.Own = c.options.Shown(call.Agent)
 	}
@@ -75,6 +78,19 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, error) {
 		v.Home = c.options.Home(call.Agent)
 	}
 	return v, os.MkdirAll(v.Home, 0o700)
+}
+
+// located are granted paths as they are now, without symbolic links, those left out that
+// lead elsewhere than when they were granted. pinned gets what they are.
+func (c *confinement) located(roots []string, pinned map[string]beneath.ID) (paths []string) {
+	for _, root := range roots {
+		real, id, err := c.options.Folders.Locate(root)
+		if err != nil {
+			continue // nothing yet, or not what was granted, which its owner is told
+		}
+		paths, pinned[real] = append(paths, real), id
+	}
+	return paths
 }
 
 // repository is what git runs or obeys in a work tree: a command may commit, but

@@ -79,7 +79,7 @@ func resolveIn(command, dir string, set permission.Set, depth int) resolved {
 		}
 		r.segments = append(r.segments, s)
 		if words[0] == "cd" && len(words) == 2 { // where those that follow begin
-			dir = beneath(dir, words[1])
+			dir = inside(dir, words[1])
 		}
 	}
 	return r
@@ -98,7 +98,7 @@ func inline(words []string) string {
 	return ""
 }
 
-func beneath(dir, path string) string {
+func inside(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
@@ -109,7 +109,7 @@ func beneath(dir, path string) string {
 // for what is not there.
 func program(name, dir string) string {
 	if strings.ContainsRune(name, filepath.Separator) {
-		return beneath(dir, name)
+		return inside(dir, name)
 	}
 	path, err := exec.LookPath(name)
 	if err != nil || !filepath.IsAbs(path) {
@@ -122,7 +122,7 @@ func program(name, dir string) string {
 // can change: the program, and what a runner is given to run.
 func scripts(words []string, program, dir string, set permission.Set) (list []pinned) {
 	pin := func(word int, path string) bool {
-		path = beneath(dir, path)
+		path = inside(dir, path)
 		info, err := os.Stat(path)
 		if err != nil || info.IsDir() || !changeable(path, set) {
 			return false
@@ -147,7 +147,7 @@ func scripts(words []string, program, dir string, set permission.Set) (list []pi
 		} else if option {
 			continue
 		}
-		if first || runs(beneath(dir, w)) {
+		if first || runs(inside(dir, w)) {
 			first = !pin(i+1, w) && first
 		}
 	}

@@ -63,6 +63,9 @@ type Options struct {
 	// Spill is the folder that takes the full text of long output, "" or nil:
 	// none.
 	Spill func(agent string) string
+	// Folders are the granted folders as they were when they were given; nil: as they
+	// are now.
+	Folders *permission.Folders
 	// Denied are absolute paths out of reach of every command: .daycare, and what
 	// the files tools deny.
 	Denied []string
@@ -93,6 +96,9 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.Folders == nil {
+		o.Folders = permission.NewFolders("")
 	}
 	if o.grace == 0 {
 		o.grace = grace

@@ -43,17 +43,26 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 			return "", fmt.Errorf("workdir %s is never open to agents", asked)
 		}
 	}
-	beneath := func(root string) bool {
+	inside := func(root string) bool {
 		root, err := filepath.EvalSymlinks(root)
 		return err == nil && permission.Beneath(root, real)
 	}
-	if slices.ContainsFunc(e.options.Denied, beneath) {
+	if slices.ContainsFunc(e.options.Denied, inside) {
 		return "", fmt.Errorf("workdir %s is never open to agents", asked)
 	}
-	if !slices.ContainsFunc(set.ReadRoots(), beneath) {
-		return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked, permission.Read{Path: real}.Tag())
+	var replaced *permission.Replaced
+	granted := func(root string) bool {
+		root, _, err := e.options.Folders.Locate(root)
+		errors.As(err, &replaced)
+		return err == nil && permission.Beneath(root, real)
 	}
-	return real, nil
+	switch {
+	case slices.ContainsFunc(set.ReadRoots(), granted):
+		return real, nil
+	case replaced != nil:
+		return "", replaced
+	}
+	return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked, permission.Read{Path: real}.Tag())
 }
 
 // ownTask reports whether a folder is one in .daycare that the agent's commands

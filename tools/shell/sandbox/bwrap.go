@@ -126,7 +126,7 @@ func (v View) system(dir string) []mount {
 		return []mount{bind("--ro-bind", dir)}
 	}
 	for _, root := range slices.Concat(v.Read, v.Write) {
-		if beneath(root, dir) {
+		if within(root, dir) {
 			return nil
 		}
 	}
@@ -159,13 +159,13 @@ func (v View) writable(root string) ([]mount, error) {
 func (v View) missing(root string) []string {
 	var missing []string
 	for _, h := range v.Hidden {
-		if exists(h) || !beneath(root, h) {
+		if exists(h) || !within(root, h) {
 			continue
 		}
 		for !exists(filepath.Dir(h)) {
 			h = filepath.Dir(h)
 		}
-		if h != root && beneath(root, h) {
+		if h != root && within(root, h) {
 			missing = append(missing, h)
 		}
 	}
@@ -179,7 +179,7 @@ func (v View) visible(path string) bool {
 	}
 	for _, roots := range [][]string{v.Read, v.Write, systemDirs} {
 		for _, root := range roots {
-			if beneath(root, path) {
+			if within(root, path) {
 				return true
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"daycare/engine/beneath"
 )
 
 const supervised = true
@@ -51,6 +53,7 @@ func restrictAndExec(data string, argv []string) int {
 		do   func() error
 	}{
 		{"limits", r.limit},
+		{"grants", r.grants},
 		{"places", r.lock},
 		{"network", r.connect},
 		{"landlock", r.landlock},
@@ -73,6 +76,14 @@ func (r restriction) limit() error {
 		return nil // it would count all processes of the user
 	}
 	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: MaxThreads, Max: MaxThreads})
+}
+
+// grants checks what the view shows. With Landlock alone each grant is checked as it is opened.
+func (r restriction) grants() error {
+	if !r.Inside {
+		return nil
+	}
+	return r.View.check()
 }
 
 // lock makes what is locked read only, inside the view, and each folder on the way
@@ -100,7 +111,7 @@ func (r restriction) lock() error {
 	for _, path := range slices.Concat(r.View.Locked, r.View.Hidden) {
 		for _, root := range r.View.Write {
 			var way []string
-			for dir := filepath.Dir(path); dir != root && beneath(root, dir); dir = filepath.Dir(dir) {
+			for dir := filepath.Dir(path); dir != root && within(root, dir); dir = filepath.Dir(dir) {
 				way = append(way, dir)
 			}
 			for _, dir := range slices.Backward(way) {
@@ -171,59 +182,63 @@ func (v View) rules() ([]landlock.Rule, error) {
 		landlock.RODirs("/proc").IgnoreIfMissing(),
 	}
 	if !v.homeGranted() {
-		rules = append(rules, changeable(v.Home)...)
+		rules = append(rules, v.changeable(v.Home)...)
 	}
 	for _, root := range slices.Concat(systemDirs, v.Read) {
-		parts, opened, err := without(realPath(root), v.Hidden)
+		if _, ok := v.Pinned[root]; !ok {
+			root = realPath(root)
+		}
+		parts, opened, err := without(root, v.Hidden)
 		if err != nil && !errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("look into %s: %w", root, err)
 		}
-		rules = append(rules, readable(parts...)...)
-		rules = append(rules, seen(opened)...)
+		rules = append(rules, v.readable(parts...)...)
+		rules = append(rules, v.seen(opened)...)
 	}
 	for _, root := range v.Write {
 		parts, opened, err := without(root, slices.Concat(v.Hidden, v.Locked, v.missing(root)))
 		if err != nil {
 			return nil, fmt.Errorf("look into %s: %w", root, err)
 		}
-		rules = append(rules, changeable(parts...)...)
-		rules = append(rules, seen(opened)...)
+		rules = append(rules, v.changeable(parts...)...)
+		rules = append(rules, v.seen(opened)...)
 	}
-	rules = append(rules, changeable(v.Own...)...)
-	return append(rules, readable(slices.Concat(v.Locked, v.Shown)...)...), nil
+	rules = append(rules, v.changeable(v.Own...)...)
+	return append(rules, v.readable(slices.Concat(v.Locked, v.Shown)...)...), nil
 }
 
 // insideRules are the grants where mounts hide what is not granted.
 func (v View) insideRules() []landlock.Rule {
 	rules := []landlock.Rule{landlock.RODirs("/"), landlock.RWDirs("/dev", "/tmp", "/var/tmp").WithRefer().WithIoctlDev().IgnoreIfMissing()}
-	return append(rules, changeable(append(slices.Concat(v.Write, v.Own), v.Home)...)...)
+	return append(rules, v.changeable(append(slices.Concat(v.Write, v.Own), v.Home)...)...)
 }
 
-func seen(paths []string) []landlock.Rule {
-	dirs, _ := sorted(paths)
+func (v View) seen(paths []string) []landlock.Rule {
+	dirs, _ := v.sorted(paths)
 	return []landlock.Rule{landlock.PathAccess(listing, dirs...)}
 }
 
-func readable(paths ...string) []landlock.Rule {
-	dirs, files := sorted(paths)
+func (v View) readable(paths ...string) []landlock.Rule {
+	dirs, files := v.sorted(paths)
 	return []landlock.Rule{landlock.RODirs(dirs...), landlock.ROFiles(files...)}
 }
 
-func changeable(paths ...string) []landlock.Rule {
-	dirs, files := sorted(paths)
+func (v View) changeable(paths ...string) []landlock.Rule {
+	dirs, files := v.sorted(paths)
 	return []landlock.Rule{landlock.RWDirs(dirs...).WithRefer(), landlock.RWFiles(files...)}
 }
 
 // sorted tells folders from files. Other things (pipes, sockets, devices) are not
 // granted: what they lead to is outside.
 //
-// A path is opened without following any link, and granted as what was opened: a
-// command that runs already cannot put a link in its place in between.
-func sorted(paths []string) (dirs, files []string) {
+// A path is opened without following any link, beneath the pinned folder that it lies in, and
+// granted as what was opened: a command that runs already cannot put something else in its
+// place in between.
+func (v View) sorted(paths []string) (dirs, files []string) {
 	for _, p := range paths {
-		fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		fd, err := v.open(p)
 		if err != nil {
-			continue // gone, or a link: not granted
+			continue // gone, a link, or replaced: not granted
 		}
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
@@ -237,6 +252,30 @@ func sorted(paths []string) (dirs, files []string) {
 		}
 	}
 	return dirs, files
+}
+
+func (v View) open(path string) (fd int, err error) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if root := v.around(path); root != "" {
+		dir, err := unix.Openat2(unix.AT_FDCWD, root, how)
+		if err != nil {
+			return -1, err
+		}
+		var st unix.Stat_t
+		if err = unix.Fstat(dir, &st); err == nil && (beneath.ID{Dev: uint64(st.Dev), Ino: st.Ino}) != v.Pinned[root] {
+			err = beneath.ErrRace
+		}
+		if err != nil || path == root {
+			return dir, err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(dir)
+		return unix.Openat2(dir, rel, &unix.OpenHow{Flags: how.Flags, Resolve: how.Resolve | unix.RESOLVE_BENEATH})
+	}
+	return unix.Openat2(unix.AT_FDCWD, path, how)
 }
 
 // dropCapabilities takes away what a process of root could do beside reading and

@@ -34,6 +34,8 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+
+	"daycare/engine/beneath"
 )
 
 // A Level says what holds a command.
@@ -65,6 +67,9 @@ type View struct {
 	Locked []string `json:"locked,omitempty"` // can be read, not changed or replaced, beneath Write
 	Shown  []string `json:"shown,omitempty"`  // can be read beneath Hidden
 	Own    []string `json:"own,omitempty"`    // can be changed beneath Hidden
+	// Pinned says which folder or file a path of Read or Write must be. Such a path has
+	// no symbolic link in it. Where something else is found the command is not run.
+	Pinned map[string]beneath.ID `json:"pinned,omitempty"`
 	// Proxy is the unix socket of an HTTP proxy, the only way to a network; "": no
 	// network. Where Proxied is false it must be "".
 	Proxy string `json:"proxy,omitempty"`

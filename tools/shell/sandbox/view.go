@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"daycare/engine/beneath"
 )
 
 // systemDirs are what every program needs to run. They are read only.
@@ -30,7 +32,9 @@ func (v View) prepare() (View, error) {
 	for _, list := range []*[]string{&v.Read, &v.Write, &v.Shown, &v.Own} {
 		var kept []string
 		for _, path := range *list {
-			if real, err := filepath.EvalSymlinks(path); err == nil {
+			if _, ok := v.Pinned[path]; ok {
+				kept = append(kept, path) // a link that is in its place by now is not followed
+			} else if real, err := filepath.EvalSymlinks(path); err == nil {
 				kept = append(kept, real)
 			}
 		}
@@ -42,7 +46,7 @@ func (v View) prepare() (View, error) {
 	}
 	v.Hidden = hidden
 	covered := func(path string) bool {
-		return slices.ContainsFunc(hidden, func(h string) bool { return beneath(h, path) })
+		return slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) })
 	}
 	v.Read, v.Write = slices.DeleteFunc(v.Read, covered), slices.DeleteFunc(v.Write, covered)
 	if v.homeGranted() {
@@ -59,7 +63,7 @@ func (v View) prepare() (View, error) {
 // granted again by its own path, which a command could make lead elsewhere.
 func (v View) homeGranted() bool {
 	for _, root := range v.Write {
-		if beneath(root, filepath.Clean(v.Home)) {
+		if within(root, filepath.Clean(v.Home)) {
 			return true
 		}
 	}
@@ -78,8 +82,8 @@ func realPath(path string) string {
 	return path
 }
 
-// beneath reports whether path is root or lies in it.
-func beneath(root, path string) bool {
+// within reports whether path is root or lies in it.
+func within(root, path string) bool {
 	return root == path || root == "/" || strings.HasPrefix(path, root+"/")
 }
 
@@ -90,10 +94,10 @@ func beneath(root, path string) bool {
 func without(root string, paths []string) (parts, opened []string, err error) {
 	inside := false
 	for _, p := range paths {
-		if beneath(p, root) {
+		if within(p, root) {
 			return nil, nil, nil
 		}
-		inside = inside || beneath(root, p)
+		inside = inside || within(root, p)
 	}
 	if !inside {
 		return []string{root}, nil, nil
@@ -118,6 +122,37 @@ func without(root string, paths []string) (parts, opened []string, err error) {
 		parts, opened = append(parts, p...), append(opened, o...)
 	}
 	return parts, opened, nil
+}
+
+// check reports a pinned path that is something else. It is called where what was granted
+// cannot change any more: inside the view.
+func (v View) check() error {
+	for path, id := range v.Pinned {
+		if !slices.ContainsFunc(slices.Concat(v.Read, v.Write), func(root string) bool { return root == path }) {
+			continue
+		}
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // hidden, or gone: nothing was granted
+		}
+		if err != nil {
+			return err
+		}
+		if beneath.IDOf(info) != id {
+			return fmt.Errorf("%s was replaced while the command was started", path)
+		}
+	}
+	return nil
+}
+
+// around returns the innermost pinned path around a path; "" if there is none.
+func (v View) around(path string) (root string) {
+	for pinned := range v.Pinned {
+		if within(pinned, path) && len(pinned) > len(root) {
+			root = pinned
+		}
+	}
+	return root
 }
 
 func exists(path string) bool {

@@ -1,0 +1,367 @@
+package permission
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"daycare/engine/beneath"
+	"daycare/engine/disk"
+)
+
+// FoldersFile is where a .daycare folder keeps its Folders.
+const FoldersFile = "folders.json"
+
+// Folders remembers which folder each granted path was when it was given, by device and inode.
+// A grant is that folder and no other: an agent that can write above it may put a link or
+// another folder in its place, which must not give somebody else what lies there.
+//
+// A folder is opened from the outermost folder that some agent can write, name by name, and no
+// symbolic link is followed from there on. A path that was never seen is pinned when Know first
+// meets it. Only the owner pins it anew (Give), and a start does for the workspace itself.
+//
+// Its methods may be called from any goroutine.
+type Folders struct {
+	workspace string
+	vol       *disk.Volume // nil: nothing is written
+	report    func(path string, err error)
+
+	mu    sync.Mutex
+	known map[string]pin // by absolute path
+}
+
+type pin struct {
+	beneath.ID
+	Write bool `json:"write,omitempty"` // some agent can write in it
+}
+
+// foldersOnDisk is folders.json. Paths in the workspace are relative to it, so that they stay
+// right when it is moved.
+type foldersOnDisk struct {
+	Boot    string         `json:"boot"` // device numbers may change with it
+	Root    beneath.ID     `json:"root"`
+	Folders map[string]pin `json:"folders"`
+}
+
+// A Replaced error says that a granted path is no longer the folder that was given.
+type Replaced struct{ Path, What string }
+
+func (e *Replaced) Error() string {
+	return fmt.Sprintf("%s is not the folder that access was given to: %s\nIf that is right, its owner gives access to the new one: daycare permissions grant AGENT @write:%s",
+		e.Path, e.What, e.Path)
+}
+
+// NewFolders returns Folders that know only the workspace, "" for none, and forget all when the
+// process ends.
+func NewFolders(workspace string) *Folders {
+	f := &Folders{report: func(string, error) {}, known: map[string]pin{}}
+	if workspace == "" {
+		return f
+	}
+	f.workspace = filepath.Clean(workspace)
+	if info, err := os.Stat(f.workspace); err == nil {
+		f.known[f.workspace] = pin{beneath.IDOf(info), true}
+	}
+	return f
+}
+
+// OpenFolders returns the Folders of a workspace, the folder that holds .daycare. In a workspace
+// that was copied or restored all folders are others than before, so all are pinned anew. A nil
+// volume is for looking only. report gets what Open finds: an error, or nil once it is good.
+func OpenFolders(vol *disk.Volume, workspace string, report func(path string, err error)) (*Folders, error) {
+	f := NewFolders(workspace)
+	f.vol, f.report = vol, report
+	data, err := beneath.ReadFile(filepath.Join(f.workspace, ".daycare"), FoldersFile, 16<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", FoldersFile, err)
+	}
+	var kept foldersOnDisk
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return nil, fmt.Errorf("read %s: %w\ndelete it: every granted folder is then pinned as it is now", FoldersFile, err)
+	}
+	booted := kept.Boot != bootID() || kept.Boot == ""
+	if root := f.known[f.workspace].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
+		return f, nil
+	}
+	for path, p := range kept.Folders {
+		if booted {
+			p.Dev = 0
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(f.workspace, path)
+		}
+		if path != f.workspace {
+			f.known[path] = p
+		}
+	}
+	return f, nil
+}
+
+// bootID changes when the machine starts; "" where the system has none.
+func bootID() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Know pins the folders of a set that were never pinned. What cannot be opened now is left for
+// the next time.
+func (f *Folders) Know(set Set) error {
+	changed := false
+	for _, write := range []bool{true, false} { // first: they say where links are followed
+		roots := set.ReadRoots()
+		if write {
+			roots = set.WriteRoots()
+		}
+		for _, path := range roots {
+			changed = f.know(path, write) || changed
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return f.save()
+}
+
+func (f *Folders) know(path string, write bool) (changed bool) {
+	f.mu.Lock()
+	p, ok := f.known[path]
+	f.mu.Unlock()
+	if ok && (p.Write || !write) {
+		return false
+	}
+	if !ok {
+		dir, _, err := f.Open(path)
+		if err != nil {
+			return false
+		}
+		defer dir.Close()
+		info, err := dir.Stat(".")
+		if err != nil {
+			return false
+		}
+		p.ID = beneath.IDOf(info)
+	}
+	p.Write = write
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known[path] = p
+	return true
+}
+
+// Give pins the folder that is at a path now: its owner has given it, perhaps again. A path that
+// is no folder is not pinned.
+func (f *Folders) Give(a Access) error {
+	path, write := "", false
+	switch a := a.(type) {
+	case Read:
+		path = a.Path
+	case Write:
+		path, write = a.Path, true
+	default:
+		return nil
+	}
+	f.mu.Lock()
+	old, ok := f.known[path]
+	delete(f.known, path)
+	f.mu.Unlock()
+	changed := f.know(path, write || old.Write)
+	if !changed && !ok {
+		return nil
+	}
+	return f.save()
+}
+
+func (f *Folders) save() error {
+	if f.vol == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kept := foldersOnDisk{Boot: bootID(), Root: f.known[f.workspace].ID, Folders: map[string]pin{}}
+	for path, p := range f.known {
+		if rel, err := filepath.Rel(f.workspace, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+		kept.Folders[path] = p
+	}
+	data, err := json.MarshalIndent(kept, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", FoldersFile, err)
+	}
+	return f.vol.WriteFile("folders", filepath.Join(f.workspace, ".daycare", FoldersFile), append(data, '\n'))
+}
+
+// Open opens a granted folder. real is its path without symbolic links. Errors: *Replaced, those
+// of the file system.
+func (f *Folders) Open(path string) (dir *os.Root, real string, err error) {
+	path = filepath.Clean(path)
+	dir, real, err = f.open(path)
+	var other *Replaced
+	if err == nil || errors.As(err, &other) {
+		f.report(path, err)
+	}
+	return dir, real, err
+}
+
+func (f *Folders) open(path string) (*os.Root, string, error) {
+	base := f.outermost(path)
+	real, err := filepath.EvalSymlinks(base)
+	if err != nil {
+		return nil, "", err
+	}
+	dir, err := beneath.Root(real)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := f.same(base, dir); err != nil {
+		dir.Close()
+		return nil, "", err
+	}
+	if base == path {
+		return dir, real, nil
+	}
+	defer dir.Close()
+	rel, err := filepath.Rel(base, path)
+	if err != nil {
+		return nil, "", err
+	}
+	sub, err := beneath.Sub(dir, rel)
+	if errors.Is(err, beneath.ErrLink) {
+		return nil, "", &Replaced{path, "there is a symbolic link in its place or above it"}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if err := f.same(path, sub); err != nil {
+		sub.Close()
+		return nil, "", err
+	}
+	return sub, filepath.Join(real, rel), nil
+}
+
+// outermost returns the outermost folder around path that some agent can write, path itself if
+// there is none: what lies above it only the owner changes.
+func (f *Folders) outermost(path string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	base := path
+	for root, p := range f.known {
+		if p.Write && Beneath(root, path) && len(root) < len(base) {
+			base = root
+		}
+	}
+	return base
+}
+
+// same compares an open folder with what its path was pinned to.
+func (f *Folders) same(path string, dir *os.Root) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.known[path]
+	if !ok {
+		return nil
+	}
+	info, err := dir.Stat(".")
+	if err != nil {
+		return err
+	}
+	now := beneath.IDOf(info)
+	if p.Dev == 0 { // of an earlier boot
+		p.Dev = now.Dev
+	}
+	if p.ID != now {
+		return &Replaced{path, "another folder has its name now"}
+	}
+	f.known[path] = p
+	return nil
+}
+
+// Around opens a granted folder, or for the grant of a file, or of what is not there yet, the
+// folder that it is in. at is the path of what was opened. A folder that was pinned and is gone
+// is fs.ErrNotExist.
+func (f *Folders) Around(path string) (dir *os.Root, at, real string, err error) {
+	path = filepath.Clean(path)
+	dir, real, err = f.Open(path)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || f.pinned(path) {
+		return dir, path, real, err
+	}
+	at = filepath.Dir(path)
+	dir, real, err = f.Open(at)
+	return dir, at, real, err
+}
+
+func (f *Folders) pinned(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.known[path]
+	return ok
+}
+
+// Locate returns where a granted folder or file is without symbolic links, and what is there now.
+func (f *Folders) Locate(path string) (real string, id beneath.ID, err error) {
+	dir, at, real, err := f.Around(path)
+	if err != nil {
+		return "", beneath.ID{}, err
+	}
+	defer dir.Close()
+	name, err := filepath.Rel(at, filepath.Clean(path))
+	if err != nil {
+		return "", beneath.ID{}, err
+	}
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return "", beneath.ID{}, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return "", beneath.ID{}, &fs.PathError{Op: "open", Path: path, Err: beneath.ErrLink}
+	}
+	return filepath.Join(real, name), beneath.IDOf(info), nil
+}
+
+// Writable reports whether some agent can write at a path.
+func (f *Folders) Writable(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for root, p := range f.known {
+		if p.Write && Beneath(root, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check looks at every pinned folder that exists and returns what was replaced, by path.
+func (f *Folders) Check() (replaced []*Replaced) {
+	f.mu.Lock()
+	paths := make([]string, 0, len(f.known))
+	for path := range f.known {
+		paths = append(paths, path)
+	}
+	f.mu.Unlock()
+	for _, path := range paths {
+		dir, _, err := f.open(path)
+		var other *Replaced
+		if errors.As(err, &other) {
+			replaced = append(replaced, other)
+		}
+		if err == nil {
+			dir.Close()
+		}
+	}
+	slices.SortFunc(replaced, func(a, b *Replaced) int { return cmp.Compare(a.Path, b.Path) })
+	return replaced
+}

@@ -1,0 +1,209 @@
+package permission
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/engine/disk"
+)
+
+// ground is a workspace with .daycare in it, links resolved.
+func ground(t *testing.T) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(top, "ws", ".daycare"), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(top, "ws")
+}
+
+func mkdir(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func folders(t *testing.T, ws string) (*Folders, map[string]error) {
+	t.Helper()
+	told := map[string]error{}
+	f, err := OpenFolders(disk.NewVolume(filepath.Join(ws, ".daycare")), ws, func(path string, err error) { told[path] = err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, told
+}
+
+// opened is what opening a folder says: "" if it is the one that was given.
+func opened(f *Folders, path string) string {
+	dir, _, err := f.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	dir.Close()
+	return ""
+}
+
+func TestPinsSurviveARestart(t *testing.T) {
+	ws := ground(t)
+	mole, beside := filepath.Join(ws, "mole"), filepath.Join(filepath.Dir(ws), "beside")
+	mkdir(t, mole, beside, filepath.Join(ws, "other"))
+	f, _ := folders(t, ws)
+	if err := f.Know(Set{WorkingDir: mole, ReadDirs: []string{beside, filepath.Join(ws, "none")}}); err != nil {
+		t.Fatal(err)
+	}
+	move(t, mole, mole+"2")
+	move(t, filepath.Join(ws, "other"), mole)
+	f, told := folders(t, ws)
+	if got := opened(f, mole); !strings.Contains(got, "another folder has its name now\n") {
+		t.Errorf("after a restart: %q", got)
+	}
+	if told[mole] == nil || len(f.Check()) != 1 || f.Check()[0].Path != mole {
+		t.Errorf("reported %v, checked %v", told, f.Check())
+	}
+	if got := opened(f, beside); got != "" {
+		t.Error(got)
+	}
+	if err := f.Give(Write{mole}); err != nil {
+		t.Fatal(err)
+	}
+	if f, _ = folders(t, ws); opened(f, mole) != "" {
+		t.Errorf("given again: %s", opened(f, mole))
+	}
+}
+
+// A workspace that was moved keeps its pins; one that was copied has others.
+func TestPinsOfAWorkspaceThatMoved(t *testing.T) {
+	ws := ground(t)
+	mole := filepath.Join(ws, "mole")
+	mkdir(t, mole)
+	f, _ := folders(t, ws)
+	if err := f.Know(Default(mole)); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(filepath.Join(ws, ".daycare", FoldersFile))
+	if err != nil || strings.Contains(string(kept), ws) {
+		t.Errorf("paths in the workspace are not relative (%v):\n%s", err, kept)
+	}
+	moved := ws + "-moved"
+	move(t, ws, moved)
+	mkdir(t, moved+"/other")
+	move(t, moved+"/mole", moved+"/away")
+	move(t, moved+"/other", moved+"/mole")
+	if f, _ = folders(t, moved); !strings.Contains(opened(f, moved+"/mole"), "another folder") {
+		t.Error("the pins are gone after a move")
+	}
+	copied := ws + "-copied"
+	mkdir(t, copied+"/.daycare", copied+"/mole")
+	if err := os.WriteFile(filepath.Join(copied, ".daycare", FoldersFile), kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, _ = folders(t, copied); opened(f, copied+"/mole") != "" || len(f.Check()) > 0 {
+		t.Errorf("a copy does not work: %s", opened(f, copied+"/mole"))
+	}
+}
+
+// Device numbers may be others after the machine was started.
+func TestPinsAfterABoot(t *testing.T) {
+	ws := ground(t)
+	mole := filepath.Join(ws, "mole")
+	mkdir(t, mole)
+	f, _ := folders(t, ws)
+	if err := f.Know(Default(mole)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(ws, ".daycare", FoldersFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept foldersOnDisk
+	if err := json.Unmarshal(data, &kept); err != nil {
+		t.Fatal(err)
+	}
+	kept.Root.Dev += 7
+	for name, p := range kept.Folders {
+		p.Dev += 7
+		kept.Folders[name] = p
+	}
+	for boot, want := range map[string]bool{"another": true, kept.Boot: true} { // the same boot: the workspace is a copy
+		kept.Boot = boot
+		data, _ = json.Marshal(kept)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, _ := folders(t, ws)
+		if got := opened(f, mole); (got == "") != want {
+			t.Errorf("boot %q: %s", boot, got)
+		}
+	}
+}
+
+func TestBrokenPinsSayWhatToDo(t *testing.T) {
+	ws := ground(t)
+	path := filepath.Join(ws, ".daycare", FoldersFile)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolders(nil, ws, func(string, error) {}); err == nil || !strings.Contains(err.Error(), "\ndelete it") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolders(nil, ws, func(string, error) {}); err == nil {
+		t.Error("a link is read")
+	}
+}
+
+// A grant of a file is the file in the folder that its path names, found without links.
+func TestGrantOfAFile(t *testing.T) {
+	ws := ground(t)
+	mkdir(t, ws+"/dir", ws+"/other")
+	for _, path := range []string{"/dir/f", "/other/f"} {
+		if err := os.WriteFile(ws+path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, _ := folders(t, ws)
+	if real, _, err := f.Locate(ws + "/dir/f"); err != nil || real != ws+"/dir/f" {
+		t.Errorf("%s, %v", real, err)
+	}
+	if _, _, err := f.Locate(ws + "/dir/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	move(t, ws+"/dir", ws+"/away")
+	if err := os.Symlink("other", ws+"/dir"); err != nil {
+		t.Fatal(err)
+	}
+	var other *Replaced
+	if _, _, err := f.Locate(ws + "/dir/f"); !errors.As(err, &other) {
+		t.Errorf("through a link: %v", err)
+	}
+	if err := os.Symlink("f", ws+"/other/l"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Locate(ws + "/other/l"); err == nil {
+		t.Error("a link is located")
+	}
+}
