@@ -2,62 +2,84 @@ package prompt
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"strings"
+
+	"daycare/engine/beneath"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
 )
 
 // maxRead bounds what Load takes into memory of one file. It is more than MaxFile
 // so that System can tell how much it left out.
 const maxRead = 1 << 20
 
-// Load reads the Files of a workspace, the folder that holds .daycare. A file
-// that is not there is empty. One that cannot be read is empty and part of the
-// error; the others count all the same.
-func Load(workspace string) (Files, error) {
-	var f Files
-	var errs []error
-	for _, want := range []struct {
-		path string
-		into *string
-	}{
-		{filepath.Join(workspace, ".daycare", "SOUL.md"), &f.Soul},
-		{filepath.Join(workspace, ".daycare", "USER.md"), &f.User},
-		{filepath.Join(workspace, ".daycare", "AGENTS.md"), &f.Rules},
-		{filepath.Join(workspace, "AGENTS.md"), &f.Agents},
-	} {
-		text, err := readText(want.path)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		*want.into = text
-	}
-	return f, errors.Join(errs...)
+// Paths are where Load finds the Files of a workspace.
+func Paths(workspace string) []string {
+	home := filepath.Join(workspace, ".daycare")
+	return []string{filepath.Join(home, "SOUL.md"), filepath.Join(home, "USER.md"), filepath.Join(home, "AGENTS.md"), filepath.Join(workspace, "AGENTS.md")}
 }
 
-// readText reads a regular file. It looks before it opens, because opening a
-// named pipe that nobody writes to would hold up the agent.
-func readText(path string) (string, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+// Load reads the Files of a workspace, the folder that holds .daycare. A file that
+// is missing is empty. One that cannot be used is empty and among found; the others
+// apply all the same.
+func Load(workspace string) (f Files, found []finding.Finding) {
+	into := []*string{&f.Soul, &f.User, &f.Rules, &f.Agents}
+	for i, path := range Paths(workspace) {
+		read := ownText
+		if filepath.Dir(path) == workspace {
+			read = sharedText
+		}
+		text, err := read(filepath.Dir(path), filepath.Base(path))
+		if errors.Is(err, beneath.ErrTooLarge) {
+			err = nil // what is left out is told in its place
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			found = append(found, unusable(path, err))
+		}
+		*into[i] = string(text)
 	}
+	return f, found
+}
+
+func unusable(path string, err error) finding.Finding {
+	f := finding.Finding{ID: "prompt-file-unusable", Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error() + "; agents work without it",
+		Remedy: "Check who owns the file and its mode."}
+	switch {
+	case errors.Is(err, beneath.ErrLink), errors.Is(err, beneath.ErrNames), errors.Is(err, disk.ErrLink):
+		f.Remedy = "Put a copy of the text in its place, unless an agent made it: then delete it."
+	case errors.Is(err, beneath.ErrKind):
+		f.Remedy = "Delete it, and write the text into a file."
+	}
+	return f
+}
+
+// sharedText reads a file of a folder that agents write to. It is no link, but for one
+// to another Markdown file beside it, as people have it who keep one text for several
+// programs.
+func sharedText(dir, name string) ([]byte, error) {
+	root, err := beneath.Root(dir)
 	if err != nil {
-		return "", fmt.Errorf("look at prompt file: %w", err)
+		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("read prompt file %s: not a regular file", path)
+	defer root.Close()
+	data, _, err := beneath.Read(root, name, maxRead)
+	if !errors.Is(err, beneath.ErrLink) {
+		return data, err
 	}
-	f, err := os.Open(path)
+	if to, lerr := root.Readlink(name); lerr == nil && filepath.Base(to) == to && strings.EqualFold(filepath.Ext(to), ".md") {
+		data, _, err = beneath.Read(root, to, maxRead)
+	}
+	return data, err
+}
+
+// ownText reads a file of .daycare, where no agent writes. It may be a link that its
+// owner made, to wherever no agent writes.
+func ownText(dir, name string) ([]byte, error) {
+	path, err := disk.Through(dir, filepath.Join(dir, name))
 	if err != nil {
-		return "", fmt.Errorf("open prompt file: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxRead))
-	if err != nil {
-		return "", fmt.Errorf("read prompt file: %w", err)
-	}
-	return string(data), nil
+	return beneath.ReadFile(filepath.Dir(path), filepath.Base(path), maxRead)
 }

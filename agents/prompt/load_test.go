@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,8 +12,8 @@ import (
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	if f, err := Load(dir); err != nil || f != (Files{}) {
-		t.Fatalf("Load of an empty workspace = %+v, %v; want nothing", f, err)
+	if f, found := Load(dir); len(found) > 0 || f != (Files{}) {
+		t.Fatalf("Load of an empty workspace = %+v, %v; want nothing", f, found)
 	}
 	write := func(path, text string) {
 		t.Helper()
@@ -30,11 +31,70 @@ func TestLoad(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, ".daycare", "USER.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Load(dir) // must not wait for a writer of the pipe
-	if err == nil {
-		t.Error("a named pipe as USER.md gave no error")
+	f, found := Load(dir) // must not wait for a writer of the pipe
+	if len(found) != 1 || found[0].File != filepath.Join(dir, ".daycare", "USER.md") {
+		t.Errorf("of a named pipe as USER.md it says %v", found)
 	}
 	if diff := cmp.Diff(Files{Soul: "soul", Rules: "house", Agents: "project"}, f); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+// What an agent puts in the place of AGENTS.md is not read into the prompts of all.
+func TestPromptFilesAreNoWayOut(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "id_rsa")
+	const secret = "TOP-SECRET"
+	for name, plant := range map[string]func(dir string) error{
+		"link to a key":     func(dir string) error { return os.Symlink(outside, dir+"/AGENTS.md") },
+		"link to a history": func(dir string) error { return os.Symlink(".daycare/agents/x/history.jsonl", dir+"/AGENTS.md") },
+		"link inside":       func(dir string) error { return os.Symlink("sub/secret.md", dir+"/AGENTS.md") },
+		"link to a device":  func(dir string) error { return os.Symlink("/dev/zero", dir+"/AGENTS.md") },
+		"link to a link": func(dir string) error {
+			return errors.Join(os.Symlink(outside, dir+"/A.md"), os.Symlink("A.md", dir+"/AGENTS.md"))
+		},
+		"link to a pipe": func(dir string) error {
+			return errors.Join(syscall.Mkfifo(dir+"/A.md", 0o600), os.Symlink("A.md", dir+"/AGENTS.md"))
+		},
+		"link to a hard link": func(dir string) error {
+			return errors.Join(os.Link(outside, dir+"/A.md"), os.Symlink("A.md", dir+"/AGENTS.md"))
+		},
+		"link to no text": func(dir string) error {
+			return errors.Join(os.Link(outside, dir+"/key"), os.Symlink("key", dir+"/AGENTS.md"))
+		},
+		"hard link":                         func(dir string) error { return os.Link(outside, dir+"/AGENTS.md") },
+		"pipe":                              func(dir string) error { return syscall.Mkfifo(dir+"/AGENTS.md", 0o600) },
+		"folder":                            func(dir string) error { return os.Mkdir(dir+"/AGENTS.md", 0o700) },
+		"link in .daycare to the workspace": func(dir string) error { return os.Symlink("../sub/secret.md", dir+"/.daycare/SOUL.md") },
+		"pipe in .daycare":                  func(dir string) error { return syscall.Mkfifo(dir+"/.daycare/SOUL.md", 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, path := range []string{outside, dir + "/sub/secret.md", dir + "/.daycare/agents/x/history.jsonl"} {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(secret), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := plant(dir); err != nil {
+				t.Fatal(err)
+			}
+			f, found := Load(dir)
+			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
+				t.Errorf("%+v, %v", f, found)
+			}
+		})
+	}
+}
+
+// People keep one text for several programs, and their own files where they like.
+func TestLinksThatOwnersMake(t *testing.T) {
+	dir, dotfiles := t.TempDir(), t.TempDir()
+	err := errors.Join(os.Mkdir(dir+"/.daycare", 0o700),
+		os.WriteFile(dir+"/CLAUDE.md", []byte("project"), 0o600), os.Symlink("CLAUDE.md", dir+"/AGENTS.md"),
+		os.WriteFile(dotfiles+"/soul.md", []byte("soul"), 0o600), os.Symlink(dotfiles+"/soul.md", dir+"/.daycare/SOUL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, found := Load(dir); f != (Files{Soul: "soul", Agents: "project"}) || len(found) > 0 {
+		t.Errorf("%+v, %v", f, found)
 	}
 }

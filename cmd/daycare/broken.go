@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/agents/prompt"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/finding"
@@ -35,6 +36,15 @@ func (r *runtimeParts) readFolder(path string, err error) {
 func folderReplaced(path string, err error) finding.Finding {
 	reason, remedy, _ := strings.Cut(err.Error(), "\n")
 	return finding.Finding{ID: "folder-replaced", Severity: finding.Error, File: path, Reason: reason, Remedy: remedy}
+}
+
+// promptFiles reads what people wrote for all agents, and notes what cannot be used.
+func (r *runtimeParts) promptFiles() prompt.Files {
+	texts, found := prompt.Load(r.workspace)
+	for _, path := range prompt.Paths(r.workspace) {
+		r.readShared(path, slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.File != path }))
+	}
+	return texts
 }
 
 // readSettings notes what was found in the settings; user interfaces are told by events

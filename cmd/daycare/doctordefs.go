@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"unicode/utf8"
 
 	"daycare/agents/budget"
+	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/agents/subagent"
 	"daycare/engine/disk"
@@ -28,17 +26,12 @@ func (d *doctor) definitions() error {
 	}
 	folders := []string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")}
 	skills.NewShelf(func() []string { return folders }, func(_ string, found []finding.Finding) { d.add(found...) }).List()
-	for _, path := range []string{filepath.Join(d.root, "SOUL.md"), filepath.Join(d.root, "USER.md"), filepath.Join(d.root, "AGENTS.md"), filepath.Join(d.workspace, "AGENTS.md")} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
-			}
-			continue
-		}
-		if at, bad := notText(data); bad {
-			line, _ := finding.Position(data, at)
-			d.tell(finding.Warning, "persona-not-text", path, line, "it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
+	texts, found := prompt.Load(d.workspace)
+	d.add(found...)
+	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents} {
+		if at, bad := notText([]byte(text)); bad {
+			line, _ := finding.Position([]byte(text), at)
+			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line, "it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ var imports = map[string][]string{
 	"engine/control":         {"engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
 
 	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
-	"agents/prompt":           {"agents/providers", "engine/record", "engine/message"},
+	"agents/prompt":           {"agents/providers", "engine/record", "engine/message", "engine/beneath", "engine/disk", "engine/crash", "engine/finding"},
 	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
 	"agents/budget":           {"agents/providers", "engine/disk"},
 	"agents/subagent":         {"tools", "engine/address", "engine/finding", "engine/event", "engine/message", "engine/permission"},
@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},
 	"tools/ask":           {"tools", "engine/message", "engine/permission"},
 	"tools/mcp":           {"tools", "engine/message", "engine/permission"},
-	"tools/skills":        {"tools", "engine/message", "engine/permission", "engine/finding"},
+	"tools/skills":        {"tools", "engine/beneath", "engine/message", "engine/permission", "engine/finding"},
 
 	"connectors":                     {},
 	"connectors/format":              {},

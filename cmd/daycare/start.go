@@ -270,10 +270,7 @@ const (
 
 // define is what the system prompt of an agent is made of.
 func (r *runtimeParts) define(meta address.Meta, state record.State) prompt.Definition {
-	texts, err := prompt.Load(r.workspace)
-	if err != nil {
-		r.log.Warn("a prompt file cannot be read", "err", err)
-	}
+	texts := r.promptFiles()
 	d := meta.Descriptor
 	workspace := state.Permissions.WorkingDir
 	if workspace == "" {

@@ -180,7 +180,8 @@ func Open(dir *os.Root, name string, info fs.FileInfo) (*os.File, error) {
 	return f, nil
 }
 
-// Read reads the file rel beneath dir, at most limit bytes. info is of the file that was read.
+// Read reads the file rel beneath dir, at most limit bytes. info is of the file that was read. Of
+// a larger one it returns the beginning, with ErrTooLarge.
 func Read(dir *os.Root, rel string, limit int64) (data []byte, info fs.FileInfo, err error) {
 	if !filepath.IsLocal(rel) {
 		return nil, nil, &fs.PathError{Op: "read", Path: rel, Err: fs.ErrInvalid}
@@ -207,6 +208,7 @@ func Read(dir *os.Root, rel string, limit int64) (data []byte, info fs.FileInfo,
 	defer f.Close()
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
+		data = data[:limit]
 		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
 	}
 	return data, info, err
