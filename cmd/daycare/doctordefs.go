@@ -24,8 +24,8 @@ func (d *doctor) definitions() error {
 	if err != nil {
 		return err
 	}
-	folders := []string{filepath.Join(d.root, "skills"), filepath.Join(d.workspace, ".agents", "skills")}
-	skills.NewShelf(func() []string { return folders }, func(_ string, found []finding.Finding) { d.add(found...) }).List()
+	folders := skillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
+	skills.NewShelf(func() []skills.Folder { return folders }, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	texts, found := prompt.Load(d.workspace)
 	d.add(found...)
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents} {

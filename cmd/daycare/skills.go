@@ -9,18 +9,25 @@ import (
 )
 
 // skillFolders are where skills are looked for: the workspace's own, daycare's, the
-// user's. Of two with one name the first counts.
-func skillFolders(root string) []string {
-	folders := []string{filepath.Join(filepath.Dir(root), ".agents", "skills"), filepath.Join(root, "skills")}
-	if home, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, filepath.Join(home, ".agents", "skills"))
+// user's. Of two with one name the first counts. Where no agent writes, a skill may be
+// a link to another such place.
+func skillFolders(root string, agentsWrite func(path string) bool) []skills.Folder {
+	own := func(to string) bool { return !agentsWrite(to) }
+	folders := []skills.Folder{{Root: filepath.Dir(root), Path: filepath.Join(".agents", "skills")}, {Root: root, Path: "skills", Links: own}}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return folders
 	}
-	return folders
+	theirs := skills.Folder{Root: home, Path: filepath.Join(".agents", "skills")}
+	if path := filepath.Join(theirs.Root, theirs.Path); !agentsWrite(path) {
+		theirs = skills.Folder{Root: path, Path: ".", Links: own}
+	}
+	return append(folders, theirs)
 }
 
 // newShelf makes the skills in force, told of what is wrong with their files.
 func (r *runtimeParts) newShelf() *skills.Shelf {
-	return skills.NewShelf(func() []string { return skillFolders(r.root) }, r.readShared)
+	return skills.NewShelf(func() []skills.Folder { return skillFolders(r.root, r.folders.Writable) }, r.readShared)
 }
 
 // knownSkills is what the system prompt says of them.

@@ -30,6 +30,8 @@ type Skill struct {
 	Dir           string // absolute
 	File          string
 	SHA256        string // of the whole file, so that a person sees whether it changed
+
+	source source // of its other files
 }
 
 // Bounds of the specification, in characters.

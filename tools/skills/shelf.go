@@ -1,12 +1,7 @@
 package skills
 
 import (
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,12 +18,15 @@ const maxSkills = 200
 // used is reported; its last good version stays in force. Its methods may be called
 // from any goroutine.
 type Shelf struct {
-	folders func() []string
+	folders func() []Folder
 	report  func(path string, found []finding.Finding)
 
-	mu    sync.Mutex
+	base []Skill
+
+	mu    sync.Mutex      // never held while a file is read
 	files map[string]file // by path
-	base  []Skill
+	begun int             // how many lists were begun
+	ended int             // the newest of those that ended
 }
 
 // A file is a SKILL.md as it was read last.
@@ -45,10 +43,9 @@ const settled = 2 * time.Second
 
 var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
-// NewShelf makes a Shelf. folders, asked at each use, each hold a folder a skill; they
-// need not exist. report takes all that is wrong with a file, when it is not what was
+// NewShelf makes a Shelf. folders, asked at each use, need not exist. report takes all that is wrong with a file, when it is not what was
 // told of it before.
-func NewShelf(folders func() []string, report func(path string, found []finding.Finding)) *Shelf {
+func NewShelf(folders func() []Folder, report func(path string, found []finding.Finding)) *Shelf {
 	return &Shelf{folders: folders, report: report, files: map[string]file{}, base: Builtin()}
 }
 
@@ -56,11 +53,14 @@ func NewShelf(folders func() []string, report func(path string, found []finding.
 // folder counts, and what is built in last.
 func (s *Shelf) List() []Skill {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.begun++
+	turn, before := s.begun, s.files // which is never changed once made
+	s.mu.Unlock()
 	var list []Skill
 	now := map[string]file{}
-	for _, path := range s.paths() {
-		f := s.look(path)
+	for _, src := range sources(s.folders()) {
+		path := src.file
+		f := src.look(before[path])
 		found := f.found
 		if f.good != nil {
 			if i := named(list, f.good.Name); i < 0 {
@@ -76,12 +76,16 @@ func (s *Shelf) List() []Skill {
 		}
 		now[path] = f
 	}
-	for path, f := range s.files {
+	for path, f := range before {
 		if _, there := now[path]; !there && len(f.told) > 0 {
 			s.report(path, nil)
 		}
 	}
-	s.files = now
+	s.mu.Lock()
+	if turn > s.ended { // else a list that was begun later knows better
+		s.files, s.ended = now, turn
+	}
+	s.mu.Unlock()
 	for _, b := range s.base {
 		if named(list, b.Name) < 0 {
 			list = append(list, b)
@@ -93,86 +97,4 @@ func (s *Shelf) List() []Skill {
 
 func named(list []Skill, name string) int {
 	return slices.IndexFunc(list, func(s Skill) bool { return s.Name == name })
-}
-
-// paths are the files there are, in the order in which they count. A folder without
-// SKILL.md is no skill.
-func (s *Shelf) paths() (all []string) {
-	for _, folder := range s.folders() {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			continue // most people have not all of them
-		}
-		for _, e := range entries[:min(len(entries), maxSkills)] {
-			if strings.HasPrefix(e.Name(), ".") {
-				continue
-			}
-			for _, name := range []string{"SKILL.md", "skill.md"} {
-				path := filepath.Join(folder, e.Name(), name)
-				if _, err := os.Lstat(path); err == nil {
-					all = append(all, path)
-					break
-				}
-			}
-		}
-	}
-	return all
-}
-
-// look reads a file, if it is another one than it was. One that is no good keeps what
-// it was before.
-func (s *Shelf) look(path string) file {
-	known := s.files[path]
-	for try := 0; ; try++ {
-		now, found := load(path)
-		if now.content == known.content {
-			return known
-		}
-		if now.good == nil && try < len(rereads) && fresh(path) {
-			time.Sleep(rereads[try])
-			continue
-		}
-		if now.good == nil && known.good != nil {
-			now.good = known.good
-			for i, f := range found {
-				if f.Severity == finding.Error {
-					found[i].Reason += "; the version before stays in force"
-				}
-			}
-		}
-		now.found, now.told = found, known.told
-		return now
-	}
-}
-
-func fresh(path string) bool {
-	info, err := os.Stat(path)
-	return err != nil || time.Since(info.ModTime()) < settled
-}
-
-// load reads one file of a skill's folder.
-func load(path string) (file, []finding.Finding) {
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return unreadable(path, err)
-	}
-	defer root.Close()
-	data, err := read(root, filepath.Base(path), maxFile)
-	if err != nil {
-		return unreadable(path, err)
-	}
-	sum := sha256.Sum256(data)
-	f := file{content: string(sum[:])}
-	skill, found, ok := Parse(path, data)
-	if ok {
-		f.good = &skill
-	}
-	return f, found
-}
-
-func unreadable(path string, err error) (file, []finding.Finding) {
-	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("it leads to nothing that is there, or out of the skill's folder")
-	}
-	return file{content: err.Error()}, []finding.Finding{{ID: "skill-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}}
 }

@@ -86,7 +86,7 @@ func TestLoadTakesTheFirst(t *testing.T) {
 	put(t, b+"/empty/README.md", "no skill")
 	put(t, b+"/file", "")
 	var found []finding.Finding
-	shelf := NewShelf(func() []string { return []string{a, b, "/nonexistent"} }, func(_ string, f []finding.Finding) { found = append(found, f...) })
+	shelf := NewShelf(at(a, b, "/nonexistent"), func(_ string, f []finding.Finding) { found = append(found, f...) })
 	list := shelf.List()
 	list = slices.DeleteFunc(list, func(s Skill) bool { return s.Dir == "" }) // those that are built in
 	if len(list) != 2 || list[0].Description != "mine" || list[1].Name != "two" {
@@ -94,6 +94,15 @@ func TestLoadTakesTheFirst(t *testing.T) {
 	}
 	if shelf.List(); len(found) != 2 {
 		t.Errorf("findings, each once: %v", found)
+	}
+}
+
+func at(dirs ...string) func() []Folder {
+	return func() (folders []Folder) {
+		for _, dir := range dirs {
+			folders = append(folders, Folder{Root: filepath.Dir(dir), Path: filepath.Base(dir)})
+		}
+		return folders
 	}
 }
 
@@ -115,7 +124,7 @@ func TestTool(t *testing.T) {
 	if err := os.Symlink(dir+"/secret", dir+"/pdf/link"); err != nil {
 		t.Fatal(err)
 	}
-	tool := New(NewShelf(func() []string { return []string{dir} }, func(string, []finding.Finding) {}).List)[0]
+	tool := New(NewShelf(at(dir), func(string, []finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
 		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`, `{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
 	res := call(t, tool, `{"name":"pdf"}`)
@@ -152,7 +161,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := dir + "/tea/SKILL.md"
 	var told []string
-	shelf := NewShelf(func() []string { return []string{dir} }, func(_ string, found []finding.Finding) {
+	shelf := NewShelf(at(dir), func(_ string, found []finding.Finding) {
 		for _, f := range found {
 			told = append(told, f.Place()+": "+f.Reason)
 		}
@@ -172,7 +181,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 		{"still broken", func() {}, "steam", ""},
 		{"broken otherwise", func() { put(t, path, "tea") }, "steam", path + ":1:1: a SKILL.md begins with a line of ---; the version before stays in force"},
 		{"mended", func() { put(t, path, strings.ReplaceAll(good, "%", "milk")) }, "milk", ""},
-		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk", path + ": SKILL.md is no file; the version before stays in force"},
+		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk", path + ": it is not a regular file; the version before stays in force"},
 		{"removed", func() { remove(t, path) }, "", ""},
 		{"broken from the start", func() { put(t, path, "tea") }, "", path + ":1:1: a SKILL.md begins with a line of ---"},
 		{"good in the end", func() { put(t, path, strings.ReplaceAll(good, "%", "ice")) }, "ice", ""},
@@ -199,7 +208,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 // A save in pieces is not taken for a broken file.
 func TestShelfWaitsForASaveInPieces(t *testing.T) {
 	dir := t.TempDir()
-	shelf := NewShelf(func() []string { return []string{dir} }, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
+	shelf := NewShelf(at(dir), func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
 	put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
 	saved := make(chan struct{})
 	go func() {
