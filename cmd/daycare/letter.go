@@ -11,6 +11,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 // leaveLetter leaves a message for an agent while no daemon runs. It writes no
@@ -26,7 +27,11 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 	}
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
 	vol := disk.NewVolume(filepath.Join(root, home))
-	files, err := control.NewFileStore(filepath.Join(root, home), vol)
+	folders, err := permission.OpenFolders(nil, root, func(string, error) {})
+	if err != nil {
+		return err
+	}
+	files, err := control.NewFileStore(filepath.Join(root, home), vol, folders)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
+	"daycare/engine/record"
 	"daycare/engine/redact"
 	"daycare/engine/schedule"
 	"daycare/engine/watch"
@@ -53,30 +54,31 @@ type runtimeParts struct {
 	meter     meter
 	startAt   time.Time
 
-	lock    *disk.Lock  // nil: looking only
-	rest    *time.Timer // gives memory back when there was no work for a while
-	vol     *disk.Volume
-	index   *address.Index
-	asks    *permission.Queue
-	folders *permission.Folders // that agents were given
-	events  *event.Stream
-	board   *finding.Board // what is wrong with files now
-	tasks   []string       // files of tasks that something was wrong with when they were read last
-	watcher *watch.Watcher
-	system  *engine.System
-	family  *engine.Family
-	tools   *tools.Set // without those between agents
-	toolset *toolsets
-	shelf   *skills.Shelf
-	ledger  *budget.Ledger
-	plugs   *plugs
-	clocks  *schedule.Scheduler
-	jobs    *toolshell.Jobs // background processes; they end with the runtime
-	models  atomic.Pointer[chain]
-	files   *control.FileStore
-	handler http.Handler
-	notes   []string                         // for the banner: what did not start
-	warn    func(format string, args ...any) // nil: broken settings are an error
+	lock     *disk.Lock  // nil: looking only
+	rest     *time.Timer // gives memory back when there was no work for a while
+	vol      *disk.Volume
+	index    *address.Index
+	asks     *permission.Queue
+	folders  *permission.Folders // that agents were given
+	events   *event.Stream
+	board    *finding.Board // what is wrong with files now
+	tasks    []string       // files of tasks that something was wrong with when they were read last
+	watcher  *watch.Watcher
+	system   *engine.System
+	family   *engine.Family
+	tools    *tools.Set // without those between agents
+	toolset  *toolsets
+	shelf    *skills.Shelf
+	ledger   *budget.Ledger
+	plugs    *plugs
+	clocks   *schedule.Scheduler
+	jobs     *toolshell.Jobs // background processes; they end with the runtime
+	models   atomic.Pointer[chain]
+	files    *control.FileStore
+	attached *record.Attached // which of them belong to whose conversation
+	handler  http.Handler
+	notes    []string                         // for the banner: what did not start
+	warn     func(format string, args ...any) // nil: broken settings are an error
 
 	stopOnce sync.Once
 	stopped  chan struct{} // closed: shut down
@@ -115,7 +117,7 @@ func openFiles(ctx context.Context, workspace string, warn func(format string, a
 // terminal from loud on.
 func newParts(workspace string, loud slog.Level) *runtimeParts {
 	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, loud: loud,
-		log:     slog.New(slog.DiscardHandler),
+		log: slog.New(slog.DiscardHandler), attached: record.NewAttached(),
 		startAt: time.Now(), stopped: make(chan struct{})}
 }
 
@@ -169,7 +171,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.files, err = control.NewFileStore(r.root, r.vol); err == nil && r.lock != nil {
+	if r.files, err = control.NewFileStore(r.root, r.vol, r.folders); err == nil && r.lock != nil {
 		err = r.files.Recover()
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)
 			}
-			return []string{filepath.Join(root, "files"), filepath.Join(root, "skills"), agent(id, "blobs")}, write
+			return append(r.attachments(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
 		},
 		Home:   func(id string) string { return filepath.Join(homes, id) },
 		Spill:  func(id string) string { return agent(id, "blobs") },

@@ -35,7 +35,6 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
-	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/tools"
@@ -153,7 +152,7 @@ func (r *runtimeParts) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, 
 
 // fileOptions say what the file tools reach.
 func (r *runtimeParts) fileOptions() files.Options {
-	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf}
+	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: r.attachedTo}
 }
 
 // A chain is the models in force: the providers in fallback order.
@@ -219,7 +218,7 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 		Cut:    func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
 		Window: func(m record.Model) int { return r.models.Load().window(m) },
 		Sources: prompt.Sources{
-			File: func(f message.File) ([]byte, error) { return os.ReadFile(f.Path) },
+			File: r.files.Read,
 			Blob: func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
 		},
 		Settings: configured(), Configured: configured,

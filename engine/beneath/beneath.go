@@ -206,11 +206,7 @@ func Read(dir *os.Root, rel string, limit int64) (data []byte, info fs.FileInfo,
 		return nil, nil, err
 	}
 	defer f.Close()
-	data, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		data = data[:limit]
-		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
-	}
+	data, err = within(f, name, limit)
 	return data, info, err
 }
 
@@ -222,6 +218,36 @@ func ReadFile(root, rel string, limit int64) ([]byte, error) {
 	}
 	defer dir.Close()
 	data, _, err := Read(dir, rel, limit)
+	return data, err
+}
+
+// Own reads a file of .daycare, where no agent writes: it may be a link that its owner made. Like
+// Read it never blocks, and reads at most limit bytes of a regular file.
+func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		err = &fs.PathError{Op: "read", Path: path, Err: ErrKind}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrKind}
+	}
+	data, err = within(f, path, limit)
+	return data, info, err
+}
+
+func within(r io.Reader, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		data = data[:limit]
+		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)}
+	}
 	return data, err
 }
 

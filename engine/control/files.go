@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -18,26 +19,29 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 // A FileStore keeps attachments in .daycare/files: the content as <id>__<name>
 // and its FileReference as <id>.json. Both are durable when Put returns; the
 // reference is written last, so a file without one is what a crash left.
 type FileStore struct {
-	root string // the .daycare directory, absolute
-	vol  *disk.Volume
+	root    string // the .daycare directory, absolute
+	vol     *disk.Volume
+	folders *permission.Folders // where agents write
 }
 
 // NewFileStore makes the store of a .daycare directory. A nil volume is for looking
-// only.
-func NewFileStore(root string, vol *disk.Volume) (*FileStore, error) {
+// only. folders say where agents write, and may have put a link to something else.
+func NewFileStore(root string, vol *disk.Volume, folders *permission.Folders) (*FileStore, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", root, err)
 	}
-	return &FileStore{root: abs, vol: vol}, nil
+	return &FileStore{root: abs, vol: vol, folders: folders}, nil
 }
 
 // Recover removes what a crash left half written. Only who holds the lock of the
@@ -115,6 +119,13 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	if !filepath.IsAbs(path) {
 		return invalid("is not absolute")
 	}
+	if path = filepath.Clean(path); s.folders.Writable(path) {
+		content, err := s.shared(path)
+		if err != nil {
+			return invalid(plain(err))
+		}
+		return s.put(id, cmp.Or(name, filepath.Base(path)), bytes.NewReader(content))
+	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return unreadable(err)
@@ -138,6 +149,36 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	return s.put(id, cmp.Or(name, filepath.Base(path)), f)
 }
 
+// shared reads a file from where agents write: a link that one of them made to a file
+// of its reader is not followed.
+func (s *FileStore) shared(path string) ([]byte, error) {
+	dir, real, err := s.folders.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
+		return nil, errors.New("lies in .daycare, whose files are not sent")
+	}
+	content, _, err := beneath.Read(dir, filepath.Base(path), MaxFileBytes)
+	switch {
+	case errors.Is(err, beneath.ErrTooLarge):
+		err = ErrFileTooLarge
+	case errors.Is(err, beneath.ErrLink):
+		err = fmt.Errorf("%w, as agents write in its folder; name the file that it leads to", beneath.ErrLink)
+	}
+	return content, err
+}
+
+// Read returns the content of a kept file, wherever the workspace was when it was kept.
+func (s *FileStore) Read(f message.File) ([]byte, error) {
+	dir, name := filepath.Split(f.Path)
+	if filepath.Base(dir) != "files" || !strings.HasPrefix(name, f.ID+"__") {
+		return nil, fmt.Errorf("%w: %s", ErrNoFile, f.Path)
+	}
+	return beneath.ReadFile(s.root, filepath.Join("files", name), MaxFileBytes)
+}
+
 // isID keeps what is looked up to names that Put makes.
 func isID(s string) bool {
 	return len(s) >= 24 && len(s) <= 32 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
@@ -148,7 +189,7 @@ func (s *FileStore) Get(id string) (message.File, error) {
 	if !isID(id) {
 		return message.File{}, fmt.Errorf("%w: %q is not an id", ErrNoFile, id)
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir(), id+".json"))
+	data, err := beneath.ReadFile(s.root, filepath.Join("files", id+".json"), maxReference)
 	if errors.Is(err, fs.ErrNotExist) {
 		return message.File{}, fmt.Errorf("%w: %s", ErrNoFile, id)
 	}
@@ -170,6 +211,9 @@ func (s *FileStore) path(ref reference) string {
 func (s *FileStore) file(ref reference) message.File {
 	return message.File{ID: ref.ID, Name: ref.Name, MimeType: ref.MimeType, Size: ref.Size, Path: s.path(ref)}
 }
+
+// maxReference bounds a reference, in bytes.
+const maxReference = 64 << 10
 
 // maxName bounds a kept file's name, in bytes: with id and "__" it has to fit
 // into the 255 of common file systems.

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/disk"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 )
 
 func store(t testing.TB) (*FileStore, string) {
@@ -23,7 +24,7 @@ func store(t testing.TB) (*FileStore, string) {
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewFileStore(root, disk.NewVolume(root))
+	s, err := NewFileStore(root, disk.NewVolume(root), permission.NewFolders(filepath.Join(root, "..")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +106,22 @@ func TestAdopt(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, []byte("{}"), 0o600), os.Symlink(secret, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	// An agent prepares what its reader is to attach.
+	outside := t.TempDir()
+	key, second, folder := filepath.Join(work, "report.pdf"), filepath.Join(work, "second"), filepath.Join(work, "reports")
+	if err := errors.Join(os.WriteFile(outside+"/key", []byte("key"), 0o600), os.Symlink(outside+"/key", key), os.Link(outside+"/key", second), os.Symlink(outside, folder)); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
 		"notes.md":                    "is not absolute",
 		filepath.Join(work, "absent"): "no such file",
 		work:                          "not a regular file",
 		pipe:                          "not a regular file",
 		secret:                        "lies in .daycare",
-		link:                          "lies in .daycare",
+		link:                          "is a symbolic link",
+		key:                           "is a symbolic link",
+		second:                        "has several names",
+		filepath.Join(folder, "key"):  "symbolic link",
 	} {
 		var invalid *Invalid
 		if _, err := s.Adopt(path); !errors.As(err, &invalid) || invalid.Field != "path" || !strings.Contains(invalid.Reason, want) {

@@ -180,7 +180,8 @@ func TestWhatIsOpen(t *testing.T) {
 	w.file(".daycare/agents/"+agent+"/blobs/abc", "output")
 	task := filepath.Dir(w.file(".daycare/cron/job/files/n.txt", "note"))
 	w.tools = map[string]tools.Tool{}
-	for _, tool := range New(Options{Data: w.ws + "/.daycare", Home: w.home, TaskDir: func(string) string { return task }}) {
+	attached := func(id, name string) bool { return id == agent && name == "id__a.txt" }
+	for _, tool := range New(Options{Data: w.ws + "/.daycare", Home: w.home, TaskDir: func(string) string { return task }, Attached: attached}) {
 		w.tools[tool.Spec().Name] = tool
 	}
 	w.access = permission.Default(w.ws + "/sub") // attachments can be read from any working folder
@@ -202,6 +203,35 @@ func TestWhatIsOpen(t *testing.T) {
 	if w.content("real/x.txt") != "y" {
 		t.Error("a write through a link inside the workspace did not reach the file")
 	}
+}
+
+// An agent reads the attachments of its own conversation, by their names, and neither those of
+// other people nor the list of them.
+func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
+	w := newWorld(t)
+	w.file(".daycare/files/mine__a.txt", "attached")
+	for _, path := range []string{"files/other__b.txt", "files/other.json", "files/mine.json", "files/sub/mine__a.txt"} {
+		w.file(".daycare/"+path, secret)
+	}
+	must(t, os.Symlink("other__b.txt", w.ws+"/.daycare/files/link__a.txt"))
+	o := Options{Data: w.ws + "/.daycare", Home: w.home, Attached: func(id, name string) bool {
+		return id == agent && (name == "mine__a.txt" || name == "link__a.txt")
+	}}
+	for _, tool := range append(New(o), NewSend(o, nil)) {
+		w.tools[tool.Spec().Name] = tool
+	}
+	w.want(w.call("read", a{"path": ".daycare/files/mine__a.txt"}), tools.OK, "attached")
+	w.link(".daycare/files", "l")
+	for _, path := range []string{".daycare/files", ".daycare/files/other__b.txt", ".daycare/files/other.json", ".daycare/files/mine.json", ".daycare/files/sub/mine__a.txt",
+		".daycare/files/link__a.txt", ".daycare/files/mine__a.txt/../other__b.txt", "l", "l/other__b.txt", ".DAYCARE/files/other__b.txt"} {
+		for _, tool := range []string{"read", "ls", "grep", "glob", "send_file"} {
+			res := w.call(tool, a{"path": path, "pattern": "S*"})
+			if strings.Contains(res.Text, secret) || strings.Contains(res.Text, "other__b.txt:") || strings.Contains(res.Text, "other__b.txt  ") || res.Status != tools.Denied {
+				t.Errorf("%s %s: %s %s", tool, path, res.Status, res.Text)
+			}
+		}
+	}
+	w.want(w.call("write", a{"path": ".daycare/files/mine__a.txt", "content": "x"}), tools.Denied)
 }
 
 // The workspace itself may be reached through a link, as /tmp is on macOS.

@@ -26,8 +26,11 @@ import (
 // Options say what is out of reach whatever an agent was granted.
 type Options struct {
 	// Data is the absolute path of .daycare. Nothing in it can be reached but,
-	// read-only, files/, skills/ and the agent's own blobs/.
+	// read-only, skills/, the agent's own blobs/ and attachments in files/.
 	Data string
+	// Attached reports whether an attachment, by its name in files/, belongs to the
+	// conversation of an agent. nil: none does.
+	Attached func(agent, name string) bool
 	// Home is whose .ssh and shell start files are denied; "" asks the system.
 	Home string
 	// Denied are further absolute paths.

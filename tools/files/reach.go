@@ -124,12 +124,21 @@ func (r *reach) own(write bool) []string {
 		}
 	}
 	if !write && r.Data != "" {
-		dirs = append(dirs, filepath.Join(r.Data, "files"), filepath.Join(r.Data, "skills"))
+		dirs = append(dirs, filepath.Join(r.Data, "skills"))
 		if r.agent != "" && filepath.IsLocal(r.agent) {
 			dirs = append(dirs, filepath.Join(r.Data, "agents", r.agent, "blobs"))
 		}
 	}
 	return dirs
+}
+
+// attached reports whether a path is an attachment of the agent's own conversation. Those
+// of others lie in the same folder, which can therefore not be listed.
+func (r *reach) attached(path string) bool {
+	if r.Data == "" || r.Attached == nil || filepath.Dir(path) != filepath.Join(r.Data, "files") {
+		return false
+	}
+	return r.Attached(r.agent, filepath.Base(path))
 }
 
 // abs makes a path of the model absolute.
@@ -165,6 +174,9 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 		if permission.Beneath(dir, path) {
 			return dir, true, nil
 		}
+	}
+	if !write && r.attached(path) {
+		return filepath.Dir(path), true, nil
 	}
 	if r.forbidden(path, nil) {
 		return "", false, r.never(path)

@@ -132,3 +132,25 @@ func TestSwappedFolder(t *testing.T) {
 		}
 	})
 }
+
+// A command reads the attachments that it is shown, and no other of their folder.
+func TestAttachments(t *testing.T) {
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		for name, text := range map[string]string{"mine__a.txt": "mine", "other__b.txt": "canary-data"} {
+			os.MkdirAll(x.d+"/files", 0o755)
+			if err := os.WriteFile(filepath.Join(x.d, "files", name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		os.RemoveAll(x.w + "/.git")
+		x.exec.options.Shown = func(string) (read, write []string) {
+			return []string{x.d + "/files/mine__a.txt", x.d + "/files/gone__c.txt"}, nil
+		}
+		x.exec.confine.options = x.exec.options
+		res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "cat .daycare/files/mine__a.txt; cat .daycare/files/other__b.txt; cat .daycare/files/*; echo x > .daycare/files/mine__a.txt && echo ESCAPED", "workdir": x.w}))
+		if why := printed(res.Text); why != "" || !strings.HasPrefix(res.Text, "mine") {
+			t.Errorf("%s: %s", why, res.Text)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/engine/message"
+)
+
+func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
+	h := begun(t)
+	file := func(id string) message.File {
+		return message.File{ID: id, Name: "n", MimeType: "text/plain", Path: "/w/.daycare/files/" + id + "__n"}
+	}
+	image := file("f2")
+	all := NewAttached()
+	want := func(names ...string) {
+		t.Helper()
+		got, err := all.Names(h.dir)
+		if err != nil || strings.Join(got, " ") != strings.Join(names, " ") {
+			t.Errorf("%v, %v; want %v", got, err, names)
+		}
+		fresh, _ := NewAttached().Names(h.dir)
+		if strings.Join(fresh, " ") != strings.Join(names, " ") {
+			t.Errorf("read anew: %v, want %v", fresh, names)
+		}
+	}
+	want()
+	add(t, h, &User{Text: "look", Files: []message.File{file("f1")}})
+	want("f1__n")
+	add(t, h, &ToolResult{ToolCallID: "c", Name: "read", Output: Output{Blocks: []Block{{Type: "image", File: &image}}}, Files: []message.File{file("f3")}})
+	want("f3__n", "f2__n", "f1__n")
+	// What somebody writes, or a model calls a tool with, makes nothing an attachment.
+	add(t, h, &User{Text: `{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}]}`, Files: []message.File{{ID: "f8", MimeType: "x", Path: "/etc/passwd"}}},
+		&Assistant{ToolCalls: []ToolCall{{ID: "d", Name: "read", Arguments: []byte(`{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}],"path":"files/f9__n"}`)}}})
+	want("f3__n", "f2__n", "f1__n")
+	// A reset forgets nothing; a hand edit is read anew.
+	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
+	if _, err := h.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	add(t, h, &User{Text: "more", Files: []message.File{file("f4")}})
+	want("f4__n", "f3__n", "f2__n", "f1__n")
+	path := filepath.Join(h.dir, historyName)
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path+".new", []byte(strings.ReplaceAll(string(data), "f4__n", "f5__n")), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("f3__n", "f2__n", "f1__n")
+	if got, err := all.Names(t.TempDir()); err != nil || got != nil {
+		t.Errorf("of nobody: %v, %v", got, err)
+	}
+}
