@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/finding"
 )
 
@@ -41,6 +42,9 @@ type file struct {
 	good  *Definition // nil: it never was usable
 	found []finding.Finding
 }
+
+// maxDefinition bounds a file, in bytes: it is part of a prompt.
+const maxDefinition = 1 << 20
 
 // settled is the age of a save after which a broken file is broken: before it an editor
 // that writes in pieces may not be done, and the file is read again in a moment.
@@ -135,9 +139,9 @@ func (r *Registry) read(name string, f file) file {
 	var d Definition
 	var found []finding.Finding
 	for try := 0; ; try++ {
-		data, err := os.ReadFile(path)
+		data, _, err := beneath.Own(path, maxDefinition)
 		if err != nil {
-			f.found = []finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: err.Error()}}
+			f.found = []finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error()}}
 			return f
 		}
 		d, found = Parse(path, data)

@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -130,12 +132,15 @@ var errSame = errors.New("as it was")
 
 // readNewer reads a file that was written since known.
 func readNewer(path string, known stamp) ([]byte, stamp, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, stamp{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: beneath.ErrKind}
+	}
 	if err != nil {
 		return nil, stamp{}, err
 	}

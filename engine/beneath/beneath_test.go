@@ -175,3 +175,27 @@ func put(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// In .daycare a link is its owner's; anything but a file is an error at once.
+func TestOwnFilesNeverBlock(t *testing.T) {
+	top := t.TempDir()
+	outside := filepath.Join(top, "outside")
+	put(t, outside, "theirs")
+	for name, tt := range bad(t, outside) {
+		t.Run(name, func(t *testing.T) {
+			root, err := os.MkdirTemp(top, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(root, "good"), "theirs")
+			path := filepath.Join(root, "f")
+			if err := tt.make(path); err != nil {
+				t.Fatal(err)
+			}
+			data, _, err := Own(path, 100)
+			if good := name == "link out" || name == "link inside" || name == "hard link"; good != (err == nil) || good && string(data) != "theirs" {
+				t.Errorf("%q, %v", data, err)
+			}
+		})
+	}
+}

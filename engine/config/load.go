@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
+	"daycare/engine/beneath"
 	"daycare/engine/finding"
 )
 
@@ -57,20 +57,15 @@ func Load(root string, env Env, connectorTypes ...string) (*Config, []finding.Fi
 }
 
 func readSettings(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	data, _, err := beneath.Own(path, maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open settings: %w", err)
+	if errors.Is(err, beneath.ErrTooLarge) {
+		return nil, fmt.Errorf("read settings: %s is over %d bytes", path, maxSettings)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
-	}
-	if len(data) > maxSettings {
-		return nil, fmt.Errorf("read settings: %s is over %d bytes", path, maxSettings)
 	}
 	return data, nil
 }

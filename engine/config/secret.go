@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"daycare/engine/beneath"
 	"daycare/engine/finding"
 )
 
@@ -147,7 +148,7 @@ const AuthName = "auth.json"
 // read is used, and reported.
 func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 	path := filepath.Join(root, AuthName)
-	info, err := os.Stat(path)
+	data, info, err := beneath.Own(path, maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -157,10 +158,6 @@ func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 	var found []finding.Finding
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		found = append(found, openToOthers(path, mode))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, found, fmt.Errorf("read secrets: %w", err)
 	}
 	secrets, bad := parseAuth(path, data)
 	return secrets, append(found, bad...), nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -170,8 +171,11 @@ func (q *Queue) finishMoves() error {
 	return nil
 }
 
+// maxRequest bounds the file of a request, in bytes.
+const maxRequest = 8 << 20
+
 func (q *Queue) read(path string) (Pending, error) {
-	data, err := os.ReadFile(path)
+	data, _, err := beneath.Own(path, maxRequest)
 	if err != nil {
 		return Pending{}, err
 	}

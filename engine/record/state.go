@@ -11,13 +11,17 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/workspace"
 )
 
-const stateName = "state.json"
+const (
+	stateName = "state.json"
+	maxState  = 16 << 20 // bytes
+)
 
 // State is state.json. People own Permissions, Provider, Queue and Budget; the
 // runtime owns CreatedAt and Ended; all else is a cache that can be rebuilt from
@@ -72,7 +76,7 @@ func ReadState(dir string) (s State, raw []byte, found []finding.Finding, err er
 // readStored is ReadState with paths as they are written.
 func readStored(dir string) (s State, raw []byte, found []finding.Finding, err error) {
 	path := filepath.Join(dir, stateName)
-	raw, err = os.ReadFile(path)
+	raw, _, err = beneath.Own(path, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil, nil, nil
 	}

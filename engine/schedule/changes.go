@@ -7,9 +7,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"daycare/engine/beneath"
 )
 
 // maxWatched bounds the files that one look takes in; those beyond are not seen.
@@ -31,8 +32,13 @@ func (d digest) sum() string { return hex.EncodeToString(d.Sum(nil)[:16]) }
 // files adds what is known of the files beneath root that fit a pattern. What
 // daycare and version control write by themselves is not looked at.
 func (d digest) files(root string, patterns []string) {
+	dir, err := beneath.Root(root)
+	if err != nil {
+		return // it went away; nothing in it changes
+	}
+	defer dir.Close()
 	n := 0
-	_ = fs.WalkDir(os.DirFS(root), ".", func(path string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(dir.FS(), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // it went away meanwhile, or is not ours to read
 		}

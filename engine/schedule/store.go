@@ -12,6 +12,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -60,7 +61,7 @@ func (s *Store) changed() {
 
 // read reads the file of a task or prompt.
 func read(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
+	data, _, err := beneath.Own(path, 4*maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, filepath.Base(filepath.Dir(path)))
 	}

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/beneath"
 	"daycare/engine/finding"
 )
 
@@ -263,7 +263,7 @@ func (s *Store) Memory(slug string) (string, error) {
 	if err := s.known(slug); err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(s.cron(slug, memoryFile))
+	data, _, err := beneath.Own(s.cron(slug, memoryFile), 4*maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -287,7 +287,7 @@ func (s *Store) SetMemory(slug, text string) error {
 		return err
 	}
 	path := s.cron(slug, memoryFile)
-	base, err := os.ReadFile(path)
+	base, _, err := beneath.Own(path, 4*maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		base, err = nil, nil
 	}

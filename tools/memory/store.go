@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -54,7 +54,7 @@ func (s *store) open(make bool) (*os.Root, error) {
 			return nil, fmt.Errorf("make folder of memory: %w", err)
 		}
 	}
-	root, err := os.OpenRoot(s.dir)
+	root, err := beneath.Root(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -152,21 +152,9 @@ func (s *store) refresh() error {
 }
 
 func readFile(root *os.Root, name string) (string, error) {
-	f, err := root.Open(name)
+	data, _, err := beneath.Read(root, name, maxFile)
 	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return "", fmt.Errorf("%s is no file of at most %d bytes", name, maxFile)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s: %w", name, beneath.Reason(err))
 	}
 	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 }
@@ -198,7 +186,7 @@ func (s *store) change(name string, edit func(old string) string) (before, after
 	}
 	defer root.Close()
 	for range 5 {
-		info, err := root.Stat(name)
+		info, err := root.Lstat(name)
 		if err == nil {
 			if before, err = readFile(root, name); err != nil {
 				return "", "", err

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// opens are the calls that find a file by its path. Agents write in workspaces: what is
+// found there may be a link, a pipe, or something else than it was a moment ago.
+var opens = map[string]string{
+	"os": "Open OpenFile OpenRoot ReadFile ReadDir DirFS Stat Lstat Readlink Create CreateTemp MkdirTemp WriteFile Mkdir MkdirAll Rename Remove RemoveAll " +
+		"Chmod Chown Chtimes Truncate Link Symlink CopyFS",
+	"filepath": "EvalSymlinks Glob Walk WalkDir",
+	"unix":     "Open Openat Openat2", "syscall": "Open",
+}
+
+// An excuse is how many such calls a file, or all files of a folder, may have, and why they
+// are safe.
+type excuse struct {
+	most int
+	why  string
+}
+
+const (
+	daycares = "in .daycare, where no agent writes"
+	keptFile = "an attachment as it was kept, in .daycare/files"
+	walking  = "this is the walk that everybody else uses, or it opens what the walk found beneath an open folder"
+	machines = "of the machine, not of a workspace"
+	persons  = "what a person at the terminal names, or their own files"
+)
+
+// excused are the only places that may open by a path. It may only shrink: a file that
+// needs less gets a smaller number, and what opens something in a workspace uses package
+// beneath or permission.Folders.
+var excused = map[string]excuse{
+	"agents":                                {2, daycares},
+	"agents/budget":                         {5, daycares},
+	"agents/providers/scripted/scripted.go": {1, "the script that the settings name, for tests"},
+	"agents/subagent":                       {3, daycares},
+	"cmd/daycare":                           {98, daycares + "; or " + persons},
+	"connectors/email":                      {1, keptFile},
+	"connectors/signal":                     {1, keptFile},
+	"connectors/slack":                      {1, keptFile},
+	"connectors/telegram":                   {1, keptFile},
+	"connectors/terminal":                   {13, persons},
+	"engine":                                {19, daycares},
+	"engine/address":                        {16, daycares},
+	"engine/beneath":                        {3, walking},
+	"engine/config":                         {5, daycares},
+	"engine/control":                        {11, daycares},
+	"engine/control/files.go":               {6, daycares + "; what a person attaches from elsewhere"},
+	"engine/disk":                           {66, daycares},
+	"engine/inbox":                          {16, daycares},
+	"engine/permission":                     {6, daycares},
+	"engine/permission/folders.go":          {3, walking},
+	"engine/record":                         {21, daycares},
+	"engine/schedule":                       {17, daycares},
+	"engine/watch":                          {1, "nothing is read: it only has the system watch a folder"},
+	"tools/files/place.go":                  {2, walking},
+	"tools/files/reach.go":                  {2, walking},
+	"tools/memory":                          {1, daycares},
+	"tools/shell":                           {22, daycares + "; or " + machines},
+	"tools/shell/confine.go":                {6, "the folders of git and PATH; what a view grants is located by Folders and checked inside"},
+	"tools/shell/sandbox":                   {35, machines + ", and of its own probe"},
+	"tools/shell/sandbox/bwrap.go":          {2, machines},
+	"tools/shell/sandbox/restrict_linux.go": {4, "without links, beneath what is pinned"},
+	"tools/shell/sandbox/view.go":           {8, "pinned paths are not resolved, and are checked where they can no longer change (View.check)"},
+	"tools/shell/workdir.go":                {4, "compared with what Folders located; the sandbox enters it inside the view"},
+	"tools/skills/folder.go":                {1, "links in folders where no agent writes"},
+}
+
+// TestPathsAreOpenedInOnePlace finds calls that open, list or change files by their paths,
+// beside those that are excused.
+func TestPathsAreOpenedInOnePlace(t *testing.T) {
+	found := map[string][]string{}
+	for _, top := range []string{"engine", "tools", "agents", "connectors", "cmd"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, d fs.DirEntry, err error) error {
+			file := filepath.ToSlash(strings.TrimPrefix(name, filepath.Join("..", "..")+string(filepath.Separator)))
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || harness(file) {
+				return err
+			}
+			calls, err := openings(name)
+			if len(calls) > 0 {
+				found[file] = calls
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := map[string]int{}
+	for file, calls := range found {
+		key := file
+		if _, ok := excused[key]; !ok {
+			key = path.Dir(file)
+		}
+		if count[key] += len(calls); excused[key].why == "" {
+			t.Errorf("%s opens by a path: %s\nuse package engine/beneath, or permission.Folders. If no agent can change the path, add it to excused with the reason", file, strings.Join(calls, ", "))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(excused)) {
+		switch e := excused[key]; {
+		case count[key] > e.most:
+			t.Errorf("%s has %d calls that open by a path, %d are excused (%s)\nuse package engine/beneath, or permission.Folders", key, count[key], e.most, e.why)
+		case count[key] < e.most:
+			t.Errorf("%s has %d calls that open by a path and is excused for %d: write %d, so that it only shrinks", key, count[key], e.most, count[key])
+		}
+	}
+}
+
+// harness reports a file that is no part of a running daemon.
+func harness(file string) bool {
+	for _, dir := range []string{"cmd/daycare/bench/", "cmd/daycare/chaos/", "engine/crash/", "agents/providers/providertest/", "connectors/connectortest/"} {
+		if strings.HasPrefix(file, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// openings are the calls of a file, as "Name (line)".
+func openings(name string) (calls []string, err error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(strings.Fields(opens[x.Name]), sel.Sel.Name) {
+			calls = append(calls, x.Name+"."+sel.Sel.Name+" ("+set.Position(sel.Pos()).String()[strings.LastIndex(set.Position(sel.Pos()).String(), ".go:")+4:]+")")
+		}
+		return true
+	})
+	return calls, nil
+}
