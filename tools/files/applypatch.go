@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"daycare/engine/disk"
 	"daycare/tools"
 )
 
@@ -203,11 +202,5 @@ func (s *step) write() error {
 	if s.from == nil || s.from == s.to {
 		return nil
 	}
-	if err := s.from.unchanged(); err != nil {
-		return err
-	}
-	if err := s.from.dir.Remove(s.from.name); err != nil {
-		return err
-	}
-	return disk.SyncIn("tool.file", s.from.dir, ".")
+	return s.from.remove()
 }

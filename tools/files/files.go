@@ -54,9 +54,9 @@ func New(o Options) []tools.Tool {
 		tool[lsArgs]{lsSpec, b, ls},
 		tool[globArgs]{globSpec, b, glob},
 		tool[grepArgs]{grepSpec, b, grep},
-		tool[writeArgs]{writeSpec, b, write},
-		tool[editArgs]{editSpec, b, edit},
-		tool[patchArgs]{patchSpec, b, applyPatch},
+		asking[writeArgs]{tool[writeArgs]{writeSpec, b, write}, func(a writeArgs) []string { return []string{a.Path} }},
+		asking[editArgs]{tool[editArgs]{editSpec, b, edit}, func(a editArgs) []string { return []string{a.Path} }},
+		asking[patchArgs]{tool[patchArgs]{patchSpec, b, applyPatch}, patched},
 	}
 }
 

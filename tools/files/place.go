@@ -23,6 +23,7 @@ type place struct {
 	below []string    // names behind name, if name is missing
 	own   bool        // in one of the agent's own folders in .daycare
 	mode  fs.FileMode // of a new file; 0: the usual one
+	trial *trial      // nil: what is changed is changed
 }
 
 func (p *place) close() { p.dir.Close() }
@@ -61,7 +62,7 @@ func (r *reach) walkTo(abs string, write bool) (p *place, next string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own}
+	p = &place{dir: dir, name: ".", abs: abs, real: real, own: own, trial: r.trial}
 	if next, err = r.walkOn(p, at); err != nil || next != "" {
 		p.close()
 		return nil, next, err
@@ -102,10 +103,10 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 	if own {
 		real = realPath(root)
 		dir, err = os.OpenRoot(real)
-		return dir, root, real, r.named(root, err)
+		return dir, root, real, r.inWords(root, err)
 	}
 	if dir, at, real, err = r.Folders.Around(root); err != nil {
-		return nil, "", "", r.named(root, err)
+		return nil, "", "", r.inWords(root, err)
 	}
 	// Some folder above may be out of reach under another name.
 	for up := real; ; up = filepath.Dir(up) {
@@ -119,8 +120,8 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 	}
 }
 
-// named is an error of openGround as the model reads it.
-func (r *reach) named(at string, err error) error {
+// inWords is an error of openGround as the model reads it.
+func (r *reach) inWords(at string, err error) error {
 	var other *permission.Replaced
 	switch {
 	case errors.As(err, &other):

@@ -16,6 +16,7 @@ type reach struct {
 	set    permission.Set
 	agent  string
 	denied []forbiddenPath
+	trial  *trial // nil: what is changed is changed
 }
 
 // forbiddenPath is out of reach whatever was granted: by the file it is now, so

@@ -35,7 +35,7 @@ func (v version) is(info os.FileInfo) bool {
 
 // note takes down that the agent knows this version of the file at p.
 func (r *reach) note(p *place, info os.FileInfo) {
-	if info == nil {
+	if info == nil || r.trial != nil {
 		return
 	}
 	r.seen.mu.Lock()

@@ -106,6 +106,9 @@ func (p *place) writable(name string) error {
 // makeParents makes the folders that are missing before the last name and goes
 // into them.
 func (p *place) makeParents() error {
+	if p.trial != nil {
+		return nil
+	}
 	for len(p.below) > 0 {
 		name := p.name
 		if err := disk.MkdirIn("tool.file", p.dir, name, 0o755); err != nil {
@@ -129,11 +132,30 @@ func (p *place) makeParents() error {
 // replace puts content in place of the file in one step, with its mode, durably. What
 // is there must still be what was looked at, so no other save is lost.
 func (p *place) replace(content []byte) error {
+	if p.trial != nil {
+		p.trial.changed = true
+		return nil
+	}
 	o := disk.InOptions{Mode: cmp.Or(p.mode, 0o644), Exact: p.info != nil || p.mode != 0, Check: p.unchanged}
 	if p.info != nil {
 		o.Mode = p.info.Mode().Perm() // the umask does not count for a file that exists
 	}
 	return disk.ReplaceIn("tool.file", p.dir, p.name, content, o)
+}
+
+// remove removes the file, which must still be what was looked at.
+func (p *place) remove() error {
+	if p.trial != nil {
+		p.trial.changed = true
+		return nil
+	}
+	if err := p.unchanged(); err != nil {
+		return err
+	}
+	if err := p.dir.Remove(p.name); err != nil {
+		return err
+	}
+	return disk.SyncIn("tool.file", p.dir, ".")
 }
 
 func (p *place) unchanged() error {
