@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,11 +32,8 @@ func (r *reach) prompts(path string) bool {
 	if filepath.Dir(path) != workspace {
 		return false
 	}
-	if strings.EqualFold(filepath.Base(path), agentsFile) {
-		return true
-	}
-	to, err := os.Readlink(filepath.Join(workspace, agentsFile)) // as people have it who keep one text
-	return err == nil && filepath.Base(path) == to
+	// It may be a link, as people have it who keep one text for several programs.
+	return strings.EqualFold(filepath.Base(path), agentsFile) || path == realPath(filepath.Join(workspace, agentsFile))
 }
 
 const agentsFile = "AGENTS.md"
