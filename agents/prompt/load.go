@@ -9,6 +9,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/unseen"
 )
 
 // maxRead bounds what Load takes into memory of one file. It is more than MaxFile
@@ -24,24 +25,35 @@ func Paths(workspace string) []string {
 // Load reads the Files of a workspace, the folder that holds .daycare. A file that
 // is missing is empty. One that cannot be used is empty and among found; the others
 // apply all the same.
-func Load(workspace string) (f Files, found []finding.Finding) {
+//
+// use, if not nil, is asked which text of a file is to be used: see unseen.Texts.
+func Load(workspace string, use Use) (f Files, found []finding.Finding) {
 	into := []*string{&f.Soul, &f.User, &f.Rules, &f.Agents}
 	for i, path := range Paths(workspace) {
 		read := ownText
 		if filepath.Dir(path) == workspace {
 			read = sharedText
 		}
-		text, err := read(filepath.Dir(path), filepath.Base(path))
+		text, info, err := read(filepath.Dir(path), filepath.Base(path))
 		if errors.Is(err, beneath.ErrTooLarge) {
 			err = nil // what is left out is told in its place
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			found = append(found, unusable(path, err))
 		}
+		if use != nil {
+			var waits *unseen.Change
+			if text, _, waits = use(path, text, info); waits != nil {
+				found = append(found, waits.Finding(path))
+			}
+		}
 		*into[i] = string(text)
 	}
 	return f, found
 }
+
+// A Use says which text of a file is to be used; info is nil if there is none.
+type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
 
 func unusable(path string, err error) finding.Finding {
 	f := finding.Finding{ID: "prompt-file-unusable", Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error() + "; agents work without it",
@@ -58,28 +70,33 @@ func unusable(path string, err error) finding.Finding {
 // sharedText reads a file of a folder that agents write to. It is no link, but for one
 // to another Markdown file beside it, as people have it who keep one text for several
 // programs.
-func sharedText(dir, name string) ([]byte, error) {
+func sharedText(dir, name string) ([]byte, fs.FileInfo, error) {
 	root, err := beneath.Root(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer root.Close()
-	data, _, err := beneath.Read(root, name, maxRead)
+	data, info, err := beneath.Read(root, name, maxRead)
 	if !errors.Is(err, beneath.ErrLink) {
-		return data, err
+		return data, info, err
 	}
 	if to, lerr := root.Readlink(name); lerr == nil && filepath.Base(to) == to && strings.EqualFold(filepath.Ext(to), ".md") {
-		data, _, err = beneath.Read(root, to, maxRead)
+		return beneath.Read(root, to, maxRead)
 	}
-	return data, err
+	return nil, nil, err
 }
 
 // ownText reads a file of .daycare, where no agent writes. It may be a link that its
 // owner made, to wherever no agent writes.
-func ownText(dir, name string) ([]byte, error) {
+func ownText(dir, name string) ([]byte, fs.FileInfo, error) {
 	path, err := disk.Through(dir, filepath.Join(dir, name))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return beneath.ReadFile(filepath.Dir(path), filepath.Base(path), maxRead)
+	root, err := beneath.Root(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	return beneath.Read(root, filepath.Base(path), maxRead)
 }

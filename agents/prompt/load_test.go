@@ -12,7 +12,7 @@ import (
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	if f, found := Load(dir); len(found) > 0 || f != (Files{}) {
+	if f, found := Load(dir, nil); len(found) > 0 || f != (Files{}) {
 		t.Fatalf("Load of an empty workspace = %+v, %v; want nothing", f, found)
 	}
 	write := func(path, text string) {
@@ -31,7 +31,7 @@ func TestLoad(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, ".daycare", "USER.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, found := Load(dir) // must not wait for a writer of the pipe
+	f, found := Load(dir, nil) // must not wait for a writer of the pipe
 	if len(found) != 1 || found[0].File != filepath.Join(dir, ".daycare", "USER.md") {
 		t.Errorf("of a named pipe as USER.md it says %v", found)
 	}
@@ -77,7 +77,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 			if err := plant(dir); err != nil {
 				t.Fatal(err)
 			}
-			f, found := Load(dir)
+			f, found := Load(dir, nil)
 			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
 				t.Errorf("%+v, %v", f, found)
 			}
@@ -94,7 +94,7 @@ func TestLinksThatOwnersMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, found := Load(dir); f != (Files{Soul: "soul", Agents: "project"}) || len(found) > 0 {
+	if f, found := Load(dir, nil); f != (Files{Soul: "soul", Agents: "project"}) || len(found) > 0 {
 		t.Errorf("%+v, %v", f, found)
 	}
 }

@@ -40,7 +40,7 @@ func folderReplaced(path string, err error) finding.Finding {
 
 // promptFiles reads what people wrote for all agents, and notes what cannot be used.
 func (r *runtimeParts) promptFiles() prompt.Files {
-	texts, found := prompt.Load(r.workspace)
+	texts, found := prompt.Load(r.workspace, r.texts.Use)
 	for _, path := range prompt.Paths(r.workspace) {
 		r.readShared(path, slices.DeleteFunc(slices.Clone(found), func(f finding.Finding) bool { return f.File != path }))
 	}

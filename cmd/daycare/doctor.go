@@ -92,7 +92,7 @@ func examine(workspace string) (*doctor, error) {
 	}
 	d.add(found...)
 	for _, check := range []func() error{
-		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.folders, d.logs, d.usage, d.leftovers,
+		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen, d.folders, d.logs, d.usage, d.leftovers,
 		d.forms, d.modes, d.lock, d.sandbox, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
 	} {
 		if err := check(); err != nil {

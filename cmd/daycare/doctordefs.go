@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/unseen"
 	"daycare/tools/shell/sandbox"
 	"daycare/tools/skills"
 )
@@ -25,8 +27,8 @@ func (d *doctor) definitions() error {
 		return err
 	}
 	folders := skillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
-	skills.NewShelf(func() []skills.Folder { return folders }, func(_ string, found []finding.Finding) { d.add(found...) }).List()
-	texts, found := prompt.Load(d.workspace)
+	skills.NewShelf(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
+	texts, found := prompt.Load(d.workspace, nil)
 	d.add(found...)
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents} {
 		if at, bad := notText([]byte(text)); bad {
@@ -46,6 +48,20 @@ func (d *doctor) folders() error {
 	}
 	for _, r := range folders.Check() {
 		d.add(folderReplaced(r.Path, r))
+	}
+	return nil
+}
+
+// unseen looks for texts that agents' commands changed and nobody has seen.
+func (d *doctor) unseen() error {
+	texts, err := unseen.Open(nil, d.workspace)
+	if err != nil {
+		d.tell(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete what it names.")
+		return nil
+	}
+	waiting := texts.Waiting()
+	for _, path := range slices.Sorted(maps.Keys(waiting)) {
+		d.add(waiting[path].Finding(path))
 	}
 	return nil
 }

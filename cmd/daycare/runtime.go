@@ -30,6 +30,7 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/redact"
 	"daycare/engine/schedule"
+	"daycare/engine/unseen"
 	"daycare/engine/watch"
 	"daycare/tools"
 	"daycare/tools/files"
@@ -60,6 +61,7 @@ type runtimeParts struct {
 	index    *address.Index
 	asks     *permission.Queue
 	folders  *permission.Folders // that agents were given
+	texts    *unseen.Texts       // of prompts, as their owner saw them
 	events   *event.Stream
 	board    *finding.Board // what is wrong with files now
 	tasks    []string       // files of tasks that something was wrong with when they were read last
@@ -158,6 +160,9 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	}
 	r.board.Tell("", found...)
 	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
+		return err
+	}
+	if r.texts, err = unseen.Open(r.vol, r.workspace); err != nil {
 		return err
 	}
 	r.watcher = watch.New(r.log)

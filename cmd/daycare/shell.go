@@ -20,6 +20,7 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 	c := live()
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
+		Began:   r.commandBegan,
 		Folders: r.folders, Denied: append(files.StartFiles(""), root),
 		Shown: func(id string) (read, write []string) {
 			if dir := taskDir(id); dir != "" {

@@ -27,7 +27,7 @@ func skillFolders(root string, agentsWrite func(path string) bool) []skills.Fold
 
 // newShelf makes the skills in force, told of what is wrong with their files.
 func (r *runtimeParts) newShelf() *skills.Shelf {
-	return skills.NewShelf(func() []skills.Folder { return skillFolders(r.root, r.folders.Writable) }, r.readShared)
+	return skills.NewShelf(func() []skills.Folder { return skillFolders(r.root, r.folders.Writable) }, r.texts.Use, r.readShared)
 }
 
 // knownSkills is what the system prompt says of them.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -109,7 +110,7 @@ func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 	came := make(map[string]time.Time, len(entries))
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
-			came[e.Name()] = inodeTime(info)
+			came[e.Name()] = beneath.ChangedAt(info)
 		}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int {
@@ -126,7 +127,7 @@ func (s *Slot) ripens(name string, now time.Time, before sight) time.Duration {
 	if err != nil {
 		return -1
 	}
-	touched := inodeTime(info)
+	touched := beneath.ChangedAt(info)
 	lain := now.Sub(touched).Abs() // a clock that was set back must not keep it for ever
 	is := sight{touched: touched, size: info.Size(), readable: before.readable}
 	if is != before {

@@ -45,6 +45,7 @@ type process struct {
 	proxy          *proxy   // its network, closed with its end; nil: none
 	domains        []string // that it reaches through proxy
 	secrets        *redact.Redactor
+	began          func() (ended func()) // tells that it begins
 }
 
 // ending is how a command ended.
@@ -100,9 +101,11 @@ func (r *running) wait(ctx context.Context, timeout time.Duration) ending {
 // start starts the command. out gets standard output and error; only one
 // goroutine writes to it.
 func (p process) start(out io.Writer) (_ *running, err error) {
+	ended := p.began()
 	defer func() {
 		if err != nil {
 			p.proxy.close()
+			ended()
 		}
 	}()
 	argv, env, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
@@ -126,7 +129,7 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 		return nil, err
 	}
 	started := make(chan error)
-	go p.follow(cmd, r, read, out, started)
+	go p.follow(cmd, r, read, out, started, ended)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.shell, err)
 	}
@@ -166,7 +169,7 @@ func (p process) connect(cmd *exec.Cmd, r *running) (err error) {
 }
 
 // follow starts the command and sees it through.
-func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer, started chan<- error) {
+func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer, started chan<- error, ended func()) {
 	defer read.Close()
 	// Without a supervisor the kernel signals the child when the thread that
 	// started it ends (Pdeathsig), so this thread must live as long.
@@ -200,6 +203,7 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		<-copied
 	}
 	p.proxy.close()
+	ended()
 	r.end = endOf(cmd)
 	close(r.done)
 }

@@ -63,6 +63,9 @@ type Options struct {
 	// Spill is the folder that takes the full text of long output, "" or nil:
 	// none.
 	Spill func(agent string) string
+	// Began is told when a command of an agent begins, and whether a sandbox holds it;
+	// ended is called when nothing of it is left. nil: nobody is told.
+	Began func(agent string, sandboxed bool) (ended func())
 	// Folders are the granted folders as they were when they were given; nil: as they
 	// are now.
 	Folders *permission.Folders
@@ -365,7 +368,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
-	p := process{grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what),
+	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what),
 		runner: runner, view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
@@ -395,6 +398,16 @@ func network(domains []string) string {
 		return ""
 	}
 	return "the network by a command: " + strings.Join(domains, ", ")
+}
+
+// began says how a command of an agent tells that it begins.
+func (e *Exec) began(agent string, runner *sandbox.Runner) func() (ended func()) {
+	return func() func() {
+		if e.options.Began == nil {
+			return func() {}
+		}
+		return e.options.Began(agent, runner.Level != sandbox.None)
+	}
 }
 
 // network is the proxy through which a command reaches its domains; nil for none.

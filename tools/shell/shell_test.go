@@ -432,3 +432,18 @@ func TestTooManyThreadsAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// Whoever watches is told of each command before it begins and when nothing of it is left.
+func TestCommandsTellThatTheyBegin(t *testing.T) {
+	var told []string
+	e := newExec(Options{Mode: Off, Began: func(agent string, sandboxed bool) func() {
+		told = append(told, fmt.Sprint("begins ", agent == "", sandboxed))
+		return func() { told = append(told, "ended") }
+	}})
+	run(t, t.Context(), e, newCall(t, workspace(t), a{"command": "true"}))
+	e.shell = "/nonexistent"
+	run(t, t.Context(), e, newCall(t, workspace(t), a{"command": "true"}))
+	if got := strings.Join(told, ", "); got != "begins false false, ended, begins false false, ended" {
+		t.Error(got)
+	}
+}

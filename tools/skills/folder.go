@@ -12,6 +12,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/finding"
+	"daycare/engine/unseen"
 )
 
 // A Folder holds a folder for each skill.
@@ -89,9 +90,9 @@ func (f Folder) source(dir *os.Root, e fs.DirEntry) (s source, ok bool) {
 
 // look reads a skill, if it is another one than known. One that is no good keeps what
 // it was before.
-func (s source) look(known file) file {
+func (s source) look(known file, use Use) file {
 	for try := 0; ; try++ {
-		now, found, fresh := s.load()
+		now, found, fresh := s.load(use)
 		if now.content == known.content {
 			return known
 		}
@@ -113,7 +114,7 @@ func (s source) look(known file) file {
 }
 
 // load reads a SKILL.md. fresh: it was saved a moment ago, perhaps not wholly.
-func (s source) load() (f file, found []finding.Finding, fresh bool) {
+func (s source) load(use Use) (f file, found []finding.Finding, fresh bool) {
 	if s.err != nil {
 		return unreadable(s.file, s.err)
 	}
@@ -126,14 +127,25 @@ func (s source) load() (f file, found []finding.Finding, fresh bool) {
 	if err != nil {
 		return unreadable(s.file, err)
 	}
-	sum := sha256.Sum256(data)
-	f = file{content: string(sum[:])}
-	skill, found, ok := Parse(s.file, data)
+	text := data
+	if use != nil {
+		there, waits := true, (*unseen.Change)(nil)
+		if text, there, waits = use(s.file, data, info); waits != nil {
+			found = append(found, waits.Finding(s.file))
+			f.content = waits.SHA256 // it is another file once it is seen
+		}
+		if !there {
+			return f, found, false
+		}
+	}
+	sum := sha256.Sum256(text)
+	f.content += string(sum[:])
+	skill, more, ok := Parse(s.file, text)
 	if ok {
 		skill.source = s
 		f.good = &skill
 	}
-	return f, found, time.Since(info.ModTime()) < settled
+	return f, append(found, more...), time.Since(info.ModTime()) < settled
 }
 
 func unreadable(path string, err error) (file, []finding.Finding, bool) {

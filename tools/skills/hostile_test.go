@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"daycare/engine/finding"
+	"daycare/engine/unseen"
 	"daycare/tools"
 )
 
@@ -69,7 +70,7 @@ func TestHostileSkills(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := 0
-			shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, func(_ string, found []finding.Finding) { told += len(found) })
+			shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(_ string, found []finding.Finding) { told += len(found) })
 			for range 2 {
 				if list := shelf.List(); named(list, "tea") >= 0 {
 					t.Errorf("it is listed: %+v", list)
@@ -100,7 +101,7 @@ func TestLinksOfTheOwner(t *testing.T) {
 	}
 	var told []string
 	links := func(to string) bool { return !strings.HasPrefix(to, shared) }
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, func(path string, found []finding.Finding) { told = append(told, path) })
+	shelf := NewShelf(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil, func(path string, found []finding.Finding) { told = append(told, path) })
 	list := shelf.List()
 	if named(list, "tea") < 0 || named(list, "milk") >= 0 || len(told) != 1 || !strings.Contains(told[0], "milk") {
 		t.Errorf("%+v, told of %v", list, told)
@@ -159,7 +160,7 @@ func TestSkillsWhileSwapped(t *testing.T) {
 
 // race reads the skill tea of a workspace by several at once.
 func race(t *testing.T, ws string, runFor time.Duration) {
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, func(string, []finding.Finding) {})
+	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(string, []finding.Finding) {})
 	tool := New(shelf.List)[0]
 	var tries, wins atomic.Int64
 	var readers sync.WaitGroup
@@ -186,5 +187,44 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 	t.Logf("%d tries, %d wins", tries.Load(), wins.Load())
 	if wins.Load() > 0 {
 		t.Errorf("%d wins in %d tries", wins.Load(), tries.Load())
+	}
+}
+
+// A skill that a command made or changed is not the agents' before its owner saw it.
+func TestUnseenSkills(t *testing.T) {
+	ws := t.TempDir()
+	texts, err := unseen.Open(nil, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, ws+"/.agents/skills/tea/SKILL.md", "---\nname: tea\ndescription: mine\n---\nBoil.")
+	told := map[string]int{}
+	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, texts.Use, func(path string, found []finding.Finding) { told[filepath.Base(filepath.Dir(path))] = len(found) })
+	shelf.List()
+	ended := texts.Began("mole")
+	put(t, ws+"/.agents/skills/tea/SKILL.md", stolen)
+	put(t, ws+"/prepared/milk/SKILL.md", strings.ReplaceAll(stolen, "tea", "milk"))
+	if err := os.Rename(ws+"/prepared/milk", ws+"/.agents/skills/milk"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		list := shelf.List()
+		if i := named(list, "tea"); i < 0 || list[i].Description != "mine" || named(list, "milk") >= 0 {
+			t.Errorf("%+v", list)
+		}
+	}
+	if told["tea"] != 1 || told["milk"] != 1 {
+		t.Errorf("told %v", told)
+	}
+	ended()
+	now := time.Now()
+	for _, name := range []string{"tea", "milk"} {
+		if err := os.Chtimes(ws+"/.agents/skills/"+name+"/SKILL.md", now, now); err != nil { // touch
+			t.Fatal(err)
+		}
+	}
+	list := shelf.List()
+	if i := named(list, "tea"); list[i].Description == "mine" || named(list, "milk") < 0 || told["tea"]+told["milk"] != 0 {
+		t.Errorf("%+v, told %v", list, told)
 	}
 }

@@ -2,12 +2,14 @@ package skills
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"daycare/engine/finding"
+	"daycare/engine/unseen"
 )
 
 // maxSkills bounds what is read of one folder of skills.
@@ -19,6 +21,7 @@ const maxSkills = 200
 // from any goroutine.
 type Shelf struct {
 	folders func() []Folder
+	use     Use
 	report  func(path string, found []finding.Finding)
 
 	base []Skill
@@ -43,10 +46,13 @@ const settled = 2 * time.Second
 
 var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 
-// NewShelf makes a Shelf. folders, asked at each use, need not exist. report takes all that is wrong with a file, when it is not what was
+// A Use says which text of a SKILL.md is to be used: see unseen.Texts.
+type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
+
+// NewShelf makes a Shelf. folders, asked at each use, need not exist. use may be nil. report takes all that is wrong with a file, when it is not what was
 // told of it before.
-func NewShelf(folders func() []Folder, report func(path string, found []finding.Finding)) *Shelf {
-	return &Shelf{folders: folders, report: report, files: map[string]file{}, base: Builtin()}
+func NewShelf(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Shelf {
+	return &Shelf{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
 }
 
 // List is the skills in force, by name. Of two with one name the one of the earlier
@@ -60,7 +66,7 @@ func (s *Shelf) List() []Skill {
 	now := map[string]file{}
 	for _, src := range sources(s.folders()) {
 		path := src.file
-		f := src.look(before[path])
+		f := src.look(before[path], s.use)
 		found := f.found
 		if f.good != nil {
 			if i := named(list, f.good.Name); i < 0 {

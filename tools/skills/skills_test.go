@@ -86,7 +86,7 @@ func TestLoadTakesTheFirst(t *testing.T) {
 	put(t, b+"/empty/README.md", "no skill")
 	put(t, b+"/file", "")
 	var found []finding.Finding
-	shelf := NewShelf(at(a, b, "/nonexistent"), func(_ string, f []finding.Finding) { found = append(found, f...) })
+	shelf := NewShelf(at(a, b, "/nonexistent"), nil, func(_ string, f []finding.Finding) { found = append(found, f...) })
 	list := shelf.List()
 	list = slices.DeleteFunc(list, func(s Skill) bool { return s.Dir == "" }) // those that are built in
 	if len(list) != 2 || list[0].Description != "mine" || list[1].Name != "two" {
@@ -124,7 +124,7 @@ func TestTool(t *testing.T) {
 	if err := os.Symlink(dir+"/secret", dir+"/pdf/link"); err != nil {
 		t.Fatal(err)
 	}
-	tool := New(NewShelf(at(dir), func(string, []finding.Finding) {}).List)[0]
+	tool := New(NewShelf(at(dir), nil, func(string, []finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
 		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`, `{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
 	res := call(t, tool, `{"name":"pdf"}`)
@@ -161,7 +161,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := dir + "/tea/SKILL.md"
 	var told []string
-	shelf := NewShelf(at(dir), func(_ string, found []finding.Finding) {
+	shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) {
 		for _, f := range found {
 			told = append(told, f.Place()+": "+f.Reason)
 		}
@@ -208,7 +208,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 // A save in pieces is not taken for a broken file.
 func TestShelfWaitsForASaveInPieces(t *testing.T) {
 	dir := t.TempDir()
-	shelf := NewShelf(at(dir), func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
+	shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
 	put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
 	saved := make(chan struct{})
 	go func() {
