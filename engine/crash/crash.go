@@ -73,6 +73,8 @@ var names = []string{
 	"task.write", "task.sync", "task.rename", "task.dirsync", "task.due", "task.fired", "task.ended", "runs.write", "runs.sync",
 	"runs.rotate.write", "runs.rotate.sync", "runs.rotate.link", "runs.rotate.rename", "runs.rotate.dirsync",
 	"permission.write", "permission.sync", "permission.rename", "permission.dirsync", "permission.unlink",
+	"folders.write", "folders.sync", "folders.rename", "folders.dirsync",
+	"unseen.write", "unseen.sync", "unseen.rename", "unseen.dirsync",
 	"permissions.write", "permissions.sync",
 	"blob.write", "blob.sync", "blob.rename", "blob.dirsync",
 	"files.content.write", "files.content.sync", "files.content.rename", "files.content.dirsync",
