@@ -294,7 +294,7 @@ func TestALongMessageIsNotWrittenIntoAReplacedFolder(t *testing.T) {
 	s := &System{root: filepath.Join(workspace, ".daycare"), folders: permission.NewFolders(workspace)}
 	mole := filepath.Join(workspace, "mole")
 	dir := s.folder("m")
-	state, err := record.EncodeState(record.State{Permissions: permission.Default(mole)})
+	state, err := record.EncodeState(workspace, record.State{Permissions: permission.Default(mole)})
 	if err == nil {
 		err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "state.json"), state, 0o600), os.Symlink(outside, mole))
 	}

@@ -18,7 +18,7 @@ func TestALongMessageIsDurableAndNeverAway(t *testing.T) {
 	const variable, name = "ENGINE_TEST_WORKSPACE", "x.md"
 	text := strings.Repeat("long ", 2_000)
 	if workspace := os.Getenv(variable); workspace != "" {
-		if err := writeBeneath(workspace, spillDir, name, text); err != nil {
+		if err := writeBeneath(openRoot(t, workspace), spillDir, name, text); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -322,12 +322,20 @@ func (r *runtimeParts) workplace(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make folder of the agent: %w", err)
 	}
-	defer root.Close()
-	folder, err := beneath.Make(root, dir, 0o755)
-	if err != nil {
-		return wrong("cannot be made: " + beneath.Reason(err).Error())
+	defer func() { root.Close() }()
+	for name := range strings.SplitSeq(filepath.Clean(dir), string(filepath.Separator)) {
+		err := disk.MkdirIn("tool.file", root, name, 0o755)
+		folder := root
+		if err == nil {
+			folder, err = beneath.Enter(root, name, nil) // a link is no way, wherever it leads
+		}
+		if err != nil {
+			return wrong("cannot be made: " + beneath.Reason(err).Error())
+		}
+		root.Close()
+		root = folder
 	}
-	return filepath.Join(r.workspace, dir), folder.Close()
+	return filepath.Join(r.workspace, dir), nil
 }
 
 // zone is the IANA name of the machine's time zone.

@@ -130,32 +130,6 @@ func Sub(dir *os.Root, rel string) (*os.Root, error) {
 	return at, nil
 }
 
-// Make is Sub that makes the folders that are missing.
-func Make(dir *os.Root, rel string, mode fs.FileMode) (*os.Root, error) {
-	if !filepath.IsLocal(rel) {
-		return nil, &fs.PathError{Op: "mkdir", Path: rel, Err: fs.ErrInvalid}
-	}
-	at := dir
-	for name := range strings.SplitSeq(filepath.Clean(rel), string(filepath.Separator)) {
-		err := at.Mkdir(name, mode)
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-		var sub *os.Root
-		if err == nil {
-			sub, err = Enter(at, name, nil)
-		}
-		if at != dir {
-			at.Close()
-		}
-		if err != nil {
-			return nil, err
-		}
-		at = sub
-	}
-	return at, nil
-}
-
 // Open opens the regular file name of dir for reading; info is what was seen there before. A
 // pipe swapped in does not block.
 func Open(dir *os.Root, name string, info fs.FileInfo) (*os.File, error) {

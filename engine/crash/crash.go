@@ -74,7 +74,7 @@ var names = []string{
 	"runs.rotate.write", "runs.rotate.sync", "runs.rotate.link", "runs.rotate.rename", "runs.rotate.dirsync",
 	"permission.write", "permission.sync", "permission.rename", "permission.dirsync", "permission.unlink",
 	"folders.write", "folders.sync", "folders.rename", "folders.dirsync",
-	"unseen.write", "unseen.sync", "unseen.rename", "unseen.dirsync",
+	"unseen.write", "unseen.sync", "unseen.rename", "unseen.dirsync", "unseen.unlink",
 	"permissions.write", "permissions.sync",
 	"blob.write", "blob.sync", "blob.rename", "blob.dirsync",
 	"files.content.write", "files.content.sync", "files.content.rename", "files.content.dirsync",

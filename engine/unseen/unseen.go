@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -225,7 +224,7 @@ func (t *Texts) keep(path string, c *Change) {
 		return
 	}
 	dir, file := t.name(path)
-	if os.MkdirAll(dir, 0o700) == nil {
+	if t.vol.MkdirAll(dir) == nil {
 		_ = t.vol.WriteFile("unseen", filepath.Join(dir, file), append(data, '\n'))
 	}
 }
@@ -234,7 +233,7 @@ func (t *Texts) forget(path string) {
 	delete(t.waiting, path)
 	if t.vol != nil {
 		dir, file := t.name(path)
-		os.Remove(filepath.Join(dir, file)) // gone already: that is as well
+		_ = t.vol.Remove("unseen", filepath.Join(dir, file)) // it is then kept back once more after a restart
 	}
 }
 
