@@ -77,6 +77,7 @@ func liveSettings() map[string]live {
 		"agents.emergencyContextLimit": {"2000", "3000", figures}, "agents.parallelTools": {"2", "3", figures}, "agents.queue": {"steer", "collect", figures},
 		"agents.toolRounds.foreground": {"2", "3", figures},
 		"agents.toolRounds.background": {"2", "3", func(r *runtimeParts) any { return r.figures(address.Descriptor{Type: address.Permanent}) }},
+		"agents.maxAwake":              {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.MaxAwake }},
 		"agents.perMinute":             {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.PerMinute }},
 		"agents.maxChildren":           {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits}, "agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
 		"cron.timezone":         {"Europe/Berlin", "Asia/Tokyo", func(r *runtimeParts) any { return r.clocks.Zone().String() }},
