@@ -68,7 +68,7 @@ var names = []string{
 	"send.before", "send.after", "told.write", "told.sync", "told.rename", "told.dirsync",
 	"tool.file.write", "tool.file.sync", "tool.file.rename", "tool.file.dirsync",
 	"memory.write", "memory.sync", "memory.rename", "memory.dirsync",
-	"state.write", "state.sync", "state.rename", "state.dirsync",
+	"state.write", "state.sync", "state.rename", "state.dirsync", "state.kept.write", "state.kept.rename",
 	"sessions.write", "sessions.sync",
 	"task.write", "task.sync", "task.rename", "task.dirsync", "task.due", "task.fired", "task.ended", "runs.write", "runs.sync",
 	"runs.rotate.write", "runs.rotate.sync", "runs.rotate.link", "runs.rotate.rename", "runs.rotate.dirsync",
