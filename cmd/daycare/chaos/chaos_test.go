@@ -245,6 +245,17 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// An answer rests on the last write before it leaves.
+func TestRestsOn(t *testing.T) {
+	passed := []string{"history.write", "history.sync", "history.write", "history.sync", "send.before", "send.after", "send.before", "history.write", "send.before", "history.write", "send.before"}
+	if got := restsOn(passed); !slices.Equal(got, []int{3, 8}) {
+		t.Errorf("answers rest on the steps %v, want 3 and 8", got)
+	}
+	if got := restsOn(passed[:3]); len(got) != 0 {
+		t.Errorf("no answer left, and they rest on %v", got)
+	}
+}
+
 // Long cases begin before three quarters of the short ones, evenly, and none is lost.
 func TestSpread(t *testing.T) {
 	short := make([]Case, 8)

@@ -22,11 +22,6 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 			// What the barrier is for must not happen while the disk is busy with it.
 			add("power cut", Death{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing})
 		}
-		if strings.HasSuffix(o.name, "history.write") && (h.Length == Full || n%stallEvery == 1) {
-			// What the next life reads may not be durable, and must be before it acts on it.
-			first, acts := Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)}, []string{"send.after", "tool.after"}
-			add("kill, then power", first, Death{Failpoint: "kill@" + acts[n/stallEvery%len(acts)] + "#1", Cut: Nothing})
-		}
 		if h.Length == Default && n%3 != 1 {
 			continue
 		}
@@ -49,13 +44,34 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 				Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing})
 		}
 	}
+	for _, k := range restsOn(passed) {
+		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@#%d:100", k)}, Death{Failpoint: "kill@send.after#1", Cut: Nothing})
+	}
 	return cases
 }
 
 // stallEvery is how far the operations lie apart of which those that are barriers are
-// stalled, and those that write a history are followed by a death at the first thing that
-// the next life does outside.
+// stalled.
 const stallEvery = 2
+
+// restsOn are the writes to a history on which answers rest: the last ones before each
+// answer leaves. A process that dies right after one leaves bytes that the next one reads
+// and sends, and that are not durable before it syncs them.
+func restsOn(passed []string) (writes []int) {
+	last := 0
+	for i, name := range passed {
+		switch {
+		case name == "history.write":
+			last = i + 1
+		case name == "send.before" && last > 0:
+			writes, last = append(writes, last), 0
+		}
+	}
+	return writes[:min(len(writes), mostRests)]
+}
+
+// mostRests bounds how many of them are played of one scenario.
+const mostRests = 2
 
 // thenPowerEvery is how far the operations lie apart that the default length kills at
 // before it cuts the power of what comes after.
