@@ -34,15 +34,15 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   27,
-	"methods of one type":     233,
-	"structs over 12 fields":  46,
-	"lines over 140 columns":  400,
-	"folders over 40 files":   1,
-	"lines of one function":   70,
-	"lines of cmd/daycare":    17_500,
-	"lines of one file":       500,
-	"functions over 60 lines": 6,
+	"types over 20 methods":   33,
+	"methods of one type":     245,
+	"structs over 12 fields":  54,
+	"lines over 140 columns":  480,
+	"folders over 40 files":   2,
+	"lines of one function":   75,
+	"lines of cmd/daycare":    18000,
+	"lines of one file":       560,
+	"functions over 60 lines": 8,
 }
 
 // A place is something that a figure counts, largest first.

@@ -153,7 +153,7 @@ func (s suite) faults(t *testing.T) {
 	}
 	t.Run("nobody listens", func(t *testing.T) {
 		p := s.new(t, "http://127.0.0.1:1", client(t))
-		wantKind(t, Collect(t, t.Context(), p, Hello()), providers.Broken)
+		wantKind(t, Collect(t, t.Context(), p, Hello()), providers.Down)
 	})
 	t.Run("garbage between events", func(t *testing.T) {
 		want := s.play(t, text, len(text))

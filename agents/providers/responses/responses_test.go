@@ -182,8 +182,8 @@ func TestNew(t *testing.T) {
 	}
 	for ev := range p.Stream(t.Context(), providertest.Hello()) {
 		e, ok := ev.(providers.Error)
-		if !ok || providers.Classify("", e.Err).Kind != providers.Auth {
-			t.Errorf("without a key: %+v, want Auth and no request", ev)
+		if !ok || providers.Classify("", e.Err).Kind != providers.NoKey {
+			t.Errorf("without a key: %+v, want NoKey and no request", ev)
 		}
 	}
 }
