@@ -37,10 +37,19 @@ type scan struct {
 	forgotten int                      // how many agents were forgotten
 }
 
-// A stamp tells whether a file was written since.
+// A stamp tells whether a file was written or replaced since.
 type stamp struct {
 	mod  time.Time
 	size int64
+	ino  uint64 // two saves may come within one tick of the file system's clock
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{mod: info.ModTime(), size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.ino = st.Ino
+	}
+	return s
 }
 
 // A reading is what one folder gave.
@@ -144,7 +153,7 @@ func readNewer(path string, known stamp) ([]byte, stamp, error) {
 	if err != nil {
 		return nil, stamp{}, err
 	}
-	now := stamp{info.ModTime(), info.Size()}
+	now := stampOf(info)
 	if now == known {
 		return nil, now, errSame
 	}

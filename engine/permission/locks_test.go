@@ -2,73 +2,48 @@ package permission
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
 
-// stuck puts a pipe in the place of a request's file: whoever reads it waits, as for a
-// disk that does not answer, until release.
-func stuck(t *testing.T, q *Queue, p Pending) (release func()) {
-	t.Helper()
-	path := q.path(p.Token)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	return sync.OnceFunc(func() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err == nil {
-			_, err = f.Write(content)
-			err = errors.Join(err, f.Close())
+// A decision that waits for the disk keeps nobody from the other requests.
+func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
+	q := open(t, t.TempDir())
+	p := ask(t, q, request)
+	q.logging.Lock()
+	settled, others := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := q.Settle(p.Token, Once, "telegram:1", noon)
+		settled <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // it is in the middle of it
+	go func() {
+		other := request
+		other.Workdir = "/elsewhere"
+		made, fresh, err := q.Ask(agent, owner, other)
+		if err == nil && !fresh {
+			err = errors.New("another request is taken for the same")
 		}
+		q.Find(agent, made.SHA256)
+		if answers, _ := q.Answered(); err == nil && len(q.List()) != 2 || len(answers) > 0 {
+			err = fmt.Errorf("answers %+v, requests %+v; want no answer and two requests", answers, q.List())
+		}
+		others <- err
+	}()
+	select {
+	case err := <-others:
 		if err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-func TestNobodyWaitsForTheFilesOfOthers(t *testing.T) {
-	for name, slow := range map[string]func(*Queue, Pending) error{
-		"looking for answers": func(q *Queue, _ Pending) error { q.Answered(); return nil },
-		"settling":            func(q *Queue, p Pending) error { _, err := q.Settle(p.Token, Once, "telegram:1", noon); return err },
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := open(t, t.TempDir())
-			p := ask(t, q, request)
-			release := stuck(t, q, p)
-			ended, others := make(chan error, 1), make(chan error, 1)
-			go func() { ended <- slow(q, p) }()
-			time.Sleep(20 * time.Millisecond) // it is in the middle of it
-			go func() {
-				other := request
-				other.Workdir = "/elsewhere"
-				made, _, err := q.Ask(agent, owner, other)
-				if err == nil {
-					_, err = q.Settle(made.Token, Deny, "telegram:1", noon)
-				}
-				q.List()
-				q.Find(agent, made.SHA256)
-				others <- err
-			}()
-			select {
-			case err := <-others:
-				if err != nil {
-					t.Error(err)
-				}
-			case <-time.After(10 * time.Second):
-				t.Error("others wait for the file of one request")
-			}
-			release()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
+	case <-time.After(10 * time.Second):
+		t.Error("others wait for the decision on one request")
+	}
+	q.logging.Unlock()
+	if err := <-settled; err != nil {
+		t.Error(err)
 	}
 }
 
