@@ -256,7 +256,7 @@ func planted(t *testing.T, root string) {
 		{"files/*.json", swap(`"size": `, `"size": "big", "was": `), `:\d+:\d+: size: found the text "big"`},
 		{"usage/*.jsonl", line(`{"at":"2026-11-20T18:22:00.000Z","agent":"x"}`), `:N:1: "tokens" is missing`},
 		{"logs/*.jsonl", line(`not json`), `:N:\d+: not JSON`},
-		{"permissions/*.json", swap(`"decision": null`, `"decision": "maybe"`), `:\d+:15: decision: found the text "maybe", allowed: once, always, deny`},
+		{"permissions/*.json", swap(`"decision": null`, `"decision": "maybe"`), `:\d+:15: decision: found the text "maybe", allowed: once, always, prefix, deny`},
 		{"permissions/*.json", swap(`"host": "example.org"`, `"host": "example.net"`), `.*sha256`},
 		{"permissions/log.jsonl", line(`{"token":"x"}`), `:N:1: "agentId" is missing`},
 		{"daycare.lock", all(`{"pid":"me"}`), `:1:8: pid: `},

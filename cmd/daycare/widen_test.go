@@ -365,6 +365,9 @@ func (w *widening) judge(list []attempt) {
 				}
 			}
 			after := w.standing()
+			pins := filepath.Join(w.r.root, "folders.json") // which folders the rights are of, noted when they are first used
+			delete(before, pins)
+			delete(after, pins)
 			if a.answer != "" { // what the person allows is allowed; what is tried with it is not
 				before["answers"], after["answers"] = "", ""
 				before["rights of "+a.as], after["rights of "+a.as] = "", ""
