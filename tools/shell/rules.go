@@ -7,6 +7,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"daycare/engine/lazyregexp"
 	"daycare/engine/permission"
 )
 
@@ -86,17 +87,23 @@ func literal(w *syntax.Word) (string, bool) {
 }
 
 // harmless reports whether a redirection changes no file: input, to another stream,
-// or to nowhere.
+// or to nowhere. Where a stream is named by anything but its number, the shell takes
+// that for a file: ">&out" writes one.
 func harmless(r *syntax.Redirect) bool {
 	target, ok := literal(r.Word)
 	switch r.Op {
-	case syntax.RdrIn, syntax.WordHdoc:
+	case syntax.WordHdoc:
 		return true
-	case syntax.DplOut, syntax.DplIn: // with a name bash makes that file
-		return ok && strings.Trim(target, "0123456789") == "" || target == "-"
+	case syntax.RdrIn: // the shell makes connections of some names
+		return ok && !strings.HasPrefix(target, "/dev/tcp/") && !strings.HasPrefix(target, "/dev/udp/")
+	case syntax.DplOut, syntax.DplIn:
+		return ok && stream.MatchString(target)
 	}
 	return ok && target == "/dev/null"
 }
+
+// stream is the number of an open file that is copied, moved or closed.
+var stream = lazyregexp.New(`^(?:[0-9]+-?|-)$`)
 
 // granted reports whether rules allow a command without asking: each of its
 // segments begins with the words of one, or the whole is one. Scripts that the words of

@@ -28,6 +28,22 @@ func TestRulesHoldForEverySegment(t *testing.T) {
 	}
 }
 
+// A rule for a program is none to write files with it, however the shell spells that.
+func TestRedirectToAFileIsAsked(t *testing.T) {
+	set := permission.Set{Exec: []string{"echo", "cat"}}
+	for command, want := range map[string]bool{
+		"echo x": true, "echo x >&2": true, "echo x 2>&1": true, "echo x 2>&-": true, "echo x 3>&1-": true, "cat <&0": true, "echo x > /dev/null": true,
+		"echo x >&file": false, "echo x 1>&file": false, "echo x >& file": false, "echo x >&'file'": false, `echo x >&"2 "`: false, "echo x &>file": false,
+		"echo x &>>file": false, "echo x >|file": false, "echo x 1<>file": false, "echo x <>file": false, "echo x {a}>file": false, "{ echo x; } >&file": false,
+		"(echo x) >file": false, "echo x >&2file": false, "echo x >&$a": false, "echo x >&~/file": false, "if echo x; then echo y; fi >& file": false,
+		"cat </dev/tcp/127.0.0.1/80": false, "echo x >/dev/tcp/127.0.0.1/80": false,
+	} {
+		if got := granted(set, arguments{Command: command}, resolve(command, "/", set)); got != want {
+			t.Errorf("%q: allowed %v, want %v", command, got, want)
+		}
+	}
+}
+
 func TestAskNamesTheSegmentThatNoRuleCovers(t *testing.T) {
 	e, _, _ := held(t, sandbox.Landlock)
 	e.options.Mode = Ask
