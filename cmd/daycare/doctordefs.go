@@ -85,7 +85,7 @@ func (d *doctor) sandbox() error {
 		return nil
 	}
 	path := filepath.Join(d.root, "settings.yaml")
-	r, err := sandbox.Choose(want, helperPath())
+	r, err := sandbox.Choose(want, sandbox.Self())
 	switch {
 	case err != nil:
 		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")

@@ -10,6 +10,7 @@ import (
 	"daycare/tools/fetch"
 	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
+	"daycare/tools/shell/sandbox"
 )
 
 // shellOptions say how agents' commands are run.
@@ -19,7 +20,7 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 	homes := commandHomes(root)
 	c := live()
 	return toolshell.Options{
-		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: helperPath(), Timeout: c.Tools.Exec.Timeout,
+		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
 		Began:   r.commandBegan,
 		Folders: r.folders, Denied: append(files.StartFiles(""), root),
 		Shown: func(id string) (read, write []string) {
@@ -53,19 +54,6 @@ func shellMode(c *config.Config) toolshell.Mode {
 		return toolshell.Ask
 	}
 	return toolshell.Sandbox
-}
-
-// helperPath is this binary, which the shell tool runs as its helper; "" where the
-// system does not tell: commands then run without supervisor and sandbox.
-func helperPath() string {
-	path, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 // commandHomes is where the home folders of agents' commands are: caches of

@@ -108,23 +108,24 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 			ended()
 		}
 	}()
-	argv, env, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
+	launch, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
 	if err != nil {
 		return nil, err
 	}
+	defer launch.Close() // the child has its own
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
 	defer write.Close() // the child has its own; the pipe ends with the last of them
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = p.view.Dir, append(env, p.marked()...)
+	cmd := exec.Command(launch.Argv[0], launch.Argv[1:]...)
+	cmd.Dir, cmd.Env = p.view.Dir, append(launch.Env, p.marked()...)
 	// One pipe for both keeps what is printed in order.
 	cmd.Stdout, cmd.Stderr = write, write
 	cmd.SysProcAttr = attributes(p.runner.Supervised())
 	cmd.WaitDelay = last
 	r := &running{done: make(chan struct{}), grace: p.grace}
-	if err := p.connect(cmd, r); err != nil {
+	if err := p.connect(cmd, r, launch.Files); err != nil {
 		read.Close()
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (p process) marked() []string {
 }
 
 // connect gives the command its input and its supervisor.
-func (p process) connect(cmd *exec.Cmd, r *running) (err error) {
+func (p process) connect(cmd *exec.Cmd, r *running, files []*os.File) (err error) {
 	if p.keepOpen {
 		if r.stdin, err = cmd.StdinPipe(); err != nil {
 			return fmt.Errorf("make pipe: %w", err)
@@ -164,7 +165,7 @@ func (p process) connect(cmd *exec.Cmd, r *running) (err error) {
 	if err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	cmd.ExtraFiles, r.control = []*os.File{theirs}, ours
+	cmd.ExtraFiles, r.control = append([]*os.File{theirs}, files...), ours
 	return nil
 }
 
@@ -176,8 +177,8 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Start()
-	for _, f := range cmd.ExtraFiles {
-		f.Close()
+	if len(cmd.ExtraFiles) > 0 {
+		cmd.ExtraFiles[0].Close() // the supervisor's end of its pipe
 	}
 	if err != nil {
 		r.release()

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// attributes puts the command into a group of its own and ends it with daycare. A
-// supervisor must live on for a moment, to end what is below it.
+// attributes puts the command into a session of its own, without a terminal to type
+// into, and ends it with daycare. A supervisor must live on for a moment, to end what is
+// below it.
 func attributes(supervised bool) *syscall.SysProcAttr {
 	if supervised {
-		return &syscall.SysProcAttr{Setpgid: true}
+		return &syscall.SysProcAttr{Setsid: true}
 	}
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // killMarked ends all processes whose environment holds mark: those that made a

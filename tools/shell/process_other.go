@@ -4,8 +4,8 @@ package shell
 
 import "syscall"
 
-// attributes puts the command into a group of its own.
-func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// attributes puts the command into a session of its own.
+func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // killMarked cannot see other processes' environments here; the group is what is
 // ended.

@@ -418,7 +418,7 @@ func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Run
 	case e.options.Dial == nil:
 		return nil, errors.New("commands have no network here")
 	case !runner.Proxied():
-		return nil, fmt.Errorf("allowedDomains needs the sandbox bwrap; here it is %s, in which commands have no network. Use web_fetch", runner.Level)
+		return nil, fmt.Errorf("allowedDomains needs namespaces, which this system keeps from daycare, or bubblewrap; commands have no network here. Use web_fetch")
 	}
 	return newProxy(domains, set, e.options.Dial)
 }
@@ -458,8 +458,8 @@ func (p process) explained(res tools.Result) tools.Result {
 	if p.runner.Level != sandbox.None && res.Status == tools.Failed && heldBack.MatchString(res.Text) {
 		limits := "only the granted folders, no network; allowedDomains gives one"
 		switch {
-		case p.runner.Level == sandbox.Landlock:
-			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git, no chmod, no network; bubblewrap would allow these"
+		case !p.runner.HasView():
+			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git (make a subfolder with the tool write and work there), no chmod, no network; bubblewrap would allow these"
 		case len(p.domains) > 0:
 			limits = "only the granted folders, of the network only " + strings.Join(p.domains, ", ")
 		}

@@ -21,11 +21,7 @@ import (
 // held makes the tools at a level of the sandbox, with a supervisor.
 func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	self, dir := sandbox.Self(), t.TempDir()
 	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, grace: time.Second, Home: func(string) string { return dir + "/home" },
 		Jobs: func(agent string) string { return filepath.Join(dir, agent) }}
 	if level == sandbox.None {
@@ -35,7 +31,7 @@ func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 	e := list[0].(*Exec)
 	runner, err := probed[level]()
 	switch {
-	case err != nil && level == sandbox.Landlock:
+	case err != nil && level != sandbox.Bwrap:
 		t.Fatalf("the kernel that tests run on must have Landlock: %v", err)
 	case err != nil:
 		t.Skipf("SKIPPED, NOTHING IS PROVED: no %s here: %v (apt-get install bubblewrap)", level, err)
@@ -51,12 +47,16 @@ var probed = map[sandbox.Level]func() (*sandbox.Runner, error){}
 func init() {
 	for _, level := range levels {
 		probed[level] = sync.OnceValues(func() (*sandbox.Runner, error) {
-			self, err := os.Executable()
-			if err != nil {
-				return nil, err
-			}
+			self := sandbox.Self()
 			if level == sandbox.None {
 				return sandbox.Plain(self), nil
+			}
+			if level == noSpaces {
+				r, err := sandbox.Choose(string(sandbox.Landlock), self)
+				if err == nil {
+					r = r.WithoutNamespaces()
+				}
+				return r, err
 			}
 			return sandbox.Choose(string(level), self)
 		})
@@ -93,7 +93,13 @@ func none(t *testing.T, mark string, within time.Duration) {
 	}
 }
 
-var levels = []sandbox.Level{sandbox.None, sandbox.Landlock, sandbox.Bwrap}
+var levels = []sandbox.Level{sandbox.None, noSpaces, sandbox.Landlock, sandbox.Bwrap}
+
+// noSpaces is Landlock where the system lets daycare make no namespaces.
+const noSpaces = sandbox.Level("landlock-without-namespaces")
+
+// sandboxed are those that hold a command.
+var sandboxed = levels[1:]
 
 // hydras are commands that do not want to end. MARK is a number that no other
 // command sleeps for.
@@ -141,12 +147,15 @@ const daemonEnv = "SHELL_TEST_DAEMON"
 func daemon() {
 	parts := strings.SplitN(os.Getenv(daemonEnv), "|", 3)
 	dir := parts[1]
-	self, _ := os.Executable()
-	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: self, Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
-	if parts[0] == string(sandbox.None) {
+	level := sandbox.Level(parts[0])
+	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: sandbox.Self(), Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
+	if level == sandbox.None {
 		o.Mode = Off
 	}
 	list, _ := New(o)
+	if runner, err := probed[level](); err == nil {
+		list[0].(*Exec).confine.once.Do(func() { list[0].(*Exec).confine.runner = runner })
+	}
 	args, _ := json.Marshal(a{"command": parts[2], "background": true})
 	work := filepath.Join(dir, "work")
 	os.MkdirAll(work, 0o755)

@@ -57,6 +57,8 @@ func limitThreads(most int) (lift func(pid int)) {
 // A crowd is too many processes below this one.
 type crowd struct {
 	most  int
+	pid   int   // what the supervisor started
+	how   shape // of what is below it
 	group *group
 	had   atomic.Int64  // how many there were; 0: never too many
 	still chan struct{} // closed when there were, and all of them are stopped
@@ -86,7 +88,7 @@ func (c *crowd) watch() {
 		}
 		c.had.Store(int64(len(pids)))
 		c.group.close()
-		freeze() // at once: the other threads may be starved
+		freeze(c.pid, c.how) // at once: the other threads may be starved
 		close(c.still)
 		return
 	}
@@ -95,13 +97,13 @@ func (c *crowd) watch() {
 // freeze stops everything below this process. What is stopped starts nothing more, so
 // when the children of all that were seen to be stopped are stopped themselves, there
 // are no others. Each process is looked at about twice, however many there are.
-func freeze() {
-	for _, p := range childrenOf(os.Getpid()) {
-		if isBwrap(p) { // with the first process of its namespace all the others end
-			for _, first := range childrenOf(p) {
-				syscall.Kill(first, syscall.SIGKILL)
-			}
-		}
+func freeze(pid int, how shape) {
+	first := []int{pid} // with the first process of a namespace all the others end
+	for range how.above() - 1 {
+		first = childrenOf(first[0])
+	}
+	if how.above() > 0 && len(first) > 0 {
+		syscall.Kill(first[0], syscall.SIGKILL)
 	}
 	seen := map[int]bool{}
 	stop := func(children []int) (fresh []int) {

@@ -3,8 +3,26 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 )
+
+// Self is the binary that runs, as a helper that is executed: on Linux whatever was put
+// at its path since, "" where the system does not tell.
+func Self() string {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe"
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
 
 // helperWord makes the binary the helper. It is no command for people.
 const helperWord = "__sandbox"
@@ -17,18 +35,23 @@ func Main(args []string) (code int, ours bool) {
 	}
 	switch mode, rest := args[2], args[3:]; mode {
 	case "supervise":
-		n, argv := command(rest)
-		most, err := strconv.Atoi(n)
-		if err != nil || len(argv) == 0 {
+		if len(rest) < 4 || rest[2] != "--" {
 			return usage(args), true
 		}
-		return supervise(most, argv), true
-	case "restrict":
-		data, argv := command(rest)
-		if len(argv) == 0 {
+		most, err := strconv.Atoi(rest[0])
+		how, herr := strconv.Atoi(rest[1])
+		if err != nil || herr != nil {
 			return usage(args), true
 		}
-		return restrictAndExec(data, argv), true
+		return supervise(most, shape(how), rest[3:]), true
+	case "view", "restrict":
+		if len(rest) < 2 || rest[0] != "--" {
+			return usage(args), true
+		}
+		if mode == "view" {
+			return enterView(rest[1:]), true
+		}
+		return restrictAndExec(rest[1:]), true
 	case "relay":
 		return relay(rest), true
 	case "probe":
@@ -36,14 +59,6 @@ func Main(args []string) (code int, ours bool) {
 	default:
 		return usage(args), true
 	}
-}
-
-// command takes the arguments "x -- command…" apart.
-func command(args []string) (first string, argv []string) {
-	if len(args) < 3 || args[1] != "--" {
-		return "", nil
-	}
-	return args[0], args[2:]
 }
 
 func usage(args []string) int {

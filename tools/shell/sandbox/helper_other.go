@@ -5,6 +5,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 )
 
 // supervised: without Linux' means a supervisor could not find its orphans.
@@ -17,9 +19,16 @@ func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
 // Uncounted says why nothing bounds how many processes a command has.
 func Uncounted() string { return "only Linux can be told how many processes a command may have" }
 
-func supervise(int, []string) int { return fail("supervise", errLinux) }
+func supervise(int, shape, []string) int { return fail("supervise", errLinux) }
 
-func restrictAndExec(string, []string) int { return fail("restrict", errLinux) }
+func enterView([]string) int { return fail("view", errLinux) }
+
+func restrictAndExec([]string) int { return fail("restrict", errLinux) }
+
+func (*task) file() (*os.File, error) { return nil, errLinux }
+
+// attributesOf is how a command is started.
+func attributesOf(shape) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 func relay([]string) int { return fail("relay", errLinux) }
 

@@ -44,21 +44,13 @@ func (r *Runner) probe() error {
 		return fmt.Errorf("probe sandbox: %w", err)
 	}
 	defer b.close()
-	v := View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"), Read: []string{r.helper},
+	v := View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"),
 		Write: []string{b.task.Workspace}, Hidden: []string{filepath.Join(b.task.Workspace, "hidden")}}
 	data, err := json.Marshal(b.task)
 	if err != nil {
 		return err
 	}
-	helper := r.helper
-	if r.Level == Bwrap {
-		helper = helperInside
-	}
-	argv, err := r.inside(v, []string{helper, helperWord, "probe", string(data)}, []string{"PATH=" + os.Getenv("PATH")})
-	if err != nil {
-		return err
-	}
-	out, err := runProbe(argv)
+	out, err := r.runProbe(v, []string{selfFile, helperWord, "probe", string(data)})
 	if err != nil {
 		return err
 	}
@@ -72,9 +64,12 @@ func (r *Runner) probe() error {
 }
 
 // runProbe returns the names of the escapes that worked.
-func runProbe(argv []string) ([]string, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = []string{}
+func (r *Runner) runProbe(v View, argv []string) ([]string, error) {
+	cmd, err := r.direct(v, argv)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(cmd.ExtraFiles)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
 	if err := cmd.Start(); err != nil {
@@ -94,6 +89,36 @@ func runProbe(argv []string) ([]string, error) {
 		return nil, fmt.Errorf("read answer of probe: %w", err)
 	}
 	return escaped, nil
+}
+
+// direct is a command without a supervisor that may be the helper itself.
+func (r *Runner) direct(v View, argv []string) (*exec.Cmd, error) {
+	line, t, err := r.inside(v, argv, []string{"PATH=" + os.Getenv("PATH")})
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Open(r.helper)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{self}, attributesOf(r.shape())
+	if t != nil {
+		t.Self = true
+		f, err := t.file()
+		if err != nil {
+			self.Close()
+			return nil, err
+		}
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	return cmd, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 // bait is what a program in the sandbox is tempted with.

@@ -13,7 +13,7 @@ import (
 
 // connect gives the command the network of its proxy: on its own loopback a relay
 // listens, a process that it has nothing to do with.
-func (r restriction) connect() error {
+func (r *task) connect() error {
 	if r.View.Proxy == "" {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (r restriction) connect() error {
 		return fmt.Errorf("hand over the socket: %w", err)
 	}
 	defer f.Close()
-	cmd := exec.Command(r.Helper, helperWord, "relay", "start")
+	cmd := exec.Command("/proc/self/exe", helperWord, "relay", "start")
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{f}, os.Stderr
 	return cmd.Run()
 }
@@ -45,7 +45,7 @@ func relay(args []string) int {
 		if err != nil {
 			return fail("relay", err)
 		}
-		_, err = syscall.ForkExec(helperInside, []string{helperInside, helperWord, "relay", "run"},
+		_, err = syscall.ForkExec("/proc/self/exe", []string{"daycare", helperWord, "relay", "run"},
 			&syscall.ProcAttr{Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), 3}, Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
 			return fail("relay", err)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -35,15 +34,19 @@ func landlockABI() (int, error) {
 	return abi, nil
 }
 
-// restrictAndExec applies a restriction to this process and becomes the command.
-func restrictAndExec(data string, argv []string) int {
-	var r restriction
-	if err := json.Unmarshal([]byte(data), &r); err != nil {
-		return fail("read restriction", err)
+// restrictAndExec applies its task to this process and becomes the command.
+func restrictAndExec(argv []string) int {
+	r, err := readTask()
+	if err != nil {
+		return fail("read task", err)
 	}
 	path, err := lookPath(argv[0])
 	if err != nil {
 		return fail("find command", err)
+	}
+	unix.CloseOnExec(taskFile)
+	if !r.Self {
+		unix.CloseOnExec(selfNumber)
 	}
 	// Capabilities and the filter belong to a thread, and exec keeps those of the
 	// thread that calls it.
@@ -68,7 +71,7 @@ func restrictAndExec(data string, argv []string) int {
 	return fail("run "+path, unix.Exec(path, argv, r.Env))
 }
 
-func (r restriction) limit() error {
+func (r *task) limit() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (r restriction) limit() error {
 }
 
 // grants checks what the view shows. With Landlock alone each grant is checked as it is opened.
-func (r restriction) grants() error {
+func (r *task) grants() error {
 	if !r.Inside {
 		return nil
 	}
@@ -90,7 +93,7 @@ func (r restriction) grants() error {
 // to it, or to something hidden, a mount of its own: nobody can rename it away and
 // put another in its place. Paths are found inside of the view here, so a link put
 // in the way leads to nothing that is not in it.
-func (r restriction) lock() error {
+func (r *task) lock() error {
 	if !r.Inside {
 		return nil
 	}
@@ -147,11 +150,11 @@ func remount(path string, flags uintptr) error {
 
 // landlock restricts the process. Inside a view of mounts it is the second wall,
 // and not there on kernels without it.
-func (r restriction) landlock() error {
+func (r *task) landlock() error {
 	var rules []landlock.Rule
 	var err error
 	if r.Inside {
-		rules = r.View.insideRules()
+		rules = append(r.View.insideRules(), r.itself()...)
 		if _, err := ll.LandlockGetABIVersion(); err != nil {
 			return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		}
@@ -161,11 +164,20 @@ func (r restriction) landlock() error {
 	if rules, err = r.View.rules(); err != nil {
 		return err
 	}
-	return landlock.V11.BestEffort().Restrict(rules...)
+	return landlock.V11.BestEffort().Restrict(append(rules, r.itself()...)...)
 }
 
-// devices are the files in /dev that programs use.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+// itself is the right to run the helper again, for the probe.
+func (r *task) itself() []landlock.Rule {
+	if !r.Self {
+		return nil
+	}
+	return []landlock.Rule{landlock.ROFiles(selfFile)}
+}
+
+// devices are the files in /dev that programs use. The terminal is not one of them: a
+// command must not write or type where a person reads and answers.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // listing is the right to see names.
 const listing = landlock.AccessFSSet(ll.AccessFSReadDir)

@@ -6,8 +6,10 @@
 //	bwrap     Linux, bubblewrap: a view of the file system in which only the grants
 //	          exist, own process ids, no network; Landlock and a system call
 //	          filter inside.
-//	landlock  Linux, the kernel's Landlock and a system call filter alone: paths
-//	          that were not granted cannot be opened, no sockets can be made.
+//	landlock  Linux without bubblewrap: the helper makes the same view by itself
+//	          where the system lets it make user namespaces. Where not, Landlock and
+//	          a system call filter alone: paths that were not granted cannot be
+//	          opened, no sockets can be made.
 //	seatbelt  macOS, sandbox-exec with a profile of the grants.
 //	none      nothing holds the command but its process group.
 //
@@ -23,12 +25,16 @@
 // restrict itself and then become the command. Restrictions of Landlock and
 // seccomp cannot be taken back, so they are never applied to the daemon.
 //
-//	daemon ─ supervisor ─ bwrap ─ restrict → command
-//	                            └ relay (with View.Proxy: from loopback to the socket)
+//	daemon ─ supervisor ─ bwrap or view ─ restrict → command
+//	                                    └ relay (with View.Proxy: from loopback to the socket)
+//
+// The helper is the binary that runs (/proc/self/exe), never what is at its path by
+// then: a command that could replace that would else run its own code outside. What
+// the helper is to do (task) comes in a file without a name: command lines can be read
+// by every user of the machine, and the environment of a call can hold keys.
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -86,6 +92,7 @@ type Runner struct {
 
 	helper string // the daycare binary
 	bwrap  string // path of bubblewrap
+	spaces bool   // Landlock: the helper makes namespaces and mounts by itself
 }
 
 // Plain is the runner without a sandbox. On Linux its commands still have a
@@ -122,6 +129,18 @@ func Choose(want, helper string) (*Runner, error) {
 	return r, nil
 }
 
+// WithoutNamespaces returns the runner as it is where the system allows no user
+// namespaces: at the level landlock the kernel then refuses paths and nothing else.
+func (r *Runner) WithoutNamespaces() *Runner {
+	alone := *r
+	alone.spaces = false
+	return &alone
+}
+
+// HasView reports whether a command sees a file system, processes and a network of its
+// own. Without, a folder with something hidden in it takes no new entries.
+func (r *Runner) HasView() bool { return r.Level == Bwrap || r.spaces }
+
 // try makes the runner of a level and probes it.
 func try(l Level, helper string) (*Runner, error) {
 	r := &Runner{Level: l, helper: helper}
@@ -138,8 +157,14 @@ func try(l Level, helper string) (*Runner, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Why = fmt.Sprintf("Landlock of the kernel, version %d", abi)
-		return r, r.probe()
+		r.Why, r.spaces = fmt.Sprintf("Landlock of the kernel, version %d, in namespaces of daycare's own", abi), true
+		err = r.probe()
+		if err == nil {
+			return r, nil
+		}
+		alone := r.WithoutNamespaces()
+		alone.Why = fmt.Sprintf("Landlock of the kernel, version %d, alone: this system lets daycare make no namespaces (%v)", abi, err)
+		return alone, alone.probe()
 	case Seatbelt:
 		if _, err := os.Stat(sandboxExec); err != nil {
 			return nil, errors.New("there is no " + sandboxExec + " here")
@@ -150,64 +175,117 @@ func try(l Level, helper string) (*Runner, error) {
 	return nil, fmt.Errorf("there is no sandbox %q; allowed: auto, bwrap, landlock, seatbelt, off", l)
 }
 
-// Wrap is the command line that runs argv with env in the view, and the
-// environment to start it with. That is not env: what reads it first runs outside
-// of the sandbox, and some variables (LD_PRELOAD) make programs run other code.
-func (r *Runner) Wrap(v View, argv, env []string) (line, outer []string, err error) {
-	line, err = r.inside(v, argv, env)
-	if err != nil {
-		return nil, nil, err
+// A Launch is how to start a command in a view.
+type Launch struct {
+	Argv []string
+	// Env is the environment of the process that is started. It is not the one of the
+	// command: what reads it first runs outside of the sandbox, and some variables
+	// (LD_PRELOAD) make programs run other code.
+	Env []string
+	// Files are the open files of the process from number 4 on; number 3 is the pipe of
+	// Supervised. The caller closes them when the process runs.
+	Files []*os.File
+}
+
+// Close closes the files.
+func (l Launch) Close() {
+	for _, f := range l.Files {
+		f.Close()
 	}
-	if r.Level != Bwrap && r.Level != Landlock {
-		outer = env
+}
+
+// Wrap returns how to run argv with env in the view.
+func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
+	line, t, err := r.inside(v, argv, env)
+	if err != nil {
+		return Launch{}, err
+	}
+	l := Launch{Argv: line, Env: env}
+	if t != nil {
+		// By a file, not by arguments: every user of the machine can read those.
+		f, err := t.file()
+		if err != nil {
+			return Launch{}, err
+		}
+		l.Files, l.Env = []*os.File{f}, nil
 	}
 	if r.Supervised() {
-		line = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses), "--"}, line...)
+		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses), r.shape().String(), "--"}, line...)
 	}
-	return line, outer, nil
+	return l, nil
 }
 
 // Supervised reports whether the command gets a supervisor: then file 3 is a pipe
 // whose other end the caller keeps, and closing that ends everything.
 func (r *Runner) Supervised() bool { return supervised && r.helper != "" }
 
-func (r *Runner) inside(v View, argv, env []string) ([]string, error) {
+// A shape says which processes are between the supervisor and the command.
+type shape int
+
+const (
+	bare     shape = iota // none, and it needs no task
+	single                // the helper, which becomes the command
+	ownSpace              // the first process of the namespaces that the supervisor made
+	bwrapped              // bubblewrap, and the first process of its namespaces
+)
+
+func (s shape) String() string { return strconv.Itoa(int(s)) }
+
+func (r *Runner) shape() shape {
+	switch {
+	case r.Level == Bwrap:
+		return bwrapped
+	case r.Level == Landlock && r.spaces:
+		return ownSpace
+	case r.Level == Landlock:
+		return single
+	}
+	return bare
+}
+
+// inside returns the command line at the runner's level, and the task for the helper
+// in it; nil: there is no helper in it.
+func (r *Runner) inside(v View, argv, env []string) ([]string, *task, error) {
+	restrict := append([]string{helperWord, "restrict", "--"}, argv...)
+	switch r.shape() {
+	case bwrapped:
+		args, err := r.bwrapArgs(v)
+		line := append(append(args, "--", selfFile), restrict...)
+		return line, &task{View: v, Env: env, Inside: true}, err
+	case ownSpace:
+		p, err := v.plan()
+		restrict[1] = "view"
+		return append([]string{r.helper}, restrict...), &task{View: v, Env: env, Inside: true, Plan: p}, err
+	case single:
+		return append([]string{r.helper}, restrict...), &task{View: v, Env: env}, nil
+	}
 	switch r.Level {
 	case None:
-		return argv, nil
-	case Bwrap:
-		inner, err := r.restrict(restriction{View: v, Env: env, Inside: true, Helper: helperInside}, helperInside, argv)
-		if err != nil {
-			return nil, err
-		}
-		args, err := r.bwrapArgs(v)
-		return append(append(args, "--"), inner...), err
-	case Landlock:
-		return r.restrict(restriction{View: v, Env: env}, r.helper, argv)
+		return argv, nil, nil
 	case Seatbelt:
-		return append([]string{sandboxExec, "-p", seatbeltProfile(v)}, argv...), nil
+		return append([]string{sandboxExec, "-p", seatbeltProfile(v)}, argv...), nil, nil
 	}
-	return nil, fmt.Errorf("%w: level %q", ErrUnusable, r.Level)
+	return nil, nil, fmt.Errorf("%w: level %q", ErrUnusable, r.Level)
 }
 
-// A restriction is what the helper is to apply to itself.
-type restriction struct {
+// A task is what the helper applies to itself before it becomes the command.
+type task struct {
 	View   View     `json:"view"`
 	Env    []string `json:"env"`
-	Inside bool     `json:"inside,omitempty"` // of a view of mounts, where paths need not be told apart
-	Helper string   `json:"helper,omitempty"` // the daycare binary, inside
+	Inside bool     `json:"inside,omitempty"` // in a view of mounts, where paths need not be told apart
+	Plan   *plan    `json:"plan,omitempty"`   // of that view, where the helper makes it
+	Self   bool     `json:"self,omitempty"`   // the command is the helper again (the probe)
 }
 
-func (r *Runner) restrict(to restriction, helper string, argv []string) ([]string, error) {
-	data, err := json.Marshal(to)
-	if err != nil {
-		return nil, fmt.Errorf("encode restriction: %w", err)
-	}
-	return append([]string{helper, helperWord, "restrict", string(data), "--"}, argv...), nil
-}
+// Files of the processes below the supervisor.
+const (
+	selfNumber = 3
+	selfFile   = "/proc/self/fd/3" // the daycare binary that runs, whatever is at its path now
+	taskFile   = 4
+)
 
 // Proxied reports whether commands can be given the network of a View's Proxy.
-func (r *Runner) Proxied() bool { return r.Level == Bwrap }
+func (r *Runner) Proxied() bool { return r.HasView() }
 
 // proxyAddress is where commands find the proxy, on their own loopback.
 const proxyAddress = "127.0.0.1:3128"
@@ -215,8 +293,8 @@ const proxyAddress = "127.0.0.1:3128"
 // Environment is what a command is told of its home, its temporary files and its
 // way to the network.
 func (r *Runner) Environment(v View) []string {
-	switch r.Level {
-	case Bwrap:
+	switch {
+	case r.Proxied():
 		env := []string{"HOME=" + v.Home, "TMPDIR=/tmp"}
 		if v.Proxy != "" {
 			for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -224,7 +302,7 @@ func (r *Runner) Environment(v View) []string {
 			}
 		}
 		return env
-	case Landlock, Seatbelt:
+	case r.Level == Landlock || r.Level == Seatbelt:
 		return []string{"HOME=" + v.Home, "TMPDIR=" + v.tmp()}
 	default:
 		return nil

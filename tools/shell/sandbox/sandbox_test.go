@@ -3,9 +3,9 @@ package sandbox
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,7 +57,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// The whole machine can be granted: its links to /usr are there then.
+// The whole machine can be granted: its links to /usr are there then, and its processes
+// are not.
 func TestEverythingGranted(t *testing.T) {
 	for _, level := range []string{"bwrap", "landlock"} {
 		t.Run(level, func(t *testing.T) {
@@ -67,11 +68,12 @@ func TestEverythingGranted(t *testing.T) {
 			}
 			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
 				v.Dir, v.Home = "/", t.TempDir()
-				line, err := r.inside(v, []string{"/bin/sh", "-c", "ls -d /bin /usr/bin"}, []string{"PATH=/usr/bin:/bin"})
+				cmd, err := r.direct(v, []string{"/bin/sh", "-c", "ls -d /bin /usr/bin; test ! -d /proc/" + strconv.Itoa(os.Getpid()) + " || echo shown"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+				defer closeAll(cmd.ExtraFiles)
+				out, err := cmd.CombinedOutput()
 				if err != nil || string(out) != "/bin\n/usr/bin\n" {
 					t.Errorf("%s: %v, %q", name, err, out)
 				}
@@ -83,9 +85,13 @@ func TestEverythingGranted(t *testing.T) {
 // Nothing on the way to the sandbox may see the command's variables.
 func TestOuterEnvironmentIsEmpty(t *testing.T) {
 	for _, r := range []*Runner{{Level: Bwrap, helper: "/h", bwrap: "/b"}, {Level: Landlock, helper: "/h"}} {
-		_, outer, err := r.Wrap(View{Dir: "/", Home: t.TempDir()}, []string{"/bin/true"}, []string{"LD_PRELOAD=/x"})
-		if err != nil || len(outer) > 0 {
-			t.Errorf("%s: %v %v", r.Level, outer, err)
+		l, err := r.Wrap(View{Dir: "/", Home: t.TempDir()}, []string{"/bin/true"}, []string{"LD_PRELOAD=/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if len(l.Env) > 0 || strings.Contains(strings.Join(l.Argv, " "), "LD_PRELOAD") {
+			t.Errorf("%s: %v %v", r.Level, l.Env, l.Argv)
 		}
 	}
 }
@@ -207,12 +213,29 @@ func TestSeatbeltProfile(t *testing.T) {
 }
 
 func TestHelperRefusesNonsense(t *testing.T) {
-	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"}, {"daycare", helperWord, "restrict", "{", "--", "/bin/true"}, {"daycare", helperWord, "supervise", "x", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
+	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"}, {"daycare", helperWord, "restrict", "--", "/bin/true"}, {"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
 		if code, ours := Main(args); !ours || code != failed {
 			t.Errorf("%v: %d %v", args, code, ours)
 		}
 	}
 	if _, ours := Main([]string{"daycare", "chat", helperWord}); ours {
 		t.Error("a word further on made it the helper")
+	}
+}
+
+// At the level landlock the helper makes namespaces where the system lets it; without
+// them the level is what the kernel's Landlock alone is.
+func TestLandlockWithAndWithoutNamespaces(t *testing.T) {
+	r, err := Choose("landlock", self(t))
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	t.Logf("view %v: %s", r.HasView(), r.Why)
+	alone := r.WithoutNamespaces()
+	if alone.HasView() || alone.Proxied() {
+		t.Error("without namespaces there is no view")
+	}
+	if err := alone.probe(); err != nil {
+		t.Error(err)
 	}
 }

@@ -22,8 +22,8 @@ var denied = []uint32{
 }
 
 // absent are answered as by a kernel that does not have them, so that libraries
-// take the older call.
-var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
+// take the older call. (Of openat2 and clone3, no filter sees the arguments.)
+var absent = []uint32{unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
 
 // byPath change what a file is, not what is in it. Landlock does not hold them (as
 // of version 7), so where it is alone they are refused for every path; the ones for
@@ -41,6 +41,23 @@ var ofOthers = []struct{ nr, arg uint32 }{
 	{unix.SYS_SETPRIORITY, offArg1}, {unix.SYS_IOPRIO_SET, offArg1},
 }
 
+// shared are the ways of processes to one another that no path leads to, so that
+// Landlock does not hold them. A namespace of its own makes them harmless.
+var shared = []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK}
+
+// typed are requests to a terminal that put input into it, as if a person had typed.
+var typed = []uint32{unix.TIOCSTI, unix.TIOCLINUX}
+
+// modes are the calls that give a file its mode, with the argument that it is: a file
+// that runs with the rights of its owner or group outlives the sandbox.
+var modes = append([]struct{ nr, arg uint32 }{
+	{unix.SYS_FCHMOD, offArg1}, {unix.SYS_FCHMODAT, offArg2}, {unix.SYS_FCHMODAT2, offArg2}, {unix.SYS_MKNODAT, offArg2},
+}, oldModes...)
+
+// opens are the calls that give one to a new file only, with their flags and mode.
+var opens = append([]struct{ nr, flags, mode uint32 }{{unix.SYS_OPENAT, offArg2, offArg3}}, oldOpens...)
+
 // newCalls are all from this number on: what they can do is not known yet, or is
 // one more way for one of the above.
 const newCalls = 463
@@ -50,6 +67,8 @@ const (
 	offNr, offArch = 0, 4
 	offArg0        = 16 // the lower half, on the little-endian machines that filtered allows
 	offArg1        = 24
+	offArg2        = 32
+	offArg3        = 40
 )
 
 const (
@@ -61,6 +80,8 @@ const (
 	jumpGe   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	jumpSet  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 	ret      = unix.BPF_RET | unix.BPF_K
+	setID    = unix.S_ISUID | unix.S_ISGID
+	creates  = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	newSpace = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 )
 
@@ -79,7 +100,7 @@ func program(private bool) []unix.SockFilter {
 	p = append(p, unix.SockFilter{Code: jumpGe, Jf: 1, K: newCalls}, unix.SockFilter{Code: ret, K: notHere})
 	refused := denied
 	if !private {
-		refused = slices.Concat(denied, byPath)
+		refused = slices.Concat(denied, byPath, shared)
 		p = append(p, timesByPath...)
 		for _, c := range ofOthers {
 			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
@@ -90,6 +111,7 @@ func program(private bool) []unix.SockFilter {
 	for _, nr := range refused {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: refuse})
 	}
+	p = append(p, marks()...)
 	for _, nr := range absent {
 		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: notHere})
 	}
@@ -106,6 +128,26 @@ func program(private bool) []unix.SockFilter {
 		unix.SockFilter{Code: jumpEq, Jf: 3, K: unix.SYS_CLONE}, unix.SockFilter{Code: ld, K: offArg0},
 		unix.SockFilter{Code: jumpSet, Jf: 1, K: newSpace}, unix.SockFilter{Code: ret, K: refuse},
 		unix.SockFilter{Code: ret, K: allow})
+}
+
+// marks refuse what gives a file the rights of its owner, and input to a terminal.
+func marks() (p []unix.SockFilter) {
+	for _, c := range modes {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
+			unix.SockFilter{Code: ld, K: c.arg}, unix.SockFilter{Code: jumpSet, Jf: 1, K: setID},
+			unix.SockFilter{Code: ret, K: refuse}, unix.SockFilter{Code: ld, K: offNr})
+	}
+	for _, c := range opens {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 6, K: c.nr},
+			unix.SockFilter{Code: ld, K: c.flags}, unix.SockFilter{Code: jumpSet, Jf: 3, K: creates},
+			unix.SockFilter{Code: ld, K: c.mode}, unix.SockFilter{Code: jumpSet, Jf: 1, K: setID},
+			unix.SockFilter{Code: ret, K: refuse}, unix.SockFilter{Code: ld, K: offNr})
+	}
+	p = append(p, unix.SockFilter{Code: jumpEq, Jf: uint8(2*len(typed) + 2), K: unix.SYS_IOCTL}, unix.SockFilter{Code: ld, K: offArg1})
+	for _, request := range typed {
+		p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: request}, unix.SockFilter{Code: ret, K: refuse})
+	}
+	return append(p, unix.SockFilter{Code: ld, K: offNr})
 }
 
 // timesByPath refuses utimensat unless its path is a null pointer: then it is for an

@@ -8,3 +8,8 @@ const (
 )
 
 var oldByPath []uint32 // this machine never had them
+
+var (
+	oldModes []struct{ nr, arg uint32 }
+	oldOpens []struct{ nr, flags, mode uint32 }
+)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 //
 // File 3 is a pipe from the daemon: its end means that the daemon is gone or wants
 // an end at once. Other signals are handed on to what runs.
-func supervise(most int, argv []string) int {
+func supervise(most int, how shape, argv []string) int {
 	runtime.LockOSThread() // the kernel ends the child with the thread that made it
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail("supervise", err)
@@ -34,8 +33,16 @@ func supervise(most int, argv []string) int {
 	}
 	limits.enter()
 	lift := limitThreads(MaxThreads)
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attributesOf(how)}
+	if how != bare {
+		self, err := os.Open("/proc/self/exe")
+		if err != nil {
+			return fail("open daycare", err)
+		}
+		defer self.Close()
+		attr.Files = append(attr.Files, self.Fd(), taskFile)
+	}
+	pid, err := syscall.ForkExec(path, argv, attr)
 	lift(pid)
 	limits.leave()
 	if err != nil {
@@ -47,12 +54,12 @@ func supervise(most int, argv []string) int {
 		os.NewFile(3, "daemon").Read(make([]byte, 1))
 		close(gone)
 	}()
-	c := &crowd{most: most, group: limits, still: make(chan struct{})}
+	c := &crowd{most: most, pid: pid, how: how, group: limits, still: make(chan struct{})}
 	go c.watch()
-	return watchOver(pid, asked, gone, c)
+	return watchOver(pid, how, asked, gone, c)
 }
 
-func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) int {
+func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) int {
 	ended := make(chan syscall.WaitStatus, 1)
 	go reap(pid, ended)
 	code := func() int { return failed }
@@ -61,7 +68,7 @@ func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) 
 		case status := <-ended:
 			code, running = func() int { return exitCode(status) }, false
 		case sig := <-asked:
-			passOn(pid, sig.(syscall.Signal))
+			passOn(pid, how, sig.(syscall.Signal))
 		case <-gone:
 			running = false
 		case <-c.still:
@@ -82,22 +89,22 @@ func watchOver(pid int, asked <-chan os.Signal, gone <-chan struct{}, c *crowd) 
 }
 
 // passOn hands a signal on: what asks for an end goes to all processes, as from a
-// keyboard, the rest to the first one. Bubblewrap itself does not get it: it would
+// keyboard, the rest to the first one. What makes the view does not get it: it would
 // die of it, and all inside with it.
-func passOn(pid int, sig syscall.Signal) {
+func passOn(pid int, how shape, sig syscall.Signal) {
 	first := []int{pid}
-	if isBwrap(pid) {
-		for range 2 { // its child is the namespace's first process, and that one's the command
-			if first = childrenOf(first[0]); len(first) == 0 {
-				return
-			}
+	var spared []int
+	for range how.above() {
+		spared = append(spared, first[0])
+		if first = childrenOf(first[0]); len(first) == 0 {
+			return
 		}
 	}
 	all := first[:1]
 	if sig == syscall.SIGTERM || sig == syscall.SIGINT {
 		all = append(all, below(first[0])...)
 		for _, p := range below(os.Getpid()) {
-			if !slices.Contains(all, p) && !isBwrap(p) {
+			if !slices.Contains(all, p) && !slices.Contains(spared, p) {
 				all = append(all, p)
 			}
 		}
@@ -141,9 +148,15 @@ func endAll() {
 	}
 }
 
-func isBwrap(pid int) bool {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return err == nil && strings.TrimSpace(string(name)) == "bwrap"
+// above is how many processes are above the command and make its view.
+func (s shape) above() int {
+	switch s {
+	case bwrapped:
+		return 2
+	case ownSpace:
+		return 1
+	}
+	return 0
 }
 
 // exitCode passes on how the command ended. A signal ends the supervisor, too, so
@@ -166,4 +179,13 @@ func lookPath(name string) (string, error) {
 		return name, nil
 	}
 	return "", fmt.Errorf("%s is not absolute", name)
+}
+
+// attributesOf is how what has a shape is started: in a session of its own, so that no
+// command has the terminal of a person.
+func attributesOf(how shape) *syscall.SysProcAttr {
+	if how == ownSpace {
+		return ownSpaces()
+	}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
