@@ -8,7 +8,6 @@ import (
 
 	"daycare/engine/config"
 	"daycare/tools/fetch"
-	"daycare/tools/files"
 	toolshell "daycare/tools/shell"
 	"daycare/tools/shell/sandbox"
 )
@@ -22,7 +21,7 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
 		Began:   r.commandBegan,
-		Folders: r.folders, Denied: append(files.StartFiles(""), root),
+		Folders: r.folders, Denied: []string{root},
 		Shown: func(id string) (read, write []string) {
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)

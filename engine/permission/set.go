@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"daycare/engine/sensitive"
 )
 
 // Default is what an agent may do that nobody gave more: read and write inside
@@ -18,9 +20,9 @@ func Default(workspace string) Set {
 func (s Set) Allows(a Access) bool {
 	switch a := a.(type) {
 	case Read:
-		return slices.ContainsFunc(s.ReadRoots(), func(root string) bool { return Beneath(root, a.Path) })
+		return slices.ContainsFunc(s.ReadRoots(), func(root string) bool { return Beneath(root, a.Path) }) && s.Withheld(a, sensitive.Here()) == ""
 	case Write:
-		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) })
+		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) }) && s.Withheld(a, sensitive.Here()) == ""
 	case Web:
 		return s.Web || a.Host != "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return covers(host, a.Host) })
 	case Exec:
@@ -29,6 +31,39 @@ func (s Set) Allows(a Access) bool {
 		return s.Planned
 	}
 	return false // nil
+}
+
+// Withheld returns what a right must name so that the set reaches the path of a, where
+// the folders of the set alone do not: a secret, or to write something that runs later.
+// "": nothing is between.
+func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
+	var path string
+	named, in := slices.Concat([]string{s.WorkingDir}, s.WriteDirs), t.Secret
+	switch a := a.(type) {
+	case Read:
+		path, named = a.Path, append(named, s.ReadDirs...)
+	case Write:
+		path, in = a.Path, func(folder, name string) bool { return t.Secret(folder, name) || t.Later(folder, name) }
+	default:
+		return ""
+	}
+	for _, root := range named {
+		if !filepath.IsAbs(root) || !Beneath(root, path) {
+			continue
+		}
+		between := sensitive.Anchor(filepath.Clean(root), path, in)
+		if between == "" {
+			return ""
+		}
+		anchor = between
+	}
+	return anchor
+}
+
+// Named returns the paths that rights of the set name to read and to write, also those
+// that lie beneath another. They say what was meant, not what is opened: see ReadRoots.
+func (s Set) Named() (read, write []string) {
+	return slices.Clone(s.ReadDirs), slices.Concat([]string{s.WorkingDir}, s.WriteDirs)
 }
 
 // ReadRoots are the folders and files that may be read: absolute, clean, none

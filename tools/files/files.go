@@ -31,7 +31,8 @@ type Options struct {
 	// Attached reports whether an attachment, by its name in files/, belongs to the
 	// conversation of an agent. nil: none does.
 	Attached func(agent, name string) bool
-	// Home is whose .ssh and shell start files are denied; "" asks the system.
+	// Home is where ~ leads, and holds secrets and start files of shells beside the homes
+	// that the system knows; "" asks the system.
 	Home string
 	// Denied are further absolute paths.
 	Denied []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/engine/sensitive"
 	"daycare/tools"
 )
 
@@ -15,6 +16,7 @@ type reach struct {
 	*base
 	set    permission.Set
 	agent  string
+	table  sensitive.Table
 	denied []forbiddenPath
 	trial  *trial // nil: what is changed is changed
 }
@@ -26,34 +28,16 @@ type forbiddenPath struct {
 	info os.FileInfo // nil: it does not exist
 }
 
-// startFiles of shells and others run by every login, relative to home.
-var startFiles = []string{".ssh", ".gnupg", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
-	".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish"}
-
-// StartFiles are the absolute paths of those files; home "" asks the system.
-func StartFiles(home string) []string {
-	if home == "" {
-		home, _ = os.UserHomeDir() // none: there is nothing of it to deny
-	}
-	if home == "" {
-		return nil
-	}
-	paths := make([]string, len(startFiles))
-	for i, name := range startFiles {
-		paths[i] = filepath.Join(home, name)
-	}
-	return paths
-}
-
 func (b *base) reach(call tools.Call) *reach {
 	r := &reach{base: b, set: call.Access, agent: call.Agent}
 	paths := slices.Clone(b.Denied)
 	if b.Data != "" {
 		paths = append(paths, b.Data)
 	}
-	if b.Home != "" {
-		for _, name := range startFiles {
-			paths = append(paths, filepath.Join(b.Home, name))
+	r.table = sensitive.Here().And(b.Home)
+	for _, path := range sensitive.With(b.Home).Secrets() {
+		if _, err := os.Lstat(path); err == nil && !r.given(path) {
+			paths = append(paths, path) // so that another name of the file does not help
 		}
 	}
 	for _, path := range paths {
@@ -79,6 +63,11 @@ func realPath(path string) string {
 // forbidden reports whether the file at path, which holds no symbolic link, is
 // out of reach whatever was granted. info is nil if there is none yet.
 func (r *reach) forbidden(path string, info os.FileInfo) bool {
+	return closed(path) || r.isDenied(path, info)
+}
+
+// closed reports whether a path names what is never open.
+func closed(path string) bool {
 	inGit := false
 	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
 		// Names are compared without case because some file systems do.
@@ -91,6 +80,10 @@ func (r *reach) forbidden(path string, info os.FileInfo) bool {
 			inGit = true
 		}
 	}
+	return false
+}
+
+func (r *reach) isDenied(path string, info os.FileInfo) bool {
 	for _, d := range r.denied {
 		if permission.Beneath(strings.ToLower(d.path), strings.ToLower(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
 			return true
@@ -103,6 +96,9 @@ func (r *reach) forbidden(path string, info os.FileInfo) bool {
 // not in .git: it looks at the name alone, because it is asked for every entry.
 func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
 	if strings.EqualFold(name, ".daycare") {
+		return true
+	}
+	if r.table.Secret(folder, name) && !r.given(filepath.Join(folder, name)) {
 		return true
 	}
 	for _, d := range r.denied {
@@ -179,12 +175,18 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 	if !write && r.attached(path) {
 		return filepath.Dir(path), true, nil
 	}
-	if r.forbidden(path, nil) {
-		return "", false, r.never(path)
-	}
 	roots, access := r.set.ReadRoots(), permission.Access(permission.Read{Path: path})
 	if write {
 		roots, access = r.set.WriteRoots(), permission.Write{Path: path}
+	}
+	if closed(path) {
+		return "", false, r.never(path)
+	}
+	if err := r.withheld(access, path); err != nil {
+		return "", false, err
+	}
+	if r.isDenied(path, nil) {
+		return "", false, r.never(path)
 	}
 	for _, root := range roots {
 		if permission.Beneath(root, path) {

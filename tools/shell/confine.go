@@ -10,6 +10,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/tools"
+	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -17,6 +18,7 @@ import (
 // the first command is to run.
 type confinement struct {
 	options Options
+	guard   *guard.Guard
 	once    sync.Once
 	runner  *sandbox.Runner
 	err     error
@@ -51,33 +53,45 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 	return c.runner, c.err
 }
 
-// view is what the call's command may see and change.
-func (c *confinement) view(call tools.Call, dir string) (sandbox.View, error) {
+// view is what the call's command may see and change. The watch is to be ended when
+// nothing of the command is left.
+func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Watch, error) {
 	v := sandbox.View{Dir: dir, Hidden: slices.Clone(c.options.Denied), Pinned: map[string]beneath.ID{}}
 	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
 	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
 	if c.options.Shown != nil {
 		v.Shown, v.Own = c.options.Shown(call.Agent)
 	}
-	for _, root := range v.Write {
-		v.Locked = append(v.Locked, repository(root)...)
-		entries, err := os.ReadDir(root)
-		if err != nil {
-			continue // a file, or nothing yet
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				v.Locked = append(v.Locked, repository(filepath.Join(root, e.Name()))...)
-			}
-		}
-	}
-	v.Read = append(v.Read, searched()...)
 	if c.options.Home == nil {
 		v.Home = filepath.Join(os.TempDir(), fmt.Sprintf("daycare-%d", os.Getuid()))
 	} else {
 		v.Home = c.options.Home(call.Agent)
 	}
-	return v, os.MkdirAll(v.Home, 0o700)
+	if err := os.MkdirAll(v.Home, 0o700); err != nil {
+		return v, nil, err
+	}
+	read, write := call.Access.Named()
+	for _, list := range [][]string{read, write} {
+		for i, path := range list {
+			list[i] = realPath(path)
+		}
+	}
+	watch, found := c.guard.Begin(v.Read, v.Write, read, write)
+	for _, item := range found {
+		switch item.Kind {
+		case guard.Data, guard.Secret:
+			v.Hidden = append(v.Hidden, item.Path)
+		case guard.Later, guard.Inner:
+			v.Locked = append(v.Locked, item.Path)
+		case guard.Repository: // but for what is in it
+			continue
+		}
+		// A right that names something in it opens that alone.
+		v.Own = append(v.Own, in(item.Path, write)...)
+		v.Shown = append(v.Shown, in(item.Path, read)...)
+	}
+	v.Read = append(v.Read, searched()...)
+	return v, watch, nil
 }
 
 // located are granted paths as they are now, without symbolic links, those left out that
@@ -93,24 +107,26 @@ func (c *confinement) located(roots []string, pinned map[string]beneath.ID) (pat
 	return paths
 }
 
-// repository is what git runs or obeys in a work tree: a command may commit, but
-// not leave behind what runs when a person uses git there.
-func repository(dir string) []string {
-	git := filepath.Join(dir, ".git")
-	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
-		return nil
+// realPath resolves symbolic links of as much of path as exists.
+func realPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
 	}
-	hooks := filepath.Join(git, "hooks")
-	if _, err := os.Lstat(hooks); err != nil {
-		os.Mkdir(hooks, 0o755) // what is not there cannot be held; git makes it, too
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
 	}
-	var locked []string
-	for _, name := range []string{"config", "hooks", "config.worktree", "modules", "worktrees"} {
-		if path := filepath.Join(git, name); exists(path) {
-			locked = append(locked, path)
+	return path
+}
+
+// in are those of the paths that lie in a folder; the folder itself is none.
+func in(dir string, paths []string) (inside []string) {
+	for _, path := range paths {
+		if path != dir && within(dir, path) {
+			inside = append(inside, path)
 		}
 	}
-	return locked
+	return inside
 }
 
 // searched are the folders of PATH: people keep programs in their home, too.

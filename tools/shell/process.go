@@ -14,6 +14,7 @@ import (
 
 	"daycare/engine/permission"
 	"daycare/engine/redact"
+	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -42,6 +43,8 @@ type process struct {
 	grace          time.Duration
 	runner         *sandbox.Runner
 	view           sandbox.View
+	watch          *guard.Watch // over what it makes; nil: it is not watched
+	refused        func(what string)
 	proxy          *proxy   // its network, closed with its end; nil: none
 	domains        []string // that it reaches through proxy
 	secrets        *redact.Redactor
@@ -106,6 +109,7 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 		if err != nil {
 			p.proxy.close()
 			ended()
+			p.watch.End()
 		}
 	}()
 	launch, err := p.runner.Wrap(p.view, []string{p.shell, "-c", p.command}, p.environment())
@@ -188,11 +192,10 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	r.pid = cmd.Process.Pid
 	started <- nil
 	copied := make(chan struct{})
+	clean := p.secrets.Writer(out)
 	go func() {
 		defer close(copied)
-		clean := p.secrets.Writer(out)
 		io.Copy(clean, read) // ends with the last writer, or when read is closed
-		clean.Close()        // what keeps output never fails
 	}()
 	cmd.Wait() // how it ended is in ProcessState
 	r.release()
@@ -203,10 +206,24 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		read.Close()
 		<-copied
 	}
+	p.settle(clean)
+	clean.Close() // what keeps output never fails
 	p.proxy.close()
 	ended()
 	r.end = endOf(cmd)
 	close(r.done)
+}
+
+// settle has what the command left behind put aside that runs later, and says so.
+func (p process) settle(out io.Writer) {
+	for _, held := range p.watch.End() {
+		what := fmt.Sprintf("%s was put aside as %s: it runs something later, or tells programs of your user what to run", held.Path, held.Aside)
+		if held.Err != nil {
+			what = fmt.Sprintf("%s runs something later and could not be put aside: %v", held.Path, held.Err)
+		}
+		p.refused(what)
+		fmt.Fprintf(out, "\n[%s. To have it there, ask with request_permission for %s, then make it again]\n", what, permission.Write{Path: held.Path}.Tag())
+	}
 }
 
 // terminate asks the command to end, and makes it after the grace.

@@ -25,7 +25,9 @@ import (
 	"daycare/engine/lazyregexp"
 	"daycare/engine/permission"
 	"daycare/engine/redact"
+	"daycare/engine/sensitive"
 	"daycare/tools"
+	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -69,9 +71,12 @@ type Options struct {
 	// Folders are the granted folders as they were when they were given; nil: as they
 	// are now.
 	Folders *permission.Folders
-	// Denied are absolute paths out of reach of every command: .daycare, and what
-	// the files tools deny.
+	// Denied are absolute paths out of reach of every command: .daycare. What package
+	// sensitive names is added.
 	Denied []string
+	// Refused is told what the sandbox kept an agent's command from, where daycare
+	// notices. nil: nobody is.
+	Refused func(agent, what string)
 	// Shown are the folders in .daycare that an agent's commands may read, and
 	// those that they may write too. nil: none.
 	Shown func(agent string) (read, write []string)
@@ -111,7 +116,7 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 		shell = path
 	}
 	jobs := newJobs(o.Jobs)
-	return []tools.Tool{&Exec{o, shell, &confinement{options: o}, jobs}, &Process{jobs}}, jobs
+	return []tools.Tool{&Exec{o, shell, &confinement{options: o, guard: guard.New(sensitive.Here())}, jobs}, &Process{jobs}}, jobs
 }
 
 // Exec is the tool exec.
@@ -369,15 +374,16 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
 	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what),
-		runner: runner, view: sandbox.View{Dir: dir}}
+		runner: runner, refused: e.refused(call.Agent), view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error
-		if p.view, err = e.confine.view(call, dir); err != nil {
+		if p.view, p.watch, err = e.confine.view(call, dir); err != nil {
 			return p, err
 		}
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })
 		if p.proxy, err = e.network(a.Domains, call.Access, runner); err != nil {
+			p.watch.End()
 			return p, err
 		}
 		p.view.Proxy, p.domains = p.proxy.path(), a.Domains
@@ -407,6 +413,15 @@ func (e *Exec) began(agent string, runner *sandbox.Runner) func() (ended func())
 			return func() {}
 		}
 		return e.options.Began(agent, runner.Level != sandbox.None)
+	}
+}
+
+// refused reports what the sandbox kept a command of an agent from.
+func (e *Exec) refused(agent string) func(string) {
+	return func(what string) {
+		if e.options.Refused != nil {
+			e.options.Refused(agent, what)
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func none(t *testing.T, mark string, within time.Duration) {
 var levels = []sandbox.Level{sandbox.None, noSpaces, sandbox.Landlock, sandbox.Bwrap}
 
 // noSpaces is Landlock where the system lets daycare make no namespaces.
-const noSpaces = sandbox.Level("landlock-without-namespaces")
+const noSpaces = sandbox.Level("alone")
 
 // sandboxed are those that hold a command.
 var sandboxed = levels[1:]

@@ -1,0 +1,65 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/engine/permission"
+)
+
+// withheld refuses what the tables of package sensitive keep from a right to a wider
+// folder: reading secrets, and writing what runs later.
+func (r *reach) withheld(access permission.Access, path string) error {
+	why := "holds secrets"
+	if _, write := access.(permission.Write); write {
+		why = "runs something later, or tells programs of your user what to run"
+	}
+	anchor := r.set.Withheld(access, r.table)
+	if _, write := access.(permission.Write); write && anchor == "" {
+		anchor, why = r.repository(path), "belongs to a repository, and git would run what it says"
+	}
+	if anchor == "" {
+		return nil
+	}
+	return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s", r.shown(anchor), why, access.Tag())
+}
+
+// given reports whether a right reaches a path that holds secrets.
+func (r *reach) given(path string) bool {
+	return slices.ContainsFunc(r.set.ReadRoots(), func(root string) bool { return permission.Beneath(root, path) }) &&
+		r.set.Withheld(permission.Read{Path: path}, r.table) == ""
+}
+
+// inRepository are the entries of a repository that make it one or that git obeys, beside
+// HEAD.
+var inRepository = []string{"objects", "refs", "config", "config.worktree", "commondir", "gitdir", "hooks", "modules", "worktrees"}
+
+// repository is the folder above path that is a repository without being called .git, or
+// becomes one with path, unless a right names it or something in it. Git finds such a
+// folder by what is in it, whatever its name.
+func (r *reach) repository(path string) string {
+	for _, root := range r.set.WriteRoots() {
+		if !permission.Beneath(root, path) {
+			continue
+		}
+		name := filepath.Base(path)
+		for dir := filepath.Dir(path); permission.Beneath(root, dir); name, dir = filepath.Base(dir), filepath.Dir(dir) {
+			if !slices.Contains(inRepository, strings.ToLower(name)) || r.namedBetween(dir, path) {
+				continue
+			}
+			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// namedBetween reports whether a right to write names a path between dir, which counts,
+// and path.
+func (r *reach) namedBetween(dir, path string) bool {
+	_, write := r.set.Named()
+	return slices.ContainsFunc(write, func(name string) bool { return permission.Beneath(dir, name) && permission.Beneath(name, path) })
+}

@@ -1,0 +1,101 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/tools"
+)
+
+// laterPaths are what a program of the person runs or obeys later, by who does.
+var laterPaths = map[string][]string{
+	"git": {".git", ".git/commondir", ".git/info/attributes", ".git/modules/x/config", "sub/.git", "sub/.git/HEAD", "sub/deep/er/.git/config.worktree",
+		".git/worktrees/w/gitdir", "bare/HEAD", "bare.git/HEAD", "there.git/objects/x", "there.git/refs/heads/x", "there.git/config", "there.git/hooks/post-checkout",
+		"there.git/commondir", "there.git/modules/m/config", ".GIT/commondir", ".husky/pre-commit", ".githooks/x", ".pre-commit-config.yaml", "a/lefthook.yml", ".hg/hgrc"},
+	"shell":   {".envrc", "sub/.envrc", ".mise.toml", ".profile", "dotfiles/.zshrc", ".tmux.conf"},
+	"editor":  {".vscode/tasks.json", "sub/.vscode/settings.json", ".VSCode/tasks.json", ".idea/workspace.xml", ".vimrc", ".exrc", ".dir-locals.el", ".devcontainer/devcontainer.json", ".gdbinit"},
+	"package": {".npmrc", "sub/.npmrc", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".pnpmfile.cjs", ".bundle/config"},
+	"agents":  {"AGENTS.md", "sub/agents.md", "CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".cursor/rules/x.mdc", ".mcp.json"},
+}
+
+// homePaths are that in a home folder, where everything with a dot is.
+var homePaths = []string{".config/systemd/user/x.service", ".config/autostart/x.desktop", ".gitconfig", ".npmrc", ".config/pip/pip.conf", ".vimrc", ".claude/settings.json",
+	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment", ".config/fish/config.fish", ".zshenv", ".anything"}
+
+func TestWritingWhatRunsLaterAsks(t *testing.T) {
+	tried := 0
+	for who, paths := range laterPaths {
+		for _, path := range paths {
+			w := newWorld(t)
+			w.file(w.ws+"/there.git/HEAD", "ref: refs/heads/main\n")
+			tried++
+			closed := strings.HasPrefix(strings.ToLower(path), ".git/") && (strings.HasSuffix(path, "config") && !strings.Contains(path, "worktree"))
+			want := "request_permission for @write:" + filepath.Join(w.ws, path)
+			if closed {
+				want = "never open"
+			}
+			for tool, args := range map[string]a{"write": {"path": path, "content": "x"},
+				"apply_patch": {"patch": "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch"}} {
+				w.want(w.call(tool, args), tools.Denied, want)
+			}
+			if _, err := os.Lstat(filepath.Join(w.ws, path)); err == nil {
+				t.Errorf("%s: %s was made", who, path)
+			}
+			w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, path))
+			if !closed {
+				w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
+			}
+		}
+	}
+	w := newWorld(t)
+	for _, path := range homePaths {
+		tried++
+		w.access.WriteDirs = []string{w.home}
+		w.want(w.call("write", a{"path": filepath.Join(w.home, path), "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.home, path))
+	}
+	t.Logf("%d paths, by write and by apply_patch", tried)
+}
+
+// What is there already is edited, moved onto and patched with a right of its own only.
+func TestChangingWhatRunsLaterAsks(t *testing.T) {
+	w := newWorld(t)
+	w.file(w.ws+"/AGENTS.md", "be good\n")
+	w.file(w.ws+"/note", "be bad\n")
+	must(t, os.Symlink("AGENTS.md", w.ws+"/alias"))
+	w.call("read", a{"path": "AGENTS.md"})
+	w.want(w.call("edit", a{"path": "AGENTS.md", "old": "good", "new": "bad"}), tools.Denied, "@write:"+w.ws+"/AGENTS.md")
+	w.want(w.call("write", a{"path": "alias", "content": "be bad"}), tools.Denied, "@write:"+w.ws+"/AGENTS.md")
+	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: note\n*** Move to: AGENTS.md\n-be bad\n+be worse\n*** End Patch"}), tools.Denied, "AGENTS.md")
+	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Delete File: AGENTS.md\n*** End Patch"}), tools.Denied, "AGENTS.md")
+	// Three files of one patch do not make a repository either.
+	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Add File: r/objects/x\n+x\n*** Add File: r/refs/x\n+x\n*** Add File: r/HEAD\n+ref: refs/heads/main\n*** End Patch"}), tools.Denied, "r/HEAD")
+	if data, err := os.ReadFile(w.ws + "/AGENTS.md"); err != nil || string(data) != "be good\n" {
+		t.Errorf("AGENTS.md was changed: %q %v", data, err)
+	}
+	for _, path := range []string{"Makefile", "package.json", ".env", ".gitignore", ".github/workflows/ci.yml", "src/objects/x", "refs/x", "config", "hooks/x", "bin/x"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
+	}
+}
+
+func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
+	w := newWorld(t)
+	secrets := []string{".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config", ".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
+		".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json", ".config/google-chrome/Default/Cookies", ".bash_history", ".bashrc", ".npmrc",
+		".gnupg/x", ".pypirc", ".cargo/credentials.toml", "project/.ssh/id", "project/.netrc"}
+	for _, path := range secrets {
+		w.file(filepath.Join(w.home, path), secret)
+	}
+	w.access.ReadDirs = []string{w.home}
+	for _, path := range secrets {
+		path = filepath.Join(w.home, path)
+		w.want(w.call("read", a{"path": path}), tools.Denied, "request_permission for @read:"+path)
+	}
+	if res := w.call("grep", a{"pattern": "TOP", "path": w.home}); strings.Contains(res.Text, "TOP") {
+		t.Errorf("grep reads secrets: %s", res.Text)
+	}
+	w.access.ReadDirs = append(w.access.ReadDirs, filepath.Join(w.home, ".kube"))
+	w.want(w.call("read", a{"path": filepath.Join(w.home, ".kube/config")}), tools.OK, "TOP")
+	t.Logf("%d secrets", len(secrets))
+}

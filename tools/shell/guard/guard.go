@@ -1,0 +1,198 @@
+// Package guard finds what in granted folders runs something later, holds secrets or
+// belongs to daycare (package sensitive), for the sandbox of commands: before a
+// command starts, so that these are hidden from it or can only be read, and when it has
+// ended, so that what it made of the kind is put aside before a person's program runs it.
+//
+// What does not exist yet cannot be kept from being made: the kernel refuses writing in a
+// folder, not a name in it. So everything of the kind that appears while a command that
+// may write there runs is renamed to NAME.held, but for repositories in which git runs
+// nothing (see harmless) and what a right names. A repository that exists keeps its
+// configuration and hooks: they are read only while a command runs.
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"daycare/engine/sensitive"
+)
+
+// A Kind says what is to be done with an item.
+type Kind string
+
+const (
+	Data       Kind = "data"       // of daycare: hidden
+	Secret     Kind = "secret"     // hidden
+	Later      Kind = "later"      // can be read
+	Repository Kind = "repository" // a folder that git takes for one; what is below is up to its Inner
+	Inner      Kind = "inner"      // what git obeys in a repository: can be read
+)
+
+// An Item is one file or folder of such a kind.
+type Item struct {
+	Path string
+	Kind Kind
+}
+
+// A Guard remembers what is in granted folders. All its methods may be called from any
+// goroutine.
+type Guard struct {
+	table sensitive.Table
+	mu    sync.Mutex
+	trees map[string]*tree // by granted folder
+}
+
+// New returns a Guard that knows nothing yet.
+func New(t sensitive.Table) *Guard { return &Guard{table: t, trees: map[string]*tree{}} }
+
+// maxTrees is how many granted folders are remembered without a command in them.
+const maxTrees = 64
+
+// A Watch is one command that runs.
+type Watch struct {
+	guard *Guard
+	roots []string // that it may write
+	named []string // what a right to write names
+}
+
+// Begin looks into the folders that a command may read and write. The others are the
+// paths that its rights name. Found are the items, without those that are named; End must
+// be called when nothing of the command is left. All paths are without symbolic links.
+func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, found []Item) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w = &Watch{guard: g, named: namedWrite}
+	for _, root := range write {
+		t := g.tree(root)
+		for _, item := range t.look(root, g.table) {
+			if t.running == 0 {
+				t.known[item.Path] = true
+			}
+			if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(item.Path) == nil {
+				t.known[hooks] = true
+				found = append(found, Item{hooks, Inner})
+			}
+			found = append(found, item)
+		}
+		t.running++
+		w.roots = append(w.roots, root)
+	}
+	for _, root := range read {
+		if !slices.Contains(w.roots, root) {
+			found = append(found, g.tree(root).look(root, g.table)...)
+		}
+	}
+	return w, slices.DeleteFunc(found, func(item Item) bool {
+		return item.isNamed(namedWrite) || item.Kind == Secret && item.isNamed(namedRead)
+	})
+}
+
+// isNamed reports whether one of the paths is the item, or the repository that it is in.
+// Data of daycare is nobody's to name, and who names a folder does not mean the repository
+// that it may become.
+func (i Item) isNamed(paths []string) bool {
+	switch repository := filepath.Dir(i.Path); i.Kind {
+	case Data:
+		return false
+	case Repository:
+		return isGit(i.Path) && slices.Contains(paths, i.Path)
+	case Inner:
+		return slices.Contains(paths, i.Path) || isGit(repository) && slices.Contains(paths, repository)
+	}
+	return slices.Contains(paths, i.Path)
+}
+
+func isGit(path string) bool { return strings.EqualFold(filepath.Base(path), ".git") }
+
+// tree is what is remembered of a granted folder.
+func (g *Guard) tree(root string) *tree {
+	if t := g.trees[root]; t != nil {
+		return t
+	}
+	if len(g.trees) >= maxTrees {
+		for other, t := range g.trees {
+			if t.running == 0 {
+				delete(g.trees, other)
+			}
+		}
+	}
+	t := &tree{folders: map[string]folder{}, known: map[string]bool{}}
+	g.trees[root] = t
+	return t
+}
+
+// A Held is what was put aside.
+type Held struct {
+	Path, Aside string
+	Err         error // it could not be put aside; Aside is ""
+}
+
+// End puts aside what appeared since Begin. A nil Watch has seen nothing.
+func (w *Watch) End() (held []Held) {
+	if w == nil {
+		return nil
+	}
+	g := w.guard
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, root := range w.roots {
+		t := g.trees[root]
+		for { // what was put aside is a folder as others are, and looked into
+			more := w.settle(root, t)
+			held = append(held, more...)
+			if !slices.ContainsFunc(more, func(h Held) bool { return h.Err == nil }) {
+				break
+			}
+		}
+		if t.running--; t.running == 0 {
+			t.known = map[string]bool{} // what a person makes from now on is his
+		}
+	}
+	return held
+}
+
+// settle judges what is new in one folder.
+func (w *Watch) settle(root string, t *tree) (held []Held) {
+	fine, aside := "", "" // repositories that were judged already
+	for _, item := range t.look(root, w.guard.table) {
+		above := filepath.Dir(item.Path)
+		if t.known[item.Path] || item.isNamed(w.named) || item.Kind == Inner && above == aside {
+			continue
+		}
+		switch {
+		case item.Kind == Inner && above == fine: // follows its repository
+			t.known[item.Path] = true
+			continue
+		case item.Kind == Repository && harmless(item.Path) == nil:
+			t.known[item.Path], fine = true, item.Path
+			continue
+		case item.Kind == Repository:
+			aside = item.Path
+		}
+		h := Held{Path: item.Path}
+		if h.Aside, h.Err = putAside(root, item); h.Err != nil {
+			t.known[item.Path] = true // once is enough
+		}
+		held = append(held, h)
+	}
+	return held
+}
+
+// Accept has a path stay that daycare itself made, for a person who was asked.
+func (g *Guard) Accept(path string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for root, t := range g.trees {
+		for p := path; t.running > 0 && len(p) > len(root); p = filepath.Dir(p) {
+			t.known[p] = true
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,185 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"daycare/engine/sensitive"
+)
+
+// obeyed are the names in a repository of what git runs, of what tells it what to run,
+// and of what leads it to such things elsewhere.
+var obeyed = []string{"config", "config.worktree", "hooks", "commondir", "gitdir", "modules", "worktrees"}
+
+// inner are those that a repository has.
+func inner(repository string) (items []Item) {
+	for _, name := range obeyed {
+		if path := filepath.Join(repository, name); exists(path) {
+			items = append(items, Item{path, Inner})
+		}
+	}
+	return items
+}
+
+// makeHooks makes the folder of hooks that a repository does not have, as git does: what
+// is not there cannot be kept from changes.
+func makeHooks(repository string) error {
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.Mkdir("hooks", 0o755)
+}
+
+// harmless returns nil for a repository in which git runs nothing, whoever uses it: as
+// git init and git clone make it. Whatever is not known to be so is not.
+func harmless(repository string) error {
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range obeyed {
+		if name == "config" || name == "hooks" {
+			continue
+		}
+		if _, err := root.Lstat(name); err == nil {
+			return fmt.Errorf("it has %s", name)
+		}
+	}
+	if err := samplesOnly(root); err != nil {
+		return err
+	}
+	info, err := root.Lstat("config")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
+		return errors.New("its config cannot be judged")
+	}
+	f, err := root.OpenFile("config", os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return err
+	}
+	return plain(string(data))
+}
+
+// maxConfig bounds what is read of a config, in bytes.
+const maxConfig = 64 << 10
+
+// samplesOnly is nil if there are no hooks, or those that git brings as examples.
+func samplesOnly(root *os.Root) error {
+	info, err := root.Lstat("hooks")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !info.IsDir() {
+		return errors.New("its hooks are no folder")
+	}
+	f, err := root.Open("hooks")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".sample") {
+			return fmt.Errorf("it has the hook %s", e.Name())
+		}
+	}
+	return nil
+}
+
+// harmlessKeys are the settings of a repository that name no program, by section.
+var harmlessKeys = map[string]string{
+	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol ",
+	"remote":     " url fetch ",
+	"branch":     " remote merge ",
+	"user":       " name email ",
+	"extensions": " objectformat refstorage ",
+	"init":       " defaultbranch ",
+	"commit":     " gpgsign ",
+}
+
+// plain is nil for a config that says nothing else, in the form in which git itself
+// writes it: a section or a setting a line, nothing quoted or continued.
+func plain(config string) error {
+	section := ""
+	for line := range strings.Lines(config) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case strings.ContainsAny(line, "\\\x00\r"):
+			return fmt.Errorf("its config has %q", line)
+		case line[0] == '[':
+			name, ok := strings.CutSuffix(line[1:], "]")
+			name, sub, quoted := strings.Cut(name, ` "`)
+			sub, closed := strings.CutSuffix(sub, `"`)
+			section = strings.ToLower(name)
+			if !ok || quoted && (!closed || strings.ContainsAny(sub, `"]`)) || harmlessKeys[section] == "" {
+				return fmt.Errorf("its config has the section %q", line)
+			}
+		default:
+			key, value, ok := strings.Cut(line, "=")
+			key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+			if !ok || !strings.Contains(harmlessKeys[section], " "+key+" ") || strings.Contains(value, "::") || strings.HasPrefix(value, "-") {
+				return fmt.Errorf("its config has the setting %q", line)
+			}
+			if section == "commit" && value != "false" {
+				return fmt.Errorf("its config has the setting %q", line)
+			}
+		}
+	}
+	return nil
+}
+
+// putAside renames an item, so that nothing finds it by its name any more, and returns
+// the new path. Of a repository it renames HEAD, too: without that it is none, whatever
+// it is called.
+func putAside(top string, item Item) (string, error) {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	rel, err := filepath.Rel(top, item.Path)
+	if err != nil {
+		return "", err
+	}
+	if info, err := root.Lstat(rel); err == nil && info.IsDir() {
+		if _, err := root.Lstat(filepath.Join(rel, "HEAD")); err == nil {
+			if _, err := rename(root, filepath.Join(rel, "HEAD")); err != nil {
+				return "", err
+			}
+		}
+		if item.Kind == Repository && !strings.EqualFold(filepath.Base(rel), ".git") {
+			return item.Path, nil
+		}
+	}
+	to, err := rename(root, rel)
+	return filepath.Join(top, to), err
+}
+
+func rename(root *os.Root, rel string) (string, error) {
+	for n := 1; ; n++ {
+		to := sensitive.Aside(rel, n)
+		if _, err := root.Lstat(to); err == nil && n < 1000 {
+			continue
+		}
+		return to, root.Rename(rel, to)
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package guard
+
+import "syscall"
+
+func changedAt(st *syscall.Stat_t) (sec, nsec int64) {
+	return int64(st.Ctimespec.Sec), int64(st.Ctimespec.Nsec)
+}

@@ -1,0 +1,297 @@
+package shell
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// git runs git as the person does, with a home of his own.
+func (x *world) git(dir string, args ...string) string {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + x.h, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=p", "GIT_AUTHOR_EMAIL=p@example.com",
+		"GIT_COMMITTER_NAME=p", "GIT_COMMITTER_EMAIL=p@example.com"}
+	out, _ := cmd.CombinedOutput() // many of them fail: there is no repository, or a broken one
+	return string(out)
+}
+
+// repository makes the workspace a real one.
+func (x *world) repository() {
+	x.t.Helper()
+	if err := os.RemoveAll(filepath.Join(x.w, ".git")); err != nil {
+		x.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(x.w, ".gitignore"), []byte(".daycare/\n"), 0o644); err != nil {
+		x.t.Fatal(err)
+	}
+	x.git(x.w, "init", "-q")
+	x.git(x.w, "add", "-A")
+	if out := x.git(x.w, "commit", "-q", "-m", "first"); x.git(x.w, "log", "--oneline") == "" {
+		x.t.Fatal(out)
+	}
+	x.before = x.state()
+}
+
+// usesGit has the person use git everywhere in the workspace.
+func (x *world) usesGit() {
+	var dirs []string
+	filepath.WalkDir(x.w, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			dirs = append(dirs, path)
+			if n := e.Name(); n == "objects" || n == ".daycare" {
+				return fs.SkipDir
+			}
+		}
+		return nil
+	})
+	for _, dir := range dirs {
+		x.git(dir, "status")
+		x.git(dir, "add", "-A", "--dry-run")
+	}
+	x.git(x.w, "diff")
+	x.git(x.w, "add", "-A")
+	x.git(x.w, "commit", "-q", "-m", "more")
+}
+
+// evilConfig is a git configuration that runs something, made by the script's $E.
+const evilGit = `E='touch $O/planted'; E=$(eval echo "$E")
+evil() { mkdir -p $1/objects $1/refs/heads $1/info; echo 'ref: refs/heads/main' > $1/HEAD; printf '[core]\n\trepositoryformatversion = 0\n\tbare = %s\n\tfsmonitor = "%s"\n' "${2:-false}" "$E" > $1/config; }
+`
+
+// laterWays are ways to have the person's own use of git run a program of the agent.
+var laterWays = map[string]string{
+	"commondir":                       `evil sub/c; echo ../sub/c > .git/commondir`,
+	"gitdir file":                     `evil sub/g; mkdir -p sub/t; echo 'gitdir: ../g' > sub/t/.git`,
+	"gitdir file out of the way":      `evil $HOME/g; echo "gitdir: $HOME/g" > sub/.git`,
+	"gitdir file for the workspace":   `evil sub/g; mv .git sub/old; rm -rf .git; echo 'gitdir: sub/g' > .git`,
+	"worktree":                        `evil sub/g; mkdir -p .git/worktrees/w sub/t; echo ../../../sub/g > .git/worktrees/w/commondir; echo ref: refs/heads/main > .git/worktrees/w/HEAD; echo "gitdir: $W/.git/worktrees/w" > sub/t/.git`,
+	"worktree, by git":                `git worktree add -q sub/t; git -C sub/t config --worktree core.fsmonitor "$E"; git -C sub/t config core.fsmonitor "$E"`,
+	"configuration of the worktree":   `git config extensions.worktreeConfig true; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > .git/config.worktree`,
+	"submodule":                       `mkdir sub/m; git init -q sub/m; git -C sub/m -c user.name=x -c user.email=x commit -q --allow-empty -m x; git add sub/m; git -C sub/m config core.fsmonitor "$E"`,
+	"submodule, absorbed":             `evil .git/modules/m; mkdir sub/m; echo 'gitdir: ../../.git/modules/m' > sub/m/.git; git add -A`,
+	"git init":                        `git init -q sub/n; git -C sub/n config core.fsmonitor "$E"`,
+	"git init in the workspace's way": `git init -q --template=sub . ; git config core.fsmonitor "$E"`,
+	"hook of a new repository":        `git init -q sub/n; printf '#!/bin/sh\n%s\n' "$E" > sub/n/.git/hooks/post-index-change; chmod +x sub/n/.git/hooks/post-index-change; echo x > sub/n/f`,
+	"hook by template":                `mkdir -p sub/tpl/hooks; printf '#!/bin/sh\n%s\n' "$E" > sub/tpl/hooks/post-index-change; chmod +x sub/tpl/hooks/*; git init -q --template=sub/tpl sub/n; echo x > sub/n/f`,
+	"bare folder":                     `evil sub/bare true`,
+	"bare folder with a work tree":    `evil sub/bare; printf '\tworktree = ..\n' >> sub/bare/config`,
+	"bare folder, by commondir":       `evil sub/c true; mkdir sub/b; cp sub/c/HEAD sub/b; echo ../c > sub/b/commondir`,
+	"bare folder in other letters":    `evil sub/bare true; mkdir sub/b2; evil sub/b2/x true; mv sub/b2/x/* sub/b2`,
+	"two folders down":                `mkdir -p sub/a/b; evil sub/a/b/.git`,
+	"ten folders down":                `mkdir -p sub/1/2/3/4/5/6/7/8/9; evil sub/1/2/3/4/5/6/7/8/9/.git`,
+	"in node_modules":                 `mkdir -p sub/node_modules/x; evil sub/node_modules/x/.git`,
+	"link":                            `evil sub/g; mkdir sub/t; ln -s ../g sub/t/.git`,
+	"link to a link":                  `evil sub/g; mkdir sub/t; ln -s g sub/g2; ln -s ../g2 sub/t/.git`,
+	"renamed":                         `evil sub/x; mkdir sub/t; mv sub/x sub/t/.git`,
+	"renamed folder above":            `mkdir -p sub/x/y; evil sub/x/y/.git; mv sub/x sub/z`,
+	"unpacked":                        `evil $HOME/p/.git; tar cf $HOME/p.tar -C $HOME p; tar xf $HOME/p.tar -C sub`,
+	"copied with links":               `evil sub/q; cp -rl sub/q sub/.git 2>/dev/null || cp -r sub/q sub/.git`,
+	"included":                        `git init -q sub/n; printf '[core]\n\tfsmonitor = "%s"\n' "$E" > sub/inc; printf '[include]\n\tpath = ../../inc\n' >> sub/n/.git/config`,
+	"section and setting in a line":   `git init -q sub/n; printf '[core] fsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"continued line":                  `git init -q sub/n; printf '[user]\n\tname = x\\\n\n[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"comment that ends":               `git init -q sub/n; printf '# x\r[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"letters of the section":          `git init -q sub/n; printf '[CoRe]\n\tFsMonitor = "%s"\n' "$E" >> sub/n/.git/config`,
+	"external transport":              `git init -q sub/n; printf '[remote "origin"]\n\turl = ext::sh -c "%s"\n[protocol]\n\tallow = always\n' "$E" >> sub/n/.git/config`,
+	"hooks elsewhere":                 `git init -q sub/n; mkdir sub/hk; printf '#!/bin/sh\n%s\n' "$E" > sub/hk/post-index-change; chmod +x sub/hk/*; git -C sub/n config core.hooksPath ../hk; echo x > sub/n/f`,
+	"existing hook":                   `printf '#!/bin/sh\n%s\n' "$E" > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; echo x > sub/f`,
+	"existing configuration":          `git config core.fsmonitor "$E"; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> .git/config`,
+	"configuration replaced":          `cp .git/config sub/cfg; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/cfg; mv sub/cfg .git/config; rm -f .git/config; cp sub/cfg .git/config`,
+	"other repository in its place":   `evil sub/g; mv .git sub/o && mv sub/g .git`,
+	"two at once":                     `evil sub/a/.git; evil sub/b/.git; evil sub/b/.git/x/.git`,
+	"left behind by a process":        `(setsid sh -c "sleep 0.2; mkdir -p $W/sub/l" &); evil sub/l/.git; sleep 0.3`,
+	"in the folder of another":        `mkdir -p .git/objects/x; evil .git/objects/x/.git; evil .git/y/.git`,
+	"in a bare folder":                `git init -q --bare sub/b; evil sub/b/x/.git; evil sub/b/objects/x/.git`,
+	"in what is put aside":            `mkdir sub/.vscode; evil sub/.vscode/x/.git; evil sub/z/.git; evil sub/z/.git/.git/.git/.git`,
+	"folder that cannot be read":      `mkdir -p sub/u; evil sub/u/.git; chmod 0 sub/u 2>/dev/null; true`,
+}
+
+// TestGitOfThePersonRunsNothing: whatever a command leaves behind, the person's
+// own git in any folder of the workspace runs no program of it.
+func TestGitOfThePersonRunsNothing(t *testing.T) {
+	for _, level := range sandboxed {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			for name, script := range laterWays {
+				x := newWorld(t, level)
+				x.repository()
+				text := x.sh("cd $W; "+evilGit+script, x.env())
+				os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
+				x.usesGit()
+				if _, err := os.Lstat(x.o + "/planted"); err == nil {
+					t.Errorf("%s: git ran a program of the agent:\n%s", name, text)
+				}
+			}
+			t.Logf("%s: %d ways", level, len(laterWays))
+		})
+	}
+}
+
+// TestWorkspaceBecomesARepository: a workspace that is none must not become one that
+// needs no .git, and one that is stays as it was.
+func TestWorkspaceBecomesARepository(t *testing.T) {
+	for _, level := range sandboxed {
+		x := newWorld(t, level)
+		x.w = filepath.Join(x.w, "sub")
+		x.access.WorkingDir = x.w
+		for range 2 {
+			x.sh("cd $W; "+evilGit+`evil . true`, x.env())
+			x.git(x.w, "status")
+			if _, err := os.Lstat(x.o + "/planted"); err == nil {
+				t.Fatalf("%s: git ran a program of the agent", level)
+			}
+		}
+		x.git(x.w, "init", "-q", "--bare", "mine.git")
+		x.access.WorkingDir = filepath.Join(x.w, "mine.git")
+		x.runIn(x.access.WorkingDir, `git config core.fsmonitor "touch `+x.o+`/planted"; echo '[core]' >> config; touch hooks/pre-receive`)
+		if out := x.git(x.access.WorkingDir, "config", "-l", "--local"); strings.Contains(out, "fsmonitor") || exists(x.access.WorkingDir+"/hooks/pre-receive") {
+			t.Errorf("%s: the configuration was changed: %s", level, out)
+		}
+	}
+}
+
+// Where nothing watches, most of these ways work: a table that nothing passes proves
+// something.
+func TestTheWaysByGitAreReal(t *testing.T) {
+	t.Parallel()
+	worked := 0
+	var not []string
+	for name, script := range laterWays {
+		x := newWorld(t, levels[0])
+		x.repository()
+		x.sh("cd $W; "+evilGit+script, x.env())
+		os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
+		x.usesGit()
+		if _, err := os.Lstat(x.o + "/planted"); err == nil {
+			worked++
+		} else {
+			not = append(not, name)
+		}
+	}
+	t.Logf("without a sandbox %d of %d work; not: %s", worked, len(laterWays), strings.Join(not, ", "))
+	if worked < len(laterWays)*2/3 {
+		t.Errorf("only %d of %d work where nothing holds them", worked, len(laterWays))
+	}
+}
+
+// TestGitWorksInTheSandbox: status, add, commit, init and clone need no approval, and
+// what they made stays.
+func TestGitWorksInTheSandbox(t *testing.T) {
+	for _, level := range sandboxed {
+		t.Run(string(level), func(t *testing.T) {
+			x := newWorld(t, level)
+			x.repository()
+			if runner, _ := probed[level](); !runner.HasView() {
+				t.Skip("without namespaces commits do not work: docs/sandbox.md")
+			}
+			asked := 0
+			for _, script := range []string{
+				`git status --short`, `echo y > new && git add -A && git commit -q -m second && git log --oneline | grep second`,
+				`git checkout -q -b topic && git stash list && git tag v1 && git branch -a | grep topic && git checkout -q -`,
+				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`, `git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
+				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`, `git -C sub/clone status && git rm -q --cached new && git reset -q`,
+				`git gc -q && git merge -q topic && git rebase -q topic`,
+			} {
+				env := x.env()
+				for _, who := range []string{"AUTHOR", "COMMITTER"} {
+					env["GIT_"+who+"_NAME"], env["GIT_"+who+"_EMAIL"] = "x", "x@example.com"
+				}
+				call := newCall(t, x.access, a{"command": script, "env": env, "workdir": x.w})
+				if need, err := x.exec.Needs(call); need != nil || err != nil {
+					asked++
+					t.Errorf("%s needs %+v %v", script, need, err)
+				}
+				if res := run(t, t.Context(), x.exec, call); res.Status != "" || strings.Contains(res.Text, "put aside") {
+					t.Errorf("%s:\n%s", script, res.Text)
+				}
+			}
+			if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
+				t.Errorf("the person does not see the commit: %s", out)
+			}
+			t.Logf("%s: %d approvals", level, asked)
+		})
+	}
+}
+
+// plants are what programs of the person run or obey, made by a command.
+var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml", ".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
+	".cargo/config.toml", "AGENTS.md", "sub/CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".mcp.json", ".husky/pre-commit", ".pre-commit-config.yaml",
+	".hg/hgrc", ".gdbinit", ".dir-locals.el", ".tmux.conf", "sub/.daycare/settings.yaml", "sub/.DAYCARE/settings.yaml", ".ENVRC"}
+
+// TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
+// told, and what a right names stays.
+func TestWhatRunsLaterIsPutAside(t *testing.T) {
+	for _, level := range sandboxed {
+		t.Run(string(level), func(t *testing.T) {
+			x := newWorld(t, level)
+			if runner, _ := probed[level](); !runner.HasView() {
+				os.RemoveAll(filepath.Join(x.w, ".git")) // its folder takes no new entries
+				x.access.WorkingDir = filepath.Join(x.w, "sub")
+			}
+			base := x.access.WorkingDir
+			var refused []string
+			x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
+			for _, path := range plants {
+				path = filepath.Join(base, path)
+				text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
+				if _, err := os.Lstat(path); err == nil {
+					t.Errorf("%s stayed: %s", path, text)
+				}
+				if !strings.Contains(text, "request_permission for @write:"+base) {
+					t.Errorf("%s: the model is told %s", path, text)
+				}
+			}
+			if len(refused) != len(plants) {
+				t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)
+			}
+			named := filepath.Join(base, "named/.envrc")
+			x.access.WriteDirs = append(x.access.WriteDirs, named)
+			if text := x.runIn(base, "mkdir -p named && echo x > named/.envrc"); strings.Contains(text, "put aside") || !exists(named) {
+				t.Errorf("what a right names: %s", text)
+			}
+			if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
+				t.Errorf("what a right names is not written again: %s", text)
+			}
+			for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x", "HEAD", "sub/.prettierrc"} {
+				path = filepath.Join(base, path)
+				if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
+					t.Errorf("%s: %s", path, text)
+				}
+			}
+		})
+	}
+}
+
+func (x *world) runIn(dir, script string) string {
+	x.t.Helper()
+	return run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, a{"command": script, "workdir": dir})).Text
+}
+
+// What exists of the kind is only read, and secrets and data of daycare are not seen.
+func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
+	for _, level := range sandboxed {
+		t.Run(string(level), func(t *testing.T) {
+			x := newWorld(t, level)
+			for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok", "deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
+				"deep/er/AGENTS.md": "ok", "deep/.netrc": "canary-key"} {
+				path = filepath.Join(x.w, path)
+				os.MkdirAll(filepath.Dir(path), 0o755)
+				os.WriteFile(path, []byte(text), 0o644)
+			}
+			for _, script := range []string{
+				`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`, `mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
+				`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`, `cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
+				`grep -r canary . ; find . -name settings.yaml -exec cat {} +`, `ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
+				`test "$(cat sub/.vscode/tasks.json sub/.envrc deep/er/AGENTS.md | tr -d '\n')" = okokok || echo ESC""APED: it cannot be read`,
+			} {
+				if why := printed(x.runIn(x.w, script)); why != "" {
+					t.Errorf("%s: %s", script, why)
+				}
+			}
+		})
+	}
+}
