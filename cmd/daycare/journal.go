@@ -128,6 +128,10 @@ func (j *journal) other(log *slog.Logger, e event.Event) {
 	case event.AgentCreated, event.AgentEnded, event.AgentReset, event.AgentCompacted, event.BudgetReached,
 		event.CronFired, event.CronSkipped, event.ConfigReloaded, event.FileEdited:
 		log.Info(string(e.Type))
+	case event.SandboxRefused:
+		if b, ok := e.Body.(event.Refused); ok {
+			log.Warn("sandbox refused", "what", b.Text)
+		}
 	case event.AgentWoke, event.AgentSlept:
 		log.Debug(string(e.Type))
 	}

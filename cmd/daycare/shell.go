@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"daycare/engine/config"
+	"daycare/engine/event"
 	"daycare/tools/fetch"
 	toolshell "daycare/tools/shell"
 	"daycare/tools/shell/sandbox"
@@ -21,8 +22,13 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
 		Began:   r.commandBegan,
-		Folders: r.folders, Denied: []string{root},
+		Refused: r.refused,
+		Folders: r.folders,
+		// The home folders of all agents, so that none finds another's where they lie in
+		// what it was granted: what it put there would run with the other's rights.
+		Denied: []string{root, homes},
 		Shown: func(id string) (read, write []string) {
+			write = []string{filepath.Join(homes, id)}
 			if dir := taskDir(id); dir != "" {
 				write = append(write, dir)
 			}
@@ -64,4 +70,9 @@ func commandHomes(root string) string {
 	}
 	sum := sha256.Sum256([]byte(root))
 	return filepath.Join(cache, "daycare", "home", hex.EncodeToString(sum[:6]))
+}
+
+// refused tells everybody who watches what the sandbox kept an agent from.
+func (r *runtimeParts) refused(agent, what string) {
+	r.events.Emit(event.Event{Type: event.SandboxRefused, Agent: agent, Body: event.Refused{Text: what}})
 }

@@ -62,6 +62,9 @@ const (
 	FileInvalid Type = "file.invalid"
 
 	BudgetReached Type = "budget.reached"
+
+	// SandboxRefused: the sandbox kept a command from something, where daycare notices.
+	SandboxRefused Type = "sandbox.refused"
 )
 
 // Types are all of them.
@@ -70,7 +73,7 @@ var Types = []Type{
 	ItemQueued, ItemTaken, ItemDone, ItemDropped, TurnStarted, TurnFinished, MessageDelta, MessageThinking,
 	ToolStarted, ToolFinished, ToolProgress, SubAgentStart, SubAgentProgress, SubAgentEnd, Retry,
 	PermissionRequested, PermissionDecided, PermissionGranted, PermissionRevoked, OutboxSent, OutboxFailed,
-	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached,
+	CronFired, CronSkipped, ConfigReloaded, ConfigInvalid, FileEdited, FileInvalid, BudgetReached, SandboxRefused,
 }
 
 // An Event is one thing that happened. Body, one of the structs below or nil,
@@ -192,6 +195,10 @@ type (
 		Column int    `json:"column,omitempty"`
 		Text   string `json:"text"` // what changed, or what is wrong
 	}
+	// Refused is of sandbox.refused.
+	Refused struct {
+		Text string `json:"text"` // what, and what became of it
+	}
 	// Compacted is of agent.compacted: about how many tokens of context there
 	// were, and how many records a summary stands for and how many stay.
 	Compacted struct {
@@ -223,6 +230,7 @@ func (Sent) body()      {}
 func (SubAgent) body()  {}
 func (File) body()      {}
 func (Reason) body()    {}
+func (Refused) body()   {}
 
 // Replayable is false for deltas: they are not kept, the record has the text.
 func (e Event) Replayable() bool {
