@@ -173,3 +173,31 @@ func TestArgumentsOfOthersAreNotSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfACommandIsBounded: what takes more is ended, the model is told, and what
+// takes less is not, however many processes share it.
+func TestMemoryOfACommandIsBounded(t *testing.T) {
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) {
+			e, _, _ := held(t, level)
+			small := *e.confine.runner
+			small.Memory = 150 << 20
+			e.confine.runner = &small
+			for name, script := range map[string]string{
+				"one":        `perl -e '$x = "a" x (40 << 20); push @all, $x . $_ for 1..9; sleep 4; print "still"."-here"'`,
+				"many":       `for i in 1 2 3 4 5 6; do perl -e '$x = "a" x (50 << 20); sleep 4; print "still"."-here"' & done; wait`,
+				"left group": `setsid perl -e '$x = "a" x (400 << 20); sleep 4; print "still"."-here"' & wait`,
+			} {
+				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": script}))
+				// Where the kernel bounds it, it ends processes until the rest fits.
+				if strings.Count(res.Text, "still-here") > 2 || !strings.Contains(res.Text, "a command may use 150") {
+					t.Errorf("%s: %s", name, res.Text)
+				}
+			}
+			shared := `perl -e '$x = "a" x (25 << 20); for (1..5) { fork or do { sleep 1; exit } } wait for 1..5; print "fine"'`
+			if res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": shared})); !strings.Contains(res.Text, "fine") {
+				t.Errorf("what processes share counts more than once: %s", res.Text)
+			}
+		})
+	}
+}

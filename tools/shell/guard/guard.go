@@ -29,6 +29,7 @@ const (
 	Later      Kind = "later"      // can be read
 	Repository Kind = "repository" // a folder that git takes for one; what is below is up to its Inner
 	Inner      Kind = "inner"      // what git obeys in a repository: can be read
+	Sealed     Kind = "sealed"     // a folder whose mode keeps daycare out
 )
 
 // An Item is one file or folder of such a kind.
@@ -86,7 +87,7 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 		}
 	}
 	return w, slices.DeleteFunc(found, func(item Item) bool {
-		return item.isNamed(namedWrite) || item.Kind == Secret && item.isNamed(namedRead)
+		return item.Kind == Sealed || item.isNamed(namedWrite) || item.Kind == Secret && item.isNamed(namedRead)
 	})
 }
 
@@ -95,7 +96,7 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 // that it may become.
 func (i Item) isNamed(paths []string) bool {
 	switch repository := filepath.Dir(i.Path); i.Kind {
-	case Data:
+	case Data, Sealed:
 		return false
 	case Repository:
 		return isGit(i.Path) && slices.Contains(paths, i.Path)
@@ -141,9 +142,9 @@ func (w *Watch) End() (held []Held) {
 	for _, root := range w.roots {
 		t := g.trees[root]
 		for { // what was put aside is a folder as others are, and looked into
-			more := w.settle(root, t)
+			more, changed := w.settle(root, t)
 			held = append(held, more...)
-			if !slices.ContainsFunc(more, func(h Held) bool { return h.Err == nil }) {
+			if !changed {
 				break
 			}
 		}
@@ -154,8 +155,8 @@ func (w *Watch) End() (held []Held) {
 	return held
 }
 
-// settle judges what is new in one folder.
-func (w *Watch) settle(root string, t *tree) (held []Held) {
+// settle judges what is new in one folder. changed tells that there is more to look at.
+func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 	fine, aside := "", "" // repositories that were judged already
 	for _, item := range t.look(root, w.guard.table) {
 		above := filepath.Dir(item.Path)
@@ -176,9 +177,12 @@ func (w *Watch) settle(root string, t *tree) (held []Held) {
 		if h.Aside, h.Err = putAside(root, item); h.Err != nil {
 			t.known[item.Path] = true // once is enough
 		}
-		held = append(held, h)
+		changed = changed || h.Err == nil
+		if item.Kind != Sealed || h.Err != nil {
+			held = append(held, h)
+		}
 	}
-	return held
+	return held, changed
 }
 
 // Accept has a path stay that daycare itself made, for a person who was asked.

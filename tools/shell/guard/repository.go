@@ -149,7 +149,7 @@ func plain(config string) error {
 
 // putAside renames an item, so that nothing finds it by its name any more, and returns
 // the new path. Of a repository it renames HEAD, too: without that it is none, whatever
-// it is called.
+// it is called. A sealed folder is opened, to be looked into.
 func putAside(top string, item Item) (string, error) {
 	root, err := os.OpenRoot(top)
 	if err != nil {
@@ -159,6 +159,9 @@ func putAside(top string, item Item) (string, error) {
 	rel, err := filepath.Rel(top, item.Path)
 	if err != nil {
 		return "", err
+	}
+	if item.Kind == Sealed {
+		return item.Path, root.Chmod(rel, 0o700)
 	}
 	if info, err := root.Lstat(rel); err == nil && info.IsDir() {
 		if _, err := root.Lstat(filepath.Join(rel, "HEAD")); err == nil {

@@ -78,8 +78,8 @@ func nodeOf(path string) (n node, ok bool) {
 func survey(path string, n node, table sensitive.Table) folder {
 	f := folder{node: n, read: time.Now()}
 	entries, err := os.ReadDir(path)
-	if err != nil {
-		return folder{} // without the right to look; a command has none either
+	if err != nil { // by its mode: a command may have made it so
+		return folder{items: []Item{{path, Sealed}}}
 	}
 	has := map[string]bool{}
 	for _, e := range entries {

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,14 +56,15 @@ func limitThreads(most int) (lift func(pid int)) {
 	}
 }
 
-// A crowd is too many processes below this one.
+// A crowd is too many processes below this one, or too much memory of theirs.
 type crowd struct {
-	most  int
+	most  bounds
 	pid   int   // what the supervisor started
 	how   shape // of what is below it
 	group *group
 	had   atomic.Int64  // how many there were; 0: never too many
-	still chan struct{} // closed when there were, and all of them are stopped
+	used  atomic.Int64  // how many bytes; 0: never too many
+	still chan struct{} // closed when it was one of these, and all of them are stopped
 }
 
 // watch counts until there are too many, and stops them. It does so on a thread that
@@ -78,15 +81,20 @@ func (c *crowd) watch() {
 			pause = countRarely
 		}
 		t := unix.NsecToTimespec(int64(pause))
-		unix.Nanosleep(&t, nil)      // not time.Sleep: that takes another thread to end
-		if c.group.has() <= c.most { // with a group, that is all there is to read
+		unix.Nanosleep(&t, nil) // not time.Sleep: that takes another thread to end
+		// With a group that bounds both, that is all there is to read.
+		if c.group.has() <= c.most.processes && c.group.holdsMemory() {
 			continue
 		}
 		pids := below(os.Getpid())
-		if len(pids) <= c.most {
+		switch used := memoryOf(pids, c.most.memory); {
+		case len(pids) > c.most.processes:
+			c.had.Store(int64(len(pids)))
+		case used > c.most.memory && !c.group.holdsMemory():
+			c.used.Store(used)
+		default:
 			continue
 		}
-		c.had.Store(int64(len(pids)))
 		c.group.close()
 		freeze(c.pid, c.how) // at once: the other threads may be starved
 		close(c.still)
@@ -132,6 +140,59 @@ func freeze(pid int, how shape) {
 			quiet = 0
 		}
 	}
+}
+
+// memoryOf is how many bytes of memory processes have, files not counted. What they
+// share counts for each of them, unless that is more than enough: then it is looked at
+// more closely.
+func memoryOf(pids []int, enough int64) int64 {
+	sum := func(one func(pid int) int64) (all int64) {
+		for _, pid := range pids {
+			all += one(pid)
+		}
+		return all
+	}
+	if roughly := sum(resident); roughly <= enough {
+		return roughly
+	}
+	return sum(proportional)
+}
+
+// resident is the memory of a process that belongs to no file.
+func resident(pid int) int64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0 // it ended
+	}
+	var size, all, shared int64
+	if _, err := fmt.Sscan(string(data), &size, &all, &shared); err != nil {
+		return 0
+	}
+	return (all - shared) * int64(os.Getpagesize())
+}
+
+// proportional is its memory with its part of what it shares.
+func proportional(pid int) int64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return resident(pid)
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Pss_Anon:" {
+			kb, _ := strconv.ParseInt(fields[1], 10, 64) // 0 if it is none, as if it had ended
+			return kb << 10
+		}
+	}
+	return resident(pid)
+}
+
+// machineMemory is how many bytes this machine has.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return math.MaxInt64
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }
 
 // urgent puts this thread before what it watches, where the system lets it. What it

@@ -4,38 +4,66 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A group is a control group that one command runs in: the kernel gives all of it
-// together no more than so many threads, root's too. nil: this process may make none,
-// which is usual for people that are not root.
-type group struct{ dir, above string }
+// together no more than so many threads and so much memory, root's too. nil: this process
+// may make none, which is usual for people that are not root.
+type group struct {
+	threads, memory *part // version 2 has one folder for both; nil: not bounded
+}
+
+// A part is the folder of a group, and the one that this process came from.
+type part struct{ dir, above string }
 
 // groupName begins the name of a group; the process id of its supervisor follows.
 const groupName = "daycare-"
 
 // newGroup makes the group of this supervisor's command, beneath its own.
-func newGroup(most int) *group {
-	above := ownGroup()
+func newGroup(threads int, memory int64) *group {
+	g := &group{threads: newPart("pids", map[string]string{"pids.max": strconv.Itoa(threads)})}
+	if g.threads == nil {
+		return nil
+	}
+	bytes := strconv.FormatInt(memory, 10)
+	limits := map[string]string{"memory.max": bytes, "memory.swap.max": "0"}
+	if ownGroup("memory") != ownGroup("") { // version 1
+		limits = map[string]string{"memory.limit_in_bytes": bytes}
+	}
+	g.memory = newPart("memory", limits)
+	return g
+}
+
+// newPart makes the folder of one kind of limit and sets the limits. One that this
+// kernel does not have is left out, if another can be set.
+func newPart(kind string, limits map[string]string) *part {
+	above := ownGroup(kind)
 	if above == "" {
 		return nil
 	}
-	g := &group{filepath.Join(above, groupName+strconv.Itoa(os.Getpid())), above}
-	if os.Mkdir(g.dir, 0o755) != nil {
+	p := &part{filepath.Join(above, groupName+strconv.Itoa(os.Getpid())), above}
+	if os.Mkdir(p.dir, 0o755) != nil && !exists(p.dir) {
 		return nil
 	}
-	limit := filepath.Join(g.dir, "pids.max")
-	if !exists(limit) { // version 2 counts only where the group above says so
-		os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+pids"), 0)
+	set := 0
+	for name, value := range limits {
+		limit := filepath.Join(p.dir, name)
+		if !exists(limit) { // version 2 has them only where the group above says so
+			os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+"+kind), 0)
+		}
+		if os.WriteFile(limit, []byte(value), 0) == nil {
+			set++
+		}
 	}
-	if os.WriteFile(limit, []byte(strconv.Itoa(most)), 0) != nil {
-		g.remove()
+	if set == 0 {
+		os.Remove(p.dir)
 		return nil
 	}
-	g.tidy()
-	return g
+	p.tidy()
+	return p
 }
 
 // Uncounted says why the kernel does not bound how many processes a command has; ""
@@ -44,7 +72,7 @@ func Uncounted() string {
 	if os.Getuid() != 0 {
 		return "" // RLIMIT_NPROC does
 	}
-	g := newGroup(MaxThreads)
+	g := newGroup(MaxThreads, machineMemory())
 	g.remove()
 	if g == nil {
 		return "daycare runs as root, whom the kernel gives any number of processes, and it can make no control groups"
@@ -52,9 +80,9 @@ func Uncounted() string {
 	return ""
 }
 
-// ownGroup is the folder of the control group of this process in which processes are
-// counted: version 1 has one of its own for that, version 2 one for everything.
-func ownGroup() string {
+// ownGroup is the folder of the control group of this process for a kind of limit:
+// version 1 has one of its own for each, version 2 one for everything.
+func ownGroup(kind string) string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -63,11 +91,11 @@ func ownGroup() string {
 	for line := range strings.Lines(string(data)) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		kinds, path, _ := strings.Cut(rest, ":")
-		switch kinds {
-		case "pids":
-			return filepath.Join("/sys/fs/cgroup/pids", path)
-		case "":
+		switch {
+		case kinds == "":
 			whole = filepath.Join("/sys/fs/cgroup", path)
+		case slices.Contains(strings.Split(kinds, ","), kind):
+			return filepath.Join("/sys/fs/cgroup", kinds, path)
 		}
 	}
 	return whole
@@ -76,18 +104,31 @@ func ownGroup() string {
 // enter puts this process into the group, so that what it starts next is in it; leave
 // takes it out again, because it must be able to work when the group is full.
 func (g *group) enter() {
-	if g != nil {
-		g.move(g.dir)
+	for _, p := range g.parts() {
+		p.move(p.dir)
 	}
 }
 
 func (g *group) leave() {
-	if g != nil {
-		g.move(g.above)
+	for _, p := range g.parts() {
+		p.move(p.above)
 	}
 }
 
-func (g *group) move(dir string) {
+// parts are those that the group has.
+func (g *group) parts() (parts []*part) {
+	if g == nil {
+		return nil
+	}
+	for _, p := range []*part{g.threads, g.memory} {
+		if p != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func (p *part) move(dir string) {
 	// Where this fails the command runs in the group that it was started in.
 	os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
@@ -97,7 +138,7 @@ func (g *group) has() int {
 	if g == nil {
 		return math.MaxInt
 	}
-	data, err := os.ReadFile(filepath.Join(g.dir, "pids.current"))
+	data, err := os.ReadFile(filepath.Join(g.threads.dir, "pids.current"))
 	n, nerr := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || nerr != nil {
 		return math.MaxInt
@@ -105,10 +146,13 @@ func (g *group) has() int {
 	return n
 }
 
+// holdsMemory reports whether the kernel bounds the memory of the group.
+func (g *group) holdsMemory() bool { return g != nil && g.memory != nil }
+
 // close has the kernel refuse whatever the group would start from now on.
 func (g *group) close() {
 	if g != nil {
-		os.WriteFile(filepath.Join(g.dir, "pids.max"), []byte("0"), 0)
+		os.WriteFile(filepath.Join(g.threads.dir, "pids.max"), []byte("0"), 0)
 	}
 }
 
@@ -117,20 +161,34 @@ func (g *group) refused() bool {
 	if g == nil {
 		return false
 	}
-	data, err := os.ReadFile(filepath.Join(g.dir, "pids.events"))
+	data, err := os.ReadFile(filepath.Join(g.threads.dir, "pids.events"))
 	return err == nil && !strings.Contains(string(data), "max 0\n")
+}
+
+// killed reports whether the kernel ended processes of the group for their memory.
+func (g *group) killed() bool {
+	if !g.holdsMemory() {
+		return false
+	}
+	for _, name := range []string{"memory.events", "memory.oom_control"} {
+		data, err := os.ReadFile(filepath.Join(g.memory.dir, name))
+		if err == nil && strings.Contains(string(data), "oom_kill ") && !strings.Contains(string(data), "oom_kill 0\n") {
+			return true
+		}
+	}
+	return false
 }
 
 // remove takes the group away when its last process has gone.
 func (g *group) remove() {
-	if g != nil {
-		os.Remove(g.dir)
+	for _, p := range g.parts() {
+		os.Remove(p.dir)
 	}
 }
 
 // tidy removes the groups of supervisors that were killed.
-func (g *group) tidy() {
-	left, err := filepath.Glob(filepath.Join(g.above, groupName+"*"))
+func (p *part) tidy() {
+	left, err := filepath.Glob(filepath.Join(p.above, groupName+"*"))
 	if err != nil {
 		return
 	}

@@ -24,6 +24,12 @@ func Self() string {
 	return path
 }
 
+// bounds are what one command may have at once.
+type bounds struct {
+	processes int
+	memory    int64 // bytes
+}
+
 // helperWord makes the binary the helper. It is no command for people.
 const helperWord = "__sandbox"
 
@@ -35,15 +41,17 @@ func Main(args []string) (code int, ours bool) {
 	}
 	switch mode, rest := args[2], args[3:]; mode {
 	case "supervise":
-		if len(rest) < 4 || rest[2] != "--" {
+		if len(rest) < 5 || rest[3] != "--" {
 			return usage(args), true
 		}
-		most, err := strconv.Atoi(rest[0])
-		how, herr := strconv.Atoi(rest[1])
-		if err != nil || herr != nil {
-			return usage(args), true
+		var numbers [3]int64
+		for i := range numbers {
+			var err error
+			if numbers[i], err = strconv.ParseInt(rest[i], 10, 64); err != nil {
+				return usage(args), true
+			}
 		}
-		return supervise(most, shape(how), rest[3:]), true
+		return supervise(bounds{int(numbers[0]), numbers[1]}, shape(numbers[2]), rest[4:]), true
 	case "view", "restrict":
 		if len(rest) < 2 || rest[0] != "--" {
 			return usage(args), true

@@ -16,10 +16,12 @@ var errLinux = fmt.Errorf("%w: it needs Linux", ErrUnusable)
 
 func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
 
+func machineMemory() int64 { return 0 }
+
 // Uncounted says why nothing bounds how many processes a command has.
 func Uncounted() string { return "only Linux can be told how many processes a command may have" }
 
-func supervise(int, shape, []string) int { return fail("supervise", errLinux) }
+func supervise(bounds, shape, []string) int { return fail("supervise", errLinux) }
 
 func enterView([]string) int { return fail("view", errLinux) }
 

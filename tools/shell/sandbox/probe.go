@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ import (
 
 // A probeTask is what a program in the sandbox tries to reach.
 type probeTask struct {
-	Workspace string `json:"workspace"` // granted; has work/, and hidden/ with a file in it
+	Workspace string `json:"workspace"` // granted; has free/, hidden/, and work/deep/locked/ that can be read
 	Outside   string `json:"outside"`   // a folder beside it, with the file secret
 	PID       int    `json:"pid"`       // of the daemon
 	TCP       string `json:"tcp"`       // where somebody listens
@@ -45,7 +46,8 @@ func (r *Runner) probe() error {
 	}
 	defer b.close()
 	v := View{Dir: b.task.Workspace, Home: filepath.Join(root, "home"),
-		Write: []string{b.task.Workspace}, Hidden: []string{filepath.Join(b.task.Workspace, "hidden")}}
+		Write: []string{b.task.Workspace}, Hidden: []string{filepath.Join(b.task.Workspace, "hidden")},
+		Locked: []string{filepath.Join(b.task.Workspace, "work", "deep", "locked")}}
 	data, err := json.Marshal(b.task)
 	if err != nil {
 		return err
@@ -131,10 +133,10 @@ type bait struct {
 func newBait(root string) (b *bait, err error) {
 	b = &bait{task: probeTask{Workspace: filepath.Join(root, "workspace"), Outside: filepath.Join(root, "outside"), PID: os.Getpid()}}
 	b.task.Unix = filepath.Join(b.task.Outside, "socket")
-	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "work"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "free"), 0o700); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"), b.task.Outside} {
+	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"), filepath.Join(b.task.Workspace, "work", "deep", "locked"), b.task.Outside} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -196,7 +198,7 @@ func probeInside(args []string) int {
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &t) != nil {
 		return fail("probe", errors.New("no task"))
 	}
-	if err := os.WriteFile(filepath.Join(t.Workspace, "work", "works"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(t.Workspace, "free", "works"), []byte("x"), 0o600); err != nil {
 		return fail("write in the workspace", err)
 	}
 	escaped := []string{}
@@ -212,14 +214,20 @@ func probeInside(args []string) int {
 
 // escapes are the ways out. Each returns nil if it worked.
 func (t probeTask) escapes() map[string]func() error {
-	in := func(name string) string { return filepath.Join(t.Workspace, "work", name) }
+	in := func(name string) string { return filepath.Join(t.Workspace, "free", name) }
+	deep := filepath.Join(t.Workspace, "work", "deep")
 	hidden, outside := filepath.Join(t.Workspace, "hidden", "secret"), filepath.Join(t.Outside, "secret")
 	all := map[string]func() error{
-		"read beside the workspace":  func() error { return reads(outside) },
-		"read what is hidden":        func() error { return reads(hidden) },
-		"write beside the workspace": func() error { return plant(filepath.Join(t.Outside, "planted")) },
-		"write where it is hidden":   func() error { return plant(filepath.Join(t.Workspace, "hidden", "planted")) },
-		"write to /etc":              func() error { return plant("/etc/daycare-probe") },
+		"read beside the workspace":      func() error { return reads(outside) },
+		"read what is hidden":            func() error { return reads(hidden) },
+		"write beside the workspace":     func() error { return plant(filepath.Join(t.Outside, "planted")) },
+		"write where it is hidden":       func() error { return plant(filepath.Join(t.Workspace, "hidden", "planted")) },
+		"write what can only be read":    func() error { return plant(filepath.Join(deep, "locked", "secret")) },
+		"make more of it":                func() error { return plant(filepath.Join(deep, "locked", "planted")) },
+		"rename what is above it":        func() error { return os.Rename(deep, in("deep")) },
+		"a file with its owner's rights": func() error { return setOwners(in("marked")) },
+		"the terminal":                   func() error { return openable("/dev/tty") },
+		"write to /etc":                  func() error { return plant("/etc/daycare-probe") },
 		"read through a link": func() error {
 			os.Symlink(outside, in("link"))
 			return reads(in("link"))
@@ -263,6 +271,22 @@ func plant(path string) error {
 	err := os.WriteFile(path, []byte(secret), 0o600)
 	if err == nil && strings.HasPrefix(path, "/etc/") {
 		os.Remove(path)
+	}
+	return err
+}
+
+// setOwners leaves a file behind that runs with the rights of its owner.
+func setOwners(path string) error {
+	if err := os.WriteFile(path, nil, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o700|fs.ModeSetuid)
+}
+
+func openable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
+		f.Close()
 	}
 	return err
 }

@@ -75,6 +75,10 @@ func (r *task) limit() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}
+	// Where memory runs out all the same, the kernel ends the command, not the daemon.
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0); err != nil {
+		return err
+	}
 	if !r.Inside {
 		return nil // it would count all processes of the user
 	}
@@ -96,6 +100,14 @@ func (r *task) grants() error {
 func (r *task) lock() error {
 	if !r.Inside {
 		return nil
+	}
+	// Bubblewrap leaves somebody who is not root in a user namespace below the one that
+	// its mounts belong to, so new mounts need a place that belongs to this one.
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("own mounts: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts private: %w", err)
 	}
 	done := map[string]bool{}
 	hold := func(path string, flags uintptr) error {

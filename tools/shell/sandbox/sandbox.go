@@ -89,6 +89,8 @@ type Runner struct {
 	Level Level
 	// Why says in half a sentence what was found, for people.
 	Why string
+	// Memory is how many bytes one command may use; 0: three quarters of the machine's.
+	Memory int64
 
 	helper string // the daycare binary
 	bwrap  string // path of bubblewrap
@@ -210,9 +212,17 @@ func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
 		l.Files, l.Env = []*os.File{f}, nil
 	}
 	if r.Supervised() {
-		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses), r.shape().String(), "--"}, line...)
+		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses), strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
 	}
 	return l, nil
+}
+
+// memory is the bound of one command, so that it cannot make the machine end the daemon.
+func (r *Runner) memory() int64 {
+	if r.Memory > 0 {
+		return r.Memory
+	}
+	return machineMemory() / 4 * 3
 }
 
 // Supervised reports whether the command gets a supervisor: then file 3 is a pipe

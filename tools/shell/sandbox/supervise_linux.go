@@ -19,12 +19,12 @@ import (
 //
 // File 3 is a pipe from the daemon: its end means that the daemon is gone or wants
 // an end at once. Other signals are handed on to what runs.
-func supervise(most int, how shape, argv []string) int {
+func supervise(most bounds, how shape, argv []string) int {
 	runtime.LockOSThread() // the kernel ends the child with the thread that made it
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fail("supervise", err)
 	}
-	limits := newGroup(MaxThreads)
+	limits := newGroup(MaxThreads, most.memory)
 	asked := make(chan os.Signal, 4)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	path, err := lookPath(argv[0])
@@ -76,11 +76,18 @@ func watchOver(pid int, how shape, asked <-chan os.Signal, gone <-chan struct{},
 		}
 	}
 	endAll()
-	refused := c.group.refused()
+	refused, killed := c.group.refused(), c.group.killed()
 	c.group.remove()
 	if had := c.had.Load(); had > 0 {
-		fmt.Fprintf(os.Stderr, "[ended: it had %d processes at once; a command may have %d]\n", had, c.most)
+		fmt.Fprintf(os.Stderr, "[ended: it had %d processes at once; a command may have %d]\n", had, c.most.processes)
 		return 128 + int(syscall.SIGKILL)
+	}
+	if used := c.used.Load(); used > 0 {
+		fmt.Fprintf(os.Stderr, "[ended: it used %d MB of memory; a command may use %d]\n", used>>20, c.most.memory>>20)
+		return 128 + int(syscall.SIGKILL)
+	}
+	if killed {
+		fmt.Fprintf(os.Stderr, "[the kernel ended processes: a command may use %d MB of memory]\n", c.most.memory>>20)
 	}
 	if refused {
 		fmt.Fprintf(os.Stderr, "[it was refused more than %d threads and processes at once]\n", MaxThreads)
