@@ -21,20 +21,28 @@ import (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	var fix bool
+	var fix, security bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong, in every file and around them",
 		Long: "Look for what is wrong: every file of every agent against its form, what is torn,\n" +
 			"doubled or belongs to nothing, modes of files, the lock, watches, disk, clock, model\n" +
 			"services and connectors. It changes nothing without --fix, and works with the daemon\n" +
-			"running or not. The exit code is 1 if there are errors or warnings.",
-		Example: "  daycare doctor\n  daycare doctor --fix",
+			"running or not. The exit code is 1 if there are errors or warnings.\n\n" +
+			"--security looks at the walls around agents alone: what holds their commands on this\n" +
+			"machine, and what could make a wall useless. The exit code is 1 if there are errors.",
+		Example: "  daycare doctor\n  daycare doctor --fix\n  daycare doctor --security",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := c.madeRoot()
 			if err != nil {
 				return err
+			}
+			switch {
+			case security && fix:
+				return &problem{code: exitUsage, err: errors.New("--security and --fix cannot be combined"), do: "repair first: daycare doctor --fix"}
+			case security:
+				return c.showSecurity(root)
 			}
 			d, err := examine(root)
 			if err != nil {
@@ -49,6 +57,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything")
+	cmd.Flags().BoolVar(&security, "security", false, "show what holds agents' commands, and what is wrong with the walls")
 	return cmd
 }
 
@@ -75,8 +84,8 @@ type ailment struct {
 	asleep bool
 }
 
-// examine runs all checks.
-func examine(workspace string) (*doctor, error) {
+// newDoctor reads the settings and the agents.
+func newDoctor(workspace string) (*doctor, error) {
 	d := &doctor{workspace: workspace, root: filepath.Join(workspace, home), now: time.Now(), held: disk.Held(lockPath(workspace))}
 	var err error
 	var found []finding.Finding
@@ -91,9 +100,18 @@ func examine(workspace string) (*doctor, error) {
 		return nil, fmt.Errorf("read agents: %w", err)
 	}
 	d.add(found...)
+	return d, nil
+}
+
+// examine runs all checks.
+func examine(workspace string) (*doctor, error) {
+	d, err := newDoctor(workspace)
+	if err != nil {
+		return nil, err
+	}
 	for _, check := range []func() error{
 		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen, d.folders, d.logs, d.usage, d.leftovers,
-		d.forms, d.modes, d.lock, d.sandbox, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
+		d.forms, d.modes, d.lock, d.sandbox, d.programs, d.home, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
 	} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("examine %s: %w", d.root, err)

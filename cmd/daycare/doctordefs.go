@@ -16,7 +16,6 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/unseen"
-	"daycare/tools/shell/sandbox"
 	"daycare/tools/skills"
 )
 
@@ -76,28 +75,6 @@ func notText(data []byte) (at int64, bad bool) {
 		i += n
 	}
 	return 0, false
-}
-
-// sandbox looks whether agents' commands can be kept in.
-func (d *doctor) sandbox() error {
-	want := d.conf.Tools.Exec.Sandbox
-	if want == "off" || d.conf.Permissions.Defaults.Exec == "deny" {
-		return nil
-	}
-	path := filepath.Join(d.root, "settings.yaml")
-	r, err := sandbox.Choose(want, sandbox.Self())
-	switch {
-	case err != nil:
-		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")
-	case r.Level == sandbox.None:
-		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first", "On Linux: install bubblewrap, or use a kernel with Landlock.")
-	case r.Level == sandbox.Landlock:
-		d.tell(finding.Info, "sandbox-narrow", path, 0, "commands are held by Landlock alone: in the folder of the workspace itself they make no new files, they cannot chmod, and they have no network", "Install bubblewrap.")
-	}
-	if why := sandbox.Uncounted(); why != "" && (err != nil || r.Level != sandbox.Bwrap) {
-		d.tell(finding.Info, "sandbox-uncounted", path, 0, why+": a command that multiplies is ended when it is seen to have "+fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all", "Run daycare as a user of its own; on Linux, bubblewrap helps too.")
-	}
-	return nil
 }
 
 // usage looks whether the budgets know of all that histories say was spent.

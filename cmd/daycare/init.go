@@ -129,6 +129,7 @@ func (c *cli) init(ctx context.Context, s *setup) error {
 	if err != nil {
 		return err
 	}
+	c.cautionHome(dir)
 	if !c.json {
 		for _, name := range done.Created {
 			c.print("created  %s\n", filepath.Join(home, name))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"daycare/engine/disk"
+	"daycare/tools/shell/sandbox"
 
 	"github.com/spf13/cobra"
 )
@@ -36,6 +37,7 @@ func (c *cli) startCommand() *cobra.Command {
 			if err := c.nobodyRuns(root); err != nil {
 				return err
 			}
+			c.cautionHome(root)
 			if background {
 				c.warnOfSettings() // in the foreground the log shows it
 				return c.startBackground(cmd.Context(), root, listen)
@@ -154,6 +156,18 @@ func (c *cli) showBanner(o startOptions, b banner) {
 		line("note", n)
 	}
 	line("stop", "Ctrl-C, or: daycare stop")
+	c.cautionSandbox()
+}
+
+// cautionSandbox says what commands cannot do here because their sandbox is a narrow one.
+func (c *cli) cautionSandbox() {
+	conf, err := c.config()
+	if err != nil {
+		return // said already
+	}
+	if r, err := runner(conf); err == nil && r != nil && r.Level == sandbox.Landlock && !r.HasView() {
+		c.warn("%s\n%s", narrow, narrowRemedy)
+	}
 }
 
 func orElse(s, other string) string {

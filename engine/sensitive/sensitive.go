@@ -177,6 +177,16 @@ func (t Table) Secrets() (paths []string) {
 // IsHome reports whether a folder is the home of a person.
 func (t Table) IsHome(folder string) bool { return slices.Contains(t.homes, folder) }
 
+// HomeIn is a home that is a folder or lies in it; "": none.
+func (t Table) HomeIn(folder string) string {
+	for _, home := range t.homes {
+		if home == folder || folder == "/" || strings.HasPrefix(home, folder+"/") {
+			return home
+		}
+	}
+	return ""
+}
+
 // aside is what the name of something ends in that was put aside.
 const aside = ".held"
 

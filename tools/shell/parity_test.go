@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"daycare/tools"
+	"daycare/tools/shell/sandbox"
 )
 
 // part is the variable that says which part of a test this process plays: one on a
@@ -132,5 +135,30 @@ func TestEnvironmentOfACallIsNotInAnyCommandLine(t *testing.T) {
 			}
 			h.do(a{"action": "kill", "id": "1"})
 		})
+	}
+}
+
+// TestBubblewrapInAGrantIsNotRun: what makes the sandbox runs outside of it.
+func TestBubblewrapInAGrantIsNotRun(t *testing.T) {
+	x := newWorld(t, sandbox.Bwrap)
+	real, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(x.w, "sub", "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", real, bin).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	runner, err := sandbox.Choose("bwrap", sandbox.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.exec.confine.runner = runner
+	if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo ran"})); res.Status != tools.Failed || !strings.Contains(res.Text, "makes the sandbox and lies in a folder that you can write") {
+		t.Errorf("%+v", res)
 	}
 }

@@ -186,3 +186,38 @@ func rename(root *os.Root, rel string) (string, error) {
 		return to, root.Rename(rel, to)
 	}
 }
+
+// A Vector is something by which git runs a program, or is led to where one is named.
+type Vector struct{ Path, Why string }
+
+// Vectors are those beneath a folder that git itself seldom makes, or that a command
+// could not have left there. A configuration and hooks of a repository called .git are
+// none: people have these.
+func Vectors(root string, table sensitive.Table) (all []Vector) {
+	for _, item := range (&tree{folders: map[string]folder{}}).look(root, table) {
+		switch name := filepath.Base(item.Path); {
+		case item.Kind == Inner && name == "commondir" && isGit(filepath.Dir(item.Path)):
+			all = append(all, Vector{item.Path, "git reads the configuration of another folder, which this names"})
+		case item.Kind == Later && isGit(item.Path) && !ofGit(item.Path):
+			all = append(all, Vector{item.Path, "git takes a folder for its own that this leads to, and runs what its configuration names"})
+		case item.Kind == Repository && !isGit(item.Path) && !isGit(filepath.Dir(filepath.Dir(item.Path))) && harmless(item.Path) != nil:
+			all = append(all, Vector{item.Path, fmt.Sprintf("git takes this folder for a repository, and would run what it says (%v)", harmless(item.Path))})
+		}
+	}
+	return all
+}
+
+// ofGit reports whether a file .git is one as git writes it for its submodules and work
+// trees.
+func ofGit(path string) bool {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	if info, err := root.Lstat(filepath.Base(path)); err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
+		return false
+	}
+	data, err := root.ReadFile(filepath.Base(path))
+	return err == nil && (strings.Contains(string(data), "/.git/modules/") || strings.Contains(string(data), "/.git/worktrees/"))
+}

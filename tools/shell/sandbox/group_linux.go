@@ -66,20 +66,6 @@ func newPart(kind string, limits map[string]string) *part {
 	return p
 }
 
-// Uncounted says why the kernel does not bound how many processes a command has; ""
-// where it does. They are then only counted.
-func Uncounted() string {
-	if os.Getuid() != 0 {
-		return "" // RLIMIT_NPROC does
-	}
-	g := newGroup(MaxThreads, machineMemory())
-	g.remove()
-	if g == nil {
-		return "daycare runs as root, whom the kernel gives any number of processes, and it can make no control groups"
-	}
-	return ""
-}
-
 // ownGroup is the folder of the control group of this process for a kind of limit:
 // version 1 has one of its own for each, version 2 one for everything.
 func ownGroup(kind string) string {
@@ -197,4 +183,22 @@ func (p *part) tidy() {
 			os.Remove(dir)
 		}
 	}
+}
+
+// bounded says by what processes and memory of a command are bounded here.
+func bounded() []Hold {
+	g := newGroup(MaxThreads, machineMemory())
+	defer g.remove()
+	memory := Hold{"memory", true, "three quarters of the machine's, by counting"}
+	if g.holdsMemory() {
+		memory.How = "three quarters of the machine's, by a control group"
+	}
+	processes := Hold{"processes", true, "a limit of the user, and counting"}
+	switch {
+	case g != nil:
+		processes.How = "a control group, and counting"
+	case os.Getuid() == 0:
+		processes = Hold{"processes", false, "by counting alone"}
+	}
+	return []Hold{processes, memory}
 }

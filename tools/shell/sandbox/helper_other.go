@@ -18,9 +18,6 @@ func landlockABI() (int, error) { return 0, errors.New("it needs Linux") }
 
 func machineMemory() int64 { return 0 }
 
-// Uncounted says why nothing bounds how many processes a command has.
-func Uncounted() string { return "only Linux can be told how many processes a command may have" }
-
 func supervise(bounds, shape, []string) int { return fail("supervise", errLinux) }
 
 func enterView([]string) int { return fail("view", errLinux) }
@@ -35,3 +32,7 @@ func attributesOf(shape) *syscall.SysProcAttr { return &syscall.SysProcAttr{Sets
 func relay([]string) int { return fail("relay", errLinux) }
 
 func systemEscapes(probeTask) map[string]func() error { return nil }
+
+func bounded() []Hold {
+	return []Hold{{"processes", false, "nothing bounds them"}, {"memory", false, "nothing bounds it"}}
+}

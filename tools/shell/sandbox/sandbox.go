@@ -217,6 +217,10 @@ func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
 	return l, nil
 }
 
+// Outside is the program beside the helper that runs outside of the sandbox to make it;
+// "": none.
+func (r *Runner) Outside() string { return r.bwrap }
+
 // memory is the bound of one command, so that it cannot make the machine end the daemon.
 func (r *Runner) memory() int64 {
 	if r.Memory > 0 {

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/config"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/sensitive"
+	"daycare/tools/shell/guard"
+	"daycare/tools/shell/sandbox"
+)
+
+// runner is the sandbox of commands by the settings; nil: commands are not run, or nothing
+// is to hold them.
+func runner(c *config.Config) (*sandbox.Runner, error) {
+	if c.Tools.Exec.Sandbox == "off" || c.Permissions.Defaults.Exec == "deny" {
+		return nil, nil
+	}
+	return sandbox.Choose(c.Tools.Exec.Sandbox, sandbox.Self())
+}
+
+// narrow says what does not work where Landlock is alone, and what to do.
+const (
+	narrow       = "commands are held by Landlock alone: they make no new files beside .daycare or .git, cannot commit or chmod, and have no network"
+	narrowRemedy = "Install bubblewrap, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns). Until then agents make files there with the tool write, or work in a subfolder."
+)
+
+// sandbox looks whether agents' commands can be kept in.
+func (d *doctor) sandbox() error {
+	r, err := runner(d.conf)
+	path := filepath.Join(d.root, "settings.yaml")
+	switch {
+	case err != nil:
+		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")
+		return nil
+	case r == nil:
+		return nil
+	case r.Level == sandbox.None:
+		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first", "On Linux: install bubblewrap, or use a kernel with Landlock.")
+	case r.Level == sandbox.Landlock && !r.HasView():
+		d.tell(finding.Info, "sandbox-narrow", path, 0, narrow, narrowRemedy)
+	}
+	for _, h := range r.Holds() {
+		if !h.Held && h.What == "processes" && !r.HasView() {
+			d.tell(finding.Info, "sandbox-uncounted", path, 0, "daycare runs as root, whom the kernel gives any number of processes, and it can make no control groups: a command that multiplies is ended when it is seen to have "+
+				fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all", "Run daycare as a user of its own; on Linux, bubblewrap helps too.")
+		}
+	}
+	return nil
+}
+
+// programs looks whether an agent can replace a program that daycare runs outside of the
+// sandbox: daycare itself, bubblewrap, what is found by PATH.
+func (d *doctor) programs() error {
+	where := map[string]string{} // path: what it is
+	if self, err := os.Executable(); err == nil {
+		where[realPathOf(self)] = "daycare's own program"
+	}
+	if bwrap, err := exec.LookPath("bwrap"); err == nil {
+		where[realPathOf(bwrap)] = "bubblewrap, which makes the sandbox,"
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && exists(dir) {
+			where[realPathOf(dir)] = "a folder of your PATH"
+		}
+	}
+	sets := map[string]permission.Set{"": permission.Default(d.workspace)}
+	for _, m := range d.index.All() {
+		if state, _, _, err := record.ReadState(filepath.Join(d.root, "agents", m.ID)); err == nil {
+			sets[m.ID] = state.Permissions
+		}
+	}
+	seen := map[string]bool{}
+	for _, set := range sets {
+		for path, what := range where {
+			if seen[path] || !set.Allows(permission.Write{Path: path}) {
+				continue
+			}
+			seen[path] = true
+			d.tell(finding.Error, "program-in-grant", path, 0, what+" lies in a folder that agents can write: what one of them puts there runs outside of the sandbox, at the latest when daycare starts again",
+				"Move it to where no agent can write, such as /usr/local/bin, or take the folder off the PATH.")
+		}
+	}
+	return nil
+}
+
+func realPathOf(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// homeCaution says what is wrong with a workspace that holds the home folder of a person;
+// "" if it holds none.
+func homeCaution(workspace string) string {
+	home := sensitive.Here().HomeIn(realPathOf(workspace))
+	if home == "" {
+		return ""
+	}
+	return fmt.Sprintf("the workspace holds the home folder %s: agents can read and change all in it but keys and what runs later", home)
+}
+
+const homeRemedy = "Make the workspace a folder of its own, such as ~/daycare: daycare init --workspace ~/daycare"
+
+// cautionHome says that a workspace is a home.
+func (c *cli) cautionHome(workspace string) {
+	if caution := homeCaution(workspace); caution != "" {
+		c.warn("%s\n%s", caution, homeRemedy)
+	}
+}
+
+// home looks whether the workspace is somebody's home.
+func (d *doctor) home() error {
+	if caution := homeCaution(d.workspace); caution != "" {
+		d.tell(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)
+	}
+	return nil
+}
+
+// repositories looks for what has git run something, and was perhaps not put there by the
+// person who uses git.
+func (d *doctor) repositories() error {
+	for _, v := range guard.Vectors(realPathOf(d.workspace), sensitive.Here()) {
+		d.tell(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
+	}
+	return nil
+}
+
+// A securityCheck is the result of doctor --security in --json.
+type securityCheck struct {
+	Level    sandbox.Level     `json:"level"`
+	Why      string            `json:"why"`
+	Holds    []sandbox.Hold    `json:"holds"`
+	Findings []finding.Finding `json:"findings"`
+}
+
+// showSecurity shows what holds agents' commands on this machine, and what is wrong with
+// the walls around them.
+func (c *cli) showSecurity(workspace string) error {
+	d, err := newDoctor(workspace)
+	if err != nil {
+		return err
+	}
+	for _, check := range []func() error{d.sandbox, d.programs, d.home, d.repositories} {
+		if err := check(); err != nil {
+			return fmt.Errorf("examine %s: %w", d.root, err)
+		}
+	}
+	result := securityCheck{Level: sandbox.None, Why: "commands are not run, or tools.exec.sandbox is off", Holds: []sandbox.Hold{}, Findings: []finding.Finding{}}
+	if r, err := runner(d.conf); err == nil && r != nil {
+		result.Level, result.Why, result.Holds = r.Level, r.Why, r.Holds()
+	}
+	var failed error
+	for _, a := range d.ailments {
+		result.Findings = append(result.Findings, a.Finding)
+		if a.Severity == finding.Error {
+			failed = errSilent
+		}
+	}
+	if c.json {
+		return errors.Join(c.printJSON(result), failed)
+	}
+	s := c.data()
+	c.print("%s  %s\n", s.bold("sandbox "+string(result.Level)), clean(result.Why))
+	for _, h := range result.Holds {
+		mark := "held    "
+		if !h.Held {
+			mark = s.yellow("not held")
+		}
+		c.print("%s  %s%s  %s\n", mark, h.What, strings.Repeat(" ", max(0, 33-len(h.What))), s.dim(h.How))
+	}
+	for _, a := range d.ailments {
+		c.showAilment(d, a, []ailment{a})
+	}
+	return failed
+}
