@@ -37,12 +37,14 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/sensitive"
 	"daycare/tools"
 	"daycare/tools/cron"
 	"daycare/tools/fetch"
 	"daycare/tools/files"
 	"daycare/tools/memory"
 	toolshell "daycare/tools/shell"
+	"daycare/tools/shell/guard"
 	"daycare/tools/skills"
 )
 
@@ -140,8 +142,11 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 // newTools makes the tools that agents have, and the processes that those of them
 // left running, which are to be closed.
 func (r *runtimeParts) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, error) {
-	list := files.New(r.fileOptions())
-	shell, jobs := toolshell.New(r.shellOptions())
+	f, s := r.fileOptions(), r.shellOptions()
+	s.Guard = guard.New(sensitive.Here(), s.Denied...)
+	f.Accept = s.Guard.Accept
+	list := files.New(f)
+	shell, jobs := toolshell.New(s)
 	list = append(append(list, shell...), cron.New(r.clocks, clockRights{r})...)
 	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)

@@ -18,7 +18,6 @@ import (
 // the first command is to run.
 type confinement struct {
 	options Options
-	guard   *guard.Guard
 	once    sync.Once
 	runner  *sandbox.Runner
 	err     error
@@ -79,7 +78,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 			list[i] = realPath(path)
 		}
 	}
-	watch, found := c.guard.Begin(v.Read, v.Write, read, write)
+	watch, found := c.options.Guard.Begin(v.Read, v.Write, read, write)
 	for _, item := range found {
 		switch item.Kind {
 		case guard.Data, guard.Secret:

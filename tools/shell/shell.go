@@ -74,6 +74,8 @@ type Options struct {
 	// Denied are absolute paths out of reach of every command: .daycare. What package
 	// sensitive names is added.
 	Denied []string
+	// Guard watches over what commands leave behind; nil: one of this tool's own.
+	Guard *guard.Guard
 	// Refused is told what the sandbox kept an agent's command from, where daycare
 	// notices. nil: nobody is.
 	Refused func(agent, what string)
@@ -111,12 +113,15 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 	if o.grace == 0 {
 		o.grace = grace
 	}
+	if o.Guard == nil {
+		o.Guard = guard.New(sensitive.Here())
+	}
 	shell := "/bin/sh"
 	if path, err := exec.LookPath("bash"); err == nil {
 		shell = path
 	}
 	jobs := newJobs(o.Jobs)
-	return []tools.Tool{&Exec{o, shell, &confinement{options: o, guard: guard.New(sensitive.Here())}, jobs}, &Process{jobs}}, jobs
+	return []tools.Tool{&Exec{o, shell, &confinement{options: o}, jobs}, &Process{jobs}}, jobs
 }
 
 // Exec is the tool exec.

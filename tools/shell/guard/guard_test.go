@@ -1,0 +1,106 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"daycare/engine/sensitive"
+)
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConfigsThatNameNoProgram(t *testing.T) {
+	fine := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[remote \"origin\"]\n\turl = https://example.com/x.git\n" +
+		"\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A B\n# comment\n; comment\n"
+	for config, want := range map[string]bool{
+		"": true, fine: true, "[CORE]\n\tBare = true\n": true, "[core]\n\tfsmonitor = x\n": false, "[core] bare = true\n": false, "[core]\n\thooksPath = x\n": false,
+		"[include]\n\tpath = x\n": false, "[includeIf \"gitdir:/\"]\n\tpath = x\n": false, "[core]\n\tbare = true \\\n\tfsmonitor = x\n": false, "[core]\r\tfsmonitor = x\n": false,
+		"[alias]\n\tst = !x\n": false, "[filter \"x\"]\n\tclean = x\n": false, "[remote \"x\"]\n\turl = ext::sh -c x\n": false, "[remote \"x\"]\n\turl = -x\n": false,
+		"[remote \"x\"]\n\tuploadpack = x\n": false, "bare = true\n": false, "[core]\n\tbare\n": false, "[extensions]\n\tworktreeConfig = true\n": false, "[core \"x\"y]\n": false,
+		"\ufeff[core]\n\tbare = true\n": false, "[core]\n\tworktree = /\n": false, "[core]\n\tsshCommand = x\n": false, "[diff]\n\texternal = x\n": false, "[gpg]\n\tprogram = x\n": false,
+		"[core.x]\n\tfsmonitor = x\n": false, "[CORE]\n\tFsMonitor = x\n": false, "[core\x00]\n": false, "[commit]\n\tgpgsign = true\n": false,
+	} {
+		if err := plain(config); (err == nil) != want {
+			t.Errorf("%q: %v, want harmless %v", config, err, want)
+		}
+	}
+}
+
+// What was looked at a moment ago is looked at again when it changed, however fast.
+func TestLookSeesEveryChange(t *testing.T) {
+	root, table := t.TempDir(), sensitive.With()
+	tr := &tree{folders: map[string]folder{}}
+	write(t, root+"/a/b/file", "x")
+	if found := tr.look(root, table); len(found) > 0 {
+		t.Fatalf("%v", found)
+	}
+	for i := range 200 {
+		path := fmt.Sprintf("%s/a/b/.vscode%d", root, i)
+		hidden := filepath.Join(root, "a", "b", ".vscode")
+		write(t, path+"/tasks.json", "x")
+		if err := os.Rename(path, hidden); err != nil {
+			t.Fatal(err)
+		}
+		if found := tr.look(root, table); !slices.Contains(found, Item{hidden, Later}) {
+			t.Fatalf("change %d was not seen: %v", i, found)
+		}
+		if err := os.RemoveAll(hidden); err != nil {
+			t.Fatal(err)
+		}
+		if found := tr.look(root, table); len(found) > 0 {
+			t.Fatalf("change %d back was not seen: %v", i, found)
+		}
+	}
+}
+
+// What a person makes while no command runs stays, also when commands run later, and what
+// daycare made for him meanwhile.
+func TestWhatIsOfAPersonStays(t *testing.T) {
+	root := t.TempDir()
+	g := New(sensitive.With())
+	first, _ := g.Begin(nil, []string{root}, nil, []string{root})
+	if held := first.End(); len(held) > 0 {
+		t.Fatal(held)
+	}
+	write(t, root+"/.envrc", "mine")
+	second, found := g.Begin(nil, []string{root}, nil, []string{root})
+	if !slices.Contains(found, Item{root + "/.envrc", Later}) {
+		t.Errorf("what is there is not protected: %v", found)
+	}
+	third, _ := g.Begin(nil, []string{root}, nil, []string{root})
+	g.Accept(root + "/sub/.vscode/tasks.json")
+	write(t, root+"/sub/.vscode/tasks.json", "allowed")
+	write(t, root+"/sub/.npmrc", "not allowed")
+	held := append(second.End(), third.End()...)
+	if len(held) != 1 || held[0].Aside != root+"/sub/.npmrc.held" || !exists(root+"/.envrc") || !exists(root+"/sub/.vscode/tasks.json") {
+		t.Errorf("%+v", held)
+	}
+	(*Watch)(nil).End()
+}
+
+// BenchmarkLook is what a command pays for the folders it may write, twice.
+func BenchmarkLook(b *testing.B) {
+	for _, folders := range []int{100, 2_000, 20_000} {
+		root, table := b.TempDir(), sensitive.With()
+		for i := range folders {
+			write(b, fmt.Sprintf("%s/%d/%d/file", root, i/100, i), "x")
+		}
+		tr := &tree{folders: map[string]folder{}}
+		b.Run(fmt.Sprintf("%d folders", folders), func(b *testing.B) {
+			for b.Loop() {
+				tr.look(root, table)
+			}
+		})
+	}
+}
