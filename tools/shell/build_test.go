@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // builds are what people have agents do all day, without a network.
@@ -44,6 +45,7 @@ func TestBuildsNeedNoApproval(t *testing.T) {
 				}
 				x := newWorld(t, level)
 				x.repository()
+				x.exec.jobs.yieldAfter = time.Hour // compilers have a lot to do on a slow machine
 				x.exec.confine.options.Home = func(string) string { return home }
 				project := filepath.Join(x.w, "project")
 				for path, text := range build.files {

@@ -42,16 +42,16 @@ func (x *world) usesGit() {
 	var dirs []string
 	filepath.WalkDir(x.w, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
-			dirs = append(dirs, path)
-			if n := e.Name(); n == "objects" || n == ".daycare" {
+			switch e.Name() {
+			case "hooks", "info", "logs", "branches", "refs", "pack", ".daycare":
 				return fs.SkipDir
 			}
+			dirs = append(dirs, path)
 		}
 		return nil
 	})
 	for _, dir := range dirs {
 		x.git(dir, "status")
-		x.git(dir, "add", "-A", "--dry-run")
 	}
 	x.git(x.w, "diff")
 	x.git(x.w, "add", "-A")
