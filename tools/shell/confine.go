@@ -58,7 +58,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	v := sandbox.View{Dir: dir, Hidden: slices.Clone(c.options.Denied), Pinned: map[string]beneath.ID{}}
 	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
 	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
-	if bwrap := c.runner.Outside(); bwrap != "" && slices.ContainsFunc(v.Write, func(root string) bool { return within(root, realPath(bwrap)) }) {
+	if bwrap := c.runner.Outside(); bwrap != "" && slices.ContainsFunc(v.Write, func(root string) bool { return within(root, guard.RealPath(bwrap)) }) {
 		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; your user must move one of them", bwrap)
 	}
 	if c.options.Shown != nil {
@@ -75,7 +75,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	read, write := call.Access.Named()
 	for _, list := range [][]string{read, write} {
 		for i, path := range list {
-			list[i] = realPath(path)
+			list[i] = guard.RealPath(path)
 		}
 	}
 	watch, found := c.options.Guard.Begin(v.Read, v.Write, read, write)
@@ -84,7 +84,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 		case guard.Data, guard.Secret:
 			v.Hidden = append(v.Hidden, item.Path)
 		case guard.Later, guard.Inner:
-			v.Locked = append(v.Locked, item.Path)
+			v.Locked = append(v.Locked, locked(item.Path, v.Write)...)
 		case guard.Repository: // but for what is in it
 			continue
 		}
@@ -94,6 +94,21 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	}
 	v.Read = append(v.Read, searched()...)
 	return v, watch, nil
+}
+
+// locked is what is only read for an item: where it is a link, what that leads to. Whether
+// the link stays is seen afterwards. A link called .git leads to a repository, in which
+// the rest can be written.
+func locked(path string, roots []string) []string {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return []string{path}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || filepath.Base(path) == ".git" || !slices.ContainsFunc(roots, func(root string) bool { return within(root, real) }) {
+		return nil // or it leads to what a command cannot write anyway
+	}
+	return []string{real}
 }
 
 // located are granted paths as they are now, without symbolic links, those left out that
@@ -107,18 +122,6 @@ func (c *confinement) located(roots []string, pinned map[string]beneath.ID) (pat
 		paths, pinned[real] = append(paths, real), id
 	}
 	return paths
-}
-
-// realPath resolves symbolic links of as much of path as exists.
-func realPath(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(realPath(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // in are those of the paths that lie in a folder; the folder itself is none.

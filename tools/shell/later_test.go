@@ -295,3 +295,39 @@ func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
 		})
 	}
 }
+
+// A link cannot be held in its place, so it is looked at again: what came in its place is
+// put aside.
+func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
+	for _, level := range sandboxed {
+		x := newWorld(t, level)
+		x.repository()
+		for path, target := range map[string]string{"sub/.envrc": "env", "sub/t/.git": "../../.git", "sub/AGENTS.md": "nothing"} {
+			os.MkdirAll(filepath.Dir(filepath.Join(x.w, path)), 0o755)
+			if err := os.Symlink(target, filepath.Join(x.w, path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(x.o+"/secret", filepath.Join(x.w, "sub", ".vimrc")); err != nil {
+			t.Fatal(err)
+		}
+		if why := printed(x.runIn(x.w, "cat sub/.vimrc $O/secret")); why != "" {
+			t.Errorf("%s: a link of the kind that leads out: %s", level, why)
+		}
+		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
+			if !exists(filepath.Join(x.w, path)) {
+				t.Errorf("%s: %s is the person's, and was put aside", level, path)
+			}
+		}
+		text := x.sh("cd $W; "+evilGit+`rm sub/.envrc && echo bad > sub/.envrc; rm sub/t/.git && evil sub/t/.git; ln -sfn /bad sub/AGENTS.md`, x.env())
+		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
+			if target, err := os.Readlink(filepath.Join(x.w, path)); err == nil && target == "/bad" || err != nil && exists(filepath.Join(x.w, path)) {
+				t.Errorf("%s: %s stayed:\n%s", level, path, text)
+			}
+		}
+		x.usesGit()
+		if exists(x.o + "/planted") {
+			t.Errorf("%s: git ran a program of the agent", level)
+		}
+	}
+}

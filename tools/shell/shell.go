@@ -114,7 +114,7 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 		o.grace = grace
 	}
 	if o.Guard == nil {
-		o.Guard = guard.New(sensitive.Here())
+		o.Guard = guard.New(sensitive.Here(), o.Denied...)
 	}
 	shell := "/bin/sh"
 	if path, err := exec.LookPath("bash"); err == nil {

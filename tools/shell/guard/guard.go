@@ -42,12 +42,32 @@ type Item struct {
 // goroutine.
 type Guard struct {
 	table sensitive.Table
+	skip  map[string]bool
 	mu    sync.Mutex
 	trees map[string]*tree // by granted folder
 }
 
-// New returns a Guard that knows nothing yet.
-func New(t sensitive.Table) *Guard { return &Guard{table: t, trees: map[string]*tree{}} }
+// New returns a Guard that knows nothing yet. It does not look into the folders of skip,
+// which no person uses.
+func New(t sensitive.Table, skip ...string) *Guard {
+	g := &Guard{table: t, skip: map[string]bool{}, trees: map[string]*tree{}}
+	for _, path := range skip {
+		g.skip[RealPath(path)] = true
+	}
+	return g
+}
+
+// RealPath resolves symbolic links of as much of path as exists.
+func RealPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(RealPath(dir), filepath.Base(path))
+	}
+	return path
+}
 
 // maxTrees is how many granted folders are remembered without a command in them.
 const maxTrees = 64
@@ -68,12 +88,12 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 	w = &Watch{guard: g, named: namedWrite}
 	for _, root := range write {
 		t := g.tree(root)
-		for _, item := range t.look(root, g.table) {
+		for _, item := range t.look(root, g.table, g.skip) {
 			if t.running == 0 {
-				t.known[item.Path] = true
+				t.known[item.Path] = linkAt(item.Path)
 			}
 			if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(item.Path) == nil {
-				t.known[hooks] = true
+				t.known[hooks] = noLink
 				found = append(found, Item{hooks, Inner})
 			}
 			found = append(found, item)
@@ -83,7 +103,7 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 	}
 	for _, root := range read {
 		if !slices.Contains(w.roots, root) {
-			found = append(found, g.tree(root).look(root, g.table)...)
+			found = append(found, g.tree(root).look(root, g.table, g.skip)...)
 		}
 	}
 	return w, slices.DeleteFunc(found, func(item Item) bool {
@@ -120,7 +140,7 @@ func (g *Guard) tree(root string) *tree {
 			}
 		}
 	}
-	t := &tree{folders: map[string]folder{}, known: map[string]bool{}}
+	t := &tree{folders: map[string]folder{}, known: map[string]uint64{}}
 	g.trees[root] = t
 	return t
 }
@@ -149,7 +169,7 @@ func (w *Watch) End() (held []Held) {
 			}
 		}
 		if t.running--; t.running == 0 {
-			t.known = map[string]bool{} // what a person makes from now on is his
+			t.known = map[string]uint64{} // what a person makes from now on is his
 		}
 	}
 	return held
@@ -158,24 +178,24 @@ func (w *Watch) End() (held []Held) {
 // settle judges what is new in one folder. changed tells that there is more to look at.
 func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 	fine, aside := "", "" // repositories that were judged already
-	for _, item := range t.look(root, w.guard.table) {
+	for _, item := range t.look(root, w.guard.table, w.guard.skip) {
 		above := filepath.Dir(item.Path)
-		if t.known[item.Path] || item.isNamed(w.named) || item.Kind == Inner && above == aside {
+		if t.knows(item.Path) || item.isNamed(w.named) || item.Kind == Inner && above == aside {
 			continue
 		}
 		switch {
 		case item.Kind == Inner && above == fine: // follows its repository
-			t.known[item.Path] = true
+			t.known[item.Path] = noLink
 			continue
 		case item.Kind == Repository && harmless(item.Path) == nil:
-			t.known[item.Path], fine = true, item.Path
+			t.known[item.Path], fine = noLink, item.Path
 			continue
 		case item.Kind == Repository:
 			aside = item.Path
 		}
 		h := Held{Path: item.Path}
 		if h.Aside, h.Err = putAside(root, item); h.Err != nil {
-			t.known[item.Path] = true // once is enough
+			t.known[item.Path] = linkAt(item.Path) // once is enough
 		}
 		changed = changed || h.Err == nil
 		if item.Kind != Sealed || h.Err != nil {
@@ -191,7 +211,7 @@ func (g *Guard) Accept(path string) {
 	defer g.mu.Unlock()
 	for root, t := range g.trees {
 		for p := path; t.running > 0 && len(p) > len(root); p = filepath.Dir(p) {
-			t.known[p] = true
+			t.known[p] = noLink
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestLookSeesEveryChange(t *testing.T) {
 	root, table := t.TempDir(), sensitive.With()
 	tr := &tree{folders: map[string]folder{}}
 	write(t, root+"/a/b/file", "x")
-	if found := tr.look(root, table); len(found) > 0 {
+	if found := tr.look(root, table, nil); len(found) > 0 {
 		t.Fatalf("%v", found)
 	}
 	for i := range 200 {
@@ -52,13 +52,13 @@ func TestLookSeesEveryChange(t *testing.T) {
 		if err := os.Rename(path, hidden); err != nil {
 			t.Fatal(err)
 		}
-		if found := tr.look(root, table); !slices.Contains(found, Item{hidden, Later}) {
+		if found := tr.look(root, table, nil); !slices.Contains(found, Item{hidden, Later}) {
 			t.Fatalf("change %d was not seen: %v", i, found)
 		}
 		if err := os.RemoveAll(hidden); err != nil {
 			t.Fatal(err)
 		}
-		if found := tr.look(root, table); len(found) > 0 {
+		if found := tr.look(root, table, nil); len(found) > 0 {
 			t.Fatalf("change %d back was not seen: %v", i, found)
 		}
 	}
@@ -99,7 +99,7 @@ func BenchmarkLook(b *testing.B) {
 		tr := &tree{folders: map[string]folder{}}
 		b.Run(fmt.Sprintf("%d folders", folders), func(b *testing.B) {
 			for b.Loop() {
-				tr.look(root, table)
+				tr.look(root, table, nil)
 			}
 		})
 	}

@@ -13,8 +13,30 @@ import (
 // A tree is what is known of a granted folder.
 type tree struct {
 	folders map[string]folder // as they were looked at last
-	known   map[string]bool   // items that were there before the commands that run, by path
+	known   map[string]uint64 // items that were there before the commands that run, by path: see linkAt
 	running int               // commands that may write in it
+}
+
+// noLink is what is known of an item that is no symbolic link.
+const noLink = 0
+
+// linkAt identifies the symbolic link at a path. What else is known stays itself, as it can
+// only be read while a command runs; a link is the one thing that nothing can be mounted on.
+func linkAt(path string) uint64 {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return noLink
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino
+	}
+	return noLink
+}
+
+// knows reports whether an item was there before.
+func (t *tree) knows(path string) bool {
+	link, ok := t.known[path]
+	return ok && (link == noLink || link == linkAt(path))
 }
 
 // A folder is what was found in one. It holds as long as nothing was made in it or
@@ -23,6 +45,7 @@ type folder struct {
 	node    node
 	read    time.Time // when it was looked into
 	folders []string  // names of those to look into
+	later   []string  // and of those that are items: what is in there counts if it is hidden
 	items   []Item
 }
 
@@ -36,24 +59,35 @@ type node struct {
 // twice has the same one.
 const grain = 50 * time.Millisecond
 
-// look returns the items below root; root itself is none.
-func (t *tree) look(root string, table sensitive.Table) (found []Item) {
+// look returns the items below root; root itself is none. What is skipped is passed by.
+func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (found []Item) {
+	type place struct {
+		path  string
+		later bool // in an item of that kind
+	}
 	seen := make(map[string]folder, len(t.folders))
-	for next := []string{root}; len(next) > 0; {
-		path := next[len(next)-1]
+	for next := []place{{root, false}}; len(next) > 0; {
+		p := next[len(next)-1]
 		next = next[:len(next)-1]
-		n, ok := nodeOf(path)
-		if !ok {
+		n, ok := nodeOf(p.path)
+		if !ok || skip[p.path] {
 			continue // a file, gone, or a link by now
 		}
-		f, had := t.folders[path]
+		f, had := t.folders[p.path]
 		if !had || f.node != n || f.read.Sub(time.Unix(n.changed, n.nsec)) < grain {
-			f = survey(path, n, table)
+			f = survey(p.path, n, table)
 		}
-		seen[path] = f
-		found = append(found, f.items...)
+		seen[p.path] = f
+		for _, item := range f.items {
+			if !p.later || item.Kind == Secret || item.Kind == Data {
+				found = append(found, item)
+			}
+		}
 		for _, name := range f.folders {
-			next = append(next, filepath.Join(path, name))
+			next = append(next, place{filepath.Join(p.path, name), p.later})
+		}
+		for _, name := range f.later {
+			next = append(next, place{filepath.Join(p.path, name), true})
 		}
 	}
 	t.folders = seen
@@ -94,6 +128,9 @@ func survey(path string, n node, table sensitive.Table) folder {
 		case low == "head": // one alone makes no repository
 		case table.Later(path, name) && (low != ".git" || !e.IsDir()):
 			f.items = append(f.items, Item{at, Later})
+			if e.IsDir() {
+				f.later = append(f.later, name)
+			}
 		case e.IsDir():
 			f.folders = append(f.folders, name)
 		}

@@ -127,7 +127,9 @@ func (r *task) lock() error {
 		for _, root := range r.View.Write {
 			var way []string
 			for dir := filepath.Dir(path); dir != root && within(root, dir); dir = filepath.Dir(dir) {
-				way = append(way, dir)
+				if !slices.ContainsFunc(r.View.Locked, func(locked string) bool { return within(locked, dir) }) {
+					way = append(way, dir) // in what is locked, nothing is renamed
+				}
 			}
 			for _, dir := range slices.Backward(way) {
 				if err := hold(dir, 0); err != nil {
@@ -208,8 +210,9 @@ func (v View) rules() ([]landlock.Rule, error) {
 	if !v.homeGranted() {
 		rules = append(rules, v.changeable(v.Home)...)
 	}
-	for _, root := range slices.Concat(systemDirs, v.Read) {
-		if _, ok := v.Pinned[root]; !ok {
+	for _, root := range slices.Concat(systemDirs, v.Read, v.Locked) {
+		// A link that a command has put in the place of the others is not followed.
+		if _, ok := v.Pinned[root]; !ok && !slices.Contains(v.Locked, root) {
 			root = realPath(root)
 		}
 		parts, opened, err := without(root, v.Hidden)
@@ -228,7 +231,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 		rules = append(rules, v.seen(opened)...)
 	}
 	rules = append(rules, v.changeable(v.Own...)...)
-	return append(rules, v.readable(slices.Concat(v.Locked, v.Shown)...)...), nil
+	return append(rules, v.readable(v.Shown...)...), nil
 }
 
 // insideRules are the grants where mounts hide what is not granted.
