@@ -66,7 +66,8 @@ func New(o Options) []tools.Tool {
 
 type base struct {
 	Options
-	seen seen
+	seen  seen
+	asked asked
 }
 
 func newBase(o Options) *base {
@@ -99,7 +100,9 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if err := json.Unmarshal(whole(call.Arguments), &args); err != nil {
 		return tools.Errorf("%s: the arguments do not fit: %v", t.spec.Name, err), nil
 	}
-	res, err := t.run(ctx, t.base.reach(call), args)
+	r := t.base.reach(call)
+	r.approved = t.base.asked.take(call.ID)
+	res, err := t.run(ctx, r, args)
 	var no *refusal
 	switch {
 	case err == nil:

@@ -5,29 +5,61 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 )
 
 // withheld refuses what the tables of package sensitive keep from a right to a wider
-// folder: reading secrets, and writing what runs later.
+// folder: reading secrets, and writing what runs later, which a person is asked for.
 func (r *reach) withheld(access permission.Access, path string) error {
-	why := "holds secrets"
-	if _, write := access.(permission.Write); write {
+	_, write := access.(permission.Write)
+	why, anchor := "holds secrets", r.set.Withheld(access, r.table)
+	if write {
 		why = "runs something later, or tells programs of your user what to run"
-	}
-	anchor := r.set.Withheld(access, r.table)
-	if _, write := access.(permission.Write); write && anchor == "" {
-		anchor, why = r.repository(path), "belongs to a repository, and git would run what it says"
-	}
-	if anchor == "" {
-		if _, write := access.(permission.Write); write && r.Accept != nil && sensitive.Anchor("/", path, r.table.Later) != "" {
-			r.Accept(realPath(path))
+		if anchor == "" {
+			anchor = r.repository(path)
 		}
-		return nil
 	}
-	return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s", r.shown(anchor), why, access.Tag())
+	switch {
+	case anchor != "" && write && r.looking:
+		r.wanted = append(r.wanted, path)
+		return nil
+	case anchor != "" && !slices.Contains(r.approved, path):
+		return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s", r.shown(anchor), why, access.Tag())
+	case write && r.Accept != nil && !r.looking && sensitive.Anchor("/", path, r.table.Later) != "":
+		r.Accept(realPath(path))
+	}
+	return nil
+}
+
+// asked are the paths that calls asked a person for, by the call. The runtime runs such a
+// call only when it was allowed, so these paths, and no others that a link leads to by
+// then, are open to it.
+type asked struct {
+	mu    sync.Mutex
+	paths map[string][]string
+}
+
+// maxAsked is how many calls are remembered that were never run.
+const maxAsked = 1000
+
+func (a *asked) put(call string, paths []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.paths == nil || len(a.paths) >= maxAsked {
+		a.paths = map[string][]string{}
+	}
+	a.paths[call] = paths
+}
+
+func (a *asked) take(call string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	paths := a.paths[call]
+	delete(a.paths, call)
+	return paths
 }
 
 // given reports whether a right reaches a path that holds secrets.

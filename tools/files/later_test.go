@@ -58,6 +58,48 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 	t.Logf("%d paths, by write and by apply_patch", tried)
 }
 
+// A person is asked with the diff, and what was allowed is written, however "always" was
+// meant: a right that names the path asks no more.
+func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
+	w := newWorld(t)
+	args := a{"path": "sub/.vscode/tasks.json", "content": "{\"run\": 1}\n"}
+	need, err := w.needs("write", args)
+	if err != nil || need == nil || need.Tag != "@write:"+w.ws+"/sub/.vscode/tasks.json" || need.AskAlways || !strings.Contains(need.Detail.Diff, "+{\"run\": 1}") {
+		t.Fatalf("%+v %v", need, err)
+	}
+	if _, err := os.Lstat(w.ws + "/sub"); err == nil {
+		t.Error("asking made a folder")
+	}
+	w.want(w.call("write", args), tools.OK)
+	args["content"] = "{}\n"
+	w.want(w.call("write", args), tools.Denied, "request_permission") // what was allowed was one call
+	w.access.WriteDirs = []string{w.ws + "/sub/.vscode"}
+	if need, err := w.needs("write", args); need != nil || err != nil {
+		t.Errorf("a right that names it asks: %+v %v", need, err)
+	}
+	w.want(w.call("write", args), tools.OK)
+}
+
+// A link that is put in the way after nothing had to be asked leads to a refusal.
+func TestLinkBetweenTheQuestionAndTheWrite(t *testing.T) {
+	w := newWorld(t)
+	w.file("note", "x\n")
+	args := a{"path": "note", "content": "evil\n"}
+	if need, err := w.needs("write", args); need != nil || err != nil {
+		t.Fatalf("%+v %v", need, err)
+	}
+	must(t, os.Remove(w.ws+"/note"))
+	must(t, os.Symlink(".envrc", w.ws+"/note"))
+	w.want(w.call("write", args), tools.Denied, "request_permission for @write:"+w.ws+"/.envrc")
+	w.file("README.md", "x\n")
+	args = a{"path": ".envrc", "content": "fine\n"}
+	if need, err := w.needs("write", args); need == nil || err != nil {
+		t.Fatalf("%+v %v", need, err)
+	}
+	must(t, os.Symlink(".npmrc", w.ws+"/.envrc"))
+	w.want(w.call("write", args), tools.Denied, "request_permission for @write:"+w.ws+"/.npmrc")
+}
+
 // What is there already is edited, moved onto and patched with a right of its own only.
 func TestChangingWhatRunsLaterAsks(t *testing.T) {
 	w := newWorld(t)

@@ -49,19 +49,22 @@ func (r *reach) named(path string) bool {
 // A trial is a run of a tool that looks at all that it would change, and changes nothing.
 type trial struct{ changed bool }
 
-// asking is a tool that changes files: it asks before it changes prompts.
+// asking is a tool that changes files: it asks before it changes prompts and what runs
+// later.
 type asking[A any] struct {
 	tool[A]
 	paths func(A) []string // that it changes
 }
 
-// Needs is the approval of a change of prompts.
+// Needs is the approval of such a change.
 func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 	var args A
 	if json.Unmarshal(whole(call.Arguments), &args) != nil {
 		return nil, nil // Run says what is wrong
 	}
 	r := t.base.reach(call)
+	r.looking = true
+	need := permission.Request{Reason: "changes what runs later, or what programs of yours obey"}
 	path := ""
 	for _, asked := range t.paths(args) {
 		p, err := r.locate(asked, true)
@@ -70,26 +73,30 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 		}
 		real := filepath.Join(append([]string{p.real}, p.below...)...)
 		if p.close(); r.prompts(real) && !r.named(real) {
-			path = real
+			path, need.Reason, need.AskAlways = real, "changes what all agents are told", true
 		}
+	}
+	if path == "" && len(r.wanted) > 0 {
+		path = r.wanted[len(r.wanted)-1]
 	}
 	if path == "" {
 		return nil, nil
 	}
+	wanted := slices.Clone(r.wanted)
 	r.trial = &trial{}
 	res, err := t.run(context.Background(), r, args)
 	if err != nil || res.Status != "" || !r.trial.changed {
 		return nil, nil
 	}
-	var diff strings.Builder
 	for _, b := range res.Blocks {
-		diff.WriteString(b.Text)
+		need.Detail.Diff += b.Text
 	}
-	access := permission.Write{Path: path}
-	if diff.Len() == 0 {
-		return nil, errors.New(r.shown(path) + " is part of the prompts of all agents, and a change of it that is too long to be shown cannot be approved; make it in smaller steps, or ask with request_permission for " + access.Tag())
+	need.Tag = permission.Write{Path: path}.Tag()
+	if need.Detail.Diff == "" {
+		return nil, errors.New(r.shown(path) + " is part of the prompts of all agents or runs something later, and a change of it that is too long to be shown cannot be approved; make it in smaller steps, or ask with request_permission for " + need.Tag)
 	}
-	return &permission.Request{Tag: access.Tag(), Reason: "changes what all agents are told", Detail: permission.Detail{Diff: diff.String()}, AskAlways: true}, nil
+	t.base.asked.put(call.ID, wanted)
+	return &need, nil
 }
 
 // patched are the paths that a patch changes; none if it cannot be read.

@@ -63,8 +63,11 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 		t.Error("a folder was made by asking")
 	}
 	// What a person allowed is done, and what is no prompt is not asked for.
+	if need, err := w.needs("write", a{"path": "AGENTS.md", "content": "obey me\n"}); need == nil || err != nil {
+		t.Error(need, err)
+	}
 	w.want(w.call("write", a{"path": "AGENTS.md", "content": "obey me\n"}), tools.OK)
-	for path, content := range map[string]string{"other.md": "x", "sub/AGENTS.md": "x", "AGENTS.md": "obey me\n", "agents/x": "x", "../outside/AGENTS.md": "x"} {
+	for path, content := range map[string]string{"other.md": "x", "AGENTS.md": "obey me\n", "agents/x": "x", "../outside/AGENTS.md": "x"} {
 		if need, err := w.needs("write", a{"path": path, "content": content}); need != nil || err != nil {
 			t.Errorf("%s asks: %+v, %v", path, need, err)
 		}

@@ -19,6 +19,10 @@ type reach struct {
 	table  sensitive.Table
 	denied []forbiddenPath
 	trial  *trial // nil: what is changed is changed
+
+	looking  bool     // for what a person must be asked: nothing is refused for that
+	wanted   []string // what was found so
+	approved []string // paths that a person was asked for
 }
 
 // forbiddenPath is out of reach whatever was granted: by the file it is now, so
