@@ -72,12 +72,14 @@ func (b Bug) shownBy(violation string) bool {
 
 // Caught says how a seeded bug was found; By is empty if it was not.
 type Caught struct {
-	Bug    string `json:"bug"`
-	By     string `json:"by"`   // the way to die
-	Case   string `json:"case"` // that showed it
-	Saw    string `json:"saw"`
-	Cases  int    `json:"cases"` // played before it was found, and it
-	Breaks string `json:"breaks"`
+	Bug   string `json:"bug"`
+	By    string `json:"by"`   // the way to die
+	Case  string `json:"case"` // that showed it
+	Saw   string `json:"saw"`
+	Cases int    `json:"cases"` // played before it was found, and it
+	// Stopped: the run was ended before the bug was found or all cases were played.
+	Stopped bool   `json:"stopped,omitempty"`
+	Breaks  string `json:"breaks"`
 }
 
 func (r *Report) printBugs(w io.Writer) error {
@@ -86,7 +88,10 @@ func (r *Report) printBugs(w io.Writer) error {
 	cases := 0
 	for _, c := range r.Bugs {
 		by := c.By
-		if by == "" {
+		switch {
+		case c.Stopped:
+			by = "STOPPED"
+		case by == "":
 			by = "NOT CAUGHT"
 		}
 		cases += c.Cases

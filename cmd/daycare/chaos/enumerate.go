@@ -155,7 +155,7 @@ func (h *harness) count(passed []string, played []operation) {
 // daemon dies once more while it recovers.
 func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 	for n, o := range h.operations(s, passed) {
-		for i, tear := range h.tears(o.name) {
+		for i, tear := range h.tears(o) {
 			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tear)}
 			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}})
 			for _, j := range h.again(n + 1 + i) {
@@ -171,17 +171,22 @@ func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 }
 
 // tears are how much of an operation is done when the process dies, in percent. A place
-// between two operations has no parts, and what is no write is done or not.
-func (h *harness) tears(name string) []int {
+// between two operations has no parts, and what is no write is done or not. To have done
+// all is about the same as not to have begun with what comes next, so only a full run dies
+// both before and after the same operation.
+func (h *harness) tears(o operation) []int {
+	write := strings.HasSuffix(o.name, "write")
 	switch {
-	case !fails(name):
+	case !fails(o.name):
 		return []int{0}
-	case !strings.HasSuffix(name, "write"):
-		return []int{0, 100}
-	case h.Length == Full:
+	case write && h.Length == Full:
 		return []int{0, 1, 50, 99, 100}
+	case write:
+		return []int{0, 50}
+	case h.Length == Full:
+		return []int{0, 100}
 	}
-	return []int{0, 50, 100}
+	return []int{o.k % 2 * 100}
 }
 
 // recoverySteps is how many operations of a start are looked at for a second death.

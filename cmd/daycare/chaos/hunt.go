@@ -50,7 +50,7 @@ func (h *harness) bugs(ctx context.Context) error {
 
 // hunt plays one case after the other until one shows the bug.
 func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, error) {
-	caught := Caught{Bug: bug.Name, Breaks: bug.Breaks}
+	caught := Caught{Bug: bug.Name, Breaks: bug.Breaks, Stopped: true}
 	for _, c := range ground {
 		c.Bug = bug.Name
 		r, err := h.play(ctx, c)
@@ -60,6 +60,7 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 		caught.Cases++
 		for _, v := range r.Violations {
 			if bug.shownBy(v) {
+				caught.Stopped = false
 				caught.By, caught.Case, caught.Saw = r.way, r.Case, v
 				return caught, os.RemoveAll(r.Dir)
 			}
@@ -69,6 +70,7 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 			return caught, err
 		}
 	}
+	caught.Stopped = false
 	return caught, nil
 }
 

@@ -52,13 +52,13 @@ func (h *harness) leftOut() string {
 	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {
 	case Short:
-		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears), 2 of 10 disk faults at each failpoint, "+
+		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears of a write), 2 of 10 disk faults at each failpoint, "+
 			"%d of %d random deaths, most second deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
 			normalRandom-h.pick(h.Random, shortRandom, normalRandom, fullRandom), normalRandom)
 	case Full:
 		return "second deaths at 15 of 16 steps of a recovery, another one of them after each first death"
 	}
-	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), 3 of 5 tears, %s", h.unplayed, h.considered, doubles)
+	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), 3 of 5 tears of a write, %s", h.unplayed, h.considered, doubles)
 }
 
 // processorSeconds is the time that this process and those that it started used.
