@@ -62,6 +62,7 @@ type harness struct {
 	shared *server
 	made   templates
 	stalls *stallClock
+	secret string // of webhooks
 
 	mu sync.Mutex
 	// learned are the failpoints that each scenario passes in peace.
@@ -148,7 +149,7 @@ func newHarness(o Options) (*harness, error) {
 	if h.shared, err = newServer(); err != nil {
 		return nil, fmt.Errorf("listen for answers: %w", err)
 	}
-	h.made.h, h.stalls = h, newStallClock()
+	h.made.h, h.secret, h.stalls = h, newSecret(), newStallClock()
 	return h, nil
 }
 

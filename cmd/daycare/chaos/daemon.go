@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +34,7 @@ type launch struct {
 	failpoint string
 	mirror    string
 	bug       string
+	secret    string
 	ahead     time.Duration // of its clock
 	limit     limit
 	collects  bool // garbage, as ever; others do so only when it gets much
@@ -45,7 +47,7 @@ const muchGarbage = "256MiB"
 func (l launch) environment(trace string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "TZ=UTC", "GOTRACEBACK=all",
-		secretEnv + "=" + secret, botEnv + "=" + botToken, "DAYCARE_FAILPOINT_TRACE=" + trace,
+		secretEnv + "=" + l.secret, botEnv + "=" + botToken, "DAYCARE_FAILPOINT_TRACE=" + trace,
 	}
 	if !l.collects {
 		env = append(env, "GOGC=off", "GOMEMLIMIT="+muchGarbage)
@@ -160,13 +162,22 @@ func (d *daemon) passed() []string {
 }
 
 // ports hands out addresses for daemons to listen at. They lie below the range
-// from which systems take the near end of connections.
+// from which systems take the near end of connections, and on Linux, where all of 127/8 is
+// this machine, each harness has a host of its own.
 type ports struct {
+	host string
 	mu   sync.Mutex
 	next int
 }
 
-func newPorts() *ports { return &ports{next: 20_000 + os.Getpid()%5_000} }
+func newPorts() *ports {
+	pid := os.Getpid()
+	p := &ports{host: "127.0.0.1", next: 20_000 + pid%5_000}
+	if runtime.GOOS == "linux" {
+		p.host = fmt.Sprintf("127.%d.%d.%d", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
+	}
+	return p
+}
 
 func (p *ports) take(ctx context.Context) (string, error) {
 	p.mu.Lock()
@@ -175,7 +186,7 @@ func (p *ports) take(ctx context.Context) (string, error) {
 		if p.next++; p.next > 32_000 {
 			p.next = 20_000
 		}
-		address := fmt.Sprintf("127.0.0.1:%d", p.next)
+		address := fmt.Sprintf("%s:%d", p.host, p.next)
 		l, err := net.Listen("tcp", address)
 		if err == nil {
 			return address, l.Close()

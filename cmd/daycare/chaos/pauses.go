@@ -51,7 +51,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (p *play) intrude(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	l := launch{dir: p.dir, bug: p.Bug}
+	l := launch{dir: p.dir, bug: p.Bug, secret: p.h.secret}
 	cmd := exec.CommandContext(ctx, p.h.Binary, "--workspace", filepath.Dir(p.root), "--no-input", "start")
 	cmd.Env, cmd.SysProcAttr = l.environment(filepath.Join(p.dir, "trace-intruder")), childAttributes()
 	out, err := cmd.CombinedOutput()

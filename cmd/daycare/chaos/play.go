@@ -157,7 +157,7 @@ func (p *play) begin() (*daemon, Death, error) {
 	}
 	p.follow = newFollower(p.root)
 	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
-		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
+		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, secret: p.h.secret, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
 	p.user.begins(p.life)
 	d, err := l.start()
 	if err == nil {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -26,17 +28,19 @@ type user struct {
 	*world
 	root   string // the .daycare directory
 	hooks  string // where webhooks are posted
+	secret string // signs what is posted
 	client *http.Client
 	mirror *crash.Mirror // nil: power is not cut in this case
 }
 
-// secret signs what is posted.
-const secret = "whsec_Y2hhb3MtY2hhb3MtY2hhb3M="
+// newSecret makes what signs the posts of one harness. The daemons of another one, should
+// an address be theirs by now, refuse them.
+func newSecret() string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(rand.Text())) }
 
 const secretEnv = "DAYCARE_CHAOS_SECRET"
 
-func newUser(w *world, root, hooks string) *user {
-	return &user{world: w, root: root, hooks: hooks, client: &http.Client{
+func newUser(w *world, root, hooks, secret string) *user {
+	return &user{world: w, root: root, hooks: hooks, secret: secret, client: &http.Client{
 		Timeout:   5 * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}}
@@ -65,7 +69,7 @@ func (u *user) post(ctx context.Context, hook, key string, body []byte) (item st
 	if err != nil {
 		return "", false
 	}
-	mac := hmac.New(sha256.New, []byte(secret))
+	mac := hmac.New(sha256.New, []byte(u.secret))
 	mac.Write(body)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-GitHub-Delivery", key)

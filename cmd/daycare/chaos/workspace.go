@@ -73,7 +73,7 @@ func (h *harness) stage(ctx context.Context, c Case, begin *template) (*play, er
 	if err != nil {
 		return nil, err
 	}
-	p.user = newUser(world, p.root, "http://"+address)
+	p.user = newUser(world, p.root, "http://"+address, h.secret)
 	p.check = &checker{play: p}
 	p.address = address
 	if err := errors.Join(p.writeScript(), p.writeSettings()); err != nil {
