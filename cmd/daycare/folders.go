@@ -1,11 +1,11 @@
 package main
 
 import (
-	"errors"
 	"path/filepath"
 
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/permission"
 )
 
 // foldersNotSynced is what follows for a workspace on a file system that has no sync
@@ -19,8 +19,11 @@ func (r *runtimeParts) keepFolders() error {
 	if r.system == nil {
 		return nil // it was not opened
 	}
-	// What a death left of one that was being written goes first.
-	if err := errors.Join(r.vol.Recover(r.root, config.IgnoreName), config.Ignore(r.root)); err != nil {
+	// What a death left of a file that was being written goes first.
+	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile); err != nil {
+		return err
+	}
+	if err := config.Ignore(r.root); err != nil {
 		r.log.Warn("git may commit secrets of this workspace", "err", err)
 	}
 	ok, err := disk.SyncsFolders(r.root)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/message"
 )
 
 // Scenarios of whole agents: forked, taken to a file and brought back.
@@ -49,8 +50,8 @@ func made(ref func(*user) (string, error), do func(context.Context, *user, *cont
 			return err
 		}
 		return u.ask(ctx, func(c *control.Client) error {
-			if _, err := c.Agent(ctx, name); err == nil {
-				return nil
+			if _, err := c.Agent(ctx, name); !errors.Is(err, message.ErrUnknownAgent) {
+				return err
 			}
 			return do(ctx, u, c)
 		})

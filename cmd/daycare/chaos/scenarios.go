@@ -153,8 +153,8 @@ func attach(key string) step {
 func remove(ctx context.Context, u *user) error {
 	const name = "short-lived"
 	err := u.ask(ctx, func(c *control.Client) error {
-		if _, err := c.Agent(ctx, name); err == nil {
-			return nil
+		if _, err := c.Agent(ctx, name); !errors.Is(err, message.ErrUnknownAgent) {
+			return err
 		}
 		_, err := c.Create(ctx, control.NewAgent{Type: "permanent", Name: name})
 		return err
