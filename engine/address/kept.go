@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"daycare/engine/finding"
 )
@@ -42,10 +41,7 @@ func (x *Index) Keep(id string) {
 	}
 	data, err := Encode(m.Descriptor)
 	if err == nil {
-		err = x.vol.WriteDraft("descriptor.kept", copied, data)
-	}
-	if err == nil {
-		err = os.Chtimes(copied, time.Time{}, now.ModTime())
+		err = x.vol.WriteDraftOf("descriptor.kept", copied, data, now.ModTime())
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		x.log.Warn("the copy of a descriptor is not written", "agent", id, "err", err)

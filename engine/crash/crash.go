@@ -83,7 +83,7 @@ var names = []string{
 	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.sync", "import.dirsync",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
-	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync",
+	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync", "state.link",
 	"models.write", "models.sync", "models.rename", "models.dirsync", "models.unlink",
 	"doctor.aside.write", "doctor.aside.sync", "doctor.aside.rename", "doctor.aside.dirsync",
 	"doctor.lines.write", "doctor.lines.sync", "doctor.lines.rename", "doctor.lines.dirsync",

@@ -15,21 +15,23 @@ import (
 // stepsOf says which points a call passes, by the name of the method that is called
 // with the beginning of their names. The methods are those of engine/disk.
 var stepsOf = map[string][]string{
-	"WriteFile":  {".write", ".sync", ".rename", ".dirsync"},
-	"Exchange":   {".write", ".sync", ".rename", ".dirsync"},
-	"Amend":      {".write", ".sync", ".rename", ".dirsync"},
-	"WriteDraft": {".write", ".rename"},
-	"writeNew":   {".write", ".sync"},
-	"ReplaceIn":  {".write", ".sync", ".rename", ".dirsync"},
-	"SyncIn":     {".dirsync"},
-	"MkdirIn":    {".dirsync"},
-	"Rename":     {".rename", ".dirsync"},
-	"Remove":     {".unlink"},
-	"SyncDir":    {""},
-	"SyncFile":   {""},
-	"Write":      {""}, // crash.Write and crash.Do and crash.Point
-	"Do":         {""},
-	"Point":      {""},
+	"WriteFile":    {".write", ".sync", ".rename", ".dirsync"},
+	"Exchange":     {".write", ".sync", ".rename", ".dirsync"},
+	"Amend":        {".write", ".sync", ".rename", ".dirsync"},
+	"WriteDraft":   {".write", ".rename"},
+	"WriteDraftOf": {".write", ".rename"},
+	"Link":         {".link"},
+	"writeNew":     {".write", ".sync"},
+	"ReplaceIn":    {".write", ".sync", ".rename", ".dirsync"},
+	"SyncIn":       {".dirsync"},
+	"MkdirIn":      {".dirsync"},
+	"Rename":       {".rename", ".dirsync"},
+	"Remove":       {".unlink"},
+	"SyncDir":      {""},
+	"SyncFile":     {""},
+	"Write":        {""}, // crash.Write and crash.Do and crash.Point
+	"Do":           {""},
+	"Point":        {""},
 }
 
 // TestEveryStepIsKnown reads the source for points that the list lacks: passing one

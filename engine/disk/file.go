@@ -65,6 +65,12 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 // WriteDraft replaces the file at path in one step without any barrier: after a
 // kill it is whole, after a power cut it may be old or gone.
 func (v *Volume) WriteDraft(step, path string, content []byte) error {
+	return v.WriteDraftOf(step, path, content, time.Time{})
+}
+
+// WriteDraftOf is WriteDraft of a copy: the file gets the time at which its original was
+// saved, so that a look tells whether it is current. The zero time is now.
+func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -73,6 +79,9 @@ func (v *Volume) WriteDraft(step, path string, content []byte) error {
 	_, err = crash.Write(step+".write", content, f.Write)
 	if cerr := f.Close(); err == nil {
 		err = cerr
+	}
+	if err == nil && !saved.IsZero() {
+		err = os.Chtimes(temp, time.Time{}, saved)
 	}
 	if err == nil {
 		err = crash.Do(step+".rename", func() error { return os.Rename(temp, path) })

@@ -35,6 +35,19 @@ func folders(a, b string) []string {
 	return []string{filepath.Dir(a), filepath.Dir(b)}
 }
 
+// Link gives a file a second name in its folder. It makes no barrier: what replaces the
+// file next syncs the folder. One that is there is an error: fs.ErrExist. The failpoint
+// is step.link.
+func (v *Volume) Link(step, from, to string) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	if err := crash.Do(step+".link", func() error { return os.Link(from, to) }); err != nil {
+		return v.judgeName(fmt.Errorf("keep: %w", err))
+	}
+	return nil
+}
+
 // Remove removes a file. It makes no barrier: after a power cut the file may be there
 // again, so it is for one that is then removed again. One that is gone is no error.
 // The failpoint is step.unlink.

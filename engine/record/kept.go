@@ -87,10 +87,9 @@ func keepLocked(vol *disk.Volume, path string, s State, written time.Time) {
 	var kept State
 	kept.decide(s)
 	content, err := EncodeState(workspace.Of(filepath.Dir(path)), kept)
-	if err != nil || vol.WriteDraft("state.kept", path, content) != nil {
-		return
+	if err == nil {
+		_ = vol.WriteDraftOf("state.kept", path, content, written)
 	}
-	_ = os.Chtimes(path, time.Time{}, written)
 }
 
 // keepUpdate copies what the runtime has just put in place, so that no copy has rights
@@ -134,7 +133,7 @@ func EndState(vol *disk.Volume, dir string, ended Ended) (kept string, err error
 		return "", err
 	}
 	kept = path + ".conflict-" + time.Now().UTC().Format("20060102T150405.000Z")
-	if err := os.Link(path, kept); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := vol.Link("state", path, kept); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("keep the broken state.json: %w", err)
 	}
 	return kept, vol.WriteFile("state", path, content)
