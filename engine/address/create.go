@@ -20,6 +20,7 @@ const (
 	// File is the name of the descriptor in an agent's folder.
 	File           = "descriptor.json"
 	descriptorFile = File
+	stateFile      = "state.json"
 	newPrefix      = ".new-"
 )
 
@@ -101,7 +102,7 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(temp)
+			discard(temp)
 		}
 	}()
 	if err := crash.Do("folder.mkdir", func() error { return os.Mkdir(temp, 0o700) }); err != nil {
@@ -110,7 +111,7 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	if err := x.vol.WriteFile("descriptor", filepath.Join(temp, descriptorFile), descriptor); err != nil {
 		return err
 	}
-	if err := x.vol.WriteFile("state", filepath.Join(temp, "state.json"), state); err != nil {
+	if err := x.vol.WriteFile("state", filepath.Join(temp, stateFile), state); err != nil {
 		return err
 	}
 	if fill != nil {
@@ -122,6 +123,16 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 		return err
 	}
 	return x.vol.Rename("folder", temp, final)
+}
+
+// discard removes a folder that did not become an agent. The names are removed first,
+// because a process without a free descriptor cannot list a folder, but can remove names
+// that it knows.
+func discard(temp string) {
+	for _, name := range []string{descriptorFile, stateFile} {
+		os.Remove(filepath.Join(temp, name))
+	}
+	os.RemoveAll(temp)
 }
 
 // full says in the engine's words that there is no room.
