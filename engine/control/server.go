@@ -23,9 +23,10 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 	// Requests do not end with ctx but after it: base outlives it.
 	base := withClosing(context.WithoutCancel(ctx), ctx.Done())
 	errs := make(chan error, len(listeners))
-	servers := make([]*http.Server, len(listeners))
+	servers, fresh := make([]*http.Server, len(listeners)), &freshConns{}
 	for i, l := range listeners {
 		servers[i] = newServer(base, h, log, l)
+		servers[i].ConnState = fresh.note
 	}
 	for i, l := range listeners {
 		go func() {
@@ -40,6 +41,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...*
 		}()
 	}
 	<-ctx.Done()
+	fresh.close()
 	shutdown(base, servers)
 	var all []error
 	for range listeners {
@@ -75,4 +77,38 @@ func shutdown(base context.Context, servers []*http.Server) {
 		})
 	}
 	wg.Wait()
+}
+
+// freshConns are the connections that have not sent a request yet. http.Server.Shutdown
+// waits 5 s for one, in case that it is about to; but clients open some that they never
+// use, and a request that nobody has read yet is one that the caller sends again.
+type freshConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	ended bool
+}
+
+func (f *freshConns) note(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(f.conns, c)
+	case f.ended:
+		c.Close()
+	default:
+		if f.conns == nil {
+			f.conns = map[net.Conn]bool{}
+		}
+		f.conns[c] = true
+	}
+}
+
+func (f *freshConns) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	for c := range f.conns {
+		c.Close()
+	}
 }

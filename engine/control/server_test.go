@@ -173,6 +173,31 @@ func (l *peerListener) myUID(t *testing.T, root string) (int, error) {
 	return peerUID(in)
 }
 
+func TestAConnectionWithoutARequestDoesNotDelayTheEnd(t *testing.T) {
+	root := t.TempDir()
+	_, stop := daemon(t, &fake{}, listenUnix(t, root))
+	c, err := Dial(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	silent, err := dialUnix(filepath.Join(root, SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := c.Status(t.Context()); err != nil { // so the server has taken the other one, too
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if took := time.Since(start); took > grace/2 {
+		t.Errorf("the end took %s", took)
+	}
+}
+
 // TestShutdown: streams end at once, a request under way gets its answer.
 func TestShutdown(t *testing.T) {
 	root := t.TempDir()
