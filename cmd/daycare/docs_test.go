@@ -95,7 +95,7 @@ func documents(t *testing.T) map[string][]byte {
 func TestFilesTour(t *testing.T) {
 	noKeys(t)
 	dir := t.TempDir()
-	for name, value := range map[string]string{"HOME": dir, "NO_COLOR": "1"} {
+	for name, value := range map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"} {
 		t.Setenv(name, value)
 	}
 	data, err := os.ReadFile("../../docs/files.md")

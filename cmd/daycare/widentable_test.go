@@ -35,7 +35,7 @@ var attempts = []attempt{
 	{name: "read a secret", as: "wide", step: []string{`read {"path":".daycare/auth.json"}`}},
 	{name: "search for a secret", as: "wide", step: []string{`grep {"pattern":"canary","path":".daycare"}`}},
 	{name: "list the rights", as: "wide", step: []string{`ls {"path":".daycare/agents"}`}},
-	{name: "write a key of the person", as: "wide", step: []string{`write {"path":"$H/.ssh/authorized_keys","content":"mine"}`}},
+	{name: "write a key of the person", as: "wide", asks: true, step: []string{`write {"path":"$H/.ssh/authorized_keys","content":"mine"}`}},
 	{name: "write what the person's shell starts", as: "wide", step: []string{`edit {"path":"~/.bashrc","old":"# the person's","new":"evil"}`}},
 	{name: "write a hook of git", as: "wide", step: []string{`write {"path":".git/hooks/pre-commit","content":"evil"}`}},
 	{name: "write the configuration of git", as: "wide", step: []string{`write {"path":".git/config","content":"[core]\nfsmonitor = evil"}`}},

@@ -80,9 +80,9 @@ func (r *reach) repository(path string) string {
 		if !permission.Beneath(root, path) {
 			continue
 		}
-		name := filepath.Base(path)
-		for dir := filepath.Dir(path); permission.Beneath(root, dir); name, dir = filepath.Base(dir), filepath.Dir(dir) {
-			if !slices.Contains(inRepository, strings.ToLower(name)) || r.namedBetween(dir, path) {
+		for name := path; name != root; name = filepath.Dir(name) {
+			dir := filepath.Dir(name)
+			if !slices.Contains(inRepository, strings.ToLower(filepath.Base(name))) || r.namedBetween(dir, path) {
 				continue
 			}
 			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {

@@ -24,6 +24,15 @@ var laterPaths = map[string][]string{
 var homePaths = []string{".config/systemd/user/x.service", ".config/autostart/x.desktop", ".gitconfig", ".npmrc", ".config/pip/pip.conf", ".vimrc", ".claude/settings.json",
 	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment", ".config/fish/config.fish", ".zshenv", ".anything"}
 
+// A right to all of the file system is one to the root, above which there is no folder.
+func TestARightToEverythingWritesAFile(t *testing.T) {
+	w := newWorld(t)
+	w.access.WriteDirs = []string{"/"}
+	for _, path := range []string{"plain", "hooks", "sub/config"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
+	}
+}
+
 func TestWritingWhatRunsLaterAsks(t *testing.T) {
 	tried := 0
 	for who, paths := range laterPaths {

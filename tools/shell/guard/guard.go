@@ -92,7 +92,7 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 			if t.running == 0 {
 				t.known[item.Path] = linkAt(item.Path)
 			}
-			if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(item.Path) == nil {
+			if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(root, hooks) == nil {
 				t.known[hooks] = noLink
 				found = append(found, Item{hooks, Inner})
 			}
@@ -185,10 +185,11 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		}
 		switch {
 		case item.Kind == Inner && above == fine: // follows its repository
-			t.known[item.Path] = noLink
 			continue
 		case item.Kind == Repository && harmless(item.Path) == nil:
-			t.known[item.Path], fine = noLink, item.Path
+			// It does not become known: another command that still runs may change it, and
+			// its end judges it again.
+			fine = item.Path
 			continue
 		case item.Kind == Repository:
 			aside = item.Path

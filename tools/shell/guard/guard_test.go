@@ -89,6 +89,31 @@ func TestWhatIsOfAPersonStays(t *testing.T) {
 	(*Watch)(nil).End()
 }
 
+// A repository that a command made is judged again at the end of each command that still
+// runs: one of them may have changed it since.
+func TestARepositoryThatWasHarmlessIsJudgedAgain(t *testing.T) {
+	root := t.TempDir()
+	g := New(sensitive.With())
+	first, _ := g.Begin(nil, []string{root}, nil, nil)
+	second, _ := g.Begin(nil, []string{root}, nil, nil)
+	repository := root + "/new/.git"
+	write(t, repository+"/HEAD", "ref: refs/heads/main\n")
+	write(t, repository+"/config", "[core]\n\tbare = false\n")
+	for _, dir := range []string{"/objects", "/refs", "/hooks"} {
+		if err := os.MkdirAll(repository+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := first.End(); len(held) > 0 {
+		t.Fatalf("a harmless repository was put aside: %+v", held)
+	}
+	write(t, repository+"/config", "[core]\n\tfsmonitor = evil\n")
+	held := second.End()
+	if len(held) != 1 || held[0].Path != repository || exists(repository) {
+		t.Errorf("the second command changed it, and it stayed: %+v", held)
+	}
+}
+
 // BenchmarkLook is what a command pays for the folders it may write, twice.
 func BenchmarkLook(b *testing.B) {
 	for _, folders := range []int{100, 2_000, 20_000} {

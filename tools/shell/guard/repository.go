@@ -28,13 +28,17 @@ func inner(repository string) (items []Item) {
 
 // makeHooks makes the folder of hooks that a repository does not have, as git does: what
 // is not there cannot be kept from changes.
-func makeHooks(repository string) error {
-	root, err := os.OpenRoot(repository)
+func makeHooks(top, hooks string) error {
+	root, err := os.OpenRoot(top)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return root.Mkdir("hooks", 0o755)
+	rel, err := filepath.Rel(top, hooks)
+	if err != nil {
+		return err
+	}
+	return root.Mkdir(rel, 0o755)
 }
 
 // harmless returns nil for a repository in which git runs nothing, whoever uses it: as
