@@ -2,12 +2,13 @@
 // test suite that still passes would not have seen that defect. It prints how many of
 // the mutants the tests killed and each one that survived.
 //
-//	go run ./.ci/mutate [-n 10] [-seed 1] [-p 2] [-timeout 3m] PACKAGE...
+//	go run ./.ci/mutate [-n 10] [-seed 1] [-p 2] [-short] [-timeout 3m] PACKAGE...
 //	go run ./.ci/mutate -n 20 -seed 7 ./engine/disk ./engine/inbox
 //
 // The sources are never written: each mutant is compiled through an overlay of the go
 // command. Which places are changed follows from the seed alone. A mutant that does
-// not compile is replaced by another. One that makes the tests hang is killed.
+// not compile is replaced by another. One that makes the tests hang, or eat the memory
+// of the machine, counts as killed.
 package main
 
 import (
@@ -23,8 +24,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
@@ -33,8 +36,12 @@ type options struct {
 	each    int
 	seed    uint64
 	beside  int
-	timeout time.Duration
+	short   bool
+	timeout time.Duration // 0: by how long the tests take without a change
 }
+
+// maxMemory bounds the data of the go command and of each process that it starts, in bytes.
+const maxMemory = 4 << 30
 
 // A report is how the tests of one package did.
 type report struct {
@@ -50,11 +57,16 @@ func main() {
 	flag.IntVar(&o.each, "n", 10, "mutants of each package")
 	flag.Uint64Var(&o.seed, "seed", 1, "decides which places are changed")
 	flag.IntVar(&o.beside, "p", 2, "mutants tried beside each other")
-	flag.DurationVar(&o.timeout, "timeout", 3*time.Minute, "of the tests of one mutant; after it, it counts as killed")
+	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
+	flag.DurationVar(&o.timeout, "timeout", 0, "stop the tests of one mutant after this `time`: it counts as killed (default 10 s and five times what they take without it)")
 	least := flag.Int("least", 0, "exit with 1 if the tests kill less than this percentage of all mutants")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		log.Fatal("name packages, for example: go run ./.ci/mutate ./engine/disk")
+	}
+
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
+		log.Fatal(err) // a loop that no longer ends may append for ever
 	}
 
 	var all []report
@@ -65,9 +77,6 @@ func main() {
 		}
 		all = append(all, r)
 		fmt.Printf("%s: %d of %d killed\n", r.pkg, r.killed, r.killed+len(r.survived))
-		for _, m := range r.survived {
-			fmt.Printf("  survived  %s\n", m)
-		}
 	}
 	if percent := table(all, o.seed); percent < *least {
 		log.Fatalf("%d %% killed, at least %d are wanted", percent, *least)
@@ -86,8 +95,8 @@ func (o options) try(pkg string) (report, error) {
 	h.Write([]byte(filepath.ToSlash(dir)))
 	random := rand.New(rand.NewPCG(o.seed, h.Sum64()))
 	random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-	if out, err := o.test(dir, nil); err != nil {
-		return r, fmt.Errorf("the tests of %s fail without any change: %w\n%s", pkg, err, out)
+	if o.timeout, err = o.normal(dir); err != nil {
+		return r, err
 	}
 
 	var mu sync.Mutex
@@ -113,6 +122,7 @@ func (o options) try(pkg string) (report, error) {
 					r.killed++
 				default:
 					r.survived = append(r.survived, m)
+					fmt.Printf("  survived  %s\n", m)
 				}
 				mu.Unlock()
 			}
@@ -120,6 +130,22 @@ func (o options) try(pkg string) (report, error) {
 	}
 	wg.Wait()
 	return r, nil
+}
+
+// normal runs the tests without a change and returns how long a mutant's may take.
+func (o options) normal(dir string) (time.Duration, error) {
+	given := o.timeout
+	if o.timeout == 0 {
+		o.timeout = 10 * time.Minute
+	}
+	begin := time.Now()
+	if out, err := o.test(dir, nil); err != nil {
+		return 0, fmt.Errorf("the tests of %s fail without any change: %w\n%s", dir, err, out)
+	}
+	if given == 0 {
+		given = 10*time.Second + 5*time.Since(begin)
+	}
+	return given, nil
 }
 
 // kill reports whether the tests fail with the mutant, and whether it compiles.
@@ -133,9 +159,9 @@ func (o options) kill(dir string, m mutant) (killed, compiled bool) {
 
 // test runs the tests of a package, with a mutant in place of one of its files.
 func (o options) test(dir string, m *mutant) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+time.Minute) // it is compiled, too
 	defer cancel()
-	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout", o.timeout.String()}
+	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-short=" + strconv.FormatBool(o.short), "-timeout", o.timeout.String()}
 	if m != nil {
 		overlay, remove, err := m.overlay()
 		if err != nil {
@@ -146,7 +172,13 @@ func (o options) test(dir string, m *mutant) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+filepath.ToSlash(dir))...)
 	cmd.WaitDelay = 5 * time.Second
-	return cmd.CombinedOutput()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what tests that were cut short have left running
+	}
+	return out, err
 }
 
 // overlay writes the changed file and the description of it that the go command reads.

@@ -85,7 +85,7 @@ func (c *changer) visit(n ast.Node) bool {
 	case *ast.IfStmt:
 		c.condition(n)
 	case *ast.ExprStmt:
-		if call, ok := n.X.(*ast.CallExpr); ok && c.text(call.Fun) != "panic" {
+		if call, ok := n.X.(*ast.CallExpr); ok && c.text(call.Fun) != "panic" && !c.logs(call) {
 			c.replace("call left out", n.Pos(), n.End(), "")
 		}
 	case *ast.AssignStmt:
@@ -94,6 +94,14 @@ func (c *changer) visit(n ast.Node) bool {
 		c.results(n)
 	}
 	return true
+}
+
+// logs reports whether a call writes a line of a log, which is for people to read and
+// changes nothing else.
+func (c *changer) logs(call *ast.CallExpr) bool {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && strings.HasSuffix(strings.ToLower(c.text(f.X)), "log") &&
+		slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Log"}, f.Sel.Name)
 }
 
 // swapped is the operator that stands in the place of another.

@@ -15,6 +15,7 @@ func sum(list []int) (n int, err error) {
 	for _, v := range list {
 		if v < 0 && n != 0 {
 			report()
+			s.log.Warn("odd", "n", n)
 			return n, err
 		}
 		n += v
@@ -41,7 +42,7 @@ func TestMutants(t *testing.T) {
 
 	want := map[string]string{
 		"comparison swapped": "v >= 0 && n != 0", "&& for ||": "v < 0 || n != 0", "condition never true": "if false && (v < 0 && n != 0) {",
-		"call left out": "{\n\t\t\t\n\t\t\treturn n, err", "sign turned": "n -= v", "error swallowed": "return n, nil",
+		"call left out": "{\n\t\t\t\n\t\t\ts.log", "sign turned": "n -= v", "error swallowed": "return n, nil",
 		"return inverted": "return false",
 	}
 	for _, m := range made {
@@ -50,6 +51,9 @@ func TestMutants(t *testing.T) {
 		}
 		if text, ok := want[m.what]; ok && strings.Contains(string(m.source), text) {
 			delete(want, m.what)
+		}
+		if m.what == "call left out" && strings.Contains(m.before, "log.") {
+			t.Errorf("%s: a line of a log is left out, which no test should see", m)
 		}
 		if string(m.source) == sample {
 			t.Errorf("%s: nothing was changed", m)
