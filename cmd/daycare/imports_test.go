@@ -31,6 +31,7 @@ var imports = map[string][]string{
 	"engine":                 {"engine/..."},
 	"engine/beneath":         {},
 	"engine/crash":           {},
+	"engine/crash/crashtest": {"engine/crash"},
 	"engine/event":           {},
 	"engine/finding":         {},
 	"engine/lazyregexp":      {},
@@ -109,7 +110,7 @@ var imports = map[string][]string{
 // suites are contracts as tests; every test may import them, and what is written
 // to be used by tests.
 var suites = []string{
-	"engine/inbox/inboxtest", "agents/providers/providertest", "agents/providers/scripted",
+	"engine/inbox/inboxtest", "engine/crash/crashtest", "agents/providers/providertest", "agents/providers/scripted",
 	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest",
 }
 

@@ -3,10 +3,10 @@
 //
 // Three shapes of step exist: Write (bytes go to a file, a death may leave part
 // of them), Do (one operation that happens or does not: a sync, a rename, an
-// unlink) and Point (a place between two steps). Unarmed, each costs one load.
+// unlink) and Point (a place between two steps). Unarmed, each costs two loads.
 //
 // They are armed by the environment, because a harness can set that for any
-// process it starts:
+// process it starts; a test arms those of its own process with Arm:
 //
 //	DAYCARE_FAILPOINT=ACTION@POINT#K[:PERCENT][;...]
 //
@@ -40,6 +40,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -96,15 +97,20 @@ type plan struct {
 	armed  []arming
 	passed map[string]int
 	total  int
+	hits   []string // points that met what is armed for them
 	trace  *os.File
 }
 
-// current reads the environment once; nil means that nothing is armed.
-var current = sync.OnceValue(func() *plan {
-	spec, trace := os.Getenv("DAYCARE_FAILPOINT"), os.Getenv("DAYCARE_FAILPOINT_TRACE")
-	if spec == "" && trace == "" {
-		return nil
-	}
+// planned is what is armed; nil: nothing.
+var planned atomic.Pointer[plan]
+
+// current is what is armed now; nil means that nothing is.
+func current() *plan {
+	readEnvironment()
+	return planned.Load()
+}
+
+func newPlan(spec string) (*plan, error) {
 	p := &plan{passed: map[string]int{}}
 	for _, clause := range strings.Split(spec, ";") {
 		if clause == "" {
@@ -112,10 +118,23 @@ var current = sync.OnceValue(func() *plan {
 		}
 		a, err := parse(clause)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "daycare: DAYCARE_FAILPOINT: %v\n", err)
-			os.Exit(2)
+			return nil, err
 		}
 		p.armed = append(p.armed, a)
+	}
+	return p, nil
+}
+
+// readEnvironment arms what the environment says, once.
+var readEnvironment = sync.OnceFunc(func() {
+	spec, trace := os.Getenv("DAYCARE_FAILPOINT"), os.Getenv("DAYCARE_FAILPOINT_TRACE")
+	if spec == "" && trace == "" {
+		return
+	}
+	p, err := newPlan(spec)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "daycare: DAYCARE_FAILPOINT: %v\n", err)
+		os.Exit(2)
 	}
 	if trace != "" {
 		f, err := os.OpenFile(trace, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -125,8 +144,34 @@ var current = sync.OnceValue(func() *plan {
 		}
 		p.trace = f
 	}
-	return p
+	planned.Store(p)
 })
+
+// A Test is a *testing.T.
+type Test interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// Arm arms failpoints in this process until the test ends, in place of what is armed.
+// spec is as in DAYCARE_FAILPOINT. met returns the points that were hit so far. It is for
+// tests that do not run beside others.
+func Arm(t Test, spec string) (met func() []string) {
+	t.Helper()
+	before := current()
+	p, err := newPlan(spec)
+	if err != nil {
+		t.Fatalf("arm a failpoint: %v", err)
+	}
+	planned.Store(p)
+	t.Cleanup(func() { planned.Store(before) })
+	return func() []string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return slices.Clone(p.hits)
+	}
+}
 
 // pass counts one passing of a point and returns what is armed for it. What lets the
 // operation be done (a slow disk, a clock that jumps) happens here.
@@ -150,6 +195,7 @@ func (p *plan) pass(name string) (arming, bool) {
 			shift(a.jump)
 		case !found:
 			hit, found = a, true
+			p.hits = append(p.hits, name)
 		}
 	}
 	p.mu.Unlock()

@@ -265,3 +265,20 @@ func TestNamesAreUnique(t *testing.T) {
 		t.Errorf("%d of %d names are double", len(all)-len(got), len(all))
 	}
 }
+
+// A test arms its own process, and when it has ended nothing is armed any more.
+func TestArm(t *testing.T) {
+	sync := func() error { return Do("inbox.sync", func() error { return nil }) }
+	t.Run("armed", func(t *testing.T) {
+		met := Arm(t, "eio@inbox.sync#2")
+		if err := sync(); err != nil || len(met()) != 0 {
+			t.Errorf("the first sync: %v, met %v", err, met())
+		}
+		if err := sync(); !errors.Is(err, syscall.EIO) || !slices.Equal(met(), []string{"inbox.sync"}) {
+			t.Errorf("the second sync: %v, met %v", err, met())
+		}
+	})
+	if err := sync(); err != nil {
+		t.Errorf("after the test: %v", err)
+	}
+}
