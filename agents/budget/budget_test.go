@@ -64,8 +64,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), own: map[string]Amount{}, line: map[string][]string{}}
-	w.open()
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "usage [1]"), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), own: map[string]Amount{}, line: map[string][]string{}}
+	w.open() // the folder is made with the first line
 	return w
 }
 
@@ -213,6 +213,9 @@ func TestWhatCameToNoEnd(t *testing.T) {
 func TestTornLine(t *testing.T) {
 	w := newWorld(t)
 	path := filepath.Join(w.dir, w.now.Format(time.DateOnly)+".jsonl")
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(`{"at":"2026-11-20T11:00:00Z","agent":"a`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -408,6 +411,9 @@ func TestSumsOfPastDays(t *testing.T) {
 				t.Errorf("%d tokens were spent, want %d", got, want)
 			}
 		}
+	}
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	for i := range 9 {
 		write(fmt.Sprintf("2026-11-1%d", i), 300)

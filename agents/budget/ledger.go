@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ type Ledger struct {
 	mu       sync.Mutex
 	spent    sums // settled and reserved
 	calendar calendar
-	turned   bool  // another day began, and what is kept does not say so
+	turned   bool  // what is kept says another day, or nothing was kept yet
 	writeErr error // the newest; the ledger goes on in memory
 
 	file sync.Mutex // held while a file is written; never with mu
@@ -94,18 +95,28 @@ type tokens struct {
 	CacheWrite int64 `json:"cacheWrite"`
 }
 
+func tokensOf(u providers.Usage) tokens {
+	return tokens{u.Input, u.Output, u.CacheRead, u.CacheWrite}
+}
+
+func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheWrite }
+
 // A Reached says which limit stands in the way of a request.
 type Reached struct {
-	Setting string // budget.perDay.usd, …
+	Setting string // budget.perDay, … or "of agent ID"
 	Spent   Amount
 	Limit   Amount
 }
 
 func (r *Reached) Error() string {
-	if r.Limit.USD > 0 && r.Spent.USD >= r.Limit.USD || r.Limit.Tokens == 0 {
-		return fmt.Sprintf("the budget %s is used up: $%.4f of $%.4f", r.Setting, r.Spent.USD, r.Limit.USD)
+	var of []string
+	if r.Limit.USD > 0 {
+		of = append(of, fmt.Sprintf("$%.4f of $%.4f", r.Spent.USD, r.Limit.USD))
 	}
-	return fmt.Sprintf("the budget %s is used up: %d of %d tokens", r.Setting, r.Spent.Tokens, r.Limit.Tokens)
+	if r.Limit.Tokens > 0 {
+		of = append(of, fmt.Sprintf("%d of %d tokens", r.Spent.Tokens, r.Limit.Tokens))
+	}
+	return fmt.Sprintf("the budget %s is used up: %s", r.Setting, strings.Join(of, ", "))
 }
 
 // Open reads what was spent so far. Files that cannot be read are reported and left out:
@@ -137,25 +148,27 @@ func (l *Ledger) turn() {
 	}
 }
 
-// keep adds up the days that are over, for the next start.
+// keep adds up the days that are over, for the next start. Where nothing was spent yet it
+// does so with the first line.
 func (l *Ledger) keep() {
+	begun := disk.Exists(l.o.Dir)
 	l.mu.Lock()
 	c := l.calendar
 	c.Past = slices.Clone(c.Past)
-	l.turned = false
+	l.turned = !begun
 	l.mu.Unlock()
+	if !begun {
+		return
+	}
 	l.file.Lock()
 	defer l.file.Unlock()
-	if !disk.Exists(l.o.Dir) {
-		return // nothing was spent yet
-	}
 	k := l.o.addUp(c.Day)
 	k.Calendar = c
 	l.o.save(k)
 }
 
 func (o line) amount() Amount {
-	return Amount{o.Cost, o.Tokens.Input + o.Tokens.Output + o.Tokens.CacheRead + o.Tokens.CacheWrite}
+	return Amount{o.Cost, o.Tokens.sum()}
 }
 
 // A reservation is what one request may cost, until it is settled.
@@ -213,7 +226,7 @@ func (l *Ledger) release(r *reservation) {
 // settle puts what was spent in the reservation's place and writes it down.
 func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usage) {
 	one := line{At: disk.StampOf(l.o.Now()), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
-		Tokens: tokens{u.Input, u.Output, u.CacheRead, u.CacheWrite}, Cost: l.o.Price(provider, model, u)}
+		Tokens: tokensOf(u), Cost: l.o.Price(provider, model, u)}
 	l.mu.Lock()
 	l.turn()
 	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)

@@ -45,7 +45,7 @@ func (b *bounded) Stream(ctx context.Context, req *providers.Request) iter.Seq[p
 }
 
 func (b *bounded) amount(model string, u providers.Usage) Amount {
-	return Amount{b.ledger.o.Price(b.ID(), model, u), u.Input + u.Output + u.CacheRead + u.CacheWrite}
+	return Amount{b.ledger.o.Price(b.ID(), model, u), tokensOf(u).sum()}
 }
 
 // A meter follows one request.

@@ -25,12 +25,6 @@ type Call struct {
 	Cost            float64 // US dollars
 }
 
-func (c Call) tokens() tokens {
-	return tokens{c.Usage.Input, c.Usage.Output, c.Usage.CacheRead, c.Usage.CacheWrite}
-}
-
-func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheWrite }
-
 // Missing are those of the calls that the usage files in dir do not have: of agents
 // whose histories used more tokens than the files say. The files may have more than
 // the histories: what was paid for and broke off before there was a record.
@@ -40,7 +34,7 @@ func Missing(dir string, calls []Call) ([]Call, error) {
 		tokens       tokens
 	}
 	written, sum := map[key]int{}, map[string]int64{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	files, err := disk.Glob(dir, "*.jsonl")
 	if err != nil {
 		return nil, fmt.Errorf("list usage: %w", err)
 	}
@@ -55,11 +49,11 @@ func Missing(dir string, calls []Call) ([]Call, error) {
 	}
 	used := map[string]int64{}
 	for _, c := range calls {
-		used[c.Agent] += c.tokens().sum()
+		used[c.Agent] += tokensOf(c.Usage).sum()
 	}
 	var missing []Call
 	for _, c := range calls {
-		k := key{c.Agent, c.Model, c.tokens()}
+		k := key{c.Agent, c.Model, tokensOf(c.Usage)}
 		switch {
 		case written[k] > 0:
 			written[k]--
@@ -79,7 +73,7 @@ func Add(dir string, calls []Call) error {
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
 	for _, c := range calls {
 		err := appendLine(filepath.Join(dir, Day(c.At)), line{At: disk.StampOf(c.At), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
-			Tokens: c.tokens(), Cost: c.Cost, Estimated: c.Usage.Estimated})
+			Tokens: tokensOf(c.Usage), Cost: c.Cost, Estimated: c.Usage.Estimated})
 		if err != nil {
 			return fmt.Errorf("write usage: %w", err)
 		}
@@ -145,15 +139,10 @@ func appendLine(path string, one line) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	last := []byte{'\n'}
-	if info.Size() > 0 {
-		if _, err := f.ReadAt(last, info.Size()-1); err != nil {
-			return err
-		}
+	if size, _ := f.Seek(0, io.SeekEnd); size > 0 {
+		last[0] = 0 // what cannot be read may be half a line
+		f.ReadAt(last, size-1)
 	}
 	data = append(data, '\n')
 	if last[0] != '\n' {

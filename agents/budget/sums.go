@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"daycare/engine/disk"
 )
 
 // sumsFile keeps what the files of past days add up to, so that a start reads the
@@ -48,7 +50,10 @@ type seen struct {
 // that. What cannot be read is reported and left out.
 func (o Options) addUp(day string) kept {
 	k := o.load()
-	files, _ := filepath.Glob(filepath.Join(o.Dir, "*.jsonl")) // the pattern is a good one
+	files, err := disk.Glob(o.Dir, "*.jsonl")
+	if err != nil {
+		o.Log.Warn("usage files cannot be listed, so budgets count what they say as not spent\nonce they can be: daycare doctor --fix", "err", err)
+	}
 	if !k.holds(files, day) {
 		k = kept{sums: newSums(), Files: map[string]seen{}, Calendar: k.Calendar}
 	}

@@ -43,7 +43,7 @@ func (d *doctor) agentFolders() error {
 
 // histories looks at every file of every agent.
 func (d *doctor) histories() error {
-	dirs, err := filepath.Glob(filepath.Join(d.root, "agents", "*"))
+	dirs, err := disk.Glob(d.root, "agents/*")
 	if err != nil {
 		return err
 	}

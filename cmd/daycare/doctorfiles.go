@@ -31,7 +31,7 @@ func (d *doctor) settings(found []finding.Finding) {
 
 // tasks looks at what runs by the clock.
 func (d *doctor) tasks() error {
-	paths, err := filepath.Glob(filepath.Join(d.root, "cron", "*", "TASK.md"))
+	paths, err := disk.Glob(d.root, "cron/*/TASK.md")
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (d *doctor) tasks() error {
 }
 
 func (d *doctor) prompts() error {
-	paths, err := filepath.Glob(filepath.Join(d.root, "heartbeat", "*.md"))
+	paths, err := disk.Glob(d.root, "heartbeat/*.md")
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *doctor) letters() error {
 
 // logs looks at the files of lines that have no place elsewhere.
 func (d *doctor) logs() error {
-	paths, err := filepath.Glob(filepath.Join(d.root, "usage", "*.jsonl"))
+	paths, err := disk.Glob(d.root, "usage/*.jsonl")
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ var blobName = lazyregexp.New(`[0-9a-f]{64}`)
 
 // blobs looks for long outputs that no line of their agent's history names.
 func (g *collector) blobs() error {
-	dirs, err := filepath.Glob(filepath.Join(g.root, "agents", "*", "blobs"))
+	dirs, err := disk.Glob(g.root, "agents/*/blobs")
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (g *collector) blobs() error {
 
 // closed looks for parts of histories that were closed, and older files of the log.
 func (g *collector) closed() error {
-	parts, err := filepath.Glob(filepath.Join(g.root, "agents", "*", "history", "*.jsonl"))
+	parts, err := disk.Glob(g.root, "agents/*/history/*.jsonl")
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (g *collector) closed() error {
 // blobsOf are the hashes in the histories of an agent's folder.
 func blobsOf(dir string) (map[string]bool, error) {
 	named := map[string]bool{}
-	paths, err := filepath.Glob(filepath.Join(dir, "history", "*.jsonl"))
+	paths, err := disk.Glob(dir, "history/*.jsonl")
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"daycare/agents/subagent"
 	"daycare/engine"
 	"daycare/engine/config"
+	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
@@ -138,7 +139,7 @@ func (k checked) fits(file string) bool {
 func checkable(root string) (all []string, err error) {
 	seen := map[string]bool{}
 	for _, k := range checks {
-		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(k.pattern)))
+		paths, err := disk.Glob(root, k.pattern)
 		if err != nil {
 			return nil, fmt.Errorf("list files: %w", err)
 		}

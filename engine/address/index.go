@@ -85,7 +85,7 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 
 // removeUnfinished removes the folders of agents whose making a crash cut short.
 func (x *Index) removeUnfinished() error {
-	left, err := filepath.Glob(filepath.Join(x.dir, newPrefix+"*"))
+	left, err := disk.Glob(x.dir, newPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 
 // load reads the files of the queue and removes those that the log has.
 func (q *Queue) load() ([]finding.Finding, error) {
-	paths, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
+	paths, err := disk.Glob(q.dir, "*.json")
 	if err != nil {
 		return nil, fmt.Errorf("list permission requests: %w", err)
 	}

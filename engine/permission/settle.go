@@ -144,7 +144,7 @@ func (q *Queue) Late() ([]Pending, error) {
 	late, waiting := q.late, len(q.waiting)
 	q.late = nil
 	q.mu.Unlock()
-	paths, err := filepath.Glob(filepath.Join(q.dir, "*.json"))
+	paths, err := disk.Glob(q.dir, "*.json")
 	if err != nil || len(paths) <= waiting {
 		return late, err
 	}

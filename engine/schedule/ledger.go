@@ -189,7 +189,7 @@ func nextClosed(path string) (string, error) {
 
 // closed are the closed files of the ledger at path, the oldest first.
 func closed(path string) ([]string, error) {
-	return filepath.Glob(filepath.Join(filepath.Dir(path), "runs", "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl")) // sorted
+	return disk.Glob(filepath.Join(filepath.Dir(path), "runs"), "[0-9][0-9][0-9][0-9][0-9][0-9].jsonl") // sorted
 }
 
 // readTail reads the newest lines of a ledger, oldest first.
