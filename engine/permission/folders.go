@@ -235,10 +235,7 @@ func (f *Folders) open(path string) (*os.Root, string, error) {
 		return dir, real, nil
 	}
 	defer dir.Close()
-	rel, err := filepath.Rel(base, path)
-	if err != nil {
-		return nil, "", err
-	}
+	rel, _ := filepath.Rel(base, path) // base is around path
 	sub, err := beneath.Sub(dir, rel)
 	if errors.Is(err, beneath.ErrLink) {
 		return nil, "", &Replaced{path, "there is a symbolic link in its place or above it"}

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"daycare/engine/beneath"
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 )
 
@@ -171,8 +174,8 @@ func TestBrokenPinsSayWhatToDo(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolders(nil, ws, func(string, error) {}); err == nil {
-		t.Error("a link is read")
+	if _, err := OpenFolders(nil, ws, func(string, error) {}); !errors.Is(err, beneath.ErrLink) {
+		t.Errorf("a link is read: %v", err)
 	}
 }
 
@@ -205,5 +208,96 @@ func TestGrantOfAFile(t *testing.T) {
 	}
 	if _, _, err := f.Locate(ws + "/other/l"); err == nil {
 		t.Error("a link is located")
+	}
+}
+
+// A folder is pinned once, and again only when more may be done in it.
+func TestKnow(t *testing.T) {
+	ws := ground(t)
+	top := filepath.Dir(ws)
+	mkdir(t, top+"/r", top+"/w")
+	f := NewFolders("")
+	for _, tt := range []struct {
+		path    string
+		write   bool
+		changed bool
+		pin     bool // it is known to be written in
+	}{
+		{top + "/r", false, true, false}, {top + "/r", false, false, false}, {top + "/r", true, true, true}, {top + "/r", true, false, true},
+		{top + "/r", false, false, true}, {top + "/none", true, false, false}, {top + "/none", false, false, false},
+	} {
+		if got := f.know(tt.path, tt.write); got != tt.changed || f.known[tt.path].Write != tt.pin {
+			t.Errorf("%s, write %v: changed %v, pinned %+v", tt.path, tt.write, got, f.known[tt.path])
+		}
+	}
+	if f.Writable(top + "/w") {
+		t.Error("nobody writes in /w")
+	}
+	if err := errors.Join(f.Give(Write{top + "/w"}), f.Give(Read{top + "/w"}), f.Give(Web{})); err != nil {
+		t.Fatal(err)
+	}
+	if !f.Writable(top+"/w") || !f.Writable(top+"/w/x") || f.Writable(top) {
+		t.Error("a folder that was given to write is not writable, or its parent is")
+	}
+	mkdir(t, top+"/only")
+	if err := f.Give(Read{top + "/only"}); err != nil || f.Writable(top+"/only") || !f.pinned(top+"/only") {
+		t.Errorf("a folder that was given to read: %v, writable %v", err, f.Writable(top+"/only"))
+	}
+}
+
+// Pins that may not last are no pins.
+func TestPinsAreDurable(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		ws := ground(t)
+		mkdir(t, ws+"/mole")
+		f, _ := folders(t, ws)
+		return func() error { return f.Know(Set{WorkingDir: ws + "/mole"}) }
+	})
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		ws := ground(t)
+		mkdir(t, ws+"/mole")
+		f, _ := folders(t, ws)
+		return func() error { return f.Give(Read{ws + "/mole"}) }
+	})
+}
+
+// Around a file, or what is not there yet, is its folder; a pinned folder that is gone is
+// gone, and what is neither is an error.
+func TestAround(t *testing.T) {
+	ws := ground(t)
+	top := filepath.Dir(ws)
+	mkdir(t, top+"/r", top+"/gone")
+	if err := os.WriteFile(top+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*Folders{NewFolders(""), NewFolders(top)} { // found from the root, and from what an agent can write
+		if err := f.Know(Set{WorkingDir: "", ReadDirs: []string{top + "/r", top + "/gone"}}); err != nil {
+			t.Fatal(err)
+		}
+		if f.know(top+"/gone", false); !f.pinned(top + "/gone") {
+			t.Fatal("not pinned")
+		}
+		move(t, top+"/gone", top+"/away")
+		for path, want := range map[string]string{"/r": "/r", "/r/": "/r", "/file": "", "/new": "", "/gone": "none", "/none/x": "none"} {
+			dir, at, real, err := f.Around(top + path)
+			if want == "none" {
+				if !errors.Is(err, fs.ErrNotExist) || dir != nil {
+					t.Errorf("%s: %s, %v, want that it is gone", path, at, err)
+				}
+				continue
+			}
+			if err != nil || at != top+want || real != top+want {
+				t.Errorf("%s: %s, %s, %v, want %s", path, at, real, err, want)
+				continue
+			}
+			dir.Close()
+		}
+		move(t, top+"/away", top+"/gone")
+		if _, _, err := f.Open(top + "/file"); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("a file is opened as a folder: %v", err)
+		}
+		if dir, _, err := f.Open(top + "/none"); !errors.Is(err, fs.ErrNotExist) || dir != nil {
+			t.Errorf("nothing is opened: %v", err)
+		}
 	}
 }

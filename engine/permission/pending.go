@@ -81,8 +81,8 @@ func (f file) request() Request {
 		Scripts: d.Scripts, Prefix: f.Prefix, Sources: f.Untrusted, AskAlways: f.AskAlways, Gate: f.Gate}
 }
 
-// encode writes p as one JSON object on one line.
-func encode(p Pending) ([]byte, error) {
+// encode writes p as one JSON object: on one line for the log, with an indent for people.
+func encode(p Pending, indent string) ([]byte, error) {
 	r := p.Request
 	f := file{
 		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: r.Tag, Reason: r.Reason,
@@ -100,19 +100,10 @@ func encode(p Pending) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // people read commands here
+	enc.SetIndent("", indent)
 	if err := enc.Encode(f); err != nil {
 		return nil, fmt.Errorf("encode request %s: %w", p.Token, err)
 	}
-	return b.Bytes(), nil
-}
-
-// indent turns an encoded Pending into a file for people.
-func indent(line []byte) ([]byte, error) {
-	var b bytes.Buffer
-	if err := json.Indent(&b, bytes.TrimSpace(line), "", "  "); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
 	return b.Bytes(), nil
 }
 

@@ -74,9 +74,6 @@ func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Du
 	q := &Queue{dir: filepath.Join(root, folder), now: now, expiry: expiry,
 		claimed: map[string]chan struct{}{}, waiting: map[string]Pending{}, refused: map[string]string{}}
 	found, err := q.load()
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
 	return q, found, err
 }
 
@@ -127,10 +124,14 @@ func (q *Queue) load() ([]finding.Finding, error) {
 		p, err := q.read(path)
 		var f finding.Finding
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was answered meanwhile
 		case errors.As(err, &f):
 			findings = append(findings, f)
-		case err != nil:
+		case disk.Transient(err):
 			return nil, fmt.Errorf("read permission request: %w", err)
+		case err != nil:
+			findings = append(findings, finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
+				Reason: beneath.Reason(err).Error(), Remedy: "remove it; it asks nothing"})
 		default:
 			p.Decision, p.DecidedBy, p.DecidedAt = "", "", time.Time{} // Answered looks at the file again
 			q.waiting[p.Token] = p
@@ -256,13 +257,9 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	now := disk.StampOf(q.now()).Time
 	p = Pending{Token: cuid2.Generate(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
 		AskedAt: now, ExpiresAt: now.Add(q.expiry)}
-	line, err := encode(p)
+	content, err := encode(p, "  ")
 	if err != nil {
 		return Pending{}, false, err
-	}
-	content, err := indent(line)
-	if err != nil {
-		return Pending{}, false, fmt.Errorf("encode request %s: %w", p.Token, err)
 	}
 	q.mu.Unlock()
 	err = q.vol.WriteFile("permission", q.path(p.Token), content)

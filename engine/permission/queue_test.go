@@ -345,7 +345,7 @@ func TestLogMovedAwayByHand(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	p := Pending{Token: "a", Agent: agent, Owner: owner, Request: request, SHA256: request.SHA256(agent), AskedAt: noon, ExpiresAt: noon}
-	line, err := encode(p)
+	line, err := encode(p, "")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		line, err := encode(p)
+		line, err := encode(p, "")
 		if err != nil {
 			return // a year that RFC 3339 does not have
 		}

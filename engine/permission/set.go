@@ -48,7 +48,7 @@ func (s Set) Withheld(a Access, t sensitive.Table) (anchor string) {
 		return ""
 	}
 	for _, root := range named {
-		if !filepath.IsAbs(root) || !Beneath(root, path) {
+		if !Beneath(root, path) {
 			continue
 		}
 		between := sensitive.Anchor(filepath.Clean(root), path, in)
@@ -102,7 +102,8 @@ func roots(workingDir string, lists ...[]string) []string {
 	return kept
 }
 
-// Beneath reports whether path is root or lies in it; both absolute.
+// Beneath reports whether path is root or lies in it. Of a relative path and an absolute
+// one it is false.
 func Beneath(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rel)

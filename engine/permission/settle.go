@@ -46,7 +46,7 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 // move writes a settled request into the log, durably, and removes its file. late is an
 // answer that stood in the file all the same.
 func (q *Queue) move(p Pending) (late []Pending, err error) {
-	line, err := encode(p)
+	line, err := encode(p, "")
 	if err != nil {
 		return nil, err
 	}
