@@ -62,7 +62,7 @@ func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 			}
 		})
 	}
-	for range 30 {
+	for range 4 {
 		if err := l.Replace([]byte("{short}\n"), ""); err != nil {
 			t.Error(err)
 		}

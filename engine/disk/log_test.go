@@ -238,7 +238,7 @@ func TestHostileWriter(t *testing.T) {
 	})
 	var ours []string
 	rejected := 0
-	for i := 0; rejected < 15 && i < 20_000; i++ {
+	for i := 0; rejected < 5 && i < 20_000; i++ {
 		line := fmt.Sprintf("{line %d}\n", i)
 		for {
 			_, err := l.Append([]byte(line))

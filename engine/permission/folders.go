@@ -315,10 +315,7 @@ func (f *Folders) Locate(path string) (real string, id beneath.ID, err error) {
 		return "", beneath.ID{}, err
 	}
 	defer dir.Close()
-	name, err := filepath.Rel(at, filepath.Clean(path))
-	if err != nil {
-		return "", beneath.ID{}, err
-	}
+	name, _ := filepath.Rel(at, filepath.Clean(path)) // at is path or its folder
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return "", beneath.ID{}, err

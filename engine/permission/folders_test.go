@@ -301,3 +301,70 @@ func TestAround(t *testing.T) {
 		}
 	}
 }
+
+// A folder that is only read is not one in which an agent can write, and a pin says of
+// which device it is as long as the machine runs.
+func TestKnowTellsReadFromWrite(t *testing.T) {
+	ws := ground(t)
+	top := filepath.Dir(ws)
+	mkdir(t, top+"/r", ws+"/w")
+	f, _ := folders(t, ws)
+	if err := f.Know(Set{WorkingDir: ws + "/w", ReadDirs: []string{top + "/r"}}); err != nil {
+		t.Fatal(err)
+	}
+	if f.Writable(top+"/r") || !f.Writable(ws+"/w") {
+		t.Errorf("pinned are %+v", f.known)
+	}
+	if _, err := os.Stat("/proc/sys/kernel/random/boot_id"); err == nil && bootID() == "" {
+		t.Error("the boot has no id")
+	}
+}
+
+// A link that stands for a granted file is not followed.
+func TestALinkForAFileIsNotLocated(t *testing.T) {
+	ws := ground(t)
+	if err := errors.Join(os.WriteFile(ws+"/f", nil, 0o600), os.Symlink("f", ws+"/l")); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFolders("")
+	if real, _, err := f.Locate(ws + "/f"); err != nil || real != ws+"/f" {
+		t.Errorf("%s, %v", real, err)
+	}
+	if real, _, err := f.Locate(ws + "/l"); !errors.Is(err, beneath.ErrLink) {
+		t.Errorf("%s, %v", real, err)
+	}
+	if real, _, err := f.Locate(ws + "/none/f"); !errors.Is(err, fs.ErrNotExist) || real != "" {
+		t.Errorf("%s, %v", real, err)
+	}
+}
+
+// A folder that is refused does not stay open.
+func TestRefusedFoldersAreClosed(t *testing.T) {
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc here")
+		}
+		return len(entries)
+	}
+	ws := ground(t)
+	mkdir(t, ws+"/mole", ws+"/other", ws+"/../beside")
+	f, _ := folders(t, ws)
+	beside := filepath.Clean(ws + "/../beside")
+	if err := f.Know(Set{WorkingDir: ws + "/mole", ReadDirs: []string{beside}}); err != nil {
+		t.Fatal(err)
+	}
+	move(t, ws+"/mole", ws+"/mole2")
+	move(t, ws+"/other", ws+"/mole")
+	move(t, beside, beside+"2")
+	mkdir(t, beside)
+	before := open()
+	for range 20 {
+		if opened(f, ws+"/mole") == "" || opened(f, beside) == "" {
+			t.Fatal("not refused")
+		}
+	}
+	if f.Check(); open() > before+5 {
+		t.Errorf("%d descriptors are open, %d were before", open(), before)
+	}
+}

@@ -114,3 +114,34 @@ func TestAdded(t *testing.T) {
 		t.Errorf("Diff of two profiles: %q", got)
 	}
 }
+
+// A child has no more than its parent: no right, no grant, no freer profile.
+func TestWithinNarrowsEachRight(t *testing.T) {
+	parent := Set{WorkingDir: "/ws", ReadDirs: []string{"/r"}, Hosts: []string{"a.example"}, Exec: []string{"git"}, Profile: AskFirst}
+	child := Set{WorkingDir: "/other", ReadDirs: []string{"/r/x", "/q"}, WriteDirs: []string{"/ws/x", "/r"}, Web: true, Hosts: []string{"a.example", "b.example"},
+		Exec: []string{"git push", "rm", ""}, Grants: []Grant{{Tag: "@exec:git push"}, {Tag: "@exec:rm"}, {Tag: "nonsense"}}}
+	want := Set{WorkingDir: "/ws", ReadDirs: []string{"/r/x"}, WriteDirs: []string{"/ws/x"}, Hosts: []string{"a.example"},
+		Exec: []string{"git push"}, Grants: []Grant{{Tag: "@exec:git push"}}, Profile: AskFirst}
+	if diff := cmp.Diff(want, child.Within(parent)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	parent.Web = true
+	if !child.Within(parent).Web {
+		t.Error("the web of both is gone")
+	}
+	if (Set{Exec: []string{"", " "}}).Allows(Exec{""}) {
+		t.Error("no words allow a command")
+	}
+}
+
+// Under a parent that changes nothing a child changes nothing, whatever it says.
+func TestWithinAParentThatReads(t *testing.T) {
+	for child, want := range map[Profile]Profile{"": ReadOnly, Auto: ReadOnly, ReadOnly: ReadOnly} {
+		if got := (Set{Profile: child}).Within(Set{Profile: ReadOnly}).Profile; got != want {
+			t.Errorf("%q under read-only is %q", child, got)
+		}
+	}
+	if got := (Set{Profile: Auto}).Within(Set{Profile: AskFirst}).Profile; got != Auto {
+		t.Errorf("a profile of its own became %q", got)
+	}
+}
