@@ -68,7 +68,7 @@ func (v *Volume) swap(step, temp, path string, content, base []byte) (found []by
 		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	swapped := false
-	err = crash.Do(step+".rename", func() (err error) { swapped, err = exchange(aside, path); return err })
+	err = crash.Do(step+".rename", func() (err error) { swapped, err = v.exchange(aside, path); return err })
 	if err != nil {
 		os.Remove(aside) // still ours
 		if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +140,7 @@ func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
 	back, err := os.ReadFile(aside)
 	for out := ours; err == nil; {
 		var swapped, busy bool
-		if swapped, err = exchange(aside, path); err != nil || !swapped {
+		if swapped, err = v.exchange(aside, path); err != nil || !swapped {
 			break
 		}
 		var now []byte

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,9 +78,7 @@ func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time
 		return err
 	}
 	_, err = crash.Write(step+".write", content, f.Write)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	err = errors.Join(err, f.Close())
 	if err == nil && !saved.IsZero() {
 		err = os.Chtimes(temp, time.Time{}, saved)
 	}

@@ -116,7 +116,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 	ours, err = f.Stat()
 	if err == nil {
 		err = crash.Do(step+".rename", func() (err error) {
-			if swapped, err = exchange(aside, l.path); err == nil && !swapped {
+			if swapped, err = l.vol.exchange(aside, l.path); err == nil && !swapped {
 				err = os.Rename(aside, l.path)
 			}
 			return err
@@ -150,7 +150,7 @@ func (l *Log) putBack(aside string, ours identity) error {
 	back, err := os.Lstat(aside)
 	for want := ours; err == nil; {
 		var swapped bool
-		if swapped, err = exchange(aside, l.path); err != nil || !swapped {
+		if swapped, err = l.vol.exchange(aside, l.path); err != nil || !swapped {
 			break
 		}
 		var out os.FileInfo

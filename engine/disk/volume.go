@@ -52,7 +52,8 @@ type Volume struct {
 	dir   string
 	slots chan struct{}
 
-	onKept func(path, kept string)
+	onKept   func(path, kept string)
+	exchange func(a, b string) (ok bool, err error) // of the system; not every file system has it
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -67,7 +68,7 @@ type Volume struct {
 
 // NewVolume makes the volume of dir, which must exist.
 func NewVolume(dir string) *Volume {
-	return &Volume{dir: dir, slots: make(chan struct{}, maxBarriers), failed: make(chan struct{})}
+	return &Volume{dir: dir, slots: make(chan struct{}, maxBarriers), failed: make(chan struct{}), exchange: exchange}
 }
 
 // Failed is closed when durable storage failed; Err then says why.
@@ -205,14 +206,14 @@ func (v *Volume) Reserve() error {
 		return err
 	}
 	defer f.Close()
-	if err := allocate(f, ballastBytes); err != nil {
+	err = allocate(f, ballastBytes)
+	if err != nil {
 		os.Remove(path)
-		if isFull(err) {
-			return nil
-		}
-		return err
 	}
-	return nil
+	if isFull(err) {
+		return nil
+	}
+	return err
 }
 
 // Full reports whether the disk has no room for new work. While it is full it
