@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"daycare/engine/address"
@@ -109,7 +108,7 @@ func (f *Family) running(parent string) (own, all int) {
 // Running is the children of an agent that are at work or wait for a person.
 func (f *Family) Running(ctx context.Context, parent string) []event.Agent {
 	var list []event.Agent
-	for _, meta := range f.sys.index.Children(parent) {
+	for _, meta := range f.sys.index.Running(parent) {
 		_, asked := f.Asked(meta.ID)
 		if !asked && !f.sys.busy(meta.ID) {
 			continue
@@ -121,9 +120,29 @@ func (f *Family) Running(ctx context.Context, parent string) []event.Agent {
 	return list
 }
 
-// Colleagues is the permanent agents that an agent may know of.
-func (f *Family) Colleagues(asker string) []address.Meta {
-	return slices.DeleteFunc(f.sys.index.Permanent(), func(m address.Meta) bool { return f.sys.ended(m.ID) || !f.knows(asker, m.ID) })
+// Colleagues is the permanent agents that an agent may know of, at most that many; more
+// says that there are others. Those of the asker's own family come first, where it does
+// not know all.
+func (f *Family) Colleagues(asker string, most int) (list []address.Meta, more bool) {
+	look := func(m address.Meta) bool {
+		switch {
+		case f.sys.ended(m.ID) || !f.knows(asker, m.ID):
+		case len(list) == most:
+			more = true
+		default:
+			list = append(list, m)
+		}
+		return !more
+	}
+	if f.OfHouse(asker) {
+		f.sys.index.Live(address.Colleagues, look)
+		return list, more
+	}
+	f.sys.index.Colleagues(address.FamilyOf(f.root(asker)), look)
+	if !more {
+		f.sys.index.Colleagues(address.House, look)
+	}
+	return list, more
 }
 
 // Spawn is Create for an agent of the terminal that a person starts beside the one at
@@ -131,14 +150,17 @@ func (f *Family) Colleagues(asker string) []address.Meta {
 func (f *Family) Spawn(ctx context.Context, d address.Descriptor) (event.Agent, error) {
 	f.spawning.Lock()
 	defer f.spawning.Unlock()
-	n := 0
-	for _, m := range f.sys.index.All() {
-		if m.Descriptor.Spawned && !f.sys.ended(m.ID) {
-			n++
+	if most := f.limits().Spawned; most > 0 {
+		n := 0
+		f.sys.index.Live(address.Spawn, func(m address.Meta) bool {
+			if !f.sys.ended(m.ID) {
+				n++
+			}
+			return n < most
+		})
+		if n >= most {
+			return event.Agent{}, &LimitError{"agents.maxSpawned", most, "agents started by /spawn"}
 		}
-	}
-	if l := f.limits(); l.Spawned > 0 && n >= l.Spawned {
-		return event.Agent{}, &LimitError{"agents.maxSpawned", l.Spawned, "agents started by /spawn"}
 	}
 	d.Spawned = true
 	return f.sys.Create(ctx, d)
@@ -179,9 +201,8 @@ const reapEvery = 5 * time.Minute
 func (f *Family) Run(ctx context.Context) error {
 	tick := time.NewTicker(min(reapEvery, max(f.limits().TTL/2, time.Second)))
 	defer tick.Stop()
-	gone := map[string]bool{} // ended already; an id never lives again
 	for {
-		f.reap(ctx, gone)
+		f.reap(ctx)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -190,20 +211,20 @@ func (f *Family) Run(ctx context.Context) error {
 	}
 }
 
-func (f *Family) reap(ctx context.Context, gone map[string]bool) {
+func (f *Family) reap(ctx context.Context) {
 	ttl := f.limits().TTL
-	for _, meta := range f.sys.index.All() {
-		if ctx.Err() != nil || ttl <= 0 || meta.Descriptor.Type != address.Subagent || gone[meta.ID] || f.needed(meta.ID, ttl) {
-			continue
-		}
-		gone[meta.ID] = true
-		if f.sys.ended(meta.ID) {
-			continue
+	if ttl <= 0 {
+		return
+	}
+	f.sys.index.Live(address.Subagents, func(meta address.Meta) bool {
+		if f.sys.ended(meta.ID) || f.needed(meta.ID, ttl) {
+			return ctx.Err() == nil
 		}
 		if err := f.sys.retire(ctx, meta.ID, fmt.Sprintf("no work for %s", ttl)); err != nil {
 			f.sys.log.Warn("idle subagent not ended", "agent", meta.ID, "err", err)
 		}
-	}
+		return ctx.Err() == nil
+	})
 }
 
 // needed reports whether a subagent has work, waits for a person, or had work

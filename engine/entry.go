@@ -73,6 +73,7 @@ func (e *entry) load() error {
 		return nil
 	}
 	state, _, err := record.CurrentState(e.sys.vol, e.dir)
+	e.sys.index.SetEnded(e.meta.ID, state.Ended != nil)
 	if state.Ended != nil {
 		e.ended = true
 		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,7 +240,7 @@ func (f *Family) root(id string) address.Meta {
 		if !ok {
 			break
 		}
-		by := maker(meta)
+		by := meta.Maker()
 		if by == "" {
 			return meta
 		}
@@ -249,9 +248,6 @@ func (f *Family) root(id string) address.Meta {
 	}
 	return address.Meta{ID: id, Descriptor: address.Descriptor{Type: address.User}}
 }
-
-// maker is the agent that started or made another; "" for none.
-func maker(m address.Meta) string { return cmp.Or(m.Descriptor.ParentAgentID, m.Descriptor.CreatedBy) }
 
 // Line is the ancestors of an agent, the oldest last.
 func (f *Family) Line(id string) (line []string) {
@@ -348,10 +344,8 @@ func (f *Family) descends(id, from string) bool {
 
 // Asked is the request of an agent that waits for an answer, oldest first.
 func (f *Family) Asked(id string) (p permission.Pending, ok bool) {
-	for _, p := range f.sys.asks.List() {
-		if p.Agent == id {
-			return p, true
-		}
+	if all := f.sys.asks.Of(id); len(all) > 0 {
+		return all[0], true
 	}
 	return p, false
 }
@@ -365,7 +359,8 @@ func (f *Family) AtWork(id string, since time.Time) bool {
 	return err == nil && at.After(since) || !f.sys.settled(id)
 }
 
-// ended reports whether an agent was ended, by this process or an earlier one.
+// ended reports whether an agent was ended, by this process or an earlier one. Its files
+// are read once: from then on the index knows.
 func (s *System) ended(id string) bool {
 	if e, ok := s.awake(id); ok {
 		e.mu.Lock()
@@ -374,6 +369,10 @@ func (s *System) ended(id string) bool {
 			return true
 		}
 	}
+	if ended, known := s.index.Ended(id); known {
+		return ended
+	}
 	state, _, _ := record.CurrentState(s.vol, s.folder(id)) // what cannot be read is told by the agent
+	s.index.SawEnded(id, state.Ended != nil)
 	return state.Ended != nil
 }

@@ -477,7 +477,7 @@ func TestASubagentWithoutItsFirstMessageIsNotIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.reap(t.Context(), map[string]bool{})
+	h.reap(t.Context())
 	if h.ended(made.ID) {
 		t.Fatal("it was ended before it had its first message")
 	}
@@ -497,9 +497,8 @@ func TestIdleSubagentsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := map[string]bool{}
-	for deadline := time.Now().Add(10 * time.Second); !gone[idle.ID] && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		h.reap(t.Context(), gone)
+	for deadline := time.Now().Add(10 * time.Second); !h.ended(idle.ID) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		h.reap(t.Context())
 	}
 	if !h.ended(idle.ID) {
 		t.Error("the idle subagent lives on")
@@ -619,7 +618,8 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	if _, err := h.Post(t.Context(), message.Incoming{Origin: bob, Agent: house, Text: "x"}); err != nil {
 		t.Errorf("a colleague of the house is not reached: %v", err)
 	}
-	for _, m := range h.Colleagues(ada) {
+	colleagues, _ := h.Colleagues(ada, 100)
+	for _, m := range colleagues {
 		if m.ID == mole || m.ID == orphan {
 			t.Errorf("a person is told of the colleague of another: %s", m.Name)
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,54 +16,76 @@ import (
 // watchFolders notices agents that a person made, took away or changed by hand:
 // a folder that was copied in is an agent from then on, one that is gone has ended.
 func (s *System) watchFolders(ctx context.Context, w *watch.Watcher) {
-	hints := make(chan struct{}, 1)
-	hints <- struct{}{} // what was changed since the index was loaded gives no hint
+	changed := newEdits()
+	changed.hint(anyFolder) // what was changed since the index was loaded gives no hint
 	dir := filepath.Join(s.root, "agents")
 	w.Add(dir, watch.Options{}, func(h watch.Hint) {
-		if h.Overflow || slices.ContainsFunc(h.Names, s.unexpected) { // else the engine made or removed them itself
-			poke(hints)
+		if h.Overflow {
+			changed.hint(anyFolder)
+		}
+		for _, name := range h.Names {
+			if s.unexpected(name) { // else the engine made or removed it itself
+				changed.hint(name)
+			}
 		}
 	})
 	defer w.Remove(dir)
-	var refused []string
+	refused := map[string]bool{}
 	for {
 		select {
-		case <-hints:
-			s.unwatchRefused(w, refused)
-			s.rescan()
-			if refused = s.refused(); len(refused) > 0 {
-				for _, id := range refused {
-					w.Add(s.folder(id), watch.Options{}, func(watch.Hint) { poke(hints) })
-				}
-				s.rescan() // what was mended before the watches stood
+		case <-changed.hints:
+			ids := changed.take()
+			if slices.Contains(ids, anyFolder) {
+				ids = nil
+			} else {
+				ids = slices.AppendSeq(ids, maps.Keys(refused)) // what stood in their way may be gone
+				slices.Sort(ids)
+				ids = slices.Compact(ids)
 			}
+			s.rescan(ids...)
+			s.watchRefused(w, refused, s.refused(ids), changed.hint)
 		case <-ctx.Done():
-			s.unwatchRefused(w, refused)
+			s.watchRefused(w, refused, nil, nil)
 			return
 		}
 	}
 }
 
-// refused are the folders that are no agents yet, for a mistake in the descriptor.
-func (s *System) refused() (ids []string) {
-	entries, err := os.ReadDir(filepath.Join(s.root, "agents"))
-	if err != nil {
-		s.log.Error("agents cannot be read again", "err", err)
-	}
-	for _, e := range entries {
-		if s.unexpected(e.Name()) {
-			ids = append(ids, e.Name())
+// anyFolder hints that any folder of an agent may have changed.
+const anyFolder = ""
+
+// refused are the folders that are no agents yet, for a mistake in the descriptor: of
+// these ids; without ids of all.
+func (s *System) refused(ids []string) (now []string) {
+	look := ids
+	if len(ids) == 0 {
+		entries, err := os.ReadDir(filepath.Join(s.root, "agents"))
+		if err != nil {
+			s.log.Error("agents cannot be read again", "err", err)
+		}
+		for _, e := range entries {
+			look = append(look, e.Name())
 		}
 	}
-	return ids
+	return slices.DeleteFunc(look, func(id string) bool { return !s.unexpected(id) })
 }
 
-// unwatchRefused leaves the watch of a folder that is an agent by now: it may be
-// the agent's own.
-func (s *System) unwatchRefused(w *watch.Watcher, ids []string) {
-	for _, id := range ids {
-		if _, known := s.index.Get(id); !known {
+// watchRefused watches the folders that are refused now, and leaves those that are not
+// any more. That of an agent may be watched by the agent itself.
+func (s *System) watchRefused(w *watch.Watcher, refused map[string]bool, now []string, hint func(id string)) {
+	for id := range refused {
+		if _, known := s.index.Get(id); !known && !slices.Contains(now, id) {
 			w.Remove(s.folder(id))
+		}
+		if !slices.Contains(now, id) {
+			delete(refused, id)
+		}
+	}
+	for _, id := range now {
+		if !refused[id] {
+			refused[id] = true
+			w.Add(s.folder(id), watch.Options{}, func(watch.Hint) { hint(id) })
+			s.rescan(id) // what was mended before the watch stood
 		}
 	}
 }
@@ -73,12 +96,21 @@ func (s *System) unexpected(name string) bool {
 	return address.ValidID(name) && known != disk.Exists(s.folder(name))
 }
 
-func (s *System) rescan() {
+// rescan takes over what a person changed in the folders of these agents, without ids in
+// those of all.
+func (s *System) rescan(ids ...string) {
 	before := map[string]address.Descriptor{}
-	for _, meta := range s.index.All() {
-		before[meta.ID] = meta.Descriptor
+	for _, id := range ids {
+		if meta, ok := s.index.Get(id); ok {
+			before[id] = meta.Descriptor
+		}
 	}
-	diff, found, err := s.index.Rescan()
+	if len(ids) == 0 {
+		for _, meta := range s.index.All() {
+			before[meta.ID] = meta.Descriptor
+		}
+	}
+	diff, found, err := s.index.Rescan(ids...)
 	NoteAgents(s.board, s.root, found)
 	if err != nil {
 		s.log.Error("agents cannot be read again", "err", err)

@@ -137,7 +137,9 @@ func (s *System) retire(ctx context.Context, id, reason string) error {
 	if kept != "" {
 		s.log.Warn("state.json had errors when its agent ended: the last good version is in its place", "agent", id, "kept", kept)
 	}
-	if err := e.halt(ctx); err != nil {
+	err = e.halt(ctx)
+	s.index.SetEnded(id, true)
+	if err != nil {
 		return err
 	}
 	s.abandon(id, reason)
@@ -190,10 +192,7 @@ func (s *System) withdraw(id string) {
 		return
 	}
 	const by = "daycare: the agent has ended"
-	for _, p := range s.asks.List() {
-		if p.Agent != id {
-			continue
-		}
+	for _, p := range s.asks.Of(id) {
 		if _, err := s.asks.Settle(p.Token, permission.Expired, by, time.Now()); err != nil {
 			s.log.Warn("a request of an agent that has ended still waits", "agent", id, "token", p.Token, "err", err)
 			continue

@@ -30,7 +30,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 		if meta.Descriptor.Type == address.User {
 			return meta, true
 		}
-		id = maker(meta)
+		id = meta.Maker()
 	}
 	id, ok := f.sys.foreground(func(d address.Descriptor) bool { return f.sys.owns == nil || f.sys.owns(d) })
 	if !ok {
@@ -117,17 +117,13 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 
 // heirs are the agents that an agent started or made, and those that these did.
 func (f *Family) heirs(id string) (list []string) {
-	for _, meta := range f.sys.index.All() {
-		for up, n := maker(meta), 0; up != "" && n < maxDepth; n++ {
-			if up == id {
-				list = append(list, meta.ID)
-				break
+	seen := map[string]bool{id: true} // a hand edit can make a circle
+	for next := []string{id}; len(next) > 0; next = next[1:] {
+		for _, heir := range f.sys.index.Made(next[0]) {
+			if !seen[heir.ID] {
+				seen[heir.ID] = true
+				list, next = append(list, heir.ID), append(next, heir.ID)
 			}
-			above, ok := f.sys.index.Get(up)
-			if !ok {
-				break
-			}
-			up = maker(above)
 		}
 	}
 	return list

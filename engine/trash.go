@@ -106,7 +106,7 @@ func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
 	if err := s.vol.Rename("trash", from, s.folder(lost.ID)); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	s.rescan()
+	s.rescan(lost.ID)
 	return s.Agent(ctx, lost.ID)
 }
 

@@ -5,14 +5,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
-	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -98,6 +96,7 @@ func (s *System) look(meta address.Meta) event.Agent {
 		a.Queue = s.queue(meta.Descriptor.Connector)
 	}
 	state, _, _ := record.CurrentState(s.vol, dir) // what is wrong with the file is told apart
+	s.index.SawEnded(meta.ID, state.Ended != nil)
 	a.Queue = cmp.Or(state.Queue, a.Queue)
 	if state.Provider.Model != "" {
 		a.Model = state.Provider.Model
@@ -129,7 +128,7 @@ func (s *System) look(meta address.Meta) event.Agent {
 			a.State = event.Queued
 		}
 	}
-	if s.asks != nil && slices.ContainsFunc(s.asks.List(), func(p permission.Pending) bool { return p.Agent == meta.ID }) {
+	if s.asks != nil && len(s.asks.Of(meta.ID)) > 0 {
 		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
 	}
 	if waits, err := s.waker.waits(meta.ID); waits && err != nil {

@@ -65,16 +65,17 @@ func (r *runtimeParts) preface(id string) string {
 	for _, a := range r.family.Running(context.Background(), id) {
 		lines = append(lines, fmt.Sprintf("Your agent at work: %s %q (id: %s), %s", a.Handle, a.Name, a.ID, a.State))
 	}
-	for _, m := range r.family.Colleagues(id) {
+	const most = 20
+	colleagues, more := r.family.Colleagues(id, max(0, most-len(lines)))
+	for _, m := range colleagues {
 		about := m.Descriptor.Description
 		if about != "" {
 			about = ": " + about
 		}
 		lines = append(lines, fmt.Sprintf("Permanent colleague: %q (id: %s)%s", m.Name, m.ID, about))
 	}
-	const most = 20
-	if n := len(lines) - most; n > 0 {
-		lines = append(lines[:most], fmt.Sprintf("and %d more; agents_list names them", n))
+	if more || len(lines) > most {
+		lines = append(lines[:min(most, len(lines))], "and more; agents_list names them")
 	}
 	return strings.Join(lines, "\n")
 }

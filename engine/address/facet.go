@@ -2,8 +2,10 @@ package address
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidwall/btree"
 )
@@ -19,30 +21,107 @@ type facet struct {
 type facetKind byte
 
 const (
-	byID     facetKind = iota // value is the id: for its prefixes
-	byName                    // value is the name
-	byParent                  // value is the id of the parent
-	byType                    // value is the type, of agents that others are told of
+	byID      facetKind = iota // value is the id: for its prefixes
+	byName                     // value is the name
+	byParent                   // value is the id of the parent
+	byMaker                    // value is the id of who started or made it
+	byLive                     // value is a Kind and then the handle; not of agents that have ended
+	byRunning                  // value is the id of the parent; of subagents that have not ended
+	byFamily                   // value is the family and then the handle; of permanent agents that have not ended
 )
 
 func compareFacets(a, b facet) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.value, b.value), strings.Compare(a.id, b.id))
 }
 
-func newFacets() *btree.BTreeG[facet] {
-	return btree.NewBTreeGOptions(func(a, b facet) bool { return compareFacets(a, b) < 0 }, btree.Options{NoLocks: true})
+// A listing is what agents are found by.
+type listing struct {
+	facets   *btree.BTreeG[facet]
+	ended    map[string]life   // by id: what is known of it
+	families map[string]string // of permanent agents, by id
+	visited  atomic.Int64      // see Visited
 }
 
-// facets are those of one agent.
-func (m Meta) facets() []facet {
+func newListing() listing {
+	return listing{ended: map[string]life{}, families: map[string]string{},
+		facets: btree.NewBTreeGOptions(func(a, b facet) bool { return compareFacets(a, b) < 0 }, btree.Options{NoLocks: true})}
+}
+
+// A Kind is agents that are looked for together, as long as they have not ended.
+type Kind string
+
+// The kinds of agents that are looked for.
+const (
+	Subagents  Kind = "subagents"  // started by an agent
+	Colleagues Kind = "colleagues" // permanent agents
+	Spawn      Kind = "spawn"      // started by /spawn
+)
+
+// facetsOf returns the facets of one agent. x.mu is held.
+func (x *Index) facetsOf(m Meta) []facet {
+	d := m.Descriptor
 	list := []facet{{byID, m.ID, m.ID}, {byName, m.Name, m.ID}}
-	if parent := m.Descriptor.ParentAgentID; parent != "" {
-		list = append(list, facet{byParent, parent, m.ID})
+	if d.ParentAgentID != "" {
+		list = append(list, facet{byParent, d.ParentAgentID, m.ID})
 	}
-	if m.Descriptor.Type == Permanent {
-		list = append(list, facet{byType, string(Permanent), m.ID})
+	if by := m.Maker(); by != "" {
+		list = append(list, facet{byMaker, by, m.ID})
+	}
+	if x.ended[m.ID] == hasEnded {
+		return list
+	}
+	handle := ordered(m.Handle)
+	switch {
+	case d.Type == Subagent:
+		list = append(list, facet{byLive, string(Subagents) + handle, m.ID}, facet{byRunning, d.ParentAgentID, m.ID})
+	case d.Type == Permanent:
+		list = append(list, facet{byLive, string(Colleagues) + handle, m.ID}, facet{byFamily, x.family(m) + familyEnd + handle, m.ID})
+	case d.Spawned:
+		list = append(list, facet{byLive, string(Spawn) + handle, m.ID})
 	}
 	return list
+}
+
+// ordered writes a handle so that strings compare as handles do.
+func ordered(handle string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(strings.TrimSuffix(handle, "/"), "/") {
+		fmt.Fprintf(&b, "\x00%03d%s", len(part), part)
+	}
+	return b.String()
+}
+
+// page is how many entries are read at a time: nothing is called with the lock held.
+const page = 32
+
+// walk calls look for the agents with a facet of this kind whose value begins so, in
+// order, until it returns false.
+func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
+	for from := (facet{kind: kind, value: prefix}); ; {
+		var some []Meta
+		x.mu.RLock()
+		last := from
+		x.facets.Ascend(from, func(f facet) bool {
+			if f.kind != kind || !strings.HasPrefix(f.value, prefix) || len(some) == page {
+				return false
+			}
+			if f != from {
+				some, last = append(some, x.byID[f.id]), f
+			}
+			return true
+		})
+		x.mu.RUnlock()
+		for _, m := range some {
+			x.visited.Add(1)
+			if !look(m) {
+				return
+			}
+		}
+		if len(some) < page {
+			return
+		}
+		from = last
+	}
 }
 
 // having returns the agents with a facet of this kind whose value fits, which begin at
@@ -55,6 +134,7 @@ func (x *Index) having(kind facetKind, from string, fits func(value string) bool
 		list = append(list, x.byID[f.id])
 		return true
 	})
+	x.visited.Add(int64(len(list)))
 	slices.SortFunc(list, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	return list
 }
@@ -65,18 +145,32 @@ func (x *Index) exactly(kind facetKind, value string) []Meta {
 }
 
 // Children returns the agents that an agent started, in the order of their handles.
-func (x *Index) Children(parent string) []Meta {
-	if parent == "" {
+func (x *Index) Children(parent string) []Meta { return x.below(byParent, parent) }
+
+// Made returns the agents that an agent started or made, in the order of their handles.
+func (x *Index) Made(maker string) []Meta { return x.below(byMaker, maker) }
+
+// Running returns the subagents of an agent that have not ended.
+func (x *Index) Running(parent string) []Meta { return x.below(byRunning, parent) }
+
+func (x *Index) below(kind facetKind, id string) []Meta {
+	if id == "" {
 		return nil
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.exactly(byParent, parent)
+	return x.exactly(kind, id)
 }
 
-// Permanent returns the permanent agents, in the order of their handles.
-func (x *Index) Permanent() []Meta {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.exactly(byType, string(Permanent))
+// Live calls look for the agents of a kind that have not ended, in the order of their
+// handles, until it returns false.
+func (x *Index) Live(kind Kind, look func(Meta) bool) { x.walk(byLive, string(kind), look) }
+
+// Colleagues is Live for the permanent agents of one family; House is that of the house.
+func (x *Index) Colleagues(family string, look func(Meta) bool) {
+	x.walk(byFamily, family+familyEnd, look)
 }
+
+// Visited is how many agents were looked at so far. What is done for one agent must not
+// look at more of them the more there are; a test compares.
+func (x *Index) Visited() int64 { return x.visited.Load() }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tidwall/btree"
 	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/disk"
@@ -51,8 +50,8 @@ type Index struct {
 	byID     map[string]Meta
 	byKey    map[string]string // key of a descriptor -> id
 	byHandle map[string]string // handle -> id
-	facets   *btree.BTreeG[facet]
-	sorted   []Meta // by handle; nil: to be made anew
+	sorted   []Meta            // by handle; nil: to be made anew
+	listing
 }
 
 // Load reads all descriptors under root, the .daycare directory. With a nil volume
@@ -61,7 +60,7 @@ type Index struct {
 // that agent only.
 func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
-		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, facets: newFacets(),
+		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, listing: newListing(),
 		scan: scan{seen: map[string]stamp{}, told: map[finding.Finding]bool{}}}
 	if vol != nil {
 		if err := vol.MkdirAll(x.dir); err != nil {
@@ -105,9 +104,8 @@ func (x *Index) put(id string, d Descriptor, handle string) Meta {
 	if k := d.key(); k != "" {
 		x.byKey[k] = id
 	}
-	for _, f := range m.facets() {
-		x.facets.Set(f)
-	}
+	x.list(m)
+	x.found(id)
 	x.sorted = nil
 	return m
 }
@@ -123,9 +121,8 @@ func (x *Index) drop(id string) {
 	if k := m.Descriptor.key(); x.byKey[k] == id {
 		delete(x.byKey, k)
 	}
-	for _, f := range m.facets() {
-		x.facets.Delete(f)
-	}
+	x.unlist(m)
+	delete(x.families, id)
 	x.sorted = nil
 }
 
@@ -177,6 +174,7 @@ func (x *Index) All() []Meta {
 		}
 		slices.SortFunc(x.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	}
+	x.visited.Add(int64(len(x.sorted)))
 	return slices.Clone(x.sorted)
 }
 

@@ -76,22 +76,15 @@ func (x *Index) basis(id string) (b basis, inForce bool) {
 	return basis{x.scan.seen[id], x.scan.forgotten}, inForce
 }
 
-// Rescan reads the folders again: agents that were added, changed or removed by
-// hand count from now on. A descriptor that is now broken leaves the last good one
-// in force. Findings are told once.
-func (x *Index) Rescan() (Diff, []finding.Finding, error) {
+// Rescan reads the folders of these agents again, without ids those of all: agents that
+// were added, changed or removed by hand count from now on. A descriptor that is now
+// broken leaves the last good one in force. Findings are told once.
+func (x *Index) Rescan(ids ...string) (Diff, []finding.Finding, error) {
 	x.scan.one.Lock()
 	defer x.scan.one.Unlock()
-	entries, err := os.ReadDir(x.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	unread, missing, err := x.folders(ids)
+	if err != nil {
 		return Diff{}, nil, fmt.Errorf("list agents: %w", err)
-	}
-	present, unread := map[string]bool{}, []string{}
-	for _, e := range entries {
-		if id := e.Name(); e.IsDir() && ValidID(id) {
-			present[id] = true
-			unread = append(unread, id)
-		}
 	}
 	var diff Diff
 	var found []finding.Finding
@@ -103,8 +96,43 @@ func (x *Index) Rescan() (Diff, []finding.Finding, error) {
 			return diff, found, err
 		}
 	}
-	diff.Removed = x.forgetMissing(present)
+	diff.Removed = x.forgetMissing(missing)
 	return diff, found, nil
+}
+
+// folders are the agents whose folders are there, and those that are known without one:
+// of these ids, without ids of all.
+func (x *Index) folders(ids []string) (there, missing []string, err error) {
+	for _, id := range ids {
+		if info, err := os.Lstat(filepath.Join(x.dir, id)); err == nil && info.IsDir() && ValidID(id) {
+			there = append(there, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	if len(ids) > 0 {
+		return there, missing, nil
+	}
+	entries, err := os.ReadDir(x.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	present := map[string]bool{}
+	for _, e := range entries {
+		if id := e.Name(); e.IsDir() && ValidID(id) {
+			present[id] = true
+			there = append(there, id)
+		}
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	x.visited.Add(int64(len(x.byID)))
+	for id := range x.byID {
+		if !present[id] {
+			missing = append(missing, id)
+		}
+	}
+	return there, missing, nil
 }
 
 // staleTries is how often a descriptor is read that others read at the same time. They
@@ -341,15 +369,7 @@ func (x *Index) owner(d Descriptor, claimed map[string]string) string {
 
 // forgetMissing forgets the agents whose folders are gone. One that was made while
 // the folders were listed is looked for once more.
-func (x *Index) forgetMissing(present map[string]bool) (removed []string) {
-	x.mu.RLock()
-	var missing []string
-	for id := range x.byID {
-		if !present[id] {
-			missing = append(missing, id)
-		}
-	}
-	x.mu.RUnlock()
+func (x *Index) forgetMissing(missing []string) (removed []string) {
 	missing = slices.DeleteFunc(missing, func(id string) bool { return disk.Exists(filepath.Join(x.dir, id)) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -366,6 +386,7 @@ func (x *Index) forgetMissing(present map[string]bool) (removed []string) {
 // forget drops an agent and what was seen of it. x.mu is held.
 func (x *Index) forget(id string) {
 	x.drop(id)
+	delete(x.ended, id)
 	delete(x.scan.seen, id)
 	x.scan.forgotten++
 }

@@ -1,11 +1,11 @@
 package permission
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,7 +63,7 @@ type Queue struct {
 	// would wait for the disk. What must not happen twice at once is claimed instead.
 	mu      sync.Mutex
 	claimed map[string]chan struct{} // hash of a request that is asked, token of one that is settled
-	waiting map[string]Pending
+	waiting waiting
 	refused map[string]string // token to the reason that was reported for its file
 	late    []Pending         // answers that stood in files whose request was settled otherwise
 }
@@ -72,7 +72,7 @@ type Queue struct {
 // change the queue fails.
 func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := &Queue{dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: map[string]Pending{}, refused: map[string]string{}}
+		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: map[string]string{}}
 	found, err := q.load()
 	return q, found, err
 }
@@ -83,7 +83,7 @@ func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Du
 // DefaultExpiry; now nil is time.Now.
 func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
 	q := &Queue{vol: vol, dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: map[string]Pending{}, refused: map[string]string{}}
+		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: map[string]string{}}
 	if q.now == nil {
 		q.now = time.Now
 	}
@@ -134,10 +134,10 @@ func (q *Queue) load() ([]finding.Finding, error) {
 				Reason: beneath.Reason(err).Error(), Remedy: "remove it; it asks nothing"})
 		default:
 			p.Decision, p.DecidedBy, p.DecidedAt = "", "", time.Time{} // Answered looks at the file again
-			q.waiting[p.Token] = p
+			q.waiting.add(p)
 		}
 	}
-	if len(q.waiting) == 0 || q.log == nil {
+	if len(q.waiting.byToken) == 0 || q.log == nil {
 		return findings, nil
 	}
 	return findings, q.finishMoves()
@@ -162,11 +162,11 @@ func (q *Queue) finishMoves() error {
 		if json.Unmarshal(line, &entry) != nil {
 			continue
 		}
-		if _, ok := q.waiting[entry.Token]; ok {
+		if _, ok := q.waiting.byToken[entry.Token]; ok {
 			if err := q.remove(entry.Token); err != nil {
 				return err
 			}
-			delete(q.waiting, entry.Token)
+			q.waiting.remove(entry.Token)
 		}
 	}
 	return nil
@@ -249,10 +249,8 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	defer q.mu.Unlock()
 	// A second Ask for the same must not be told of a request that is not durable yet.
 	defer q.claim(hash)()
-	for _, old := range q.waiting {
-		if old.Agent == agent && old.SHA256 == hash {
-			return old, false, nil
-		}
+	if old, ok := q.find(agent, hash); ok {
+		return old, false, nil
 	}
 	now := disk.StampOf(q.now()).Time
 	p = Pending{Token: cuid2.Generate(), Agent: agent, Owner: owner, Request: r, SHA256: hash,
@@ -267,7 +265,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 	if err != nil {
 		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
 	}
-	q.waiting[p.Token] = p
+	q.waiting.add(p)
 	return p, true, nil
 }
 
@@ -277,8 +275,13 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 func (q *Queue) Find(agent, sha string) (p Pending, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, p := range q.waiting {
-		if p.Agent == agent && p.SHA256 == sha {
+	return q.find(agent, sha)
+}
+
+// find is Find with mu held.
+func (q *Queue) find(agent, sha string) (Pending, bool) {
+	for token := range q.waiting.ofAgent[agent] {
+		if p := q.waiting.byToken[token]; p.SHA256 == sha {
 			return p, true
 		}
 	}
@@ -289,27 +292,29 @@ func (q *Queue) Find(agent, sha string) (p Pending, ok bool) {
 func (q *Queue) List() []Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.sorted(func(Pending) bool { return true })
+	return q.waiting.sorted(slices.Collect(maps.Keys(q.waiting.byToken)))
 }
 
-func (q *Queue) sorted(keep func(Pending) bool) []Pending {
-	var list []Pending
-	for _, p := range q.waiting {
-		if keep(p) {
-			list = append(list, p)
-		}
-	}
-	slices.SortFunc(list, func(a, b Pending) int {
-		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Token, b.Token))
-	})
-	return list
+// Of returns what waits of one agent, oldest first.
+func (q *Queue) Of(agent string) []Pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting.of(agent)
+}
+
+// FirstEnd is when the first request ends that nobody answers; false: none waits.
+func (q *Queue) FirstEnd() (time.Time, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first, ok := q.waiting.ending.Min()
+	return first.at, ok
 }
 
 // Get returns a request that waits, or ErrUnknown.
 func (q *Queue) Get(token string) (Pending, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p, ok := q.waiting[token]
+	p, ok := q.waiting.byToken[token]
 	if !ok {
 		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
 	}
@@ -320,7 +325,7 @@ func (q *Queue) Get(token string) (Pending, error) {
 func (q *Queue) Expired(now time.Time) []Pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	due := q.sorted(func(p Pending) bool { return !now.Before(p.ExpiresAt) })
+	due := q.waiting.due(now)
 	for i := range due {
 		due[i].Decision, due[i].DecidedBy, due[i].DecidedAt = Expired, "daycare", now
 	}

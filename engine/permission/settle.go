@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"daycare/engine/disk"
@@ -26,7 +27,7 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.claim(token)()
-	p, ok := q.waiting[token]
+	p, ok := q.waiting.byToken[token]
 	if !ok {
 		return Pending{}, fmt.Errorf("%w: %s", ErrUnknown, token)
 	}
@@ -38,7 +39,7 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	if err != nil {
 		return Pending{}, err
 	}
-	delete(q.waiting, token)
+	q.waiting.remove(token)
 	delete(q.refused, token)
 	return p, nil
 }
@@ -93,11 +94,12 @@ func (q *Queue) reopen() error {
 // Answered looks for decisions that people wrote into the files: each request is
 // returned with the decision found. A file that was changed in more than its
 // decision is not an answer; that is reported, once for each change. A file that
-// is gone is an answer too: deny.
-func (q *Queue) Answered() ([]Pending, []finding.Finding) {
+// is gone is an answer too: deny. Only the files of these requests are read; without
+// tokens those of all.
+func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
 	var answers []Pending
 	var findings []finding.Finding
-	for _, p := range q.List() {
+	for _, p := range q.those(tokens) {
 		found, err := q.read(q.path(p.Token))
 		answer, f := q.answerIn(p, found, err)
 		if f != nil {
@@ -110,12 +112,22 @@ func (q *Queue) Answered() ([]Pending, []finding.Finding) {
 	return answers, findings
 }
 
+// those are the requests with these tokens that wait; without tokens all.
+func (q *Queue) those(tokens []string) []Pending {
+	if len(tokens) == 0 {
+		return q.List()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting.sorted(tokens)
+}
+
 // answerIn is what was found in the file of a request, or err: an answer, something
 // wrong that was not reported before, or nothing.
 func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *finding.Finding) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, waits := q.waiting[p.Token]; !waits || q.claimed[p.Token] != nil {
+	if _, waits := q.waiting.byToken[p.Token]; !waits || q.claimed[p.Token] != nil {
 		return Pending{}, nil // it was settled while the file was read, which takes the file away
 	}
 	switch {
@@ -138,14 +150,15 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 }
 
 // Late returns, once, the answers that people saved in files when another one was
-// first. An editor may write a file anew that has left the queue; it is removed.
-func (q *Queue) Late() ([]Pending, error) {
+// first. An editor may write a file anew that has left the queue; it is removed. Only
+// the files of these requests are looked for; without tokens all.
+func (q *Queue) Late(tokens ...string) ([]Pending, error) {
 	q.mu.Lock()
-	late, waiting := q.late, len(q.waiting)
+	late := q.late
 	q.late = nil
 	q.mu.Unlock()
-	paths, err := disk.Glob(q.dir, "*.json")
-	if err != nil || len(paths) <= waiting {
+	paths, err := q.gone(tokens)
+	if err != nil || len(paths) == 0 {
 		return late, err
 	}
 	log, err := Log(filepath.Dir(q.dir))
@@ -168,6 +181,26 @@ func (q *Queue) Late() ([]Pending, error) {
 		}
 	}
 	return late, nil
+}
+
+// gone are the files of requests that do not wait: of these tokens, without tokens of all.
+func (q *Queue) gone(tokens []string) (paths []string, err error) {
+	all := []string{}
+	for _, token := range tokens {
+		all = append(all, q.path(token))
+	}
+	if len(tokens) == 0 {
+		if all, err = disk.Glob(q.dir, "*.json"); err != nil {
+			return nil, err
+		}
+	}
+	q.mu.Lock()
+	paths = slices.DeleteFunc(all, func(path string) bool {
+		_, waits := q.waiting.byToken[strings.TrimSuffix(filepath.Base(path), ".json")]
+		return waits
+	})
+	q.mu.Unlock()
+	return slices.DeleteFunc(paths, func(path string) bool { return !disk.Exists(path) }), nil
 }
 
 func (q *Queue) wrong(p Pending, reason string) error {

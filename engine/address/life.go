@@ -1,0 +1,128 @@
+package address
+
+import "strings"
+
+// life is what is known of an agent's state.json: whether it says that the agent has
+// ended. An agent that nobody looked at is not in the table.
+type life byte
+
+const (
+	unknown life = iota
+	lives
+	hasEnded
+)
+
+// Ended reports whether an agent has ended, if SetEnded said so before.
+func (x *Index) Ended(id string) (ended, known bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.ended[id] == hasEnded, x.ended[id] != unknown
+}
+
+// SetEnded keeps whether an agent has ended, as its state.json says. Those that have are
+// found by their id, name and parent only.
+func (x *Index) SetEnded(id string, ended bool) {
+	now := lives
+	if ended {
+		now = hasEnded
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.setLife(id, now)
+}
+
+// SawEnded is SetEnded for who only reads: an agent that ends meanwhile stays ended.
+func (x *Index) SawEnded(id string, ended bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if ended {
+		x.setLife(id, hasEnded)
+	} else if x.ended[id] == unknown {
+		x.setLife(id, lives)
+	}
+}
+
+// setLife keeps what is known of an agent. x.mu is held.
+func (x *Index) setLife(id string, now life) {
+	m, ok := x.byID[id]
+	if !ok || x.ended[id] == now {
+		return
+	}
+	x.unlist(m)
+	x.ended[id] = now
+	x.list(m)
+}
+
+// list adds the facets of an agent, unlist removes them. x.mu is held.
+func (x *Index) list(m Meta) {
+	for _, f := range x.facetsOf(m) {
+		x.facets.Set(f)
+	}
+}
+
+func (x *Index) unlist(m Meta) {
+	for _, f := range x.facetsOf(m) {
+		x.facets.Delete(f)
+	}
+}
+
+// Maker is the agent that started or made this one; "" for none.
+func (m Meta) Maker() string {
+	if m.Descriptor.ParentAgentID != "" {
+		return m.Descriptor.ParentAgentID
+	}
+	return m.Descriptor.CreatedBy
+}
+
+// familyEnd is between the family and the handle of a facet, so that no family's begin
+// is another family.
+const familyEnd = "\x00\x00"
+
+// House is the family of the permanent agents that no agent of a person made.
+const House = "house"
+
+// FamilyOf names the family of the agent at the head of it: those of one person are one.
+func FamilyOf(root Meta) string {
+	switch d := root.Descriptor; {
+	case d.Type == Permanent:
+		return House
+	case d.Type == User && d.UserID != "":
+		return strings.Join([]string{"person", d.Connector, d.UserID}, "\x00")
+	}
+	return "agent\x00" + root.ID
+}
+
+// lost is the family of an agent whose maker, or the maker of that one, is not there.
+func lost(maker string) string { return "lost\x00" + maker }
+
+// deepest ends a walk from maker to maker that a hand edit made a circle of.
+const deepest = 64
+
+// family is the family of an agent. It is found once and kept: who made whom does not
+// change, but makers come and go. x.mu is held.
+func (x *Index) family(m Meta) string {
+	if known, ok := x.families[m.ID]; ok {
+		return known
+	}
+	family := FamilyOf(m)
+	for up, n := m.Maker(), 0; up != "" && n < deepest; n++ {
+		above, ok := x.byID[up]
+		if !ok {
+			family = lost(up)
+			break
+		}
+		family, up = FamilyOf(above), above.Maker()
+	}
+	x.families[m.ID] = family
+	return family
+}
+
+// found gives the permanent agents their family whose maker has come. x.mu is held.
+func (x *Index) found(maker string) {
+	key := lost(maker) + familyEnd
+	for _, m := range x.having(byFamily, key, func(v string) bool { return strings.HasPrefix(v, key) }) {
+		x.unlist(m)
+		delete(x.families, m.ID)
+		x.list(m)
+	}
+}
