@@ -124,6 +124,7 @@ func (s *System) post(ctx context.Context, id string, it inbox.Item) (message.Re
 		s.log.Info("message dropped: seen before", "agent", id, "item", receipt.Item)
 		return receipt, nil
 	}
+	s.recent.wrote(e.meta, it.Kind, crash.Now())
 	s.events.Emit(event.Event{Type: event.ItemQueued, Agent: id,
 		Body: event.Item{Item: receipt.Item, Kind: string(it.Kind), Text: beginning(it.Text)}})
 	return receipt, nil

@@ -143,6 +143,7 @@ func (s *System) reread(id string, last bool) (broken bool) {
 		s.index.Keep(id)
 	}
 	if len(c.Members) > 0 && finding.Join(c.Found) == nil {
+		s.recent.look(id)
 		s.descriptorEdited(id, c.Members)
 	}
 	return c.Broken

@@ -116,6 +116,9 @@ func (s *System) rescan(ids ...string) {
 		s.log.Error("agents cannot be read again", "err", err)
 		return
 	}
+	for _, id := range slices.Concat(diff.Added, diff.Removed, diff.Changed) {
+		s.recent.look(id)
+	}
 	for _, id := range diff.Added {
 		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)
 		s.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})

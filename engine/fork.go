@@ -130,6 +130,7 @@ func (s *System) createFresh(d address.Descriptor, state []byte, fill func(dir s
 			return meta, err
 		}
 		if made {
+			s.recent.look(meta.ID)
 			s.events.Emit(event.Event{Type: event.AgentCreated, Agent: meta.ID})
 			return meta, nil
 		}

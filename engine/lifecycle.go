@@ -179,7 +179,9 @@ func (s *System) remove(ctx context.Context, id string) (trash string, err error
 		s.forget(e)
 	}
 	s.board.Forget(id)
-	return s.index.Remove(id)
+	trash, err = s.index.Remove(id)
+	s.recent.look(id)
+	return trash, err
 }
 
 // unfinished reports whether an agent has items or answers that wait.

@@ -32,7 +32,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 		}
 		id = meta.Maker()
 	}
-	id, ok := f.sys.foreground(func(d address.Descriptor) bool { return f.sys.owns == nil || f.sys.owns(d) })
+	id, ok := f.sys.recent.newest(true)
 	if !ok {
 		return address.Meta{}, false
 	}

@@ -106,6 +106,7 @@ type System struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	edits   *edits
+	recent  *recent
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -125,6 +126,7 @@ func New(o Options) (*System, error) {
 		grace: o.Grace, redact: o.Redact, enclose: o.Enclose, folders: o.Folders,
 		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
 	}
+	s.recent = newRecent(s)
 	if s.folders == nil {
 		s.folders = permission.NewFolders(filepath.Dir(o.Root))
 	}

@@ -3,9 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"os"
-	"path/filepath"
-	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -224,33 +221,4 @@ func (s *System) Counts() (agents, awake, queued int) {
 		}
 	}
 	return agents, awake, queued
-}
-
-// Foreground is the most recent foreground agent: the user agent with the newest
-// message of a person on disk, whether it is in memory or not. An owner's comes before
-// those of others.
-func (s *System) Foreground() (id string, ok bool) {
-	if id, ok = s.foreground(func(d address.Descriptor) bool { return s.owns == nil || s.owns(d) }); ok {
-		return id, ok
-	}
-	return s.foreground(func(address.Descriptor) bool { return true })
-}
-
-// foreground is the most recent one among those that of accepts.
-func (s *System) foreground(of func(address.Descriptor) bool) (id string, ok bool) {
-	var newest time.Time
-	for _, meta := range s.index.All() {
-		if meta.Descriptor.Type != address.User || !of(meta.Descriptor) {
-			continue
-		}
-		// A file that was not written since cannot hold a newer message.
-		info, err := os.Stat(filepath.Join(s.folder(meta.ID), "inbox.jsonl"))
-		if err != nil || info.ModTime().Before(newest) {
-			continue
-		}
-		if at, found := inbox.LastMessage(s.folder(meta.ID)); found && at.After(newest) {
-			id, ok, newest = meta.ID, true, at
-		}
-	}
-	return id, ok
 }

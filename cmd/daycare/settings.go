@@ -36,6 +36,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 			r.models.Store(models)
 		}
 		r.asks.SetExpiry(now.Permissions.Expiry)
+		r.system.OwnersChanged()
 		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
 		found = append(found, r.connect()...)
 		found = append(found, needRestart(path, before, now)...)
