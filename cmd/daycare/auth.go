@@ -16,9 +16,9 @@ import (
 )
 
 func (c *cli) authCommand() *cobra.Command {
-	return group("auth", "Secrets: keys of model services, tokens of connectors",
+	return group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
 		"  daycare auth set telegram\n  daycare auth ls",
-		c.authSet(), c.authLs(), c.authRm())
+		c.authSet(), c.authLs(), c.authRm(), c.authToken())
 }
 
 func (c *cli) authSet() *cobra.Command {

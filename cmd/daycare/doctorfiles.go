@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -282,7 +283,7 @@ func (d *doctor) unreadable(path string, err error) error {
 }
 
 // private are the parts of .daycare that hold what was said, asked and kept.
-var private = []string{"agents", "permissions", "files", "logs", "connectors", "usage", "drop", "trash", "auth.json"}
+var private = []string{"agents", "permissions", "files", "logs", "connectors", "usage", "drop", "trash", "auth.json", apitoken.Name}
 
 // maxModes bounds how many files with a wrong mode are listed one by one.
 const maxModes = 50

@@ -64,7 +64,9 @@ func busyWorkspace(t *testing.T) (root string) {
 		"script.yaml": busyScript, "notes.txt": "milk\n",
 		home + "/settings.yaml": fmt.Sprintf("providers:\n  - { id: echo, type: scripted, options: { script: %q } }\nconnectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n"+
 			"    hooks: [ { id: ci, secretEnv: EVERYWAY_SECRET, agentId: \"0/\", callback: %q } ]\n", filepath.Join(workspace, "script.yaml"), listen, callback.URL),
-		home + "/auth.json":               `{ "echo": "a key that nobody asks for" }`,
+		home + "/auth.json": `{ "echo": "a key that nobody asks for" }`,
+		home + "/tokens.json": `{ "phone": { "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+			"scopes": ["chat"], "created": "2026-11-20T18:22:00.000Z", "expires": "2026-12-20T18:22:00Z" } }`,
 		home + "/USER.md":                 "Ada.\n",
 		home + "/subagents/Look.md":       "---\nname: Look\ndescription: Looks.\ntools: [read]\ninputSchema: { type: object, properties: { query: { type: string } } }\n---\nLook at {{.query}}.\n",
 		home + "/skills/tidy/SKILL.md":    "---\nname: tidy\ndescription: How to tidy up.\n---\nTidy up.\n",
@@ -176,7 +178,7 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{"settings.yaml", "auth.json", "USER.md", "agents/*/descriptor.json", "agents/*/state.json", "agents/*/history.jsonl",
+	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "USER.md", "agents/*/descriptor.json", "agents/*/state.json", "agents/*/history.jsonl",
 		"agents/*/inbox.jsonl", "agents/*/sessions.jsonl", "agents/handles.jsonl", "cron/*/TASK.md", "cron/*/runs.jsonl", "heartbeat/*.md",
 		"subagents/*.md", "skills/*/SKILL.md", "memory/*.md", "files/*.json", "usage/*.jsonl", "logs/*.jsonl", "permissions/log.jsonl", "permissions/*.json", "daycare.lock"} {
 		if kinds[pattern] == 0 {
@@ -190,7 +192,7 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 // byLibrary holds JSON files and lines against the printed schemas.
 func byLibrary(t *testing.T, root string) {
 	for name, patterns := range map[string][]string{
-		"auth": {"auth.json"}, "descriptor": {"agents/*/descriptor.json"}, "state": {"agents/*/state.json"}, "history": {"agents/*/history.jsonl"},
+		"auth": {"auth.json"}, "tokens": {"tokens.json"}, "descriptor": {"agents/*/descriptor.json"}, "state": {"agents/*/state.json"}, "history": {"agents/*/history.jsonl"},
 		"inbox": {"agents/*/inbox.jsonl"}, "session": {"agents/*/sessions.jsonl"}, "handle": {"agents/handles.jsonl"}, "run": {"cron/*/runs.jsonl", "heartbeat/runs.jsonl"},
 		"request": {"permissions/*.json", "permissions/log.jsonl"}, "file": {"files/*.json"}, "usage": {"usage/*.jsonl"}, "lock": {"daycare.lock"}, "log": {"logs/*.jsonl"},
 	} {
@@ -232,6 +234,7 @@ func planted(t *testing.T, root string) {
 	}{
 		{"settings.yaml", swap("scripted", "scribbled"), `:2:23: .*"scribbled"`},
 		{"auth.json", all("{\n  \"echo\": 5\n}"), `:2:3: the secret "echo" is not a string`},
+		{"tokens.json", swap("chat", "talk"), `:1:3: token "phone": scopes: found "talk", allowed: read`},
 		{"USER.md", all("Ada\n\xff"), `:2:1: .*UTF-8`},
 		{"memory/*.md", all("tea \xff"), `:1:5: .*UTF-8`},
 		{"agents/*/descriptor.json", all("{\n  \"type\": \"usr\"\n}"), `:2:\d+: .*"usr"`},

@@ -49,7 +49,8 @@ var imports = map[string][]string{
 	"engine/record":          {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
 	"engine/schedule":        {"engine/beneath", "engine/disk", "engine/crash", "engine/finding"},
 	"engine/config":          {"engine/beneath", "engine/finding", "engine/disk"},
-	"engine/control":         {"engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
+	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},
+	"engine/control":         {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
 
 	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
 	"agents/prompt":           {"agents/providers", "engine/record", "engine/message", "engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},

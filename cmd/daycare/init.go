@@ -65,6 +65,7 @@ them, copy them, commit them; a valid edit counts from the next turn on.
 |---|---|
 | settings.yaml | configuration; every key is optional |
 | auth.json | secrets by id, if they are not in the environment |
+| tokens.json | tokens of the API, as hashes, made by daycare auth token |
 | SOUL.md USER.md AGENTS.md | persona, facts about you, house rules; optional, part of every prompt |
 | agents/ID/ | one folder an agent: descriptor.json, state.json, inbox.jsonl, history.jsonl |
 | cron/NAME/TASK.md heartbeat/NAME.md | what runs by the clock |

@@ -19,6 +19,7 @@ import (
 	"daycare/agents/budget"
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/crash"
@@ -66,6 +67,7 @@ type runtimeParts struct {
 	board    *finding.Board // what is wrong with files now
 	tasks    []string       // files of tasks that something was wrong with when they were read last
 	watcher  *watch.Watcher
+	tokens   *apitoken.Store // of the API on TCP
 	system   *engine.System
 	family   *engine.Family
 	tools    *tools.Set // without those between agents
@@ -141,6 +143,7 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 	r.events = event.NewStream(cuid2.Generate()[:8])
 	r.board = engine.NewBoard(r.log, r.events)
 	r.readSettings(found)
+	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)
 	if r.lock != nil {
 		if err := r.vol.Reserve(); err != nil {
 			return fmt.Errorf("keep space back: %w", err)
@@ -283,7 +286,8 @@ func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {
 	if addr == "" {
 		return []*control.Listener{l}, nil
 	}
-	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: inWorkspace(r.workspace, c.TLSCert), Key: inWorkspace(r.workspace, c.TLSKey), Log: r.log})
+	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: inWorkspace(r.workspace, c.TLSCert), Key: inWorkspace(r.workspace, c.TLSKey),
+		Tokens: r.tokens, Log: r.log})
 	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("open the API: %w", err)
@@ -346,7 +350,7 @@ func (r *runtimeParts) keep(name, _ string, data []byte) (message.File, error) {
 // client is this process as a client of itself.
 func (r *runtimeParts) client() *control.Client {
 	h := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		caller := control.Caller{Name: engine.Terminal().UserID, Local: true}
+		caller := control.Caller{Name: engine.Terminal().UserID, Local: true, Rights: apitoken.Everything}
 		r.handler.ServeHTTP(w, req.WithContext(control.WithCaller(req.Context(), caller)))
 	})
 	return control.NewClient(control.Local(h))

@@ -15,6 +15,7 @@ import (
 
 	"daycare/agents/budget"
 	"daycare/engine/address"
+	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
@@ -76,6 +77,13 @@ func forms() []form {
 		}},
 		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](), loose: true, finish: needs("id", "name")},
 		{name: "usage", about: "a line of usage/DATE.jsonl", of: budget.LineType(), loose: true, finish: needs("at", "agent", "tokens")},
+		{name: "tokens", about: "tokens.json: tokens of the API by name, as hashes", of: reflect.TypeFor[map[string]apitoken.Token](), finish: func(s *jsonschema.Schema) {
+			needs("hash", "scopes")(s.AdditionalProperties)
+			for _, scope := range apitoken.Scopes {
+				items := s.AdditionalProperties.Properties["scopes"].Items
+				items.Enum = append(items.Enum, scope)
+			}
+		}},
 		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true, finish: needs("pid")},
 		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true, finish: needs("time", "level", "msg")},
 	}

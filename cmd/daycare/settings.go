@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -22,6 +23,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 	before := r.settings.Current()
 	found := r.settings.Reload()
 	now := r.settings.Current()
+	r.tokens.Refresh()
 	r.hideSecrets()
 	path := filepath.Join(r.root, config.Name)
 	list := filepath.Join(r.root, modelsName)
@@ -118,7 +120,7 @@ func (r *runtimeParts) watchPlace(ctx context.Context) error {
 // when the folder in which it keeps everything is not there any more.
 func (r *runtimeParts) watchSettings(ctx context.Context) error {
 	hints := make(chan struct{}, 1)
-	watched := []string{config.Name, config.AuthName, filepath.Base(lockPath(r.workspace))}
+	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(lockPath(r.workspace))}
 	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
 		if !h.Overflow && !slices.ContainsFunc(h.Names, func(name string) bool { return slices.Contains(watched, name) }) {
 			return
@@ -136,6 +138,7 @@ func (r *runtimeParts) watchSettings(ctx context.Context) error {
 			if r.lock.Lost() {
 				return r.lost()
 			}
+			r.tokens.Refresh() // first: what was revoked ends at once
 			// A hint may mean nothing (after an overflow, or by time where nothing can be
 			// watched), and an editor that writes in pieces is not done with the first.
 			for _, pause := range rereads {

@@ -14,6 +14,7 @@ import (
 
 	"daycare/agents/subagent"
 	"daycare/engine"
+	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -30,7 +31,7 @@ func (c *cli) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",
 		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
-			"descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
+			"tokens.json, descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
 			"notes, letters in drop/) and what daycare alone writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
 			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in .daycare.\n" +
 			"What belongs together is checked by daycare doctor. The exit code is 1 if there are errors.",
@@ -95,7 +96,7 @@ type checked struct {
 // checks are the kinds of files that validate knows; the first that fits counts.
 var checks = []checked{
 	{"settings.yaml", validateSettings},
-	{"auth.json", config.CheckAuth},
+	{"auth.json", config.CheckAuth}, {apitoken.Name, apitoken.Check},
 	{"SOUL.md", text}, {"USER.md", text}, {"AGENTS.md", text},
 	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile}, {"agents/*/history/*.jsonl", historyFile},
 	{"agents/*/inbox.jsonl", inboxFile}, {"agents/*/sessions.jsonl", ledger("session")}, {"agents/*/draft.json", object("draft")},

@@ -13,6 +13,8 @@ const IgnoreName = ".gitignore"
 // IgnoreText is its content as daycare writes it.
 const IgnoreText = `# What a repository should not hold: secrets, what is live, what can be made again.
 auth.json
+tokens.json
+tokens.used.json
 daycare.sock
 daycare.lock
 .ballast

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
@@ -82,6 +83,7 @@ type APIError struct {
 	Hint    string `json:"hint,omitempty"` // what to do
 
 	Field      string            `json:"field,omitempty"`      // invalid
+	Scope      apitoken.Scope    `json:"scope,omitempty"`      // scope: the one that is needed
 	Ref        string            `json:"ref,omitempty"`        // ambiguous
 	Candidates []string          `json:"candidates,omitempty"` // ambiguous
 	Decided    *DecidedBody      `json:"decided,omitempty"`
@@ -130,6 +132,7 @@ const (
 	codeNoRoute      = "no_route"
 	codeUnauthorized = "unauthorized"
 	codeForbidden    = "forbidden"
+	codeScope        = "scope"
 	codeInternal     = "internal"
 	codeConflict     = "file_changed"
 	codeUnfit        = "invalid_file"

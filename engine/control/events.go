@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/event"
 	"daycare/engine/message"
 )
@@ -16,10 +17,12 @@ import (
 type Filter struct {
 	Agent string       // ref of one agent
 	Types []event.Type // only these
+
+	rights apitoken.Rights // of who watches
 }
 
 func (f Filter) match(e event.Event) bool {
-	return (f.Agent == "" || e.Agent == f.Agent) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
+	return f.rights.Know(e.Agent) && (f.Agent == "" || e.Agent == f.Agent) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
 }
 
 // events is the stream that user interfaces live on. It ends with the client,
@@ -78,10 +81,10 @@ func (s *sseWriter) teller() teller {
 }
 
 func (a *api) filter(r *http.Request) (Filter, error) {
-	var f Filter
+	f := Filter{rights: callerOf(r.Context()).Rights}
 	q := r.URL.Query()
 	if ref := q.Get("agent"); ref != "" {
-		id, err := a.Agents.Resolve(ref)
+		id, err := a.resolve(r.Context(), ref)
 		if err != nil {
 			return f, err
 		}

@@ -96,22 +96,6 @@ type (
 // maxImport bounds the body of an import, in bytes.
 const maxImport = 1 << 30
 
-// folderRoutes adds the routes of agents' folders and files.
-func (a *api) folderRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /v1/agents/{id}/mark", a.agent(a.mark))
-	if a.Folders == nil {
-		return
-	}
-	mux.HandleFunc("POST /v1/agents/{id}/rewind", a.agent(a.rewind))
-	mux.HandleFunc("POST /v1/agents/{id}/fork", a.agent(a.fork))
-	mux.HandleFunc("POST /v1/agents/{id}/model", a.agent(a.switchModel))
-	mux.HandleFunc("GET /v1/agents/{id}/files/{name}", a.readFile)
-	mux.HandleFunc("PUT /v1/agents/{id}/files/{name}", a.agent(a.writeFile))
-	mux.HandleFunc("GET /v1/trash", a.handle(a.trash))
-	mux.HandleFunc("POST /v1/trash/{name}/restore", a.handle(a.restore))
-	mux.HandleFunc("POST /v1/import", a.handle(a.importAgent))
-}
-
 func (a *api) fork(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
 	var b forkBody
 	if err := decode(w, r, maxBody, &b); err != nil {
@@ -182,7 +166,7 @@ func (a *api) importAgent(w http.ResponseWriter, r *http.Request) (int, any, err
 
 // readFile answers with the content itself; its hash is the ETag.
 func (a *api) readFile(w http.ResponseWriter, r *http.Request) {
-	id, err := a.Agents.Resolve(r.PathValue("id"))
+	id, err := a.resolve(r.Context(), r.PathValue("id"))
 	if err != nil {
 		a.fail(w, r, err)
 		return

@@ -55,18 +55,6 @@ type subAgentsBody struct {
 	SubAgents []SubAgentInfo `json:"subagents"`
 }
 
-func (a *api) familyRoutes(mux *http.ServeMux) {
-	if a.Grants != nil {
-		mux.HandleFunc("GET /v1/agents/{id}/grants", a.agent(a.grants))
-		mux.HandleFunc("DELETE /v1/agents/{id}/grants", a.agent(a.revoke))
-		mux.HandleFunc("POST /v1/agents/{id}/grants", a.grant)
-		mux.HandleFunc("GET /v1/agents/{id}/why", a.agent(a.why))
-	}
-	if a.SubAgents != nil {
-		mux.HandleFunc("GET /v1/subagents", a.handle(a.subAgents))
-	}
-}
-
 func (a *api) grants(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
 	set, err := a.Grants.Grants(r.Context(), id)
 	set.ReadDirs, set.WriteDirs, set.Exec = some(set.ReadDirs), some(set.WriteDirs), some(set.Exec)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/inbox"
+	"daycare/engine/message"
 )
 
 // Options of a Handler.
@@ -26,12 +29,14 @@ type Caller struct {
 	// Local: the caller is the user that daycare runs as, on this machine. Only
 	// such a caller may name paths and say on whose behalf it decides.
 	Local bool
+	// Rights are what the caller may do.
+	Rights apitoken.Rights
 }
 
 type callerKey struct{}
 
 // WithCaller marks the requests of ctx. Without a mark the caller is "api", not
-// local. A user interface that serves the handler to browsers marks its own.
+// local, and may do nothing. A user interface that serves the handler to browsers marks its own.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
@@ -70,8 +75,8 @@ type api struct {
 // decoded content beside it, some 250 MB at worst.
 const largeSlots = 4
 
-// Handler serves the API of contract version 1 from a backend. It trusts
-// whoever reaches it: Serve and the listeners decide who does.
+// Handler serves the API of contract version 1 from a backend. What a caller may do is in
+// its rights: Serve and the listeners decide who it is.
 func Handler(b Backend, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -95,12 +100,25 @@ func (a *api) handle(f func(w http.ResponseWriter, r *http.Request) (int, any, e
 // agent makes a route under /v1/agents/{id}: f gets the id that the ref stands for.
 func (a *api) agent(f func(w http.ResponseWriter, r *http.Request, id string) (int, any, error)) http.HandlerFunc {
 	return a.handle(func(w http.ResponseWriter, r *http.Request) (int, any, error) {
-		id, err := a.Agents.Resolve(r.PathValue("id"))
+		id, err := a.resolve(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return 0, nil, err
 		}
 		return f(w, r, id)
 	})
+}
+
+// knows reports whether an agent is one that the caller's rights are about.
+func knows(ctx context.Context, id string) bool { return callerOf(ctx).Rights.Know(id) }
+
+// resolve turns a ref into an id. Whose rights are about some agents only does not learn
+// which others there are.
+func (a *api) resolve(ctx context.Context, ref string) (string, error) {
+	id, err := a.Agents.Resolve(ref)
+	if callerOf(ctx).Rights.Restricted() && (err != nil || !knows(ctx, id)) {
+		return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
+	}
+	return id, err
 }
 
 func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {

@@ -8,12 +8,13 @@ import (
 	"net/http"
 	"strings"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
 func (a *api) postToAgent(w http.ResponseWriter, r *http.Request) {
-	id, err := a.Agents.Resolve(r.PathValue("id"))
+	id, err := a.resolve(r.Context(), r.PathValue("id"))
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -126,6 +127,9 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	if m.Route != nil && (m.Route.Connector == "" || m.Route.ChannelID == "") {
 		return &Invalid{Field: "route", Reason: "needs connector and channelId"}
 	}
+	if err := m.forOthers(caller.Rights); err != nil {
+		return err
+	}
 	if byDescriptor {
 		if m.Connector == "" {
 			return &Invalid{Field: "connector", Reason: "is empty", Hint: "name the connector, channelId and userId, or post to /v1/agents/{id}/messages"}
@@ -135,6 +139,26 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 		}
 	}
 	return checkFiles(m.Files, caller)
+}
+
+// forOthers finds the first field by which a message would speak for somebody else than its
+// caller, or would be answered elsewhere: only admins may.
+func (m *Message) forOthers(rights apitoken.Rights) error {
+	if rights.Allow(apitoken.Admin) && !rights.Restricted() {
+		return nil
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"connector", m.Connector != ""}, {"userId", m.UserID != ""}, {"channelId", m.ChannelID != ""}, {"threadId", m.ThreadID != ""},
+		{"route", m.Route != nil}, {"context.sender", m.Context.Sender != ""}, {"kind system_message", m.Kind == message.System},
+	} {
+		if f.set {
+			return lacksScope(apitoken.Admin, f.name+" for all agents", rights)
+		}
+	}
+	return nil
 }
 
 // maxDedupe bounds a dedupe key, in bytes; platforms' keys are far shorter.
@@ -149,6 +173,8 @@ func checkFiles(files []File, caller Caller) error {
 			return &Invalid{Field: field, Reason: "is not one of {path}, {name,data} or {id}"}
 		case f.Path != "" && !caller.Local:
 			return &Invalid{Field: field + ".path", Reason: "only a caller on the unix socket may name paths", Hint: "send {name,data}"}
+		case f.ID != "" && caller.Rights.Restricted():
+			return &Invalid{Field: field + ".id", Reason: "a token for some agents only cannot name kept files", Hint: "send {name,data}"}
 		case f.Data != nil && f.Name == "":
 			return &Invalid{Field: field + ".data", Reason: "belongs to a name"}
 		}
@@ -207,6 +233,9 @@ func (m *Message) incoming(agent string, caller Caller, files []message.File) me
 	}
 	if in.Kind == "" {
 		in.Kind = message.Text
+	}
+	if in.Kind == message.Text && !caller.Rights.Allow(apitoken.Approve) {
+		in.Source = "a message of the API caller " + caller.Name // who cannot answer requests is a guest
 	}
 	if in.Kind == message.System {
 		in.Origin = m.Origin

@@ -45,14 +45,6 @@ type (
 	}
 )
 
-func (a *api) offerRoutes(mux *http.ServeMux) {
-	if a.Offers == nil {
-		return
-	}
-	mux.HandleFunc("GET /v1/models", a.handle(a.models))
-	mux.HandleFunc("GET /v1/skills", a.handle(a.skills))
-}
-
 func (a *api) models(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	list, err := a.Offers.Models(r.Context())
 	return http.StatusOK, modelsBody{some(list)}, err

@@ -4,62 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
 
-// routes is the list of all routes.
-func (a *api) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", healthz)
-	mux.HandleFunc("GET /metrics", a.metrics)
-	mux.HandleFunc("GET /v1/status", a.handle(a.status))
-	mux.HandleFunc("GET /v1/config", a.handle(a.config))
-	mux.HandleFunc("GET /v1/tools", a.handle(a.tools))
-	mux.HandleFunc("POST /v1/reload", a.handle(a.reload))
-	mux.HandleFunc("POST /v1/shutdown", a.handle(a.shutdown))
-
-	mux.HandleFunc("GET /v1/agents", a.handle(a.listAgents))
-	mux.HandleFunc("POST /v1/agents", a.handle(a.createAgent))
-	mux.HandleFunc("GET /v1/agents/{id}", a.agent(a.showAgent))
-	mux.HandleFunc("DELETE /v1/agents/{id}", a.agent(a.removeAgent))
-	mux.HandleFunc("POST /v1/agents/{id}/stop", a.agent(a.stop))
-	mux.HandleFunc("POST /v1/agents/{id}/reset", a.agent(a.reset))
-	mux.HandleFunc("POST /v1/agents/{id}/compact", a.agent(a.compact))
-	mux.HandleFunc("POST /v1/agents/{id}/kill", a.agent(a.kill))
-	mux.HandleFunc("GET /v1/agents/{id}/history", a.agent(a.history))
-	mux.HandleFunc("GET /v1/agents/{id}/draft", a.agent(a.draft))
-	mux.HandleFunc("GET /v1/agents/{id}/inbox", a.agent(a.inbox))
-	mux.HandleFunc("DELETE /v1/agents/{id}/inbox/{item}", a.agent(a.drop))
-	mux.HandleFunc("POST /v1/agents/{id}/inbox/{item}/front", a.agent(a.front))
-
-	a.folderRoutes(mux)
-	a.familyRoutes(mux)
-	a.offerRoutes(mux)
-	if a.Costs != nil {
-		mux.HandleFunc("GET /v1/cost", a.handle(a.cost))
-	}
-
-	mux.HandleFunc("POST /v1/agents/{id}/messages", a.postToAgent)
-	mux.HandleFunc("POST /v1/messages", a.postByDescriptor)
-	mux.HandleFunc("GET /v1/events", a.events)
-
-	mux.HandleFunc("GET /v1/permissions", a.handle(a.asks))
-	mux.HandleFunc("POST /v1/permissions/{token}", a.handle(a.decide))
-
-	if a.Schedules != nil {
-		a.scheduleRoutes(mux, a.Schedules)
-	}
-
-	mux.HandleFunc("/", a.noRoute(mux))
-	return mux
-}
-
 func (a *api) listAgents(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	list, err := a.Agents.Agents(r.Context())
+	list = slices.DeleteFunc(list, func(v event.Agent) bool { return !knows(r.Context(), v.ID) })
 	return http.StatusOK, agentsBody{some(list)}, err
 }
 
@@ -89,7 +45,7 @@ func (a *api) createAgent(w http.ResponseWriter, r *http.Request) (int, any, err
 		return 0, nil, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
 	}
 	if n.Parent != "" {
-		parent, err := a.Agents.Resolve(n.Parent)
+		parent, err := a.resolve(r.Context(), n.Parent)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -176,8 +132,14 @@ func (a *api) front(_ http.ResponseWriter, r *http.Request, id string) (int, any
 }
 
 func (a *api) asks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	asks, err := a.Permissions.Asks(r.Context())
+	asks, err := a.knownAsks(r.Context())
 	return http.StatusOK, asksBody{some(asks)}, err
+}
+
+// knownAsks are the requests of the agents that the caller's rights are about.
+func (a *api) knownAsks(ctx context.Context) ([]event.Ask, error) {
+	asks, err := a.Permissions.Asks(ctx)
+	return slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) }), err
 }
 
 func (a *api) decide(w http.ResponseWriter, r *http.Request) (int, any, error) {
@@ -198,11 +160,23 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request) (int, any, error) {
 		}
 		by = answer.By
 	}
+	if caller.Rights.Restricted() {
+		asks, err := a.knownAsks(r.Context())
+		if err != nil {
+			return 0, nil, err
+		}
+		if !slices.ContainsFunc(asks, func(v event.Ask) bool { return v.Token == r.PathValue("token") }) {
+			return 0, nil, ErrNoAsk // as of one that is not there
+		}
+	}
 	return http.StatusOK, empty{}, a.Permissions.Decide(r.Context(), r.PathValue("token"), answer.Decision, by)
 }
 
 func (a *api) status(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	v, err := a.Daemon.Status(r.Context())
+	if callerOf(r.Context()).Rights.Restricted() { // the rest is about all agents
+		v = event.Status{Running: v.Running, Version: v.Version, UptimeMS: v.UptimeMS}
+	}
 	v.Connectors, v.Providers = some(v.Connectors), some(v.Providers)
 	return http.StatusOK, v, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -273,7 +274,7 @@ func TestCallers(t *testing.T) {
 	f := &fake{}
 	h := Handler(f.backend(), Options{})
 	remote := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "web"})))
+		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "web", Rights: apitoken.Everything})))
 	})
 	client := NewClient(Local(remote))
 	var invalid *Invalid

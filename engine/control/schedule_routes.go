@@ -24,23 +24,6 @@ type clocks struct {
 	Schedules
 }
 
-// scheduleRoutes adds the routes of the clocks.
-func (a *api) scheduleRoutes(mux *http.ServeMux, s Schedules) {
-	c := clocks{a, s}
-	mux.HandleFunc("GET /v1/cron", a.handle(c.tasks))
-	mux.HandleFunc("POST /v1/cron", a.handle(c.addTask))
-	mux.HandleFunc("GET /v1/cron/{slug}", a.handle(c.task))
-	mux.HandleFunc("PUT /v1/cron/{slug}", a.handle(c.changeTask))
-	mux.HandleFunc("DELETE /v1/cron/{slug}", a.handle(c.removeTask))
-	mux.HandleFunc("POST /v1/cron/{slug}/run", a.handle(c.runTask))
-	mux.HandleFunc("GET /v1/cron/{slug}/runs", a.handle(c.taskRuns))
-	mux.HandleFunc("GET /v1/heartbeats", a.handle(c.heartbeat))
-	mux.HandleFunc("POST /v1/heartbeats", a.handle(c.addPrompt))
-	mux.HandleFunc("DELETE /v1/heartbeats/{slug}", a.handle(c.removePrompt))
-	mux.HandleFunc("POST /v1/heartbeats/run", a.handle(c.runHeartbeat))
-	mux.HandleFunc("GET /v1/heartbeats/runs", a.handle(c.heartbeatRuns))
-}
-
 func (c clocks) tasks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	list, err := c.Tasks(r.Context())
 	return http.StatusOK, tasksBody{some(list)}, err

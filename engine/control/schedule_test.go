@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -43,9 +42,9 @@ func (d *diary) HeartbeatRuns(context.Context, int) ([]TaskRun, error) { return 
 
 func TestScheduleRoutes(t *testing.T) {
 	d := &diary{}
-	mux := http.NewServeMux()
-	(&api{log: Options{}.Log}).scheduleRoutes(mux, d)
-	c := NewClient(Local(mux))
+	b := (&fake{}).backend()
+	b.Schedules = d
+	c := NewClient(Local(Handler(b, Options{})))
 	ctx := t.Context()
 
 	if list, err := c.Tasks(ctx); err != nil || len(list) != 1 {

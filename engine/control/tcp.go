@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
@@ -13,12 +14,16 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"daycare/engine/apitoken"
 )
 
 // TCP says how the API is served on a network address.
 type TCP struct {
 	Addr  string // HOST:PORT
-	Token string // what callers send as `Authorization: Bearer`
+	Token string // what callers send as `Authorization: Bearer`, with the right to everything
+	// Tokens are those that may do less, or end sooner; nil: none.
+	Tokens *apitoken.Store
 	// Cert and Key are PEM files. They are required unless Addr is loopback.
 	Cert, Key string
 	Log       *slog.Logger
@@ -63,7 +68,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
-	g := &guard{token: sha256.Sum256([]byte(o.Token)), scheme: "http", port: port, log: o.Log}
+	g := &guard{token: sha256.Sum256([]byte(o.Token)), tokens: o.Tokens, scheme: "http", port: port, log: o.Log}
 	if loopback {
 		g.hosts = []string{"localhost", "127.0.0.1", "::1", host}
 	}
@@ -71,7 +76,7 @@ func ListenTCP(o TCP) (*Listener, error) {
 		g.scheme, g.cert = "https", conf.Certificates[0].Leaf
 		l = tls.NewListener(l, conf)
 	}
-	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil
+	return &Listener{Listener: l, caller: Caller{Name: apiConnector}, guard: g.wrap}, nil // the guard says what it may do
 }
 
 // isLoopback reports whether a host is only reachable from this machine. Names
@@ -87,6 +92,7 @@ func isLoopback(host string) bool {
 // A guard judges requests from the network.
 type guard struct {
 	token        [sha256.Size]byte
+	tokens       *apitoken.Store
 	scheme, port string
 	hosts        []string          // names of this server, without port
 	cert         *x509.Certificate // whose names are the server's too; nil: none
@@ -96,7 +102,13 @@ type guard struct {
 func (g *guard) wrap(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if e := g.judge(r, cross); e != nil {
+		e := g.judge(r, cross)
+		var ctx context.Context
+		end := func() {}
+		if e == nil {
+			ctx, end, e = g.identify(r)
+		}
+		if e != nil {
 			if g.log != nil {
 				g.log.Warn("refused request", "remote", r.RemoteAddr, "code", e.Code, "reason", e.Message)
 			}
@@ -106,7 +118,8 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 			(&api{log: slog.New(slog.DiscardHandler)}).fail(w, r, e)
 			return
 		}
-		next.ServeHTTP(w, r)
+		defer end()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -123,13 +136,25 @@ func (g *guard) judge(r *http.Request, cross *http.CrossOriginProtection) *APIEr
 	if err := cross.Check(r); err != nil {
 		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "requests from other web pages are refused"}
 	}
+	return nil
+}
+
+// identify finds out whose token a request has. The context that it returns ends with the
+// token; call end when the request is done.
+func (g *guard) identify(r *http.Request) (ctx context.Context, end func(), refused *APIError) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	sum := sha256.Sum256([]byte(token))
-	if !ok || subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
-		return &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized, Message: "the token is missing or wrong",
-			Hint: "send it as Authorization: Bearer TOKEN"}
+	if ok && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1 {
+		return WithCaller(r.Context(), Caller{Name: apiConnector, Rights: apitoken.Everything}), func() {}, nil
 	}
-	return nil
+	if ok && g.tokens != nil {
+		if h, known := g.tokens.Find(token); known {
+			ctx, cancel := h.Within(r.Context())
+			return WithCaller(ctx, Caller{Name: h.String(), Rights: h.Rights}), cancel, nil
+		}
+	}
+	return nil, nil, &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized, Message: "the token is missing, wrong, expired or revoked",
+		Hint: "send it as Authorization: Bearer TOKEN; make one with: daycare auth token create NAME"}
 }
 
 // isMe reports whether a Host header names this server, port included.

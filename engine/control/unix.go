@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"daycare/engine/apitoken"
 )
 
 // SocketName is the socket in a .daycare directory.
@@ -51,7 +53,7 @@ func ListenUnix(root string, log *slog.Logger) (*Listener, error) {
 	}
 	return &Listener{
 		Listener: &peerListener{UnixListener: l, path: path, log: log, uid: peerUID, me: os.Getuid()},
-		caller:   Caller{Name: osUser(), Local: true},
+		caller:   Caller{Name: osUser(), Local: true, Rights: apitoken.Everything},
 		guard:    func(h http.Handler) http.Handler { return h },
 	}, nil
 }

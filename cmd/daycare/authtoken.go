@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/apitoken"
+	"daycare/engine/disk"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) authToken() *cobra.Command {
+	return group("token", "Manage tokens of the API: what a program may do, and for how long",
+		"  daycare auth token create phone --scope chat\n  daycare auth token ls",
+		c.tokenCreate(), c.tokenLs(), c.tokenRevoke())
+}
+
+// shownToken is a token as commands show it.
+type shownToken struct {
+	Name     string           `json:"name"`
+	Token    string           `json:"token,omitempty"` // when it is created, and never again
+	Scopes   []apitoken.Scope `json:"scopes"`
+	Agents   []string         `json:"agents,omitempty"`
+	Created  disk.Stamp       `json:"created"`
+	LastUsed *time.Time       `json:"lastUsed"`
+	Expires  *time.Time       `json:"expires"`
+	Expired  bool             `json:"expired"`
+}
+
+func (c *cli) tokenCreate() *cobra.Command {
+	var scopes, agents []string
+	var expires string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a token of the API and print it, this once",
+		Long: "Create a token for the API on control.listen and print it. Only its hash is kept, in\n" +
+			".daycare/tokens.json, so it cannot be shown again. Scopes: read looks at agents, histories and\n" +
+			"requests; chat talks to agents; approve answers requests; admin does everything. Each of them\n" +
+			"includes read. With --agent the token is about these agents only: to it no others exist, and\n" +
+			"it cannot create agents. A message with a token that has neither approve nor admin counts as\n" +
+			"that of a guest.",
+		Example: "  daycare auth token create phone --scope chat --scope approve --expires 30d\n" +
+			"  daycare auth token create display --scope read --agent 0/1",
+		Args: words(0, "the NAME of the token"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			rights, err := c.rightsOf(cmd, scopes, agents)
+			if err != nil {
+				return err
+			}
+			until, err := expiry(cmd, expires, time.Now())
+			if err != nil {
+				return err
+			}
+			secret, made, err := apitoken.Create(filepath.Join(root, home), args[0], rights, until)
+			if errors.Is(err, apitoken.ErrTaken) {
+				return &problem{code: exitUsage, err: err, do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
+			}
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes, Agents: made.Agents, Created: made.Created, Expires: made.Expires})
+			}
+			c.print("%s\n", secret)
+			c.note("keep it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&scopes, "scope", nil, "what it may do: "+apitoken.Names(apitoken.Scopes)+" (repeatable)")
+	flags.StringSliceVar(&agents, "agent", nil, "only about this agent: its `ID`, handle or name (repeatable)")
+	flags.StringVar(&expires, "expires", "", "when it stops working: a length of time (12h, 30d) or a day (2026-12-31)")
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// rightsOf checks what --scope and --agent were given.
+func (c *cli) rightsOf(cmd *cobra.Command, scopes, agents []string) (r apitoken.Rights, err error) {
+	for _, s := range scopes {
+		if !slices.Contains(apitoken.Scopes, apitoken.Scope(s)) {
+			return r, usage(cmd, "--scope %q is unknown; allowed: %s", s, apitoken.Names(apitoken.Scopes))
+		}
+		if !slices.Contains(r.Scopes, apitoken.Scope(s)) {
+			r.Scopes = append(r.Scopes, apitoken.Scope(s))
+		}
+	}
+	if len(r.Scopes) == 0 {
+		return r, usage(cmd, "say what the token may do with --scope: %s", apitoken.Names(apitoken.Scopes))
+	}
+	if cmd.Flags().Changed("agent") && len(agents) == 0 {
+		return r, usage(cmd, "--agent is empty; name an agent, or leave it out for all agents")
+	}
+	r.Agents, err = c.agentIDs(cmd.Context(), agents)
+	return r, err
+}
+
+// agentIDs are the ids that refs stand for; nil for no refs.
+func (c *cli) agentIDs(ctx context.Context, refs []string) (ids []string, err error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	client, err := c.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		agent, err := client.Agent(ctx, ref)
+		if err != nil {
+			return nil, fmt.Errorf("find agent %s: %w", ref, err)
+		}
+		if !slices.Contains(ids, agent.ID) {
+			ids = append(ids, agent.ID)
+		}
+	}
+	return ids, nil
+}
+
+// expiry reads what --expires was given; "" is never.
+func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
+	if s == "" {
+		return nil, nil
+	}
+	at, err := time.ParseInLocation(time.DateOnly, s, time.Local)
+	if err != nil {
+		var d time.Duration
+		if d, err = length(s); err == nil {
+			at = now.Add(d)
+		}
+	}
+	if err != nil || !at.After(now) {
+		return nil, usage(cmd, "--expires %q is neither a length of time (12h, 30d) nor a day to come (2026-12-31)", s)
+	}
+	at = at.UTC().Truncate(time.Second)
+	return &at, nil
+}
+
+func (c *cli) tokenLs() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the tokens of the API with their scopes, agents and times, never the tokens themselves",
+		Example: "  daycare auth token ls --json",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := c.tokenList()
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Tokens []shownToken `json:"tokens"`
+				}{list})
+			}
+			if len(list) == 0 {
+				c.note("there are no tokens; create one with: daycare auth token create NAME --scope read")
+				return nil
+			}
+			var t table
+			t.row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
+			now := time.Now()
+			for _, k := range list {
+				t.row(k.Name, apitoken.Names(k.Scopes), orElse(strings.Join(k.Agents, ", "), "all"), ago(k.Created.Time, now), agoPtr(k.LastUsed, now), k.expiry(now))
+			}
+			return t.write(c.stdout, c.data())
+		},
+	}
+}
+
+// expiry says for people when a token stops working.
+func (k shownToken) expiry(now time.Time) string {
+	switch {
+	case k.Expires == nil:
+		return "never"
+	case k.Expired:
+		return "expired " + ago(*k.Expires, now)
+	}
+	return "in " + span(k.Expires.Sub(now))
+}
+
+// tokenList are the tokens of the workspace by name.
+func (c *cli) tokenList() ([]shownToken, error) {
+	root, err := c.madeRoot()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := apitoken.List(filepath.Join(root, home))
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	used := apitoken.Used(filepath.Join(root, home))
+	list := []shownToken{}
+	for _, name := range slices.Sorted(maps.Keys(tokens)) {
+		k := tokens[name]
+		shown := shownToken{Name: name, Scopes: k.Scopes, Agents: k.Agents, Created: k.Created, Expires: k.Expires, Expired: k.Expired(time.Now())}
+		if at, ok := used[name]; ok && !at.Before(k.Created.Time) { // not of an earlier token with this name
+			shown.LastUsed = &at
+		}
+		list = append(list, shown)
+	}
+	return list, nil
+}
+
+func (c *cli) tokenRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke NAME",
+		Aliases: []string{"rm", "remove"},
+		Short:   "Revoke a token of the API; what it has open ends at once",
+		Example: "  daycare auth token revoke phone",
+		Args:    words(0, "the NAME of the token"), ValidArgsFunction: c.tokenNames,
+		RunE: func(_ *cobra.Command, args []string) error {
+			root, err := c.madeRoot()
+			if err != nil {
+				return err
+			}
+			err = apitoken.Revoke(filepath.Join(root, home), args[0])
+			if errors.Is(err, apitoken.ErrUnknown) {
+				return notFound("list them with: daycare auth token ls", "there is no token %q", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(struct {
+					Revoked string `json:"revoked"`
+				}{args[0]})
+			}
+			c.print("revoked %s\n", args[0])
+			return nil
+		},
+	}
+}
+
+// tokenNames completes the names of tokens.
+func (c *cli) tokenNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	list, err := c.tokenList()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, k := range list {
+		names = append(names, k.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,117 @@
+package apitoken
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+var (
+	// ErrUnknown: no token has that name.
+	ErrUnknown = errors.New("no such token")
+	// ErrTaken: a token has that name already.
+	ErrTaken = errors.New("there is such a token already")
+)
+
+// prefix begins every token, so that people and scanners recognise one.
+const prefix = "daycare_"
+
+// Create makes a token and keeps its hash. The token is returned this once.
+func Create(root, name string, rights Rights, expires *time.Time) (secret string, made Token, err error) {
+	random := make([]byte, 32)
+	rand.Read(random) // it never fails
+	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
+	made = Token{Hash: hash(secret), Scopes: rights.Scopes, Agents: rights.Agents, Created: disk.StampOf(crash.Now()), Expires: expires}
+	if !names.MatchString(name) {
+		return "", made, fmt.Errorf("create token: found the name %q, allowed: letters, digits, dot, dash and underscore, at most 64", name)
+	}
+	if err := made.check(); err != nil {
+		return "", made, fmt.Errorf("create token %s: %w", name, err)
+	}
+	err = change(root, func(tokens map[string]Token) error {
+		if _, ok := tokens[name]; ok {
+			return fmt.Errorf("create token %q: %w", name, ErrTaken)
+		}
+		tokens[name] = made
+		return nil
+	})
+	if err != nil {
+		return "", made, err
+	}
+	return secret, made, nil
+}
+
+// Revoke removes a token, or returns ErrUnknown.
+func Revoke(root, name string) error {
+	return change(root, func(tokens map[string]Token) error {
+		if _, ok := tokens[name]; !ok {
+			return fmt.Errorf("revoke token %q: %w", name, ErrUnknown)
+		}
+		delete(tokens, name)
+		return nil
+	})
+}
+
+// change replaces the file in one step. A file that cannot be read is not overwritten: the
+// error is its findings. Two changes at once wait for each other, so that none brings back
+// what the other revoked.
+func change(root string, edit func(map[string]Token) error) error {
+	release, err := alone(root)
+	if err != nil {
+		return err
+	}
+	defer release()
+	tokens, found := read(root)
+	if err := finding.Join(found); err != nil {
+		return err
+	}
+	if tokens == nil {
+		tokens = map[string]Token{}
+	}
+	if err := edit(tokens); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(tokens); err != nil {
+		return fmt.Errorf("write tokens: %w", err)
+	}
+	path, err := disk.Through(root, filepath.Join(root, Name))
+	if err == nil {
+		err = disk.NewVolume(root).WriteFile("tokens", path, b.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write tokens: %w", err)
+	}
+	return nil
+}
+
+// alone locks the .daycare directory itself against other changes of its tokens.
+func alone(root string) (release func(), err error) {
+	f, err := os.Open(root)
+	if err != nil {
+		return nil, fmt.Errorf("lock tokens: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock tokens: %w", err)
+		}
+	}
+}

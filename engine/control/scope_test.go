@@ -1,0 +1,467 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/apitoken"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+const beta = "betabetabetabetabetabeta"
+
+// pair is a fake with two agents, which notes what reaches the second.
+type pair struct {
+	*fake
+	reached []string
+}
+
+func (p *pair) note(what, id string) {
+	if id == beta {
+		p.reached = append(p.reached, what)
+	}
+}
+
+func (p *pair) Agents(context.Context) ([]event.Agent, error) {
+	return []event.Agent{{ID: alpha, Name: "Alpha"}, {ID: beta, Name: "Beta"}}, nil
+}
+func (p *pair) Resolve(ref string) (string, error) {
+	switch ref {
+	case beta, "beta", "1/":
+		return beta, nil
+	case "amb":
+		return "", &Ambiguous{Ref: ref, Candidates: []string{"1/ " + beta, "0/ " + alpha}}
+	}
+	return p.fake.Resolve(ref)
+}
+func (p *pair) Agent(ctx context.Context, id string) (event.Agent, error) {
+	p.note("Agent", id)
+	return p.fake.Agent(ctx, id)
+}
+func (p *pair) Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	p.note("Deliver", in.Agent)
+	return p.fake.Deliver(ctx, in)
+}
+func (p *pair) Decide(ctx context.Context, token, decision, by string) error {
+	if token == "tokbeta" {
+		p.note("Decide", beta)
+	}
+	return p.fake.Decide(ctx, token, decision, by)
+}
+func (p *pair) Asks(context.Context) ([]event.Ask, error) {
+	return []event.Ask{{Token: "tok", AgentID: alpha}, {Token: "tokbeta", AgentID: beta}}, nil
+}
+func (p *pair) Remove(ctx context.Context, id string, force bool) (string, error) {
+	p.note("Remove", id)
+	return p.fake.Remove(ctx, id, force)
+}
+
+// rules is Grants and SubAgents of nothing.
+type rules struct{ p *pair }
+
+func (r rules) Grants(_ context.Context, id string) (permission.Set, error) {
+	r.p.note("Grants", id)
+	return permission.Set{}, nil
+}
+func (r rules) Revoke(_ context.Context, id, _, _ string) error {
+	r.p.note("Revoke", id)
+	return nil
+}
+func (r rules) Grant(_ context.Context, id string, _ Granting, _ string) error {
+	r.p.note("Grant", id)
+	return nil
+}
+func (r rules) Why(_ context.Context, id, _ string) (Verdict, error) {
+	r.p.note("Why", id)
+	return Verdict{}, nil
+}
+func (r rules) SubAgents(context.Context) ([]SubAgentInfo, error) { return nil, nil }
+
+// whole is a backend that has something for every route.
+func whole(p *pair) Backend {
+	b := p.backend()
+	b.Agents, b.Permissions = p, p
+	b.Folders, b.Schedules, b.Offers, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
+	b.Grants, b.SubAgents = rules{p}, rules{p}
+	return b
+}
+
+// as makes every request that of a caller with these rights.
+func as(h http.Handler, rights apitoken.Rights) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "token:test", Rights: rights})))
+	})
+}
+
+// call makes one request; a stream is ended after its head.
+func call(t *testing.T, h http.Handler, method, path, body string) (status int, e APIError, text string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	if strings.Contains(path, "/v1/events") {
+		cancel()
+	}
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Header.Set("If-Match", `"h-"`)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	var answer errorBody
+	if json.Unmarshal(w.Body.Bytes(), &answer) == nil && answer.Error != nil {
+		e = *answer.Error
+	}
+	return w.Code, e, w.Body.String()
+}
+
+// filled is a route's path about an agent.
+func filled(pattern, agent string) (method, path string) {
+	method, path, _ = strings.Cut(pattern, " ")
+	return method, strings.NewReplacer("{id}", agent, "{item}", "item1", "{token}", "tok", "{name}", "state.json", "{slug}", "t").Replace(path)
+}
+
+// bodies are what routes need to go on to their backend.
+var bodies = map[string]string{
+	"POST /v1/agents/{id}/messages": `{"text":"hi"}`, "POST /v1/messages": `{"text":"hi","connector":"c","channelId":"d"}`,
+	"POST /v1/permissions/{token}": `{"decision":"deny"}`, "POST /v1/agents/{id}/mark": `{"name":"here"}`,
+	"POST /v1/agents/{id}/grants": `{"permission":"@web"}`, "POST /v1/cron": `{"prompt":"look"}`,
+}
+
+func tableOf(b Backend) []route { return (&api{Backend: b}).table() }
+
+// TestEveryRouteAsksForItsScope walks the table: each route with each scope, for all agents and
+// for one.
+func TestEveryRouteAsksForItsScope(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	h := Handler(b, Options{})
+	rows := tableOf(b)
+	tries, refused := 0, 0
+	for _, row := range rows {
+		method, path := filled(row.pattern, alpha)
+		for _, scope := range append(slices.Clone(apitoken.Scopes), "") {
+			for _, agents := range [][]string{nil, {alpha}} {
+				rights := apitoken.Rights{Agents: agents}
+				if scope != "" {
+					rights.Scopes = []apitoken.Scope{scope}
+				}
+				status, e, text := call(t, as(h, rights), method, path, bodies[row.pattern])
+				tries++
+				want := rights.Allow(row.scope) && (agents == nil || row.reach != all)
+				if !want {
+					refused++
+					if status != http.StatusForbidden || e.Code != "scope" || e.Scope != row.scope || !strings.Contains(e.Message, string(row.scope)) || e.Hint == "" {
+						t.Errorf("%s with %q for %v: %d %s; want 403 scope that names %s", row.pattern, scope, agents, status, text, row.scope)
+					}
+				} else if status == http.StatusForbidden || status == http.StatusUnauthorized {
+					t.Errorf("%s with %q for %v: %d %s; the scope is there", row.pattern, scope, agents, status, text)
+				}
+			}
+		}
+	}
+	if len(rows) < 50 {
+		t.Errorf("only %d routes are in the table", len(rows))
+	}
+	t.Logf("%d routes, %d requests, %d refused", len(rows), tries, refused)
+}
+
+// A caller without a mark, as of a listener that forgot to say who it is, may do nothing.
+func TestACallerWithoutRightsIsRefusedEverywhere(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	h := Handler(b, Options{})
+	for _, row := range tableOf(b) {
+		method, path := filled(row.pattern, alpha)
+		if status, _, text := call(t, h, method, path, bodies[row.pattern]); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", row.pattern, status, text)
+		}
+	}
+}
+
+// TestARestrictedTokenKnowsNoOtherAgent tries every route with another agent in its path, however
+// it is written.
+func TestARestrictedTokenKnowsNoOtherAgent(t *testing.T) {
+	p := &pair{fake: &fake{}}
+	b := whole(p)
+	h := as(Handler(b, Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}})
+	tries := 0
+	for _, row := range tableOf(b) {
+		if row.reach != one {
+			continue
+		}
+		for _, ref := range []string{beta, "beta", "1%2F", "b%65ta", "amb", "none"} {
+			method, path := filled(row.pattern, ref)
+			if strings.HasSuffix(path, "/why") {
+				path += "?what=@web"
+			}
+			if strings.HasSuffix(path, "/grants") {
+				path += "?permission=@web"
+			}
+			tries++
+			status, e, text := call(t, h, method, path, bodies[row.pattern])
+			if status != http.StatusNotFound || e.Code != "unknown_agent" {
+				t.Errorf("%s %s: %d %s; want 404 unknown_agent", method, path, status, text)
+			}
+			if ref != beta && strings.Contains(text, beta) {
+				t.Errorf("%s %s tells the id of the other agent: %s", method, path, text)
+			}
+		}
+	}
+	if len(p.reached) > 0 {
+		t.Errorf("the other agent was reached: %v", p.reached)
+	}
+	t.Logf("%d requests", tries)
+}
+
+// TestARestrictedTokenElsewhere: another agent in a query, in a body and in lists.
+func TestARestrictedTokenElsewhere(t *testing.T) {
+	p := &pair{fake: &fake{}}
+	h := as(Handler(whole(p), Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}})
+	mine := "/v1/agents/" + alpha
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		{"GET", "/v1/events?agent=" + beta, "", 404, "unknown_agent"},
+		{"GET", "/v1/events?agent=beta", "", 404, "unknown_agent"},
+		{"POST", "/v1/permissions/tokbeta", `{"decision":"always"}`, 404, "unknown_permission"},
+		{"POST", "/v1/permissions/none", `{"decision":"always"}`, 404, "unknown_permission"},
+		{"POST", "/v1/permissions/tok", `{"decision":"once"}`, 200, ""},
+		{"POST", "/v1/agents", `{"type":"user"}`, 403, "scope"},
+		{"POST", "/v1/agents", `{"type":"subagent","parent":"` + alpha + `"}`, 403, "scope"},
+		{"POST", "/v1/agents", `{"type":"subagent","parent":"` + beta + `"}`, 403, "scope"},
+		{"POST", mine + "/fork", `{}`, 403, "scope"},
+		{"POST", "/v1/trash/x/restore", ``, 403, "scope"},
+		{"POST", "/v1/import", `x`, 403, "scope"},
+		{"POST", "/v1/cron", `{"prompt":"look","agentId":"` + beta + `"}`, 403, "scope"},
+		{"PUT", mine + "/files/state.json", `{}`, 403, "scope"},
+		{"POST", mine + "/grants", `{"permission":"@read:/"}`, 403, "scope"},
+		{"POST", "/v1/messages", `{"text":"x","connector":"telegram","channelId":"1","userId":"2"}`, 403, "scope"},
+		{"POST", mine + "/messages", `{"text":"x","connector":"telegram","userId":"2"}`, 403, "scope"},
+		{"POST", mine + "/messages", `{"text":"x","route":{"connector":"@agent","channelId":"` + beta + `"}}`, 403, "scope"},
+		{"POST", mine + "/messages", `{"text":"x","context":{"sender":"the owner"}}`, 403, "scope"},
+		{"POST", mine + "/messages", `{"text":"x","kind":"system_message","origin":"` + beta + `"}`, 403, "scope"},
+		{"POST", mine + "/messages", `{"text":"x","files":[{"id":"id-kept"}]}`, 422, "invalid"},
+		{"POST", mine + "/messages", `{"text":"x","files":[{"name":"a.txt","data":"eA=="}]}`, 202, ""},
+	} {
+		status, e, text := call(t, h, c.method, c.path, c.body)
+		if status != c.status || e.Code != c.code {
+			t.Errorf("%s %s %s: %d %s; want %d %s", c.method, c.path, c.body, status, text, c.status, c.code)
+		}
+	}
+	for path, want := range map[string]string{"/v1/agents": alpha, "/v1/permissions": `"tok"`, "/v1/status": "1.2.3"} {
+		status, _, text := call(t, h, "GET", path, "")
+		if status != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "beta") || strings.Contains(text, "anthropic") {
+			t.Errorf("GET %s: %d %s", path, status, text)
+		}
+	}
+	if len(p.reached) > 0 {
+		t.Errorf("the other agent was reached: %v", p.reached)
+	}
+}
+
+// TestAChatTokenSpeaksForNobodyElse: who cannot answer requests is a guest, and says so.
+func TestAChatTokenSpeaksForNobodyElse(t *testing.T) {
+	f := &fake{}
+	h := Handler(f.backend(), Options{})
+	chat := as(h, apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}})
+	for _, body := range []string{`{"text":"x","connector":"telegram","userId":"owner"}`, `{"text":"x","userId":"owner"}`,
+		`{"text":"x","route":{"connector":"telegram","channelId":"1"}}`, `{"text":"x","kind":"system_message"}`, `{"text":"x","context":{"sender":"owner"}}`} {
+		if status, e, text := call(t, chat, "POST", "/v1/agents/alpha/messages", body); status != 403 || e.Scope != apitoken.Admin {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	for scope, guest := range map[apitoken.Scope]bool{apitoken.Chat: true, apitoken.Admin: false} {
+		if status, _, text := call(t, as(h, apitoken.Rights{Scopes: []apitoken.Scope{scope}}), "POST", "/v1/agents/alpha/messages", `{"text":"hi"}`); status != 202 {
+			t.Fatalf("%s: %d %s", scope, status, text)
+		}
+		got := f.delivered()[len(f.delivered())-1]
+		if (got.Source != "") != guest || got.From.UserID != "token:test" || got.From.Connector != "api" {
+			t.Errorf("%s: delivered %+v", scope, got)
+		}
+	}
+}
+
+// network serves a backend over TCP with tokens in a folder.
+func network(t *testing.T, b Backend) (addr, root string, store *apitoken.Store) {
+	t.Helper()
+	root = t.TempDir()
+	store = apitoken.Open(root, disk.NewVolume(root), func(string, []finding.Finding) {})
+	l, err := ListenTCP(TCP{Addr: "127.0.0.1:0", Token: "s3cret", Tokens: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, Handler(b, Options{}), nil, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String(), root, store
+}
+
+func newToken(t *testing.T, root, name string, r apitoken.Rights) string {
+	t.Helper()
+	secret, _, err := apitoken.Create(root, name, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+// dial makes a request with a token; the caller closes the body.
+func dial(t *testing.T, method, url, token string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func TestTokensOnTheNetwork(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	addr, root, _ := network(t, b)
+	read := newToken(t, root, "display", apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Read}})
+	status := func(method, path, token string) int {
+		resp := dial(t, method, "http://"+addr+path, token)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, c := range []struct {
+		method, path, token string
+		want                int
+	}{
+		{"GET", "/v1/agents", read, 200}, {"POST", "/v1/shutdown", read, 403}, {"POST", "/v1/agents/alpha/stop", read, 403},
+		{"GET", "/v1/config", read, 403}, {"GET", "/v1/config", "s3cret", 200}, {"GET", "/v1/agents", "", 401},
+		{"GET", "/v1/agents", "display", 401}, {"GET", "/v1/agents", read + "x", 401}, {"GET", "/healthz", read, 200},
+	} {
+		if got := status(c.method, c.path, c.token); got != c.want {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, got, c.want)
+		}
+	}
+	if err := apitoken.Revoke(root, "display"); err != nil {
+		t.Fatal(err)
+	}
+	if got := status("GET", "/v1/agents", read); got != 401 {
+		t.Errorf("a revoked token: %d", got)
+	}
+}
+
+// TestRevokingEndsOpenStreams: events and the turn of a message, of this token alone.
+func TestRevokingEndsOpenStreams(t *testing.T) {
+	f := &fake{await: func(ctx context.Context, _, _ string) (event.Outcome, error) {
+		<-ctx.Done()
+		return event.Outcome{}, ctx.Err()
+	}}
+	b := f.backend()
+	addr, root, store := network(t, b)
+	phone := newToken(t, root, "phone", apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}})
+	other := newToken(t, root, "other", apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Read}})
+	open := func(method, path, token string) *http.Response {
+		resp := dial(t, method, "http://"+addr+path, token)
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusUnprocessableEntity {
+			t.Fatalf("%s %s: %s", method, path, resp.Status)
+		}
+		return resp
+	}
+	events, stays := open("GET", "/v1/events", phone), open("GET", "/v1/events", other)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/v1/agents/alpha/messages", strings.NewReader(`{"text":"x","wait":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+phone)
+	turn, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.Body.Close()
+	ended := make(chan string, 3)
+	for name, resp := range map[string]*http.Response{"events": events, "turn": turn, "other": stays} {
+		go func() {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			ended <- name
+		}()
+	}
+	if err := apitoken.Revoke(root, "phone"); err != nil {
+		t.Fatal(err)
+	}
+	store.Refresh() // as the watcher of the folder does
+	var gone []string
+	for range 2 {
+		select {
+		case name := <-ended:
+			gone = append(gone, name)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("only %v ended", gone)
+		}
+	}
+	if slices.Sort(gone); !slices.Equal(gone, []string{"events", "turn"}) {
+		t.Errorf("ended: %v", gone)
+	}
+	select {
+	case name := <-ended:
+		t.Errorf("%s ended too", name)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// TestARestrictedStreamHasOnlyItsAgents also when events are told again, and of the daemon none.
+func TestARestrictedStreamHasOnlyItsAgents(t *testing.T) {
+	b := whole(&pair{fake: &fake{}})
+	emit := func(n int) {
+		for _, id := range []string{beta, "", alpha} {
+			b.Events.Emit(event.Event{Type: event.AgentWoke, Agent: id, Body: event.Reason{Reason: fmt.Sprint("woke ", n, " ", id)}})
+		}
+	}
+	emit(1)
+	restricted := apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Read}, Agents: []string{alpha}}
+	h := Handler(b, Options{})
+	caller := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { as(h, restricted).ServeHTTP(w, r) })
+	c := NewClient(Local(caller))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	var seen []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = c.Events(ctx, Filter{}, b.Events.Boot()+".0", func(e RawEvent) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, e.Agent+string(e.Data))
+			return nil
+		})
+	}()
+	soon(t, "the stream watches", b.Events.Watched)
+	emit(2)
+	soon(t, "two events", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 2 })
+	cancel()
+	<-done
+	if len(seen) != 2 || slices.ContainsFunc(seen, func(s string) bool { return !strings.HasPrefix(s, alpha) || strings.Contains(s, beta) }) {
+		t.Errorf("told: %v", seen)
+	}
+	if err := NewClient(Local(caller)).Events(t.Context(), Filter{Agent: "beta"}, "", nil); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("the events of another agent: %v", err)
+	}
+}
