@@ -18,7 +18,7 @@ import (
 func (c *cli) authCommand() *cobra.Command {
 	return group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
 		"  daycare auth set telegram\n  daycare auth ls",
-		c.authSet(), c.authLs(), c.authRm(), c.authToken())
+		c.authSet(), c.authLs(), c.authRm(), authToken(c))
 }
 
 func (c *cli) authSet() *cobra.Command {

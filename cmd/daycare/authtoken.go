@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (c *cli) authToken() *cobra.Command {
+func authToken(c *cli) *cobra.Command {
 	return group("token", "Manage tokens of the API: what a program may do, and for how long",
 		"  daycare auth token create phone --scope chat\n  daycare auth token ls",
-		c.tokenCreate(), c.tokenLs(), c.tokenRevoke())
+		tokenCreate(c), tokenLs(c), tokenRevoke(c))
 }
 
 // shownToken is a token as commands show it.
@@ -34,7 +34,7 @@ type shownToken struct {
 	Expired  bool             `json:"expired"`
 }
 
-func (c *cli) tokenCreate() *cobra.Command {
+func tokenCreate(c *cli) *cobra.Command {
 	var scopes, agents []string
 	var expires string
 	cmd := &cobra.Command{
@@ -54,7 +54,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rights, err := c.rightsOf(cmd, scopes, agents)
+			rights, err := rightsOf(c, cmd, scopes, agents)
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 }
 
 // rightsOf checks what --scope and --agent were given.
-func (c *cli) rightsOf(cmd *cobra.Command, scopes, agents []string) (r apitoken.Rights, err error) {
+func rightsOf(c *cli, cmd *cobra.Command, scopes, agents []string) (r apitoken.Rights, err error) {
 	for _, s := range scopes {
 		if !slices.Contains(apitoken.Scopes, apitoken.Scope(s)) {
 			return r, usage(cmd, "--scope %q is unknown; allowed: %s", s, apitoken.Names(apitoken.Scopes))
@@ -102,12 +102,12 @@ func (c *cli) rightsOf(cmd *cobra.Command, scopes, agents []string) (r apitoken.
 	if cmd.Flags().Changed("agent") && len(agents) == 0 {
 		return r, usage(cmd, "--agent is empty; name an agent, or leave it out for all agents")
 	}
-	r.Agents, err = c.agentIDs(cmd.Context(), agents)
+	r.Agents, err = agentIDs(c, cmd.Context(), agents)
 	return r, err
 }
 
 // agentIDs are the ids that refs stand for; nil for no refs.
-func (c *cli) agentIDs(ctx context.Context, refs []string) (ids []string, err error) {
+func agentIDs(c *cli, ctx context.Context, refs []string) (ids []string, err error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -146,7 +146,7 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-func (c *cli) tokenLs() *cobra.Command {
+func tokenLs(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -154,7 +154,7 @@ func (c *cli) tokenLs() *cobra.Command {
 		Example: "  daycare auth token ls --json",
 		Args:    words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := c.tokenList()
+			list, err := tokenList(c)
 			if err != nil {
 				return err
 			}
@@ -190,7 +190,7 @@ func (k shownToken) expiry(now time.Time) string {
 }
 
 // tokenList are the tokens of the workspace by name.
-func (c *cli) tokenList() ([]shownToken, error) {
+func tokenList(c *cli) ([]shownToken, error) {
 	root, err := c.madeRoot()
 	if err != nil {
 		return nil, err
@@ -212,13 +212,13 @@ func (c *cli) tokenList() ([]shownToken, error) {
 	return list, nil
 }
 
-func (c *cli) tokenRevoke() *cobra.Command {
+func tokenRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke NAME",
 		Aliases: []string{"rm", "remove"},
 		Short:   "Revoke a token of the API; what it has open ends at once",
 		Example: "  daycare auth token revoke phone",
-		Args:    words(0, "the NAME of the token"), ValidArgsFunction: c.tokenNames,
+		Args:    words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),
 		RunE: func(_ *cobra.Command, args []string) error {
 			root, err := c.madeRoot()
 			if err != nil {
@@ -242,15 +242,17 @@ func (c *cli) tokenRevoke() *cobra.Command {
 	}
 }
 
-// tokenNames completes the names of tokens.
-func (c *cli) tokenNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	list, err := c.tokenList()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// tokenNames returns what completes the name of a token.
+func tokenNames(c *cli) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		list, err := tokenList(c)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for _, k := range list {
+			names = append(names, k.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []cobra.Completion
-	for _, k := range list {
-		names = append(names, k.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
