@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 
+	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
@@ -20,7 +21,7 @@ func (r *runtimeParts) keepFolders() error {
 		return nil // it was not opened
 	}
 	// What a death left of a file that was being written goes first.
-	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile); err != nil {
+	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName); err != nil {
 		return err
 	}
 	if err := config.Ignore(r.root); err != nil {
