@@ -206,6 +206,11 @@ func TestBugs(t *testing.T) {
 	if len(Bugs) < 25 {
 		t.Errorf("%d bugs are seeded, want 25", len(Bugs))
 	}
+	for _, name := range hidden {
+		if !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == name }) {
+			t.Errorf("%s is left out of short hunts and is no bug", name)
+		}
+	}
 	for _, b := range Bugs {
 		if seeded[b.Name] == 0 {
 			t.Errorf("the bug %s is nowhere in the source", b.Name)

@@ -31,7 +31,12 @@ func (h *harness) bugs(ctx context.Context) error {
 		return err
 	}
 	ground := h.ground(scenarios)
-	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool { return h.Bug != "" && b.Name != h.Bug })
+	bugs := slices.DeleteFunc(slices.Clone(Bugs), func(b Bug) bool {
+		if h.Bug != "" {
+			return b.Name != h.Bug
+		}
+		return h.Length == Short && slices.Contains(hidden, b.Name)
+	})
 	caught := make([]Caught, len(bugs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers())
