@@ -73,7 +73,9 @@ func (e *entry) load() error {
 		return nil
 	}
 	state, _, err := record.CurrentState(e.sys.vol, e.dir)
-	e.sys.index.SetEnded(e.meta.ID, state.Ended != nil)
+	if e.sys.index.SetEnded(e.meta.ID, state.Ended != nil); state.Ended == nil {
+		e.sys.spent.Delete(e.meta.ID)
+	}
 	if state.Ended != nil {
 		e.ended = true
 		return fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)

@@ -118,6 +118,7 @@ func (s *System) rescan(ids ...string) {
 	}
 	for _, id := range slices.Concat(diff.Added, diff.Removed, diff.Changed) {
 		s.recent.look(id)
+		s.spent.Delete(id)
 	}
 	for _, id := range diff.Added {
 		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)

@@ -181,6 +181,7 @@ func (s *System) remove(ctx context.Context, id string) (trash string, err error
 	s.board.Forget(id)
 	trash, err = s.index.Remove(id)
 	s.recent.look(id)
+	s.spent.Delete(id)
 	return trash, err
 }
 

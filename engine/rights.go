@@ -94,6 +94,9 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		return err
 	}
 	for _, heir := range append([]string{id}, f.heirs(id)...) {
+		if heir != id && f.sys.ended(heir) {
+			continue // it can do nothing any more
+		}
 		set, err := f.Grants(heir)
 		if err != nil {
 			return err

@@ -107,6 +107,7 @@ type System struct {
 	entries map[string]*entry
 	edits   *edits
 	recent  *recent
+	spent   sync.Map // by id: what agents that have ended have cost
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run

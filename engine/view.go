@@ -42,6 +42,30 @@ func (s *System) Agents(context.Context) ([]event.Agent, error) {
 	return list, nil
 }
 
+// Family is an agent and those below it that have not ended, it first.
+func (s *System) Family(_ context.Context, id string) ([]event.Agent, error) {
+	meta, ok := s.index.Get(id)
+	if !ok {
+		return nil, message.ErrUnknownAgent
+	}
+	seen := map[string]bool{id: true} // a hand edit can make a circle
+	family := []address.Meta{meta}
+	for i := 0; i < len(family); i++ {
+		for _, child := range s.index.Running(family[i].ID) {
+			if !seen[child.ID] && !s.ended(child.ID) {
+				seen[child.ID] = true
+				family = append(family, child)
+			}
+		}
+	}
+	list := make([]event.Agent, len(family))
+	for i, member := range family {
+		list[i] = s.look(member)
+		list[i].Cost += s.costBelow(member.ID, maxDepth)
+	}
+	return list, nil
+}
+
 // Agent is one agent by its id.
 func (s *System) Agent(_ context.Context, id string) (event.Agent, error) {
 	meta, ok := s.index.Get(id)
@@ -65,14 +89,30 @@ func (s *System) costBelow(id string, depth int) (cost float64) {
 	return cost
 }
 
-// ownCost is what an agent's own calls of models cost: as state.json has counted
-// it, and what came after.
-func (s *System) ownCost(id string) (cost float64) {
+// ownCost is what an agent's own calls of models cost. That of an agent that has ended is
+// read once.
+func (s *System) ownCost(id string) float64 {
+	if cost, ok := s.spent.Load(id); ok {
+		return cost.(float64)
+	}
+	cost := s.readCost(id)
+	if ended, _ := s.index.Ended(id); ended {
+		if _, awake := s.awake(id); !awake {
+			s.spent.Store(id, cost)
+		}
+	}
+	return cost
+}
+
+// readCost reads what an agent's own calls cost: as state.json has counted it, and what
+// came after.
+func (s *System) readCost(id string) (cost float64) {
 	dir := s.folder(id)
 	state, _, _, err := record.ReadState(dir)
 	if err != nil {
 		return 0
 	}
+	s.index.SawEnded(id, state.Ended != nil)
 	for _, models := range state.Stats {
 		for _, u := range models {
 			cost += u.Cost

@@ -173,7 +173,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 		if t.typed == nil {
 			t.typed = t.c.typedLines()
 		}
-		p.names = handlesByID(ctx, t.client)
+		p.names = handlesByID(ctx, t.client, append(slices.Clone(p.queue), fresh...)...)
 		first := !p.open()
 		p.queue = append(p.queue, fresh...)
 		if first {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"daycare/agents/prompt"
+	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/finding"
@@ -101,6 +102,11 @@ func (r *runtimeParts) lookAtTasks() error {
 
 // lookAtAll reads what nothing has read yet, because nothing runs.
 func (r *runtimeParts) lookAtAll() error {
+	found, err := r.index.Whole()
+	if err != nil {
+		return fmt.Errorf("read agents: %w", err)
+	}
+	engine.NoteAgents(r.board, r.root, found)
 	for _, m := range r.index.All() {
 		dir := filepath.Join(r.root, "agents", m.ID)
 		_, _, found, err := record.ReadState(dir)

@@ -7,6 +7,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
@@ -50,7 +51,10 @@ func familyAsks(ctx context.Context, client *control.Client, id string) ([]event
 	if err != nil || len(asks) == 0 {
 		return nil, err
 	}
-	agents, err := client.Agents(ctx)
+	agents, err := client.Family(ctx, id)
+	if errors.Is(err, message.ErrUnknownAgent) {
+		return nil, nil // it was removed meanwhile
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,17 @@ func (h *house) Agents(context.Context) ([]event.Agent, error) {
 	return append([]event.Agent{}, h.agents...), nil
 }
 
+func (h *house) Family(_ context.Context, id string) (list []event.Agent, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.agents {
+		if inFamily(h.agents, a.ID, id) {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
 func (h *house) Resolve(ref string) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

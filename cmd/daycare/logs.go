@@ -64,7 +64,7 @@ type logQuery struct {
 	lines  int
 	follow bool
 
-	names map[string]string // handles, by id
+	name func(id string) string // its handle; "": none
 }
 
 func (c *cli) logs(ctx context.Context, q logQuery) error {
@@ -131,14 +131,11 @@ func (c *cli) showNewest(q *logQuery, t *tailed) error {
 
 // resolve finds the agent that was named, and the handles of all.
 func (q *logQuery) resolve(root string) error {
-	index, _, err := address.Load(nil, root, slog.New(slog.DiscardHandler))
+	index, _, err := address.Look(root, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
-	q.names = map[string]string{}
-	for _, m := range index.All() {
-		q.names[m.ID] = m.Handle
-	}
+	q.name = index.Handle
 	if q.agent == "" {
 		return nil
 	}
@@ -187,7 +184,7 @@ func (q *logQuery) fits(raw []byte) bool {
 func (c *cli) showLog(q *logQuery, raw []byte) error {
 	text := string(raw)
 	if isTerminal(c.stdout) && !c.json {
-		text = prettyLog(raw, q.names, c.data())
+		text = prettyLog(raw, q.name, c.data())
 	}
 	if _, err := fmt.Fprintln(c.stdout, text); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -196,7 +193,7 @@ func (c *cli) showLog(q *logQuery, raw []byte) error {
 }
 
 // prettyLog is a line for people: when, how bad, what, and the data behind it.
-func prettyLog(raw []byte, names map[string]string, s style) string {
+func prettyLog(raw []byte, name func(id string) string, s style) string {
 	var l logLine
 	var rest map[string]any
 	if json.Unmarshal(raw, &l) != nil || json.Unmarshal(raw, &rest) != nil {
@@ -216,7 +213,7 @@ func prettyLog(raw []byte, names map[string]string, s style) string {
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
 		value := fmt.Sprint(rest[key])
 		if key == "agent" {
-			value = orElse(names[value], value)
+			value = orElse(name(value), value)
 		}
 		if strings.ContainsAny(value, " \t\n\"") || value == "" {
 			value = fmt.Sprintf("%q", value)

@@ -49,7 +49,7 @@ func (c *cli) permissionsLs() *cobra.Command {
 				c.note("nobody asks for anything")
 				return nil
 			}
-			handles := handlesByID(cmd.Context(), client)
+			handles := handlesByID(cmd.Context(), client, asks...)
 			for i, a := range asks {
 				if i > 0 {
 					c.print("\n")
@@ -108,21 +108,22 @@ func (c *cli) permissionsShow() *cobra.Command {
 			if c.json {
 				return c.printJSON(asks[n])
 			}
-			c.showAsk(asks[n], handlesByID(cmd.Context(), client), time.Now())
+			c.showAsk(asks[n], handlesByID(cmd.Context(), client, asks[n]), time.Now())
 			return nil
 		},
 	}
 }
 
-// handlesByID names agents the short way; on trouble by their ids.
-func handlesByID(ctx context.Context, client *control.Client) map[string]string {
+// handlesByID names the agents that ask the short way; on trouble by their ids.
+func handlesByID(ctx context.Context, client *control.Client, asks ...event.Ask) map[string]string {
 	out := map[string]string{}
-	agents, err := client.Agents(ctx)
-	if err != nil {
-		return out
-	}
-	for _, a := range agents {
-		out[a.ID] = a.Handle
+	for _, ask := range asks {
+		if _, known := out[ask.AgentID]; known {
+			continue
+		}
+		if a, err := client.Agent(ctx, ask.AgentID); err == nil {
+			out[a.ID] = a.Handle
+		}
 	}
 	return out
 }

@@ -149,7 +149,12 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 			return fmt.Errorf("keep space back: %w", err)
 		}
 	}
-	if r.index, found, err = address.Load(r.vol, r.root, r.log); err != nil {
+	if r.lock != nil {
+		r.index, found, err = address.Load(r.vol, r.root, r.log)
+	} else { // most commands look at one agent
+		r.index, found, err = address.Look(r.root, r.log)
+	}
+	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
 	engine.NoteAgents(r.board, r.root, found)

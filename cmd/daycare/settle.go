@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
+	"daycare/engine/event"
+	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
@@ -36,17 +40,18 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 // busy reports whether the agent is at work or will be; with --wait, its
 // background agents too.
 func (t *talk) busy(ctx context.Context) (bool, error) {
-	agents, err := t.client.Agents(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, a := range agents {
-		mine := a.ID == t.agent || t.wait && inFamily(agents, a.ID, t.agent)
-		if mine && busy(a, t.wait) {
-			return true, nil
+	if !t.wait {
+		a, err := t.client.Agent(ctx, t.agent)
+		if errors.Is(err, message.ErrUnknownAgent) {
+			return false, nil // it was removed meanwhile
 		}
+		return err == nil && busy(a, false), err
 	}
-	return false, nil
+	agents, err := t.client.Family(ctx, t.agent)
+	if errors.Is(err, message.ErrUnknownAgent) {
+		return false, nil
+	}
+	return slices.ContainsFunc(agents, func(a event.Agent) bool { return inFamily(agents, a.ID, t.agent) && busy(a, true) }), err
 }
 
 // calmLimit is how long an agent without work is believed to begin a turn that a

@@ -174,6 +174,8 @@ func (d *daemon) Agents(context.Context) ([]event.Agent, error) {
 	return slices.Clone(d.agents), nil
 }
 
+func (d *daemon) Family(ctx context.Context, _ string) ([]event.Agent, error) { return d.Agents(ctx) }
+
 func (d *daemon) Resolve(ref string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

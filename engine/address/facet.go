@@ -97,6 +97,9 @@ const page = 32
 // walk calls look for the agents with a facet of this kind whose value begins so, in
 // order, until it returns false.
 func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
+	if x.partial() {
+		x.all()
+	}
 	for from := (facet{kind: kind, value: prefix}); ; {
 		var some []Meta
 		x.mu.RLock()
@@ -148,7 +151,12 @@ func (x *Index) exactly(kind facetKind, value string) []Meta {
 func (x *Index) Children(parent string) []Meta { return x.below(byParent, parent) }
 
 // Made returns the agents that an agent started or made, in the order of their handles.
-func (x *Index) Made(maker string) []Meta { return x.below(byMaker, maker) }
+func (x *Index) Made(maker string) []Meta {
+	if x.partial() {
+		x.all()
+	}
+	return x.below(byMaker, maker)
+}
 
 // Running returns the subagents of an agent that have not ended.
 func (x *Index) Running(parent string) []Meta { return x.below(byRunning, parent) }
@@ -156,6 +164,9 @@ func (x *Index) Running(parent string) []Meta { return x.below(byRunning, parent
 func (x *Index) below(kind facetKind, id string) []Meta {
 	if id == "" {
 		return nil
+	}
+	if x.partial() {
+		x.readChildren(id)
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -109,6 +109,25 @@ func (h *handles) of(id string) string {
 	return h.byID[id]
 }
 
+// whose is the id of the agent that a handle was given to, "" for none.
+func (h *handles) whose(handle string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.taken[handle]
+}
+
+// children are the agents whose handles were given below one agent's.
+func (h *handles) children(parent string) (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.given {
+		if l.Parent == parent && parent != "" {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}
+
 // give gives an agent its handle; one that it has already stays. It is durable
 // after sync.
 func (h *handles) give(id, parentID string, now time.Time) (string, error) {

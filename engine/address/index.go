@@ -45,6 +45,7 @@ type Index struct {
 	handles *handles
 	making  singleflight.Group // by address: two first messages at once make one agent
 	scan    scan
+	unread  unread
 
 	mu       sync.RWMutex
 	byID     map[string]Meta
@@ -59,9 +60,22 @@ type Index struct {
 // holds the lock, or none does. A file that is broken is a finding and disables
 // that agent only.
 func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
+	x, found, err := open(vol, root, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, err := x.Whole()
+	if err != nil {
+		return nil, nil, errors.Join(err, x.Close())
+	}
+	return x, append(found, more...), nil
+}
+
+// open makes an Index that has read the handles alone.
+func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
 		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, listing: newListing(),
-		scan: scan{seen: map[string]stamp{}, told: map[finding.Finding]bool{}}}
+		unread: unread{done: make(chan struct{})}, scan: scan{seen: map[string]stamp{}, told: map[finding.Finding]bool{}}}
 	if vol != nil {
 		if err := vol.MkdirAll(x.dir); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)
@@ -75,11 +89,7 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 	if x.handles, found, err = loadHandles(vol, filepath.Join(x.dir, "handles.jsonl")); err != nil {
 		return nil, nil, fmt.Errorf("read handles: %w", err)
 	}
-	_, more, err := x.Rescan()
-	if err != nil {
-		return nil, nil, errors.Join(err, x.Close())
-	}
-	return x, append(found, more...), nil
+	return x, found, nil
 }
 
 // removeUnfinished removes the folders of agents whose making a crash cut short.
@@ -149,6 +159,9 @@ func NameOf(d Descriptor) string {
 
 // Lookup finds the agent that a descriptor of type user, cron or heartbeat maps to.
 func (x *Index) Lookup(d Descriptor) (id string, ok bool) {
+	if x.partial() {
+		x.all()
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	id, ok = x.byKey[d.key()]
@@ -158,13 +171,19 @@ func (x *Index) Lookup(d Descriptor) (id string, ok bool) {
 // Get returns an agent by its id.
 func (x *Index) Get(id string) (Meta, bool) {
 	x.mu.RLock()
-	defer x.mu.RUnlock()
 	m, ok := x.byID[id]
+	x.mu.RUnlock()
+	if !ok && x.partial() && ValidID(id) {
+		return x.one(id)
+	}
 	return m, ok
 }
 
 // All returns all agents in the order of their handles.
 func (x *Index) All() []Meta {
+	if x.partial() {
+		x.all()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.sorted == nil {
@@ -178,6 +197,20 @@ func (x *Index) All() []Meta {
 	return slices.Clone(x.sorted)
 }
 
+// called finds the agent with a handle.
+func (x *Index) called(handle string) (id string, ok bool) {
+	if x.partial() {
+		x.Get(x.handles.whose(handle))
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	id, ok = x.byHandle[handle]
+	return id, ok
+}
+
+// maxCandidates is how many agents an Ambiguous names.
+const maxCandidates = 20
+
 // MinPrefix is how much of an id a person must type.
 const MinPrefix = 4
 
@@ -185,16 +218,19 @@ const MinPrefix = 4
 // "0/"), name, or a unique prefix of the id of at least four characters. Errors:
 // message.ErrUnknownAgent, *Ambiguous.
 func (x *Index) Resolve(ref string) (string, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if _, ok := x.byID[ref]; ok {
+	if _, ok := x.Get(ref); ok {
 		return ref, nil
 	}
 	if validHandle(ref) {
-		if id, ok := x.byHandle[canonical(ref)]; ok {
+		if id, ok := x.called(canonical(ref)); ok {
 			return id, nil
 		}
 	}
+	if x.partial() {
+		x.all()
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	if ref == ownAsWas {
 		ref = Own
 	}
@@ -213,6 +249,10 @@ func (x *Index) Resolve(ref string) (string, error) {
 	}
 	ambiguous := &Ambiguous{Ref: ref}
 	for _, m := range fits {
+		if len(ambiguous.Candidates) == maxCandidates {
+			ambiguous.Candidates = append(ambiguous.Candidates, fmt.Sprintf("and %d more", len(fits)-maxCandidates))
+			break
+		}
 		ambiguous.Candidates = append(ambiguous.Candidates, m.Handle+" "+m.ID)
 	}
 	return "", ambiguous

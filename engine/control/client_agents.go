@@ -21,6 +21,14 @@ func (c *Client) Agents(ctx context.Context) ([]event.Agent, error) {
 	return b.Agents, err
 }
 
+// Family is an agent and those below it that have not ended. A daemon of an older version
+// lists all agents.
+func (c *Client) Family(ctx context.Context, ref string) ([]event.Agent, error) {
+	var b agentsBody
+	err := c.do(ctx, http.MethodGet, "/v1/agents?family="+url.QueryEscape(ref), nil, &b)
+	return b.Agents, err
+}
+
 // Agent is one agent; ref is an id, handle, name or prefix of an id.
 func (c *Client) Agent(ctx context.Context, ref string) (a event.Agent, err error) {
 	return a, c.do(ctx, http.MethodGet, agentPath(ref), nil, &a)

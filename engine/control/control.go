@@ -22,6 +22,8 @@ import (
 // exact id, a handle, a name or a unique prefix of an id.
 type Agents interface {
 	Agents(ctx context.Context) ([]event.Agent, error)
+	// Family is an agent and those below it that have not ended.
+	Family(ctx context.Context, id string) ([]event.Agent, error)
 	// Resolve turns a ref into an id. Errors: message.ErrUnknownAgent, *Ambiguous.
 	Resolve(ref string) (id string, err error)
 	Agent(ctx context.Context, id string) (event.Agent, error)

@@ -58,6 +58,11 @@ func (f *fake) Agents(context.Context) ([]event.Agent, error) {
 	return []event.Agent{{ID: alpha, Handle: "0/", State: event.Idle}}, nil
 }
 
+func (f *fake) Family(ctx context.Context, id string) ([]event.Agent, error) {
+	a, err := f.Agent(ctx, id)
+	return []event.Agent{a}, err
+}
+
 func (f *fake) Resolve(ref string) (string, error) {
 	if f.resolve != nil {
 		return f.resolve(ref)

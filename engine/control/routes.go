@@ -14,9 +14,17 @@ import (
 )
 
 func (a *api) listAgents(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := a.Agents.Agents(r.Context())
-	list = slices.DeleteFunc(list, func(v event.Agent) bool { return !knows(r.Context(), v.ID) })
-	return http.StatusOK, agentsBody{some(list)}, err
+	list := a.Agents.Agents
+	if ref := r.URL.Query().Get("family"); ref != "" {
+		id, err := a.Agents.Resolve(ref)
+		if err != nil {
+			return 0, nil, err
+		}
+		list = func(ctx context.Context) ([]event.Agent, error) { return a.Agents.Family(ctx, id) }
+	}
+	all, err := list(r.Context())
+	all = slices.DeleteFunc(all, func(v event.Agent) bool { return !knows(r.Context(), v.ID) })
+	return http.StatusOK, agentsBody{some(all)}, err
 }
 
 // agentTypes are the kinds of agent that are made by hand.
