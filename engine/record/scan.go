@@ -171,10 +171,3 @@ func backOne(path string, lowest int64, fn func(rawLine) bool) (done bool, low i
 	})
 	return done, low, err
 }
-
-// hasClosed reports whether the folder has rotated files: the start record at the
-// head of history.jsonl is then one of a rotation.
-func hasClosed(dir string) bool {
-	paths, err := closedFiles(dir)
-	return err == nil && len(paths) > 0
-}

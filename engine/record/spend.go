@@ -98,8 +98,9 @@ func CostAfter(dir string, seq int64) (cost float64, err error) {
 			return true
 		}
 		if e, err := Decode(bytes.TrimSpace(l.text)); err == nil {
-			s, _ := spend(e)
-			cost += s.Cost
+			if s, ok := spend(e); ok {
+				cost += s.Cost
+			}
 		}
 		return true
 	})
