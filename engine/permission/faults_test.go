@@ -275,3 +275,36 @@ func TestAnswerWhileItIsSettled(t *testing.T) {
 		t.Errorf("once it is settled: %+v, %v", a, f)
 	}
 }
+
+// The hash that binds an approval is in files: it stays what it was.
+func TestHashesStay(t *testing.T) {
+	for want, r := range map[string]Request{
+		"940592b0f0e3a6713269d8cc938128025d5253fa5c1c5928c7682f38f22cbb6d": request,
+		"7018c6fc2e03fe9658084a904ff1c2ed62c269870cfa025d83e96a8ebe94879c": {Tag: "@exec:sh", Detail: Detail{Command: "sh x"}, Sandbox: NoSandbox, Scripts: []Script{{Path: "/x", SHA256: "00"}}},
+	} {
+		if got := r.SHA256(agent); got != want {
+			t.Errorf("%s has the hash %s, want %s", r.Tag, got, want)
+		}
+	}
+}
+
+// An edit that was put right and made wrong again is said again; a queue has a clock of
+// its own if it is given none.
+func TestAnEditIsReportedAgainAfterItWasPutRight(t *testing.T) {
+	root := t.TempDir()
+	q, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	p := ask(t, q, request)
+	if d := time.Since(p.AskedAt); d < 0 || d > time.Minute {
+		t.Errorf("asked at %v", p.AskedAt)
+	}
+	for _, now := range [][2]string{{"git push origin", "rm -rf"}, {"rm -rf", "git push origin"}, {"git push origin", "rm -rf"}} {
+		edit(t, q, p, now[0], now[1])
+		if _, found := q.Answered(); (len(found) == 1) != (now[1] == "rm -rf") {
+			t.Errorf("with %q: %v", now[1], found)
+		}
+	}
+}

@@ -315,6 +315,13 @@ func TestKnowTellsReadFromWrite(t *testing.T) {
 	if f.Writable(top+"/r") || !f.Writable(ws+"/w") {
 		t.Errorf("pinned are %+v", f.known)
 	}
+	kept, err := os.ReadFile(filepath.Join(ws, ".daycare", FoldersFile))
+	if err != nil || !strings.Contains(string(kept), `"`+top+`/r"`) || !strings.Contains(string(kept), `"w"`) {
+		t.Errorf("written are %s, %v", kept, err)
+	}
+	if n := len(NewFolders("").known); n != 0 {
+		t.Errorf("without a workspace %d folders are known", n)
+	}
 	if _, err := os.Stat("/proc/sys/kernel/random/boot_id"); err == nil && bootID() == "" {
 		t.Error("the boot has no id")
 	}

@@ -1,0 +1,658 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/crash"
+	"daycare/engine/crash/crashtest"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+)
+
+func text(s string) Item { return Item{Kind: message.Text, Text: s} }
+
+func accepted(t *testing.T, f *File, it Item) string {
+	t.Helper()
+	r, err := f.Accept(t.Context(), it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Item
+}
+
+// Nobody hears that something was accepted, closed or posted whose step failed.
+func TestEveryFailedStepIsReported(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T) func() error{
+		"Accept": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			return func() error {
+				_, err := f.Accept(t.Context(), text("x"))
+				if n := len(f.Open()); (err == nil) != (n == 1) {
+					t.Errorf("accept: %v, and %d items are open", err, n)
+				}
+				return err
+			}
+		},
+		"Accept after a removal": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			accepted(t, f, text("x"))
+			if err := os.Remove(f.path()); err != nil {
+				t.Fatal(err)
+			}
+			return func() error { _, err := f.Accept(t.Context(), text("y")); return err }
+		},
+		"Done": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			id := accepted(t, f, text("x"))
+			return func() error { return f.Done(id) }
+		},
+		"Drop": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			id := accepted(t, f, text("x"))
+			return func() error {
+				err := f.Drop(id)
+				if (err == nil) != (f.Len() == 0) {
+					t.Errorf("drop: %v, and %d items are open", err, f.Len())
+				}
+				return err
+			}
+		},
+		"Front": func(t *testing.T) func() error {
+			f := openIn(t, t.TempDir(), nil)
+			accepted(t, f, text("x"))
+			id := accepted(t, f, text("y"))
+			return func() error {
+				err := f.Front(id)
+				if (err == nil) != (f.Open()[0].ID == id) {
+					t.Errorf("front: %v, and the order is %v", err, f.Open())
+				}
+				return err
+			}
+		},
+		"Open": func(t *testing.T) func() error {
+			dir := t.TempDir()
+			f := openIn(t, dir, nil)
+			accepted(t, f, text("x"))
+			f.Close()
+			return func() error { return opens(dir) }
+		},
+		"Open of a torn one": func(t *testing.T) func() error {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, FileName), []byte(`{"seq":1,"at":`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return opens(dir) }
+		},
+		"OpenSlot": func(t *testing.T) func() error {
+			dir := t.TempDir()
+			return func() error { _, err := OpenSlot(disk.NewVolume(dir), filepath.Join(dir, "drop")); return err }
+		},
+		"Post": func(t *testing.T) func() error {
+			dir := t.TempDir()
+			return func() error {
+				id, err := Post(disk.NewVolume(dir), filepath.Join(dir, "drop"), "0/1", Fields{Text: "x"})
+				if (err == nil) != (id != "") {
+					t.Errorf("post: %q, %v", id, err)
+				}
+				return err
+			}
+		},
+		"Take": func(t *testing.T) func() error {
+			s := slotWith(t, "a.md", "x")
+			return func() error { _, err := s.Take("a.md"); return err }
+		},
+		"Finish": func(t *testing.T) func() error {
+			s := slotWith(t, "a.md", "x")
+			l, err := s.Take("a.md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return s.Finish(l) }
+		},
+		"Refuse": func(t *testing.T) func() error {
+			s := slotWith(t, "a.md", "x")
+			return func() error { return s.Refuse("a.md", errors.New("no")) }
+		},
+	} {
+		for _, fault := range []string{"eio", "emfile"} {
+			t.Run(name, func(t *testing.T) { crashtest.EachStepFails(t, fault, prepare, "inbox.accepted") })
+		}
+	}
+}
+
+func opens(dir string) error {
+	f, _, err := Open(disk.NewVolume(dir), dir, nil, time.Now)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+func slotWith(t *testing.T, name, content string) *Slot {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "drop")
+	s, err := OpenSlot(disk.NewVolume(filepath.Dir(dir)), dir)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What is not a letter is refused for good only if that could be written down.
+func TestRefusedLetters(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		s := slotWith(t, "a.exe", "x")
+		return func() error {
+			_, err := s.Take("a.exe")
+			if errors.Is(err, ErrRefused) {
+				return nil
+			}
+			return err
+		}
+	})
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error { // one that was taken and is none any more
+		s := slotWith(t, ".taken/"+strings.Repeat("a", 24)+"__a.exe", "x")
+		return func() error {
+			list, err := s.Taken()
+			if len(list) != 0 {
+				t.Errorf("taken are %v", list)
+			}
+			if errors.Is(err, ErrRefused) {
+				return nil
+			}
+			return err
+		}
+	})
+	s := slotWith(t, ".taken/odd.md", "x")
+	for _, name := range []string{"odd.md", ".hidden", "folder"} {
+		if err := os.WriteFile(filepath.Join(s.takenDir(), "..", "b"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == "folder" {
+			if err := os.Mkdir(filepath.Join(s.takenDir(), name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if list, err := s.Taken(); len(list) != 0 || !errors.Is(err, ErrRefused) || !disk.Exists(filepath.Join(s.badDir(), "odd.md")) {
+		t.Errorf("a letter without an id: %v, %v", list, err)
+	}
+	if list, err := s.Taken(); len(list) != 0 || err != nil {
+		t.Errorf("the next time: %v, %v", list, err)
+	}
+
+	why := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(s.badDir(), name+".reason.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for i, want := range []string{"c.md", "c-2.md", "c-3.md"} {
+		if err := os.WriteFile(filepath.Join(s.dir, "c.md"), []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Refuse("c.md", fmt.Errorf("reason %d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(filepath.Join(s.badDir(), want)); err != nil || string(data) != want || why(want) != fmt.Sprintf("reason %d\n", i) {
+			t.Errorf("%s: %q, %v", want, data, err)
+		}
+	}
+	long := strings.Repeat("ä", 120) + ".md" // 243 bytes
+	if err := os.WriteFile(filepath.Join(s.dir, long), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Refuse(long, errors.New("too long")); err != nil || !disk.Exists(filepath.Join(s.badDir(), strings.Repeat("ä", 98)+".md")) {
+		t.Errorf("a long name: %v", err)
+	}
+	if err := s.Refuse("none", errors.New("gone")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a letter that is not there: %v", err)
+	}
+}
+
+// A letter that cannot be read now waits; one that goes while it is looked at is no error.
+func TestLettersThatCannotBeReadNow(t *testing.T) {
+	s := slotWith(t, "a.md", "x")
+	if _, err := s.Take("none.md"); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrRefused) {
+		t.Errorf("a letter that is gone: %v", err)
+	}
+	if s.ripens("none.md", time.Now(), sight{}) >= 0 {
+		t.Error("a letter that is gone ripens")
+	}
+	id := strings.Repeat("a", 24)
+	if err := os.WriteFile(filepath.Join(s.takenDir(), id+"__x.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "x.json"), []byte(`{"text":"x","id":"`+id+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Take("x.json"); err == nil || !strings.Contains(err.Error(), "is being taken") {
+		t.Errorf("two letters of one id: %v", err)
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Ready(time.Now()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a slot that is gone: %v", err)
+	}
+	if _, err := s.Taken(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a slot that is gone: %v", err)
+	}
+}
+
+// A letter ripens: JSON and what was moved in at once, other text after a second, what
+// cannot be read after five, to be refused; hidden names, copies and folders never.
+func TestWhenLettersAreReady(t *testing.T) {
+	s := slotWith(t, "text.md", "x")
+	for name, content := range map[string]string{"a.json": `{"text":"x"}`, "half.json": `{"te`, ".hidden.md": "x", "copy.md~": "x"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(s.dir, "folder.md"), 0o700), os.WriteFile(filepath.Join(s.badDir(), "moved.md"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
+	if err := os.Rename(filepath.Join(s.badDir(), "moved.md"), filepath.Join(s.dir, "moved.md")); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, tt := range []struct {
+		after time.Duration
+		want  string
+		again time.Duration // about
+	}{
+		{0, "a.json moved.md", quiet}, {quiet - 300*time.Millisecond, "a.json moved.md", 300 * time.Millisecond},
+		{quiet + 100*time.Millisecond, "a.json moved.md text.md", patience - quiet}, {patience - 300*time.Millisecond, "a.json moved.md text.md", 300 * time.Millisecond},
+		{patience + 100*time.Millisecond, "a.json half.json moved.md text.md", 0}, {-time.Hour, "a.json half.json moved.md text.md", 0},
+	} {
+		letters, again, err := s.Ready(now.Add(tt.after))
+		slices.Sort(letters)
+		if got := strings.Join(letters, " "); err != nil || got != tt.want || (again > 0) != (tt.again > 0) || (again-tt.again).Abs() > 250*time.Millisecond {
+			t.Errorf("after %v: %s, again after %v, %v", tt.after, got, again, err)
+		}
+	}
+}
+
+// Each limit holds at its value, and not one below it.
+func TestLimits(t *testing.T) {
+	f := openIn(t, t.TempDir(), NewQuota(0))
+	if _, err := f.Accept(t.Context(), text(strings.Repeat("x", MaxItemBytes+1))); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a text one byte too long: %v", err)
+	}
+	id := accepted(t, f, text(strings.Repeat("x", MaxItemBytes)))
+	line := int64(f.ix.byID[id].Bytes)
+	if f.quota.Used() != line || f.ix.bytes != line {
+		t.Errorf("used are %d and %d bytes, want %d", f.quota.Used(), f.ix.bytes, line)
+	}
+	if _, err := f.Accept(t.Context(), text(strings.Repeat("\x01", MaxItemBytes*3/2))); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a line that is too long by its escapes: %v", err)
+	}
+	if err := f.room(int(MaxBytes - line)); err != nil {
+		t.Errorf("a line that just fits: %v", err)
+	}
+	f.quota.add(line - MaxBytes)
+	for n, want := range map[int]error{int(MaxBytes-line) + 1: ErrFull, MaxBytes: ErrFull, MaxBytes + 1: ErrTooLarge} {
+		if err := f.room(n); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", n, err, want)
+		}
+	}
+	if err := f.Done(id); err != nil || f.quota.Used() != 0 || f.ix.bytes != 0 {
+		t.Errorf("done: %v, used are %d bytes", err, f.quota.Used())
+	}
+	if err := f.room(MaxBytes); err != nil {
+		t.Errorf("the longest line: %v", err)
+	}
+	f.quota.add(-MaxBytes)
+	for range MaxItems - 1 {
+		f.ix.order = append(f.ix.order, &entry{})
+	}
+	if err := f.room(1); err != nil {
+		t.Errorf("the last item: %v", err)
+	}
+	f.ix.order = append(f.ix.order, &entry{})
+	if err := f.room(1); !errors.Is(err, ErrFull) {
+		t.Errorf("one item too many: %v", err)
+	}
+	f.ix.order = nil
+
+	small := NewQuota(10)
+	if !small.room(10) || small.room(1) || small.Used() != 10 || (*Quota)(nil).Used() != 0 || !(*Quota)(nil).room(1<<40) || !(*Quota)(nil).keep(1<<40) {
+		t.Errorf("a quota of 10 bytes holds %d", small.Used())
+	}
+	if q := NewQuota(-1); q.max != MaxBytesTotal {
+		t.Errorf("the usual quota is %d", q.max)
+	}
+	if small.unkeep(-maxKept); small.keep(1) {
+		t.Error("more copies are kept than allowed")
+	}
+	if small.unkeep(1); !small.keep(1) {
+		t.Error("there is room for a copy")
+	}
+}
+
+// All inboxes share one quota; what is open counts from the start, and not after the end.
+func TestQuotaOfAllInboxes(t *testing.T) {
+	q := NewQuota(0)
+	dir := t.TempDir()
+	f := openIn(t, dir, q)
+	accepted(t, f, text("x"))
+	id := accepted(t, f, text("y"))
+	used := q.Used()
+	if err := f.Drop(id); err != nil || q.Used() != used/2 || f.ix.bytes != used/2 {
+		t.Errorf("dropped: %v, used are %d of %d bytes", err, q.Used(), used)
+	}
+	if kept := q.kept.Load(); kept != q.Used() {
+		t.Errorf("copies of %d bytes are kept of %d", kept, q.Used())
+	}
+	if err := f.Close(); err != nil || q.Used() != 0 || q.kept.Load() != 0 {
+		t.Errorf("closed: %v, used are %d bytes, kept are %d", err, q.Used(), q.kept.Load())
+	}
+	if again := openIn(t, dir, q); q.Used() != used/2 || q.kept.Load() != used/2 || again.Len() != 1 {
+		t.Errorf("opened again, used are %d bytes, kept are %d", q.Used(), q.kept.Load())
+	}
+	if err := opensWith(t, dir, q); err == nil || q.Used() != used/2 {
+		t.Errorf("an inbox whose barrier failed: %v, used are %d bytes", err, q.Used())
+	}
+	full := NewQuota(10)
+	other := openIn(t, t.TempDir(), full)
+	if _, err := other.Accept(t.Context(), text("x")); !errors.Is(err, ErrFull) || full.Used() != 0 {
+		t.Errorf("over the quota: %v, used are %d bytes", err, full.Used())
+	}
+	if other.Len() != 0 {
+		t.Error("what was refused is open")
+	}
+}
+
+func opensWith(t *testing.T, dir string, q *Quota) error {
+	crash.Arm(t, "eio@inbox.sync#1")
+	defer crash.Arm(t, "")
+	f, _, err := Open(disk.NewVolume(dir), dir, q, time.Now)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// A mailbox that was closed does nothing, and says so; to close it again is no error.
+func TestClosedMailbox(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	id := accepted(t, f, text("x"))
+	waiting := make(chan error)
+	go func() { waiting <- f.Wait(context.Background(), id) }()
+	if err := errors.Join(f.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, accept := f.Accept(t.Context(), text("y"))
+	_, read := f.Read(id)
+	_, take := f.Take(id)
+	for what, err := range map[string]error{"accept": accept, "read": read, "take": take, "done": f.Done(id), "drop": f.Drop(id), "front": f.Front(id),
+		"refresh": f.Refresh(), "wait": f.Wait(t.Context(), id), "an old wait": <-waiting} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	open := openIn(t, t.TempDir(), nil)
+	if _, err := open.Accept(over, text("x")); !errors.Is(err, context.Canceled) || open.Len() != 0 {
+		t.Errorf("accept after the end of its context: %v", err)
+	}
+	id = accepted(t, open, text("x"))
+	if err := open.Wait(over, id); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait after the end of its context: %v", err)
+	}
+	if err := open.Wait(t.Context(), "none"); err != nil {
+		t.Errorf("wait for nothing: %v", err)
+	}
+}
+
+// While a disk is full nothing is accepted, and what is done is owed to the file.
+func TestFullDiskOwesWhatIsDone(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	one, two := accepted(t, f, text("x")), accepted(t, f, text("y"))
+	crash.Arm(t, "enospc@inbox.write#1")
+	if err := f.Done(one); err != nil {
+		t.Errorf("done on a full disk: %v", err)
+	}
+	if open := f.Open(); len(open) != 1 || len(f.owed) != 1 {
+		t.Errorf("open are %+v, owed is %v", open, f.owed)
+	}
+	if err := f.Done(); err != nil || len(f.owed) != 0 {
+		t.Errorf("what is owed is not written: %v, %v", f.owed, err)
+	}
+	if heads, err := Survey(dir); err != nil || len(heads) != 1 || heads[0].ID != two {
+		t.Errorf("in the file open are %+v, %v", heads, err)
+	}
+	crash.Arm(t, "enospc@inbox.write#1")
+	if err := errors.Join(f.Done(two), f.Close()); err != nil { // the end is a last try
+		t.Fatal(err)
+	}
+	if settled, err := Settled(dir); !settled || err != nil {
+		t.Errorf("settled %v, %v", settled, err)
+	}
+	full := disk.NewVolume(filepath.Join(dir, "none")) // a disk that cannot be asked has no room
+	f = openIn(t, dir, nil)
+	crash.Arm(t, "enospc@inbox.write#1")
+	if _, err := f.Accept(t.Context(), text("x")); !errors.Is(err, disk.ErrFull) || f.Len() != 0 {
+		t.Errorf("accept on a full disk: %v", err)
+	}
+	f.vol = full
+	if full.Full() {
+		t.Error("nobody said that it is full")
+	}
+}
+
+// What cannot be read now may hold anything.
+func TestInboxesThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(FileName, filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	_, survey := Survey(dir)
+	_, all := ReadAll(dir)
+	settled, look := Settled(dir)
+	_, check := Check(dir)
+	_, accepted := Accepted(dir, nil)
+	for what, err := range map[string]error{"survey": survey, "read all": all, "settled": look, "check": check, "accepted": accepted, "open": opens(dir)} {
+		if !errors.Is(err, syscall.ELOOP) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, ok := LastMessage(dir); settled || ok || LineOf(dir, "x") != 0 {
+		t.Error("something is read from what cannot be")
+	}
+	none := t.TempDir()
+	heads, err1 := Survey(none)
+	items, err2 := ReadAll(none)
+	found, err3 := Check(none)
+	got, err4 := Accepted(none, map[string]bool{"x": true})
+	settled, err5 := Settled(none)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil || len(heads)+len(items)+len(found)+len(got) != 0 || !settled {
+		t.Errorf("of no inbox: %v", err)
+	}
+	if _, ok := LastMessage(none); ok {
+		t.Error("a message in no inbox")
+	}
+	if err := opens(filepath.Join(none, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("open in no folder: %v", err)
+	}
+}
+
+// What people and commands are told of a file: its lines, its items, its newest message.
+func TestLooksAtAFile(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	item := func(seq int64, id string, kind message.Kind) string {
+		return string(appendItem(nil, &Item{Seq: seq, At: at.Add(time.Duration(seq) * time.Minute), ID: id, Kind: kind, Text: "text " + id}))
+	}
+	mark := func(kind, id string) string { return string(appendMark(nil, 9, at, kind, id)) }
+	lines := item(1, "a", message.Text) + mark(lineFront, "b") + item(2, "b", message.Text) + item(3, "a", message.Text) + mark(lineDropped, "b") +
+		item(4, "c", message.System) + string(appendDone(nil, 8, at, []string{"a"}, 1)) + string(appendKeys(nil, 8, at, []string{"k"})) + "garbage\n" + `{"seq":12`
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Check(dir)
+	var got []string
+	for _, f := range found {
+		got = append(got, fmt.Sprint(f.Line, " ", f.ID))
+		if f.File != path || f.Severity != finding.Warning {
+			t.Errorf("%+v", f)
+		}
+	}
+	if diff := cmp.Diff([]string{"9 " + BrokenLine, "4 inbox-id-twice", "10 inbox-torn"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if found := CheckContent(path, []byte(strings.TrimSuffix(item(1, "a", message.Text), "\n"))); len(found) != 0 {
+		t.Errorf("a whole line without its end: %v", found)
+	}
+	for id, want := range map[string]int{"a": 1, "b": 3, "c": 6, "none": 0} {
+		if n := LineOf(dir, id); n != want {
+			t.Errorf("%s is on line %d, want %d", id, n, want)
+		}
+	}
+	if when, ok := LastMessage(dir); !ok || !when.Equal(at.Add(3*time.Minute)) {
+		t.Errorf("the newest message is of %v, %v", when, ok)
+	}
+	all, err := Accepted(dir, map[string]bool{"b": true, "c": true, "none": true})
+	if err != nil || len(all) != 2 || all[0].Text != "text b" || all[1].ID != "c" {
+		t.Errorf("accepted are %+v, %v", all, err)
+	}
+	heads, err := Survey(dir)
+	if err != nil || len(heads) != 1 || heads[0].ID != "c" || heads[0].Kind != message.System || heads[0].Seq != 4 {
+		t.Errorf("open are %+v, %v", heads, err)
+	}
+	if items, err := ReadAll(dir); err != nil || len(items) != 1 || items[0].Text != "text c" {
+		t.Errorf("open are %+v, %v", items, err)
+	}
+	f := openIn(t, dir, nil)
+	if broken, scans := f.Broken(); len(broken) != 1 || broken[0].Line != 9 || scans != 1 {
+		t.Errorf("broken are %v after %d readings", broken, scans)
+	}
+	if err := os.WriteFile(path, []byte(item(1, "a", message.Text)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if broken, scans := f.Broken(); len(broken) != 0 || scans < 2 {
+		t.Errorf("after an edit broken are %v after %d readings", broken, scans)
+	}
+}
+
+// The end of a file proves that nothing is open only if it is whole and ours.
+func TestProves(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	done := func(open int) string { return string(appendDone(nil, 8, at, []string{"a"}, open)) }
+	for name, tt := range map[string]struct {
+		tail  string
+		whole bool
+		want  bool
+	}{
+		"all is done":           {"x\n" + done(0), false, true},
+		"one is left":           {"x\n" + done(1), false, false},
+		"no end":                {"x\n" + strings.TrimSuffix(done(0), "\n"), false, false},
+		"blank lines":           {"\n \n", true, true},
+		"blank lines at an end": {"\n \n", false, false},
+		"nothing":               {"", true, false},
+		"one line, all of it":   {done(0), true, true},
+		"one line, perhaps cut": {done(0), false, false},
+		"by hand":               {"x\n" + `{"seq":1,"type":"done","ids":[],"open":0}` + "\n", true, false},
+		"another kind":          {"x\n" + string(appendMark(nil, 1, at, lineDropped, "a")), true, false},
+		"broken":                {"x\n{broken\n", true, false},
+	} {
+		if got := proves([]byte(tt.tail), tt.whole); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// A letter may be only what its kind may be.
+func TestCheckLetter(t *testing.T) {
+	id := strings.Repeat("a", 24)
+	for name, tt := range map[string]struct{ file, content, why string }{
+		"text":                   {"a.md", "x", ""},
+		"upper case":             {"a.TXT", "x", ""},
+		"no text":                {"a.md", " \n", "no text"},
+		"not UTF-8":              {"a.md", "\xff", "UTF-8"},
+		"a name not UTF-8":       {"\xff.md", "x", "name"},
+		"the longest name":       {strings.Repeat("n", maxLetterName-3) + ".md", "x", ""},
+		"a longer name":          {strings.Repeat("n", maxLetterName-2) + ".md", "x", "name"},
+		"another kind of file":   {"a.exe", "x", ".exe"},
+		"broken":                 {"a.json", "{", "JSON"},
+		"as nobody":              {"a.json", `{"text":"x","as":"root"}`, `"as"`},
+		"a permission":           {"a.json", `{"text":"x","type":"permission"}`, `"type"`},
+		"a reset without a text": {"a.json", `{"type":"reset"}`, ""},
+		"a word without a text":  {"a.json", `{"type":"system_message"}`, "no text"},
+		"files without a text":   {"a.json", `{"files":["/a"]}`, ""},
+		"a queue":                {"a.json", `{"text":"x","queue":"steer"}`, ""},
+		"another queue":          {"a.json", `{"text":"x","queue":"later"}`, `"queue"`},
+		"a queue of a reset":     {"a.json", `{"type":"reset","queue":"later"}`, ""},
+		"an id":                  {"a.json", `{"text":"x","id":"` + id + `"}`, ""},
+		"another id":             {"a.json", `{"text":"x","id":"me"}`, `"id"`},
+		"the longest text":       {"a.json", `{"text":"` + strings.Repeat("x", MaxItemBytes) + `"}`, ""},
+		"a longer text":          {"a.json", `{"text":"` + strings.Repeat("x", MaxItemBytes+1) + `"}`, "too large"},
+		"a relative path":        {"a.json", `{"text":"x","files":["a"]}`, "absolute"},
+		"a path and an id":       {"a.json", `{"text":"x","files":[{"path":"/a","id":"b"}]}`, "one of both"},
+		"a kept file":            {"a.json", `{"text":"x","files":[{"id":"b"}]}`, ""},
+		"a file that is none":    {"a.json", `{"text":"x","files":[7]}`, "JSON"},
+	} {
+		err := CheckLetter(tt.file, []byte(tt.content))
+		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%s: %v, want %q", name, err, tt.why)
+		}
+	}
+	for as, want := range map[string]Fields{
+		`{"text":"x","as":"user","origin":"o","silent":true,"queue":"steer"}`:  {Text: "x", As: "user", Type: message.Text, Queue: message.Steer},
+		`{"text":"x","as":"system","silent":true,"queue":"steer"}`:             {Text: "x", As: "system", Type: message.System, Origin: "system", Silent: true},
+		`{"text":"x","type":"system_message","origin":"cron","queue":"steer"}`: {Text: "x", Type: message.System, Origin: "cron"},
+	} {
+		got, err := parseLetter("a.json", []byte(as))
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", as, err, diff)
+		}
+	}
+	for name, want := range map[string]string{"0-1__x.md": "0/1", "me__x": "me", "x.md": "", "0-__x": "0/", "log-1__x": "log-1", "__x": "", "a__b__c": "a"} {
+		if got := Addressee(name); got != want {
+			t.Errorf("%s is for %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A letter is posted only under a name from which its agent can be read.
+func TestPostNames(t *testing.T) {
+	dir := t.TempDir()
+	v := disk.NewVolume(dir)
+	for ref, want := range map[string]bool{"": true, "0/1": true, "0/1/": true, "log-reader": true, "0-1": false, "a/b": false, ".a": false, "a\nb": false, "a\x00": false,
+		"a__b": false, strings.Repeat("n", maxLetterName): false} {
+		id, err := Post(v, filepath.Join(dir, "drop"), ref, Fields{Text: "x"})
+		if (err == nil) != want || want != itemID.MatchString(id) {
+			t.Errorf("%q: %q, %v", ref, id, err)
+		}
+	}
+	if _, err := Post(v, filepath.Join(dir, "drop"), "", Fields{}); err == nil {
+		t.Error("a letter without a text was posted")
+	}
+	own := strings.Repeat("b", 24)
+	if id, err := Post(v, filepath.Join(dir, "drop"), "0", Fields{Text: "x", ID: own}); id != own || err != nil {
+		t.Errorf("%q, %v", id, err)
+	}
+}
