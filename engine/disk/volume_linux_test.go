@@ -1,6 +1,12 @@
 package disk
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
 
 // /proc is a file system that has no sync for folders, and is there on every Linux.
 func TestSyncOfAFolderThatHasNone(t *testing.T) {
@@ -13,5 +19,44 @@ func TestSyncOfAFolderThatHasNone(t *testing.T) {
 	}
 	if ok, err := SyncsFolders(t.TempDir()); !ok || err != nil {
 		t.Errorf("the probe of a folder says %v, %v", ok, err)
+	}
+}
+
+// While another program has the log open it is not held; with nobody else it is, and then
+// what is appended cannot come between two pieces of a save.
+func TestReloadAlone(t *testing.T) {
+	l := openLog(t, filepath.Join(t.TempDir(), "log"))
+	if _, err := l.Append([]byte("{a}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease(l.f, syscall.F_WRLCK); err != nil {
+		t.Skipf("no leases here: %v", err)
+	}
+	letGo(l.f)
+	for _, other := range []bool{true, false} {
+		var theirs *os.File
+		if other {
+			f, err := os.Open(l.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs = f
+		}
+		l.crowded = time.Now() // nobody waits
+		held := l.waitAlone(l.f)
+		if held {
+			letGo(l.f)
+		}
+		if held == other {
+			t.Errorf("another program: %v, held: %v", other, held)
+		}
+		if theirs != nil {
+			theirs.Close()
+		}
+	}
+	content, torn, release, err := l.ReloadAlone()
+	defer release()
+	if err != nil || torn != nil || string(content) != "{a}\n" {
+		t.Errorf("%q, %v, %v", content, torn, err)
 	}
 }

@@ -1,0 +1,171 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// failing is an exchange of names that fails from the n-th time on, after what happens
+// before it.
+func failing(n int, why error, before map[int]func()) func(a, b string) (bool, error) {
+	calls := 0
+	return func(a, b string) (bool, error) {
+		calls++
+		if do := before[calls]; do != nil {
+			do()
+		}
+		if calls >= n {
+			return false, why
+		}
+		return exchange(a, b)
+	}
+}
+
+// A save that cannot be put back is kept beside the file, of a person's file and of a log.
+func TestASaveThatCannotBePutBackIsKept(t *testing.T) {
+	for why, want := range map[error]error{syscall.EMFILE: syscall.EMFILE, syscall.ENOENT: ErrChanged, syscall.EIO: syscall.EIO} {
+		dir := t.TempDir()
+		v := NewVolume(dir)
+		path := filepath.Join(dir, "state.json")
+		write(t, path, "by hand")
+		v.exchange = failing(2, why, nil)
+		if found, err := v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, want) || found != nil {
+			t.Errorf("%v: %q, %v", why, found, err)
+		}
+		if got := copies(t, dir); got != "by hand" {
+			t.Errorf("%v: kept is %q", why, got)
+		}
+
+		l := openLog(t, filepath.Join(t.TempDir(), "log"))
+		if _, err := l.Append([]byte("{old}\n")); err != nil {
+			t.Fatal(err)
+		}
+		l.vol.exchange = failing(2, why, map[int]func(){1: func() { write(t, l.path, "{by hand}\n") }})
+		if err := l.Replace([]byte("{new}\n"), ""); !errors.Is(err, want) && !errors.Is(err, ErrChanged) {
+			t.Errorf("%v: %v", why, err)
+		}
+		if got := copies(t, filepath.Dir(l.path)); got != "{by hand}\n" {
+			t.Errorf("%v: kept is %q", why, got)
+		}
+		if (l.vol.Err() != nil) != (why == syscall.EIO) {
+			t.Errorf("%v: the volume says %v", why, l.vol.Err())
+		}
+	}
+}
+
+// Of two saves during one replacement the newer is in place and the older beside it.
+func TestTwoSavesDuringOneReplacement(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	write(t, path, "one")
+	v.exchange = failing(9, nil, map[int]func(){2: func() { write(t, path, "two") }})
+	if found, err := v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) || string(found) != "two" {
+		t.Errorf("%q, %v", found, err)
+	}
+	if got := content(t, path) + copies(t, dir); got != "twoone" {
+		t.Errorf("the file and its copy hold %q", got)
+	}
+
+	l := openLog(t, filepath.Join(t.TempDir(), "log"))
+	l.vol.exchange = failing(9, nil, map[int]func(){1: func() { write(t, l.path, "{one}\n") }, 2: func() { write(t, l.path, "{two}\n") }})
+	if err := l.Replace([]byte("{new}\n"), ""); !errors.Is(err, ErrChanged) {
+		t.Errorf("%v", err)
+	}
+	if got := content(t, l.path) + copies(t, filepath.Dir(l.path)); got != "{two}\n{one}\n" {
+		t.Errorf("the log and its copy hold %q", got)
+	}
+}
+
+// copies is the content of the files that were kept beside the others; hidden ones are none.
+func copies(t *testing.T, dir string) (all string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if Hidden(e.Name()) {
+			t.Errorf("left behind: %s", e.Name())
+		}
+		if strings.Contains(e.Name(), ".conflict-") {
+			all += content(t, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all
+}
+
+// A folder that stands where a file was is not read, and not lost.
+func TestAFolderInThePlaceOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	path := filepath.Join(dir, "state.json")
+	if err := os.MkdirAll(filepath.Join(path, "theirs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var kept string
+	v.OnKept(func(_, copy string) { kept = copy })
+	if _, err := v.Exchange("state", path, []byte("new"), []byte("old")); err == nil || kept == "" || !Exists(filepath.Join(kept, "theirs")) {
+		t.Errorf("%v, kept is %q", err, kept)
+	}
+}
+
+// A rename within a folder is one barrier, one into another folder two.
+func TestBarriersOfARename(t *testing.T) {
+	dir := t.TempDir()
+	v := NewVolume(dir)
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "a"), "")
+	for _, tt := range []struct {
+		from, to string
+		barriers int64
+	}{{"a", "b", 1}, {"b", "sub/c", 2}, {"sub/c", "a", 2}} {
+		before, _ := v.Stats()
+		if err := v.Rename("trash", filepath.Join(dir, tt.from), filepath.Join(dir, tt.to)); err != nil {
+			t.Fatal(err)
+		}
+		if after, _ := v.Stats(); after-before != tt.barriers {
+			t.Errorf("%s to %s: %d barriers, want %d", tt.from, tt.to, after-before, tt.barriers)
+		}
+	}
+}
+
+// A lock whose holder cannot be written is not taken, and one that is refused leaves
+// nothing open.
+func TestRefusedLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if _, _, err := TryLock(path, Holder{PID: 1, StartedAt: Stamp{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}); err == nil || Held(path) {
+		t.Errorf("%v, held %v", err, Held(path))
+	}
+	l, _, err := TryLock(path, Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc here")
+		}
+		return len(entries)
+	}
+	before := open()
+	for range 8 {
+		if _, _, err := TryLock(path, Holder{PID: 1}); !errors.Is(err, ErrLocked) || !Held(path) {
+			t.Fatal(err)
+		}
+		if _, _, err := TryLock(filepath.Join(path, "x"), Holder{PID: 1}); err == nil {
+			t.Fatal("a lock in a file")
+		}
+	}
+	if after := open(); after > before+3 {
+		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
