@@ -179,17 +179,11 @@ func TestRefusedLetters(t *testing.T) {
 		}
 	})
 	s := slotWith(t, ".taken/odd.md", "x")
-	for _, name := range []string{"odd.md", ".hidden", "folder"} {
-		if err := os.WriteFile(filepath.Join(s.takenDir(), "..", "b"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if name == "folder" {
-			if err := os.Mkdir(filepath.Join(s.takenDir(), name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := errors.Join(os.WriteFile(filepath.Join(s.takenDir(), "odd__x.md"), []byte("x"), 0o600),
+		os.WriteFile(filepath.Join(s.takenDir(), ".hidden"), nil, 0o600), os.Mkdir(filepath.Join(s.takenDir(), "folder"), 0o700)); err != nil {
+		t.Fatal(err)
 	}
-	if list, err := s.Taken(); len(list) != 0 || !errors.Is(err, ErrRefused) || !disk.Exists(filepath.Join(s.badDir(), "odd.md")) {
+	if list, err := s.Taken(); len(list) != 0 || !errors.Is(err, ErrRefused) || !disk.Exists(filepath.Join(s.badDir(), "odd.md")) || !disk.Exists(filepath.Join(s.badDir(), "odd__x.md")) {
 		t.Errorf("a letter without an id: %v, %v", list, err)
 	}
 	if list, err := s.Taken(); len(list) != 0 || err != nil {

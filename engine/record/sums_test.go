@@ -370,3 +370,20 @@ func TestHeadsOfLines(t *testing.T) {
 		t.Errorf("the highest number: %+v, %v", e, err)
 	}
 }
+
+// A turn whose begin was taken out ends where the turn before it ended; a broken line that
+// names the item closes nothing.
+func TestClosingOfATurnWithoutABegin(t *testing.T) {
+	for name, before := range map[string]Record{"a turn": &TurnEnd{Turn: "t0", Reason: ReasonDone}, "a reset": &Reset{Session: "s2", V: Version, Reason: "user"}} {
+		h := begun(t)
+		add(t, h, &Summary{Text: "S", From: 1, KeptFrom: 2, Cost: 100}, before, user("it1", "go"), answering("t1", "x"),
+			&TurnEnd{Turn: "t1", Items: []string{"it1"}, Reason: ReasonDone})
+		save(t, h, append(content(t, h), `{"type":"turn_end","items":["it1"],broken`+"\n"...))
+		if o, ok, err := Closing(h.dir, "it1"); err != nil || !ok || o.Cost != 0.25 || o.Text != "x" {
+			t.Errorf("behind %s: %+v, %v, %v", name, o, ok, err)
+		}
+	}
+	if got, err := begun(t).Closed(nil); err != nil || len(got) != 0 {
+		t.Errorf("of no items closed are %v, %v", got, err)
+	}
+}
