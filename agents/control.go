@@ -136,11 +136,11 @@ func (a *agent) conclude(it inbox.Item) error {
 
 // permit decides whether a call may run. grant is the once approval that it uses
 // up; refused is the result that the model reads instead.
-func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result, err error) {
-	if refused := refusedBy(p); refused != nil {
+func (a *agent) permit(t *turn, p *prepared) (grant string, refused *tools.Result, err error) {
+	if refused := refusedBy(*p); refused != nil {
 		return "", refused, nil
 	}
-	need, err := needs(p)
+	need, err := needs(*p)
 	if err != nil {
 		r := tools.Errorf("%v", err)
 		return "", &r, nil
@@ -154,6 +154,7 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 	sha := need.SHA256(a.Meta.ID)
 	for _, g := range p.call.Access.Grants {
 		if g.SHA256 == sha && !(outside(*need) && given(g, p.sources)) {
+			p.call.Approved = need.Tag
 			return "", nil, nil
 		}
 	}
@@ -161,12 +162,14 @@ func (a *agent) permit(t *turn, p prepared) (grant string, refused *tools.Result
 	ob := a.history.Obligations()
 	for _, o := range ob.Once {
 		if o.SHA256 == sha {
+			p.call.Approved = need.Tag
 			return o.Token, nil, nil
 		}
 	}
 	if ob.Turn != nil { // this very call, run again after a death
 		for _, c := range ob.Turn.Calls {
 			if c.Call.ID == p.call.ID && c.Grant.SHA256 == sha {
+				p.call.Approved = need.Tag
 				return c.Grant.Token, nil, nil
 			}
 		}

@@ -150,7 +150,7 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
-	grant, refused, err := a.permit(t, p)
+	grant, refused, err := a.permit(t, &p)
 	if err != nil {
 		return p, err
 	}

@@ -444,3 +444,41 @@ func TestUntrustedMarkIsInHistory(t *testing.T) {
 		t.Errorf("the owner's next message still is marked: %q", o.Text)
 	}
 }
+
+// exact asks for one exact request, and tells what was approved for the call.
+type exact struct{ general }
+
+func (exact) Needs(tools.Call) (*permission.Request, error) {
+	return &permission.Request{Tag: "@lan:nas.home:80", Reason: "to look", Detail: permission.Detail{Host: "http://nas.home/x"}}, nil
+}
+
+func (exact) Run(_ context.Context, c tools.Call) (tools.Result, error) {
+	return tools.Result{Text: "approved " + c.Approved}, nil
+}
+
+// A tool learns what a person allowed for its very call: the answer widens no right.
+func TestACallKnowsWhatWasApprovedForIt(t *testing.T) {
+	for _, decision := range []permission.Decision{permission.Once, permission.Always} {
+		b := newBench(t, `
+rules:
+  - { contains: "ask", round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { after: permission, round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { tool_result: request, reply: [ { text: "{{.Result}}" } ] }
+  - { reply: [ { text: "ok {{.Text}}" } ] }
+`, exact{})
+		b.run()
+		b.outcome(b.say("ask"))
+		b.decide(decision)
+		for deadline := time.Now().Add(30 * time.Second); b.count("turn_end") < 2 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		b.halt()
+		if texts := b.texts(); texts[len(texts)-1] != "approved @lan:nas.home:80" {
+			t.Errorf("%s: %q", decision, texts)
+		}
+		st, _, _, err := record.ReadState(b.dir)
+		if err != nil || len(st.Permissions.Lan) > 0 {
+			t.Errorf("%s: state.json opens %q, %v", decision, st.Permissions.Lan, err)
+		}
+	}
+}

@@ -86,6 +86,7 @@ type Call struct {
 	Agent     string          // id of the calling agent
 	Turn      string
 	Access    permission.Set  // what the agent may do, with WorkingDir
+	Approved  string          // tag of the request that a person allowed for this very call; "": it needed none
 	Sources   []string        // what the turn has read from outside; none: it speaks for the owner
 	Hops      int             // how many agents the cause of the turn has passed
 	Route     message.Address // where the turn's answer goes; zero: to nobody

@@ -17,6 +17,7 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/tools"
+	toolshell "daycare/tools/shell"
 )
 
 // gate runs the command of a task's gate as the task's agent would: by the tool
@@ -38,7 +39,11 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 			return schedule.Output{Refused: "the profile " + string(set.Profile) + " changes nothing, and no sandbox holds the command"}, nil
 		}
 	}
-	for _, tag := range gateTags(g) {
+	tags, err := gateTags(g)
+	if err != nil {
+		return schedule.Output{Refused: err.Error()}, nil
+	}
+	for _, tag := range tags {
 		need, err := permission.General(tag, "")
 		if err != nil {
 			return schedule.Output{Refused: err.Error()}, nil
@@ -76,12 +81,16 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 }
 
 // gateTags are the rights that a gate says it needs.
-func gateTags(g schedule.Gate) []string {
+func gateTags(g schedule.Gate) ([]string, error) {
 	tags := slices.Clone(g.Permissions)
 	for _, host := range g.AllowedDomains {
-		tags = append(tags, permission.Web{Host: host}.Tag())
+		right, err := toolshell.DomainRight(host)
+		if err != nil {
+			return nil, err
+		}
+		tags = append(tags, right.Tag())
 	}
-	return tags
+	return tags, nil
 }
 
 // permitGate asks the owner for what is needed and not granted, without waiting; refused

@@ -219,6 +219,11 @@ func rights(set permission.Set) []permission.Access {
 	for _, host := range set.Hosts {
 		list = append(list, permission.Web{Host: host})
 	}
+	for _, address := range set.Lan {
+		if a, err := permission.Parse("@lan:" + address); err == nil {
+			list = append(list, a)
+		}
+	}
 	for _, prefix := range set.Exec {
 		list = append(list, permission.Exec{Prefix: prefix})
 	}
@@ -228,12 +233,14 @@ func rights(set permission.Set) []permission.Access {
 func (c *cli) permissionsGrant() *cobra.Command {
 	return &cobra.Command{
 		Use:   "grant ID PERMISSION",
-		Short: "Give an agent a right: @read:/path, @write:/path, @web:host or @exec:git push",
-		Long: "Give an agent a right. @exec:git push means commands that begin with these words, with any\n" +
+		Short: "Give an agent a right: @read:/path, @write:/path, @web:host, @lan:host:port or @exec:git push",
+		Long: "Give an agent a right. @web:host is a host on the Internet; @lan:host:port is one port of this\n" +
+			"machine or of a host in your network. @exec:git push means commands that begin with these words, with any\n" +
 			"further words, and with no other command, redirection, variable or input. If the words name\n" +
 			"a script that the agent can change, the right is for the content that it has now.",
-		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com",
-		Args:    words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.refs,
+		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com\n" +
+			"  daycare permissions grant 0/ @lan:nas.home:8080",
+		Args: words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.give(cmd, args[0], control.Granting{Permission: strings.Join(args[1:], " ")}, "granted")
 		},

@@ -35,7 +35,7 @@ func liveSettings() map[string]live {
 	state := func(r *runtimeParts) any {
 		data, err := r.newState(address.Descriptor{Type: address.Permanent, Name: "x"})
 		s, _ := record.ParseState("state.json", data)
-		return fmt.Sprint(s.Permissions.Web, s.Permissions.Hosts, err)
+		return fmt.Sprint(s.Permissions.Web, s.Permissions.Hosts, s.Permissions.Lan, err)
 	}
 	provider := func(key, one, two string) live {
 		entry := func(v string) string {
@@ -72,6 +72,7 @@ func liveSettings() map[string]live {
 		"permissions.profile":        {"auto", "read-only", func(r *runtimeParts) any { return fmt.Sprint(figures(r), r.under(permission.Set{}).Profile) }},
 		"permissions.defaults.web":   {"false", "true", state},
 		"permissions.defaults.hosts": {"[a.example]", "[b.example]", state},
+		"permissions.defaults.lan":   {"['a.home:1']", "['b.home:1']", state},
 		"permissions.defaults.exec":  {"sandbox", "ask", exec},
 
 		"agents.emergencyContextLimit": {"2000", "3000", figures}, "agents.parallelTools": {"2", "3", figures}, "agents.queue": {"steer", "collect", figures},

@@ -295,7 +295,7 @@ func (r *runtimeParts) newState(d address.Descriptor) ([]byte, error) {
 	now := disk.StampOf(time.Now())
 	rights := permission.Default(workspace)
 	defaults := r.settings.Current().Permissions.Defaults
-	rights.Web, rights.Hosts = defaults.Web, defaults.Hosts
+	rights.Web, rights.Hosts, rights.Lan = defaults.Web, defaults.Hosts, defaults.Lan
 	state, err := r.inherit(d, record.State{Permissions: rights, CreatedAt: now, UpdatedAt: now})
 	if err != nil {
 		return nil, err

@@ -94,8 +94,10 @@ var attempts = []attempt{
 	{name: "have the heartbeat do it", as: "poor", step: []string{`heartbeat_add {"title":"x","prompt":"x"}`}},
 	{name: "write a note that is the settings", as: "narrow", step: []string{`memory_write {"text":"x","file":"../settings.yaml","replace":true}`}},
 	{name: "read a skill that is the secrets", as: "narrow", step: []string{`skill {"name":"deploy","file":"../../auth.json"}`}},
-	{name: "fetch from this machine", as: "wide", step: []string{`web_fetch {"url":"http://127.0.0.1:22/"}`}},
+	{name: "fetch from this machine", as: "wide", asks: true, step: []string{`web_fetch {"url":"http://127.0.0.1:22/"}`}},
 	{name: "fetch the metadata of the cloud", as: "wide", step: []string{`web_fetch {"url":"http://169.254.169.254/latest/meta-data/"}`}},
+	{name: "fetch from the network of the owner", as: "wide", asks: true, step: []string{`web_fetch {"url":"http://192.168.1.1/"}`}},
+	{name: "fetch from this machine by an old spelling", as: "wide", step: []string{`web_fetch {"url":"http://[64:ff9b::7f00:1]/"}`}},
 	{name: "fetch a file", as: "wide", step: []string{`web_fetch {"url":"file://$W/.daycare/auth.json"}`}},
 	{name: "fetch without the right", as: "narrow", asks: true, step: []string{`web_fetch {"url":"http://example.com/"}`}},
 }

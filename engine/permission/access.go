@@ -3,13 +3,17 @@ package permission
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"daycare/engine/lan"
 	"daycare/engine/lazyregexp"
 )
 
-// An Access is one right, written as a tag: Read, Write, Web or Exec.
+// An Access is one right, written as a tag: Read, Write, Web, Lan or Exec.
 type Access interface {
 	// Tag is the canonical text: Parse of it gives the Access back.
 	Tag() string
@@ -21,9 +25,14 @@ type (
 	Read struct{ Path string } // absolute and clean
 	// Write is the right to change and to read it.
 	Write struct{ Path string } // absolute and clean
-	// Web is the right to reach a host, "*.example.com" all hosts below
-	// example.com, "" any host.
+	// Web is the right to reach a host on the Internet, "*.example.com" all hosts below
+	// example.com, "" any host. It opens no private address.
 	Web struct{ Host string } // lower case
+	// Lan is the right to reach one port of a host that is this machine or in its network.
+	Lan struct {
+		Host string // lower case, or an IP address
+		Port uint16
+	}
 	// Exec is the right to run commands that begin with these words.
 	Exec struct{ Prefix string }
 )
@@ -31,6 +40,7 @@ type (
 func (Read) access()  {}
 func (Write) access() {}
 func (Web) access()   {}
+func (Lan) access()   {}
 func (Exec) access()  {}
 
 // Tag is @read:/path.
@@ -47,13 +57,19 @@ func (a Web) Tag() string {
 	return "@web:" + a.Host
 }
 
+// Tag is @lan:host:port.
+func (a Lan) Tag() string { return "@lan:" + a.address() }
+
+// address is host:port.
+func (a Lan) address() string { return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))) }
+
 // Tag is @exec:first words.
 func (a Exec) Tag() string { return "@exec:" + a.Prefix }
 
 // ErrTag: the text is not a permission tag.
 var ErrTag = errors.New("not a permission tag")
 
-const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @exec:command"
+const tagHelp = "allowed: @read:/path, @write:/path, @web, @web:host, @lan:host:port, @exec:command"
 
 // maxTag bounds a tag, in bytes: people must be able to read what they allow.
 const maxTag = 4096
@@ -89,6 +105,8 @@ func Parse(tag string) (Access, error) {
 			return nil, fmt.Errorf("%w: %q is not a host name; allowed: @web:example.com, @web:*.example.com", ErrTag, value)
 		}
 		return Web{Host: host}, nil
+	case kind == "@lan":
+		return parseLan(strings.ToLower(value))
 	case kind == "@read" || kind == "@write":
 		if !filepath.IsAbs(value) {
 			return nil, fmt.Errorf("%w: %q is not an absolute path; %s", ErrTag, value, tagHelp)
@@ -104,4 +122,25 @@ func Parse(tag string) (Access, error) {
 		return Exec{Prefix: value}, nil
 	}
 	return nil, fmt.Errorf("%w: %q; %s", ErrTag, tag, tagHelp)
+}
+
+// parseLan reads host:port. An address of a link, such as that of a cloud's metadata, is
+// refused: no right opens it.
+func parseLan(value string) (Access, error) {
+	host, port, err := net.SplitHostPort(value)
+	n, perr := strconv.ParseUint(port, 10, 16)
+	if err != nil || perr != nil || n == 0 {
+		return nil, fmt.Errorf("%w: %q is not a host with a port; allowed: @lan:nas.home:8080, @lan:192.168.1.5:80, @lan:[fd12::1]:80", ErrTag, value)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if lan.Of(ip, net.InterfaceAddrs) == lan.Never {
+			return nil, fmt.Errorf("%w: agents never reach %s: it is neither this machine nor a host in its network", ErrTag, host)
+		}
+		return Lan{Host: ip.Unmap().String(), Port: uint16(n)}, nil
+	}
+	host = strings.TrimSuffix(host, ".")
+	if !hostName.MatchString(host) || strings.HasPrefix(host, "*.") || len(host) > 253 {
+		return nil, fmt.Errorf("%w: %q is not the name of one host; allowed: @lan:nas.home:8080", ErrTag, host)
+	}
+	return Lan{Host: host, Port: uint16(n)}, nil
 }

@@ -63,6 +63,9 @@ func (s Set) tags() (tags []string) {
 	for _, host := range s.Hosts {
 		tags = append(tags, Web{host}.Tag())
 	}
+	for _, address := range s.Lan {
+		tags = append(tags, "@lan:"+address)
+	}
 	for _, prefix := range s.Exec {
 		tags = append(tags, Exec{prefix}.Tag())
 	}

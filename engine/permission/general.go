@@ -31,6 +31,8 @@ func General(tag, reason string) (Request, error) {
 		if a.Host == "" {
 			r.Detail.Host = "any host"
 		}
+	case Lan:
+		r.Detail.Host = a.address() + " in your network"
 	case Exec:
 		r.Detail.Command = a.Prefix + " …"
 	default:

@@ -19,7 +19,8 @@ type Set struct {
 	WriteDirs  []string `json:"writeDirs"`
 	Web        bool     `json:"web"`
 	Hosts      []string `json:"hosts,omitempty"`
-	Exec       []string `json:"exec"` // command prefixes allowed without asking
+	Lan        []string `json:"lan,omitempty"` // host:port of this machine or in its network
+	Exec       []string `json:"exec"`          // command prefixes allowed without asking
 	Grants     []Grant  `json:"grants,omitempty"`
 	// Profile narrows all of it; "" is that of the settings.
 	Profile Profile `json:"profile,omitempty" allow:"|read-only|ask|auto|plan"`

@@ -25,6 +25,8 @@ func (s Set) Allows(a Access) bool {
 		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) }) && s.Withheld(a, sensitive.Here()) == ""
 	case Web:
 		return s.Web || a.Host != "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return covers(host, a.Host) })
+	case Lan:
+		return slices.ContainsFunc(s.Lan, func(address string) bool { return strings.EqualFold(address, a.address()) })
 	case Exec:
 		return slices.ContainsFunc(s.Exec, func(prefix string) bool { return begins(prefix, a.Prefix) })
 	case Plan:
@@ -162,6 +164,8 @@ func (s Set) Grant(g Grant) (Set, error) {
 		} else {
 			s.Hosts = with(s.Hosts, a.Host)
 		}
+	case Lan:
+		s.Lan = with(s.Lan, a.address())
 	case Exec:
 		s.Exec = with(s.Exec, a.Prefix)
 	case Plan:
@@ -190,6 +194,8 @@ func (s Set) Revoke(tag string) (Set, error) {
 		} else {
 			s.Hosts = without(s.Hosts, a.Host)
 		}
+	case Lan:
+		s.Lan = slices.DeleteFunc(slices.Clone(s.Lan), func(address string) bool { return strings.EqualFold(address, a.address()) })
 	case Exec:
 		s.Exec = without(s.Exec, a.Prefix)
 	default:
@@ -215,6 +221,10 @@ func (s Set) Within(parent Set) Set {
 	s.WriteDirs = drop(s.WriteDirs, func(p string) Access { return Write{Path: p} })
 	s.Web = s.Web && parent.Web
 	s.Hosts = drop(s.Hosts, func(h string) Access { return Web{Host: h} })
+	s.Lan = slices.DeleteFunc(slices.Clone(s.Lan), func(address string) bool {
+		a, err := parseLan(address)
+		return err != nil || !parent.Allows(a)
+	})
 	s.Exec = drop(s.Exec, func(p string) Access { return Exec{Prefix: p} })
 	s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(g Grant) bool {
 		a, err := Parse(g.Tag)

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, tag := range []string{"@read:/p", "@write:/a/../b", "@web", "@web:*.a.b", "@exec:git push", "@exec:", "@web:\x00"} {
+	for _, tag := range []string{"@read:/p", "@write:/a/../b", "@web", "@web:*.a.b", "@exec:git push", "@exec:", "@web:\x00", "@lan:a.b:80", "@lan:[fd12::1]:80"} {
 		f.Add(tag)
 	}
 	f.Fuzz(func(t *testing.T, tag string) {

@@ -4,11 +4,12 @@
 // # Where requests may go
 //
 // A host must be granted (@web:host, or @web for all); a redirect to another host
-// counts as a new request for it. Whatever was granted, a connection is only made
-// to a public address: the address is judged when it is dialled, after the name was
-// looked up, at every hop, so neither a spelling of 127.0.0.1 nor a name server
-// that changes its mind leads inside (transport.go). A private address is reached
-// only if its host was granted by name.
+// counts as a new request for it. This opens public addresses only: the address is
+// judged when it is dialled, after the name was looked up, at every hop, so neither a
+// spelling of 127.0.0.1 nor a name server that changes its mind leads inside
+// (transport.go). This machine and its network need a right of their own, to one port
+// (@lan:host:port). Addresses of a link, such as a cloud's metadata, are never reached
+// (engine/lan).
 //
 // What a page says is text for the model to work with, never instructions.
 package fetch

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,17 +113,59 @@ func web(host string) permission.Access {
 	return permission.Web{}
 }
 
-// Needs is the right to the host.
+// Needs is the right to the host: to the very port where its name leads to this machine or
+// its network. A name that anybody could have made is only looked up by who may reach it:
+// the question alone would tell its name server what the agent put into it.
 func (f *fetch) Needs(call tools.Call) (*permission.Request, error) {
 	_, u, err := decodeFetch(call)
 	if err != nil {
 		return nil, nil // Run says so
 	}
-	a := web(u.Hostname())
-	if call.Access.Allows(a) {
+	host, port, err := target(hostPort(u))
+	if err != nil {
 		return nil, nil
 	}
-	return &permission.Request{Tag: a.Tag(), Reason: "read a web page", Detail: permission.Detail{Host: u.String()}}, nil
+	far, near := web(host), permission.Lan{Host: host, Port: port}
+	need := permission.Request{Tag: far.Tag(), Reason: "read a web page", Detail: permission.Detail{Host: u.String()}}
+	allowed := call.Access.Allows(far)
+	switch {
+	case call.Access.Allows(near):
+		return nil, nil
+	case (allowed || !tells(host)) && inside(host):
+		need.Tag, need.Reason = near.Tag(), "read from this machine or its network"
+	case allowed:
+		return nil, nil
+	}
+	return &need, nil
+}
+
+// hostPort is the host and port of an address of the web.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// opened is the set of a call with what a person allowed for this call alone: its first host.
+func opened(call tools.Call, u *url.URL) permission.Set {
+	set := call.Access
+	if call.Approved == "" {
+		return set
+	}
+	host, port, err := target(hostPort(u))
+	if err != nil {
+		return set
+	}
+	if near := (permission.Lan{Host: host, Port: port}); call.Approved == near.Tag() {
+		if more, err := set.Grant(permission.Grant{Tag: near.Tag()}); err == nil {
+			return more
+		}
+		return set
+	}
+	set.Hosts = append(slices.Clone(set.Hosts), host)
+	return set
 }
 
 // Run fetches it.
@@ -134,10 +177,9 @@ func (f *fetch) Run(ctx context.Context, call tools.Call) (tools.Result, error) 
 	if err != nil {
 		return tools.Errorf("web_fetch: %v", err), nil
 	}
-	// The runtime has asked for the first host; a once approval is not in the set.
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	resp, err := get(ctx, call.Access, u)
+	resp, err := get(ctx, opened(call, u), u)
 	if err != nil {
 		return failed(ctx, call.Access, err), nil
 	}
@@ -179,7 +221,7 @@ func get(ctx context.Context, set permission.Set, u *url.URL) (*http.Response, e
 			return errors.New("more than ten redirects")
 		case req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.User != nil:
 			return fmt.Errorf("redirected to %s, which is not fetched", req.URL.Redacted())
-		case !strings.EqualFold(req.URL.Hostname(), u.Hostname()) && !set.Allows(web(req.URL.Hostname())):
+		case !strings.EqualFold(req.URL.Hostname(), u.Hostname()) && !set.Allows(web(req.URL.Hostname())) && !near(set, req.URL):
 			return errHost{req.URL}
 		}
 		req.Header.Del("Referer")
@@ -194,15 +236,24 @@ func get(ctx context.Context, set permission.Set, u *url.URL) (*http.Response, e
 	return client.Do(req)
 }
 
+// near reports whether an address is one in the network of this machine that a set names.
+func near(set permission.Set, u *url.URL) bool {
+	host, port, err := target(hostPort(u))
+	return err == nil && set.Allows(permission.Lan{Host: host, Port: port})
+}
+
 // failed puts an error into words that say what to do.
 func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 	var host errHost
+	var near *Inside
 	switch {
 	case errors.As(err, &host):
 		tag := web(host.url.Hostname()).Tag()
 		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("The page redirects to %s; call web_fetch with that address (it needs %s).", host.url, tag)}
+	case errors.As(err, &near):
+		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("%s is this machine or in its network. Ask with request_permission for %s.", near.Need.Host, near.Need.Tag())}
 	case errors.Is(err, ErrPrivate):
-		return tools.Result{Status: tools.Denied, Text: "The host is at an address that is not public (or a port that web servers do not have). Such a host must be granted by its name: ask with request_permission for @web:HOST."}
+		return tools.Result{Status: tools.Denied, Text: "The host is at an address that no agent may reach, or at a port that web servers do not have (ask with request_permission for @web:HOST, by its full name)."}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("The server did not answer within %v.", fetchTimeout)}
 	case ctx.Err() != nil:

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,11 +69,14 @@ var searchSpec = tools.Spec{Name: "web_search", Replay: tools.ReadOnly, Parallel
 func (*search) Spec() tools.Spec { return searchSpec }
 
 // Needs is the right to the service's host: a query tells it what the agent is
-// about.
+// about. A server that the owner named by its address needs none.
 func (s *search) Needs(call tools.Call) (*permission.Request, error) {
 	u, err := url.Parse(s.service.address())
 	if err != nil {
 		return nil, fmt.Errorf("web_search: the address of the service is no address: %w", err)
+	}
+	if s.service.URL != "" {
+		return nil, nil // the owner named it in the settings
 	}
 	a := web(u.Hostname())
 	if call.Access.Allows(a) {
@@ -124,8 +128,14 @@ func (s *search) ask(ctx context.Context, query string, count int) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	// The owner chose the service, so it may be one in the house.
-	set := permission.Set{Hosts: []string{req.URL.Hostname()}}
+	host, port, err := target(hostPort(req.URL))
+	if err != nil {
+		return nil, err
+	}
+	set := permission.Set{Hosts: []string{host}}
+	if s.service.URL != "" { // the owner named the server, which may be one in the house
+		set.Lan = []string{net.JoinHostPort(host, strconv.Itoa(int(port)))}
+	}
 	client := &http.Client{Transport: transport(set, fetchTimeout), CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a key is not sent elsewhere
 	}}

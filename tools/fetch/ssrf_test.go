@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -186,7 +185,8 @@ func TestRedirects(t *testing.T) {
 		http.Redirect(w, r, r.URL.Query().Get("to"), 302)
 	}))
 	defer server.Close()
-	set := permission.Set{Web: true, Hosts: []string{"127.0.0.1"}} // the server itself is granted by name
+	set := local(server.URL)
+	set.Web = true
 	for _, to := range []string{
 		"http://localhost:" + port, "http://[::1]:" + port, "http://inside.example:" + port, "http://169.254.169.254/latest/meta-data",
 		"//localhost:" + port, "http://user@localhost:" + port, "file:///etc/passwd", "gopher://127.0.0.1:" + port, "http://127.1:" + port,
@@ -200,8 +200,7 @@ func TestRedirects(t *testing.T) {
 	if loop.Status == "" && !strings.Contains(loop.Text, "302") {
 		t.Errorf("an endless redirect: %s", loop.Text)
 	}
-	narrow := permission.Set{Hosts: []string{"127.0.0.1"}}
-	res := fetchWith(t, t.Context(), narrow, server.URL+"/?to=https://example.com/x")
+	res := fetchWith(t, t.Context(), local(server.URL), server.URL+"/?to=https://example.com/x")
 	if res.Status != tools.Denied || !strings.Contains(res.Text, "@web:example.com") {
 		t.Errorf("a redirect out of the grant: %s %s", res.Status, res.Text)
 	}
@@ -224,20 +223,6 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-func TestPublic(t *testing.T) {
-	for _, a := range []string{"1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001::1", "::ffff:8.8.8.8", "168.63.129.17"} {
-		if !public(netip.MustParseAddr(a)) {
-			t.Errorf("%s is public", a)
-		}
-	}
-	if err := judge(false, net.InterfaceAddrs)("tcp", "8.8.8.8:25", nil); !errors.Is(err, ErrPrivate) {
-		t.Errorf("a port for mail: %v", err)
-	}
-	if err := judge(false, net.InterfaceAddrs)("tcp", "nonsense", nil); !errors.Is(err, ErrPrivate) {
-		t.Errorf("what is no address: %v", err)
-	}
-}
-
 func fetchWith(t *testing.T, ctx context.Context, set permission.Set, address string) tools.Result {
 	t.Helper()
 	f := &fetch{}
@@ -246,30 +231,4 @@ func fetchWith(t *testing.T, ctx context.Context, set permission.Set, address st
 		t.Fatal(err)
 	}
 	return res
-}
-
-// The machine's own public address leads past its firewall: it is refused as a private
-// one is, and so is every address while the machine's own are not known.
-func TestOwnPublicAddressIsRefused(t *testing.T) {
-	mine := func() ([]net.Addr, error) {
-		return []net.Addr{
-			&net.IPNet{IP: net.ParseIP("127.0.0.1"), Mask: net.CIDRMask(8, 32)}, &net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)},
-			&net.IPNet{IP: net.ParseIP("2600:1f18::7"), Mask: net.CIDRMask(64, 128)},
-		}, nil
-	}
-	unknown := func() ([]net.Addr, error) { return nil, errors.New("no netlink") }
-	for _, tt := range []struct {
-		address string
-		inside  bool
-		known   interfaces
-		refused bool
-	}{
-		{"8.8.4.4:443", false, mine, true}, {"[::ffff:8.8.4.4]:443", false, mine, true}, {"[2600:1f18::7]:8080", false, mine, true},
-		{"8.8.4.5:443", false, mine, false}, {"[2600:1f18::8]:443", false, mine, false}, {"8.8.8.8:443", false, unknown, true},
-		{"8.8.4.4:443", true, mine, false},
-	} {
-		if err := judge(tt.inside, tt.known)("tcp", tt.address, nil); errors.Is(err, ErrPrivate) != tt.refused {
-			t.Errorf("%s, inside %v: %v, want refused %v", tt.address, tt.inside, err, tt.refused)
-		}
-	}
 }

@@ -8,60 +8,28 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"daycare/engine/lan"
 	"daycare/engine/permission"
 )
 
-// ErrPrivate: the address is not a public one.
-var ErrPrivate = errors.New("not a public address")
+// ErrPrivate: the address is not one that the agent's rights open. An Inside error says
+// which right would.
+var ErrPrivate = errors.New("not an address that may be reached")
 
-// reserved are addresses that look public and are not: for documentation, tests,
-// carriers' own networks, machines of the provider, and those that carry another
-// address inside.
-var reserved = prefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
-	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
+// Inside is the error of a connection to this machine or its network without the right.
+type Inside struct{ Need permission.Lan }
 
-func prefixes(list ...string) []netip.Prefix {
-	all := make([]netip.Prefix, len(list))
-	for i, s := range list {
-		all[i] = netip.MustParsePrefix(s)
-	}
-	return all
+func (e *Inside) Error() string {
+	return fmt.Sprintf("%s is this machine or in its network, which needs the right %s", e.Need.Host, e.Need.Tag())
 }
 
-// public reports whether an address is one that anybody on the Internet reaches.
-func public(a netip.Addr) bool {
-	if a.Zone() != "" {
-		return false
-	}
-	a = a.Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return false
-	}
-	return !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
-// own reports whether an address is one of this machine's: a public one leads past
-// the firewall to services that are meant for the machine alone. The addresses are read
-// for each connection, because they come and go.
-func own(a netip.Addr, addresses interfaces) bool {
-	all, err := addresses()
-	if err != nil {
-		return true // not known: refused
-	}
-	return slices.ContainsFunc(all, func(i net.Addr) bool {
-		p, err := netip.ParsePrefix(i.String())
-		return err == nil && p.Addr().Unmap() == a.Unmap()
-	})
-}
-
-// interfaces is net.InterfaceAddrs, which tests replace.
-type interfaces func() ([]net.Addr, error)
+// Unwrap makes it an ErrPrivate.
+func (e *Inside) Unwrap() error { return ErrPrivate }
 
 // usable are the ports that web servers have; others speak to what is no web server.
 func usable(port uint16) bool { return port == 80 || port == 443 || port >= 1024 }
@@ -86,34 +54,87 @@ func transport(set permission.Set, timeout time.Duration) *http.Transport {
 	}
 }
 
-// Dial connects an agent to host:port. Wherever the name leads, the address must be
-// a public one and the port one of a web server, unless the host itself is granted
-// by its name; else the error wraps ErrPrivate.
+// Dial connects an agent to host:port: web_fetch, web_search and the commands of exec come
+// through here. Wherever the name leads, the address decides when it is dialled: a public
+// one needs the right to the host (Web) and, unless the host itself is granted by its name, a
+// port of a web server; this machine and its network need the right to the very port (Lan);
+// the others are never reached. An error that is about rights wraps ErrPrivate.
 func Dial(ctx context.Context, set permission.Set, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(named(set, hostOf(address)), net.InterfaceAddrs)}
+	return dial(ctx, set, address, net.InterfaceAddrs)
+}
+
+func dial(ctx context.Context, set permission.Set, address string, mine lan.Interfaces) (net.Conn, error) {
+	host, port, err := target(address)
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: 10 * time.Second, Control: judge(set, host, port, mine)}
 	return d.DialContext(ctx, "tcp", address)
 }
 
 // judge looks at the address of a connection before it is made. It is called for
 // each address that a name has.
-func judge(inside bool, addresses interfaces) func(network, address string, _ syscall.RawConn) error {
+func judge(set permission.Set, host string, port uint16, mine lan.Interfaces) func(network, address string, _ syscall.RawConn) error {
+	need := permission.Lan{Host: host, Port: port}
 	return func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("%w: %s", ErrPrivate, address)
 		}
-		if !inside && (!public(ap.Addr()) || own(ap.Addr(), addresses) || !usable(ap.Port())) {
-			return fmt.Errorf("%w: %s", ErrPrivate, address)
+		switch lan.Of(ap.Addr(), mine) {
+		case lan.Inside:
+			if set.Allows(need) {
+				return nil
+			}
+			return &Inside{need}
+		case lan.Public:
+			if set.Allows(permission.Web{Host: host}) && (usable(port) || named(set, host)) {
+				return nil
+			}
 		}
-		return nil
+		return fmt.Errorf("%w: %s", ErrPrivate, address)
 	}
 }
 
-// hostOf is the host of "host:port", as grants spell it.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
+// target reads "host:port". The host is as grants spell it.
+func target(address string) (host string, port uint16, err error) {
+	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return address
+		return "", 0, fmt.Errorf("%w: %s", ErrPrivate, address)
 	}
-	return strings.TrimSuffix(strings.ToLower(host), ".")
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, fmt.Errorf("%w: %s has no port", ErrPrivate, address)
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
+		host = ip.Unmap().String()
+	}
+	return host, uint16(n), nil
+}
+
+// lookup is how long a question waits for a name server.
+const lookup = 3 * time.Second
+
+// inside reports whether all addresses of a host are this machine or in its network; not if
+// it is unknown. The answer decides what is asked; what is reached is decided by judge.
+func inside(host string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), lookup) // a question has no context of its own
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return err == nil && len(addresses) > 0 &&
+		!slices.ContainsFunc(addresses, func(a netip.Addr) bool { return lan.Of(a, net.InterfaceAddrs) != lan.Inside })
+}
+
+// homely are the last labels of names that are no names of the Internet: a name server out
+// there is never asked for them.
+var homely = []string{"localhost", "local", "lan", "home", "internal", "intranet", "private", "corp", "home.arpa"}
+
+// tells reports whether looking a host up may tell somebody outside what an agent put into
+// its name.
+func tells(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return false
+	}
+	return !slices.ContainsFunc(homely, func(last string) bool { return strings.HasSuffix(host, "."+last) })
 }

@@ -10,7 +10,7 @@ import (
 	"net/http/httputil"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,23 +24,24 @@ type Dial func(ctx context.Context, set permission.Set, address string) (net.Con
 
 // A proxy is the way out of one command's sandbox: an HTTP proxy on a unix socket,
 // which is the only thing of the network that the sandbox holds. It lets through
-// what goes to the named domains, and judges where their names lead.
+// what goes to the named domains; where their names may lead is judged as for all
+// connections of agents (Dial).
 type proxy struct {
 	socket  string
 	server  *http.Server
 	domains []string
-	dial    func(ctx context.Context, address string) (net.Conn, error)
+	named   []string // hosts that the agent was granted by their names
+	dial    Dial
 	done    sync.WaitGroup
 }
 
-// newProxy starts the proxy of a command. It must be closed.
-func newProxy(domains []string, set permission.Set, dial Dial) (*proxy, error) {
+// newProxy starts the proxy of a command that may reach the domains. It must be closed.
+func newProxy(domains []string, access permission.Set, dial Dial) (*proxy, error) {
 	dir, err := os.MkdirTemp("", "daycare-net-")
 	if err != nil {
 		return nil, fmt.Errorf("make folder of the proxy: %w", err)
 	}
-	p := &proxy{socket: filepath.Join(dir, "proxy.sock"), domains: domains,
-		dial: func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, set, address) }}
+	p := &proxy{socket: filepath.Join(dir, "proxy.sock"), domains: domains, named: access.Hosts, dial: dial}
 	l, err := net.Listen("unix", p.socket)
 	if err != nil {
 		os.RemoveAll(dir)
@@ -79,22 +80,23 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		target = r.URL.Host
 	}
-	host := hostOf(target)
-	if !p.allowed(host) {
-		http.Error(w, "daycare: "+host+" is not among allowedDomains ("+strings.Join(p.domains, ", ")+")", http.StatusForbidden)
+	target = withPort(target, map[bool]string{true: "443", false: "80"}[r.Method == http.MethodConnect])
+	set, ok := p.reach(target)
+	if !ok {
+		http.Error(w, "daycare: "+hostOf(target)+" is not among allowedDomains ("+strings.Join(p.domains, ", ")+")", http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodConnect {
-		p.tunnel(w, r, target)
+		p.tunnel(w, r, set, target)
 		return
 	}
-	p.forward(w, r)
+	p.forward(w, r, set)
 }
 
 // forward sends one plain request on.
-func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
+func (p *proxy) forward(w http.ResponseWriter, r *http.Request, set permission.Set) {
 	t := &http.Transport{Proxy: nil, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) }}
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, set, address) }}
 	(&httputil.ReverseProxy{Transport: t,
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.URL, pr.Out.Host = pr.In.URL, pr.In.URL.Host // the address decides, not a header
@@ -106,8 +108,8 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 }
 
 // tunnel connects the two ends and lets bytes pass until one of them is closed.
-func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request, target string) {
-	out, err := p.dial(r.Context(), withPort(target))
+func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request, set permission.Set, target string) {
+	out, err := p.dial(r.Context(), set, target)
 	if err != nil {
 		http.Error(w, "daycare: "+err.Error(), http.StatusBadGateway)
 		return
@@ -137,11 +139,21 @@ func closeWrite(c net.Conn) {
 	c.Close()
 }
 
-func withPort(target string) string {
+func withPort(target, usual string) string {
 	if _, _, err := net.SplitHostPort(target); err == nil {
 		return target
 	}
-	return net.JoinHostPort(strings.Trim(target, "[]"), "443")
+	return net.JoinHostPort(strings.Trim(target, "[]"), usual)
+}
+
+// portOf is the port of "host:port"; 0 for none.
+func portOf(target string) uint16 {
+	_, port, err := net.SplitHostPort(target)
+	n, perr := strconv.ParseUint(port, 10, 16)
+	if err != nil || perr != nil {
+		return 0
+	}
+	return uint16(n)
 }
 
 // hostOf is the host of "host" or "host:port", as domains are spelled.
@@ -152,8 +164,27 @@ func hostOf(target string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(target, "[]")), ".")
 }
 
-func (p *proxy) allowed(host string) bool {
-	return slices.ContainsFunc(p.domains, func(d string) bool { return domainCovers(d, host) })
+// reach returns the rights that the domains of the call give for a target: they were granted,
+// or allowed with the call. ok is false if no domain covers it.
+func (p *proxy) reach(target string) (set permission.Set, ok bool) {
+	host := hostOf(target)
+	for _, d := range p.domains {
+		right, err := DomainRight(d)
+		if err != nil {
+			continue
+		}
+		near, isNear := right.(permission.Lan)
+		switch {
+		case isNear && near.Host == host && permission.Lan{Host: host, Port: portOf(target)} == near:
+			set.Lan = append(set.Lan, strings.TrimPrefix(near.Tag(), "@lan:"))
+		case !isNear && domainCovers(d, host):
+			set.Web, set.Hosts = true, p.named
+		default:
+			continue
+		}
+		ok = true
+	}
+	return set, ok
 }
 
 // domainCovers: "example.com" is that host, "*.example.com" all below it, "*" any.
@@ -164,14 +195,22 @@ func domainCovers(domain, host string) bool {
 	return domain == "*" || domain == host
 }
 
-// domainRight is the right that a domain of a call needs.
-func domainRight(domain string) (permission.Access, error) {
+// DomainRight is the right that an entry of allowedDomains needs: one with a port is of this
+// machine or its network.
+func DomainRight(domain string) (permission.Access, error) {
 	if domain == "*" {
 		return permission.Web{}, nil
 	}
+	if _, _, err := net.SplitHostPort(domain); err == nil {
+		a, err := permission.Parse("@lan:" + domain)
+		if err != nil {
+			return nil, fmt.Errorf("allowedDomains: %w", err)
+		}
+		return a, nil
+	}
 	a, err := permission.Parse("@web:" + domain)
 	if err != nil {
-		return nil, errors.New("allowedDomains: " + domain + " is no host; like example.com or *.example.com")
+		return nil, errors.New("allowedDomains: " + domain + " is no host; like example.com, *.example.com, or nas.home:8080 in your owner's network")
 	}
 	return a, nil
 }

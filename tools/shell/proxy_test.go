@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -134,5 +136,73 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 	}
 	if res := run(t, t.Context(), newExec(Options{Mode: Off}), newCall(t, access, a{"command": "echo free", "allowedDomains": []string{"x.test"}})); res.Status != "" {
 		t.Errorf("where nothing holds commands they need no proxy: %+v", res)
+	}
+}
+
+// TestTheProxyPassesOnTheRightsOfItsDomains: a command reaches its owner's network only where
+// its call names the very port, and a host on the Internet only where it names the host.
+func TestTheProxyPassesOnTheRightsOfItsDomains(t *testing.T) {
+	t.Parallel()
+	p := &proxy{domains: []string{"good.test", "*.wild.test", "nas.home:8080", "mail.test", "[fd12::1]:80"}, named: []string{"mail.test"}}
+	for target, want := range map[string]permission.Set{
+		"good.test:443":    {Web: true, Hosts: p.named},
+		"a.wild.test:8080": {Web: true, Hosts: p.named},
+		"mail.test:25":     {Web: true, Hosts: p.named},
+		"nas.home:8080":    {Lan: []string{"nas.home:8080"}},
+		"[fd12::1]:80":     {Lan: []string{"[fd12::1]:80"}},
+	} {
+		if got, ok := p.reach(target); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", target, got, ok, want)
+		}
+	}
+	for _, target := range []string{"nas.home:80", "nas.home:443", "evil.test:443", "wild.test:80", "[fd12::1]:81", "169.254.169.254:80", "nas.home"} {
+		if got, ok := p.reach(target); ok {
+			t.Errorf("%s is let through with %+v", target, got)
+		}
+	}
+	for domain, want := range map[string]string{"example.com": "@web:example.com", "*": "@web", "nas.home:8080": "@lan:nas.home:8080", "127.0.0.1:80": "@lan:127.0.0.1:80",
+		"169.254.169.254:80": "", "*.home:80": "", "nas.home:x": "", "http://x": ""} {
+		right, err := DomainRight(domain)
+		if (err == nil) != (want != "") || err == nil && right.Tag() != want {
+			t.Errorf("allowedDomains %q: %v, %v; want %q", domain, right, err, want)
+		}
+	}
+}
+
+// The proxy itself, as a command uses it: it dials with the rights of the domain and no other.
+func TestTheProxyDialsWithTheRightsOfOneDomain(t *testing.T) {
+	t.Parallel()
+	outside := newWide(t)
+	var mu sync.Mutex
+	dialed := map[string]permission.Set{}
+	p, err := newProxy([]string{"good.test", "nas.home:8080"}, permission.Set{Web: true, Lan: []string{"other.home:1"}},
+		func(ctx context.Context, set permission.Set, address string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			dialed[address] = set
+			return outside.dial(ctx, set, address)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy"}), DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", p.socket)
+		}}}
+	for address, want := range map[string]int{"http://good.test/": 200, "http://nas.home:8080/": 200, "http://nas.home/": 403, "http://nas.home:8081/": 403, "http://other.home:1/": 403} {
+		resp, err := client.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %s, want %d", address, resp.Status, want)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := (map[string]permission.Set{"good.test:80": {Web: true}, "nas.home:8080": {Lan: []string{"nas.home:8080"}}}); !reflect.DeepEqual(dialed, want) {
+		t.Errorf("dialed %+v, want %+v", dialed, want)
 	}
 }

@@ -22,7 +22,7 @@ func (e *Exec) covered(call tools.Call, a arguments, runner *sandbox.Runner, wha
 	byGrant := sha != "" && approved(set, sha)
 	var uses []permission.Access
 	for _, d := range a.Domains {
-		if right, err := domainRight(d); err == nil && set.Allows(right) {
+		if right, err := DomainRight(d); err == nil && set.Allows(right) {
 			uses = append(uses, right)
 		}
 	}

@@ -141,7 +141,7 @@ var spec = tools.Spec{Name: "exec", Replay: tools.Once,
 "env":{"type":"object","additionalProperties":{"type":"string"}},
 "stdin":{"type":"string"},
 "background":{"type":"boolean"},
-"allowedDomains":{"type":"array","items":{"type":"string"},"description":"hosts to reach over HTTP(S), else no network"}},
+"allowedDomains":{"type":"array","items":{"type":"string"},"description":"hosts to reach over HTTP(S), else no network; host:port for one in the owner's network"}},
 "required":["command"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
@@ -181,7 +181,7 @@ func decode(call tools.Call) (arguments, error) {
 	}
 	for i, d := range a.Domains {
 		a.Domains[i] = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(d)), ".")
-		if _, err := domainRight(a.Domains[i]); err != nil {
+		if _, err := DomainRight(a.Domains[i]); err != nil {
 			return a, fmt.Errorf("exec: %w", err)
 		}
 	}
@@ -262,7 +262,7 @@ func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, wha
 // missing is the first right to a host that the set does not hold.
 func missing(set permission.Set, domains []string) permission.Access {
 	for _, d := range domains {
-		if right, err := domainRight(d); err == nil && !set.Allows(right) {
+		if right, err := DomainRight(d); err == nil && !set.Allows(right) {
 			return right
 		}
 	}
