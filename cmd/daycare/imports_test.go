@@ -29,6 +29,7 @@ var imports = map[string][]string{
 	"cmd/daycare/bench": {"..."},
 
 	"engine":                 {"engine/..."},
+	"engine/attacktest":      {},
 	"engine/beneath":         {},
 	"engine/crash":           {},
 	"engine/crash/crashtest": {"engine/crash"},
@@ -112,7 +113,7 @@ var imports = map[string][]string{
 // suites are contracts as tests; every test may import them, and what is written
 // to be used by tests.
 var suites = []string{
-	"engine/inbox/inboxtest", "engine/crash/crashtest", "agents/providers/providertest", "agents/providers/scripted",
+	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/attacktest", "agents/providers/providertest", "agents/providers/scripted",
 	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest",
 }
 

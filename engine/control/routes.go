@@ -16,7 +16,7 @@ import (
 func (a *api) listAgents(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	list := a.Agents.Agents
 	if ref := r.URL.Query().Get("family"); ref != "" {
-		id, err := a.Agents.Resolve(ref)
+		id, err := a.resolve(r.Context(), ref)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -83,6 +83,10 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 		switch item.Kind {
 		case guard.Data, guard.Secret:
 			v.Hidden = append(v.Hidden, item.Path)
+		case guard.Socket:
+			if c.runner.HasView() { // else no command can make a socket to connect with
+				v.Hidden = append(v.Hidden, item.Path)
+			}
 		case guard.Later, guard.Inner:
 			v.Locked = append(v.Locked, locked(item.Path, v.Write)...)
 		case guard.Repository: // but for what is in it

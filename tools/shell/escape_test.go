@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
@@ -28,6 +29,7 @@ type world struct {
 	t                  *testing.T
 	root, w, o, d, h   string
 	tcp, udp, abstract string
+	app, pts           string       // a socket in the workspace, a terminal of the person
 	reached            atomic.Int32 // how often somebody outside heard something
 	exec               *Exec
 	before             string
@@ -38,16 +40,15 @@ const canaries = "canary-outside canary-data canary-env canary-key"
 
 func newWorld(t *testing.T, level sandbox.Level) *world {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := shortDir(t)
 	x := &world{t: t, root: root, w: filepath.Join(root, "work"), o: filepath.Join(root, "outside"), h: filepath.Join(root, "home")}
 	x.d = filepath.Join(x.w, ".daycare")
 	for path, text := range map[string]string{
 		x.o + "/secret": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
 		x.d + "/settings.yaml": "canary-data", x.d + "/agents/other/history.jsonl": "canary-data", x.d + "/agents/me/state.json": "{}",
-		x.d + "/drop/.keep": "", x.w + "/sub/file": "x", x.w + "/main.go": "package main", x.w + "/linked": "",
+		x.d + "/drop/.keep": "", x.w + "/deep/file": "x",
+		x.w + "/sub/how.pm": "package how; END { print STDERR \"$!\\n\" if $! } $! = 0; 1;\n", // a Perl script says what it was refused
+		x.w + "/sub/file":   "x", x.w + "/main.go": "package main", x.w + "/linked": "",
 		x.w + "/.git/config": "[core]\n\trepositoryformatversion = 0\n", x.w + "/.git/HEAD": "ref: refs/heads/main\n",
 		x.w + "/.git/hooks/README": "", x.w + "/.git/objects/.keep": "", x.w + "/.git/refs/.keep": "",
 	} {
@@ -58,7 +59,9 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 			t.Fatal(err)
 		}
 	}
+	x.app = x.w + "/sub/app.sock"
 	x.listen()
+	x.tempt()
 	x.exec, _, _ = held(t, level)
 	x.exec.options.Denied = []string{x.d, x.h + "/.ssh", x.h + "/.bashrc"}
 	x.exec.options.Home = func(string) string { return filepath.Join(x.root, "cmdhome") }
@@ -68,9 +71,28 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	return x
 }
 
+// shortDir is a folder for the test with a path short enough for sockets in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "w")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // listen counts who comes.
 func (x *world) listen() {
-	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"}, {"unix", x.d + "/daycare.sock"}, {"unix", "@" + rand.Text()}} {
+	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"}, {"unix", x.d + "/daycare.sock"}, {"unix", "@" + rand.Text()},
+		{"unix", x.app}, {"unix", x.w + "/deep/app.sock"}} {
 		lis, err := net.Listen(l.network, l.address)
 		if err != nil {
 			x.t.Fatal(err)
@@ -93,20 +115,24 @@ func (x *world) listen() {
 			}
 		}()
 	}
-	p, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	x.t.Cleanup(func() { p.Close() })
-	_, x.udp, _ = net.SplitHostPort(p.LocalAddr().String())
-	go func() {
-		for {
-			if _, _, err := p.ReadFrom(make([]byte, 10)); err != nil {
-				return
-			}
-			x.reached.Add(1)
+	for _, l := range []struct{ network, address string }{{"udp", "127.0.0.1:0"}, {"unixgram", x.w + "/sub/app.dgram"}} {
+		p, err := net.ListenPacket(l.network, l.address)
+		if err != nil {
+			x.t.Fatal(err)
 		}
-	}()
+		x.t.Cleanup(func() { p.Close() })
+		if l.network == "udp" {
+			_, x.udp, _ = net.SplitHostPort(p.LocalAddr().String())
+		}
+		go func() {
+			for {
+				if _, _, err := p.ReadFrom(make([]byte, 10)); err != nil {
+					return
+				}
+				x.reached.Add(1)
+			}
+		}()
+	}
 }
 
 // state is a hash of everything that no command may change.
@@ -136,8 +162,8 @@ func (x *world) state() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// try runs one script and says why it got out, or nothing.
-func (x *world) try(e escape) string {
+// try runs one script and says why it got out, or nothing, and what it printed.
+func (x *world) try(e escape) (why, said string) {
 	x.t.Helper()
 	heard := x.reached.Load()
 	env := x.env()
@@ -145,14 +171,13 @@ func (x *world) try(e escape) string {
 		env["LD_PRELOAD"], env["LD_AUDIT"], env["BASH_ENV"] = x.w+"/sub/evil.so", x.w+"/sub/evil.so", x.w+"/sub/evil.sh"
 	}
 	text := x.sh(e.script, env)
-	return cmp.Or(printed(text), x.noticed(heard))
+	return cmp.Or(printed(text), x.noticed(heard)), text
 }
 
 // tryTogether runs scripts one after the other in one sandbox, each in a shell of
 // its own. Where something outside noticed, or one of them was not run to its end,
-// it cannot tell which, and each is run alone. It returns why those got out that
-// did, by name.
-func (x *world) tryTogether(list []escape) map[string]string {
+// it cannot tell which, and each is run alone. It calls judge for each.
+func (x *world) tryTogether(list []escape, judge func(e escape, why, said string)) {
 	x.t.Helper()
 	heard, env := x.reached.Load(), x.env()
 	var all strings.Builder
@@ -162,24 +187,26 @@ func (x *world) tryTogether(list []escape) map[string]string {
 		fmt.Fprintf(&all, "echo; echo begin-%d; (eval \"$(echo %s | base64 -d)\") </dev/null 2>&1; cd $W; echo; echo end-%d\n", i, script, i)
 	}
 	text := x.sh(all.String(), env)
-	out := map[string]string{}
 	whole := x.noticed(heard) == ""
 	for i, e := range list {
 		_, rest, begun := strings.Cut(text, fmt.Sprintf("\nbegin-%d\n", i))
 		said, _, ended := strings.Cut(rest, fmt.Sprintf("\nend-%d\n", i))
 		why := printed(said)
 		if !whole || !begun || !ended {
-			why = x.try(e)
+			why, said = x.try(e)
 		}
-		if why != "" {
-			out[e.name] = why
-		}
+		judge(e, why, said)
 	}
-	return out
 }
 
 func (x *world) env() map[string]string {
-	return map[string]string{"W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()), "TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract}
+	viewed := ""
+	if x.exec.confine.runner.HasView() {
+		viewed = "1"
+	}
+	return map[string]string{"VIEWED": viewed, "PY": "/usr/bin/python3", // not one of a version manager in the home
+		"PERL5OPT": "-I" + x.w + "/sub -Mhow", "W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()), "TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract,
+		"APP": x.app, "PTS": x.pts}
 }
 
 func (x *world) sh(script string, env map[string]string) string {
@@ -216,29 +243,34 @@ func (x *world) noticed(heard int32) string {
 	return ""
 }
 
-// TestEscapes runs the table at each level: nothing gets out.
+// TestEscapes runs the table at each level, as everybody: nothing gets out.
 func TestEscapes(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			t.Parallel()
-			x := newWorld(t, level)
-			evil(t, x)
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		evil(t, x)
+		for _, c := range classes() {
+			judge := func(e escape, why, said string) {
+				if why != "" {
+					t.Errorf("%s: %s", e.name, why)
+					return
+				}
+				attacktest.Held(t, attacktest.Row{Class: c.name, Level: asWhom(level), How: heldBy(said), Name: e.name})
+			}
 			var together []escape
-			for _, e := range escapes {
+			for _, e := range c.list {
 				if !alone[e.name] {
 					together = append(together, e)
-				} else if why := x.try(e); why != "" {
-					t.Errorf("%s: %s", e.name, why)
+					continue
 				}
+				why, said := x.try(e)
+				judge(e, why, said)
 			}
 			for some := range slices.Chunk(together, 16) {
-				for name, why := range x.tryTogether(some) {
-					t.Errorf("%s: %s", name, why)
-				}
+				x.tryTogether(some, judge)
 			}
-			t.Logf("%s: %d scripts", level, len(escapes))
-		})
-	}
+		}
+		t.Logf("%s: %d scripts", level, len(escapes))
+	})
 }
 
 // Where no sandbox works, a person is asked for every script, whatever was granted
@@ -306,7 +338,7 @@ func TestEscapesAreReal(t *testing.T) {
 				x.exec.confine.runner = sandbox.Plain("") // no supervisor: it makes no difference here
 				evil(t, x)
 				tried.Add(1)
-				if x.try(e) != "" {
+				if why, _ := x.try(e); why != "" {
 					out.Add(1)
 				} else {
 					held <- e.name

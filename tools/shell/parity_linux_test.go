@@ -38,8 +38,8 @@ var marked = map[string]string{
 	"copied with its mode":   `cp -p /usr/bin/su $S/f; cp -a /usr/bin/passwd $S/g; rsync -p /usr/bin/su $S/h`,
 	"unpacked":               `mkdir $HOME/t; cp /bin/true $HOME/t/f; tar -C $HOME/t --mode=4755 -cf $HOME/t.tar f; tar -C $S -xpf $HOME/t.tar`,
 	"named again":            `ln /usr/bin/su $S/f`,
-	"python":                 `python3 -c 'import os,shutil; p=os.environ["S"]+"/f"; shutil.copy("/bin/true",p); os.chmod(p,0o6755)'; python3 -c 'import os; os.umask(0); os.close(os.open(os.environ["S"]+"/g",os.O_CREAT|os.O_WRONLY,0o4755))'`,
-	"system call of old":     `python3 -c 'import ctypes,os; ctypes.CDLL(None).syscall(0x40000000+90, (os.environ["S"]+"/f").encode(), 0o4755)'`,
+	"python":                 `$PY -c 'import os,shutil; p=os.environ["S"]+"/f"; shutil.copy("/bin/true",p); os.chmod(p,0o6755)'; $PY -c 'import os; os.umask(0); os.close(os.open(os.environ["S"]+"/g",os.O_CREAT|os.O_WRONLY,0o4755))'`,
+	"system call of old":     `$PY -c 'import ctypes,os; ctypes.CDLL(None).syscall(0x40000000+90, (os.environ["S"]+"/f").encode(), 0o4755)'`,
 	"access list":            `cp /bin/true $S/f; setfacl -m u::rws $S/f`,
 	"capability":             `cp /bin/true $S/f; setcap cap_setuid+ep $S/f; perl -e '$c = pack("V5", 0x02000001, 1<<7, 0, 0, 0); print "ESCAPED" if syscall(188, $ENV{S}."/f", "security.capability", $c, 20, 0) == 0'`,
 }

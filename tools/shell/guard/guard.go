@@ -30,6 +30,7 @@ const (
 	Repository Kind = "repository" // a folder that git takes for one; what is below is up to its Inner
 	Inner      Kind = "inner"      // what git obeys in a repository: can be read
 	Sealed     Kind = "sealed"     // a folder whose mode keeps daycare out
+	Socket     Kind = "socket"     // of another program, which does what it is told there: hidden
 )
 
 // An Item is one file or folder of such a kind.
@@ -182,6 +183,9 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		above := filepath.Dir(item.Path)
 		if t.knows(item.Path) || item.isNamed(w.named) || item.Kind == Inner && above == aside {
 			continue
+		}
+		if item.Kind == Socket {
+			continue // of the command's own making, or of a program that just started
 		}
 		switch {
 		case item.Kind == Inner && above == fine: // follows its repository

@@ -79,7 +79,7 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 		}
 		seen[p.path] = f
 		for _, item := range f.items {
-			if !p.later || item.Kind == Secret || item.Kind == Data {
+			if !p.later || item.Kind == Secret || item.Kind == Data || item.Kind == Socket {
 				found = append(found, item)
 			}
 		}
@@ -125,6 +125,8 @@ func survey(path string, n node, table sensitive.Table) folder {
 			f.items = append(f.items, Item{at, Data})
 		case table.Secret(path, name):
 			f.items = append(f.items, Item{at, Secret})
+		case e.Type()&os.ModeSocket != 0:
+			f.items = append(f.items, Item{at, Socket})
 		case low == "head": // one alone makes no repository
 		case table.Later(path, name) && (low != ".git" || !e.IsDir()):
 			f.items = append(f.items, Item{at, Later})

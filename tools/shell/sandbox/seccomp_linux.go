@@ -31,6 +31,15 @@ var absent = []uint32{unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URI
 var byPath = append([]uint32{unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR}, oldByPath...)
 
+// watches tell what happens in a folder or to a file, whether it was granted or not:
+// Landlock does not hold them either.
+var watches = []uint32{unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_FANOTIFY_MARK}
+
+// attributes read what is attached to a file by its path, another thing that Landlock does
+// not hold. They are answered as by a file system without attributes, which programs that
+// list and copy files expect.
+var attributes = []uint32{unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR}
+
 // ofOthers change limits, priority or processors of a process. Where no namespace
 // keeps other processes out of sight, they are refused for all but the caller
 // itself (0): Landlock holds signals, not these, and a command could starve the
@@ -75,6 +84,7 @@ const (
 	allow    = unix.SECCOMP_RET_ALLOW
 	notHere  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	refuse   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	none     = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 	ld       = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	jumpEq   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	jumpGe   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
@@ -100,7 +110,10 @@ func program(private bool) []unix.SockFilter {
 	p = append(p, unix.SockFilter{Code: jumpGe, Jf: 1, K: newCalls}, unix.SockFilter{Code: ret, K: notHere})
 	refused := denied
 	if !private {
-		refused = slices.Concat(denied, byPath, shared)
+		refused = slices.Concat(denied, byPath, shared, watches)
+		for _, nr := range attributes {
+			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 1, K: nr}, unix.SockFilter{Code: ret, K: none})
+		}
 		p = append(p, timesByPath...)
 		for _, c := range ofOthers {
 			p = append(p, unix.SockFilter{Code: jumpEq, Jf: 4, K: c.nr},
