@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/attacktest"
 )
 
 func TestLoad(t *testing.T) {
@@ -81,6 +83,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
 				t.Errorf("%+v, %v", f, found)
 			}
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: "AGENTS.md: " + name})
 		})
 	}
 }

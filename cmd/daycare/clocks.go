@@ -51,7 +51,7 @@ func (r *runtimeParts) newSchedule(commands schedule.GateFunc) *schedule.Schedul
 	},
 		func(ctx context.Context, agent, item string) (clock.End, error) {
 			o, err := r.system.Await(ctx, agent, item)
-			return clock.End{Reason: o.Reason, Text: o.Text, Error: o.Error}, err
+			return clock.End{Reason: o.Reason, Text: o.Text, Error: o.Error, Source: message.Relayed(agent, o.Untrusted)}, err
 		}, r.log)
 	folders := &folders{watcher: r.watcher}
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,

@@ -49,7 +49,7 @@ var imports = map[string][]string{
 	"engine/inbox":           {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/record":          {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
-	"engine/schedule":        {"engine/beneath", "engine/disk", "engine/crash", "engine/finding"},
+	"engine/schedule":        {"engine/beneath", "engine/message", "engine/disk", "engine/crash", "engine/finding"},
 	"engine/config":          {"engine/beneath", "engine/finding", "engine/disk"},
 	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},
 	"engine/control":         {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},

@@ -18,6 +18,7 @@ import (
 
 	"daycare/engine"
 	"daycare/engine/address"
+	"daycare/engine/attacktest"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -382,6 +383,7 @@ func (w *widening) judge(list []attempt) {
 				t.Errorf("a person is asked: %v, want %v: %s", asked, a.asks, last.Output.Text)
 			}
 			t.Logf("%s: %s", last.Status, oneLine(last.Output.Text, 150))
+			attacktest.Held(t, attacktest.Row{Class: "rights", How: map[bool]string{true: "a person is asked", false: "refused by the rights"}[asked], Name: a.name})
 		})
 	}
 }

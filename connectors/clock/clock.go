@@ -50,6 +50,7 @@ type End struct {
 	Reason string // of the turn's end; "dropped" for an item that was taken away
 	Text   string // the final answer
 	Error  string
+	Source string // what the turn had read from outside; "": nothing
 }
 
 // An AwaitFunc waits for the end of an item.
@@ -149,7 +150,7 @@ func (c *Clock) offer(ctx context.Context, in message.Incoming) (message.Receipt
 
 // judge makes the outcome of a run of how its item ended.
 func judge(end End) schedule.Result {
-	res := schedule.Result{Outcome: schedule.Ran, Text: end.Text, Nothing: nothing(end.Text)}
+	res := schedule.Result{Outcome: schedule.Ran, Text: end.Text, Source: end.Source, Nothing: nothing(end.Text)}
 	switch end.Reason {
 	case "done":
 	case "waiting": // it goes on when a person or a child has answered

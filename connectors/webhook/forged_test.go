@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/message"
 )
 
@@ -169,6 +170,7 @@ func TestForged(t *testing.T) {
 			if strings.Contains(string(got), secret) {
 				t.Errorf("the secret is in the answer: %s", got)
 			}
+			attacktest.Held(t, attacktest.Row{Class: "forged hooks", How: fmt.Sprint(status), Name: test.name})
 		})
 	}
 	t.Run("header injection", func(t *testing.T) {

@@ -29,7 +29,7 @@ func Held(t testing.TB, r Row) {
 func Rows(output string) (rows []Row) {
 	for line := range strings.Lines(output) {
 		_, line, found := strings.Cut(strings.TrimSpace(line), mark)
-		if parts := strings.Split(line, " | "); found && len(parts) == 4 {
+		if parts := strings.SplitN(line, " | ", 4); found && len(parts) == 4 {
 			rows = append(rows, Row{parts[0], parts[1], parts[2], parts[3]})
 		}
 	}

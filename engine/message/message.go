@@ -96,8 +96,7 @@ func Relayed(agent string, sources []string) string {
 	if len(sources) == 0 {
 		return ""
 	}
-	text := []rune("agent " + agent + ", which read " + strings.Join(sources, ", "))
-	return string(text[:min(len(text), maxRelayed)])
+	return bounded("agent " + agent + ", which read " + strings.Join(sources, ", "))
 }
 
 // A Queue is how an agent that is at work takes a message.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"daycare/engine/attacktest"
 )
 
 // Every character that cannot be seen is named in what people read before they answer.
@@ -19,6 +21,7 @@ func TestEveryInvisibleCharacterIsNamed(t *testing.T) {
 		if strings.ContainsRune(got, r) || !strings.HasPrefix(got, "a[U+") || !strings.HasSuffix(got, "]b") {
 			t.Errorf("%s (U+%04X) reads %q", name, r, got)
 		}
+		attacktest.Held(t, attacktest.Row{Class: "approvals", How: "named in the card", Name: "invisible: " + name})
 	}
 	if got := Visible("a\xffb"); got != "a[0xFF]b" {
 		t.Errorf("a byte that is no text reads %q", got)

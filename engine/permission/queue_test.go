@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -216,6 +217,7 @@ func TestChangedByHandIsRefused(t *testing.T) {
 			if kept, err := q.Get(p.Token); err != nil || !reflect.DeepEqual(kept, p) {
 				t.Error("the request as it was asked must go on waiting")
 			}
+			attacktest.Held(t, attacktest.Row{Class: "approvals", How: "bound to the request by its hash", Name: "forged file: " + name})
 		})
 	}
 }

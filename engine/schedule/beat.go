@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"daycare/engine/finding"
+	"daycare/engine/message"
 )
 
 // maxFails is how many failures in a row stop the heartbeat.
@@ -174,12 +175,13 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 			return err
 		}
 	}
+	f.Source = message.SourceOf(f.Prompt + f.Memory)
 	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}))
 	res, err := s.o.Due(ctx, f)
 	if err != nil {
 		return r.failed(ctx, f, end, err)
 	}
-	end.Hash, end.OK, end.Text = l.Hash, res.Nothing, beginning(res.Text)
+	end.Hash, end.OK, end.Text = l.Hash, res.Nothing, message.WithSource(beginning(res.Text), res.Source)
 	return r.ended(f, end, res)
 }
 

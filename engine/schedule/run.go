@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"daycare/engine/crash"
 	"daycare/engine/finding"
+	"daycare/engine/message"
 )
 
 // A run is one slot on its way, and the lines of the ledger that it wrote.
@@ -78,6 +80,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	if f.Memory, err = s.Memory(t.Slug); err != nil {
 		s.o.Log.Warn("memory of task cannot be read", "task", t.Slug, "err", err)
 	}
+	f.Source = cmp.Or(f.Source, message.SourceOf(f.Memory))
 	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
 	end.Why, end.Hash = f.Why, l.Hash
 	res, err := Result{Outcome: Ran}, error(nil)

@@ -54,6 +54,7 @@ type Result struct {
 	Reason  string
 	Item    string
 	Text    string // the final answer
+	Source  string // what the turn had read from outside; "": nothing
 	// Nothing: the agent said that there is nothing to report.
 	Nothing bool
 }

@@ -18,75 +18,39 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Data is the folder in which daycare keeps what no agent may reach.
 const Data = ".daycare"
 
-// later are names, in any folder, of files and folders that run something later.
-// Build files (Makefile, package.json) are not in it: they are what agents work on,
-// and whoever runs a build knows that he runs it.
-var later = names(
-	// Version control runs hooks and programs that its configuration names. HEAD makes
-	// a folder look like a repository.
-	".git .hg .bzr .svn .jj HEAD .gitconfig .husky .githooks .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .overcommit.yml",
-	// Shells and terminals.
-	".envrc .direnvrc .autoenv.zsh .env.fish .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout",
-	".kshrc .cshrc .tcshrc .login .inputrc .tmux.conf .screenrc .mise.toml mise.toml .mise .rtx.toml .asdfrc",
-	// Editors and debuggers.
-	".vscode .idea .fleet .zed .nova .devcontainer .devcontainer.json .vimrc .gvimrc .exrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .dir-locals-2.el .emacs .emacs.d .gdbinit .lldbinit",
-	// Package managers and language tools.
-	".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs pip.conf .pip .pydistutils.cfg .condarc .cargo .gemrc .bundle .irbrc .pryrc .Rprofile .pythonrc .mvn",
-	// What other agents of the person obey, daycare's included.
-	"AGENTS.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md .agents .claude .codex .gemini .cursor .cursorrules .windsurf .windsurfrules .clinerules .roo .continue .aider.conf.yml .mcp.json .daycare",
-)
-
-// installed are folders that package managers fill with the trees of others. Nobody opens
-// an editor in there, so of the names in later only those of version control count.
-var installed = []string{"node_modules", "site-packages"}
-
-// homeLater are names in a home folder, where everything that begins with a dot is in
-// the table, too.
-var homeLater = names("bin Library Applications")
-
-// secret are names, in any folder, of what holds keys and passwords.
-var secret = names(".ssh .gnupg .aws .netrc _netrc .git-credentials .pgpass .pypirc .vault-token .password-store")
-
-// homeSecret are paths in a home folder.
-var homeSecret = []string{".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/glab-cli", ".config/hub", ".config/git/credentials",
-	".config/doctl", ".config/op", ".config/rclone", ".config/sops", ".config/containers/auth.json", ".config/filezilla", ".config/heroku",
-	".npmrc", ".yarnrc.yml", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml",
-	".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", ".oci", ".fly", ".age", ".minikube",
-	".claude", ".claude.json", ".codex/auth.json", ".gemini", ".config/github-copilot", ".config/anthropic", ".config/openai",
-	// Key rings and browsers.
-	".local/share/keyrings", ".local/share/kwalletd", ".pki", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium",
-	".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", ".var/app", "snap/firefox", "snap/chromium",
-	".config/Signal", ".config/Slack", ".config/discord", ".config/1Password", ".config/Bitwarden", ".config/keepassxc", ".bitcoin", ".electrum", ".ethereum",
-	"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Messages", "Library/Mail", "Library/Application Support",
-	// Start files of shells, which often hold keys.
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
-	".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish", ".config/environment.d", ".pam_environment",
-	// What a person typed.
-	".bash_history", ".zsh_history", ".histfile", ".history", ".sh_history", ".local/share/fish", ".python_history", ".node_repl_history",
-	".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".irb_history", ".lesshst", ".viminfo", ".wget-hsts", ".local/state/bash", ".zsh_sessions"}
-
-func names(lists ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, list := range lists {
-		for name := range strings.FieldsSeq(list) {
-			all[strings.ToLower(name)] = true
-		}
+// Fold is a name as file systems compare it that do not tell the case of letters: ſ is an s
+// for them, and some pass over characters that are not seen.
+func Fold(name string) string {
+	ascii := !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+	if ascii {
+		return strings.ToLower(name)
 	}
-	return all
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == 'ſ':
+			return 's'
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
-// A Table knows the home folders that the names in homes belong to.
-type Table struct{ homes []string }
+// A Table knows the home folders that the names in homes belong to, and the folders in
+// which programs are looked for by their names.
+type Table struct{ homes, programs []string }
 
 // Here returns the table with the homes of this machine's people and of the one that
-// runs daycare.
+// runs daycare, and with the folders of the PATH.
 func Here() Table {
-	t := people()
+	t := people().Programs(searched()...)
 	own, err := os.UserHomeDir()
 	if err != nil || slices.Contains(t.homes, own) {
 		return t
@@ -99,8 +63,29 @@ func (t Table) And(home string) Table {
 	if home == "" {
 		return t
 	}
-	return Table{slices.Concat(t.homes, With(home).homes)}
+	t.homes = slices.Concat(t.homes, With(home).homes)
+	return t
 }
+
+// Programs returns the table with folders of programs: whatever is put into one runs later,
+// under a name that a person or a script types.
+func (t Table) Programs(dirs ...string) Table {
+	t.programs = dirs
+	return t
+}
+
+// searched are the folders of the PATH, without symbolic links as far as they exist.
+var searched = sync.OnceValue(func() (dirs []string) {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
+	}
+	return dirs
+})
 
 var people = sync.OnceValue(func() Table { return With(passwdHomes("/etc/passwd")...) })
 
@@ -121,7 +106,10 @@ func With(homes ...string) Table {
 // Later reports whether the entry name of a folder runs something later. Names are
 // compared without case, because some file systems do.
 func (t Table) Later(folder, name string) bool {
-	name = strings.ToLower(name)
+	if slices.Contains(t.programs, filepath.Join(folder, name)) {
+		return true
+	}
+	name = Fold(name)
 	if later[name] {
 		return name == ".git" || name == Data || !slices.ContainsFunc(installed, func(dir string) bool { return strings.Contains(folder+"/", "/"+dir+"/") })
 	}
@@ -133,7 +121,7 @@ func (t Table) Later(folder, name string) bool {
 
 // Secret reports whether the entry name of a folder holds secrets.
 func (t Table) Secret(folder, name string) bool {
-	if secret[strings.ToLower(name)] {
+	if secret[Fold(name)] {
 		return true
 	}
 	for _, home := range t.homes {
@@ -141,7 +129,7 @@ func (t Table) Secret(folder, name string) bool {
 			continue
 		}
 		rel, err := filepath.Rel(home, filepath.Join(folder, name))
-		if err == nil && slices.ContainsFunc(homeSecret, func(s string) bool { return strings.EqualFold(s, rel) }) {
+		if err == nil && slices.ContainsFunc(homeSecret, func(s string) bool { return strings.EqualFold(s, Fold(rel)) }) {
 			return true
 		}
 	}

@@ -4,12 +4,14 @@ import "testing"
 
 func TestTables(t *testing.T) {
 	home := t.TempDir()
-	table := With(home, "/")
+	table := With(home, "/").Programs(home+"/go/bin", "/usr/bin")
 	for path, want := range map[string]string{
 		home + "/project/main.go": "", home + "/project/Makefile": "", home + "/project/.env": "", home + "/project/.github/workflows/ci.yml": "",
 		home + "/project/.git/config": home + "/project/.git", home + "/project/a/.GIT/x": home + "/project/a/.GIT", home + "/project/.vscode/tasks.json": home + "/project/.vscode",
 		home + "/project/Agents.md": home + "/project/Agents.md", home + "/.config/systemd/user/x.service": home + "/.config", home + "/.bashrc": home + "/.bashrc",
-		home + "/.anything": home + "/.anything", home + "/bin/ls": home + "/bin", home + "/project/bin/x": "", home + "/.bashrc.held": "", home + "/.bashrc.held-12": "",
+		home + "/.anything": home + "/.anything", home + "/bin/ls": home + "/bin", home + "/project/bin/x": "", home + "/go/bin/git": home + "/go/bin", home + "/go/src/x": "",
+		home + "/project/.v\u017fcode/x": home + "/project/.v\u017fcode", home + "/project/.g\u200dit/x": home + "/project/.g\u200dit", home + "/project/Ünï": "",
+		home + "/.bashrc.held": "", home + "/.bashrc.held-12": "",
 		home + "/.held-": home + "/.held-", home + "/project/.anything": "", home + "/repo/HEAD": home + "/repo/HEAD",
 	} {
 		if got := Anchor(home, path, table.Later); got != want {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/disk"
 )
 
@@ -139,6 +140,7 @@ func TestWhatACommandChangedWaits(t *testing.T) {
 			if len(g.Waiting()) > 0 {
 				t.Error("it waits for ever")
 			}
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "the old text is used until its owner saw the new one", Name: "by a command: " + name})
 		})
 	}
 }

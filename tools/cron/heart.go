@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"daycare/engine/message"
 	"daycare/tools"
 )
 
@@ -42,7 +43,7 @@ func (c *clocks) heartAdd(call tools.Call, a heartAddArgs) (tools.Result, error)
 	if err := c.heartbeat(call); err != nil {
 		return tools.Result{}, err
 	}
-	p, err := c.AddPrompt(a.Title, a.Prompt, a.Gate, a.ActiveHours, true)
+	p, err := c.AddPrompt(a.Title, message.WithSource(a.Prompt, message.Relayed(call.Agent, call.Sources)), a.Gate, a.ActiveHours, true)
 	if err != nil {
 		return tools.Result{}, err
 	}

@@ -1,6 +1,9 @@
 package cron
 
-import "daycare/tools"
+import (
+	"daycare/engine/message"
+	"daycare/tools"
+)
 
 type memoryArgs struct {
 	Task string `json:"task"`
@@ -27,14 +30,14 @@ func (c *clocks) readMemory(call tools.Call, a slugArgs) (tools.Result, error) {
 	if err == nil && text == "" {
 		text = "There is nothing yet."
 	}
-	return tools.Result{Text: text}, err
+	return tools.Result{Text: text, Source: message.SourceOf(text)}, err
 }
 
 func (c *clocks) writeMemory(call tools.Call, a memoryArgs) (tools.Result, error) {
 	if _, err := c.own(call, a.Task); err != nil {
 		return tools.Result{}, err
 	}
-	if err := c.SetMemory(a.Task, a.Text); err != nil {
+	if err := c.SetMemory(a.Task, message.WithSource(a.Text, message.Relayed(call.Agent, call.Sources))); err != nil {
 		return tools.Result{}, err
 	}
 	return tools.Result{Text: "Noted."}, nil

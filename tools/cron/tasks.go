@@ -139,11 +139,12 @@ func (c *clocks) list(call tools.Call, _ struct{}) (tools.Result, error) {
 }
 
 func (c *clocks) read(call tools.Call, a slugArgs) (tools.Result, error) {
-	if _, err := c.seen(call, a.Task); err != nil {
+	e, err := c.seen(call, a.Task)
+	if err != nil {
 		return tools.Result{}, err
 	}
 	text, err := c.Source(a.Task)
-	return tools.Result{Text: text}, err
+	return tools.Result{Text: text, Source: e.Task.Source}, err
 }
 
 func (c *clocks) update(call tools.Call, a updateArgs) (tools.Result, error) {

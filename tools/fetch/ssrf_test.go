@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 )
@@ -149,6 +150,7 @@ func TestSSRF(t *testing.T) {
 				refused++
 			}
 		}
+		attacktest.Held(t, attacktest.Row{Class: "web: addresses inside", How: "judged by the address it leads to", Name: host})
 	}
 	if n := heard.Load(); n > 0 {
 		t.Errorf("the canary heard %d connections", n)
@@ -195,6 +197,7 @@ func TestRedirects(t *testing.T) {
 		if res.Status == "" {
 			t.Errorf("%s was followed: %s", to, res.Text)
 		}
+		attacktest.Held(t, attacktest.Row{Class: "web: redirects", How: "judged by the address it leads to", Name: strings.ReplaceAll(to, port, "PORT")})
 	}
 	loop := fetchWith(t, t.Context(), set, server.URL+"/?to=/?to=/")
 	if loop.Status == "" && !strings.Contains(loop.Text, "302") {

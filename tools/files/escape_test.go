@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 )
@@ -136,6 +137,7 @@ func TestEscapes(t *testing.T) {
 					t.Errorf("%s was made", made)
 				}
 			}
+			attacktest.Held(t, attacktest.Row{Class: "file tools: paths", How: "refused by the tool", Name: name})
 		})
 	}
 }

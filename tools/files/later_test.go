@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/attacktest"
 	"daycare/tools"
 )
 
@@ -13,16 +14,22 @@ import (
 var laterPaths = map[string][]string{
 	"git": {".git", ".git/commondir", ".git/info/attributes", ".git/modules/x/config", "sub/.git", "sub/.git/HEAD", "sub/deep/er/.git/config.worktree",
 		".git/worktrees/w/gitdir", "bare/HEAD", "bare.git/HEAD", "there.git/objects/x", "there.git/refs/heads/x", "there.git/config", "there.git/hooks/post-checkout",
-		"there.git/commondir", "there.git/modules/m/config", ".GIT/commondir", ".husky/pre-commit", ".githooks/x", ".pre-commit-config.yaml", "a/lefthook.yml", ".hg/hgrc"},
-	"shell":   {".envrc", "sub/.envrc", ".mise.toml", ".profile", "dotfiles/.zshrc", ".tmux.conf"},
-	"editor":  {".vscode/tasks.json", "sub/.vscode/settings.json", ".VSCode/tasks.json", ".idea/workspace.xml", ".vimrc", ".exrc", ".dir-locals.el", ".devcontainer/devcontainer.json", ".gdbinit"},
-	"package": {".npmrc", "sub/.npmrc", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".pnpmfile.cjs", ".bundle/config"},
-	"agents":  {"AGENTS.md", "sub/agents.md", "CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".cursor/rules/x.mdc", ".mcp.json"},
+		"there.git/commondir", "there.git/modules/m/config", ".GIT/commondir", ".husky/pre-commit", ".githooks/x", ".pre-commit-config.yaml", "a/lefthook.yml", ".hg/hgrc", ".sl/config", ".pijul/config", "_darcs/prefs/defaults"},
+	"shell": {".envrc", "sub/.envrc", ".mise.toml", ".profile", "dotfiles/.zshrc", ".tmux.conf", "mise.local.toml", ".autoenv", ".xonshrc"},
+	"editor": {".vscode/tasks.json", "sub/.vscode/settings.json", ".VSCode/tasks.json", ".idea/workspace.xml", ".vimrc", ".exrc", ".dir-locals.el", ".devcontainer/devcontainer.json", ".gdbinit",
+		".vim/coc-settings.json", ".nvim/x.lua", ".helix/languages.toml", ".kateproject", ".theia/tasks.json", ".externalToolBuilders/x.launch", ".pdbrc", ".perldb", ".radare2rc", ".v\u017fcode/tasks.json"},
+	"prompt": {".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".octaverc", ".Rprofile", ".RData", ".Renviron", ".byebugrc", ".rdbgrc", "ipython_config.py",
+		"jupyter_notebook_config.py", "sub/jupyter_server_config.py", "sitecustomize.py", "usercustomize.py"},
+	"package": {".npmrc", "sub/.npmrc", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".pnpmfile.cjs", ".bundle/config", ".jvmopts", ".sbtopts"},
+	"agents": {"AGENTS.md", "sub/agents.md", "CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".cursor/rules/x.mdc", ".mcp.json",
+		".github/copilot-instructions.md", "AGENTS.override.md", "QWEN.md", ".kiro/steering/x.md", ".junie/guidelines.md", ".amazonq/rules/x.md", ".opencode/agent/x.md",
+		"opencode.json", ".goosehints", ".rules", ".kilocode/rules/x.md", ".augment-guidelines", ".trae/rules/x.md", "CRUSH.md", "WARP.md", "AGENT\u017f.md", ".clau\u200cde/settings.json"},
 }
 
 // homePaths are that in a home folder, where everything with a dot is.
 var homePaths = []string{".config/systemd/user/x.service", ".config/autostart/x.desktop", ".gitconfig", ".npmrc", ".config/pip/pip.conf", ".vimrc", ".claude/settings.json",
-	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment", ".config/fish/config.fish", ".zshenv", ".anything"}
+	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment", ".config/fish/config.fish", ".zshenv", ".anything",
+	".local/share/systemd/user/x.service"}
 
 // A right to all of the file system is one to the root, above which there is no folder.
 func TestARightToEverythingWritesAFile(t *testing.T) {
@@ -52,6 +59,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			if _, err := os.Lstat(filepath.Join(w.ws, path)); err == nil {
 				t.Errorf("%s: %s was made", who, path)
 			}
+			attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: path})
 			w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, path))
 			if !closed {
 				w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
@@ -63,6 +71,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 		tried++
 		w.access.WriteDirs = []string{w.home}
 		w.want(w.call("write", a{"path": filepath.Join(w.home, path), "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.home, path))
+		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "home: " + path})
 	}
 	t.Logf("%d paths, by write and by apply_patch", tried)
 }
@@ -132,7 +141,13 @@ func TestChangingWhatRunsLaterAsks(t *testing.T) {
 
 func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	w := newWorld(t)
-	secrets := []string{".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config", ".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
+	secrets := []string{".Xauthority", ".ICEauthority", ".vnc/passwd", ".smbcredentials", ".msmtprc", ".mbsyncrc", ".databrickscfg", ".pulumi/credentials.json", ".huggingface/token",
+		".cache/huggingface/token", ".kaggle/kaggle.json", ".config/hcloud/cli.toml", ".config/solana/id.json", ".config/composer/auth.json", ".composer/auth.json", ".nuget/NuGet/NuGet.Config",
+		".sbt/.credentials", ".ivy2/.credentials", ".config/pypoetry/auth.toml", ".local/share/python_keyring/keyring_pass.cfg", ".local/share/atuin/key", ".config/Code/User/globalStorage/state.vscdb",
+		".config/Cursor/User/globalStorage/state.vscdb", ".local/share/TelegramDesktop/tdata/key", ".config/borg/keys/x", ".config/cloudflared/cert.pem", ".cloudflared/cert.pem", ".ngrok2/ngrok.yml",
+		".config/ngrok/ngrok.yml", ".config/stripe/config.toml", ".sentryclirc", ".config/netlify/config.json", ".aliyun/config.json", ".config/openstack/clouds.yaml", ".mc/config.json",
+		".Rhistory", ".dbshell", ".mongodb/x", ".gdb_history", ".local/state/zsh/history", ".config/nushell/history.txt", ".ipython/profile_default/history.sqlite", ".pulse-cookie", ".config/pulse/cookie",
+		".dockercfg", ".fetchmailrc", ".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config", ".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
 		".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json", ".config/google-chrome/Default/Cookies", ".bash_history", ".bashrc", ".npmrc",
 		".gnupg/x", ".pypirc", ".cargo/credentials.toml", "project/.ssh/id", "project/.netrc"}
 	for _, path := range secrets {
@@ -142,6 +157,8 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	for _, path := range secrets {
 		path = filepath.Join(w.home, path)
 		w.want(w.call("read", a{"path": path}), tools.Denied, "request_permission for @read:"+path)
+		name, _ := filepath.Rel(w.home, path)
+		attacktest.Held(t, attacktest.Row{Class: "file tools: secrets", How: "needs a right by its name", Name: name})
 	}
 	if res := w.call("grep", a{"pattern": "TOP", "path": w.home}); strings.Contains(res.Text, "TOP") {
 		t.Errorf("grep reads secrets: %s", res.Text)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/engine/sensitive"
 	"daycare/tools"
 )
 
@@ -25,7 +26,7 @@ func (r *reach) prompts(path string) bool {
 	workspace := realPath(filepath.Dir(r.Data))
 	for _, top := range []string{workspace, realPath(r.Home)} {
 		rel, err := filepath.Rel(top, path)
-		if first, _, _ := strings.Cut(rel, string(filepath.Separator)); err == nil && strings.EqualFold(first, ".agents") {
+		if first, _, _ := strings.Cut(rel, string(filepath.Separator)); err == nil && sensitive.Fold(first) == ".agents" {
 			return true
 		}
 	}
@@ -33,7 +34,7 @@ func (r *reach) prompts(path string) bool {
 		return false
 	}
 	// It may be a link, as people have it who keep one text for several programs.
-	return strings.EqualFold(filepath.Base(path), agentsFile) || path == realPath(filepath.Join(workspace, agentsFile))
+	return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(agentsFile) || path == realPath(filepath.Join(workspace, agentsFile))
 }
 
 const agentsFile = "AGENTS.md"

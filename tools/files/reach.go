@@ -75,7 +75,7 @@ func closed(path string) bool {
 	inGit := false
 	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
 		// Names are compared without case because some file systems do.
-		switch part = strings.ToLower(part); {
+		switch part = sensitive.Fold(part); {
 		case part == ".daycare":
 			return true
 		case inGit && (part == "hooks" || part == "config"):
@@ -89,7 +89,7 @@ func closed(path string) bool {
 
 func (r *reach) isDenied(path string, info os.FileInfo) bool {
 	for _, d := range r.denied {
-		if permission.Beneath(strings.ToLower(d.path), strings.ToLower(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
+		if permission.Beneath(sensitive.Fold(d.path), sensitive.Fold(path)) || info != nil && d.info != nil && os.SameFile(d.info, info) {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (r *reach) isDenied(path string, info os.FileInfo) bool {
 // forbiddenIn is forbidden for an entry of a folder that is not forbidden and
 // not in .git: it looks at the name alone, because it is asked for every entry.
 func (r *reach) forbiddenIn(folder, name string, info os.FileInfo) bool {
-	if strings.EqualFold(name, ".daycare") {
+	if sensitive.Fold(name) == sensitive.Data {
 		return true
 	}
 	if r.table.Secret(folder, name) && !r.given(filepath.Join(folder, name)) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 )
@@ -56,6 +57,7 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 				}
 			}
 			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was given to", "daycare permissions grant")
+			attacktest.Held(t, attacktest.Row{Class: "file tools: replaced folders", How: "the grant is pinned to the folder", Name: name})
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"daycare/engine/attacktest"
 )
 
 // What is no note is neither found nor changed, and holds nobody up.
@@ -35,6 +37,7 @@ func TestHostileNotes(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "TOP") {
 				t.Error(err)
 			}
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: "note: " + name})
 		})
 	}
 }

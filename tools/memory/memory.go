@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/message"
 	"daycare/tools"
 )
 
@@ -24,17 +25,20 @@ type Options struct {
 func New(o Options) []tools.Tool {
 	s := newStore(o.Dir)
 	return []tools.Tool{
-		tool[searchArgs]{searchSpec, func(a searchArgs) (string, error) { return search(s, a) }},
-		tool[getArgs]{getSpec, func(a getArgs) (string, error) { return get(s, a) }},
-		tool[writeArgs]{writeSpec, func(a writeArgs) (string, error) { return write(s, a, o.Now()) }},
-		tool[listArgs]{listSpec, func(a listArgs) (string, error) { return list(s, a) }},
+		tool[searchArgs]{searchSpec, func(_ tools.Call, a searchArgs) (string, error) { return search(s, a) }},
+		tool[getArgs]{getSpec, func(_ tools.Call, a getArgs) (string, error) { return get(s, a) }},
+		tool[writeArgs]{writeSpec, func(call tools.Call, a writeArgs) (string, error) {
+			a.Text = message.WithSource(a.Text, message.Relayed(call.Agent, call.Sources))
+			return write(s, a, o.Now())
+		}},
+		tool[listArgs]{listSpec, func(_ tools.Call, a listArgs) (string, error) { return list(s, a) }},
 	}
 }
 
 // tool is one of the tools: A are its arguments, run does it.
 type tool[A any] struct {
 	spec tools.Spec
-	run  func(A) (string, error)
+	run  func(tools.Call, A) (string, error)
 }
 
 func (t tool[A]) Spec() tools.Spec { return t.spec }
@@ -51,11 +55,19 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 	if err := json.Unmarshal(raw, &args); err != nil {
 		return tools.Errorf("%s: the arguments do not fit: %v", t.spec.Name, err), nil
 	}
-	text, err := t.run(args)
+	text, err := t.run(call, args)
 	if err != nil {
 		return tools.Errorf("%s: %v", t.spec.Name, err), nil
 	}
-	return tools.Result{Text: text}, nil
+	return tools.Result{Text: text, Source: noted(text)}, nil
+}
+
+// noted says of notes that were read where they came from, if that was outside.
+func noted(text string) string {
+	if source := message.SourceOf(text); source != "" {
+		return "a note by " + source
+	}
+	return ""
 }
 
 var (
@@ -126,7 +138,11 @@ func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	return strings.ToValidUTF8(text[:n], "") + " …"
+	short := strings.ToValidUTF8(text[:n], "") + " …"
+	if source := message.SourceOf(text); source != message.SourceOf(short) {
+		return message.WithSource(short, source)
+	}
+	return short
 }
 
 type getArgs struct {
@@ -165,6 +181,9 @@ func get(s *store, a getArgs) (string, error) {
 		return "", fmt.Errorf("%s has %d lines", name, n)
 	case n >= from+count:
 		fmt.Fprintf(&b, "[lines %d-%d of %d]\n", from, from+count-1, n)
+	}
+	if source := message.SourceOf(text); source != "" && message.SourceOf(b.String()) == "" {
+		b.WriteString(message.WithSource("[other lines]", source) + "\n") // the mark is at the end of a paragraph
 	}
 	return b.String(), nil
 }

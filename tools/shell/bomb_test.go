@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -55,6 +56,7 @@ func TestForkBomb(t *testing.T) {
 					t.Logf("after %v, the daemon's longest wait %v: %s", took.Round(time.Millisecond), gap.Round(time.Millisecond), res.Text[max(0, len(res.Text)-90):])
 				}
 				none(t, mark, time.Second)
+				attacktest.Held(t, attacktest.Row{Class: "bombs", Level: asWhom(level), How: "bound", Name: name})
 			})
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/engine/attacktest"
+	"daycare/tools/shell/sandbox"
 )
 
 // git runs git as the person does, with a home of his own.
@@ -113,22 +116,21 @@ var laterWays = map[string]string{
 // TestGitOfThePersonRunsNothing: whatever a command leaves behind, the person's
 // own git in any folder of the workspace runs no program of it.
 func TestGitOfThePersonRunsNothing(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			t.Parallel()
-			for name, script := range laterWays {
-				x := newWorld(t, level)
-				x.repository()
-				text := x.sh("cd $W; "+evilGit+script, x.env())
-				os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
-				x.usesGit()
-				if _, err := os.Lstat(x.o + "/planted"); err == nil {
-					t.Errorf("%s: git ran a program of the agent:\n%s", name, text)
-				}
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		for name, script := range laterWays {
+			x := newWorld(t, level)
+			x.repository()
+			text := x.sh("cd $W; "+evilGit+script, x.env())
+			os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
+			x.usesGit()
+			if _, err := os.Lstat(x.o + "/planted"); err == nil {
+				t.Errorf("%s: git ran a program of the agent:\n%s", name, text)
+				continue
 			}
-			t.Logf("%s: %d ways", level, len(laterWays))
-		})
-	}
+			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(text), Name: name})
+		}
+		t.Logf("%s: %d ways", level, len(laterWays))
+	})
 }
 
 // TestWorkspaceBecomesARepository: a workspace that is none must not become one that
@@ -220,7 +222,10 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 // plants are what programs of the person run or obey, made by a command.
 var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml", ".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
 	".cargo/config.toml", "AGENTS.md", "sub/CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".mcp.json", ".husky/pre-commit", ".pre-commit-config.yaml",
-	".hg/hgrc", ".gdbinit", ".dir-locals.el", ".tmux.conf", "sub/.daycare/settings.yaml", "sub/.DAYCARE/settings.yaml", ".ENVRC"}
+	".hg/hgrc", ".gdbinit", ".dir-locals.el", ".tmux.conf", "sub/.daycare/settings.yaml", "sub/.DAYCARE/settings.yaml", ".ENVRC",
+	".helix/languages.toml", "sub/coc-settings.json", ".pdbrc", ".ghci", ".octaverc", ".RData", "sub/jupyter_server_config.py", "sitecustomize.py", ".github/copilot-instructions.md",
+	"opencode.json", ".rules", ".kiro/steering/x.md", ".jvmopts", "mise.local.toml", ".sl/config", "_darcs/prefs/defaults", ".v\u017fcode/tasks.json", ".gdbinit.d/../.lldbinit",
+	"sub/.zed/tasks.json", ".exrc", ".nvim.lua", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".pnpmfile.cjs", ".bundle/config", ".mvn/jvm.config", ".cursor/rules/x.mdc", "GEMINI.md"}
 
 // TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
 // told, and what a right names stays.
@@ -244,6 +249,8 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 				if !strings.Contains(text, "request_permission for @write:"+base) {
 					t.Errorf("%s: the model is told %s", path, text)
 				}
+				name, _ := filepath.Rel(base, path)
+				attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
 			}
 			if len(refused) != len(plants) {
 				t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)

@@ -11,6 +11,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"daycare/engine/attacktest"
+	"daycare/tools/shell/sandbox"
 )
 
 // marked are ways to leave a file behind that runs with the rights of its owner or
@@ -46,39 +49,37 @@ var marked = map[string]string{
 
 // TestNoFileWithOtherRightsIsLeftBehind: neither setuid nor setgid, by no call.
 func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			t.Parallel()
-			x := newWorld(t, level)
-			for name, script := range marked {
-				dir, err := os.MkdirTemp(filepath.Join(x.w, "sub"), "s")
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		for name, script := range marked {
+			dir, err := os.MkdirTemp(filepath.Join(x.w, "sub"), "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := x.env()
+			env["S"] = dir
+			text := x.sh(script, env)
+			if strings.Contains(text, "ESCAPED") {
+				t.Errorf("%s: %s", name, text)
+			}
+			filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				env := x.env()
-				env["S"] = dir
-				text := x.sh(script, env)
-				if strings.Contains(text, "ESCAPED") {
-					t.Errorf("%s: %s", name, text)
+				if info, err := e.Info(); err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+					t.Errorf("%s left %s: %v", name, path, info.Mode())
 				}
-				filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-					if err != nil {
-						return err
-					}
-					if info, err := e.Info(); err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-						t.Errorf("%s left %s: %v", name, path, info.Mode())
-					}
-					return nil
-				})
+				return nil
+			})
+			attacktest.Held(t, attacktest.Row{Class: "files with other rights", Level: asWhom(level), How: heldBy(text), Name: name})
+		}
+		t.Logf("%s: %d ways", level, len(marked))
+		if out := x.sh(`cp /bin/true $W/sub/f && chmod 700 $W/sub/f && mkdir -m 755 $W/sub/m && install -m 644 $W/main.go $W/sub/i && perl -e 'open F, ">", "$ENV{W}/sub/o" or die; syscall(91, fileno(F), 0600) == 0 or die' && echo fine`, x.env()); !strings.Contains(out, "fine") {
+			if runner, _ := probed[level](); runner.HasView() {
+				t.Errorf("other modes: %s", out)
 			}
-			t.Logf("%s: %d ways", level, len(marked))
-			if out := x.sh(`cp /bin/true $W/sub/f && chmod 700 $W/sub/f && mkdir -m 755 $W/sub/m && install -m 644 $W/main.go $W/sub/i && perl -e 'open F, ">", "$ENV{W}/sub/o" or die; syscall(91, fileno(F), 0600) == 0 or die' && echo fine`, x.env()); !strings.Contains(out, "fine") {
-				if runner, _ := probed[level](); runner.HasView() {
-					t.Errorf("other modes: %s", out)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // talks are ways of processes to one another that no path leads to. $KEY is the one of
@@ -142,10 +143,14 @@ func TestNoCommandReachesTheMemoryOfOthers(t *testing.T) {
 				}
 			}
 			unix.Syscall6(unix.SYS_MSGSND, queue, uintptr(unsafe.Pointer(&message[0])), uintptr(len(message)-8), unix.IPC_NOWAIT, 0, 0)
-			if why := printed(x.sh(script, env)); why != "" && level != levels[0] {
+			text := x.sh(script, env)
+			switch why := printed(text); {
+			case why != "" && level != levels[0]:
 				t.Errorf("%s: %s: %s", level, what, why)
-			} else if why != "" {
+			case why != "":
 				worked++
+			case level != levels[0]:
+				attacktest.Held(t, attacktest.Row{Class: "memory of others", Level: asWhom(level), How: heldBy(text), Name: what})
 			}
 		}
 		if level == levels[0] && worked < 5 {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
@@ -62,6 +63,7 @@ func TestReplacedFolder(t *testing.T) {
 				if why := printed(res.Text); why != "" || x.state() != x.before {
 					t.Errorf("%s, or something outside changed", why)
 				}
+				attacktest.Held(t, attacktest.Row{Class: "replaced folders", Level: asWhom(level), How: "the grant is pinned to the folder", Name: name})
 			})
 		}
 	})

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"fmt"
 	"testing"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools/shell/sandbox"
 )
@@ -22,6 +24,9 @@ func TestRulesHoldForEverySegment(t *testing.T) {
 		if got := granted(set, arguments{Command: command}, resolve(command, "/", set)); got != want {
 			t.Errorf("%q: allowed %v, want %v", command, got, want)
 		}
+		if !want {
+			attacktest.Held(t, attacktest.Row{Class: "rules for commands", How: "a person is asked", Name: fmt.Sprintf("%q", command)})
+		}
 	}
 	if granted(set, arguments{Command: "ls", Env: map[string]string{"LD_PRELOAD": "x"}}, resolve("ls", "/", set)) {
 		t.Error("a variable can make any program another one")
@@ -40,6 +45,9 @@ func TestRedirectToAFileIsAsked(t *testing.T) {
 	} {
 		if got := granted(set, arguments{Command: command}, resolve(command, "/", set)); got != want {
 			t.Errorf("%q: allowed %v, want %v", command, got, want)
+		}
+		if !want {
+			attacktest.Held(t, attacktest.Row{Class: "rules for commands", How: "a person is asked", Name: fmt.Sprintf("%q", command)})
 		}
 	}
 }

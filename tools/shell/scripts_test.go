@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools/shell/sandbox"
 )
@@ -64,6 +66,7 @@ func TestRuleOfTheBeginningCoversNothingElse(t *testing.T) {
 		if needs(t, e, set, args) == nil {
 			t.Errorf("%v runs without being asked for", args)
 		}
+		attacktest.Held(t, attacktest.Row{Class: "rules for commands", How: "a person is asked", Name: fmt.Sprintf("%q", args)})
 	}
 	t.Logf("%d commands that must ask", len(riders))
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
@@ -136,6 +137,7 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 					t.Error(res.Text)
 				}
 				none(t, mark, time.Second)
+				attacktest.Held(t, attacktest.Row{Class: "processes that stay", Level: asWhom(level), How: "ended by the supervisor", Name: name})
 			})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"daycare/engine/permission"
+	"daycare/engine/sensitive"
 	"daycare/tools"
 )
 
@@ -39,7 +40,7 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 		return real, nil
 	}
 	for part := range strings.SplitSeq(real, string(filepath.Separator)) {
-		if strings.EqualFold(part, ".daycare") {
+		if sensitive.Fold(part) == sensitive.Data {
 			return "", fmt.Errorf("workdir %s is never open to agents", asked)
 		}
 	}

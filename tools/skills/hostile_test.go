@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/finding"
 	"daycare/engine/unseen"
 	"daycare/tools"
@@ -82,6 +83,7 @@ func TestHostileSkills(t *testing.T) {
 			if told != 1 {
 				t.Errorf("%d findings, want 1", told)
 			}
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: name})
 		})
 	}
 }

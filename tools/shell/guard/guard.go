@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"daycare/engine/sensitive"
@@ -127,7 +126,7 @@ func (i Item) isNamed(paths []string) bool {
 	return slices.Contains(paths, i.Path)
 }
 
-func isGit(path string) bool { return strings.EqualFold(filepath.Base(path), ".git") }
+func isGit(path string) bool { return sensitive.Fold(filepath.Base(path)) == ".git" }
 
 // tree is what is remembered of a granted folder.
 func (g *Guard) tree(root string) *tree {

@@ -173,7 +173,7 @@ func putAside(top string, item Item) (string, error) {
 				return "", err
 			}
 		}
-		if item.Kind == Repository && !strings.EqualFold(filepath.Base(rel), ".git") {
+		if item.Kind == Repository && !isGit(rel) {
 			return item.Path, nil
 		}
 	}

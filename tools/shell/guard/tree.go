@@ -3,7 +3,6 @@ package guard
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -118,7 +117,7 @@ func survey(path string, n node, table sensitive.Table) folder {
 	has := map[string]bool{}
 	for _, e := range entries {
 		name := e.Name()
-		low := strings.ToLower(name)
+		low := sensitive.Fold(name)
 		at := filepath.Join(path, name)
 		switch {
 		case low == sensitive.Data:
