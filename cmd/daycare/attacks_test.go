@@ -51,7 +51,7 @@ func TestAttackTable(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		found := attacktest.Rows(string(out))
 		if err != nil || len(found) == 0 {
-			t.Errorf("%s: %v, %d attacks\n%s", folder, err, len(found), tailOf(string(out), 40))
+			t.Errorf("%s: %v, %d attacks\n%s", folder, err, len(found), notable(string(out)))
 		}
 		rows = append(rows, found...)
 	}
@@ -77,7 +77,13 @@ func TestAttackTable(t *testing.T) {
 	}
 }
 
-func tailOf(text string, n int) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+// notable are the lines of a test's output that say what went wrong.
+func notable(out string) string {
+	var b strings.Builder
+	for line := range strings.Lines(out) {
+		if len(attacktest.Rows(line)) == 0 && !strings.HasPrefix(line, "=== ") && !strings.Contains(line, "--- PASS") {
+			b.WriteString(line)
+		}
+	}
+	return oneLine(strings.ToValidUTF8(b.String(), "?"), 8000)
 }

@@ -1,12 +1,14 @@
 package files
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 )
@@ -19,7 +21,7 @@ func (r *reach) withheld(access permission.Access, path string) error {
 	if write {
 		why = "runs something later, or tells programs of your user what to run"
 		if anchor == "" {
-			anchor = r.repository(path)
+			anchor = cmp.Or(r.repository(path), r.namedByGit(path))
 		}
 	}
 	switch {
@@ -87,6 +89,31 @@ func (r *reach) repository(path string) string {
 			}
 			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
 				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// maxConfig bounds what is read of a configuration of git, in bytes.
+const maxConfig = 64 << 10
+
+// namedByGit is what the configuration of a repository above path names to be run, if path
+// is that or lies in it and no right names it.
+func (r *reach) namedByGit(path string) string {
+	for _, root := range r.set.WriteRoots() {
+		if !permission.Beneath(root, path) {
+			continue
+		}
+		for dir := filepath.Dir(path); permission.Beneath(root, dir); dir = filepath.Dir(dir) {
+			config, err := beneath.ReadFile(dir, ".git/config", maxConfig)
+			if err != nil {
+				continue // no repository
+			}
+			for _, name := range sensitive.GitNames(dir, string(config)) {
+				if permission.Beneath(name, path) && !r.namedBetween(name, path) {
+					return name
+				}
 			}
 		}
 	}

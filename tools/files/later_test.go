@@ -167,3 +167,20 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	w.want(w.call("read", a{"path": filepath.Join(w.home, ".kube/config")}), tools.OK, "TOP")
 	t.Logf("%d secrets", len(secrets))
 }
+
+// What a repository's own configuration names to be run is in the table, too.
+func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
+	w := newWorld(t)
+	w.file(".git/config", "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared.cfg\n[filter \"x\"]\n\tclean = sh scripts/clean.sh\n[remote \"origin\"]\n\turl = ./other\n")
+	w.file("scripts/clean.sh", "cat\n")
+	w.file("other", "x")
+	for _, path := range []string{"tools/hooks/pre-commit", "tools/hooks/sub/x", "shared.cfg", "scripts/clean.sh"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
+		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "named by git's configuration: " + path})
+	}
+	for _, path := range []string{"tools/x", "scripts/other.sh", "other"} {
+		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
+	}
+	w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, "tools/hooks"))
+	w.want(w.call("write", a{"path": "tools/hooks/pre-commit", "content": "x"}), tools.OK)
+}

@@ -87,7 +87,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 			if c.runner.HasView() { // else no command can make a socket to connect with
 				v.Hidden = append(v.Hidden, item.Path)
 			}
-		case guard.Later, guard.Inner:
+		case guard.Later, guard.Inner, guard.Unfinished:
 			v.Locked = append(v.Locked, locked(item.Path, v.Write)...)
 		case guard.Repository: // but for what is in it
 			continue

@@ -57,6 +57,8 @@ func (x *world) usesGit() {
 		x.git(dir, "status")
 	}
 	x.git(x.w, "diff")
+	x.git(x.w, "rebase", "--continue")
+	x.git(x.w, "cherry-pick", "--continue")
 	x.git(x.w, "add", "-A")
 	x.git(x.w, "commit", "-q", "-m", "more")
 }
@@ -101,6 +103,8 @@ var laterWays = map[string]string{
 	"letters of the section":          `git init -q sub/n; printf '[CoRe]\n\tFsMonitor = "%s"\n' "$E" >> sub/n/.git/config`,
 	"external transport":              `git init -q sub/n; printf '[remote "origin"]\n\turl = ext::sh -c "%s"\n[protocol]\n\tallow = always\n' "$E" >> sub/n/.git/config`,
 	"hooks elsewhere":                 `git init -q sub/n; mkdir sub/hk; printf '#!/bin/sh\n%s\n' "$E" > sub/hk/post-index-change; chmod +x sub/hk/*; git -C sub/n config core.hooksPath ../hk; echo x > sub/n/f`,
+	"rebase to go on with":            `git -c user.name=x -c user.email=x@x -c sequence.editor="printf 'break\nexec %s\n' '$E' >" rebase -q -i --root`,
+	"rebase that stopped, extended":   `git -c user.name=x -c user.email=x@x -c sequence.editor="echo break >" rebase -q -i --root; echo "x $E" >> .git/rebase-merge/git-rebase-todo`,
 	"existing hook":                   `printf '#!/bin/sh\n%s\n' "$E" > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; echo x > sub/f`,
 	"existing configuration":          `git config core.fsmonitor "$E"; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> .git/config`,
 	"configuration replaced":          `cp .git/config sub/cfg; printf '[core]\n\tfsmonitor = "%s"\n' "$E" >> sub/cfg; mv sub/cfg .git/config; rm -f .git/config; cp sub/cfg .git/config`,
@@ -197,6 +201,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`, `git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
 				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`, `git -C sub/clone status && git rm -q --cached new && git reset -q`,
 				`git gc -q && git merge -q topic && git rebase -q topic`,
+				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`, `git rebase -q --continue && git log --oneline | grep second`,
 			} {
 				env := x.env()
 				for _, who := range []string{"AUTHOR", "COMMITTER"} {
@@ -337,4 +342,61 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 			t.Errorf("%s: git ran a program of the agent", level)
 		}
 	}
+}
+
+// What the person's own configuration of git names in the workspace is as git's own hooks:
+// a command can read it, and neither change it nor make it.
+func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
+	const planted = "#!/bin/sh\ntouch $O/planted\n"
+	ways := map[string]struct{ config, file string }{
+		"folder of hooks": {"[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit"}, "folder of hooks that is not there": {"[core] hooksPath = later/hooks\n", "later/hooks/pre-commit"},
+		"monitor":       {"[core]\n\tfsmonitor = ./tools/monitor.sh\n", "tools/monitor.sh"},
+		"filter":        {"[filter \"x\"]\n\tclean = sh tools/clean.sh\n", "tools/clean.sh"},
+		"diff":          {"[diff]\n\texternal = \"sh tools/diff.sh\"\n", "tools/diff.sh"},
+		"alias":         {"[alias]\n\tst = !tools/st.sh\n", "tools/st.sh"},
+		"included":      {"[include]\n\tpath = ../tools/gitconfig\n", "tools/gitconfig"},
+		"included here": {"[includeIf \"gitdir:/\"]\n\tpath = ../gitsettings\n", "gitsettings"},
+	}
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		for name, way := range ways {
+			for _, there := range []bool{true, false} {
+				x := newWorld(t, level)
+				x.repository()
+				path := filepath.Join(x.w, way.file)
+				if there {
+					os.MkdirAll(filepath.Dir(path), 0o755)
+					os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o755)
+				}
+				config, err := os.OpenFile(x.w+"/.git/config", os.O_APPEND|os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				config.WriteString(way.config)
+				config.Close()
+				os.WriteFile(x.w+"/.git/info/attributes", []byte("* filter=x\n"), 0o644)
+				text := planted
+				if strings.Contains(way.file, "git") {
+					text = "[core]\n\tfsmonitor = touch $O/planted\n"
+				}
+				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
+					continue // a program that was never there is a mistake of the person's
+				}
+				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo more >> main.go`,
+					withEnv(x.env(), "F", way.file, "T", strings.ReplaceAll(strings.ReplaceAll(text, "$O", x.o), "%", "%%")))
+				x.usesGit()
+				x.git(x.w, "st")
+				if exists(x.o + "/planted") {
+					t.Errorf("%s, there %v: git ran a program of the agent:\n%s", name, there, said)
+				}
+				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said), Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
+			}
+		}
+	})
+}
+
+func withEnv(env map[string]string, pairs ...string) map[string]string {
+	for i := 0; i < len(pairs); i += 2 {
+		env[pairs[i]] = pairs[i+1]
+	}
+	return env
 }

@@ -29,6 +29,7 @@ const (
 	Repository Kind = "repository" // a folder that git takes for one; what is below is up to its Inner
 	Inner      Kind = "inner"      // what git obeys in a repository: can be read
 	Sealed     Kind = "sealed"     // a folder whose mode keeps daycare out
+	Unfinished Kind = "unfinished" // a rebase to go on with: as Inner if going on runs a program, else as data
 	Socket     Kind = "socket"     // of another program, which does what it is told there: hidden
 )
 
@@ -89,6 +90,9 @@ func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, fo
 	for _, root := range write {
 		t := g.tree(root)
 		for _, item := range t.look(root, g.table, g.skip) {
+			if item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
+				continue // the command may go on with it
+			}
 			if t.running == 0 {
 				t.known[item.Path] = linkAt(item.Path)
 			}
@@ -120,7 +124,7 @@ func (i Item) isNamed(paths []string) bool {
 		return false
 	case Repository:
 		return isGit(i.Path) && slices.Contains(paths, i.Path)
-	case Inner:
+	case Inner, Unfinished:
 		return slices.Contains(paths, i.Path) || isGit(repository) && slices.Contains(paths, repository)
 	}
 	return slices.Contains(paths, i.Path)
@@ -183,7 +187,7 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 		if t.knows(item.Path) || item.isNamed(w.named) || item.Kind == Inner && above == aside {
 			continue
 		}
-		if item.Kind == Socket {
+		if item.Kind == Socket || item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
 			continue // of the command's own making, or of a program that just started
 		}
 		switch {

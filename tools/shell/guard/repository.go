@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -23,7 +24,28 @@ func inner(repository string) (items []Item) {
 			items = append(items, Item{path, Inner})
 		}
 	}
+	if path := filepath.Join(repository, "rebase-merge"); exists(path) {
+		items = append(items, Item{path, Unfinished})
+	}
 	return items
+}
+
+// goesOnWithProgram reports whether "git rebase --continue" would run a program that the
+// list of an unfinished rebase names, or whether that cannot be judged.
+func goesOnWithProgram(rebase string) bool {
+	root, err := os.OpenRoot(rebase)
+	if err != nil {
+		return true
+	}
+	defer root.Close()
+	list, err := readIn(root, "git-rebase-todo")
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	return err != nil || slices.ContainsFunc(strings.Split(list, "\n"), func(line string) bool {
+		word, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
+		return word == "x" || word == "exec"
+	})
 }
 
 // makeHooks makes the folder of hooks that a repository does not have, as git does: what
@@ -60,26 +82,56 @@ func harmless(repository string) error {
 	if err := samplesOnly(root); err != nil {
 		return err
 	}
-	info, err := root.Lstat("config")
+	config, err := readIn(root, "config")
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return errors.New("its config cannot be judged")
-	}
-	f, err := root.OpenFile("config", os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
+	}
+	return plain(config)
+}
+
+// readIn reads a file of a repository.
+func readIn(repository *os.Root, name string) (string, error) {
+	info, err := repository.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
+		return "", fmt.Errorf("its %s cannot be judged", name)
+	}
+	f, err := repository.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return err
-	}
-	return plain(string(data))
+	return string(data), err
 }
 
-// maxConfig bounds what is read of a config, in bytes.
+// namedBy is what exists in the work tree of a folder called .git of that which its
+// configuration names to be run, and that the table does not have anyway.
+func namedBy(repository string, table sensitive.Table) (items []Item) {
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	config, err := readIn(root, "config")
+	if err != nil {
+		return nil // there is none, or git would not read it either
+	}
+	tree := filepath.Dir(repository)
+	for _, path := range sensitive.GitNames(tree, config) {
+		if exists(path) && sensitive.Anchor(tree, path, table.Later) == "" {
+			items = append(items, Item{path, Later})
+		}
+	}
+	return items
+}
+
+// maxConfig bounds what is read of a file of git, in bytes.
 const maxConfig = 64 << 10
 
 // samplesOnly is nil if there are no hooks, or those that git brings as examples.
