@@ -201,7 +201,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`, `git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
 				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`, `git -C sub/clone status && git rm -q --cached new && git reset -q`,
 				`git gc -q && git merge -q topic && git rebase -q topic`,
-				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`, `git rebase -q --continue && git log --oneline | grep second`,
+				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`, `git rebase --continue && git log --oneline | grep second`,
 			} {
 				env := x.env()
 				for _, who := range []string{"AUTHOR", "COMMITTER"} {
