@@ -149,24 +149,10 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 			return fmt.Errorf("keep space back: %w", err)
 		}
 	}
-	if r.lock != nil {
-		r.index, found, err = address.Load(r.vol, r.root, r.log)
-	} else { // most commands look at one agent
-		r.index, found, err = address.Look(r.root, r.log)
-	}
-	if err != nil {
-		return fmt.Errorf("read agents: %w", err)
-	}
-	engine.NoteAgents(r.board, r.root, found)
 	c := r.settings.Current()
-	openQueue := permission.OpenQueue
-	if r.lock == nil {
-		openQueue = permission.ReadQueue
+	if err := r.openAgents(c); err != nil {
+		return err
 	}
-	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
-		return fmt.Errorf("read permission requests: %w", err)
-	}
-	r.board.Tell("", found...)
 	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
 		return err
 	}
@@ -201,6 +187,29 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.build(c)
+}
+
+// openAgents reads who there is and what waits for a person. Without the lock it is read
+// for looking, and most commands look at one agent only.
+func (r *runtimeParts) openAgents(c *config.Config) error {
+	load, openQueue := address.Look, permission.ReadQueue
+	if r.lock != nil {
+		load = func(root string, log *slog.Logger) (*address.Index, []finding.Finding, error) { return address.Load(r.vol, root, log) }
+		openQueue = permission.OpenQueue
+	}
+
+	index, found, err := load(r.root, r.log)
+	if err != nil {
+		return fmt.Errorf("read agents: %w", err)
+	}
+	r.index = index
+	engine.NoteAgents(r.board, r.root, found)
+
+	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
+		return fmt.Errorf("read permission requests: %w", err)
+	}
+	r.board.Tell("", found...)
+	return nil
 }
 
 // build makes the system with its connectors, and the API before it.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"daycare/engine/beneath"
@@ -84,7 +83,7 @@ func (r *reach) repository(path string) string {
 		}
 		for name := path; name != root; name = filepath.Dir(name) {
 			dir := filepath.Dir(name)
-			if !slices.Contains(inRepository, strings.ToLower(filepath.Base(name))) || r.namedBetween(dir, path) {
+			if !slices.Contains(inRepository, sensitive.Fold(filepath.Base(name))) || r.namedBetween(dir, path) {
 				continue
 			}
 			if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
