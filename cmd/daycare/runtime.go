@@ -194,7 +194,9 @@ func (r *runtimeParts) open(ctx context.Context) (err error) {
 func (r *runtimeParts) openAgents(c *config.Config) error {
 	load, openQueue := address.Look, permission.ReadQueue
 	if r.lock != nil {
-		load = func(root string, log *slog.Logger) (*address.Index, []finding.Finding, error) { return address.Load(r.vol, root, log) }
+		load = func(root string, log *slog.Logger) (*address.Index, []finding.Finding, error) {
+			return address.Load(r.vol, root, log)
+		}
 		openQueue = permission.OpenQueue
 	}
 
