@@ -1,0 +1,63 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"daycare/engine/disk"
+)
+
+// One number is replaced, and nothing else of what a person wrote.
+func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
+	for name, text := range map[string]string{
+		"in a line":  "# Grüße\nbudget: { perDay: { usd: 5, tokens: 5 }, total: { usd: 5 } } # five\n",
+		"in a block": "log: { level: info }\nbudget:\n  # mine\n  perDay:\n    tokens: 5\n    usd: 5 # a day\n  total: { usd: 5 }\n",
+		"in flow":    "budget: {\"perDay\": {\"usd\": 5}}\n",
+		"umlauts":    "models: [{ id: 'ää' }]\nbudget: { perAgent: { usd: 5 }, perDay: { usd: 5 } } # ü\n",
+	} {
+		root := t.TempDir()
+		path := filepath.Join(root, Name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := SetPlain(disk.NewVolume(root), root, "12.5", "budget", "perDay", "usd"); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		now, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(now) != len(text)+3 || strings.Count(string(now), "12.5") != 1 {
+			t.Errorf("%s: the file is now\n%s", name, now)
+		}
+		c, _, err := Load(root, nil)
+		if err != nil || c.Budget.PerDay.USD != 12.5 {
+			t.Errorf("%s: %v, budget %+v", name, err, c)
+		}
+	}
+}
+
+// What is not there as a number of its own is left to the person.
+func TestWhatIsNotPlainIsNotReplaced(t *testing.T) {
+	for name, text := range map[string]string{
+		"missing": "budget: { total: { usd: 5 } }\n", "no settings": "", "an alias": "budget: { total: &t { usd: 5 }, perDay: *t }\n",
+		"a merge": "budget: { total: &t { usd: 5 }, perDay: { <<: *t } }\n", "an aliased number": "budget: { total: { usd: &n 5 }, perDay: { usd: *n } }\n",
+		"an anchor": "budget: { perDay: { usd: &n 5 } }\n", "quoted": "budget: { perDay: { usd: \"5\" } }\n",
+	} {
+		root := t.TempDir()
+		path := filepath.Join(root, Name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := SetPlain(disk.NewVolume(root), root, "12.5", "budget", "perDay", "usd"); !errors.Is(err, ErrNotPlain) {
+			t.Errorf("%s: %v, want ErrNotPlain", name, err)
+		}
+		if now, err := os.ReadFile(path); err != nil || string(now) != text {
+			t.Errorf("%s: %v, the file is now\n%s", name, err, now)
+		}
+	}
+}
