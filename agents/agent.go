@@ -68,6 +68,8 @@ type Settings struct {
 	Stuck      time.Duration      // a turn without progress is canceled after this
 	ExecDenied bool               // what would ask is refused instead
 	Profile    permission.Profile // of an agent whose own rights name none
+	// StopAtLimit: at the limit of a budget a turn ends, and nobody is asked to raise it.
+	StopAtLimit bool
 	// ContextLimit is how many tokens of context there may be, whatever the
 	// model takes; 0 is the default.
 	ContextLimit int
@@ -88,6 +90,8 @@ type Options struct {
 	Reports Reports
 	Preface func() string // what stands before a person's message: agents at work; nil: nothing
 	Permits Permits
+	// Raise raises a limit of what may be spent, once or for good; nil: none can be raised.
+	Raise func(b permission.Budget, d permission.Decision, token, by string) error
 	// Narrowed is told of the rights after one was taken back; may be nil.
 	Narrowed func(now permission.Set)
 	Overseer Overseer                                                // of an agent in the background; nil: its own person answers

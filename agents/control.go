@@ -70,12 +70,15 @@ func (a *agent) decided(it inbox.Item) error {
 	if access := rightGiven(it); access != nil {
 		a.giveFolders(access)
 	}
+	if err := a.raise(it); err != nil {
+		return a.postpone(it, err)
+	}
 	if change := a.change(it); change != nil {
 		if err := a.saveState(change); err != nil {
 			return a.postpone(it, err)
 		}
-		a.stored(it)
 	}
+	a.stored(it)
 	if _, err := a.append(&record.Permission{Token: it.Token, Item: it.ID, Event: it.Decision, Tag: it.Tag,
 		By: it.By, SHA256: it.SHA256, Request: it.Text, Silent: it.Silent}); err != nil {
 		return err
@@ -188,42 +191,50 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
-	if no := a.denied(sha); no != nil {
+	if no := a.answered(sha, permission.Deny); no != nil {
 		return &tools.Result{Status: tools.Denied, Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on without it, or say that you cannot."}, nil
 	}
+	token, err := a.askOnce(t, need, sha)
+	if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
+		r := tools.Errorf("this cannot be asked for: %v", err)
+		return &r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return needsApproval(token), nil
+}
+
+// askOnce puts a request into the queue, if it does not wait there or was not answered
+// just now, and returns its token. The turn waits for the answer.
+func (a *agent) askOnce(t *turn, need permission.Request, sha string) (token string, err error) {
 	pending, waits := a.Permits.Find(a.Meta.ID, sha)
 	fresh := false
 	if !waits { // in this order: a decision is in the inbox before its request is gone
 		if token := a.decisionWaits(sha); token != "" {
 			t.waiting = true
 			a.noteRequest(token, need) // a crash may have come before it
-			return needsApproval(token), nil
+			return token, nil
 		}
-		var err error
-		pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need)
-		if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
-			r := tools.Errorf("this cannot be asked for: %v", err)
-			return &r, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask for permission: %w", err)
+		if pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need); err != nil {
+			return "", fmt.Errorf("ask for permission: %w", err)
 		}
 	}
 	t.waiting = true
 	if fresh {
 		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha, Request: need.Detail.String()}
 		if _, err := a.append(asked); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	a.noteRequest(pending.Token, need)
 	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
-	return needsApproval(pending.Token), nil
+	return pending.Token, nil
 }
 
-// denied is the answer of a person who said no to the same request, and has not spoken
-// since: a model that goes on asking is answered without them.
-func (a *agent) denied(sha string) *record.Permission {
+// answered is how the same request was answered last, in one of those ways, if no person
+// has spoken since: a model that goes on asking is answered without them.
+func (a *agent) answered(sha string, ways ...permission.Decision) *record.Permission {
 	c, err := a.history.Context()
 	if err != nil {
 		a.log.Warn("earlier answers are not known", "err", err)
@@ -236,7 +247,7 @@ func (a *agent) denied(sha string) *record.Permission {
 				return nil
 			}
 		case *record.Permission:
-			if r.SHA256 == sha && r.Event == string(permission.Deny) {
+			if r.SHA256 == sha && slices.Contains(ways, permission.Decision(r.Event)) {
 				return r
 			}
 		}

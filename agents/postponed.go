@@ -63,11 +63,18 @@ func (a *agent) postpone(it inbox.Item, err error) error {
 	if known {
 		return nil
 	}
+	file := filepath.Join(a.Dir, "state.json")
 	what := "the right " + it.Tag + " was given for good and does not apply yet"
 	if it.Decision == string(permission.Revoked) {
 		what = "the right " + it.Tag + " was taken away; it is not used any more, but still stands in the file"
 	}
-	a.Board.Tell(a.Meta.ID, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: filepath.Join(a.Dir, "state.json"),
+	if b, ok := permission.BudgetOf(it.Tag); ok {
+		what = "the answer to " + b.String() + " does not apply yet"
+		if b.Setting() {
+			file = filepath.Join(filepath.Dir(filepath.Dir(a.Dir)), "settings.yaml")
+		}
+	}
+	a.Board.Tell(a.Meta.ID, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
 		Reason: fmt.Sprintf("%s, because the file could not be changed: %v", what, err),
 		Remedy: "Repair the file or make room on the disk; daycare keeps trying."})
 	return nil

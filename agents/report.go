@@ -50,7 +50,8 @@ func (a *agent) report(t *turn, reason string, as *record.Assistant) *record.Out
 	if crash.Bug("noreport") {
 		return nil
 	}
-	if r.To == "" || reason == record.ReasonWaiting || slices.Contains(t.items, r.Awaited) || r.Waits() {
+	paused := reason == record.ReasonWaiting || reason == record.ReasonBudget && t.waiting
+	if r.To == "" || paused || slices.Contains(t.items, r.Awaited) || r.Waits() {
 		return nil
 	}
 	if !r.Always && !failed(as) {

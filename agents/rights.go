@@ -58,6 +58,9 @@ func (a *agent) noteDecision(it inbox.Item) {
 // change is what a decision does to state.json; nil: nothing. A right that was asked
 // for as such is widened; a decision on one exact call holds for exactly that call.
 func (a *agent) change(it inbox.Item) func(*record.State) {
+	if _, budget := permission.BudgetOf(it.Tag); budget {
+		return nil
+	}
 	switch permission.Decision(it.Decision) {
 	case permission.Profiled:
 		return func(s *record.State) { s.Permissions.Profile = permission.Profile(it.Tag) }

@@ -146,6 +146,9 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 	if ctx.Err() != nil {
 		return 0, false, callError{context.Cause(ctx)}
 	}
+	if t != nil && budgetOf(err) != nil { // to go on without a summary would cost as much, and the summary
+		return 0, false, callError{err}
+	}
 	if err != nil {
 		a.log.Warn("conversation not summarised", "err", err)
 		a.room.failedAt = before

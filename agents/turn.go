@@ -222,10 +222,8 @@ func (a *agent) broken(ctx, inner context.Context, t *turn, partial *providers.R
 	if overflowed(err) {
 		return a.overflow(t, err)
 	}
-	var f *providers.Failure
-	if errors.As(err, &f) && f.Kind == providers.Budget {
-		a.emit(event.BudgetReached, t.id, event.Reason{Reason: f.Err.Error()})
-		return a.finish(t, record.ReasonBudget, a.pause(t, f), err)
+	if f := budgetOf(err); f != nil {
+		return a.overspent(t, f)
 	}
 	a.log.Warn("turn failed", "turn", t.id, "err", err)
 	return a.finish(t, record.ReasonError, a.apology(t, err), err)
@@ -261,13 +259,6 @@ func overflowed(err error) bool {
 // apology is the one short message that a person gets instead of an answer.
 func (a *agent) apology(t *turn, err error) *record.Assistant {
 	return &record.Assistant{Turn: t.id, Text: short(err), Finish: record.FinishError}
-}
-
-// pause is what a person reads when a budget is used up: the turn goes on when it
-// is raised and they say so.
-func (a *agent) pause(t *turn, f *providers.Failure) *record.Assistant {
-	return &record.Assistant{Turn: t.id, Finish: record.FinishError,
-		Text: "I paused: " + f.Err.Error() + ". Raise it in the settings, or wait until the next day, and say \"continue\"."}
 }
 
 // short says in one or two sentences what went wrong and what to do.

@@ -8,6 +8,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -165,8 +166,8 @@ func (s *System) look(meta address.Meta) event.Agent {
 			a.State = event.Queued
 		}
 	}
-	if s.asks != nil && len(s.asks.Of(meta.ID)) > 0 {
-		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
+	if s.asks != nil {
+		s.asking(&a)
 	}
 	if waits, err := s.waker.waits(meta.ID); waits && err != nil {
 		a.State, a.Detail = event.Failing, err.Error()
@@ -180,6 +181,17 @@ func (s *System) look(meta address.Meta) event.Agent {
 		}
 	}
 	return a
+}
+
+// asking shows that a request of an agent waits for an answer.
+func (s *System) asking(a *event.Agent) {
+	for _, p := range s.asks.Of(a.ID) {
+		if _, ok := permission.BudgetOf(p.Request.Tag); ok {
+			a.State, a.Detail = event.Paused, p.Request.Reason
+			return
+		}
+		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
+	}
 }
 
 // waiting are the open items of an agent.

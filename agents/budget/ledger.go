@@ -8,18 +8,19 @@
 // zero, until daycare doctor --fix makes them anew (Missing, Add). usage/sums.json is
 // what the files of past days add up to (sums.go).
 //
+// A limit that is reached can be raised, once or for good; a raise for good is written where
+// the limit is, and one that is given once is in usage/raises.json (raises.go).
+//
 // cmd/daycare makes the ledger and puts the decorator around the providers of each
 // agent. What an agent spends counts for all of its ancestors too: children draw on
 // their parent's budget.
 package budget
 
 import (
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	spent    sums // settled and reserved
+	raises   []raise
 	calendar calendar
 	turned   bool  // what is kept says another day, or nothing was kept yet
 	writeErr error // the newest; the ledger goes on in memory
@@ -101,31 +103,13 @@ func tokensOf(u providers.Usage) tokens {
 
 func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheWrite }
 
-// A Reached says which limit stands in the way of a request.
-type Reached struct {
-	Setting string // budget.perDay, … or "of agent ID"
-	Spent   Amount
-	Limit   Amount
-}
-
-func (r *Reached) Error() string {
-	var of []string
-	if r.Limit.USD > 0 {
-		of = append(of, fmt.Sprintf("$%.4f of $%.4f", r.Spent.USD, r.Limit.USD))
-	}
-	if r.Limit.Tokens > 0 {
-		of = append(of, fmt.Sprintf("%d of %d tokens", r.Spent.Tokens, r.Limit.Tokens))
-	}
-	return fmt.Sprintf("the budget %s is used up: %s", r.Setting, strings.Join(of, ", "))
-}
-
 // Open reads what was spent so far. Files that cannot be read are reported and left out:
 // they are a cache, and keep nothing from starting.
 func Open(o Options) *Ledger {
 	l := &Ledger{o: o}
 	day := l.date()
 	k := o.addUp(day)
-	l.spent, l.calendar = k.sums, k.Calendar
+	l.spent, l.calendar, l.raises = k.sums, k.Calendar, o.loadRaises()
 	o.read(&l.spent, filepath.Join(o.Dir, day+".jsonl"))
 	if l.calendar.Day == "" {
 		l.calendar.Day = day
@@ -180,35 +164,16 @@ type reservation struct {
 
 // reserve keeps about what a request will cost. Errors: *Reached, and those of Own.
 func (l *Ledger) reserve(agent string, a Amount) (*reservation, error) {
-	family := append([]string{agent}, l.o.Line(agent)...)
-	limits := l.o.Limits()
-	own := make([]Amount, len(family))
-	for i, id := range family {
-		var err error
-		if own[i], err = l.o.Own(id); err != nil {
-			return nil, fmt.Errorf("the budget of agent %s is not known: %w", id, err)
-		}
+	family, limits, err := l.limits(agent)
+	if err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
-	root := family[len(family)-1]
-	check := []struct {
-		setting      string
-		spent, limit Amount
-	}{
-		{"budget.total", l.spent.Total, limits.Total},
-		{"budget.perDay", l.today(), limits.PerDay},
-		{"budget.perAgent", l.spent.Agents[root], limits.PerAgent},
-	}
-	for _, c := range check {
-		if c.spent.plus(a).over(c.limit) {
-			return nil, &Reached{c.setting, c.spent, c.limit}
-		}
-	}
-	for i, id := range family {
-		if spent := l.spent.Agents[id]; spent.plus(a).over(own[i]) {
-			return nil, &Reached{"of agent " + id, spent, own[i]}
+	for _, limit := range limits {
+		if spent, now := l.spentOf(limit), l.raised(limit); spent.plus(a).over(now) {
+			return nil, l.reached(limit, spent, a)
 		}
 	}
 	r := &reservation{family, a, l.calendar.Day}

@@ -22,7 +22,7 @@ func TestReachedSaysEachLimit(t *testing.T) {
 		"the budget x is used up: 70 of 75 tokens":                     {Tokens: 75},
 		"the budget x is used up: $0.2500 of $9.0000, 70 of 75 tokens": {USD: 9, Tokens: 75},
 	} {
-		if got := (&Reached{"x", spent, limit}).Error(); got != want {
+		if got := (&Reached{Setting: "x", Spent: spent, Limit: limit}).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

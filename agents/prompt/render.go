@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -62,6 +63,9 @@ func permissionText(at time.Time, p *record.Permission) string {
 	if p.Request != "" {
 		what += " (" + p.Request + ")"
 	}
+	if _, ok := permission.BudgetOf(p.Tag); ok {
+		return budgetText(at, p)
+	}
 	var text string
 	switch p.Event {
 	case "once":
@@ -84,6 +88,23 @@ func permissionText(at time.Time, p *record.Permission) string {
 	default: // asked: the result of the call said so
 		return ""
 	}
+	return system(at, text)
+}
+
+// budgetText tells the model how the question was answered whether it may go on beyond a
+// budget.
+func budgetText(at time.Time, p *record.Permission) string {
+	switch p.Event {
+	case "once", "always", "freed":
+		return system(at, "You were paused because a budget was used up. There is room again: go on where you stopped.")
+	case "deny", "expired":
+		return system(at, "You were paused because a budget was used up, and it was not raised. Say in a few words how far you came.")
+	}
+	return ""
+}
+
+// system is a message of daycare itself.
+func system(at time.Time, text string) string {
 	return clock(at, "") + `<system_message origin="system">` + escape(text) + "</system_message>"
 }
 

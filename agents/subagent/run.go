@@ -160,14 +160,19 @@ func (t *tool) question(input map[string]any) string {
 func (t *tool) summary(child string, o event.Outcome) Summary {
 	s := Summary{Success: o.Reason == "done", Output: o.Text, ToolCallCount: o.Work.ToolCalls, Iterations: o.Work.Rounds,
 		Usage: usage{o.Work.Input, o.Work.Output}, Cost: o.Cost}
-	switch o.Reason {
-	case "done":
-	case "waiting":
+	asked, asks := t.house.Asked(child)
+	_, budget := permission.BudgetOf(asked.Request.Tag)
+	switch {
+	case o.Reason == "done":
+	case o.Reason == "waiting", o.Reason == "budget" && asks && budget:
 		s.Output = "It waits for a person to allow something. It goes on by itself then, and you get its report as a system message."
-		if p, ok := t.house.Asked(child); ok {
-			s.Waiting = p.Token
+		if budget {
+			s.Output = "It is paused at a budget that is used up, and a person was asked to raise it. It goes on by itself then, and you get its report as a system message."
 		}
-	case "limit", "loop", "budget": // what there is
+		if asks {
+			s.Waiting = asked.Token
+		}
+	case o.Reason == "limit", o.Reason == "loop", o.Reason == "budget": // what there is
 		s.Output = strings.TrimSpace(o.Work.Said + "\n\n[It was ended before it was finished: " + o.Text + "]")
 	default:
 		if s.Output == "" {

@@ -122,6 +122,7 @@ func TestAtWork(t *testing.T) {
 func TestResults(t *testing.T) {
 	structured := strings.Replace(plain, "model: small", "summarize: structured", 1)
 	waiting := &permission.Pending{Token: "tok"}
+	paused := &permission.Pending{Token: "tok", Request: permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 1, More: 1}.Request("")}
 	for name, tt := range map[string]struct {
 		definition string
 		outcome    event.Outcome
@@ -137,7 +138,10 @@ func TestResults(t *testing.T) {
 		"failed":   {definition: plain, outcome: event.Outcome{Reason: "error", Text: "The model refused."}, status: tools.Failed, want: "The model refused."},
 		"canceled": {definition: plain, outcome: event.Outcome{Reason: "canceled"}, status: tools.Failed, want: "canceled"},
 		"waiting":  {definition: plain, outcome: event.Outcome{Reason: "waiting"}, asked: waiting, want: `"waiting":"tok"`},
-		"refused":  {definition: plain, err: errors.New("the limit of agents.maxChildren"), status: tools.Failed, want: "maxChildren"},
+		"paused":   {definition: plain, outcome: event.Outcome{Reason: "budget", Text: "I paused."}, asked: paused, want: `"waiting":"tok"`},
+		"stopped at a budget": {definition: plain, outcome: event.Outcome{Reason: "budget", Text: "I stopped."}, status: tools.Failed,
+			want: "[It was ended before it was finished: I stopped.]"},
+		"refused": {definition: plain, err: errors.New("the limit of agents.maxChildren"), status: tools.Failed, want: "maxChildren"},
 	} {
 		h := &house{outcome: tt.outcome, asked: tt.asked, err: tt.err}
 		r := run(t, t.Context(), toolOf(t, h, event.NewStream("t"), tt.definition), `{"task":"x"}`)

@@ -163,6 +163,10 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 	case "allow", "deny":
 		decision := map[string]string{"allow": "once", "deny": "deny"}[p.policy]
 		for _, a := range fresh {
+			if decision == "once" && isBudget(a) { // a flag allows calls, and spends no more money
+				p.left = &a
+				continue
+			}
 			if err := t.decide(ctx, a, decision); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -24,7 +25,7 @@ func ending(o event.Outcome) error {
 	case record.ReasonLoop:
 		return failed("the turn ended: the same tool call was made again and again", "say it differently, or reset the conversation")
 	case record.ReasonBudget:
-		return failed("the turn is paused: the budget is used up", "raise budget in settings.yaml")
+		return failed("the turn ended: a budget is used up", "raise budget in settings.yaml")
 	case record.ReasonError, record.ReasonPoison:
 		return failed(orElse(o.Text, orElse(o.Error, "the turn ended with an error")), "")
 	case string(event.ItemDropped), "dropped":
@@ -37,12 +38,27 @@ func failed(what, do string) error {
 	return &problem{code: exitFailure, err: errors.New(what), do: do}
 }
 
+// asksOn reports whether a turn ended because a person has to answer first.
+func asksOn(reason string) bool {
+	return reason == record.ReasonWaiting || reason == record.ReasonBudget
+}
+
 // needsApproval says how to answer what an agent asks, and ends with exit code 5.
 func needsApproval(a event.Ask) error {
+	if isBudget(a) {
+		return &problem{code: exitDenied, err: fmt.Errorf("the agent is paused: %s", a.Reason),
+			do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: daycare permissions deny %s)", a.Token, a.Token)}
+	}
 	return &problem{code: exitDenied,
 		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(orElse(a.Request, a.Reason), 200)),
 		do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}
+}
+
+// isBudget reports whether a request is to go on beyond a budget.
+func isBudget(a event.Ask) bool {
+	_, ok := permission.BudgetOf(a.Tag)
+	return ok
 }
 
 // familyAsks lists what an agent and its descendants ask for.

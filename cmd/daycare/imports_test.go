@@ -55,9 +55,9 @@ var imports = map[string][]string{
 	"engine/control":         {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
 
 	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
-	"agents/prompt":           {"agents/providers", "engine/record", "engine/message", "engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
+	"agents/prompt":           {"agents/providers", "engine/permission", "engine/record", "engine/message", "engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
 	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
-	"agents/budget":           {"agents/providers", "engine/disk"},
+	"agents/budget":           {"agents/providers", "engine/permission", "engine/disk"},
 	"agents/subagent":         {"engine/beneath", "tools", "engine/address", "engine/finding", "engine/event", "engine/message", "engine/permission"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},

@@ -51,7 +51,7 @@ const (
 #  defaults: { web: false, exec: sandbox }   # exec: sandbox | ask | deny
 
 #budget:
-#  perDay: { usd: 5 }
+#  perDay: { usd: 5 }         # at a limit an agent pauses and asks whether to raise it
 
 #log:
 #  level: info                # debug | info | warn | error

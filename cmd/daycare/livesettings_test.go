@@ -82,6 +82,7 @@ func liveSettings() map[string]live {
 		"agents.perMinute":             {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.PerMinute }},
 		"agents.maxChildren":           {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits}, "agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
 		"cron.timezone":         {"Europe/Berlin", "Asia/Tokyo", func(r *runtimeParts) any { return r.clocks.Zone().String() }},
+		"budget.onLimit":        {"stop", "ask", func(r *runtimeParts) any { return r.figures(address.Descriptor{}).StopAtLimit }},
 		"heartbeat.every":       {"1h", "2h", func(r *runtimeParts) any { return r.clocks.Every() }},
 		"heartbeat.activeHours": {`"08:00-22:00"`, `"09:00-22:00"`, func(r *runtimeParts) any { return fmt.Sprint(r.clocks.Hours()) }},
 

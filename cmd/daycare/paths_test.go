@@ -42,7 +42,7 @@ const (
 // beneath or permission.Folders.
 var passes = map[string]pass{
 	"agents":                                {2, daycares},
-	"agents/budget":                         {5, daycares},
+	"agents/budget":                         {6, daycares},
 	"agents/providers/scripted/scripted.go": {1, "the script that the settings name, for tests"},
 	"agents/subagent":                       {3, daycares},
 	"cmd/daycare":                           {61, daycares + "; or " + persons},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"daycare/engine/control"
@@ -173,10 +174,11 @@ func (c *cli) decide(ctx context.Context, typed, decision string) error {
 	if err != nil {
 		return err
 	}
-	token, err := findAsk(ctx, client, typed)
+	ask, err := findAsk(ctx, client, typed)
 	if err != nil {
 		return err
 	}
+	token := ask.Token
 	if err := client.Decide(ctx, token, decision, ""); err != nil {
 		return fmt.Errorf("answer %s: %w", token, err)
 	}
@@ -186,18 +188,22 @@ func (c *cli) decide(ctx context.Context, typed, decision string) error {
 			Decision string `json:"decision"`
 		}{token, decision})
 	}
+	if i := slices.IndexFunc(ask.Choices, func(c event.Choice) bool { return c.Decision == decision }); isBudget(ask) && i >= 0 {
+		c.print("%s: %s\n", token, ask.Choices[i].Text)
+		return nil
+	}
 	c.print("%s: %s\n", token, map[string]string{
 		"once": "allowed this once", "always": "allowed from now on",
 		"prefix": "allowed from now on, with whatever follows those words", "deny": "denied"}[decision])
 	return nil
 }
 
-// findAsk completes a token. One that is not in the queue goes through as typed:
-// the daemon knows who answered it.
-func findAsk(ctx context.Context, client *control.Client, typed string) (string, error) {
+// findAsk finds a request by its token or the beginning of it. One that is not in the
+// queue goes through as typed: the daemon knows who answered it.
+func findAsk(ctx context.Context, client *control.Client, typed string) (event.Ask, error) {
 	asks, err := client.Permissions(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list permissions: %w", err)
+		return event.Ask{}, fmt.Errorf("list permissions: %w", err)
 	}
 	var tokens []string
 	for _, a := range asks {
@@ -205,12 +211,12 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (string,
 	}
 	n, err := byPrefix("request", tokens, typed, "")
 	if code, _ := explain(err); code == exitNotFound {
-		return typed, nil
+		return event.Ask{Token: typed}, nil
 	}
 	if err != nil {
-		return "", err
+		return event.Ask{}, err
 	}
-	return tokens[n], nil
+	return asks[n], nil
 }
 
 // tokens completes the tokens of requests that wait.

@@ -74,6 +74,7 @@ type runtimeParts struct {
 	toolset  *toolsets
 	shelf    *skills.Shelf
 	ledger   *budget.Ledger
+	freed    chan struct{} // a limit may have room again
 	plugs    *plugs
 	clocks   *schedule.Scheduler
 	jobs     *toolshell.Jobs // background processes; they end with the runtime
@@ -122,7 +123,7 @@ func openFiles(ctx context.Context, workspace string, warn func(format string, a
 func newParts(workspace string, loud slog.Level) *runtimeParts {
 	return &runtimeParts{root: filepath.Join(workspace, home), workspace: workspace, loud: loud,
 		log: slog.New(slog.DiscardHandler), attached: record.NewAttached(),
-		startAt: time.Now(), stopped: make(chan struct{})}
+		startAt: time.Now(), stopped: make(chan struct{}), freed: make(chan struct{}, 1)}
 }
 
 func (r *runtimeParts) open(ctx context.Context) (err error) {
@@ -278,6 +279,7 @@ func (r *runtimeParts) run(ctx context.Context, connect bool, listen string, rea
 	}
 	add(&g, r.family.Run)
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, r.start) })
+	add(&g, r.watchBudgets)
 	add(&g, r.watchSettings)
 	add(&g, r.watchPlace)
 	add(&g, r.keepJournal)

@@ -222,7 +222,7 @@ func (c *cli) afterWait(ctx context.Context, client *control.Client, o event.Out
 	if err != nil {
 		return err
 	}
-	if len(asks) > 0 && o.Reason == "waiting" {
+	if len(asks) > 0 && asksOn(o.Reason) {
 		return needsApproval(asks[0])
 	}
 	return ending(o)

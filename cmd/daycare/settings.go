@@ -39,6 +39,7 @@ func (r *runtimeParts) reload(ctx context.Context) []finding.Finding {
 		}
 		r.asks.SetExpiry(now.Permissions.Expiry)
 		r.system.OwnersChanged()
+		r.roomAgain()
 		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
 		found = append(found, r.connect()...)
 		found = append(found, needRestart(path, before, now)...)

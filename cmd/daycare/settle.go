@@ -18,7 +18,7 @@ func (t *talk) settle(ctx context.Context) (over bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if err := t.answerAsks(ctx, t.asks.fresh(asks, t.flight.last.Reason == record.ReasonWaiting)); err != nil || t.asks.open() {
+	if err := t.answerAsks(ctx, t.asks.fresh(asks, asksOn(t.flight.last.Reason))); err != nil || t.asks.open() {
 		return err != nil, err
 	}
 	if t.flight.following {

@@ -213,6 +213,9 @@ func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	return agents.Run(ctx, r.fit(seat, agents.Options{
 		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
 		Volume: r.vol, Events: r.events, Board: r.board, Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
+		Raise: func(b permission.Budget, d permission.Decision, token, by string) error {
+			return r.raise(ctx, seat.Meta.ID, b, d, token, by)
+		},
 		Narrowed: func(now permission.Set) { r.narrowed(seat.Meta.ID, now) },
 		Model:    func(m record.Model) agents.Model { return r.bounded(r.models.Load().caller(m)) },
 		Price: func(provider, model string, u providers.Usage) float64 {
@@ -244,6 +247,7 @@ func (r *runtimeParts) figures(d address.Descriptor) agents.Settings {
 	return agents.Settings{
 		Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
 		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny", Profile: permission.Profile(c.Permissions.Profile),
+		StopAtLimit:  c.Budget.OnLimit == "stop",
 		ContextLimit: c.Agents.EmergencyContextLimit,
 	}
 }

@@ -23,6 +23,7 @@ var told = map[permission.Decision]string{
 	permission.Once: "Allowed once", permission.Always: "Allowed from now on",
 	permission.Prefix: "Allowed from now on, with whatever follows those words",
 	permission.Deny:   "Denied", permission.Expired: "Expired without an answer",
+	permission.Freed: "No longer needed: the budget has room again",
 }
 
 // choices are the buttons of a card. What cannot be shown whole can only be denied.
@@ -143,6 +144,9 @@ func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 		}
 	}
 	text := "**Permission needed** by " + permission.VisibleLine(who)
+	if _, ok := permission.BudgetOf(p.Request.Tag); ok {
+		text = "**Paused at a budget**: " + permission.VisibleLine(who)
+	}
 	card := p.Request.Card()
 	if !whole(p.Request) {
 		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to be shown here whole, so it cannot be allowed here. Read and answer it on the computer:\n\n"+
@@ -275,7 +279,11 @@ func (d *Desk) settle(ctx context.Context, token string, decision permission.Dec
 		return
 	}
 	outcome := "Answered"
-	if decision != "" {
+	switch decision {
+	case "":
+	case permission.Freed:
+		outcome = told[decision]
+	default:
 		outcome = told[decision] + " by " + orSomebody(by)
 	}
 	c, ok := d.platform.(Cardist)

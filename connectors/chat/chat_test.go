@@ -515,6 +515,51 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 	}
 }
 
+// A budget that is used up has buttons of its own; a question that is no more is closed.
+func TestAPausedAgentAsksInTheChat(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
+	p := ask()
+	p.Request = permission.Budget{Scope: permission.BudgetTotal, Unit: permission.Tokens, Limit: 2000, More: 2000}.Request("it is used up")
+	w.asks = []permission.Pending{p}
+	d.look(t.Context())
+	said := strings.Join(w.heard(), "\n")
+	for _, want := range []string{"**Paused at a budget**: 0/", "    go on beyond the budget of 2,000 tokens", "{Raise once: 2,000 tokens more once " + token + "}",
+		"{Raise for good, to 4,000 tokens: budget.total.tokens in settings.yaml always " + token + "}", "{Stop deny " + token + "}"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the card lacks %q:\n%s", want, said)
+		}
+	}
+	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "freed", By: "daycare"}}, nil)
+	if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**No longer needed: the budget has room again.**") {
+		t.Errorf("said %q, want the card closed", said)
+	}
+}
+
+// Only an owner raises a budget, whatever the ceiling is; the guest whose agent it is may
+// stop it.
+func TestAGuestRaisesNoBudget(t *testing.T) {
+	w := newWorld()
+	ceiling, err := permission.Ceiling([]string{"@web", "@read:/", "@write:/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := w.house(ceiling, Options{})
+	p := ask()
+	p.Owner = permission.Owner{Connector: "chat", UserID: "bob"}
+	p.Request = permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 5, More: 5}.Request("it is used up")
+	w.asks = []permission.Pending{p}
+	bob := message.Address{ChannelID: "c1", UserID: "bob"}
+	for _, answer := range []string{"once", "always"} {
+		if got := d.Answer(t.Context(), bob, answer+" "+token); got != "Only an owner may allow that." {
+			t.Errorf("%s: %q", answer, got)
+		}
+	}
+	if got := d.Answer(t.Context(), bob, "deny "+token); got != "Denied." {
+		t.Errorf("deny: %q", got)
+	}
+}
+
 // house is a desk with an owner, ada, and a guest, bob, whose agents are different ones.
 func (w *world) house(ceiling permission.Set, o Options) *Desk {
 	o.Allow = []string{"bob", "ada"}

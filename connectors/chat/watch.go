@@ -132,7 +132,7 @@ func (d *Desk) speaks(ctx context.Context, agent string) bool {
 func (d *Desk) stillAtWork(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
 	if d.host.Agents != nil {
 		a, err := d.host.Agents.Agent(ctx, agent)
-		if err != nil || a.State == event.Idle || a.State == event.Ended || a.State == event.WaitingPermission {
+		if err != nil || a.State == event.Idle || a.State == event.Ended || a.State == event.WaitingPermission || a.State == event.Paused {
 			delete(work, agent)
 			return
 		}

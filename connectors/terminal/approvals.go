@@ -182,10 +182,11 @@ func (o *approvals) lines(m *Model, width, height int) []string {
 	if n := len(m.world.asks); n > 1 {
 		count = fmt.Sprintf("  question %d of %d", at+1, n)
 	}
-	head := []string{
-		" " + t.Warn.Render("? "+m.world.name(ask.AgentID)) + " asks for " + t.Bold.Render(markdown.OneLine(permission.VisibleLine(ask.Tag), width)) + t.Dim.Render(count),
-		"",
+	what := " asks for " + t.Bold.Render(markdown.OneLine(permission.VisibleLine(ask.Tag), width))
+	if _, ok := permission.BudgetOf(ask.Tag); ok {
+		what = " is paused and asks to"
 	}
+	head := []string{" " + t.Warn.Render("? "+m.world.name(ask.AgentID)) + what + t.Dim.Render(count), ""}
 	body := append(m.requestLines(ask, width-4), m.factLines(ask, width-4)...)
 	room := max(3, height-len(head)-len(ask.Choices)-2)
 	o.top = max(0, min(o.top, len(body)-room))

@@ -137,6 +137,30 @@ func TestTypedCommandIsNotAFilter(t *testing.T) {
 	})
 }
 
+// An agent that is paused at a budget is shown so, and its question says what each answer
+// does.
+func TestAPausedAgentAsksOnTheScreen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0, id := midway()
+		request := permission.Budget{Scope: permission.BudgetPerDay, Day: "2026-11-22", Unit: permission.USD, Limit: 5, More: 5}.Request("the budget budget.perDay is used up: $4.9 of $5")
+		ask := permission.Pending{Token: "tok1", Agent: id, Request: request, AskedAt: time.Now()}.Ask()
+		drive(t, d0, 110, 30, func(d *driver) {
+			d0.pending = []event.Ask{ask}
+			d0.change(id, func(a *event.Agent) { a.State, a.Detail = event.Paused, request.Reason })
+			d0.emit(event.PermissionRequested, id, "t1", event.Asked{Token: "tok1", Tag: request.Tag, Reason: request.Reason})
+			d.wait(time.Second)
+			d.shows("paused: the budget budget.perDay is used up")
+			d.press("enter", "ctrl+y")
+			d.shows("is paused and asks to", "go on beyond the budget of $5.00 for all agents on 2026-11-22", "[o] Raise once: $5.00 more on 2026-11-22",
+				"[a] Raise for good, to $10.00: budget.perDay.usd in settings.yaml", "[d] Stop")
+			d.press("a")
+			if got := d0.calls(); len(got) != 1 || got[0] != "decide tok1 always" {
+				t.Errorf("asked of the daemon: %q", got)
+			}
+		})
+	})
+}
+
 // Esc right after the last question was answered was meant for its dialog, which has
 // closed by itself: it must not stop the agent below.
 func TestEscAfterTheLastAnswerStopsNobody(t *testing.T) {

@@ -34,7 +34,7 @@ func (w *world) sender(id string) string {
 // stateText is the state in words that fit a column.
 func (w *world) stateText(a *agent) string {
 	for _, ask := range w.asks {
-		if a.asks && ask.AgentID == a.ID {
+		if a.asks && ask.AgentID == a.ID && a.State != event.Paused {
 			return "asks: " + askLine(ask)
 		}
 	}

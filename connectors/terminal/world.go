@@ -13,6 +13,7 @@ import (
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/lazyregexp"
+	"daycare/engine/permission"
 )
 
 // An agent is the newest snapshot, with what events told since.
@@ -163,7 +164,12 @@ func (w *world) event(e control.RawEvent) (stale, call bool) {
 	case event.ItemTaken, event.ItemDone:
 		return false, false
 	case event.PermissionRequested:
-		a.State = event.WaitingPermission
+		hear(e, func(q event.Asked) {
+			a.State, a.Detail = event.WaitingPermission, ""
+			if _, ok := permission.BudgetOf(q.Tag); ok {
+				a.State, a.Detail = event.Paused, q.Reason
+			}
+		})
 		return true, true
 	}
 	return true, false

@@ -187,9 +187,10 @@ type Defaults struct {
 
 // Budget is what may be spent; 0 is no limit.
 type Budget struct {
-	PerDay   Limit `json:"perDay"`
-	PerAgent Limit `json:"perAgent"`
-	Total    Limit `json:"total"`
+	OnLimit  string `json:"onLimit" allow:"ask|stop"` // at a limit: an agent pauses and asks to raise it, or stops
+	PerDay   Limit  `json:"perDay"`
+	PerAgent Limit  `json:"perAgent"`
+	Total    Limit  `json:"total"`
 }
 
 // A Limit counts both; whichever is reached first holds.
@@ -231,6 +232,7 @@ func Default() *Config {
 		},
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
+		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},
 		Retention:   Retention{Trash: 30 * 24 * time.Hour, Blobs: 30 * 24 * time.Hour},
 		Log:         Log{Level: "info", Format: "text", File: "logs/daycare.jsonl"},

@@ -85,6 +85,7 @@ var names = []string{
 	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.sync", "import.dirsync",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename", "usage.write", "usage.rename",
+	"raises.write", "raises.sync", "raises.rename", "raises.dirsync",
 	"waiting.write", "waiting.sync", "waiting.rename", "waiting.dirsync", "state.link",
 	"models.write", "models.sync", "models.rename", "models.dirsync", "models.unlink",
 	"doctor.aside.write", "doctor.aside.sync", "doctor.aside.rename", "doctor.aside.dirsync",

@@ -95,6 +95,8 @@ func Parse(tag string) (Access, error) {
 	switch {
 	case kind == "@message" && agentID.MatchString(value):
 		return Message{Agent: value}, nil
+	case kind == "@budget":
+		return parseBudget(value)
 	case kind == "@plan" && !hasValue:
 		return Plan{}, nil
 	case kind == "@web" && !hasValue:

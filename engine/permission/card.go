@@ -65,6 +65,9 @@ func (r Request) Card() string {
 // Choices are the answers that a request takes, each with what it means. The rule is
 // offered only where it covers exactly this request.
 func (r Request) Choices() []event.Choice {
+	if b, ok := BudgetOf(r.Tag); ok {
+		return b.choices()
+	}
 	list := []event.Choice{{Decision: string(Once), Text: "Once"}, {Decision: string(Always), Text: r.always()}}
 	if r.Prefix != "" {
 		list = append(list, event.Choice{Decision: string(Prefix), Text: "Always commands that begin with `" + r.prefix() + "`"})

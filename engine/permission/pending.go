@@ -108,7 +108,7 @@ func encode(p Pending, indent string) ([]byte, error) {
 }
 
 // decisions are the words that may stand in a file.
-var decisions = []Decision{Once, Always, Prefix, Deny, Expired}
+var decisions = []Decision{Once, Always, Prefix, Deny, Expired, Freed}
 
 // decode reads a request. An error is a finding.Finding for the file name.
 func decode(name string, data []byte) (Pending, error) {

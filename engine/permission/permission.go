@@ -48,10 +48,11 @@ type Detail struct {
 	Diff    string `json:"diff,omitempty"`
 	Path    string `json:"path,omitempty"`
 	Host    string `json:"host,omitempty"`
+	Budget  string `json:"budget,omitempty"`
 }
 
 // String is the detail as people read it.
-func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host) }
+func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Host, d.Budget) }
 
 // A Request is what a tool call needs beyond the agent's rights.
 type Request struct {
@@ -89,6 +90,10 @@ const NoSandbox = "none"
 // allowed in a sandbox is not allowed without one, nor with another content of the
 // scripts that it names.
 func (r Request) SHA256(agent string) string {
+	if b, ok := BudgetOf(r.Tag); ok {
+		b.More = 0 // each request that a limit refuses is the same question
+		r.Tag = b.Tag()
+	}
 	data, _ := json.Marshal(struct { // of strings and truths, which cannot fail
 		Agent, Tag, Workdir string
 		Detail              Detail
@@ -108,4 +113,6 @@ const (
 	Prefix  Decision = "prefix" // every command that begins with the words of Request.Prefix
 	Deny    Decision = "deny"
 	Expired Decision = "expired"
+	// Freed: a limit that was reached has room again, so that the question is no more.
+	Freed Decision = "freed"
 )

@@ -134,8 +134,8 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 	case errors.Is(err, fs.ErrNotExist):
 		found, err = p, nil
 		found.Decision = Deny
-	case err == nil && found.Decision == Expired:
-		err = q.wrong(p, `decision is "expired"; allowed: once, always, deny, prefix`)
+	case err == nil && (found.Decision == Expired || found.Decision == Freed):
+		err = q.wrong(p, fmt.Sprintf("decision is %q; allowed: once, always, deny, prefix", found.Decision))
 	case err == nil && !sameQuestion(p, found):
 		err = q.wrong(p, "the request was changed in more than its decision")
 	}

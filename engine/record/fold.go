@@ -10,6 +10,7 @@ import (
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
+	"daycare/engine/permission"
 )
 
 // Obligations are what an agent owes at one moment, folded over the log: the turn
@@ -209,7 +210,7 @@ func (f *fold) owed() (outs []Out, from int64) {
 
 func decision(event string) bool {
 	switch event {
-	case "once", "always", "prefix", "deny", "expired":
+	case "once", "always", "prefix", "deny", "expired", "freed":
 		return true
 	default:
 		return false
@@ -224,7 +225,7 @@ func (f *fold) permission(r *Permission) {
 	if r.Event == "asked" && f.o.Turn != nil {
 		f.o.Turn.Asked = true
 	}
-	if r.Event == "once" {
+	if _, budget := permission.BudgetOf(r.Tag); r.Event == "once" && !budget { // no call uses up what a limit was raised by
 		f.o.Once = append(f.o.Once, OnceGrant{r.Token, r.SHA256})
 	}
 	if r.owes() && f.o.Turn == nil {

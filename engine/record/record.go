@@ -95,7 +95,7 @@ type (
 	Permission struct {
 		Token string `json:"token"`
 		Item  string `json:"item,omitempty"`
-		Event string `json:"event" allow:"asked|once|always|prefix|deny|expired|used|revoked|profile|changed-by-hand"`
+		Event string `json:"event" allow:"asked|once|always|prefix|deny|expired|freed|used|revoked|profile|changed-by-hand"`
 		Tag   string `json:"tag"`
 		By    string `json:"by,omitempty"`
 		// SHA256 binds a decision to the exact request that was asked.

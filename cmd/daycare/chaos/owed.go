@@ -68,7 +68,7 @@ func (o *owed) record(l line) {
 	case "reset":
 		o.turn, o.turnDue = "", false
 	case "permission":
-		answer := l.Event == "once" || l.Event == "always" || l.Event == "deny" || l.Event == "expired"
+		answer := l.Event == "once" || l.Event == "always" || l.Event == "deny" || l.Event == "expired" || l.Event == "freed"
 		o.turnDue = o.turnDue || answer && !l.Silent && o.turn == ""
 	case "assistant_message":
 		if id := l.promise(); id != "" && !o.settled[id] && o.outs[id] == nil {

@@ -213,7 +213,7 @@ func endOf(r *record, one func(kind, string) []*block) []*block {
 	case "loop":
 		return one(trouble, "stopped: it did the same thing over and over")
 	case "budget":
-		return one(trouble, "stopped: the budget is used up")
+		return one(trouble, "ended: a budget is used up")
 	}
 	return one(trouble, joined(": ", "the turn ended with "+r.Reason, r.Error))
 }
@@ -233,6 +233,8 @@ func replyOf(r *record) *reply {
 		return &reply{words: joined(" by ", "allowed from now on, as "+r.Tag, r.By)}
 	case "deny":
 		return &reply{joined(" by ", "denied", r.By), true}
+	case "freed":
+		return &reply{words: "the budget has room again"}
 	case "expired":
 		return &reply{"nobody answered in time", true}
 	}

@@ -1,0 +1,102 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"daycare/engine/permission"
+)
+
+// A limit is one of those that a request of an agent must stay within.
+type limit struct {
+	scope  string // of permission.Budget
+	agent  string // whose spending it bounds, with that of all below it; "": everybody's
+	amount Amount // as the settings or state.json say; 0 is none
+}
+
+// limits are all that bound the requests of an agent, and its family: itself first, the
+// oldest ancestor last.
+func (l *Ledger) limits(agent string) (family []string, list []limit, err error) {
+	family = append([]string{agent}, l.o.Line(agent)...)
+	of := l.o.Limits()
+	list = []limit{{permission.BudgetTotal, "", of.Total}, {permission.BudgetPerDay, "", of.PerDay},
+		{permission.BudgetPerAgent, family[len(family)-1], of.PerAgent}}
+	for _, id := range family {
+		own, err := l.o.Own(id)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the budget of agent %s is not known: %w", id, err)
+		}
+		list = append(list, limit{id, id, own})
+	}
+	return family, list, nil
+}
+
+// spentOf is what counts against a limit. l.mu is held.
+func (l *Ledger) spentOf(m limit) Amount {
+	switch m.scope {
+	case permission.BudgetTotal:
+		return l.spent.Total
+	case permission.BudgetPerDay:
+		return l.today()
+	}
+	return l.spent.Agents[m.agent]
+}
+
+// A Reached says which limit stands in the way of a request.
+type Reached struct {
+	Setting string // budget.perDay, …
+	Spent   Amount
+	Limit   Amount // with what it was raised by
+	Next    Amount // about what the refused request would have cost
+	Budget  permission.Budget
+}
+
+// reached says that a request for more would exceed a limit. l.mu is held.
+func (l *Ledger) reached(m limit, spent, more Amount) *Reached {
+	r := &Reached{Setting: "budget." + m.scope, Spent: spent, Limit: l.raised(m), Next: more}
+	r.Budget.Scope = m.scope
+	switch m.scope {
+	case permission.BudgetTotal, permission.BudgetPerAgent:
+	case permission.BudgetPerDay:
+		r.Budget.Day = l.calendar.Day
+	default:
+		r.Setting = "of agent " + m.agent
+	}
+	b, unit := &r.Budget, permission.Tokens
+	if spent.plus(more).over(Amount{USD: r.Limit.USD}) {
+		unit = permission.USD
+	}
+	b.Unit, b.Limit = unit, r.Limit.in(unit)
+	missing := spent.plus(more).in(unit) - b.Limit
+	b.More = m.amount.in(unit) * max(1, math.Ceil(missing/m.amount.in(unit)))
+	return r
+}
+
+// in is the amount in a unit of permission.Budget.
+func (a Amount) in(unit string) float64 {
+	if unit == permission.USD {
+		return a.USD
+	}
+	return float64(a.Tokens)
+}
+
+func (r *Reached) Error() string {
+	var of, next []string
+	if r.Limit.USD > 0 {
+		of = append(of, fmt.Sprintf("$%.4f of $%.4f", r.Spent.USD, r.Limit.USD))
+		next = append(next, fmt.Sprintf("$%.4f", r.Next.USD))
+	}
+	if r.Limit.Tokens > 0 {
+		of = append(of, fmt.Sprintf("%d of %d tokens", r.Spent.Tokens, r.Limit.Tokens))
+		next = append(next, fmt.Sprintf("%d tokens", r.Next.Tokens))
+	}
+	text := fmt.Sprintf("the budget %s is used up: %s", r.Setting, strings.Join(of, ", "))
+	if r.Next != (Amount{}) {
+		text += " (the next request may take " + strings.Join(next, ", ") + ")"
+	}
+	return text
+}
+
+// Request asks a person to raise the limit.
+func (r *Reached) Request() permission.Request { return r.Budget.Request(r.Error()) }

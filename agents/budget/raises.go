@@ -1,0 +1,129 @@
+package budget
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"daycare/engine/disk"
+	"daycare/engine/permission"
+)
+
+// raisesFile keeps what limits were raised by once. Without it they are as the settings
+// say.
+const raisesFile = "raises.json"
+
+// A raise lifts one limit, once: a day's for that day. It applies as long
+// as the limit is written as it was then: who writes another one means that.
+type raise struct {
+	At     disk.Stamp `json:"at"`
+	Token  string     `json:"token"` // of the request that was answered
+	By     string     `json:"by"`
+	Scope  string     `json:"scope"`
+	Day    string     `json:"day,omitempty"`
+	Agent  string     `json:"agent,omitempty"` // whose spending the limit bounds
+	Unit   string     `json:"unit"`
+	Amount float64    `json:"amount"`
+	Of     float64    `json:"of"` // the limit as it was written then
+}
+
+type raises struct {
+	Raises []raise `json:"raises"`
+}
+
+func (o Options) loadRaises() []raise {
+	path := filepath.Join(o.Dir, raisesFile)
+	var r raises
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.Log.Warn("what budgets were raised by once cannot be read and does not apply", "file", path, "err", err)
+		return nil
+	}
+	return r.Raises
+}
+
+// Raise lifts a limit that an agent has reached, once, durably. The same
+// token raises it one time.
+func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) error {
+	_, limits, err := l.limits(agent)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(limits, func(m limit) bool { return m.scope == b.Scope })
+	if i < 0 {
+		return nil // it is not a limit of that agent any more
+	}
+	one := raise{At: disk.StampOf(l.o.Now()), Token: token, By: by, Scope: b.Scope, Day: b.Day, Agent: limits[i].agent,
+		Unit: b.Unit, Amount: b.More, Of: limits[i].amount.in(b.Unit)}
+	l.file.Lock()
+	defer l.file.Unlock()
+	l.mu.Lock()
+	list := slices.Clone(l.raises)
+	l.mu.Unlock()
+	if slices.ContainsFunc(list, func(r raise) bool { return r.Token == token }) {
+		return nil
+	}
+	list = append(list, one)
+	data, err := json.MarshalIndent(raises{list}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("raise budget: %w", err)
+	}
+	if err := l.o.Volume.MkdirAll(l.o.Dir); err != nil {
+		return fmt.Errorf("raise budget: %w", err)
+	}
+	if err := l.o.Volume.WriteFile("raises", filepath.Join(l.o.Dir, raisesFile), append(data, '\n')); err != nil {
+		return fmt.Errorf("raise budget: %w", err)
+	}
+	l.mu.Lock()
+	l.raises = list
+	l.mu.Unlock()
+	return nil
+}
+
+// raised is a limit with what it was raised by. l.mu is held.
+func (l *Ledger) raised(m limit) Amount {
+	a := m.amount
+	for _, r := range l.raises {
+		if r.Scope != m.scope || r.Agent != m.agent || m.scope == permission.BudgetPerDay && r.Day != l.calendar.Day {
+			continue
+		}
+		switch {
+		case r.Of == 0 || r.Of != m.amount.in(r.Unit):
+		case r.Unit == permission.USD:
+			a.USD += r.Amount
+		case r.Unit == permission.Tokens:
+			a.Tokens += int64(r.Amount)
+		}
+	}
+	return a
+}
+
+// Freed reports whether a limit that an agent had reached is another one by now: it was
+// raised or lifted, or its day is over.
+func (l *Ledger) Freed(agent string, b permission.Budget) bool {
+	_, limits, err := l.limits(agent)
+	if err != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn()
+	if b.Scope == permission.BudgetPerDay && b.Day != l.calendar.Day {
+		return true
+	}
+	for _, m := range limits {
+		if m.scope != b.Scope {
+			continue
+		}
+		limit := l.raised(m).in(b.Unit)
+		return limit == 0 || limit > b.Limit
+	}
+	return true
+}

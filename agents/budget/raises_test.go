@@ -1,0 +1,142 @@
+package budget
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/permission"
+)
+
+// spend asks until a limit refuses, and returns which, and how many requests it allowed.
+func spend(t *testing.T, w *world, agent string) (n int, r *Reached) {
+	t.Helper()
+	v := &vendor{}
+	for n = range 100 {
+		if err := ask(Wrap(v, w.Ledger), agent); err != nil {
+			if !errors.As(err, &r) {
+				t.Fatal(err)
+			}
+			return n, r
+		}
+	}
+	t.Fatal("no limit refuses")
+	return
+}
+
+// Every kind of limit can be raised once: by its own amount, durably, and no more often
+// than the person said so.
+func TestALimitRaisedOnce(t *testing.T) {
+	for name, set := range map[string]func(*world){
+		"in all":       func(w *world) { w.limits.Total.USD = 0.44 },
+		"a day":        func(w *world) { w.limits.PerDay.Tokens = 440 },
+		"an agent":     func(w *world) { w.limits.PerAgent.USD = 0.44 },
+		"its own":      func(w *world) { w.own["child"] = Amount{Tokens: 440} },
+		"its parent's": func(w *world) { w.own["parent"] = Amount{USD: 0.44} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.line["child"] = []string{"parent"}
+			set(w)
+			if n, _ := spend(t, w, "child"); n != 2 {
+				t.Fatalf("%d requests were allowed, want 2", n)
+			}
+			_, r := spend(t, w, "child")
+			b, ok := permission.BudgetOf(r.Request().Tag)
+			if !ok && len(r.Budget.Scope) < 24 {
+				b = r.Budget // the ids of the test are no ids
+			}
+			for range 2 { // a second time is after a crash
+				if err := w.Raise("child", b, "token1", "ada"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.open()
+			if !w.Freed("child", b) {
+				t.Error("it is not free after it was raised")
+			}
+			n, again := spend(t, w, "child")
+			if n != 3 { // 0.88 in all
+				t.Errorf("%d more requests were allowed, want 3", n)
+			}
+			if again.Budget.Limit != 2*b.Limit || again.Budget.More != b.More {
+				t.Errorf("asked is %+v after %+v", again.Budget, b)
+			}
+		})
+	}
+}
+
+// The answer makes room for the request that was refused, however small the limit is.
+func TestARaiseIsEnoughForTheNextRequest(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 7
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := spend(t, w, "a"); n != 1 {
+		t.Errorf("%d requests were allowed after a raise by %v, want 1", n, r.Budget.More)
+	}
+}
+
+// What was raised for one day is over with it.
+func TestADaysRaiseEndsWithTheDay(t *testing.T) {
+	w := newWorld(t)
+	w.limits.PerDay.Tokens = 300
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := spend(t, w, "a"); n != 2 {
+		t.Errorf("%d requests were allowed after the raise, want 2", n)
+	}
+	_, r = spend(t, w, "a")
+	w.now = w.now.Add(24 * time.Hour)
+	if !w.Freed("a", r.Budget) {
+		t.Error("the next day is not free")
+	}
+	if n, _ := spend(t, w, "a"); n != 2 {
+		t.Errorf("%d requests were allowed on the next day, want 2", n)
+	}
+}
+
+// A raise is for the limit as it is written: who writes another one means that.
+func TestALimitThatIsWrittenAnewIsMeant(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 300
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]bool{300: true, 301: true, 450: true, 299: false, 0: true} {
+		w.limits.Total.Tokens = limit
+		if got := w.Freed("a", r.Budget); got != want {
+			t.Errorf("with a limit of %d it is free: %v, want %v", limit, got, want)
+		}
+	}
+	w.limits.Total.Tokens = 450
+	if n, _ := spend(t, w, "a"); n != 1 {
+		t.Errorf("%d requests were allowed under the new limit, want 1", n)
+	}
+}
+
+// A file that cannot be read keeps nothing from starting, and raises nothing.
+func TestBrokenRaises(t *testing.T) {
+	for _, text := range []string{"", "{", "\x00\x00", `{"raises":[{"scope":"total","unit":"tokens","amount":1e300,"of":0}]}`, `{"raises":[{"scope":"total","unit":"x","amount":9,"of":300}]}`} {
+		w := newWorld(t)
+		w.limits.Total.Tokens = 300
+		if err := os.WriteFile(filepath.Join(w.dir, raisesFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.open()
+		if n, _ := spend(t, w, "a"); n != 2 {
+			t.Errorf("with %q %d requests were allowed, want 2", text, n)
+		}
+		if strings.HasPrefix(text, "{\"") == strings.Contains(w.said.String(), raisesFile) {
+			t.Errorf("with %q the log says %q", text, w.said.String())
+		}
+	}
+}
