@@ -150,6 +150,8 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
+	_, _, asks := a.Tools.Get(tools.RequestPermission)
+	p.call.Unasked = !asks
 	grant, refused, err := a.permit(t, &p)
 	if err != nil {
 		return p, err

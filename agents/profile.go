@@ -17,7 +17,7 @@ import (
 // themselves: what may be called under a profile that changes nothing. An agent that is
 // started has the profile of who starts it.
 var harmless = []string{"agents_list", "agent_status", "subagents", "sessions_list", "sessions_history", "message", "set_reaction",
-	"request_permission", "submit_plan", "start_background_agent", "spawn"}
+	tools.RequestPermission, "submit_plan", "start_background_agent", "spawn"}
 
 // refusedBy is what the model reads of a call that the agent's profile refuses; nil: it
 // refuses nothing.

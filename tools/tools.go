@@ -50,6 +50,9 @@ type Tool interface {
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
+// RequestPermission is the tool by which an agent asks for a right as such.
+const RequestPermission = "request_permission"
+
 // Asks is the optional ability of a tool whose calls may need a person's
 // approval. The runtime asks for what Needs returns and runs the call only when
 // it is granted. nil: nothing to ask.
@@ -88,6 +91,7 @@ type Call struct {
 	Access    permission.Set  // what the agent may do, with WorkingDir
 	Approved  string          // tag of the request that a person allowed for this very call; "": it needed none
 	Sources   []string        // what the turn has read from outside; none: it speaks for the owner
+	Unasked   bool            // the agent has no request_permission, so what it lacks the call itself asks for
 	Hops      int             // how many agents the cause of the turn has passed
 	Route     message.Address // where the turn's answer goes; zero: to nobody
 	Message   string          // the platform's id of the message that is answered there; "" for none

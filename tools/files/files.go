@@ -54,10 +54,10 @@ type Options struct {
 func New(o Options) []tools.Tool {
 	b := newBase(o)
 	return []tools.Tool{
-		tool[readArgs]{readSpec, b, read},
-		tool[lsArgs]{lsSpec, b, ls},
-		tool[globArgs]{globSpec, b, glob},
-		tool[grepArgs]{grepSpec, b, grep},
+		reading[readArgs]{tool[readArgs]{readSpec, b, read}, func(a readArgs) string { return a.Path }},
+		reading[lsArgs]{tool[lsArgs]{lsSpec, b, ls}, func(a lsArgs) string { return a.Path }},
+		reading[globArgs]{tool[globArgs]{globSpec, b, glob}, func(a globArgs) string { start, _ := a.start(); return start }},
+		reading[grepArgs]{tool[grepArgs]{grepSpec, b, grep}, func(a grepArgs) string { return a.Path }},
 		asking[writeArgs]{tool[writeArgs]{writeSpec, b, write}, func(a writeArgs) []string { return []string{a.Path} }},
 		asking[editArgs]{tool[editArgs]{editSpec, b, edit}, func(a editArgs) []string { return []string{a.Path} }},
 		asking[patchArgs]{tool[patchArgs]{patchSpec, b, applyPatch}, patched},

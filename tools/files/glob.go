@@ -30,13 +30,7 @@ func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	if !doublestar.ValidatePattern(a.Pattern) {
 		return tools.Errorf("the pattern %q is not valid; ** is any folders, * any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
 	}
-	// What stands before the first wildcard is a folder to begin at; it may also
-	// lead out, so it is judged as any path is.
-	base, pattern := doublestar.SplitPattern(filepath.ToSlash(a.Pattern))
-	start := filepath.Join(a.Path, base)
-	if filepath.IsAbs(base) {
-		start = base
-	}
+	start, pattern := a.start()
 	p, err := r.locate(start, false)
 	if err != nil {
 		return tools.Result{}, err
@@ -57,6 +51,16 @@ func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return b.at.Compare(a.at) })
 	return tools.Result{Text: r.foundText(all, full)}, nil
+}
+
+// start is the folder to begin at, and what is matched below it. What stands before the
+// first wildcard may also lead out, so it is judged as any path is.
+func (a globArgs) start() (path, pattern string) {
+	base, pattern := doublestar.SplitPattern(filepath.ToSlash(a.Pattern))
+	if filepath.IsAbs(base) {
+		return base, pattern
+	}
+	return filepath.Join(a.Path, base), pattern
 }
 
 func (r *reach) foundText(all []found, full bool) string {

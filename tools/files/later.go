@@ -24,15 +24,21 @@ func (r *reach) withheld(access permission.Access, path string) error {
 		}
 	}
 	switch {
-	case anchor != "" && write && r.looking:
+	case anchor == "":
+	case (write || r.asks) && r.looking:
 		r.wanted = append(r.wanted, path)
-		return nil
-	case anchor != "" && !slices.Contains(r.approved, path):
-		return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s", r.shown(anchor), why, access.Tag())
-	case write && r.Accept != nil && !r.looking && sensitive.Anchor("/", path, r.table.Later) != "":
-		r.Accept(realPath(path))
+	case !slices.Contains(r.approved, path):
+		return refuse("%s %s, so a right to a folder around it is not enough; ask with request_permission for %s",
+			r.shown(anchor), why, access.Tag())
 	}
 	return nil
+}
+
+// accept has a path that runs something later stay, as the agent may write it.
+func (r *reach) accept(path string, write bool) {
+	if write && r.Accept != nil && !r.looking && sensitive.Anchor("/", path, r.table.Later) != "" {
+		r.Accept(realPath(path))
+	}
 }
 
 // asked are the paths that calls asked a person for, by the call. The runtime runs such a

@@ -38,6 +38,7 @@ func (r *reach) locate(path string, write bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	abs = r.canonical(abs, write)
 	for range maxLinks {
 		p, next, err := r.walkTo(abs, write)
 		if err != nil {
@@ -46,7 +47,7 @@ func (r *reach) locate(path string, write bool) (*place, error) {
 		if next == "" {
 			return p, nil
 		}
-		abs = next // a link was met; where it leads is judged from the start
+		abs = r.canonical(next, write) // a link was met; where it leads is judged from the start
 	}
 	return nil, errLinks
 }
@@ -107,6 +108,10 @@ func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string
 	}
 	if dir, at, real, err = r.Folders.Around(root); err != nil {
 		return nil, "", "", r.inWords(root, err)
+	}
+	if r.moved(at, real) {
+		dir.Close()
+		return nil, "", "", refuse("%s leads elsewhere than what was allowed", r.shown(root))
 	}
 	// Some folder above may be out of reach under another name.
 	for up := real; ; up = filepath.Dir(up) {

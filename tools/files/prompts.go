@@ -83,9 +83,16 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 	if path == "" {
 		return nil, nil
 	}
-	wanted := slices.Clone(r.wanted)
+	wanted, outside := slices.Clone(r.wanted), slices.Clone(r.outside)
+	if len(outside) > 0 && sensitive.Anchor("/", path, r.table.Later) == "" {
+		need.Reason = "writes outside its folders"
+	}
 	r.trial = &trial{}
 	res, err := t.run(context.Background(), r, args)
+	if len(outside) > 0 && (err != nil || res.Status != "" || !r.trial.changed) { // what is there is not said before it is allowed
+		t.base.asked.put(call.ID, outside)
+		return inWhole(outside)
+	}
 	if err != nil || res.Status != "" || !r.trial.changed {
 		return nil, nil
 	}

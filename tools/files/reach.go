@@ -21,7 +21,9 @@ type reach struct {
 	trial  *trial // nil: what is changed is changed
 
 	looking  bool     // for what a person must be asked: nothing is refused for that
+	asks     bool     // also for paths outside of its folders
 	wanted   []string // what was found so
+	outside  []string // what of it is outside of its folders
 	approved []string // paths that a person was asked for
 }
 
@@ -33,7 +35,7 @@ type forbiddenPath struct {
 }
 
 func (b *base) reach(call tools.Call) *reach {
-	r := &reach{base: b, set: call.Access, agent: call.Agent}
+	r := &reach{base: b, set: call.Access, agent: call.Agent, asks: call.Unasked}
 	paths := slices.Clone(b.Denied)
 	if b.Data != "" {
 		paths = append(paths, b.Data)
@@ -194,8 +196,13 @@ func (r *reach) ground(path string, write bool) (root string, own bool, err erro
 	}
 	for _, root := range roots {
 		if permission.Beneath(root, path) {
+			r.accept(path, write)
 			return root, false, nil
 		}
+	}
+	if root, ok := r.beyond(path); ok {
+		r.accept(path, write)
+		return root, false, nil
 	}
 	return "", false, missing(access, r.shown(path))
 }

@@ -9,6 +9,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/tools"
 )
 
@@ -40,6 +41,11 @@ func NewSend(o Options, say Say) tools.Tool {
 type sender struct {
 	tool[sendArgs]
 	say Say
+}
+
+// Needs is the approval of sending a file outside of the agent's folders.
+func (t sender) Needs(call tools.Call) (*permission.Request, error) {
+	return reading[sendArgs]{t.tool, func(a sendArgs) string { return a.Path }}.Needs(call)
 }
 
 // Run sends a file.
