@@ -115,6 +115,16 @@ func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address,
 // ErrNoReaction: the chat does not take reactions.
 var ErrNoReaction = errors.New("this chat takes no reactions: say it in words")
 
+// Speaks reports whether an agent can send a message to a chat at all: to its own, or,
+// where any platform with chats is connected, to that of another agent of the same person.
+func (f *Family) Speaks(d address.Descriptor) bool {
+	own := message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	return f.sys.answers(own) || f.sys.links.any(func(c Connector) bool {
+		_, partly := c.(Answerer) // a hook, which has no chats
+		return !partly
+	})
+}
+
 // Reacts reports whether a connector's platform takes reactions.
 func (f *Family) Reacts(connector string) bool {
 	c, _ := f.sys.links.get(connector)

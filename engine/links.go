@@ -48,6 +48,18 @@ func (l *links) get(id string) (Connector, bool) {
 	return k.Connector, true
 }
 
+// any reports whether one of the connectors is such.
+func (l *links) any(such func(Connector) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.all {
+		if such(k.Connector) {
+			return true
+		}
+	}
+	return false
+}
+
 // set puts these connectors in force. One that is there already goes on; one that
 // is gone, or that another of its id replaces, has ended before the new ones begin,
 // so that a port or a session can be used again.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,7 +18,8 @@ import (
 
 // toolsets is which tools which kind of agent has:
 //
-//	user                        all; set_reaction where the chat takes reactions
+//	user                        all; those to a chat where there is one to reach, set_reaction
+//	                            where it takes reactions
 //	cron, heartbeat, permanent  all but those to a chat: they speak to people through agents
 //	subagent                    what starts no others, sets no clock, reaches no person
 //	subagent of a definition    the definition's tools alone
@@ -89,7 +91,7 @@ func (t *toolsets) of(meta address.Meta) func() *tools.Set {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		key := string(d.Type) + "/" + d.Definition
+		key := fmt.Sprintf("%s/%s/%v", d.Type, d.Definition, d.Type == address.User && t.family.Speaks(d))
 		if t.only[key] == nil {
 			t.only[key], _ = full.Only(t.names(full, d)...)
 		}
@@ -130,7 +132,9 @@ func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	var names []string
 	for _, name := range full.Names() {
 		switch {
-		case d.Type == address.User && name != reaction:
+		case d.Type == address.User && !slices.Contains(toChat, name):
+			names = append(names, name)
+		case d.Type == address.User && name != reaction && t.family.Speaks(d):
 			names = append(names, name)
 		case slices.Contains(toChat, name):
 		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
