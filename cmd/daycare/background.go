@@ -90,6 +90,7 @@ func (c *cli) started(pid int, root, log string) error {
 	}
 	c.print("daycare runs in the background: pid %d\n", pid)
 	c.note("log %s; stop it with: daycare stop", log)
+	c.cautionSandbox()
 	return nil
 }
 

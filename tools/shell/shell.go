@@ -473,9 +473,11 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 // heldBack is what programs say when the sandbox keeps something from them.
 var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
 
-// explained adds what may be the reason to a result that failed.
+// explained adds what may be the reason to a result that failed. With Landlock alone a part
+// of a command may fail that a person would expect to work, and the rest go on.
 func (p process) explained(res tools.Result) tools.Result {
-	if p.runner.Level != sandbox.None && res.Status == tools.Failed && heldBack.MatchString(res.Text) {
+	went := res.Status == tools.Failed || res.Status == "" && !p.runner.HasView()
+	if p.runner.Level != sandbox.None && went && heldBack.MatchString(res.Text) {
 		limits := "only the granted folders, no network; allowedDomains gives one"
 		switch {
 		case !p.runner.HasView():
