@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -91,22 +90,32 @@ func (r *runtimeParts) tellRun(f schedule.Firing, run schedule.Run) {
 // folders keeps the watches on the folders of tasks.
 type folders struct {
 	watcher *watch.Watcher
-	changed func()
-	now     []string
+	changed func(slugs ...string)
+	now     map[string]bool
 }
 
 func (f *folders) set(dirs []string) {
-	for _, dir := range f.now {
-		if !slices.Contains(dirs, dir) {
+	now := map[string]bool{}
+	for _, dir := range dirs {
+		if now[dir] = true; !f.now[dir] {
+			f.watcher.Add(dir, watch.Options{Ignore: ledgers}, f.hear)
+		}
+	}
+	for dir := range f.now {
+		if !now[dir] {
 			f.watcher.Remove(dir)
 		}
 	}
-	for _, dir := range dirs {
-		if !slices.Contains(f.now, dir) {
-			f.watcher.Add(dir, watch.Options{Ignore: ledgers}, func(watch.Hint) { f.changed() })
-		}
+	f.now = now
+}
+
+// hear passes a hint on: what happened in the folder of a task concerns that task.
+func (f *folders) hear(h watch.Hint) {
+	if filepath.Base(filepath.Dir(h.Dir)) == "cron" && !h.Overflow {
+		f.changed(filepath.Base(h.Dir))
+		return
 	}
-	f.now = dirs
+	f.changed()
 }
 
 // ledgers are what the clocks write themselves, beside hidden names.

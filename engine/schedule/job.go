@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"daycare/engine/finding"
@@ -247,40 +246,7 @@ func (s *Scheduler) RunNow(slug string) (time.Time, error) {
 		return time.Time{}, ErrBusy
 	}
 	t.ID = j.task.ID
-	j.task, j.hand = t, now.UTC().Truncate(time.Millisecond)
+	j.task, j.hand, j.reckoned = t, now.UTC().Truncate(time.Millisecond), false
 	s.poke()
 	return j.hand, nil
-}
-
-// look reads the folders again: what is new, changed, renamed, broken or gone.
-func (s *Scheduler) look(now time.Time) {
-	names, found, err := slugs(s.cron(), "")
-	if err != nil {
-		s.o.Log.Warn("tasks cannot be listed", "err", err)
-		s.again = now.Add(longest)
-		return
-	}
-	for slug := range s.jobs {
-		if !slices.Contains(names, slug) {
-			delete(s.jobs, slug)
-		}
-	}
-	owner := map[string]string{}
-	folders := []string{s.cron(), s.heart()}
-	for _, slug := range names {
-		folders = append(folders, s.cron(slug))
-	}
-	for _, slug := range s.originals(names) {
-		found = append(found, s.lookAt(slug, now, owner)...)
-	}
-	found = append(found, s.lookAtBeat()...)
-	s.show()
-	if s.o.Folders != nil && !slices.Equal(folders, s.folder) {
-		s.folder = folders
-		s.o.Folders(folders)
-	}
-	if !s.looked || !slices.Equal(found, s.told) {
-		s.looked, s.told = true, found
-		s.o.Findings(found)
-	}
 }

@@ -3,7 +3,10 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"daycare/engine/disk"
@@ -13,6 +16,111 @@ import (
 // rereads are when a file that cannot be used is read again before it is called
 // broken: somebody may be in the middle of saving it.
 var rereads = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// stale is what to look at again.
+type stale struct {
+	mu    sync.Mutex
+	all   bool
+	slugs map[string]bool
+}
+
+// add says that tasks may have changed; without names anything.
+func (s *stale) add(slugs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = s.all || len(slugs) == 0
+	for _, slug := range slugs {
+		if s.slugs == nil {
+			s.slugs = map[string]bool{}
+		}
+		s.slugs[slug] = true
+	}
+}
+
+func (s *stale) take() (slugs []string, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slugs, all = slices.Sorted(maps.Keys(s.slugs)), s.all
+	s.slugs, s.all = nil, false
+	return slugs, all
+}
+
+// seen is what the last look at all files found, and looks at single tasks since.
+type seen struct {
+	names   []string                     // of tasks, the original of two before its copy
+	strays  []finding.Finding            // what is ignored in cron/
+	tasks   map[string][]finding.Finding // by name
+	beat    []finding.Finding
+	copies  bool // two tasks have one id
+	folders []string
+	told    []finding.Finding
+	looked  bool
+}
+
+// look reads the folders again: what is new, changed, renamed, broken or gone.
+func (s *Scheduler) look(now time.Time) {
+	names, strays, err := slugs(s.cron(), "")
+	if err != nil {
+		s.o.Log.Warn("tasks cannot be listed", "err", err)
+		s.again = now.Add(longest)
+		return
+	}
+	there := map[string]bool{}
+	folders := []string{s.cron(), s.heart()}
+	for _, slug := range names {
+		there[slug] = true
+		folders = append(folders, s.cron(slug))
+	}
+	maps.DeleteFunc(s.jobs, func(slug string, _ *job) bool { return !there[slug] })
+	s.seen.names, s.seen.strays, s.seen.copies = s.originals(names), strays, false
+	s.seen.tasks = map[string][]finding.Finding{}
+	owner := map[string]string{}
+	for _, slug := range s.seen.names {
+		s.seen.tasks[slug] = s.lookAt(slug, now, owner)
+	}
+	s.seen.beat = s.lookAtBeat()
+	s.show()
+	if s.o.Folders != nil && !slices.Equal(folders, s.seen.folders) {
+		s.seen.folders = folders
+		s.o.Folders(folders)
+	}
+	s.tell()
+}
+
+// lookAtSome reads some tasks again. false: what it found concerns others too (a task came
+// or went, or has another id), so all are to be looked at.
+func (s *Scheduler) lookAtSome(slugs []string, now time.Time) bool {
+	if !s.seen.looked || s.seen.copies {
+		return false
+	}
+	for _, slug := range slugs {
+		j := s.jobs[slug]
+		if j == nil {
+			return false
+		}
+		id := j.task.ID
+		s.seen.tasks[slug] = s.lookAt(slug, now, map[string]string{})
+		if s.jobs[slug] == nil || s.jobs[slug].task.ID != id {
+			return false
+		}
+	}
+	s.show()
+	s.tell()
+	return true
+}
+
+// tell reports what is wrong with files, if that has changed.
+func (s *Scheduler) tell() {
+	found := slices.Clone(s.seen.strays)
+	for _, slug := range s.seen.names {
+		found = append(found, s.seen.tasks[slug]...)
+	}
+	found = append(found, s.seen.beat...)
+	if !s.seen.looked || !slices.Equal(found, s.seen.told) {
+		s.seen.looked, s.seen.told = true, found
+		s.o.Findings(found)
+	}
+}
 
 // lookAt reads one task. A file that is broken leaves the last good version in
 // force. owner maps each taskId to the folder that it belongs to.
@@ -43,11 +151,12 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 		if j.task.spec() != t.spec() {
 			j.begun = false
 		}
-		j.task, j.file, j.bad, j.found = t, info, time.Time{}, found
+		j.task, j.file, j.bad, j.found, j.reckoned = t, info, time.Time{}, found, false
 		s.jobs[slug] = j
 	}
 	if first, twice := owner[j.task.ID]; twice {
 		delete(s.jobs, slug)
+		s.seen.copies = true
 		return append(j.found[:len(j.found):len(j.found)], s.duplicate(slug, first))
 	}
 	owner[j.task.ID] = slug

@@ -92,16 +92,15 @@ type Scheduler struct {
 	spawn func(func())
 
 	wg    sync.WaitGroup
-	stale atomic.Bool            // look at the files
+	stale stale
 	tasks atomic.Pointer[active] // for all who must not wait for the loop
 
-	loop   sync.Mutex // held by the loop, also while it reads and writes files
-	again  time.Time
-	jobs   map[string]*job
-	beat   beat
-	folder []string
-	told   []finding.Finding
-	looked bool
+	loop  sync.Mutex // held by the loop, also while it reads and writes files
+	again time.Time
+	jobs  map[string]*job
+	beat  beat
+	seen  seen
+	last  time.Time // of the last step
 }
 
 // New makes a Scheduler that does nothing before Run.
@@ -119,10 +118,10 @@ func New(o Options) *Scheduler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Scheduler{Store: o.Store, o: o, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
-	s.stale.Store(true)
+	s.stale.add()
 	s.tasks.Store(&active{})
 	s.spawn = s.wg.Go
-	s.Store.Changed = s.Changed
+	s.Store.Changed = func() { s.Changed() }
 	return s
 }
 
@@ -130,9 +129,10 @@ func New(o Options) *Scheduler {
 // clock jumps, nothing is later than this.
 const longest = 30 * time.Second
 
-// Changed makes the loop look at the files again.
-func (s *Scheduler) Changed() {
-	s.stale.Store(true)
+// Changed makes the loop look at the folders of these tasks again, without names at all
+// files.
+func (s *Scheduler) Changed(slugs ...string) {
+	s.stale.add(slugs...)
 	s.poke()
 }
 
@@ -178,12 +178,22 @@ func (s *Scheduler) Run(ctx context.Context) error {
 func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
-	if s.stale.Swap(false) || !s.again.IsZero() && !now.Before(s.again) {
+	slugs, all := s.stale.take()
+	if !s.again.IsZero() && !now.Before(s.again) {
+		all = true
+	}
+	if all || len(slugs) > 0 && !s.lookAtSome(slugs, now) {
 		s.again = time.Time{}
 		s.look(now)
 	}
+	back := now.Before(s.last) // what was reckoned by a clock that was ahead says nothing
+	s.last = now
 	next = s.again
 	for _, j := range s.sorted() {
+		if !back && j.sleeps(now) {
+			next = earlier(next, j.next)
+			continue
+		}
 		if ctx.Err() != nil {
 			return time.Time{}
 		}
@@ -191,6 +201,7 @@ func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 		if err != nil {
 			at = s.troubled(&j.track, j.task.Slug, now, err)
 		}
+		j.reckoned, j.next = true, at
 		next = earlier(next, at)
 	}
 	at, err := s.pulse(ctx, now)
@@ -216,6 +227,17 @@ type track struct {
 	read    bool // st is what the ledger says
 	running bool
 	retry   time.Time // after trouble with a file: not before
+
+	reckoned bool      // next is right: nothing has happened since
+	next     time.Time // when there is something to do; zero: something else will say
+}
+
+// sleeps reports whether there is nothing to do now.
+func (t *track) sleeps(now time.Time) bool {
+	if t.next.IsZero() {
+		return t.reckoned && !t.running
+	}
+	return t.reckoned && now.Before(t.next)
 }
 
 // refold reads the ledger if that is needed: at first, after trouble, and when the
@@ -258,7 +280,7 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 func (s *Scheduler) finish(ctx context.Context, t *track, name string, lines []line, err error) {
 	s.loop.Lock()
 	defer s.loop.Unlock()
-	t.running = false
+	t.running, t.reckoned = false, false
 	for _, l := range lines {
 		t.st.add(l, s.Now())
 	}
