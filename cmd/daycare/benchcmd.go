@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,38 @@ func (c *cli) benchCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&plot, "plot", "", "also draw how the cost grows, as SVG, into `FILE`")
-	cmd.AddCommand(c.floodCommand(), c.soakCommand())
+	cmd.AddCommand(c.besideCommand(), c.floodCommand(), c.soakCommand())
+	return cmd
+}
+
+func (c *cli) besideCommand() *cobra.Command {
+	b := bench.Beside{}
+	cmd := &cobra.Command{
+		Use:   "beside",
+		Short: "Measure what one agent costs beside many others",
+		Long: "Start a daemon of its own on a workspace with many agents, and measure a turn of one\n" +
+			"agent, a new agent and a chat's first message. The figures should not grow with the\n" +
+			"number of agents. --binary compares another version of daycare on the same machine.",
+		Example: "  daycare bench beside\n  daycare bench beside --agents 10,100000 --binary ./daycare-before",
+		Args:    words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if b.Binary == "" {
+				if b.Binary, err = os.Executable(); err != nil {
+					return fmt.Errorf("find this binary: %w", err)
+				}
+			}
+			if b.Each < 1 || len(b.Others) == 0 || slices.Min(b.Others) < 0 {
+				return usage(cmd, "--times must be at least 1, and --agents must not be negative")
+			}
+			b.Tell = func(what string) { c.note("%s", what) }
+			rows, err := b.Run(cmd.Context())
+			return errors.Join(c.printRows(rows), err)
+		},
+	}
+	cmd.Flags().StringVar(&b.Dir, "dir", "", "where the daemon's files are (default: the system's folder for temporary files)")
+	cmd.Flags().StringVar(&b.Binary, "binary", "", "measure the daycare in `FILE` instead of this one")
+	cmd.Flags().IntSliceVar(&b.Others, "agents", []int{10, 1000, 10_000}, "how many other agents there are, one `N` after the other")
+	cmd.Flags().IntVar(&b.Each, "times", 50, "how often each thing is done")
 	return cmd
 }
 

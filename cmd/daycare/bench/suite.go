@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,7 @@ func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
 		func() ([]Row, error) { return s.model(ctx, one) },
 		func() ([]Row, error) { return s.restores(ctx, &curves) },
 		func() ([]Row, error) { return s.process(ctx, &curves) },
+		func() ([]Row, error) { return s.beside(ctx) },
 	} {
 		more, err := part()
 		rows = append(rows, more...)
@@ -113,6 +115,12 @@ func (s Suite) model(ctx context.Context, one Result) ([]Row, error) {
 		Against("turn on a local HTTP model", ms(r.Turn), "ms", ms(r.Model), "limit: the model's own time"),
 		{Name: "chunk to event", Value: ms(r.Latency), Unit: "ms", Note: "median"},
 	}, nil
+}
+
+// beside leaves out the most agents: to prepare them takes longer than all else.
+func (s Suite) beside(ctx context.Context) ([]Row, error) {
+	others := slices.DeleteFunc(slices.Clone(s.Agents), func(n int) bool { return n == 0 || n > 10_000 })
+	return Beside{Binary: s.Binary, Dir: s.Dir, Others: others, Each: 50, Tell: s.Tell}.Run(ctx)
 }
 
 func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
