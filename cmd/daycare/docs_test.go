@@ -68,10 +68,41 @@ func TestDocsNameTheVersionOfGo(t *testing.T) {
 	}
 }
 
+// The tests that docs/security.md names hold what it promises: they exist, where it says.
+func TestSecurityPageNamesItsTests(t *testing.T) {
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`").FindAllSubmatch(page, -1)
+	for _, m := range named {
+		folder, test := string(m[1]), string(m[2])
+		files, err := filepath.Glob(filepath.Join("../..", folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, path := range files {
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || bytes.Contains(source, []byte("\nfunc "+test+"(t *testing.T)"))
+		}
+		if !found {
+			t.Errorf("docs/security.md names %s.%s, which is not there", folder, test)
+		}
+	}
+	if len(named) < 50 {
+		t.Errorf("only %d tests were found in docs/security.md", len(named))
+	}
+	t.Logf("%d tests are named", len(named))
+}
+
 // documents are README.md and all of docs, by their paths.
 func documents(t *testing.T) map[string][]byte {
 	t.Helper()
-	paths := []string{"../../README.md", "../../CONTRIBUTING.md"}
+	paths := []string{"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
 	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			paths = append(paths, path)
