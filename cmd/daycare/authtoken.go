@@ -70,7 +70,8 @@ func tokenCreate(c *cli) *cobra.Command {
 				return err
 			}
 			if c.json {
-				return c.printJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes, Agents: made.Agents, Created: made.Created, Expires: made.Expires})
+				return c.printJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes,
+					Agents: made.Agents, Created: made.Created, Expires: made.Expires})
 			}
 			c.print("%s\n", secret)
 			c.note("keep it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
@@ -82,7 +83,8 @@ func tokenCreate(c *cli) *cobra.Command {
 	flags.StringSliceVar(&agents, "agent", nil, "only about this agent: its `ID`, handle or name (repeatable)")
 	flags.StringVar(&expires, "expires", "", "when it stops working: a length of time (12h, 30d) or a day (2026-12-31)")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
-	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scope",
+		cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -171,7 +173,8 @@ func tokenLs(c *cli) *cobra.Command {
 			t.row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
 			now := time.Now()
 			for _, k := range list {
-				t.row(k.Name, apitoken.Names(k.Scopes), orElse(strings.Join(k.Agents, ", "), "all"), ago(k.Created.Time, now), agoPtr(k.LastUsed, now), k.expiry(now))
+				t.row(k.Name, apitoken.Names(k.Scopes), orElse(strings.Join(k.Agents, ", "), "all"),
+					ago(k.Created.Time, now), agoPtr(k.LastUsed, now), k.expiry(now))
 			}
 			return t.write(c.stdout, c.data())
 		},
@@ -203,7 +206,8 @@ func tokenList(c *cli) ([]shownToken, error) {
 	list := []shownToken{}
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
 		k := tokens[name]
-		shown := shownToken{Name: name, Scopes: k.Scopes, Agents: k.Agents, Created: k.Created, Expires: k.Expires, Expired: k.Expired(time.Now())}
+		shown := shownToken{Name: name, Scopes: k.Scopes, Agents: k.Agents,
+			Created: k.Created, Expires: k.Expires, Expired: k.Expired(time.Now())}
 		if at, ok := used[name]; ok && !at.Before(k.Created.Time) { // not of an earlier token with this name
 			shown.LastUsed = &at
 		}

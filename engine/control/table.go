@@ -161,8 +161,9 @@ func (a *api) permit(row route) http.HandlerFunc {
 			a.fail(w, r, lacksScope(row.scope, row.pattern, rights))
 		case row.reach == all && rights.Restricted():
 			a.fail(w, r, &APIError{Status: http.StatusForbidden, Code: codeScope, Scope: row.scope,
-				Message: fmt.Sprintf("%s needs a token for all agents with the scope %s, and this one is for some agents only", row.pattern, row.scope),
-				Hint:    "create a token without --agent: daycare auth token create NAME --scope " + string(row.scope)})
+				Message: fmt.Sprintf("%s needs a token for all agents with the scope %s, and this one is for some agents only",
+					row.pattern, row.scope),
+				Hint: "create a token without --agent: daycare auth token create NAME --scope " + string(row.scope)})
 		default:
 			row.serve(w, r)
 		}

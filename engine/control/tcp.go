@@ -153,8 +153,9 @@ func (g *guard) identify(r *http.Request) (ctx context.Context, end func(), refu
 			return WithCaller(ctx, Caller{Name: h.String(), Rights: h.Rights}), cancel, nil
 		}
 	}
-	return nil, nil, &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized, Message: "the token is missing, wrong, expired or revoked",
-		Hint: "send it as Authorization: Bearer TOKEN; make one with: daycare auth token create NAME"}
+	return nil, nil, &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized,
+		Message: "the token is missing, wrong, expired or revoked",
+		Hint:    "send it as Authorization: Bearer TOKEN; make one with: daycare auth token create NAME"}
 }
 
 // isMe reports whether a Host header names this server, port included.

@@ -132,7 +132,8 @@ func parseLan(value string) (Access, error) {
 	host, port, err := net.SplitHostPort(value)
 	n, perr := strconv.ParseUint(port, 10, 16)
 	if err != nil || perr != nil || n == 0 {
-		return nil, fmt.Errorf("%w: %q is not a host with a port; allowed: @lan:nas.home:8080, @lan:192.168.1.5:80, @lan:[fd12::1]:80", ErrTag, value)
+		return nil, fmt.Errorf("%w: %q is not a host with a port; allowed: @lan:nas.home:8080, @lan:192.168.1.5:80, @lan:[fd12::1]:80",
+			ErrTag, value)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if lan.Of(ip, net.InterfaceAddrs) == lan.Never {

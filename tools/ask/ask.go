@@ -96,7 +96,8 @@ func (plan) Run(ctx context.Context, _ tools.Call) (tools.Result, error) {
 // Spec describes the tool.
 func (request) Spec() tools.Spec {
 	return tools.Spec{Name: tools.RequestPermission, Replay: tools.Idempotent,
-		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host, @lan:host:port (your owner's network) or @exec:command.",
+		Description: "Ask the person for a right: @read:/path, @write:/path, @web, @web:host, " +
+			"@lan:host:port (your owner's network) or @exec:command.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"permission":{"type":"string","minLength":1,"maxLength":4096},
 			"reason":{"type":"string","minLength":1,"maxLength":500}},"required":["permission","reason"]}`)}

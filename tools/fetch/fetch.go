@@ -251,9 +251,11 @@ func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 		tag := web(host.url.Hostname()).Tag()
 		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("The page redirects to %s; call web_fetch with that address (it needs %s).", host.url, tag)}
 	case errors.As(err, &near):
-		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("%s is this machine or in its network. Ask with request_permission for %s.", near.Need.Host, near.Need.Tag())}
+		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf(
+			"%s is this machine or in its network. Ask with request_permission for %s.", near.Need.Host, near.Need.Tag())}
 	case errors.Is(err, ErrPrivate):
-		return tools.Result{Status: tools.Denied, Text: "The host is at an address that no agent may reach, or at a port that web servers do not have (ask with request_permission for @web:HOST, by its full name)."}
+		return tools.Result{Status: tools.Denied, Text: "The host is at an address that no agent may reach, " +
+			"or at a port that web servers do not have (ask with request_permission for @web:HOST, by its full name)."}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return tools.Result{Status: tools.TimedOut, Text: fmt.Sprintf("The server did not answer within %v.", fetchTimeout)}
 	case ctx.Err() != nil:

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -210,7 +209,8 @@ func DomainRight(domain string) (permission.Access, error) {
 	}
 	a, err := permission.Parse("@web:" + domain)
 	if err != nil {
-		return nil, errors.New("allowedDomains: " + domain + " is no host; like example.com, *.example.com, or nas.home:8080 in your owner's network")
+		return nil, fmt.Errorf("allowedDomains: %s is not a host; allowed: example.com, *.example.com, nas.home:8080 in your owner's network",
+			domain)
 	}
 	return a, nil
 }

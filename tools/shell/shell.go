@@ -141,7 +141,8 @@ var spec = tools.Spec{Name: "exec", Replay: tools.Once,
 "env":{"type":"object","additionalProperties":{"type":"string"}},
 "stdin":{"type":"string"},
 "background":{"type":"boolean"},
-"allowedDomains":{"type":"array","items":{"type":"string"},"description":"hosts to reach over HTTP(S), else no network; host:port for one in the owner's network"}},
+"allowedDomains":{"type":"array","items":{"type":"string"},
+	"description":"hosts to reach over HTTP(S), else no network; host:port in the owner's network"}},
 "required":["command"],"additionalProperties":false}`)}
 
 // Spec describes the tool.
