@@ -50,7 +50,7 @@ var imports = map[string][]string{
 	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/record":          {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
 	"engine/schedule":        {"engine/beneath", "engine/message", "engine/disk", "engine/crash", "engine/finding"},
-	"engine/config":          {"engine/beneath", "engine/finding", "engine/disk"},
+	"engine/config":          {"engine/beneath", "engine/finding", "engine/disk", "engine/lan"},
 	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},
 	"engine/control":         {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
 

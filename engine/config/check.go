@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"daycare/engine/finding"
+	"daycare/engine/lan"
 )
 
 // check finds what is wrong between settings that are right one by one.
@@ -22,6 +23,24 @@ func (r *reader) check(c *Config, doc *yaml.Node, connectorTypes []string) {
 	r.checkConnectors(c, doc, connectorTypes)
 	r.checkModels(c, doc)
 	r.checkControl(c, member(doc, "control"))
+	r.checkHosts(member(member(member(doc, "permissions"), "defaults"), "hosts"))
+}
+
+// checkHosts warns of hosts that the right to hosts on the Internet does not open.
+func (r *reader) checkHosts(list *yaml.Node) {
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return
+	}
+	for i, n := range list.Content {
+		host := resolve(n).Value
+		ip, err := netip.ParseAddr(host)
+		if host != "localhost" && (err != nil || lan.Of(ip, net.InterfaceAddrs) == lan.Public) {
+			continue
+		}
+		r.add(n, finding.Warning, "settings-unused",
+			fmt.Sprintf("permissions.defaults.hosts[%d]: %q is not on the Internet, so this opens nothing", i, host),
+			"name it with its port in permissions.defaults.lan")
+	}
 }
 
 // place is where a key of a mapping stands, or the mapping if the key came by a

@@ -181,7 +181,7 @@ type Permissions struct {
 type Defaults struct {
 	Web   bool     `json:"web"`
 	Hosts []string `json:"hosts"`
-	Lan   []string `json:"lan" check:"listen"` // HOST:PORT
+	Lan   []string `json:"lan" check:"port"` // HOST:PORT
 	Exec  string   `json:"exec" allow:"sandbox|ask|deny"`
 }
 

@@ -43,6 +43,12 @@ var badSettings = []struct {
 	{"value for a list", "connectors:\n  - id: t\n    type: telegram\n    allow: 5550001\n", []string{`4:12 error: connectors[0].allow: found 5550001, allowed: a list: each entry on a line that begins with "- "`}},
 	{"list for a value", "cron: {timezone: [a]}\n", []string{`1:18 error: cron.timezone: found a list, allowed: an IANA time zone such as Europe/Berlin`}},
 	{"zone", "cron: {timezone: Berlin}\n", []string{`1:18 error: cron.timezone: found the text "Berlin", allowed: an IANA time zone such as Europe/Berlin`}},
+	{"lan without port", "permissions: {defaults: {lan: [nas.home]}}\n", []string{
+		`1:32 error: permissions.defaults.lan[0]: found the text "nas.home", allowed: HOST:PORT of one host in your network, such as nas.home:8080`}},
+	{"lan of all", "permissions: {defaults: {lan: [\":80\"]}}\n", []string{
+		`1:32 error: permissions.defaults.lan[0]: found the text ":80", allowed: HOST:PORT of one host in your network, such as nas.home:8080`}},
+	{"a host in the network", "permissions:\n  defaults:\n    hosts: [a.org, 192.168.1.5]\n", []string{
+		`3:20 warning: permissions.defaults.hosts[1]: "192.168.1.5" is not on the Internet, so this opens nothing | name it with its port in permissions.defaults.lan`}},
 	{"hours", "heartbeat: {activeHours: 8-22}\n", []string{`1:26 error: heartbeat.activeHours: found the text "8-22", allowed: hours such as "08:00-22:00"`}},
 	{"provider type", "providers:\n  - {id: a, type: claude}\n", []string{`2:19 error: providers[0].type: found the text "claude", allowed: anthropic, openai, gemini, scripted`}},
 	{"missing id", "providers:\n  - type: anthropic\n", []string{`2:5 error: providers[0].id is missing`}},

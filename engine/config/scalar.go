@@ -181,6 +181,7 @@ var textChecks = map[string]struct {
 	"hours":    {isHours, `hours such as "08:00-22:00"`},
 	"url":      {isURL, "an address that begins with http:// or https://"},
 	"listen":   {isListen, "HOST:PORT, such as 127.0.0.1:7331"},
+	"port":     {isPort, "HOST:PORT of one host in your network, such as nas.home:8080"},
 	"timezone": {isZone, "an IANA time zone such as Europe/Berlin"},
 }
 
@@ -196,6 +197,10 @@ func isListen(s string) bool {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && (n > 0 || port == "0")
+}
+
+func isPort(s string) bool {
+	return isListen(s) && !strings.HasPrefix(s, ":") && !strings.HasPrefix(s, "*") && !strings.HasSuffix(s, ":0")
 }
 
 func isZone(s string) bool {

@@ -128,12 +128,16 @@ func (f *fetch) Needs(call tools.Call) (*permission.Request, error) {
 	far, near := web(host), permission.Lan{Host: host, Port: port}
 	need := permission.Request{Tag: far.Tag(), Reason: "read a web page", Detail: permission.Detail{Host: u.String()}}
 	allowed := call.Access.Allows(far)
-	switch {
-	case call.Access.Allows(near):
+	if call.Access.Allows(near) {
 		return nil, nil
-	case (allowed || !tells(host)) && inside(host):
-		need.Tag, need.Reason = near.Tag(), "read from this machine or its network"
-	case allowed:
+	}
+	if allowed || !tells(host) {
+		if leads := inside(host); len(leads) > 0 {
+			need.Tag, need.Reason = near.Tag(), fmt.Sprintf("read from your network: %s leads to %s", host, leads[0].Unmap())
+			return &need, nil
+		}
+	}
+	if allowed {
 		return nil, nil
 	}
 	return &need, nil

@@ -150,6 +150,9 @@ func TestWhatIsAskedOfAHost(t *testing.T) {
 		if err != nil || tag != c.want || (n.asked.Load() > before) != c.looked {
 			t.Errorf("%s with %+v: %q, %v, looked up %v; want %q, %v", c.url, c.set, tag, err, n.asked.Load() > before, c.want, c.looked)
 		}
+		if strings.HasPrefix(tag, "@lan:") && !strings.Contains(need.Reason, " leads to ") {
+			t.Errorf("%s: the question does not say where the name leads: %s", c.url, need.Reason)
+		}
 	}
 }
 

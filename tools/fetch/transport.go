@@ -116,14 +116,16 @@ func target(address string) (host string, port uint16, err error) {
 // lookup is how long a question waits for a name server.
 const lookup = 3 * time.Second
 
-// inside reports whether all addresses of a host are this machine or in its network; not if
-// it is unknown. The answer decides what is asked; what is reached is decided by judge.
-func inside(host string) bool {
+// inside returns the addresses of a host if all of them are this machine or in its network;
+// none if it is unknown. The answer decides what is asked; what is reached is decided by judge.
+func inside(host string) []netip.Addr {
 	ctx, cancel := context.WithTimeout(context.Background(), lookup) // a question has no context of its own
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	return err == nil && len(addresses) > 0 &&
-		!slices.ContainsFunc(addresses, func(a netip.Addr) bool { return lan.Of(a, net.InterfaceAddrs) != lan.Inside })
+	if err != nil || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return lan.Of(a, net.InterfaceAddrs) != lan.Inside }) {
+		return nil
+	}
+	return addresses
 }
 
 // homely are the last labels of names that are no names of the Internet: a name server out
