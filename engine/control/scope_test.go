@@ -223,6 +223,30 @@ func TestARestrictedTokenKnowsNoOtherAgent(t *testing.T) {
 	t.Logf("%d requests", tries)
 }
 
+// TestReachFitsThePath: a route with an agent in its path says so, and what a restricted token
+// reads by the others tells nothing of other agents.
+func TestReachFitsThePath(t *testing.T) {
+	p := &pair{fake: &fake{}}
+	b := whole(p)
+	h := as(Handler(b, Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}})
+	read := 0
+	for _, row := range tableOf(b) {
+		if about := strings.Contains(row.pattern, "{id}"); about && row.reach != one && row.reach != all || !about && row.reach == one {
+			t.Errorf("%s has the wrong reach", row.pattern)
+		}
+		if method, path := filled(row.pattern, alpha); method == "GET" {
+			read++
+			if _, _, text := call(t, h, method, path, ""); strings.Contains(strings.ToLower(text), "beta") {
+				t.Errorf("%s tells of another agent: %s", row.pattern, text)
+			}
+		}
+	}
+	if len(p.reached) > 0 {
+		t.Errorf("the other agent was reached: %v", p.reached)
+	}
+	t.Logf("%d routes are read", read)
+}
+
 // TestARestrictedTokenElsewhere: another agent in a query, in a body and in lists.
 func TestARestrictedTokenElsewhere(t *testing.T) {
 	p := &pair{fake: &fake{}}
