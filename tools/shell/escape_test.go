@@ -44,7 +44,7 @@ func newWorld(t *testing.T, level sandbox.Level) *world {
 	x := &world{t: t, root: root, w: filepath.Join(root, "work"), o: filepath.Join(root, "outside"), h: filepath.Join(root, "home")}
 	x.d = filepath.Join(x.w, ".daycare")
 	for path, text := range map[string]string{
-		x.o + "/secret": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
+		x.o + "/secret": "canary-outside", root + "-other": "canary-outside", x.h + "/.ssh/id": "canary-key", x.h + "/.bashrc": "#",
 		x.d + "/settings.yaml": "canary-data", x.d + "/agents/other/history.jsonl": "canary-data", x.d + "/agents/me/state.json": "{}",
 		x.d + "/drop/.keep": "", x.w + "/deep/file": "x",
 		x.w + "/sub/how.pm": "package how; END { print STDERR \"$!\\n\" if $! } $! = 0; 1;\n", // a Perl script says what it was refused
@@ -82,6 +82,7 @@ func shortDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		os.Remove(dir + "-other")
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
