@@ -1,7 +1,6 @@
 package files
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,9 +253,12 @@ func TestWorkspaceBehindALink(t *testing.T) {
 }
 
 // Somebody swaps a folder, or a file, for a link to the secret and back as fast as
-// they can, while all tools go for it. A longer run: -swap 10m.
+// they can, while all tools go for it. DAYCARE_LONG=1 makes it a minute each.
 func TestSymlinkSwapper(t *testing.T) {
-	runFor := *swapFor
+	runFor := time.Second
+	if os.Getenv("DAYCARE_LONG") != "" {
+		runFor = time.Minute
+	}
 	if testing.Short() {
 		runFor = min(runFor, 200*time.Millisecond)
 	}
@@ -273,8 +275,13 @@ func TestSymlinkSwapper(t *testing.T) {
 	})
 }
 
-// The same for the way to a file alone, which is much faster: -tries 1000000.
+// The same for the way to a file alone, which is much faster. DAYCARE_LONG=1 makes it a
+// million tries.
 func TestOpenWhileSwapped(t *testing.T) {
+	tries := 5000
+	if os.Getenv("DAYCARE_LONG") != "" {
+		tries = 1_000_000
+	}
 	w := newWorld(t)
 	w.link(w.outside, "l")
 	w.fill()
@@ -293,7 +300,7 @@ func TestOpenWhileSwapped(t *testing.T) {
 	r := b.reach(tools.Call{Agent: agent, Access: w.access})
 	opened, refused := 0, 0
 	var data [64]byte
-	for range *swapTries {
+	for range tries {
 		p, err := r.file("d/f.txt", refused%2 == 0)
 		if err != nil {
 			refused++
@@ -317,10 +324,6 @@ func TestOpenWhileSwapped(t *testing.T) {
 		t.Errorf("%d opened, %d refused: nothing was swapped", opened, refused)
 	}
 }
-
-var swapTries = flag.Int("tries", 5000, "how often the way is gone while it is swapped")
-
-var swapFor = flag.Duration("swap", time.Second, "how long the race with the symlink swapper lasts")
 
 func swapper(w *world, real, link string, runFor time.Duration) {
 	t := w.t
