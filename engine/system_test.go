@@ -266,6 +266,7 @@ func TestForegroundIsFoundOnDisk(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
 	h.deliver(from("older", "x"))
+	time.Sleep(2 * time.Millisecond) // times in an inbox are milliseconds
 	newer := h.deliver(from("newer", "x"))
 	older, _ := h.index.Lookup(address.Descriptor{Type: address.User, Connector: "c", ChannelID: "older", UserID: "u"})
 	h.deliver(message.Incoming{Agent: older, Kind: message.System, Text: "does not count"})

@@ -650,3 +650,66 @@ func TestPostNames(t *testing.T) {
 		t.Errorf("%q, %v", id, err)
 	}
 }
+
+// Where the file cannot be read anew nothing is acknowledged, and nobody tries for seconds.
+func TestAFileThatCannotBeReadAnew(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	id := accepted(t, f, text("x"))
+	it := text("y")
+	f.mu.Lock()
+	_, e, err := f.enter(&it)
+	f.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(f.path()), os.Mkdir(f.path(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.settle(e); err == nil {
+		t.Error("an item is acknowledged that no file has")
+	}
+	if err := f.Done(id); err == nil || errors.Is(err, disk.ErrChanged) {
+		t.Errorf("done: %v", err)
+	}
+	if _, err := f.Read(id); err == nil {
+		t.Error("an item is read from no file")
+	}
+	if _, err := f.Take(id); err == nil {
+		t.Error("an item is taken from no file")
+	}
+	for what, err := range map[string]error{"refresh": f.Refresh(), "drop": f.Drop(id), "front": f.Front(id)} {
+		if err == nil {
+			t.Errorf("%s says nothing", what)
+		}
+	}
+}
+
+// Of too many keys the newest are carried over, in the order in which they came.
+func TestKeysAreCarriedOverByAge(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	now := time.Now().Unix()
+	f.ix.keys = map[uint64]key{1: {at: now - 5, off: 900}, 2: {at: now - 9, off: 1000}, 3: {at: now - 5, off: 100}, 4: {at: now - 1, off: 1},
+		5: {at: now - int64(DedupeWindow/time.Second) - 60, off: 5}, 6: {at: now, off: 6}}
+	var order []string
+	for _, element := range f.keyList(map[uint64]bool{6: true}, func(k key) string { return fmt.Sprint("id", k.off) }) {
+		order = append(order, element[15:16])
+		hash, at, ok := parseKey(element)
+		if k := f.ix.keys[hash]; !ok || at != k.at || !strings.HasSuffix(element, fmt.Sprint(" id", k.off)) {
+			t.Errorf("%s is read as %d, %d, %v", element, hash, at, ok)
+		}
+	}
+	if got := strings.Join(order, ""); got != "2314" {
+		t.Errorf("the order is %s", got)
+	}
+	for _, broken := range []string{"", "x 1 id", "1 x id", "1"} {
+		if hash, at, ok := parseKey(broken); ok {
+			t.Errorf("%q is %d, %d", broken, hash, at)
+		}
+	}
+	for n := range uint64(MaxKeys + 3) {
+		f.ix.keys[100+n] = key{at: now - 4}
+	}
+	if list := f.keyList(nil, func(key) string { return "" }); len(list) != MaxKeys || !strings.HasPrefix(list[MaxKeys-1], "0000000000000006") {
+		t.Errorf("%d keys are carried over", len(list))
+	}
+}
