@@ -57,6 +57,7 @@ func TestItemsThatWait(t *testing.T) {
 	first := h.deliver(from("one", "first"))
 	second := h.deliver(from("one", "second"))
 	id := first.Agent
+	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
 	list := func() (texts string) {
 		t.Helper()
 		all, err := h.Inbox(t.Context(), id)

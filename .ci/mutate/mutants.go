@@ -44,7 +44,7 @@ func mutants(dir string) ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &changer{fset: token.NewFileSet(), file: file, source: source}
+		f := &changer{fset: token.NewFileSet(), file: file, source: source, failed: map[ast.Stmt]bool{}}
 		tree, err := parser.ParseFile(f.fset, file, source, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, err
@@ -64,6 +64,7 @@ type changer struct {
 	file   string
 	source []byte
 	made   []mutant
+	failed map[ast.Stmt]bool // returns of an error that is there: nobody looks at the other results
 }
 
 // text is the source of a node.
@@ -84,6 +85,11 @@ func (c *changer) visit(n ast.Node) bool {
 		c.operator(n)
 	case *ast.IfStmt:
 		c.condition(n)
+		if c.text(n.Cond) == "err != nil" {
+			for _, s := range n.Body.List {
+				c.failed[s] = true
+			}
+		}
 	case *ast.ExprStmt:
 		if call, ok := n.X.(*ast.CallExpr); ok && c.text(call.Fun) != "panic" && !c.logs(call) {
 			c.replace("call left out", n.Pos(), n.End(), "")
@@ -155,6 +161,7 @@ func (c *changer) assignment(n *ast.AssignStmt) {
 func (c *changer) results(n *ast.ReturnStmt) {
 	for _, r := range n.Results {
 		switch text := c.text(r); {
+		case c.failed[n] && (text == "true" || text == "false"):
 		case text == "true":
 			c.replace("return inverted", r.Pos(), r.End(), "false")
 		case text == "false":

@@ -27,6 +27,13 @@ func sum(list []int) (n int, err error) {
 }
 
 func even(n int) bool { return true }
+
+func odd(n int) (bool, error) {
+	if err := check(n); err != nil {
+		return false, err
+	}
+	return true, nil
+}
 `
 
 // Each kind of change is made where it can be, and what comes out is still a Go file.
@@ -54,6 +61,9 @@ func TestMutants(t *testing.T) {
 		}
 		if m.what == "call left out" && strings.Contains(m.before, "log.") {
 			t.Errorf("%s: a line of a log is left out, which no test should see", m)
+		}
+		if m.what == "return inverted" && strings.Contains(string(m.source), "true, err") {
+			t.Errorf("%s: beside an error nobody looks at it", m)
 		}
 		if string(m.source) == sample {
 			t.Errorf("%s: nothing was changed", m)

@@ -74,10 +74,12 @@ func newBase(o Options) *base {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir() // none: there is nothing of it to deny
 	}
-	if o.Folders == nil && o.Data != "" {
-		o.Folders = permission.NewFolders(filepath.Dir(o.Data))
-	} else if o.Folders == nil {
-		o.Folders = permission.NewFolders("")
+	if o.Folders == nil {
+		workspace := ""
+		if o.Data != "" {
+			workspace = filepath.Dir(o.Data)
+		}
+		o.Folders = permission.NewFolders(workspace)
 	}
 	return &base{Options: o}
 }
