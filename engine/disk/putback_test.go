@@ -4,10 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"daycare/engine/crash"
 )
 
 // failing is an exchange of names that fails from the n-th time on, after what happens
@@ -167,5 +170,129 @@ func TestRefusedLocks(t *testing.T) {
 	}
 	if after := open(); after > before+3 {
 		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
+
+// A log that is gone when its names are swapped, or whose new content is, is changed or an
+// error, and stays as it was.
+func TestReplaceOfWhatIsGone(t *testing.T) {
+	l := openLog(t, filepath.Join(t.TempDir(), "log"))
+	l.vol.exchange = failing(9, nil, map[int]func(){1: func() { os.Remove(l.path) }})
+	if err := l.Replace([]byte("{new}\n"), ""); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("%v", err)
+	}
+	if left := listing(t, filepath.Dir(l.path)); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+	l = openLog(t, filepath.Join(t.TempDir(), "log"))
+	if _, _, err := l.swap("inbox.rotate", l.path+".none", l.id); !errors.Is(err, os.ErrNotExist) || l.vol.Err() != nil {
+		t.Errorf("%v", err)
+	}
+	for name, aside := range map[string]func(v *Volume) (string, error){
+		"a log": func(v *Volume) (string, error) {
+			l := &Log{vol: v, path: filepath.Join(v.dir, "file")}
+			write(t, l.path, "new")
+			write(t, l.path+".aside", "by hand")
+			return l.path, l.putBack(l.path+".aside", identity{})
+		},
+		"a file": func(v *Volume) (string, error) {
+			path := filepath.Join(v.dir, "file")
+			write(t, path, "new")
+			write(t, path+".aside", "by hand")
+			_, err := v.putBack(path+".aside", path, []byte("new"))
+			return path, err
+		},
+	} {
+		v := NewVolume(t.TempDir())
+		v.exchange = func(a, b string) (bool, error) { // the one that comes out is taken away
+			ok, err := exchange(a, b)
+			return ok, errors.Join(err, os.Remove(a))
+		}
+		if path, err := aside(v); name == "a file" && !errors.Is(err, ErrChanged) || content(t, path) != "by hand" {
+			t.Errorf("%s: %v, it holds %q", name, err, content(t, path))
+		}
+	}
+}
+
+// What cannot be read or written at the end of a log keeps it from being opened, and is
+// never taken for an end.
+func TestTailsThatCannotBeRepaired(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	write(t, path, "{a}\n{half")
+	if err := os.Mkdir(path+".torn-4", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := NewVolume(dir).OpenLog(path, LogOptions{Name: "inbox"}); !errors.Is(err, syscall.EISDIR) || content(t, path) != "{a}\n{half" {
+		t.Errorf("%v, it holds %q", err, content(t, path))
+	}
+
+	l := openLog(t, filepath.Join(dir, "other"))
+	if _, err := l.Append([]byte("{a}\n")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l.path, "{b}")
+	crash.Arm(t, "eio@inbox.write#1")
+	if data, _, err := l.Reload(); !errors.Is(err, ErrFailed) || data != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+
+	l = openLog(t, filepath.Join(t.TempDir(), "log"))
+	if _, err := l.Append([]byte("{a}\n")); err != nil {
+		t.Fatal(err)
+	}
+	l.id.size-- // as if somebody had appended a byte behind the check
+	crash.Arm(t, "enospc@inbox.write#1:50")
+	if err := l.write([]byte("{bb}\n"), false); !errors.Is(err, ErrChanged) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	if err := l.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if torn, err := l.repair(false); err == nil {
+		t.Errorf("a closed file is repaired: %+v", torn)
+	}
+	if n, err := overwrite(l.f, []byte("x"), 0); err == nil || n != 0 {
+		t.Errorf("%d bytes are written over in a closed file, %v", n, err)
+	}
+	l.vol.markFailure()
+	if err := l.rewriteTail(); err != nil { // another one has it, so it is left alone
+		t.Errorf("%v", err)
+	}
+
+	for range Lines([]byte("a\nb\n")) {
+		break
+	}
+}
+
+// Two tests of one second each: a program that has a torn or suspect log open may be
+// writing, so nothing is cut off and nothing written over.
+func TestALogThatAnotherProgramHasOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("whether a file is open can only be asked on Linux")
+	}
+	for name, text := range map[string]string{"torn": "{a}\n{half", "suspect": "{a}\n"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "log")
+		write(t, path, text)
+		v := NewVolume(dir)
+		if name == "suspect" {
+			v.markFailure()
+		}
+		editor, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		met := crash.Arm(t, "eio@log.rewrite#1;eio@torn.truncate#1")
+		l, torn, err := v.OpenLog(path, LogOptions{Name: "inbox", Valid: closed})
+		if err != nil || torn != nil || len(met()) != 0 {
+			t.Fatalf("%s: %v, %+v, met %v", name, err, torn, met())
+		}
+		if got := content(t, path); strings.TrimSuffix(got, "\n") != strings.TrimSuffix(text, "\n") {
+			t.Errorf("%s: it holds %q", name, got)
+		}
+		l.Close()
+		editor.Close()
+		crash.Arm(t, "")
 	}
 }

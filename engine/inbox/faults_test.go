@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -711,5 +712,57 @@ func TestKeysAreCarriedOverByAge(t *testing.T) {
 	}
 	if list := f.keyList(nil, func(key) string { return "" }); len(list) != MaxKeys || !strings.HasPrefix(list[MaxKeys-1], "0000000000000006") {
 		t.Errorf("%d keys are carried over", len(list))
+	}
+}
+
+// What is no regular file is no letter.
+func TestLettersThatAreNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600), os.Symlink("f", filepath.Join(dir, "l")), syscall.Mkfifo(filepath.Join(dir, "p"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"s", "l", "p", "."} {
+		if _, err := readLetter(filepath.Join(dir, name)); err == nil || err.Error() != "it is not a regular file" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if data, err := readLetter(filepath.Join(dir, "f")); err != nil || string(data) != "x" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// An id that was closed stays closed, also when an edit took its lines out.
+func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	it := text("x")
+	it.ID = strings.Repeat("i", 24)
+	if err := f.Done(accepted(t, f, it)); err != nil {
+		t.Fatal(err)
+	}
+	other := accepted(t, f, text("other"))
+	data, err := os.ReadFile(f.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	for range 2 {
+		if err := os.WriteFile(f.path(), []byte(lines[2]), 0o600); err != nil { // the other's alone
+			t.Fatal(err)
+		}
+		touch(t, f.path())
+		if err := f.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := f.Accept(t.Context(), it); err != nil || !r.Duplicate || r.Item != it.ID {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if open := f.Open(); len(open) != 1 || open[0].ID != other {
+		t.Errorf("open are %+v", open)
 	}
 }
