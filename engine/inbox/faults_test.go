@@ -750,6 +750,7 @@ func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(data), "\n")
+	log := f.log
 	for range 2 {
 		if err := os.WriteFile(f.path(), []byte(lines[2]), 0o600); err != nil { // the other's alone
 			t.Fatal(err)
@@ -762,7 +763,7 @@ func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if open := f.Open(); len(open) != 1 || open[0].ID != other {
-		t.Errorf("open are %+v", open)
+	if open := f.Open(); len(open) != 1 || open[0].ID != other || f.log != log {
+		t.Errorf("open are %+v, and the file is the same: %v", open, f.log == log)
 	}
 }

@@ -382,8 +382,41 @@ func TestClosingOfATurnWithoutABegin(t *testing.T) {
 		if o, ok, err := Closing(h.dir, "it1"); err != nil || !ok || o.Cost != 0.25 || o.Text != "x" {
 			t.Errorf("behind %s: %+v, %v, %v", name, o, ok, err)
 		}
+		if list, err := SourcesOf(h.dir); err != nil || len(list) != 0 {
+			t.Errorf("behind %s: it had read %v, %v", name, list, err)
+		}
 	}
 	if got, err := begun(t).Closed(nil); err != nil || len(got) != 0 {
 		t.Errorf("of no items closed are %v, %v", got, err)
+	}
+}
+
+// A start reads the end of a history, however long it is; a finding far down in it has its
+// own line.
+func TestLongHistories(t *testing.T) {
+	h := begun(t)
+	for i := range 40 {
+		turn(t, h, fmt.Sprint("t", i), strings.Repeat("q", 5000), strings.Repeat("r", 5000))
+	}
+	again, _ := reopen(t, h.dir, newClock())
+	if again.file.read > 140<<10 {
+		t.Errorf("a start read %d of %d bytes", again.file.read, again.file.Size())
+	}
+	lines := splitLines(content(t, h))
+	lines[150] = []byte("garbage\n")
+	save(t, h, bytes.Join(lines, nil))
+	_, found, err := h.Refresh()
+	if err != nil || len(found) != 1 || found[0].ID != "history-bad-line" || found[0].Line != 151 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A record whose line could not be read again is not written.
+func TestARecordOfAnImpossibleYear(t *testing.T) {
+	h := begun(t)
+	before := content(t, h)
+	h.now = func() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
+	if entries, err := h.Append(&Note{Text: "x"}); err == nil || entries != nil || !bytes.Equal(content(t, h), before) || h.Obligations().LastSeq != 1 {
+		t.Errorf("%v, %v", entries, err)
 	}
 }
