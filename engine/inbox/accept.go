@@ -96,9 +96,6 @@ func (f *File) duplicate(item *Item) (message.Receipt, bool) {
 		r.Item = item.ID
 		return r, true
 	}
-	if item.Dedupe == "" {
-		return r, false
-	}
 	k, ok := f.ix.keys[hash64(item.Dedupe)]
 	if !ok || !f.young(k) {
 		return r, false

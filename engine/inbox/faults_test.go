@@ -731,6 +731,9 @@ func TestLettersThatAreNoFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := readLetter(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
 	if data, err := readLetter(filepath.Join(dir, "f")); err != nil || string(data) != "x" {
 		t.Errorf("%q, %v", data, err)
 	}

@@ -89,7 +89,7 @@ func (f *File) openLog() ([]byte, error) {
 		return nil, err
 	}
 	data := make([]byte, log.Size())
-	if n, err := log.ReadAt(data, 0); err != nil && n < len(data) {
+	if n, err := log.ReadAt(data, 0); n < len(data) {
 		log.Close()
 		return nil, err
 	}

@@ -198,8 +198,18 @@ func TestUrgentLines(t *testing.T) {
 	if data, landed, err := f.loadAnd(line); err == nil || landed || data != nil {
 		t.Errorf("without a folder: %q, %v, %v", data, landed, err)
 	}
-	if landed, err := f.reload(line); err == nil || landed {
-		t.Errorf("without a folder: %v, %v", landed, err)
+	if landed, err := f.reload(line); err == nil || landed || f.Len() != 2 || len(f.lost) != 0 {
+		t.Errorf("without a folder: %v, %v, %d items, %d owed to the file", landed, err, f.Len(), len(f.lost))
+	}
+	select {
+	case <-f.Arrived():
+	default:
+	}
+	f.publish(nil)
+	select {
+	case <-f.Arrived():
+		t.Error("something arrived, and nothing waited")
+	default:
 	}
 }
 
