@@ -625,7 +625,7 @@ func TestAnswersInFiles(t *testing.T) {
 	answer(p, picture, "once")
 	waitFor(t, "an answer in a file", func() bool { d, by := logged(p); return d == "once" && by == "file" })
 	answer(p, picture, "always")
-	h.answeredByHand(t.Context())
+	h.answeredByHand()
 	late := func() (n int) {
 		events, _ := h.events.Since(0)
 		for _, ev := range events {
