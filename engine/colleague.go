@@ -68,19 +68,15 @@ func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, 
 	if err != nil {
 		return event.Session{}, err
 	}
-	state, _, _, err := record.ReadState(f.sys.folder(id))
+	n, err := record.SessionOf(f.sys.folder(id)) // also what came since the agent slept
 	if err != nil {
 		return event.Session{}, err
 	}
-
-	n := state.Session
 	s := event.Session{Agent: id, State: a.State, Queued: a.Queued, Title: n.Title, Messages: n.Messages,
-		PromptTokens: n.PromptTokens, CompletionTokens: n.CompletionTokens, Cost: n.Cost}
+		PromptTokens: n.PromptTokens, CompletionTokens: n.CompletionTokens,
+		Context: a.Context, Cost: n.Cost}
 	if !n.StartedAt.IsZero() {
 		s.StartedAt = &n.StartedAt.Time
-	}
-	if t := state.Tokens; t != nil {
-		s.Context = t.Input + t.CacheRead + t.CacheWrite
 	}
 	return s, nil
 }

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/event"
@@ -52,20 +54,49 @@ func TestMakerUpdatesItsPermanentAgent(t *testing.T) {
 	}
 }
 
-func TestSessionOfAnAgent(t *testing.T) {
+// The conversation of an agent is counted with what came since it slept, when state.json
+// was written.
+func TestSessionOfAnAgentThatIsAwake(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	one := h.person("one")
-	err := record.UpdateState(h.vol, h.folder(one), func(s *record.State) {
-		s.Session = record.Session{ID: "s1", Title: "Logs", Messages: 4, PromptTokens: 900, CompletionTokens: 70, Cost: 0.02}
-		s.Tokens = &record.Tokens{Input: 100, CacheRead: 300}
-	})
+	hist, _, err := record.Open(h.vol, h.folder(one), time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := h.Family.Session(t.Context(), one, one)
-	if err != nil || s.Title != "Logs" || s.Messages != 4 || s.PromptTokens != 900 || s.CompletionTokens != 70 || s.Context != 400 || s.State == "" {
-		t.Errorf("%+v, %v", s, err)
+	defer hist.Close()
+	say := func(turn, text string) {
+		t.Helper()
+		err := hist.Begin("s1")
+		if err == nil {
+			_, err = hist.Append(&record.TurnBegin{Turn: turn}, &record.User{Item: turn, Text: text},
+				&record.Assistant{Turn: turn, Text: "yes", Provider: "p", Tokens: record.Tokens{Input: 100, CacheRead: 300, Output: 20}},
+				&record.TurnEnd{Turn: turn, Reason: record.ReasonDone})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	check := func(messages int) {
+		t.Helper()
+		s, err := h.Family.Session(t.Context(), one, one)
+		turns := int64(messages / 2)
+		if err != nil || s.Title != "Logs" || s.Messages != messages || s.PromptTokens != 400*turns ||
+			s.CompletionTokens != 20*turns || s.Context != 420 || s.State == "" {
+			t.Errorf("after %d messages: %+v, %v", messages, s, err)
+		}
+	}
+	say("t1", "Logs")
+	check(2)
+	counted, err := hist.Session()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := hist.Obligations().LastSeq
+	if err := record.UpdateState(h.vol, h.folder(one), func(s *record.State) { s.Session, s.Seq = counted, seq }); err != nil {
+		t.Fatal(err)
+	}
+	say("t2", "and more")
+	check(4)
 	stranger := h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: "9", UserID: "eve"}, Text: "x"}).Agent
 	if _, err := h.Family.Session(t.Context(), stranger, one); !errors.Is(err, ErrStranger) {
 		t.Errorf("a stranger reads about the conversation: %v", err)
