@@ -239,6 +239,7 @@ func TestLongConversationNeverOverflows(t *testing.T) {
 	if testing.Short() {
 		turns = 60
 	}
+	inMemory(t)
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})
 	b.run()
