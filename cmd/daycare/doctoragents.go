@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"daycare/engine"
@@ -15,6 +17,8 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
+	"daycare/engine/lan"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -80,6 +84,7 @@ func (d *doctor) agent(dir string) error {
 	} else {
 		d.add(found...)
 		d.elsewhere(dir, state)
+		d.network(dir, state.Permissions)
 	}
 	for _, name := range []string{address.File, "state.json"} {
 		d.link(filepath.Join(dir, name))
@@ -90,6 +95,24 @@ func (d *doctor) agent(dir string) error {
 		return nil // the daemon knows better which items are done
 	}
 	return d.open(dir)
+}
+
+// network looks for rights that open nothing: hosts that are not on the Internet, as grants of
+// earlier versions named them, and addresses that no right opens.
+func (d *doctor) network(dir string, set permission.Set) {
+	path := filepath.Join(dir, "state.json")
+	for _, host := range set.Hosts {
+		if lan.Plainly(host) {
+			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(host)),
+				fmt.Sprintf("@web:%s opens nothing: the host is not on the Internet", host),
+				fmt.Sprintf("Give the right to its port: daycare permissions grant %s @lan:%s", filepath.Base(dir), net.JoinHostPort(host, "PORT")))
+		}
+	}
+	for _, address := range set.Lan {
+		if _, err := permission.Parse("@lan:" + address); err != nil {
+			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)), err.Error(), "Correct or remove it in lan.")
+		}
+	}
 }
 
 // elsewhere looks for an agent that works in the place where its workspace lay before it

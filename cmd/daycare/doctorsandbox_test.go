@@ -74,3 +74,19 @@ func TestDoctorFindsWhatGitRuns(t *testing.T) {
 		t.Errorf("found %s", got)
 	}
 }
+
+// Rights to hosts that are not on the Internet, as earlier versions gave them, open nothing.
+func TestDoctorFindsRightsThatOpenNothing(t *testing.T) {
+	w := newWard(t)
+	state := w.agent(1) + "state.json"
+	w.file(state, `{ "permissions": {`, `  "hosts": [ "a.org",`, `    "192.168.1.5" ],`, `  "lan": [ "nas.home:8080",`, `    "169.254.169.254:80" ] } }`)
+	found := w.found(w.examine())
+	for _, want := range []string{"grant-opens-nothing " + state + ":3", "grant-opens-nothing " + state + ":5"} {
+		if !slices.Contains(found, want) {
+			t.Errorf("%q is not among %q", want, found)
+		}
+	}
+	if text := strings.Join(found, " "); strings.Count(text, "grant-opens-nothing") != 2 {
+		t.Errorf("%q", found)
+	}
+}

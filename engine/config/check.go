@@ -33,8 +33,7 @@ func (r *reader) checkHosts(list *yaml.Node) {
 	}
 	for i, n := range list.Content {
 		host := resolve(n).Value
-		ip, err := netip.ParseAddr(host)
-		if host != "localhost" && (err != nil || lan.Of(ip, net.InterfaceAddrs) == lan.Public) {
+		if !lan.Plainly(host) {
 			continue
 		}
 		r.add(n, finding.Warning, "settings-unused",

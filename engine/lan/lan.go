@@ -68,6 +68,13 @@ func Of(a netip.Addr, mine Interfaces) Place {
 	return Public
 }
 
+// Plainly reports whether a host is plainly not on the Internet: localhost, or an address
+// elsewhere. Where other names lead, only a look at them tells.
+func Plainly(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && Of(ip, net.InterfaceAddrs) != Public
+}
+
 // own reports whether an address is one of this machine's.
 func own(a netip.Addr, mine Interfaces) bool {
 	all, err := mine()

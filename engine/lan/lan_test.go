@@ -42,6 +42,14 @@ func TestOf(t *testing.T) {
 	t.Logf("%d spellings", tries)
 }
 
+func TestPlainly(t *testing.T) {
+	for host, want := range map[string]bool{"localhost": true, "192.168.1.5": true, "::1": true, "169.254.169.254": true, "8.8.8.8": false, "nas.home": false, "a.org": false, "": false} {
+		if Plainly(host) != want {
+			t.Errorf("%q: %v", host, !want)
+		}
+	}
+}
+
 // The machine's own public address leads past its firewall, and so may every address while
 // the machine's own are not known. What never is reached is not, whoever has it.
 func TestOwnAddressesAreInside(t *testing.T) {
