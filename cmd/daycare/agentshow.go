@@ -188,7 +188,8 @@ func (c *cli) showRights(p *permission.Set) {
 		web = strings.Join(p.Hosts, ", ")
 	}
 	c.fields("works in", p.WorkingDir, "may read", strings.Join(p.ReadDirs, ", "),
-		"may write", strings.Join(p.WriteDirs, ", "), "web", web, "own network", strings.Join(p.Lan, ", "), "may run", strings.Join(p.Exec, ", "))
+		"may write", strings.Join(p.WriteDirs, ", "), "web", web,
+		"own network", strings.Join(p.Lan, ", "), "may run", strings.Join(p.Exec, ", "))
 	for _, g := range p.Grants {
 		c.fields("granted", join("  ", g.Tag, g.At.Local().Format("2006-01-02 15:04"), "by "+g.By))
 	}

@@ -105,12 +105,14 @@ func (d *doctor) network(dir string, set permission.Set) {
 		if lan.Plainly(host) {
 			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(host)),
 				fmt.Sprintf("@web:%s opens nothing: the host is not on the Internet", host),
-				fmt.Sprintf("Give the right to its port: daycare permissions grant %s @lan:%s", filepath.Base(dir), net.JoinHostPort(host, "PORT")))
+				fmt.Sprintf("Give the right to its port: daycare permissions grant %s @lan:%s",
+					filepath.Base(dir), net.JoinHostPort(host, "PORT")))
 		}
 	}
 	for _, address := range set.Lan {
 		if _, err := permission.Parse("@lan:" + address); err != nil {
-			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)), err.Error(), "Correct or remove it in lan.")
+			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)),
+				err.Error(), "Correct or remove it in lan.")
 		}
 	}
 }

@@ -209,8 +209,8 @@ func DomainRight(domain string) (permission.Access, error) {
 	}
 	a, err := permission.Parse("@web:" + domain)
 	if err != nil {
-		return nil, fmt.Errorf("allowedDomains: %s is not a host; allowed: example.com, *.example.com, nas.home:8080 in your owner's network",
-			domain)
+		return nil, fmt.Errorf("allowedDomains: %s is not a host; allowed: example.com, *.example.com, "+
+			"nas.home:8080 in your owner's network", domain)
 	}
 	return a, nil
 }
