@@ -108,9 +108,21 @@ func TestAHandEditedFileCountsAtOnce(t *testing.T) {
 	if h, ok = s.Find(secret); !ok || h.Rights.Allow(Chat) || !h.Rights.Know("b") {
 		t.Errorf("found %+v, %v", h, ok)
 	}
-	put(t, root, "{}")
-	if _, ok := s.Find(secret); ok || reported() != nil {
-		t.Errorf("a token that was taken out is found; reported %v", reported())
+	for what, remove := range map[string]func(){
+		"an empty object": func() { put(t, root, "{}") },
+		"a missing file":  func() { os.Remove(filepath.Join(root, Name)) },
+	} {
+		again := create(t, root, "again", Rights{Scopes: []Scope{Read}}, nil)
+		if _, ok := s.Find(again); !ok {
+			t.Errorf("%s: a token that is there is refused", what)
+		}
+		remove()
+		if _, ok := s.Find(again); ok || reported() != nil {
+			t.Errorf("%s: a token that was taken out is found; reported %v", what, reported())
+		}
+	}
+	if _, ok := s.Find(secret); ok {
+		t.Error("a token that was taken out is found")
 	}
 }
 
