@@ -110,7 +110,8 @@ func (r *reach) namedByGit(path string) string {
 		if !permission.Beneath(root, path) {
 			continue
 		}
-		for dir := filepath.Dir(path); permission.Beneath(root, dir); dir = filepath.Dir(dir) {
+		for at := path; at != root; at = filepath.Dir(at) {
+			dir := filepath.Dir(at)
 			config, err := beneath.ReadFile(dir, ".git/config", maxConfig)
 			if err != nil {
 				continue // no repository
