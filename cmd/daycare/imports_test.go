@@ -74,7 +74,7 @@ var imports = map[string][]string{
 	"tools/files":         {"tools", "engine/sensitive", "tools/pdf", "engine/beneath", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell":         {"tools", "tools/shell/sandbox", "tools/shell/guard", "engine/sensitive", "engine/beneath", "engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell/sandbox": {"engine/beneath"},
-	"tools/shell/guard":   {"engine/sensitive"},
+	"tools/shell/guard":   {"engine/sensitive", "engine/beneath"},
 	"tools/fetch":         {"engine/lan", "tools", "tools/pdf", "engine/message", "engine/permission"},
 	"tools/pdf":           {},
 	"tools/memory":        {"engine/beneath", "tools", "engine/message", "engine/permission", "engine/disk"},

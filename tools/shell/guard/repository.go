@@ -3,13 +3,12 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"daycare/engine/beneath"
 	"daycare/engine/sensitive"
 )
 
@@ -33,16 +32,11 @@ func inner(repository string) (items []Item) {
 // goesOnWithProgram reports whether "git rebase --continue" would run a program that the
 // list of an unfinished rebase names, or whether that cannot be judged.
 func goesOnWithProgram(rebase string) bool {
-	root, err := os.OpenRoot(rebase)
-	if err != nil {
-		return true
-	}
-	defer root.Close()
-	list, err := readIn(root, "git-rebase-todo")
+	list, err := beneath.ReadFile(rebase, "git-rebase-todo", maxConfig)
 	if errors.Is(err, os.ErrNotExist) {
 		return false
 	}
-	return err != nil || slices.ContainsFunc(strings.Split(list, "\n"), func(line string) bool {
+	return err != nil || slices.ContainsFunc(strings.Split(string(list), "\n"), func(line string) bool {
 		word, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
 		return word == "x" || word == "exec"
 	})
@@ -82,48 +76,25 @@ func harmless(repository string) error {
 	if err := samplesOnly(root); err != nil {
 		return err
 	}
-	config, err := readIn(root, "config")
+	config, _, err := beneath.Read(root, "config", maxConfig)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("its config cannot be judged: %w", err)
 	}
-	return plain(config)
-}
-
-// readIn reads a file of a repository.
-func readIn(repository *os.Root, name string) (string, error) {
-	info, err := repository.Lstat(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return "", fmt.Errorf("its %s cannot be judged", name)
-	}
-	f, err := repository.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	return string(data), err
+	return plain(string(config))
 }
 
 // namedBy is what exists in the work tree of a folder called .git of that which its
 // configuration names to be run, and that the table does not have anyway.
 func namedBy(repository string, table sensitive.Table) (items []Item) {
-	root, err := os.OpenRoot(repository)
+	config, err := beneath.ReadFile(repository, "config", maxConfig)
 	if err != nil {
-		return nil
-	}
-	defer root.Close()
-	config, err := readIn(root, "config")
-	if err != nil {
-		return nil // there is none, or git would not read it either
+		return nil // there is none, or it is nothing that git itself makes
 	}
 	tree := filepath.Dir(repository)
-	for _, path := range sensitive.GitNames(tree, config) {
+	for _, path := range sensitive.GitNames(tree, string(config)) {
 		if exists(path) && sensitive.Anchor(tree, path, table.Later) == "" {
 			items = append(items, Item{path, Later})
 		}
