@@ -70,6 +70,7 @@ var passes = map[string]pass{
 	"tools/files/outside.go":                {1, "which folder above the path exists; the walk opens it"},
 	"tools/files/place.go":                  {2, walking},
 	"tools/files/later.go":                  {1, "whether there is a file HEAD; nothing is read"},
+	"tools/files/outside.go":                {1, "which folder of a path is there; it is opened as all are, and compared with that path"},
 	"tools/files/reach.go":                  {3, walking},
 	"tools/shell":                           {7, daycares + "; or " + machines},
 	"tools/shell/scripts.go":                {5, "a script that a command names: only a regular file, opened without blocking, bounded; only its hash is used"},
