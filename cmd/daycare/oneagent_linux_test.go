@@ -34,7 +34,8 @@ func TestWhatOneAgentCostsDoesNotGrowWithTheNumberOfAll(t *testing.T) {
 	few, many := costsBeside(t, 10), costsBeside(t, 10_000)
 	for i, c := range few {
 		m := many[i]
-		t.Logf("%-44s files of others opened %4d with 10, %4d with 10,000; entries looked at %4d, %4d", c.name, c.opened, m.opened, c.looked, m.looked)
+		t.Logf("%-44s files of others opened %4d with 10, %4d with 10,000; entries looked at %4d, %4d",
+			c.name, c.opened, m.opened, c.looked, m.looked)
 		if m.opened > c.opened+moreAtMost || m.looked > c.looked+moreAtMost && !c.family {
 			t.Errorf("%s: the cost grows with the number of agents: with 10 others %d files and %d entries, with 10,000 %d and %d",
 				c.name, c.opened, c.looked, m.opened, m.looked)
@@ -49,7 +50,8 @@ const moreAtMost = 64
 // With nothing running, a command about one agent reads the files of that agent.
 func TestACommandAboutOneAgentReadsNoOtherWhileNothingRuns(t *testing.T) {
 	h := newCrowdedHouse(t, 500)
-	for _, line := range []string{"agents show ID", "agents show 0/", "agents tail 0/", "agents sessions ID", "agents export ID", "inbox ls ID", "permissions ls ID",
+	for _, line := range []string{"agents show ID", "agents show 0/", "agents tail 0/", "agents sessions ID",
+		"agents export ID", "inbox ls ID", "permissions ls ID",
 		"permissions grants ID", "permissions why ID @web:example.org", "logs --agent ID"} {
 		before := h.opened.count()
 		h.run(line)
@@ -115,7 +117,8 @@ func (h *crowdedHouse) operations(round string) []operation {
 	}
 	chat := func(channel, user string) func() {
 		return func() {
-			got, err := h.r.system.Deliver(ctx, message.Incoming{From: message.Address{Connector: "hooks", ChannelID: channel, UserID: user}, Text: "hello"})
+			from := message.Address{Connector: "hooks", ChannelID: channel, UserID: user}
+			got, err := h.r.system.Deliver(ctx, message.Incoming{From: from, Text: "hello"})
 			must(err)
 			_, err = h.r.system.Await(ctx, got.Agent, got.Item)
 			must(err)
@@ -139,7 +142,8 @@ func (h *crowdedHouse) operations(round string) []operation {
 		}},
 		{"a sub-agent", false, func() {
 			id := address.ChildID(h.own, round)
-			_, err := h.r.family.Create(ctx, address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: h.own, Name: round, CallID: round},
+			d := address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: h.own, Name: round, CallID: round}
+			_, err := h.r.family.Create(ctx, d,
 				message.Incoming{Origin: h.own, Text: "hello", Dedupe: round})
 			must(err)
 			waitFor(h.T, "the sub-agent", func() bool {
@@ -277,7 +281,8 @@ func (h *crowdedHouse) fill(others int) {
 		if err != nil {
 			h.Fatal(err)
 		}
-		content := map[string][]byte{"descriptor.json": data, "state.json": files["state.json"], "inbox.jsonl": files["inbox.jsonl"], "history.jsonl": files["history.jsonl"]}
+		content := map[string][]byte{"descriptor.json": data, "state.json": files["state.json"],
+			"inbox.jsonl": files["inbox.jsonl"], "history.jsonl": files["history.jsonl"]}
 		if over {
 			content["state.json"] = ended
 		}
@@ -296,21 +301,28 @@ func otherID(i int) string { return fmt.Sprintf("a%023d", i) }
 // other is the ith of the other agents, and whether it has ended.
 func (h *crowdedHouse) other(i int, id string) (d address.Descriptor, ended bool) {
 	user := otherID(i - i%10)
+	name := fmt.Sprint("agent ", i)
+	permanent := address.Descriptor{Type: address.Permanent, ID: id, Name: name, Description: "knows"}
+	child := address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: otherID(0), Name: name, CallID: id}
+	d = address.Descriptor{Type: address.User, Connector: "hooks", ChannelID: fmt.Sprint(i), UserID: fmt.Sprint("u", i)}
 	switch i % 10 {
 	case 4:
-		return address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: fmt.Sprint("s", i), UserID: "me", Spawned: true}, true
+		d.Connector, d.Spawned = "terminal", true
+		return d, true
 	case 5:
-		return address.Descriptor{Type: address.Permanent, ID: id, Name: fmt.Sprint("colleague ", i), Description: "knows"}, false
+		return permanent, false
 	case 6:
-		return address.Descriptor{Type: address.Permanent, ID: id, Name: fmt.Sprint("former ", i), Description: "knew"}, true
+		return permanent, true
 	case 7:
-		return address.Descriptor{Type: address.Permanent, ID: id, Name: fmt.Sprint("theirs ", i), Description: "works", CreatedBy: user}, false
+		permanent.CreatedBy = user
+		return permanent, false
 	case 8:
-		return address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: otherID(0), Name: fmt.Sprint("child ", i), CallID: id}, true
+		return child, true
 	case 9:
-		return address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: user, Name: fmt.Sprint("their child ", i), CallID: id}, false
+		child.ParentAgentID = user
+		return child, false
 	}
-	return address.Descriptor{Type: address.User, Connector: "hooks", ChannelID: fmt.Sprint(i), UserID: fmt.Sprint("u", i)}, false
+	return d, false
 }
 
 // openCount counts the files of other agents that anybody opens, the folder of all included.

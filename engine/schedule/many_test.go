@@ -108,7 +108,8 @@ func manyTasks(tb testing.TB, n int) *Scheduler {
 			tb.Fatal(err)
 		}
 	}
-	s := New(Options{Store: &Store{Root: root, Volume: disk.NewVolume(root), Now: time.Now, Zone: func() *time.Location { return time.UTC },
+	s := New(Options{Store: &Store{Root: root, Volume: disk.NewVolume(root), Now: time.Now,
+		Zone:  func() *time.Location { return time.UTC },
 		Every: func() time.Duration { return 0 }, Hours: func() Hours { return Hours{} }}})
 	s.step(tb.Context(), s.Now())
 	if len(s.jobs) != n {
