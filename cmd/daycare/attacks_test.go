@@ -71,7 +71,7 @@ func TestAttackTable(t *testing.T) {
 	}
 	print("attacks by class, level and user", func(r attacktest.Row) string { return strings.TrimSuffix(r.Class+", "+r.Level, ", ") })
 	print("held by", func(r attacktest.Row) string { return r.How })
-	t.Logf("%d different attacks, %d tries, all held", len(different), len(rows))
+	t.Logf("%d different attacks, held in %d tries", len(different), len(rows))
 	if len(different) < 250 {
 		t.Errorf("only %d different attacks were tried", len(different))
 	}

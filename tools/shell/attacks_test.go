@@ -124,7 +124,7 @@ f=os.memfd_create("x"); os.write(f,b"#!/bin/sh\ncat $O/secret\n"); os.execve(f,[
 		{"block devices made", `for k in b c; do for d in "1 1" "7 0" "8 0" "10 229"; do mknod $W/sub/n$k $k $d && echo ESCAPED; rm -f $W/sub/n$k; done; done`, false},
 		{"virtual machines", `for d in /dev/kvm /dev/vhost-net /dev/net/tun /dev/fuse /dev/loop-control /dev/mapper/control /dev/vfio/vfio; do test -e $d && (exec 3<>$d) && echo ESCAPED; done`, false},
 		{"shared memory of others", `ls /dev/shm | grep -q . && echo ESCAPED; echo x > /dev/shm/dc-$$ && test -e /dev/shm/dc-$$ && test -z "$VIEWED" && echo ESCAPED`, true},
-		{"temporary files of others", `cat ${O%/*}-other; ls ${O%/*}-other && echo ESCAPED`, false},
+		{"temporary files of others", `cat ${O%/*}-other; ls -a ${O%/*/*} && cp ${O%/*}-other $W/sub/other && cat $W/sub/other`, false},
 		{"cron", `(echo '* * * * * true') | crontab - 2>/dev/null && echo ESCAPED; touch /var/spool/cron/x /var/spool/cron/crontabs/x && echo ESCAPED`, true},
 		{"at", `echo true | at now 2>/dev/null && echo ESCAPED; touch /var/spool/at/x && echo ESCAPED`, true},
 		{"units of the machine", `touch /etc/systemd/system/dc.service && echo ESCAPED; touch /run/systemd/system/dc.service && echo ESCAPED`, true},
