@@ -15,9 +15,9 @@ import (
 
 // attackTests are the tests that try attacks, by the packages that they are in.
 var attackTests = map[string]string{
-	"tools/shell": "TestEscapes|TestGitOfThePersonRunsNothing|TestWhatRunsLaterIsPutAside|TestNoFileWithOtherRightsIsLeftBehind|TestNoCommandReachesTheMemoryOfOthers|" +
+	"tools/shell": "TestEscapes|TestGitOfThePersonRunsNothing|TestWhatGitsConfigurationNamesIsKept|TestWhatRunsLaterIsPutAside|TestNoFileWithOtherRightsIsLeftBehind|TestNoCommandReachesTheMemoryOfOthers|" +
 		"TestNothingSurvivesAtAnyLevel|TestForkBomb|TestReplacedFolder|TestRulesHoldForEverySegment|TestRedirectToAFileIsAsked|TestRuleOfTheBeginningCoversNothingElse",
-	"tools/files":        "TestEscapes|TestWritingWhatRunsLaterAsks|TestSecretsAreNotReadThroughAWiderRight|TestReplacedFolderIsNotTheGrantedOne",
+	"tools/files":        "TestEscapes|TestWritingWhatRunsLaterAsks|TestWritingWhatGitsConfigurationNamesAsks|TestSecretsAreNotReadThroughAWiderRight|TestReplacedFolderIsNotTheGrantedOne",
 	"tools/fetch":        "TestSSRF|TestRedirects",
 	"tools/skills":       "TestHostileSkills",
 	"tools/memory":       "TestHostileNotes",
