@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
@@ -78,6 +79,21 @@ func TestIDAt(t *testing.T) {
 		id, seq := idAt([]byte(raw))
 		if got := fmt.Sprint(id, " ", seq); got != want {
 			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
+
+// What is not UTF-8 is replaced, and what is stays.
+func TestStringsInLines(t *testing.T) {
+	for in, want := range map[string]string{"a\xffb": "\"a\ufffdb\"", "a\ufffdb": "\"a\ufffdb\"", "\xc3": "\"\ufffd\"", "ä\n\"": `"ä\n\""`} {
+		got := string(appendString(nil, in))
+		var back string
+		if err := json.Unmarshal([]byte(got), &back); err != nil || !utf8.ValidString(got) || in != "a\xffb" && in != "\xc3" && back != in {
+			t.Errorf("%q is %s, %v", in, got, err)
+		}
+		var same string
+		if err := json.Unmarshal([]byte(want), &same); err != nil || same != back {
+			t.Errorf("%q is %s, want %s", in, got, want)
 		}
 	}
 }
@@ -159,8 +175,17 @@ func TestBodies(t *testing.T) {
 	if _, err := f.Take(two); !errors.Is(err, ErrTaken) {
 		t.Errorf("%v", err)
 	}
+	select {
+	case <-f.Arrived():
+	default:
+	}
 	if f.Untake(two, "none"); b.Taken {
 		t.Error("it is still taken")
+	}
+	select {
+	case <-f.Arrived():
+	default:
+		t.Error("nobody hears that it waits again")
 	}
 	if it, err := f.Read("none"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("%+v, %v", it, err)

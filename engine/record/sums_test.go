@@ -420,3 +420,65 @@ func TestARecordOfAnImpossibleYear(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// Lists that readers rely on are written also when they are empty, each for itself.
+func TestEmptyListsAreWritten(t *testing.T) {
+	for _, r := range []Record{&TurnEnd{}, &TurnEnd{Items: []string{"i"}}, &TurnEnd{Outs: []Out{{ID: "o"}}}, &TurnBegin{}} {
+		if line := Encode(&Entry{Seq: 1, At: checkedAt, Rec: r}); bytes.Contains(line, []byte("null")) || !bytes.Contains(line, []byte(`"items":[`)) {
+			t.Errorf("%s", line)
+		}
+	}
+}
+
+// What was counted up to a number is not counted again, also where a line has none.
+func TestTotalsAfterANumber(t *testing.T) {
+	h := begun(t)
+	hand := `{"type":"assistant_message","provider":"p","model":"m","tokens":{"input":100},"finish":"end_turn"}` + "\n"
+	save(t, h, append(content(t, h), hand...))
+	turn(t, h, "t1", "a", "b")
+	since := h.Obligations().LastSeq
+	turn(t, h, "t2", "a", "b")
+	if stats, _, err := h.Totals(since); err != nil || stats["p"]["m"].Input != 10 {
+		t.Errorf("%v, %v", stats, err)
+	}
+	if stats, _, err := h.Totals(0); err != nil || stats["p"]["m"].Input != 120 {
+		t.Errorf("of all: %v, %v", stats, err)
+	}
+}
+
+// A start reads back to the answers that are owed, and no further.
+func TestAStartReadsNoFurtherThanItOwes(t *testing.T) {
+	h := begun(t)
+	for i := range 40 {
+		turn(t, h, fmt.Sprint("t", i), strings.Repeat("q", 5000), strings.Repeat("r", 5000))
+	}
+	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, promising("t", "owed", "o1"), &TurnEnd{Turn: "t", Reason: ReasonDone})
+	again, _ := reopen(t, h.dir, newClock())
+	if o := again.Obligations(); len(o.Outs) != 1 || o.Outs[0].Entry == nil || again.file.read > 210<<10 {
+		t.Errorf("%+v after %d of %d bytes", o.Outs, again.file.read, again.file.Size())
+	}
+}
+
+// An entry without a number stays the same pointer over an edit of another line.
+func TestEntriesByHandKeepTheirPointers(t *testing.T) {
+	h := begun(t)
+	save(t, h, append(content(t, h), `{"type":"user_message","text":"by hand"}`+"\n"...))
+	turn(t, h, "t1", "a", "b")
+	before, err := h.Context()
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, h, append(content(t, h), `{"type":"user_message","text":"more"}`+"\n"...))
+	if _, _, err := h.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := h.Context()
+	if err != nil || len(after.Entries) != 4 || after.Generation != before.Generation {
+		t.Fatalf("%+v, %v", after, err)
+	}
+	for i, e := range before.Entries {
+		if after.Entries[i] != e {
+			t.Errorf("entry %d is another one", i)
+		}
+	}
+}
