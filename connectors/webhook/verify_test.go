@@ -146,3 +146,34 @@ func FuzzReadClaim(f *testing.F) {
 		}
 	})
 }
+
+// A content is remembered for two windows of time, and forgotten after the next two.
+func TestUsedIsForgotten(t *testing.T) {
+	var u used
+	begin := time.Now()
+	old := sha256.Sum256([]byte("old"))
+	if !u.first(old, "a", begin) {
+		t.Fatal("the first delivery is refused")
+	}
+	for n, want := range []bool{false, true} {
+		now := begin.Add(time.Duration(n+1) * (2*window + time.Second))
+		u.first(sha256.Sum256([]byte(now.String())), "x", now)
+		if got := u.first(old, "b", now); got != want {
+			t.Errorf("after %v another delivery passes: %v, want %v", now.Sub(begin), got, want)
+		}
+	}
+}
+
+// Only signatures of the known kind and length count, and of many the first ten.
+func TestStandardMACs(t *testing.T) {
+	encode := base64.StdEncoding.EncodeToString
+	good, short := make([]byte, sha256.Size), make([]byte, sha256.Size-1)
+	for header, want := range map[string]int{
+		"": 0, "v1," + encode(good): 1, encode(good): 0, "v2," + encode(good): 0, "v1," + encode(short): 0, "v1,!": 0,
+		"v1,! v1," + encode(good): 1, strings.Repeat("v1,"+encode(good)+" ", maxSignatures+3): maxSignatures,
+	} {
+		if got := len(standardMACs(header)); got != want {
+			t.Errorf("%.30q has %d signatures, want %d", header, got, want)
+		}
+	}
+}

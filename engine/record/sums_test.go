@@ -482,3 +482,22 @@ func TestEntriesByHandKeepTheirPointers(t *testing.T) {
 		}
 	}
 }
+
+// A start that names no approval uses none up, and one that does uses that one.
+func TestAStartUsesTheApprovalThatItNames(t *testing.T) {
+	h := begun(t)
+	call := func(id string) ToolCall { return ToolCall{ID: id, Name: "exec", Arguments: []byte("{}")} }
+	add(t, h, &Permission{Token: "p1", Event: "once"}, &Permission{Token: "p2", Event: "once"}, &TurnBegin{Turn: "t", Attempt: 1},
+		&Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{call("c1"), call("c2")}}, &ToolStart{ToolCallID: "c1", Name: "exec"})
+	if o := owes(t, h); len(o.Once) != 2 || !o.Turn.Calls[0].Started || o.Turn.Calls[0].Grant.Token != "" || o.Turn.Calls[1].Started {
+		t.Errorf("%+v, %+v", o.Once, o.Turn.Calls)
+	}
+	add(t, h, &ToolStart{ToolCallID: "c2", Name: "exec", Grant: "p2"})
+	if o := owes(t, h); len(o.Once) != 1 || o.Once[0].Token != "p1" || o.Turn.Calls[1].Grant.Token != "p2" {
+		t.Errorf("%+v, %+v", o.Once, o.Turn.Calls)
+	}
+	add(t, h, &ToolStart{ToolCallID: "c2", Name: "exec", Grant: "p2"})
+	if o := owes(t, h); o.Turn.Calls[1].Grant.Token != "p2" {
+		t.Errorf("after a second start: %+v", o.Turn.Calls)
+	}
+}

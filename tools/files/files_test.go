@@ -386,3 +386,41 @@ func TestIgnoreRules(t *testing.T) {
 		t.Error("a folder rule does not count for a folder")
 	}
 }
+
+// A call that was stopped ends where it is, with the error of its context.
+func TestStoppedCalls(t *testing.T) {
+	w := newWorld(t)
+	w.file("a/b.txt", "x\n")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, args := range map[string]a{"ls": {"path": "."}, "grep": {"pattern": "x"}, "glob": {"pattern": "**/*.txt"}} {
+		tool, ok := w.tools[name]
+		if !ok {
+			t.Errorf("there is no tool %s", name)
+			continue
+		}
+		data, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := tool.Run(over, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access, Progress: func(string) {}})
+		if err == nil && (res.Status == tools.OK || res.Status == "") {
+			t.Errorf("%s went on: %q", name, res.Text)
+		}
+	}
+}
+
+// Without folders of its own a tool knows those of the workspace.
+func TestFoldersOfTheWorkspace(t *testing.T) {
+	ws := t.TempDir()
+	given := permission.NewFolders("")
+	if b := newBase(Options{Data: filepath.Join(ws, ".daycare")}); !b.Folders.Writable(filepath.Join(ws, "x")) {
+		t.Error("the workspace is not known")
+	}
+	if b := newBase(Options{}); b.Folders == nil || b.Folders.Writable(filepath.Join(ws, "x")) {
+		t.Error("a workspace that nobody named is known")
+	}
+	if b := newBase(Options{Data: filepath.Join(ws, ".daycare"), Folders: given}); b.Folders != given {
+		t.Error("the folders that were given are others")
+	}
+}
