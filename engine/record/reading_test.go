@@ -190,3 +190,44 @@ func TestAHistoryThatWasTakenAway(t *testing.T) {
 		}
 	}
 }
+
+// A damaged line keeps its number, unless that is damaged itself.
+func TestNumbersOfDamagedLines(t *testing.T) {
+	for number, want := range map[string]int64{"6": 6, "10004": 10004, "10005": 5, "99999999": 5, "3": 5} {
+		h := begun(t)
+		turn(t, h, "t", "a", "b") // up to 5
+		save(t, h, append(content(t, h), `{"seq":`+number+`,"at":garbage`+"\n"...))
+		again, _ := reopen(t, h.dir, newClock())
+		if got := again.Obligations().LastSeq; got != want {
+			t.Errorf("after a damaged line %s the newest is %d, want %d", number, got, want)
+		}
+	}
+}
+
+// Of what was written the newest two turns are kept, and more while it is little.
+func TestRecentLinesAreBounded(t *testing.T) {
+	var r recent
+	text := bytes.Repeat([]byte("x"), keepBytes/4)
+	for seq := range int64(20) {
+		rec := Record(&Note{})
+		if seq%2 == 1 {
+			rec = &TurnEnd{}
+		}
+		r.add(&Entry{Seq: seq, Rec: rec}, text)
+		r.trim()
+		ends, size := 0, 0
+		for _, l := range r.lines {
+			size += len(l.text)
+			if l.end {
+				ends++
+			}
+		}
+		if r.ends != ends || r.bytes != size || size > 2*keepBytes || seq > 4 && ends < 2 {
+			t.Errorf("after %d lines %d are kept with %d ends of %d bytes, counted as %d and %d", seq+1, len(r.lines), ends, size, r.ends, r.bytes)
+		}
+	}
+	r.keep(func(l ownLine) bool { return l.seq == 19 })
+	if r.ends != 1 || len(r.lines) != 1 || r.bytes != len(text) {
+		t.Errorf("%d lines with %d ends of %d bytes", len(r.lines), r.ends, r.bytes)
+	}
+}
