@@ -42,7 +42,8 @@ func (a *agent) checkHistory() {
 		a.log.Warn("history not checked", "err", err)
 		return
 	}
-	a.Board.Read(a.Meta.ID, path, slices.DeleteFunc(record.CheckHistory(path, content), func(f finding.Finding) bool { return !record.Unreadable(f) }))
+	a.Board.Read(a.Meta.ID, path, slices.DeleteFunc(record.CheckHistory(path, content),
+		func(f finding.Finding) bool { return !record.Unreadable(f) }))
 }
 
 const (

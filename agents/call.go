@@ -70,7 +70,8 @@ func (a *agent) offer() []providers.Tool {
 // on disk. With a callError, which is the model's, it returns what had come so far.
 func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
 	a.Stage.Show(event.Thinking, "")
-	s := &stream{agent: a, turn: t, req: req, drafted: time.Now(), text: shown{clean: a.Redact.Stream()}, thinking: shown{clean: a.Redact.Stream()}}
+	s := &stream{agent: a, turn: t, req: req, drafted: time.Now(), text: shown{clean: a.Redact.Stream()},
+		thinking: shown{clean: a.Redact.Stream()}}
 	stop := func() bool { return true }
 	if a.interrupts() {
 		ctx, stop = a.interruptible(ctx)

@@ -185,14 +185,18 @@ func (a *agent) permit(t *turn, p *prepared) (grant string, refused *tools.Resul
 // request asks a person, without waiting: the decision arrives as an item.
 func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
 	if t.reads {
-		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " needs an approval, and this agent only reads (profile read-only): nobody is asked"}, nil
+		return &tools.Result{Status: tools.Denied,
+			Text: "denied: " + need.Tag + " needs an approval, and this agent only reads (profile read-only): nobody is asked"}, nil
 	}
 	access, _ := permission.Parse(need.Tag)
 	if _, exec := access.(permission.Exec); exec && a.Settings.ExecDenied || a.Permits == nil {
-		return &tools.Result{Status: tools.Denied, Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
+		return &tools.Result{Status: tools.Denied,
+			Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
 	}
 	if no := a.answered(sha, permission.Deny); no != nil {
-		return &tools.Result{Status: tools.Denied, Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on without it, or say that you cannot."}, nil
+		return &tools.Result{Status: tools.Denied,
+			Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on " +
+				"without it, or say that you cannot."}, nil
 	}
 	token, err := a.askOnce(t, need, sha)
 	if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
@@ -228,7 +232,8 @@ func (a *agent) askOnce(t *turn, need permission.Request, sha string) (token str
 		}
 	}
 	a.noteRequest(pending.Token, need)
-	a.emit(event.PermissionRequested, t.id, event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
+	a.emit(event.PermissionRequested, t.id,
+		event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
 	return pending.Token, nil
 }
 

@@ -126,7 +126,8 @@ type besideModel struct {
 	model Model
 }
 
-func (m besideModel) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (answer *providers.Response, err error) {
+func (m besideModel) Call(ctx context.Context, req *providers.Request,
+	watch func(providers.Event)) (answer *providers.Response, err error) {
 	m.agent.meanwhile(func(do func(func())) {
 		there := watch
 		if watch != nil {

@@ -147,7 +147,8 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	p.tool, p.spec = tool, spec
 	p.sources = a.history.Obligations().Sources
 	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
-		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t), Message: t.replyTo, Progress: func(text string) {
+		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t),
+		Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
 		}}
 	_, _, asks := a.Tools.Get(tools.RequestPermission)
@@ -232,7 +233,8 @@ func (a *agent) keep(results []record.Record) []record.Record {
 func (a *agent) cancelled(calls []record.ToolCall) error {
 	recs := make([]record.Record, len(calls))
 	for i, c := range calls {
-		recs[i] = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.StatusCanceled, Output: record.Output{Text: "Cancelled"}}
+		recs[i] = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.StatusCanceled,
+			Output: record.Output{Text: "Cancelled"}}
 	}
 	_, err := a.append(recs...)
 	return err

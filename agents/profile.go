@@ -34,7 +34,8 @@ func refusedBy(p prepared) *tools.Result {
 	}
 	text := "denied: this agent only reads (profile read-only); only a person can change that"
 	if set.Profile == permission.Planning {
-		text = "denied: nothing is changed before a plan is approved (profile plan). Read what you need, then call submit_plan with what you will do"
+		text = "denied: nothing is changed before a plan is approved (profile plan). Read what you need, then call " +
+			"submit_plan with what you will do"
 	}
 	return &tools.Result{Status: tools.Denied, Text: text}
 }
@@ -51,7 +52,8 @@ func needs(p prepared) (*permission.Request, error) {
 		return nil, nil
 	}
 	text, err := spelled(p.call)
-	return &permission.Request{Tag: permission.Write{Path: cmp.Or(p.call.Access.WorkingDir, "/")}.Tag(), Reason: "change files with " + p.spec.Name, AskAlways: true,
+	return &permission.Request{Tag: permission.Write{Path: cmp.Or(p.call.Access.WorkingDir, "/")}.Tag(),
+		Reason: "change files with " + p.spec.Name, AskAlways: true,
 		Workdir: p.call.Access.WorkingDir, Detail: permission.Detail{Command: text}}, err
 }
 

@@ -132,7 +132,8 @@ func joined(heads []inbox.Head) []inbox.Head {
 }
 
 func joins(before, h inbox.Head) bool {
-	return h.Kind == message.Text && before.Kind == message.Text && h.Queue == before.Queue && h.Sender == before.Sender && h.At.Sub(before.At) <= joinWithin
+	return h.Kind == message.Text && before.Kind == message.Text && h.Queue == before.Queue &&
+		h.Sender == before.Sender && h.At.Sub(before.At) <= joinWithin
 }
 
 func control(k message.Kind) bool {

@@ -108,7 +108,8 @@ func (a *agent) resume(ctx context.Context, open *record.OpenTurn) error {
 		if _, err := a.append(recs...); err != nil {
 			return err
 		}
-		return a.finish(t, record.ReasonPoison, a.apology(t, fmt.Errorf("this message made me fail %d times, so I set it aside", maxAttempts)))
+		return a.finish(t, record.ReasonPoison,
+			a.apology(t, fmt.Errorf("this message made me fail %d times, so I set it aside", maxAttempts)))
 	}
 	recs = append(recs, &record.TurnBegin{Turn: t.id, Items: t.items, Attempt: t.attempt, Model: a.state.Provider.Model})
 	if _, err := a.append(recs...); err != nil {

@@ -24,7 +24,8 @@ import (
 func (a *agent) record(t *turn, answer *providers.Response) ([]record.ToolCall, error) {
 	as := a.assistant(t, answer, record.FinishToolUse)
 	for _, c := range answer.Calls {
-		as.ToolCalls = append(as.ToolCalls, record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)})
+		as.ToolCalls = append(as.ToolCalls,
+			record.ToolCall{ID: cuid2.Generate(), RemoteID: c.RemoteID, Name: c.Name, Arguments: arguments(c)})
 	}
 	if to := a.answerTo(t); strings.TrimSpace(as.Text) != "" && a.Outbox.Interim(to) {
 		as.Out = a.promise(t, as.Text)

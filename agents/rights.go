@@ -46,13 +46,15 @@ func (a *agent) note(key, text string) {
 
 // noteRequest tells the agent of the person who is asked.
 func (a *agent) noteRequest(token string, need permission.Request) {
-	a.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is %s; the answer is the person's, not yours.",
+	a.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is "+
+		"%s; the answer is the person's, not yours.",
 		a.Meta.Name, a.Meta.ID, need.Tag, need.Detail, need.Reason, token))
 }
 
 // noteDecision tells the agent of the person who answered.
 func (a *agent) noteDecision(it inbox.Item) {
-	a.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token, a.Meta.Name, it.Tag, it.By, it.Decision))
+	a.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token,
+		a.Meta.Name, it.Tag, it.By, it.Decision))
 }
 
 // change is what a decision does to state.json; nil: nothing. A right that was asked

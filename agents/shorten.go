@@ -118,7 +118,8 @@ func (a *agent) shorten(ctx context.Context, t *turn, limit int, item, focus str
 // maxEdited is how often a summary is made again because of an edit.
 const maxEdited = 3
 
-func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus string, wasted *record.Summary, last bool) (came attempt, edited bool, err error) {
+func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus string, wasted *record.Summary,
+	last bool) (came attempt, edited bool, err error) {
 	ctxt, err := a.history.Context()
 	if err != nil {
 		return 0, false, fmt.Errorf("read context: %w", err)
@@ -176,7 +177,8 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 	if err := a.summarized(plan, s, item); err != nil {
 		return 0, false, err
 	}
-	a.emit(event.AgentCompacted, turn, event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept), RequestCut: task.RequestCut()})
+	a.emit(event.AgentCompacted, turn, event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept),
+		RequestCut: task.RequestCut()})
 	return shortened, false, nil
 }
 

@@ -234,7 +234,8 @@ const suspended = "suspended"
 
 // suspend leaves the turn open for the next start, which is not another attempt.
 func (a *agent) suspend(t *turn) error {
-	if _, err := a.append(&record.Note{Text: "daycare stopped in the middle of this turn; it goes on at the next start", Suspended: t.id}); err != nil {
+	if _, err := a.append(&record.Note{Text: "daycare stopped in the middle of this turn; it goes on at the next start",
+		Suspended: t.id}); err != nil {
 		return err
 	}
 	return a.barrier()
@@ -243,7 +244,8 @@ func (a *agent) suspend(t *turn) error {
 // overflow ends a conversation that no longer fits the model's window: the turn
 // says so, and the context begins anew.
 func (a *agent) overflow(t *turn, why error) error {
-	text := "This conversation has grown too long for the model, so I started a new one. Everything said is still in my history file. Please ask again."
+	text := "This conversation has grown too long for the model, so I started a new one. Everything said is still in my " +
+		"history file. Please ask again."
 	if err := a.finish(t, record.ReasonError, &record.Assistant{Turn: t.id, Text: text, Finish: record.FinishError}, why); err != nil {
 		return err
 	}
@@ -272,7 +274,8 @@ func short(err error) string {
 	case providers.NoKey:
 		return "There is no key for the model service (" + what + ")."
 	case providers.Down:
-		return "The model service of this machine does not answer (" + what + "). Is the server running? Test it with: daycare providers test"
+		return "The model service of this machine does not answer (" + what +
+			"). Is the server running? Test it with: daycare providers test"
 	case providers.Auth:
 		return "The model service did not accept the key (" + what + "). Check the key, then ask again."
 	case providers.Busy, providers.Broken:

@@ -62,7 +62,8 @@ func (s *System) Export(_ context.Context, id string, to io.Writer) error {
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)), ModTime: info.ModTime(), Format: tar.FormatPAX}
+		h := &tar.Header{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)),
+			ModTime: info.ModTime(), Format: tar.FormatPAX}
 		if err := w.WriteHeader(h); err != nil {
 			return err
 		}
@@ -124,7 +125,8 @@ func unpack(from io.Reader, dir string) (id string, err error) {
 			continue
 		}
 		owner, rel, _ := strings.Cut(path.Clean(h.Name), "/")
-		if h.Typeflag != tar.TypeReg || !address.ValidID(owner) || !archived.MatchString(rel) || id != "" && owner != id || h.Size > maxMember {
+		if h.Typeflag != tar.TypeReg || !address.ValidID(owner) || !archived.MatchString(rel) ||
+			id != "" && owner != id || h.Size > maxMember {
 			return "", fmt.Errorf("%w: it holds %q", ErrBadArchive, h.Name)
 		}
 		id = owner

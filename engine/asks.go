@@ -99,7 +99,8 @@ func (s *System) decide(ctx context.Context, answered []permission.Pending) (lef
 
 // tooLate tells whoever answered in a file that somebody else was first.
 func (s *System) tooLate(p, first permission.Pending) {
-	s.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning, File: filepath.Join(s.root, "permissions", p.Token+".json"),
+	s.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
+		File:   filepath.Join(s.root, "permissions", p.Token+".json"),
 		Reason: fmt.Sprintf("the answer %s came too late: %s by %s was first", p.Decision, first.Decision, first.DecidedBy),
 		Remedy: "to take back what was allowed, use: daycare permissions revoke"})
 }

@@ -53,7 +53,8 @@ func item(in message.Incoming) inbox.Item {
 	return inbox.Item{
 		Kind: in.Kind, ID: in.ID, Dedupe: in.Dedupe, Context: in.Context, Route: in.Route,
 		Text: in.Text, Files: in.Files, Queue: in.Queue, Origin: in.Origin, Silent: in.Silent, Hops: in.Hops,
-		Untrusted: in.Untrusted, Source: in.Source, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag, SHA256: in.SHA256, Scripts: in.Scripts,
+		Untrusted: in.Untrusted, Source: in.Source, Token: in.Token, Decision: in.Decision, By: in.By, Tag: in.Tag,
+		SHA256: in.SHA256, Scripts: in.Scripts,
 	}
 }
 
@@ -158,7 +159,8 @@ func (s *System) Await(ctx context.Context, agent, item string) (event.Outcome, 
 	if !ok {
 		return event.Outcome{Agent: agent, Item: item, Reason: "dropped"}, nil
 	}
-	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason, Text: o.Text, Error: o.Error, Cost: o.Cost,
+	return event.Outcome{Untrusted: sourceTexts(o.Sources), Agent: agent, Item: item, Turn: o.Turn, Reason: o.Reason,
+		Text: o.Text, Error: o.Error, Cost: o.Cost,
 		Work: event.Work{Rounds: o.Rounds, ToolCalls: o.ToolCalls, Said: o.Said,
 			Input: o.Tokens.Input + o.Tokens.CacheRead + o.Tokens.CacheWrite, Output: o.Tokens.Output}}, nil
 }

@@ -102,7 +102,8 @@ func (f *Family) Say(ctx context.Context, asker, ref string, to message.Address,
 		return ErrNoChat
 	}
 	fates := make(chan message.Fate, 64)
-	f.sys.senders.send(message.Promise{Agent: asker, Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
+	f.sys.senders.send(message.Promise{Agent: asker,
+		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
 		Report: func(fate message.Fate) {
 			select {
 			case fates <- fate:
@@ -223,7 +224,8 @@ func (f *Family) Kin(asker, ref string) bool {
 	}
 	mine, top := f.root(asker), f.root(id)
 	a, b := mine.Descriptor, top.Descriptor
-	return mine.ID == top.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector && a.UserID == b.UserID && a.UserID != ""
+	return mine.ID == top.ID || a.Type == address.User && b.Type == address.User && a.Connector == b.Connector &&
+		a.UserID == b.UserID && a.UserID != ""
 }
 
 // Stranger is the id of the agent that ref names, if it works for somebody who is neither

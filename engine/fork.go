@@ -85,8 +85,9 @@ func (s *System) forkState(id string, cut record.Cut, now time.Time) ([]byte, er
 	rights := of.Permissions
 	// A grant for one exact request is bound to the agent that asked.
 	rights.Grants = slices.DeleteFunc(slices.Clone(rights.Grants), func(g permission.Grant) bool { return g.SHA256 != "" })
-	return record.EncodeState(filepath.Dir(s.root), record.State{Permissions: rights, Provider: of.Provider, Queue: of.Queue, Budget: of.Budget,
-		Session: cut.Session, Seq: cut.Last, CreatedAt: disk.StampOf(now), UpdatedAt: disk.StampOf(now), Announced: &rights})
+	return record.EncodeState(filepath.Dir(s.root),
+		record.State{Permissions: rights, Provider: of.Provider, Queue: of.Queue, Budget: of.Budget,
+			Session: cut.Session, Seq: cut.Last, CreatedAt: disk.StampOf(now), UpdatedAt: disk.StampOf(now), Announced: &rights})
 }
 
 func (s *System) fillFork(from, to string, cut record.Cut) error {

@@ -245,7 +245,8 @@ func (s *System) Decide(ctx context.Context, token string, d permission.Decision
 	if receipt.Duplicate {
 		first := s.firstAnswer(p, receipt.Item)
 		if first.Decision != "" { // a death may have come before it left the queue
-			if _, err := s.asks.Settle(token, first.Decision, first.DecidedBy, first.DecidedAt); err != nil && !errors.Is(err, permission.ErrUnknown) {
+			if _, err := s.asks.Settle(token, first.Decision, first.DecidedBy, first.DecidedAt); err != nil &&
+				!errors.Is(err, permission.ErrUnknown) {
 				return nil, err
 			}
 		}

@@ -108,7 +108,8 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if heir != id && len(permission.Diff(set, left)) == 0 {
 			continue
 		}
-		if err := f.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by, Tag: access.Tag()}); err != nil && heir == id {
+		if err := f.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by,
+			Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
 			f.sys.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)

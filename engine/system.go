@@ -123,7 +123,8 @@ func New(o Options) (*System, error) {
 	s := &System{
 		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
 		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue, owns: o.Owns, foreign: o.Foreign,
+		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue,
+		owns: o.Owns, foreign: o.Foreign,
 		grace: o.Grace, redact: o.Redact, enclose: o.Enclose, folders: o.Folders,
 		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
 	}

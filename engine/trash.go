@@ -72,7 +72,8 @@ func (s *System) inTrash(ctx context.Context, ref string) (event.Trashed, error)
 		for _, t := range list {
 			if fits(t) {
 				found = t
-				several.Candidates = append(several.Candidates, fmt.Sprintf("%s (%s %s, removed %s)", t.Name, t.Handle, t.Title, t.At.Local().Format("2006-01-02 15:04:05")))
+				several.Candidates = append(several.Candidates,
+					fmt.Sprintf("%s (%s %s, removed %s)", t.Name, t.Handle, t.Title, t.At.Local().Format("2006-01-02 15:04:05")))
 			}
 		}
 		switch len(several.Candidates) {

@@ -225,7 +225,8 @@ func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
 	}
 	list := []event.Waiting{}
 	for _, h := range s.waiting(id) {
-		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes, State: "waiting", Queue: string(h.Queue)}
+		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes,
+			State: "waiting", Queue: string(h.Queue)}
 		if h.Taken {
 			w.State = "taken"
 		}

@@ -51,7 +51,8 @@ func (s *Set) With(list ...Tool) (*Set, error) {
 		switch spec.Replay {
 		case ReadOnly, Idempotent, Once:
 		default:
-			return nil, fmt.Errorf("add tool %q: replay class %q is not one of %s, %s, %s", spec.Name, spec.Replay, ReadOnly, Idempotent, Once)
+			return nil, fmt.Errorf("add tool %q: replay class %q is not one of %s, %s, %s", spec.Name, spec.Replay,
+				ReadOnly, Idempotent, Once)
 		}
 		if !gjson.ValidBytes(spec.Schema) || gjson.GetBytes(spec.Schema, "type").Str != "object" {
 			return nil, fmt.Errorf(`add tool %q: its schema must be JSON of the type "object"`, spec.Name)

@@ -58,7 +58,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "decides which places are changed")
 	flag.IntVar(&o.beside, "p", 2, "mutants tried beside each other")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
-	flag.DurationVar(&o.timeout, "timeout", 0, "stop the tests of one mutant after this `time`: it counts as killed (default 10 s and five times what they take without it)")
+	flag.DurationVar(&o.timeout, "timeout", 0,
+		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and five times what they take without it)")
 	least := flag.Int("least", 0, "exit with 1 if the tests kill less than this percentage of all mutants")
 	flag.Parse()
 	if flag.NArg() == 0 {

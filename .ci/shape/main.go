@@ -34,10 +34,10 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   33,
+	"types over 20 methods":   30,
 	"methods of one type":     245,
-	"structs over 12 fields":  54,
-	"lines over 140 columns":  480,
+	"structs over 12 fields":  53,
+	"lines over 140 columns":  75,
 	"folders over 40 files":   2,
 	"lines of one function":   75,
 	"lines of cmd/daycare":    18000,

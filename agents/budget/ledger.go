@@ -190,8 +190,9 @@ func (l *Ledger) release(r *reservation) {
 
 // settle puts what was spent in the reservation's place and writes it down.
 func (l *Ledger) settle(r *reservation, provider, model string, u providers.Usage) {
-	one := line{At: disk.StampOf(l.o.Now()), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model, Estimated: u.Estimated,
-		Tokens: tokensOf(u), Cost: l.o.Price(provider, model, u)}
+	one := line{At: disk.StampOf(l.o.Now()), Agent: r.family[0], Above: r.family[1:], Provider: provider, Model: model,
+		Estimated: u.Estimated,
+		Tokens:    tokensOf(u), Cost: l.o.Price(provider, model, u)}
 	l.mu.Lock()
 	l.turn()
 	l.spent.add(r.family, Amount{}.minus(r.amount), r.day)

@@ -72,8 +72,9 @@ func Day(at time.Time) string { return at.Local().Format(time.DateOnly) + ".json
 func Add(dir string, calls []Call) error {
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
 	for _, c := range calls {
-		err := appendLine(filepath.Join(dir, Day(c.At)), line{At: disk.StampOf(c.At), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
-			Tokens: tokensOf(c.Usage), Cost: c.Cost, Estimated: c.Usage.Estimated})
+		err := appendLine(filepath.Join(dir, Day(c.At)),
+			line{At: disk.StampOf(c.At), Agent: c.Agent, Above: c.Above, Provider: c.Provider, Model: c.Model,
+				Tokens: tokensOf(c.Usage), Cost: c.Cost, Estimated: c.Usage.Estimated})
 		if err != nil {
 			return fmt.Errorf("write usage: %w", err)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // digestHead begins a digest.
-const digestHead = "No model could summarise what came before. The oldest turns were left out; this is a list of what was asked. All of it is in the history file."
+const digestHead = "No model could summarise what came before. The oldest turns were left out; this is a list of what " +
+	"was asked. All of it is in the history file."
 
 const (
 	maxAsked = 240 // characters of a request in a digest

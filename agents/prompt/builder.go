@@ -155,7 +155,8 @@ func (b *Builder) assistant(e *record.Entry, a *record.Assistant) {
 	m := &providers.Message{Role: providers.Assistant}
 	for _, t := range a.Thinking {
 		if t.Signature != "" {
-			m.Parts = append(m.Parts, providers.Reasoning{Text: clean(t.Text), Signature: t.Signature, Provider: a.Provider, Model: cmp.Or(a.Asked, a.Model)})
+			m.Parts = append(m.Parts, providers.Reasoning{Text: clean(t.Text), Signature: t.Signature,
+				Provider: a.Provider, Model: cmp.Or(a.Asked, a.Model)})
 		}
 	}
 	if spoken {

@@ -19,7 +19,8 @@ const maxRead = 1 << 20
 // Paths are where Load finds the Files of a workspace.
 func Paths(workspace string) []string {
 	home := filepath.Join(workspace, ".daycare")
-	return []string{filepath.Join(home, "SOUL.md"), filepath.Join(home, "USER.md"), filepath.Join(home, "AGENTS.md"), filepath.Join(workspace, "AGENTS.md")}
+	return []string{filepath.Join(home, "SOUL.md"), filepath.Join(home, "USER.md"), filepath.Join(home, "AGENTS.md"),
+		filepath.Join(workspace, "AGENTS.md")}
 }
 
 // Load reads the Files of a workspace, the folder that holds .daycare. A file that
@@ -56,7 +57,8 @@ func Load(workspace string, use Use) (f Files, found []finding.Finding) {
 type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
 
 func unusable(path string, err error) finding.Finding {
-	f := finding.Finding{ID: "prompt-file-unusable", Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error() + "; agents work without it",
+	f := finding.Finding{ID: "prompt-file-unusable", Severity: finding.Error, File: path,
+		Reason: beneath.Reason(err).Error() + "; agents work without it",
 		Remedy: "Check who owns the file and its mode."}
 	switch {
 	case errors.Is(err, beneath.ErrLink), errors.Is(err, beneath.ErrNames), errors.Is(err, disk.ErrLink):

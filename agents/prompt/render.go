@@ -73,14 +73,17 @@ func permissionText(at time.Time, p *record.Permission) string {
 	case "always":
 		text = "Allowed from now on: " + what + ". Make the call again."
 	case "prefix":
-		text = "Allowed from now on: every command that begins with these words and nothing else in it: " + strings.TrimPrefix(p.Tag, "@exec:") +
+		text = "Allowed from now on: every command that begins with these words and nothing else in it: " +
+			strings.TrimPrefix(p.Tag, "@exec:") +
 			". Make the call (" + p.Request + ") again."
 	case "deny":
 		text = "Denied: " + what + ". Do not try it again, nor by another way. Go on without it or say what cannot be done."
 	case "expired":
 		text = "Nobody answered the request for " + what + " in time. It counts as denied: do not try it again on your own."
 	case "profile":
-		text = "Your profile is now " + p.Tag + " (read-only changes nothing; ask asks before each command and change; auto works in its sandbox; plan needs an approved plan first)."
+		text = "Your profile is now " + p.Tag +
+			" (read-only changes nothing; ask asks before each command and change; auto works in its sandbox; plan " +
+			"needs an approved plan first)."
 	case "revoked":
 		text = "Taken back: " + what + ". You no longer have this permission."
 	case "changed-by-hand":

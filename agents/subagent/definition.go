@@ -65,7 +65,8 @@ type parser struct {
 }
 
 func (p *parser) tell(severity finding.Severity, id string, line int, format string, args ...any) {
-	p.found = append(p.found, finding.Finding{ID: "subagent-" + id, Severity: severity, File: p.file, Line: line, Column: min(line, 1), Reason: fmt.Sprintf(format, args...)})
+	p.found = append(p.found, finding.Finding{ID: "subagent-" + id, Severity: severity, File: p.file, Line: line,
+		Column: min(line, 1), Reason: fmt.Sprintf(format, args...)})
 }
 
 // bad tells of a wrong value.

@@ -141,7 +141,8 @@ func (r *Registry) read(name string, f file) file {
 	for try := 0; ; try++ {
 		data, _, err := beneath.Own(path, maxDefinition)
 		if err != nil {
-			f.found = []finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error()}}
+			f.found = []finding.Finding{{ID: "subagent-unreadable", Severity: finding.Error, File: path,
+				Reason: beneath.Reason(err).Error()}}
 			return f
 		}
 		d, found = Parse(path, data)
@@ -170,7 +171,8 @@ func (r *Registry) read(name string, f file) file {
 // allowed judges the names in a definition.
 func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) {
 	wrong := func(format string, args ...any) {
-		found = append(found, finding.Finding{ID: "subagent-invalid", Severity: finding.Error, File: path, Line: 1, Reason: fmt.Sprintf(format, args...)})
+		found = append(found, finding.Finding{ID: "subagent-invalid", Severity: finding.Error, File: path, Line: 1,
+			Reason: fmt.Sprintf(format, args...)})
 	}
 	if _, ours := r.base[d.Name]; !ours && r.reserved(d.Name) {
 		wrong("name %q is that of a tool", d.Name)
@@ -184,7 +186,8 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 }
 
 // forbidden are tools that no sub-agent has, beside sub-agents themselves.
-var forbidden = []string{"message", "send_file", "set_reaction", "spawn", "start_background_agent", "create_permanent_agent", "agent_stop", "subagents", "add_cron"}
+var forbidden = []string{"message", "send_file", "set_reaction", "spawn", "start_background_agent",
+	"create_permanent_agent", "agent_stop", "subagents", "add_cron"}
 
 // Forbidden reports a tool that no sub-agent may have: it would start others, speak
 // to people past its parent, or set a clock.
@@ -207,8 +210,9 @@ func (r *Registry) merge() []Definition {
 		good, found := r.files[name].good, r.files[name].found
 		if good != nil {
 			if other := all[good.Name]; other.File != "" {
-				found = append(slices.Clip(found), finding.Finding{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
-					Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"})
+				found = append(slices.Clip(found),
+					finding.Finding{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
+						Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"})
 			} else {
 				all[good.Name] = *good
 			}

@@ -91,8 +91,9 @@ func (c *cli) notSaved(err error, path string) (again bool, _ error) {
 		}
 		return false, &problem{code: exitFailure, err: errors.New("nothing was saved"), do: "your copy is " + path}
 	case errors.As(err, &conflict):
-		return false, &problem{code: exitFailure, err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
-			do: "your copy is " + path}
+		return false, &problem{code: exitFailure,
+			err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
+			do:  "your copy is " + path}
 	}
 	return false, fmt.Errorf("save: %w; your copy is %s", err, path)
 }

@@ -178,7 +178,8 @@ func (c *cli) agentsTrash() *cobra.Command {
 			var t table
 			t.row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
 			for _, e := range list {
-				t.row(orElse(e.Handle, "-"), orElse(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"), oneLine(orElse(e.Title, "-"), 30), e.Name)
+				t.row(orElse(e.Handle, "-"), orElse(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
+					oneLine(orElse(e.Title, "-"), 30), e.Name)
 			}
 			return t.write(c.stdout, c.data())
 		},

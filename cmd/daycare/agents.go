@@ -139,7 +139,8 @@ func (c *cli) agentsNew() *cobra.Command {
 }
 
 // onAgent is a command that does one thing to one agent.
-func (c *cli) onAgent(use, short, example string, do func(context.Context, *control.Client, event.Agent) (any, string, error)) *cobra.Command {
+func (c *cli) onAgent(use, short, example string,
+	do func(context.Context, *control.Client, event.Agent) (any, string, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " ID", Short: short, Example: example,
 		Args: words(0, "the ID of an agent"), ValidArgsFunction: c.refs,

@@ -56,7 +56,8 @@ func (c *cli) agentsCompact() *cobra.Command {
 				return nil, "", err
 			}
 			after, err := c.conversation(a.ID)
-			return o, fmt.Sprintf("shortened the conversation of %s from about %s to %s tokens", a.Handle, thousands(before), thousands(after)), err
+			return o, fmt.Sprintf("shortened the conversation of %s from about %s to %s tokens", a.Handle,
+				thousands(before), thousands(after)), err
 		})
 	cmd.Long = "Shorten the context of an agent to a summary now, or when its turn is over, and wait until\n" +
 		"that is done. What was said stays in the history."

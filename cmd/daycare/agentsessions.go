@@ -84,7 +84,8 @@ func (c *cli) sessions(a event.Agent) ([]sessionLine, error) {
 	}
 	for i := len(ended) - 1; i >= 0; i-- {
 		e := ended[i]
-		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt.Time, EndedAt: &e.EndedAt.Time, Messages: e.Messages,
+		list = append(list, sessionLine{ID: e.ID, Title: e.Title, StartedAt: e.StartedAt.Time, EndedAt: &e.EndedAt.Time,
+			Messages:     e.Messages,
 			PromptTokens: e.PromptTokens, CompletionTokens: e.CompletionTokens, Cost: e.Cost, first: e.First, last: e.Last})
 	}
 	return list, nil

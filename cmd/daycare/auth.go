@@ -60,7 +60,8 @@ func (c *cli) readSecret(id string) (config.Secret, error) {
 	var err error
 	switch {
 	case isTerminal(c.stdin) && c.noInput:
-		return config.Secret{}, &problem{code: exitUsage, err: errors.New("there is nobody to type the secret"), do: "pipe it into the command"}
+		return config.Secret{}, &problem{code: exitUsage, err: errors.New("there is nobody to type the secret"),
+			do: "pipe it into the command"}
 	case isTerminal(c.stdin):
 		text, err = c.hidden("Secret for " + id + " (not shown)")
 	default:

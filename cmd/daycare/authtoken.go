@@ -64,7 +64,8 @@ func tokenCreate(c *cli) *cobra.Command {
 			}
 			secret, made, err := apitoken.Create(filepath.Join(root, home), args[0], rights, until)
 			if errors.Is(err, apitoken.ErrTaken) {
-				return &problem{code: exitUsage, err: err, do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
+				return &problem{code: exitUsage, err: err,
+					do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
 			}
 			if err != nil {
 				return err

@@ -254,7 +254,8 @@ func (b *backend) Config(context.Context) (any, error) {
 func (b *backend) Tools(context.Context) ([]control.ToolInfo, error) {
 	list := []control.ToolInfo{}
 	for s := range b.parts.toolset.all().All() {
-		list = append(list, control.ToolInfo{Name: s.Name, Description: s.Description, Replay: string(s.Replay), Tokens: (len(s.Name) + len(s.Description) + len(s.Schema)) / 4})
+		list = append(list, control.ToolInfo{Name: s.Name, Description: s.Description, Replay: string(s.Replay),
+			Tokens: (len(s.Name) + len(s.Description) + len(s.Schema)) / 4})
 	}
 	return list, nil
 }

@@ -54,7 +54,8 @@ func (c *cli) chatCommand() *cobra.Command {
 	flags.BoolVar(&o.wait, "wait", false, "stay until the agent and its background agents are done")
 	flags.StringVar(&o.permission, "permission", "", "what agents ask for: `ask` (default on a terminal), deny or allow (each once)")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
-	_ = cmd.RegisterFlagCompletionFunc("permission", cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("permission",
+		cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -24,7 +24,8 @@ type chats struct{ r *runtimeParts }
 // chatHost is what every chat connector is given.
 func (r *runtimeParts) chatHost() chat.Host {
 	c := chats{r}
-	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r}, Waiting: unlost{hints{r}}, Session: c.session, Owners: c.r.owners, Switch: c.switchModel}
+	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
+		Waiting: unlost{hints{r}}, Session: c.session, Owners: c.r.owners, Switch: c.switchModel}
 }
 
 // Find is the agent that an address maps to, if it was made already.
@@ -85,7 +86,8 @@ func (c chats) session(agent string) (chat.Session, error) {
 		return chat.Session{}, fmt.Errorf("read state of %s: %w", agent, err)
 	}
 	n := state.Session
-	s := chat.Session{Title: n.Title, Since: n.StartedAt.Time, Messages: n.Messages, Tokens: n.PromptTokens + n.CompletionTokens, Cost: n.Cost}
+	s := chat.Session{Title: n.Title, Since: n.StartedAt.Time, Messages: n.Messages,
+		Tokens: n.PromptTokens + n.CompletionTokens, Cost: n.Cost}
 	if t := state.Tokens; t != nil {
 		s.Context = t.Input + t.CacheRead + t.CacheWrite
 	}

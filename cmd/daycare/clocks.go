@@ -84,7 +84,8 @@ func (r *runtimeParts) tellRun(f schedule.Firing, run schedule.Run) {
 	if f.Kind == schedule.Heartbeat {
 		agent, _ = r.index.Lookup(address.Descriptor{Type: address.Heartbeat})
 	}
-	r.events.Emit(event.Event{Type: kind, Agent: agent, Body: event.Reason{Reason: join(": ", join(" ", string(f.Kind), f.Slug, reason), run.Reason)}})
+	r.events.Emit(event.Event{Type: kind, Agent: agent,
+		Body: event.Reason{Reason: join(": ", join(" ", string(f.Kind), f.Slug, reason), run.Reason)}})
 }
 
 // folders keeps the watches on the folders of tasks.

@@ -155,8 +155,10 @@ func (c *cli) cronShow() *cobra.Command {
 			if !t.Enabled {
 				state = "off"
 			}
-			c.fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next", strings.Join(times(t), ", "), "state", state,
-				"last", lastRun(t.Last, time.Now()), "agent", orElse(t.AgentID, t.TaskID), "missed runs", t.CatchUp, "model", t.Model, "gate", t.Gate,
+			c.fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next",
+				strings.Join(times(t), ", "), "state", state,
+				"last", lastRun(t.Last, time.Now()), "agent", orElse(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
+				"model", t.Model, "gate", t.Gate,
 				"watches", join(", ", strings.Join(t.Watch, ", "), t.WatchCommand), "folder", filepath.Join(root, home, "cron", t.Slug))
 			c.print("\n%s\n", clean(t.Prompt))
 			return nil

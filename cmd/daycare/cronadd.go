@@ -56,9 +56,11 @@ func (f *taskFlags) change(cmd *cobra.Command) control.TaskChange {
 		}
 		return v
 	}
-	c := control.TaskChange{Name: given("name", &f.name), Description: given("description", &f.description), Schedule: given("cron", &f.cron),
-		Every: given("every", &f.every), At: given("at", &f.at), Timezone: given("tz", &f.tz), AgentID: given("agent", &f.agent),
-		CatchUp: given("catch-up", &f.catchUp), Model: given("model", &f.model), Gate: given("gate", &f.gate), WatchCommand: given("watch-command", &f.watchCommand)}
+	c := control.TaskChange{Name: given("name", &f.name), Description: given("description", &f.description),
+		Schedule: given("cron", &f.cron),
+		Every:    given("every", &f.every), At: given("at", &f.at), Timezone: given("tz", &f.tz), AgentID: given("agent", &f.agent),
+		CatchUp: given("catch-up", &f.catchUp), Model: given("model", &f.model), Gate: given("gate", &f.gate),
+		WatchCommand: given("watch-command", &f.watchCommand)}
 	if cmd.Flags().Changed("watch") {
 		c.Watch = &f.watch
 	}
@@ -207,7 +209,8 @@ func (c *cli) editFile(ctx context.Context, path string) error {
 	}
 	editor := orElse(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
-		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"), do: "edit the file yourself: " + path}
+		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"),
+			do: "edit the file yourself: " + path}
 	}
 	return c.runEditor(ctx, editor, path)
 }

@@ -85,7 +85,8 @@ func (c *cli) showRuns(runs []control.TaskRun) error {
 		if r.Count > 1 {
 			outcome += fmt.Sprintf(" %d times", r.Count)
 		}
-		t.row(r.Slot.Local().Format("2006-01-02 15:04:05"), r.At.Local().Format("2006-01-02 15:04:05"), outcome, took, oneLine(join("; ", r.Reason, r.Why), 100))
+		t.row(r.Slot.Local().Format("2006-01-02 15:04:05"), r.At.Local().Format("2006-01-02 15:04:05"), outcome, took,
+			oneLine(join("; ", r.Reason, r.Why), 100))
 	}
 	return t.write(c.stdout, c.data())
 }

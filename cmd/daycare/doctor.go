@@ -40,7 +40,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 			}
 			switch {
 			case security && fix:
-				return &problem{code: exitUsage, err: errors.New("--security and --fix cannot be combined"), do: "repair first: daycare doctor --fix"}
+				return &problem{code: exitUsage, err: errors.New("--security and --fix cannot be combined"),
+					do: "repair first: daycare doctor --fix"}
 			case security:
 				return c.showSecurity(root)
 			}
@@ -92,7 +93,8 @@ func newDoctor(workspace string) (*doctor, error) {
 	if d.conf, found, err = config.Load(d.root, os.LookupEnv, connectorTypes...); err != nil {
 		d.conf = config.Default()
 		if len(found) == 0 {
-			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error, File: filepath.Join(d.root, config.Name), Reason: err.Error()})
+			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error,
+				File: filepath.Join(d.root, config.Name), Reason: err.Error()})
 		}
 	}
 	d.settings(found)
@@ -110,7 +112,8 @@ func examine(workspace string) (*doctor, error) {
 		return nil, err
 	}
 	for _, check := range []func() error{
-		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen, d.folders, d.logs, d.usage, d.leftovers,
+		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen,
+		d.folders, d.logs, d.usage, d.leftovers,
 		d.forms, d.modes, d.lock, d.sandbox, d.programs, d.home, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
 	} {
 		if err := check(); err != nil {
@@ -123,7 +126,8 @@ func examine(workspace string) (*doctor, error) {
 		}
 	}
 	slices.SortStableFunc(d.ailments, func(a, b ailment) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), strings.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line), strings.Compare(a.ID, b.ID))
 	})
 	return d, nil
 }
@@ -196,7 +200,8 @@ func (c *cli) showDoctor(d *doctor) error {
 		c.print("nothing is wrong with %s\n", plural(result.Agents, "agent", "agents"))
 		return nil
 	}
-	c.note("%s, %s, %s", plural(count[finding.Error], "error", "errors"), plural(count[finding.Warning], "warning", "warnings"), plural(count[finding.Info], "note", "notes"))
+	c.note("%s, %s, %s", plural(count[finding.Error], "error", "errors"),
+		plural(count[finding.Warning], "warning", "warnings"), plural(count[finding.Info], "note", "notes"))
 	if fixable > 0 {
 		c.note("%d of it can be repaired: daycare doctor --fix", fixable)
 	}

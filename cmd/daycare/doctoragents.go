@@ -35,10 +35,12 @@ func (d *doctor) agentFolders() error {
 		case name == "handles.jsonl" || isTemp(name):
 		case strings.HasPrefix(name, ".new-"):
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "agent-unfinished", Severity: finding.Info, File: path,
-				Reason: "an agent whose making a crash cut short; nobody was told of it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
+				Reason: "an agent whose making a crash cut short; nobody was told of it",
+				Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
 		case strings.HasPrefix(name, "."):
 		case !e.IsDir() || !address.ValidID(name):
-			d.tell(finding.Warning, "agent-folder-name", path, 0, "it is in the folder of agents and is none: an agent's folder is named by its id, 24 to 32 of a-z and 0-9",
+			d.tell(finding.Warning, "agent-folder-name", path, 0,
+				"it is in the folder of agents and is none: an agent's folder is named by its id, 24 to 32 of a-z and 0-9",
 				"Move it elsewhere.")
 		}
 	}
@@ -192,7 +194,8 @@ func (d *doctor) link(path string) {
 		return
 	}
 	if _, err := disk.Through(d.root, path); err != nil {
-		d.tell(finding.Warning, "file-link", path, 1, err.Error()+"; so daycare writes nothing there, neither rights that are given nor how much was used",
+		d.tell(finding.Warning, "file-link", path, 1,
+			err.Error()+"; so daycare writes nothing there, neither rights that are given nor how much was used",
 			"Put the file itself here, or link to one of yours outside of the workspace.")
 	}
 }
@@ -207,10 +210,12 @@ func (d *doctor) draft(dir string) {
 	settled, err := record.Settled(dir)
 	switch {
 	case !json.Valid(data):
-		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only what was on screen when a crash came", "The next start removes it.")
+		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only what was on screen when a crash came",
+			"The next start removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	case err == nil && settled && !d.held:
-		d.tell(finding.Info, "draft-leftover", path, 1, "no turn is open that it could be of", "The next start, or doctor --fix, removes it.")
+		d.tell(finding.Info, "draft-leftover", path, 1, "no turn is open that it could be of",
+			"The next start, or doctor --fix, removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	}
 }
@@ -225,7 +230,8 @@ func (d *doctor) parents() error {
 		}
 		path := filepath.Join(d.root, "agents", m.ID, "descriptor.json")
 		d.tell(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
-			"its parent "+parent+" is not there: it cannot report to anybody", "Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
+			"its parent "+parent+" is not there: it cannot report to anybody",
+			"Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
 	}
 	for _, k := range d.conf.Connectors {
 		if k.AgentID == "" {
@@ -233,7 +239,8 @@ func (d *doctor) parents() error {
 		}
 		if _, err := d.index.Resolve(k.AgentID); err != nil {
 			d.tell(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
-				fmt.Sprintf("connector %s gives its messages to agent %q, which is not there", k.ID, k.AgentID), "List agents with: daycare agents ls")
+				fmt.Sprintf("connector %s gives its messages to agent %q, which is not there", k.ID, k.AgentID),
+				"List agents with: daycare agents ls")
 		}
 	}
 	return nil
@@ -273,7 +280,8 @@ func (d *doctor) lines(path string) {
 			continue
 		}
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-bad", Severity: finding.Warning, File: path, Line: n,
-			Reason: "not a JSON object; the line is skipped", Remedy: "Correct the line; or doctor --fix moves it to a file beside this one."},
+			Reason: "not a JSON object; the line is skipped",
+			Remedy: "Correct the line; or doctor --fix moves it to a file beside this one."},
 			fix: setAside(path)})
 	}
 }
@@ -282,7 +290,8 @@ func (d *doctor) lines(path string) {
 // it looks at the end of the file before it writes there.
 func (d *doctor) torn(path string, line int) {
 	f := finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: line,
-		Reason: "the last line is incomplete: a crash cut it", Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."}
+		Reason: "the last line is incomplete: a crash cut it",
+		Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."}
 	if d.held {
 		f.Severity, f.Remedy = finding.Info, "The daemon deals with it when it next writes there."
 	}

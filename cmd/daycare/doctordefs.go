@@ -21,7 +21,8 @@ import (
 
 // definitions looks at what people write for agents: sub-agents, skills, persona.
 func (d *doctor) definitions() error {
-	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false }, func(_ string, found []finding.Finding) { d.add(found...) })
+	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false },
+		func(_ string, found []finding.Finding) { d.add(found...) })
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,8 @@ func (d *doctor) definitions() error {
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents} {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
-			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line, "it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
+			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,
+				"it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
 		}
 	}
 	return nil
@@ -42,7 +44,8 @@ func (d *doctor) definitions() error {
 func (d *doctor) folders() error {
 	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
 	if err != nil {
-		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(), "Delete it: every granted folder is then pinned as it is now.")
+		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
+			"Delete it: every granted folder is then pinned as it is now.")
 		return nil
 	}
 	for _, r := range folders.Check() {
@@ -90,8 +93,10 @@ func (d *doctor) usage() error {
 		days[budget.Day(c.At)] = append(days[budget.Day(c.At)], c)
 	}
 	for day, calls := range days {
-		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info, File: filepath.Join(dir, day),
-			Reason: fmt.Sprintf("%s of that day are in histories and not here: budgets do not count them", plural(len(calls), "request", "requests")),
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info,
+			File: filepath.Join(dir, day),
+			Reason: fmt.Sprintf("%s of that day are in histories and not here: budgets do not count them",
+				plural(len(calls), "request", "requests")),
 			Remedy: "doctor --fix writes them here, from the histories."},
 			fix: func(*repairer) error { return budget.Add(dir, calls) }})
 	}
@@ -114,8 +119,10 @@ func (d *doctor) calls() (calls []budget.Call) {
 				return
 			}
 			seen[s.Call] = true
-			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider, Model: s.Model, Cost: s.Cost,
-				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
+			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider,
+				Model: s.Model, Cost: s.Cost,
+				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead,
+					CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
 		})
 	}
 	return calls

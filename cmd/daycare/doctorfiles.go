@@ -47,12 +47,14 @@ func (d *doctor) tasks() error {
 		t, found := schedule.DecodeTask(path, slug, data, time.Local)
 		d.add(found...)
 		if other := ids[t.ID]; t.ID != "" && other != "" {
-			d.tell(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"), "the task in "+other+" has the same taskId", "Take the taskId out of the copy: it gets one of its own.")
+			d.tell(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"),
+				"the task in "+other+" has the same taskId", "Take the taskId out of the copy: it gets one of its own.")
 		}
 		ids[t.ID] = filepath.Dir(path)
 		if t.Agent != "" {
 			if _, err := d.index.Resolve(t.Agent); err != nil {
-				d.tell(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"), fmt.Sprintf("agent %q is not there", t.Agent), "List agents with: daycare agents ls")
+				d.tell(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"),
+					fmt.Sprintf("agent %q is not there", t.Agent), "List agents with: daycare agents ls")
 			}
 		}
 		d.lines(filepath.Join(filepath.Dir(path), "runs.jsonl"))
@@ -93,8 +95,11 @@ func (d *doctor) requests() error {
 	for _, p := range queue.List() {
 		if _, ok := d.index.Get(p.Agent); !ok {
 			path := filepath.Join(d.root, "permissions", p.Token+".json")
-			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "permission-orphan", Severity: finding.Warning, File: path, Line: lineWith(path, `"agentId"`),
-				Reason: "the agent that asks, " + p.Agent + ", is not there: nobody waits for the answer", Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
+			d.ailments = append(d.ailments,
+				ailment{Finding: finding.Finding{ID: "permission-orphan", Severity: finding.Warning, File: path,
+					Line:   lineWith(path, `"agentId"`),
+					Reason: "the agent that asks, " + p.Agent + ", is not there: nobody waits for the answer",
+					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
 		}
 	}
 	d.lines(filepath.Join(d.root, "permissions", "log.jsonl"))
@@ -128,8 +133,10 @@ func (d *doctor) attachments() error {
 		if named[id] || err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
 			continue // it is being kept, just now
 		}
-		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-orphan", Severity: finding.Info, File: filepath.Join(dir, name),
-			Reason: "no reference names it: a crash came while it was being sent", Remedy: "doctor --fix writes the reference; or remove the file, if it is not wanted."},
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-orphan", Severity: finding.Info,
+			File:   filepath.Join(dir, name),
+			Reason: "no reference names it: a crash came while it was being sent",
+			Remedy: "doctor --fix writes the reference; or remove the file, if it is not wanted."},
 			fix: refer(d.root, name), live: true})
 	}
 	return nil
@@ -142,10 +149,13 @@ func (d *doctor) reference(path, id, content string) {
 	broken := err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id
 	switch {
 	case content == "":
-		d.tell(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)), "the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
+		d.tell(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)),
+			"the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
 	case broken:
-		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference", Severity: finding.Warning, File: path, Line: 1,
-			Reason: "not the reference of file " + id, Remedy: "doctor --fix writes it anew from " + content + "."}, fix: refer(d.root, content), live: true})
+		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference",
+			Severity: finding.Warning, File: path, Line: 1,
+			Reason: "not the reference of file " + id, Remedy: "doctor --fix writes it anew from " + content + "."},
+			fix: refer(d.root, content), live: true})
 	}
 }
 
@@ -164,7 +174,8 @@ func (d *doctor) letters() error {
 		if err != nil {
 			why = []byte("nobody wrote down why")
 		}
-		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+oneLine(string(why), 200), "Correct it and move it to drop/, or remove it.")
+		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+oneLine(string(why), 200),
+			"Correct it and move it to drop/, or remove it.")
 	}
 	return nil
 }
@@ -194,7 +205,8 @@ func (d *doctor) forms() error {
 	}
 	for _, path := range paths {
 		rel, err := filepath.Rel(d.root, path)
-		if err != nil || !strings.HasPrefix(rel, "agents"+string(filepath.Separator)) && !strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
+		if err != nil || !strings.HasPrefix(rel, "agents"+string(filepath.Separator)) &&
+			!strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
 			continue
 		}
 		found, err := validate(path)
@@ -235,18 +247,23 @@ func (d *doctor) leftovers() error {
 				return nil // it is being written
 			}
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "temp-leftover", Severity: finding.Info, File: path,
-				Reason: "a crash came before it got its name; what was acknowledged is elsewhere", Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
+				Reason: "a crash came before it got its name; what was acknowledged is elsewhere",
+				Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
 		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
 			if !d.held {
-				d.tell(finding.Warning, "save-interrupted", path, 0, "a death came while this file and another traded places; it may be a save of yours",
+				d.tell(finding.Warning, "save-interrupted", path, 0,
+					"a death came while this file and another traded places; it may be a save of yours",
 					"It is put in place when the agent or task is next loaded. Leave it there.")
 			}
 		case strings.Contains(name, ".conflict-"):
-			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path), "a save of yours that could not be merged with what the runtime wrote", "Compare it with the file of that name, then remove it.")
+			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path),
+				"a save of yours that could not be merged with what the runtime wrote",
+				"Compare it with the file of that name, then remove it.")
 		case strings.Contains(name, ".torn-"):
 			d.tell(finding.Info, "torn-kept", path, 1, "half a line that a crash had left", "Remove it, if it is not wanted: daycare gc")
 		case strings.Contains(name, kept):
-			d.tell(finding.Info, "lines-kept", path, 1, "lines that could not be read, which doctor --fix had moved here", "Remove it, if it is not wanted: daycare gc")
+			d.tell(finding.Info, "lines-kept", path, 1,
+				"lines that could not be read, which doctor --fix had moved here", "Remove it, if it is not wanted: daycare gc")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
@@ -337,6 +354,7 @@ func (d *doctor) modes() error {
 
 func (d *doctor) mode(path string, is, want fs.FileMode) {
 	d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: path,
-		Reason: fmt.Sprintf("found mode %04o, allowed: %04o: other users can read it", is, want), Remedy: fmt.Sprintf("chmod %o %s", want, path)},
+		Reason: fmt.Sprintf("found mode %04o, allowed: %04o: other users can read it", is, want),
+		Remedy: fmt.Sprintf("chmod %o %s", want, path)},
 		fix: chmod(path, want), live: true})
 }

@@ -45,7 +45,8 @@ func (c *cli) treat(ctx context.Context, d *doctor) (*doctor, error) {
 		if _, err := client.Reload(ctx); err != nil && !errors.As(err, new(*control.APIError)) { // bad settings are told already
 			return nil, fmt.Errorf("have the daemon repair: %w", err)
 		}
-		for deadline := time.Now().Add(treatWait); len(after.asleep()) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(treatWait); len(after.asleep()) > 0 &&
+			time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if after, err = examine(d.workspace); err != nil {
 				return nil, err
 			}
@@ -74,7 +75,8 @@ func (d *doctor) asleep() (all []finding.Finding) {
 // fails is left as it is; the next examination shows it again.
 func (d *doctor) repair() ([]finding.Finding, error) {
 	r := &repairer{}
-	lock, _, err := disk.TryLock(lockPath(d.workspace), disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.root, control.SocketName)})
+	lock, _, err := disk.TryLock(lockPath(d.workspace),
+		disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.root, control.SocketName)})
 	switch {
 	case err == nil:
 		r.vol = disk.NewVolume(d.root)

@@ -28,8 +28,10 @@ func runner(c *config.Config) (*sandbox.Runner, error) {
 
 // narrow says what does not work where Landlock is alone, and what to do.
 const (
-	narrow       = "commands are held by Landlock alone: they make no new files beside .daycare or .git, cannot commit or chmod, and have no network"
-	narrowRemedy = "Install bubblewrap, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns). Until then agents make files there with the tool write, or work in a subfolder."
+	narrow = "commands are held by Landlock alone: they make no new files beside .daycare or .git, cannot commit " +
+		"or chmod, and have no network"
+	narrowRemedy = "Install bubblewrap, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, " +
+		"kernel.apparmor_restrict_unprivileged_userns). Until then agents make files there with the tool write, or work in a subfolder."
 )
 
 // sandbox looks whether agents' commands can be kept in.
@@ -38,19 +40,24 @@ func (d *doctor) sandbox() error {
 	path := filepath.Join(d.root, "settings.yaml")
 	switch {
 	case err != nil:
-		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(), "Install what is missing, or write sandbox: auto.")
+		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(),
+			"Install what is missing, or write sandbox: auto.")
 		return nil
 	case r == nil:
 		return nil
 	case r.Level == sandbox.None:
-		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first", "On Linux: install bubblewrap, or use a kernel with Landlock.")
+		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first",
+			"On Linux: install bubblewrap, or use a kernel with Landlock.")
 	case r.Level == sandbox.Landlock && !r.HasView():
 		d.tell(finding.Info, "sandbox-narrow", path, 0, narrow, narrowRemedy)
 	}
 	for _, h := range r.Holds() {
 		if !h.Held && h.What == "processes" && !r.HasView() {
-			d.tell(finding.Info, "sandbox-uncounted", path, 0, "daycare runs as root, whom the kernel gives any number of processes, and it can make no control groups: a command that multiplies is ended when it is seen to have "+
-				fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all", "Run daycare as a user of its own; on Linux, bubblewrap helps too.")
+			d.tell(finding.Info, "sandbox-uncounted", path, 0,
+				"daycare runs as root, whom the kernel gives any number of processes, and it can make no control "+
+					"groups: a command that multiplies is ended when it is seen to have "+
+					fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all",
+				"Run daycare as a user of its own; on Linux, bubblewrap helps too.")
 		}
 	}
 	return nil
@@ -84,7 +91,9 @@ func (d *doctor) programs() error {
 				continue
 			}
 			seen[path] = true
-			d.tell(finding.Error, "program-in-grant", path, 0, what+" lies in a folder that agents can write: what one of them puts there runs outside of the sandbox, at the latest when daycare starts again",
+			d.tell(finding.Error, "program-in-grant", path, 0,
+				what+" lies in a folder that agents can write: what one of them puts there runs outside of the sandbox, "+
+					"at the latest when daycare starts again",
 				"Move it to where no agent can write, such as /usr/local/bin, or take the folder off the PATH.")
 		}
 	}
@@ -154,7 +163,8 @@ func (c *cli) showSecurity(workspace string) error {
 			return fmt.Errorf("examine %s: %w", d.root, err)
 		}
 	}
-	result := securityCheck{Level: sandbox.None, Why: "commands are not run, or tools.exec.sandbox is off", Holds: []sandbox.Hold{}, Findings: []finding.Finding{}}
+	result := securityCheck{Level: sandbox.None, Why: "commands are not run, or tools.exec.sandbox is off",
+		Holds: []sandbox.Hold{}, Findings: []finding.Finding{}}
 	if r, err := runner(d.conf); err == nil && r != nil {
 		result.Level, result.Why, result.Holds = r.Level, r.Why, r.Holds()
 	}

@@ -40,7 +40,8 @@ func (d *doctor) lock() error {
 	switch {
 	case d.held && err != nil:
 		holder, _ := disk.ReadHolder(path)
-		d.tell(finding.Error, "daemon-deaf", path, 0, fmt.Sprintf("process %d holds the lock, and nobody answers on the socket: %v", holder.PID, err),
+		d.tell(finding.Error, "daemon-deaf", path, 0,
+			fmt.Sprintf("process %d holds the lock, and nobody answers on the socket: %v", holder.PID, err),
 			"It may be starting. Else end it and start it again: daycare stop; what was acknowledged is safe.")
 	case !d.held && missing == nil:
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "socket-stale", Severity: finding.Info, File: socket,
@@ -71,12 +72,14 @@ func (d *doctor) watches() error {
 	cancel()
 	<-ended
 	for _, reason := range degraded {
-		d.tell(finding.Warning, "watch-impossible", d.root, 0, "changes here are not told by the system: "+strings.TrimPrefix(reason, d.root+": "),
+		d.tell(finding.Warning, "watch-impossible", d.root, 0,
+			"changes here are not told by the system: "+strings.TrimPrefix(reason, d.root+": "),
 			"Edits count after 10 s. For better, move the workspace to a local disk, or raise the limit.")
 	}
 	const limits = "/proc/sys/fs/inotify/max_user_watches"
 	if most, err := readNumber(limits); err == nil && most < len(d.index.All())+100 {
-		d.tell(finding.Warning, "watch-limit", limits, 0, fmt.Sprintf("%d folders can be watched, and there are %d agents", most, len(d.index.All())),
+		d.tell(finding.Warning, "watch-limit", limits, 0,
+			fmt.Sprintf("%d folders can be watched, and there are %d agents", most, len(d.index.All())),
 			"Raise it: sudo sysctl fs.inotify.max_user_watches=524288")
 	}
 	return nil
@@ -105,7 +108,8 @@ func (d *doctor) space() error {
 	free := int64(s.Bavail) * int64(s.Bsize)
 	switch {
 	case free < noSpace:
-		d.tell(finding.Error, "disk-full", d.root, 0, size(free)+" are free: soon nothing new is accepted", "Make room on this disk; daycare gc shows what can go.")
+		d.tell(finding.Error, "disk-full", d.root, 0, size(free)+" are free: soon nothing new is accepted",
+			"Make room on this disk; daycare gc shows what can go.")
 	case free < littleSpace:
 		d.tell(finding.Warning, "disk-low", d.root, 0, size(free)+" are free", "Make room on this disk; daycare gc shows what can go.")
 	}
@@ -116,7 +120,8 @@ func (d *doctor) space() error {
 func (d *doctor) names() error {
 	ok, err := disk.SyncsFolders(d.root)
 	if err == nil && !ok {
-		d.tell(finding.Info, "folders-not-synced", d.root, 0, foldersNotSynced, "Keep the workspace on a local disk if it has to survive a power cut.")
+		d.tell(finding.Info, "folders-not-synced", d.root, 0, foldersNotSynced,
+			"Keep the workspace on a local disk if it has to survive a power cut.")
 	}
 	return err
 }
@@ -127,7 +132,8 @@ var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 // clock looks whether the clock can be right.
 func (d *doctor) clock() error {
 	if d.now.Before(built) {
-		d.tell(finding.Error, "clock-wrong", d.root, 0, "the clock of this machine says "+d.now.Format(time.RFC3339)+", which is before this program was made", "Set the clock.")
+		d.tell(finding.Error, "clock-wrong", d.root, 0,
+			"the clock of this machine says "+d.now.Format(time.RFC3339)+", which is before this program was made", "Set the clock.")
 	}
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
@@ -155,7 +161,8 @@ func (d *doctor) services() error {
 	providers := d.conf.Choose(context.Background(), config.Ollama)
 	models := filepath.Join(d.root, modelsName)
 	if _, err := newerModels(models); err != nil {
-		d.tell(finding.Error, "models-list", models, 0, "it is not used: "+err.Error(), "Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
+		d.tell(finding.Error, "models-list", models, 0, "it is not used: "+err.Error(),
+			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
 	}
 	chain := &chain{settings: providers, catalogue: newCatalogue(d.conf, filepath.Join(d.root, modelsName))}
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
@@ -181,9 +188,11 @@ func (d *doctor) services() error {
 // receivers looks whether connectors can be made of their settings.
 func (d *doctor) receivers() error {
 	for _, s := range d.conf.Connectors {
-		if _, err := newConnector(newVault(func() *config.Config { return d.conf }), s, chat.Host{}, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := newConnector(newVault(func() *config.Config { return d.conf }), s, chat.Host{},
+			slog.New(slog.DiscardHandler)); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
-			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" does not start: "+reason, remedy)
+			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,
+				"connector "+s.ID+" does not start: "+reason, remedy)
 		}
 		if len(s.Allow) > 1 && len(s.Owners) == 0 {
 			d.tell(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
@@ -191,7 +200,8 @@ func (d *doctor) receivers() error {
 				"Write the ids of those who answer for all agents into owners.")
 		}
 		if len(s.Allow) == 0 && s.Type != "webhook" {
-			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line, "connector "+s.ID+" lets nobody in: allow is empty", "Write the ids of those who may into allow.")
+			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
+				"connector "+s.ID+" lets nobody in: allow is empty", "Write the ids of those who may into allow.")
 		}
 	}
 	return nil

@@ -47,7 +47,8 @@ func asksOn(reason string) bool {
 func needsApproval(a event.Ask) error {
 	if isBudget(a) {
 		return &problem{code: exitDenied, err: fmt.Errorf("the agent is paused: %s", a.Reason),
-			do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: daycare permissions deny %s)", a.Token, a.Token)}
+			do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
+				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
 	return &problem{code: exitDenied,
 		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(orElse(a.Request, a.Reason), 200)),

@@ -30,7 +30,8 @@ type follower struct {
 // newFollower watches until close. Hints that nobody takes are merged.
 func newFollower(ctx context.Context) *follower {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &follower{watcher: watch.New(slog.New(slog.DiscardHandler)), changed: make(chan string, 256), cancel: cancel, ended: make(chan struct{})}
+	f := &follower{watcher: watch.New(slog.New(slog.DiscardHandler)), changed: make(chan string, 256), cancel: cancel,
+		ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
 		_ = f.watcher.Run(ctx) // it ends with ctx, and only then

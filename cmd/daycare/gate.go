@@ -36,7 +36,8 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 	set := r.under(state.Permissions)
 	if !set.Changes() {
 		if held, ok := exec.(tools.Held); !ok || !held.Held(tools.Call{}) {
-			return schedule.Output{Refused: "the profile " + string(set.Profile) + " changes nothing, and no sandbox holds the command"}, nil
+			return schedule.Output{Refused: "the profile " + string(set.Profile) +
+				" changes nothing, and no sandbox holds the command"}, nil
 		}
 	}
 	tags, err := gateTags(g)
@@ -56,7 +57,8 @@ func (r *runtimeParts) gate(ctx context.Context, agent, dir string, g schedule.G
 			return schedule.Output{}, err
 		}
 	}
-	args, err := json.Marshal(map[string]any{"command": g.Command, "timeoutMs": g.Timeout.Milliseconds(), "workdir": dir, "allowedDomains": g.AllowedDomains})
+	args, err := json.Marshal(map[string]any{"command": g.Command, "timeoutMs": g.Timeout.Milliseconds(),
+		"workdir": dir, "allowedDomains": g.AllowedDomains})
 	if err != nil {
 		return schedule.Output{}, fmt.Errorf("encode gate: %w", err)
 	}
@@ -95,7 +97,8 @@ func gateTags(g schedule.Gate) ([]string, error) {
 
 // permitGate asks the owner for what is needed and not granted, without waiting; refused
 // says what is waited for. What was allowed once is used up when nothing is missing.
-func (r *runtimeParts) permitGate(ctx context.Context, agent string, set permission.Set, needs []permission.Request, again bool) (refused string, err error) {
+func (r *runtimeParts) permitGate(ctx context.Context, agent string, set permission.Set, needs []permission.Request,
+	again bool) (refused string, err error) {
 	once, err := record.OnceOf(filepath.Join(r.root, "agents", agent))
 	if err != nil {
 		return "", err

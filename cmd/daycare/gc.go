@@ -50,7 +50,8 @@ func (c *cli) gcCommand() *cobra.Command {
 				}
 				ages = sooner(ages, age)
 			}
-			g := collector{root: filepath.Join(root, home), log: logPath(filepath.Join(root, home), conf), ages: ages, now: time.Now(), held: disk.Held(lockPath(root))}
+			g := collector{root: filepath.Join(root, home), log: logPath(filepath.Join(root, home), conf), ages: ages,
+				now: time.Now(), held: disk.Held(lockPath(root))}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("look for what can go: %w", err)
 			}
@@ -250,7 +251,8 @@ func (c *cli) collect(g *collector, sure bool) error {
 		var t table
 		t.row("SIZE", "AGE", "WHAT", "WHY")
 		for _, one := range g.found {
-			t.row(size(one.Bytes), span(time.Since(one.At)), strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
+			t.row(size(one.Bytes), span(time.Since(one.At)),
+				strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
 		}
 		if err := t.write(c.stdout, c.data()); err != nil {
 			return err

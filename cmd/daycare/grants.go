@@ -360,7 +360,8 @@ func (c *cli) subagentsLs() *cobra.Command {
 			var t table
 			t.row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
 			for _, s := range list {
-				t.row(s.Name, orElse(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "), oneLine(s.Description, 60))
+				t.row(s.Name, orElse(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
+					oneLine(s.Description, 60))
 			}
 			return t.write(c.stdout, c.data())
 		},

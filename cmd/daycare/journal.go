@@ -66,7 +66,8 @@ func (j *journal) note(e event.Event) {
 		}
 	case event.Attempt:
 		j.meter.add("daycare_model_retries_total", 1, "status", strconv.Itoa(b.Status))
-		log.Warn("model is asked again", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason, "fallback", b.Fallback)
+		log.Warn("model is asked again", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason,
+			"fallback", b.Fallback)
 	case event.Asked:
 		j.asked(log, e.Type, b)
 	case event.Sent:

@@ -51,7 +51,8 @@ func (c *cli) logsCommand() *cobra.Command {
 	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and worse: debug, info, warn, error")
 	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
 	sinceFlag(cmd, &since)
-	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("level",
+		cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
 	return cmd
 }
@@ -220,5 +221,6 @@ func prettyLog(raw []byte, name func(id string) string, s style) string {
 		}
 		data = append(data, s.dim(key+"=")+clean(value))
 	}
-	return strings.TrimSpace(s.dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + clean(l.Msg) + "  " + strings.Join(data, " "))
+	return strings.TrimSpace(s.dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + clean(l.Msg) + "  " +
+		strings.Join(data, " "))
 }

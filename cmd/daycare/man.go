@@ -77,7 +77,8 @@ func manPage(cmd *cobra.Command) []byte {
 		for _, e := range exitCodes {
 			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.code, roff(e.means))
 		}
-		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain files; .I .daycare/README.md says which\n")
+		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
+			"files; .I .daycare/README.md says which\n")
 	}
 	manSeeAlso(&b, cmd)
 	return b.Bytes()

@@ -103,7 +103,8 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			}
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
-				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err), do: "name another one with --from; what was in force stays"}
+				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err),
+					do: "name another one with --from; what was in force stays"}
 			}
 			return c.keepModels(cmd.Context(), root, path, newCatalogue(conf, path), newer, dry, yes)
 		},
@@ -131,7 +132,9 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
-		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source), do: "fetch it yourself, and name the file with --from"}
+		return nil, &problem{code: exitFailure,
+			err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source),
+			do:  "fetch it yourself, and name the file with --from"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -142,13 +145,15 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	req.Header.Set("User-Agent", "daycare")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch the list of models: %w", err), do: "check the network; what was in force stays"}
+		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch the list of models: %w", err),
+			do: "check the network; what was in force stays"}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: %s", source, resp.Status), do: "set modelsURL in the settings, or name another with --from"}
+		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: %s", source, resp.Status),
+			do: "set modelsURL in the settings, or name another with --from"}
 	case err != nil:
 		return nil, fmt.Errorf("fetch %s: %w", source, err)
 	case len(data) > maxModelsFile:
@@ -169,7 +174,8 @@ func (c *cli) keepModels(ctx context.Context, root, path string, now *catalogue.
 	switch {
 	case dry || len(r.Changes) == 0:
 	case !yes && (c.noInput || !isTerminal(c.stdin)):
-		return &problem{code: exitFailure, err: errors.New("nothing was changed: there is nobody to ask"), do: "with --yes it counts at once"}
+		return &problem{code: exitFailure, err: errors.New("nothing was changed: there is nobody to ask"),
+			do: "with --yes it counts at once"}
 	case yes || c.yes("use it? [Y/n] "):
 		data, err := json.MarshalIndent(newer, "", " ")
 		if err == nil {

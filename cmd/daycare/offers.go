@@ -53,7 +53,8 @@ func (o offers) Skills(context.Context) ([]control.SkillInfo, error) {
 	list := o.parts.shelf.List()
 	infos := make([]control.SkillInfo, len(list))
 	for i, s := range list {
-		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"], Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}
+		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"],
+			Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}
 	}
 	return infos, nil
 }

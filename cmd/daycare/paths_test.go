@@ -67,7 +67,6 @@ var passes = map[string]pass{
 	"engine/sensitive/git.go":               {1, "whether there is a file that a configuration names; nothing is read"},
 	"engine/sensitive/sensitive.go":         {3, machines},
 	"engine/watch":                          {2, "nothing is read: it only has the system watch a folder"},
-	"tools/files/outside.go":                {1, "which folder above the path exists; the walk opens it"},
 	"tools/files/place.go":                  {2, walking},
 	"tools/files/later.go":                  {1, "whether there is a file HEAD; nothing is read"},
 	"tools/files/outside.go":                {1, "which folder of a path is there; it is opened as all are, and compared with that path"},

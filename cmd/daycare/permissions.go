@@ -16,7 +16,8 @@ import (
 func (c *cli) permissionsCommand() *cobra.Command {
 	cmd := group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
-		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(), c.permissionsGrant(), c.permissionsRevoke(),
+		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(),
+		c.permissionsGrant(), c.permissionsRevoke(),
 		c.permissionsProfile(), c.permissionsWhy())
 	cmd.Aliases = []string{"permission"}
 	return cmd

@@ -53,7 +53,8 @@ func (p *plugs) fit() (all []engine.Connector, found []finding.Finding) {
 		k := p.one(s, before[s.ID])
 		if k.err != nil {
 			file, line, column := s.Place()
-			found = append(found, finding.Finding{ID: "settings-connector", Severity: finding.Warning, File: file, Line: line, Column: column, Reason: k.err.Error()})
+			found = append(found, finding.Finding{ID: "settings-connector", Severity: finding.Warning, File: file,
+				Line: line, Column: column, Reason: k.err.Error()})
 		}
 		if k.conn != nil {
 			all = append(all, k.conn)
@@ -139,7 +140,8 @@ func (v *vault) good() bool {
 func (r *runtimeParts) connect() []finding.Finding {
 	all, found := r.plugs.fit()
 	if err := r.system.Connect(all); err != nil { // two of one id; the settings' check allows none
-		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error, File: filepath.Join(r.root, config.Name), Reason: err.Error()})
+		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error,
+			File: filepath.Join(r.root, config.Name), Reason: err.Error()})
 	}
 	return found
 }

@@ -19,8 +19,10 @@ import (
 func newCatalogue(c *config.Config, models string) *catalogue.Catalogue {
 	var overrides []catalogue.Override
 	for _, m := range c.Models {
-		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window, MaxOutput: m.MaxOutput, Images: m.Images, Documents: m.Documents,
-			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead, CacheWrite: m.Price.CacheWrite}})
+		overrides = append(overrides, catalogue.Override{ID: m.ID, Provider: m.Provider, Window: m.Window,
+			MaxOutput: m.MaxOutput, Images: m.Images, Documents: m.Documents,
+			Price: catalogue.Price{Input: m.Price.Input, Output: m.Price.Output, CacheRead: m.Price.CacheRead,
+				CacheWrite: m.Price.CacheWrite}})
 	}
 	cat := catalogue.New(overrides)
 	if newer, err := newerModels(models); err == nil && newer != nil {

@@ -213,7 +213,8 @@ func passed(since time.Time) int64 { return max(1, time.Since(since).Millisecond
 // diagnose says what went wrong with a provider, and what to do about it.
 func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy string) {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer within %s", timeout), "check the network and the address; a local server may be loading its model: --timeout 2m"
+		return fmt.Sprintf("no answer within %s",
+			timeout), "check the network and the address; a local server may be loading its model: --timeout 2m"
 	}
 	f := providers.Classify(p.ID, err)
 	switch f.Kind {

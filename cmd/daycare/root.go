@@ -57,7 +57,8 @@ func newRoot(c *cli) *cobra.Command {
 
 	addGroup(root, "Talk to agents:", c.chatCommand(), c.sendCommand(), c.permissionsCommand(), c.whyCommand())
 	addGroup(root, "Look at agents, and change them:",
-		c.agentsCommand(), c.inboxCommand(), c.toolsCommand(), c.subagentsCommand(), c.skillsCommand(), c.cronCommand(), c.heartbeatCommand())
+		c.agentsCommand(), c.inboxCommand(), c.toolsCommand(), c.subagentsCommand(), c.skillsCommand(), c.cronCommand(),
+		c.heartbeatCommand())
 	addGroup(root, "Run the daemon:",
 		c.startCommand(), c.stopCommand(), c.statusCommand(), c.reloadCommand(), c.logsCommand(), c.serviceCommand())
 	addGroup(root, "Set up:",

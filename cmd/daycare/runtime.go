@@ -225,7 +225,8 @@ func (r *runtimeParts) build(c *config.Config) (err error) {
 	}
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model, Window: r.room, Grace: shutdownGrace,
+		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: r.newState, Model: r.models.Load().first().Model,
+		Window: r.room, Grace: shutdownGrace,
 		Redact:    &r.secrets,
 		Folders:   r.folders,
 		Queue:     r.queueOf,
@@ -304,7 +305,8 @@ func (r *runtimeParts) listen(addr string) ([]*control.Listener, error) {
 	if addr == "" {
 		return []*control.Listener{l}, nil
 	}
-	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(), Cert: inWorkspace(r.workspace, c.TLSCert), Key: inWorkspace(r.workspace, c.TLSKey),
+	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(),
+		Cert: inWorkspace(r.workspace, c.TLSCert), Key: inWorkspace(r.workspace, c.TLSKey),
 		Tokens: r.tokens, Log: r.log})
 	if err != nil {
 		l.Close()

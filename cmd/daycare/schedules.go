@@ -82,8 +82,10 @@ func (s schedules) ChangeTask(_ context.Context, slug string, c control.TaskChan
 
 // change reads a change as the API takes it.
 func (s schedules) change(c control.TaskChange, zoneName string) (schedule.Change, error) {
-	out := schedule.Change{Name: c.Name, Description: c.Description, Prompt: c.Prompt, Timezone: c.Timezone, Enabled: c.Enabled, Agent: c.AgentID,
-		CatchUp: (*schedule.CatchUp)(c.CatchUp), DeleteAfterRun: c.DeleteAfterRun, Model: c.Model, GateCommand: c.Gate, Watch: c.Watch, WatchCommand: c.WatchCommand}
+	out := schedule.Change{Name: c.Name, Description: c.Description, Prompt: c.Prompt, Timezone: c.Timezone,
+		Enabled: c.Enabled, Agent: c.AgentID,
+		CatchUp: (*schedule.CatchUp)(c.CatchUp), DeleteAfterRun: c.DeleteAfterRun, Model: c.Model, GateCommand: c.Gate,
+		Watch: c.Watch, WatchCommand: c.WatchCommand}
 	if c.Timezone != nil {
 		zoneName = *c.Timezone
 	}
@@ -201,7 +203,8 @@ func taskOf(e schedule.Entry) control.Task {
 func runsOf(runs []schedule.Run) []control.TaskRun {
 	list := []control.TaskRun{}
 	for _, r := range runs {
-		out := control.TaskRun{Slot: r.Slot, At: r.At, Outcome: string(r.Outcome), Reason: r.Reason, Via: string(r.Via), Why: r.Why, Item: r.Item, MS: r.MS}
+		out := control.TaskRun{Slot: r.Slot, At: r.At, Outcome: string(r.Outcome), Reason: r.Reason, Via: string(r.Via),
+			Why: r.Why, Item: r.Item, MS: r.MS}
 		if r.Outcome == "" {
 			out.Outcome = "running"
 		}

@@ -44,48 +44,59 @@ func forms() []form {
 		{name: "auth", about: "auth.json: secrets by id", of: reflect.TypeFor[map[string]string](), finish: func(s *jsonschema.Schema) {
 			s.PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^\$schema$`}
 		}},
-		{name: "descriptor", about: "agents/ID/descriptor.json", of: reflect.TypeFor[address.Descriptor](), loose: true, finish: func(s *jsonschema.Schema) {
-			s.Required = []string{"type"}
-			s.Properties["type"].Enum = []any{address.User, address.Cron, address.Heartbeat, address.Subagent, address.Permanent}
-		}},
+		{name: "descriptor", about: "agents/ID/descriptor.json", of: reflect.TypeFor[address.Descriptor](), loose: true,
+			finish: func(s *jsonschema.Schema) {
+				s.Required = []string{"type"}
+				s.Properties["type"].Enum = []any{address.User, address.Cron, address.Heartbeat, address.Subagent, address.Permanent}
+			}},
 		{name: "state", about: "agents/ID/state.json", of: reflect.TypeFor[record.State](), loose: true},
 		{name: "history", about: "a line of agents/ID/history.jsonl", union: historyLines},
 		{name: "inbox", about: "a line of agents/ID/inbox.jsonl", union: inboxLines},
-		{name: "session", about: "a line of agents/ID/sessions.jsonl", of: reflect.TypeFor[record.EndedSession](), loose: true, finish: needs("id")},
+		{name: "session", about: "a line of agents/ID/sessions.jsonl", of: reflect.TypeFor[record.EndedSession](),
+			loose: true, finish: needs("id")},
 		{name: "draft", about: "agents/ID/draft.json", of: reflect.TypeFor[record.Draft](), loose: true, finish: needs("turn")},
-		{name: "handle", about: "a line of agents/handles.jsonl", of: address.HandleType(), loose: true, finish: func(s *jsonschema.Schema) {
-			needs("handle", "id")(s)
-			s.Properties["handle"].Pattern = `^(0|[1-9][0-9]*)(/(0|[1-9][0-9]*))*/?$`
-			s.Properties["id"].Pattern = idPattern
-		}},
+		{name: "handle", about: "a line of agents/handles.jsonl", of: address.HandleType(), loose: true,
+			finish: func(s *jsonschema.Schema) {
+				needs("handle", "id")(s)
+				s.Properties["handle"].Pattern = `^(0|[1-9][0-9]*)(/(0|[1-9][0-9]*))*/?$`
+				s.Properties["id"].Pattern = idPattern
+			}},
 		{name: "task", about: "the front matter of cron/SLUG/TASK.md", of: reflect.TypeFor[taskFront]()},
 		{name: "heartbeat", about: "the front matter of heartbeat/SLUG.md", of: reflect.TypeFor[heartbeatFront]()},
-		{name: "run", about: "a line of cron/SLUG/runs.jsonl or heartbeat/runs.jsonl", of: schedule.LineType(), loose: true, finish: needs("at")},
+		{name: "run", about: "a line of cron/SLUG/runs.jsonl or heartbeat/runs.jsonl", of: schedule.LineType(),
+			loose: true, finish: needs("at")},
 		{name: "subagent", about: "the front matter of subagents/NAME.md", of: reflect.TypeFor[subagentFront]()},
 		{name: "skill", about: "the front matter of skills/NAME/SKILL.md", of: reflect.TypeFor[skillFront]()},
-		{name: "letter", about: "a letter in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](), loose: true, finish: func(s *jsonschema.Schema) {
-			s.Properties["as"].Enum = []any{"user", "system"}
-			s.Properties["id"].Pattern = idPattern
-			s.Properties["type"].Enum = []any{message.Text, message.System, message.Reset, message.Compact, message.Rewind, message.Mark}
-			file := s.Properties["files"]
-			file.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "its absolute path"}, file.Items}}
-		}},
-		{name: "request", about: "permissions/TOKEN.json, and a line of permissions/log.jsonl", of: permission.FileType(), loose: true, finish: func(s *jsonschema.Schema) {
-			needs("token", "agentId", "permission", "request", "sha256")(s)
-			s.Properties["decision"].Type, s.Properties["decision"].Types = "", []string{"null", "string"}
-			s.Properties["decision"].Enum = []any{nil, permission.Once, permission.Always, permission.Prefix, permission.Deny, permission.Expired}
-		}},
-		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](), loose: true, finish: needs("id", "name")},
+		{name: "letter", about: "a letter in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](),
+			loose: true, finish: func(s *jsonschema.Schema) {
+				s.Properties["as"].Enum = []any{"user", "system"}
+				s.Properties["id"].Pattern = idPattern
+				s.Properties["type"].Enum = []any{message.Text, message.System, message.Reset, message.Compact,
+					message.Rewind, message.Mark}
+				file := s.Properties["files"]
+				file.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "its absolute path"}, file.Items}}
+			}},
+		{name: "request", about: "permissions/TOKEN.json, and a line of permissions/log.jsonl",
+			of: permission.FileType(), loose: true, finish: func(s *jsonschema.Schema) {
+				needs("token", "agentId", "permission", "request", "sha256")(s)
+				s.Properties["decision"].Type, s.Properties["decision"].Types = "", []string{"null", "string"}
+				s.Properties["decision"].Enum = []any{nil, permission.Once, permission.Always, permission.Prefix,
+					permission.Deny, permission.Expired}
+			}},
+		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](),
+			loose: true, finish: needs("id", "name")},
 		{name: "usage", about: "a line of usage/DATE.jsonl", of: budget.LineType(), loose: true, finish: needs("at", "agent", "tokens")},
-		{name: "tokens", about: "tokens.json: tokens of the API by name, as hashes", of: reflect.TypeFor[map[string]apitoken.Token](), finish: func(s *jsonschema.Schema) {
-			needs("hash", "scopes")(s.AdditionalProperties)
-			for _, scope := range apitoken.Scopes {
-				items := s.AdditionalProperties.Properties["scopes"].Items
-				items.Enum = append(items.Enum, scope)
-			}
-		}},
+		{name: "tokens", about: "tokens.json: tokens of the API by name, as hashes",
+			of: reflect.TypeFor[map[string]apitoken.Token](), finish: func(s *jsonschema.Schema) {
+				needs("hash", "scopes")(s.AdditionalProperties)
+				for _, scope := range apitoken.Scopes {
+					items := s.AdditionalProperties.Properties["scopes"].Items
+					items.Enum = append(items.Enum, scope)
+				}
+			}},
 		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true, finish: needs("pid")},
-		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true, finish: needs("time", "level", "msg")},
+		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true,
+			finish: needs("time", "level", "msg")},
 	}
 }
 
@@ -177,7 +188,8 @@ func schemaOf(name string) (*jsonschema.Schema, error) {
 			return f.schema()
 		}
 	}
-	return nil, &problem{code: exitUsage, err: fmt.Errorf("there is no schema %q", name), do: "there are: " + strings.Join(formNames(), ", ")}
+	return nil, &problem{code: exitUsage, err: fmt.Errorf("there is no schema %q", name),
+		do: "there are: " + strings.Join(formNames(), ", ")}
 }
 
 func (f form) schema() (s *jsonschema.Schema, err error) {
@@ -206,12 +218,13 @@ func (f form) schema() (s *jsonschema.Schema, err error) {
 // schemaFor makes the schema of a Go type in which nothing must be there.
 func schemaFor(of reflect.Type, loose bool) (*jsonschema.Schema, error) {
 	s, err := jsonschema.ForType(of, &jsonschema.ForOptions{IgnoreInvalidTypes: true, TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[config.Secret]():    {Type: "string"},
-		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
-		reflect.TypeFor[disk.Stamp]():       {Type: "string", Format: "date-time"},
-		reflect.TypeFor[json.RawMessage]():  {},
-		reflect.TypeFor[time.Duration]():    {Type: "string", Description: "a duration like 30s, 10m, 24h"},
-		reflect.TypeFor[config.Connector](): {Type: "object", Required: []string{"id", "type"}, Description: "id, type, allow, and the type's own keys"},
+		reflect.TypeFor[config.Secret]():   {Type: "string"},
+		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+		reflect.TypeFor[disk.Stamp]():      {Type: "string", Format: "date-time"},
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[time.Duration]():   {Type: "string", Description: "a duration like 30s, 10m, 24h"},
+		reflect.TypeFor[config.Connector](): {Type: "object", Required: []string{"id", "type"},
+			Description: "id, type, allow, and the type's own keys"},
 	}})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ func (v variant) schema() (*jsonschema.Schema, error) {
 	s.Properties["type"] = &jsonschema.Schema{Const: &kind}
 	s.Properties["seq"] = &jsonschema.Schema{Type: "integer", Minimum: &first}
 	s.Properties["at"] = &jsonschema.Schema{Type: "string", Format: "date-time"}
-	s.Properties["crc"] = &jsonschema.Schema{Type: "string", Description: "CRC-32C of what stands before it; missing or wrong: written by a hand"}
+	s.Properties["crc"] = &jsonschema.Schema{Type: "string",
+		Description: "CRC-32C of what stands before it; missing or wrong: written by a hand"}
 	return s, nil
 }
 
@@ -65,7 +66,8 @@ func inboxLines() []variant {
 		{"done", reflect.TypeFor[done](), []string{"ids"}}, {"keys", reflect.TypeFor[keys](), []string{"keys"}},
 		{"dropped", reflect.TypeFor[marked](), []string{"id"}}, {"front", reflect.TypeFor[marked](), []string{"id"}},
 	}
-	for _, kind := range []message.Kind{message.Text, message.System, message.Reset, message.Compact, message.Permission, message.Rewind, message.Mark} {
+	for _, kind := range []message.Kind{message.Text, message.System, message.Reset, message.Compact,
+		message.Permission, message.Rewind, message.Mark} {
 		need := []string{"id"}
 		if kind == message.Permission {
 			need = append(need, "token", "decision")

@@ -46,7 +46,8 @@ func (c *cli) serviceInstall() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, and do nothing")
 	cmd.Flags().StringVar(&system, "system", "", "systemd or launchd (default: this machine's)")
-	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("system",
+		cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -153,7 +154,8 @@ func (c *cli) serviceAnswers(ctx context.Context, s service) error {
 		}
 		select {
 		case <-ctx.Done():
-			return &problem{code: exitTimeout, err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), do: "see why: " + s.log()}
+			return &problem{code: exitTimeout,
+				err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), do: "see why: " + s.log()}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

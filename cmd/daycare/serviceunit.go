@@ -50,7 +50,8 @@ func newService(workspace, system string) (service, error) {
 	case "launchd":
 		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
 	default:
-		return s, &problem{code: exitFailure, err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS), do: "run it with: daycare start --background"}
+		return s, &problem{code: exitFailure, err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
+			do: "run it with: daycare start --background"}
 	}
 	return s, nil
 }

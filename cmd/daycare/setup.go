@@ -40,10 +40,12 @@ func choices() []choice {
 	return []choice{
 		{name: "anthropic", label: "Anthropic", kind: "anthropic", keyEnv: "ANTHROPIC_API_KEY", model: config.DefaultAnthropicModel},
 		{name: "openai", label: "OpenAI", kind: "openai", keyEnv: "OPENAI_API_KEY", model: config.DefaultOpenAIModel},
-		{name: "openrouter", label: "OpenRouter", kind: "openai", keyEnv: "OPENROUTER_API_KEY", baseURL: config.OpenRouterURL, model: config.DefaultOpenRouterModel},
+		{name: "openrouter", label: "OpenRouter", kind: "openai", keyEnv: "OPENROUTER_API_KEY",
+			baseURL: config.OpenRouterURL, model: config.DefaultOpenRouterModel},
 		{name: "gemini", label: "Gemini", kind: "gemini", keyEnv: "GEMINI_API_KEY", model: config.DefaultGeminiModel},
 		{name: "ollama", label: "Ollama on this machine", kind: "openai", baseURL: config.OllamaURL},
-		{name: choiceServer, label: "another server that speaks the OpenAI format (llama.cpp, vLLM, LM Studio, …)", kind: "openai", baseURL: "http://127.0.0.1:8080/v1"},
+		{name: choiceServer, label: "another server that speaks the OpenAI format (llama.cpp, vLLM, LM Studio, …)",
+			kind: "openai", baseURL: "http://127.0.0.1:8080/v1"},
 		{name: choiceOffline, label: "none for now: the offline model, which needs nothing and can little"},
 	}
 }
@@ -110,7 +112,8 @@ func (s *setup) choice() (choice, bool) {
 // asProvider is the setup as an entry of the settings, with the key that would be used.
 func (s *setup) asProvider(conf *config.Config) config.Provider {
 	c, _ := s.choice()
-	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: orElse(s.baseURL, c.baseURL), Model: orElse(s.model, c.model), Concurrency: 1, APIKey: s.key}
+	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: orElse(s.baseURL, c.baseURL),
+		Model: orElse(s.model, c.model), Concurrency: 1, APIKey: s.key}
 	if p.APIKey.IsZero() && c.keyEnv != "" && s.baseURL == "" {
 		p.APIKey = conf.SecretEnv(c.keyEnv)
 	}
@@ -144,8 +147,9 @@ func (s *setup) complete(ctx context.Context, conf *config.Config) error {
 	if c.local() && p.Model == "" {
 		names, err := serverModels(ctx, p)
 		if err != nil || len(names) == 0 {
-			return &problem{code: exitFailure, err: fmt.Errorf("%s does not say which models it has: %w", p.BaseURL, orError(err, "its list is empty")),
-				do: "start the server, or name the model with --model"}
+			return &problem{code: exitFailure,
+				err: fmt.Errorf("%s does not say which models it has: %w", p.BaseURL, orError(err, "its list is empty")),
+				do:  "start the server, or name the model with --model"}
 		}
 		s.model = names[0]
 		return nil
@@ -209,12 +213,15 @@ func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *se
 	var t *trial
 	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
 		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
-			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider), do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
+			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider),
+				do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
 		}
 		c.note("asking %s for a word …", orElse(p.Model, p.ID))
 		done := try(ctx, newCatalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
-			return t, &problem{code: exitFailure, err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model), strings.TrimPrefix(t.Error, t.ID+": ")), do: t.Remedy}
+			return t, &problem{code: exitFailure,
+				err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model),
+					strings.TrimPrefix(t.Error, t.ID+": ")), do: t.Remedy}
 		}
 	}
 	home := filepath.Join(root, home)

@@ -98,7 +98,8 @@ func (s *shape) variant() *jsonschema.Schema {
 	for _, one := range s.schema.OneOf {
 		kinds = append(kinds, one.Title)
 	}
-	return &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: map[string]*jsonschema.Schema{"type": {Type: "string", Enum: anys(kinds)}}}
+	return &jsonschema.Schema{Type: "object", Required: []string{"type"},
+		Properties: map[string]*jsonschema.Schema{"type": {Type: "string", Enum: anys(kinds)}}}
 }
 
 func anys(all []string) (list []any) {

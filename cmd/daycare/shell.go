@@ -20,7 +20,8 @@ func (r *runtimeParts) shellOptions() toolshell.Options {
 	homes := commandHomes(root)
 	c := live()
 	return toolshell.Options{
-		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox, Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
+		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox,
+		Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
 		Began:   r.commandBegan,
 		Refused: r.refused,
 		Folders: r.folders,

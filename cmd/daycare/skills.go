@@ -13,7 +13,8 @@ import (
 // a link to another such place.
 func skillFolders(root string, agentsWrite func(path string) bool) []skills.Folder {
 	own := func(to string) bool { return !agentsWrite(to) }
-	folders := []skills.Folder{{Root: filepath.Dir(root), Path: filepath.Join(".agents", "skills")}, {Root: root, Path: "skills", Links: own}}
+	folders := []skills.Folder{{Root: filepath.Dir(root), Path: filepath.Join(".agents", "skills")},
+		{Root: root, Path: "skills", Links: own}}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return folders

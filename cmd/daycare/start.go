@@ -84,7 +84,8 @@ func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.
 		if err := finding.Join(s.Decode(&o)); err != nil {
 			return nil, err
 		}
-		return slack.New(o, slack.Secrets{Bot: secrets.of("", o.ID), App: secrets.of("", o.ID+"-app"), Signing: secrets.of("", o.ID+"-signing")}, host, log)
+		return slack.New(o, slack.Secrets{Bot: secrets.of("", o.ID), App: secrets.of("", o.ID+"-app"),
+			Signing: secrets.of("", o.ID+"-signing")}, host, log)
 	case "telegram":
 		var o telegram.Options
 		if err := finding.Join(s.Decode(&o)); err != nil {
@@ -106,11 +107,13 @@ func newConnector(secrets *vault, s config.Connector, host chat.Host, log *slog.
 func newProvider(workspace string, p config.Provider, key func() string) (providers.Provider, error) {
 	switch p.Type {
 	case "anthropic":
-		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
+		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
+			KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
 	case "openai":
 		return newOpenAI(p, key)
 	case "gemini":
-		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
+		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
+			Headers: p.Headers, Options: p.Options})
 	case "scripted":
 		script, _ := p.Options["script"].(string)
 		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: inWorkspace(workspace, script)})
@@ -132,9 +135,11 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 	}
 	switch {
 	case ok && wire == "responses":
-		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
+		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
+			KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
 	case ok && wire == "chat":
-		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
+		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
+			Headers: p.Headers, Options: options})
 	}
 	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)", p.ID, p.Options["wire"])
 }
@@ -211,8 +216,10 @@ func (m *chain) caller(choice record.Model) agents.Model {
 func (r *runtimeParts) start(ctx context.Context, seat engine.Seat) error {
 	configured := func() agents.Settings { return r.figures(seat.Meta.Descriptor) }
 	return agents.Run(ctx, r.fit(seat, agents.Options{
-		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(), Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
-		Volume: r.vol, Events: r.events, Board: r.board, Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
+		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(),
+		Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
+		Volume: r.vol, Events: r.events, Board: r.board,
+		Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
 		Raise: func(b permission.Budget, d permission.Decision, token, by string) error {
 			return r.raise(ctx, seat.Meta.ID, b, d, token, by)
 		},
@@ -246,7 +253,8 @@ func (r *runtimeParts) figures(d address.Descriptor) agents.Settings {
 	}
 	return agents.Settings{
 		Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
-		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny", Profile: permission.Profile(c.Permissions.Profile),
+		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+		Profile:      permission.Profile(c.Permissions.Profile),
 		StopAtLimit:  c.Budget.OnLimit == "stop",
 		ContextLimit: c.Agents.EmergencyContextLimit,
 	}
@@ -317,7 +325,8 @@ func (r *runtimeParts) workplace(dir string) (string, error) {
 		return r.workspace, nil
 	}
 	wrong := func(reason string) (string, error) {
-		return "", &control.Invalid{Field: "workspaceDir", Reason: fmt.Sprintf("%q %s", dir, reason), Hint: "name a folder in the workspace, such as ops"}
+		return "", &control.Invalid{Field: "workspaceDir", Reason: fmt.Sprintf("%q %s", dir, reason),
+			Hint: "name a folder in the workspace, such as ops"}
 	}
 	if !filepath.IsLocal(dir) {
 		return wrong("is not in the workspace")

@@ -73,11 +73,13 @@ func (m *chain) strange(typed string) error {
 		ids = append(ids, p.ID)
 	}
 	if known, ok := m.catalogue.Find("", typed); ok {
-		return fmt.Errorf("no provider of the settings is known to serve %s\nit is made by %s; name the provider that has it: PROVIDER/%s, with PROVIDER one of %s",
+		return fmt.Errorf("no provider of the settings is known to serve %s\nit is made by %s; name the provider that "+
+			"has it: PROVIDER/%s, with PROVIDER one of %s",
 			known.ID, orElse(known.Vendor, "nobody known"), typed, strings.Join(ids, ", "))
 	}
 	unknown := &catalogue.UnknownModel{Name: typed, Near: m.catalogue.Near(typed, 3)}
-	return fmt.Errorf("%w; or name the provider that serves it: PROVIDER/%s, with PROVIDER one of %s", unknown, typed, strings.Join(ids, ", "))
+	return fmt.Errorf("%w; or name the provider that serves it: PROVIDER/%s, with PROVIDER one of %s", unknown, typed,
+		strings.Join(ids, ", "))
 }
 
 // checkChoice is an error for a choice that cannot be followed: a provider that

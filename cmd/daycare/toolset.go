@@ -37,7 +37,8 @@ type toolsets struct {
 }
 
 // newToolsets puts the tools between agents to the others.
-func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family, events *event.Stream, report func(path string, found []finding.Finding)) (*toolsets, error) {
+func newToolsets(root string, set *tools.Set, send tools.Tool, f *engine.Family, events *event.Stream,
+	report func(path string, found []finding.Finding)) (*toolsets, error) {
 	base, err := set.With(append(append(peers.New(f), ask.New(f)...), send)...)
 	if err != nil {
 		return nil, err

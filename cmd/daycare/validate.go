@@ -98,7 +98,8 @@ var checks = []checked{
 	{"settings.yaml", validateSettings},
 	{"auth.json", config.CheckAuth}, {apitoken.Name, apitoken.Check},
 	{"SOUL.md", text}, {"USER.md", text}, {"AGENTS.md", text},
-	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile}, {"agents/*/history/*.jsonl", historyFile},
+	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile},
+	{"agents/*/history/*.jsonl", historyFile},
 	{"agents/*/inbox.jsonl", inboxFile}, {"agents/*/sessions.jsonl", ledger("session")}, {"agents/*/draft.json", object("draft")},
 	{"agents/handles.jsonl", ledger("handle")},
 	{"cron/*/TASK.md", taskFile},
@@ -148,7 +149,8 @@ func checkable(root string) (all []string, err error) {
 			rel, err := filepath.Rel(root, path)
 			// What begins with a dot is not in its place yet; a name with __ in
 			// files/ is an attachment itself.
-			if err != nil || seen[path] || strings.Contains("/"+filepath.ToSlash(rel), "/.") || strings.HasPrefix(k.pattern, "files/") && strings.Contains(filepath.Base(path), "__") {
+			if err != nil || seen[path] || strings.Contains("/"+filepath.ToSlash(rel), "/.") ||
+				strings.HasPrefix(k.pattern, "files/") && strings.Contains(filepath.Base(path), "__") {
 				continue
 			}
 			seen[path] = true

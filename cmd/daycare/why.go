@@ -102,7 +102,8 @@ func findStory(ctx context.Context, r *runtimeParts, id string) (why, error) {
 
 // tell puts a story together.
 func tell(meta address.Meta, dir, id string, s record.Story, items []inbox.Item) why {
-	w := why{ID: id, Agent: meta.ID, Handle: meta.Handle, Name: meta.Name, Turn: s.Turn, Waiting: len(s.Entries) == 0, Inbound: append([]inbox.Item{}, items...), Lines: []line{}}
+	w := why{ID: id, Agent: meta.ID, Handle: meta.Handle, Name: meta.Name, Turn: s.Turn, Waiting: len(s.Entries) == 0,
+		Inbound: append([]inbox.Item{}, items...), Lines: []line{}}
 	for _, e := range s.Entries {
 		switch r := e.Rec.(type) {
 		case *record.Assistant:

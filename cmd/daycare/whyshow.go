@@ -67,7 +67,8 @@ func (c *cli) happened(r record.Record) string {
 		}
 		return join("  ", "started   "+r.Name, used)
 	case *record.ToolResult:
-		return join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS, oneLine(r.Output.Text, 120)), untrusted(r.Source))
+		return join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS,
+			oneLine(r.Output.Text, 120)), untrusted(r.Source))
 	case *record.Permission:
 		return join("  ", "approval  "+r.Event, r.Tag, oneLine(r.Request, 80), by(r.By), r.Token)
 	case *record.Delivery:
@@ -93,7 +94,8 @@ func untrusted(source string) string {
 func (c *cli) answered(r *record.Assistant) string {
 	text := "answer    " + oneLine(orElse(r.Text, "(no text)"), 120)
 	if r.Provider != "" {
-		text = join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), money(r.Cost)) + "\n            says: " + oneLine(orElse(r.Text, "(nothing)"), 120)
+		text = join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), money(r.Cost)) +
+			"\n            says: " + oneLine(orElse(r.Text, "(nothing)"), 120)
 	}
 	for _, call := range r.ToolCalls {
 		text += "\n            calls: " + call.Name + " " + oneLine(string(call.Arguments), 120) + "  " + call.ID

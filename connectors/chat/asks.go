@@ -92,7 +92,8 @@ func (d *Desk) show(ctx context.Context, p permission.Pending) {
 
 // forOwner tells somebody that an owner has to answer.
 func forOwner(p permission.Pending) string {
-	return "This needs an owner's approval: " + code(p.Request.Tag) + ". You may deny it: `deny " + p.Token[:permission.CodeLength] + "`, as a command."
+	return "This needs an owner's approval: " + code(p.Request.Tag) + ". You may deny it: `deny " +
+		p.Token[:permission.CodeLength] + "`, as a command."
 }
 
 // code is a short text as it is shown in a sentence.
@@ -149,7 +150,8 @@ func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 	}
 	card := p.Request.Card()
 	if !whole(p.Request) {
-		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to be shown here whole, so it cannot be allowed here. Read and answer it on the computer:\n\n"+
+		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to be shown here whole, so it cannot "+
+			"be allowed here. Read and answer it on the computer:\n\n"+
 			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
 	fence := "```"
@@ -163,7 +165,8 @@ func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
 func offered(r permission.Request) (text string) {
 	for _, c := range r.Choices() {
 		if permission.Decision(c.Decision) == permission.Prefix {
-			text = "\n\n" + c.Text + ": the button, or the answer `prefix`, allows these, with any further words, but with no other command in the line."
+			text = "\n\n" + c.Text + ": the button, or the answer `prefix`, allows these, with any further words, but " +
+				"with no other command in the line."
 		}
 	}
 	return text

@@ -190,7 +190,8 @@ func (d *Desk) context(a event.Agent) string {
 	if s.Context > 0 {
 		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
 	}
-	return text + fmt.Sprintf("\ntokens in all: %d, cost: $%.4f\n%scompact shortens it, %sreset begins anew", s.Tokens, s.Cost, d.mark(), d.mark())
+	return text + fmt.Sprintf("\ntokens in all: %d, cost: $%.4f\n%scompact shortens it, %sreset begins anew", s.Tokens,
+		s.Cost, d.mark(), d.mark())
 }
 
 func (d *Desk) model(a event.Agent) string {

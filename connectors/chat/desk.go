@@ -43,7 +43,8 @@ type Desk struct {
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
 	return &Desk{o: o, host: host, platform: p, log: log, gate: newGate(o.Allow),
-		cards: newCards(o.ID, host.Hints, log), waiting: newWaiting(o.ID, host.Waiting, log), routes: map[string]message.Address{}, failed: map[string]int{}}
+		cards: newCards(o.ID, host.Hints, log), waiting: newWaiting(o.ID, host.Waiting, log),
+		routes: map[string]message.Address{}, failed: map[string]int{}}
 }
 
 // Take deals with one message. When it returns nil the platform may be told
@@ -88,7 +89,8 @@ func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in 
 	case kept:
 		d.log.Info("a message was not accepted and waits", "user", in.From.UserID, "err", err)
 	case first:
-		d.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I have caught up. Send it again later.")
+		d.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I "+
+			"have caught up. Send it again later.")
 	}
 	return nil
 }

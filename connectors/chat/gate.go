@@ -61,7 +61,8 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 		d.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
 	}
 	if to, ok := d.owner(); ok {
-		d.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; it counts as soon as the file is saved.",
+		d.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To "+
+			"let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; it counts as soon as the file is saved.",
 			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))
 	}
 }

@@ -189,7 +189,8 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 }
 
 // try tries one message and says when to go on with its sender.
-func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause time.Duration, deliver func(context.Context, message.Incoming) error) (next attempt) {
+func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause time.Duration,
+	deliver func(context.Context, message.Incoming) error) (next attempt) {
 	err := func() (err error) {
 		defer func() {
 			if r := recover(); r != nil {

@@ -111,7 +111,8 @@ func (d *Desk) compacted(ctx context.Context, agent string, c event.Compacted) {
 	case c.Failed != "":
 		text = "I shortened nothing: " + c.Failed + "."
 	case c.RequestCut > 0:
-		text += fmt.Sprintf(" Your last message is too long as well: I keep its beginning and its end, and about %d characters in between are left out. "+
+		text += fmt.Sprintf(" Your last message is too long as well: I keep its beginning and its end, and about %d "+
+			"characters in between are left out. "+
 			"Send long texts as a file.", c.RequestCut)
 	}
 	d.sayTo(ctx, to, "", text)

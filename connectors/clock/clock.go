@@ -113,7 +113,8 @@ func (c *Clock) Due(ctx context.Context, f schedule.Firing) (schedule.Result, er
 			return schedule.Result{}, err
 		}
 	}
-	receipt, err := c.offer(ctx, message.Incoming{Agent: agent, Kind: message.System, Origin: string(f.Kind), Dedupe: f.Dedupe, Text: text(f), Source: f.Source})
+	receipt, err := c.offer(ctx, message.Incoming{Agent: agent, Kind: message.System, Origin: string(f.Kind),
+		Dedupe: f.Dedupe, Text: text(f), Source: f.Source})
 	if err != nil {
 		return schedule.Result{}, err
 	}

@@ -88,7 +88,8 @@ func receivedOnlyWhenDurable(t *testing.T, p *platform) {
 // refusedIsNotLost: whatever deliver's error, the message is offered again by the
 // platform, or is kept and tried by the connector; it is in the engine once.
 func refusedIsNotLost(t *testing.T, p *platform) {
-	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull), &message.TooFast{After: time.Millisecond}, context.DeadlineExceeded} {
+	for _, refusal := range []error{inbox.ErrFull, fmt.Errorf("accept: %w", disk.ErrFull),
+		&message.TooFast{After: time.Millisecond}, context.DeadlineExceeded} {
 		e := newEngine()
 		var left atomic.Int32
 		left.Store(2)

@@ -102,9 +102,10 @@ func (c *Connector) event(e event) (chat.Post, bool) {
 			Text: fmt.Sprintf("The person reacted to message %s with :%s:", e.Item.TS, e.Reaction)}, true
 	case e.Subtype == "message_changed" && e.Message != nil && e.Message.User != me && e.Message.Bot == "":
 		m := e.Message
-		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Note: true, Sender: m.User, MessageID: m.TS, Group: !direct(e.Channel),
-			From: message.Address{ChannelID: e.Channel, UserID: m.User},
-			Text: fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", m.TS, plain(m.Text))}, true
+		return chat.Post{Key: e.Channel + "/" + m.TS + "/" + e.EventTS, Note: true, Sender: m.User, MessageID: m.TS,
+			Group: !direct(e.Channel),
+			From:  message.Address{ChannelID: e.Channel, UserID: m.User},
+			Text:  fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", m.TS, plain(m.Text))}, true
 	case e.Type != "message" && e.Type != "app_mention", e.User == "" || e.User == me || e.Bot != "":
 		return chat.Post{}, false
 	}
@@ -173,7 +174,8 @@ func (s slash) post() (chat.Post, bool) {
 	if text == "" {
 		text = "help"
 	}
-	return chat.Post{Key: "slash/" + s.Trigger, Sender: s.Name, Text: "/" + strings.TrimPrefix(text, "/"), Group: !direct(s.Channel), Addressed: true,
+	return chat.Post{Key: "slash/" + s.Trigger, Sender: s.Name, Text: "/" + strings.TrimPrefix(text, "/"),
+		Group: !direct(s.Channel), Addressed: true,
 		From: message.Address{ChannelID: s.Channel, UserID: s.User}}, s.User != "" && s.Channel != ""
 }
 
@@ -189,7 +191,8 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 		return
 	}
 	text := c.desk.Answer(ctx, message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}, p.Actions[0].Value)
-	if err := c.api.call(ctx, "chat.postEphemeral", map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
+	if err := c.api.call(ctx, "chat.postEphemeral",
+		map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
 		c.log.Warn("a pressed button was not answered", "err", err)
 	}
 }

@@ -107,7 +107,8 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 		URL string `json:"upload_url"`
 		ID  string `json:"file_id"`
 	}
-	if err := c.api.form(ctx, "files.getUploadURLExternal", url.Values{"filename": {f.Name}, "length": {strconv.Itoa(len(content))}}, &place); err != nil {
+	if err := c.api.form(ctx, "files.getUploadURLExternal",
+		url.Values{"filename": {f.Name}, "length": {strconv.Itoa(len(content))}}, &place); err != nil {
 		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, place.URL, bytes.NewReader(content))
@@ -181,7 +182,8 @@ func (c *Connector) Card(ctx context.Context, to message.Address, markdown strin
 
 // Settle replaces a card by a text.
 func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, markdown string) error {
-	return c.api.call(ctx, "chat.update", posting{Channel: to.ChannelID, TS: remoteID, Text: format.Slack(markdown), Blocks: []block{section(markdown)}}, nil)
+	return c.api.call(ctx, "chat.update",
+		posting{Channel: to.ChannelID, TS: remoteID, Text: format.Slack(markdown), Blocks: []block{section(markdown)}}, nil)
 }
 
 // Direct is the conversation with a person: Slack opens it for their id.

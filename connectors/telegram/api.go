@@ -75,7 +75,8 @@ func (a *api) call(ctx context.Context, method string, params, result any) error
 }
 
 // upload calls a method with a file beside its parameters.
-func (a *api) upload(ctx context.Context, method string, params map[string]string, field, name string, content io.Reader, result any) error {
+func (a *api) upload(ctx context.Context, method string, params map[string]string, field, name string,
+	content io.Reader, result any) error {
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
 	for k, v := range params {

@@ -168,7 +168,8 @@ func (c *Connector) files(m *incoming) []chat.File {
 		if name == "" {
 			name = fallback
 		}
-		all = append(all, chat.File{Name: name, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) { return c.open(ctx, f.ID) }})
+		all = append(all, chat.File{Name: name, Size: f.Size,
+			Open: func(ctx context.Context) (io.ReadCloser, error) { return c.open(ctx, f.ID) }})
 	}
 	if n := len(m.Photo); n > 0 {
 		add(&m.Photo[n-1], "photo.jpg")

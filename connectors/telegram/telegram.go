@@ -183,7 +183,8 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &hook); err != nil {
 		return "", err
 	}
-	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) + " messages wait at Telegram"
+	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) +
+		" messages wait at Telegram"
 	if len(c.o.Allow) == 0 {
 		verdict += "; allow is empty, so nobody may write to it"
 	}

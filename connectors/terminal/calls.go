@@ -170,10 +170,11 @@ func (c caller) status() tea.Cmd {
 }
 
 func (c caller) history(agent string, from int64, kind pageKind) tea.Cmd {
-	return c.quietly(func(err error) tea.Msg { return historyRead{agent: agent, kind: kind, err: err} }, func(ctx context.Context, api *control.Client) tea.Msg {
-		p, err := api.History(ctx, agent, from, pageSize)
-		return historyRead{agent, p, kind, err}
-	})
+	return c.quietly(func(err error) tea.Msg { return historyRead{agent: agent, kind: kind, err: err} },
+		func(ctx context.Context, api *control.Client) tea.Msg {
+			p, err := api.History(ctx, agent, from, pageSize)
+			return historyRead{agent, p, kind, err}
+		})
 }
 
 func (c caller) said(agent string, at time.Time) tea.Cmd {

@@ -67,7 +67,8 @@ func (n *menu) agents(m *Model, text string) {
 			continue
 		}
 		for _, a := range m.world.order {
-			if a.rank() == ended || !strings.HasPrefix(a.Handle, arg) && !strings.HasPrefix(strings.ToLower(title(a)), strings.ToLower(arg)) {
+			if a.rank() == ended || !strings.HasPrefix(a.Handle, arg) &&
+				!strings.HasPrefix(strings.ToLower(title(a)), strings.ToLower(arg)) {
 				continue
 			}
 			if a.Handle == arg {

@@ -139,7 +139,8 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
 		says, saying = state, style
 	}
-	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)), cell(m.screen.inboxText(a), c.inbox),
+	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)),
+		cell(m.screen.inboxText(a), c.inbox),
 		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
 		m.screen.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
 	if a.ID == h.selected {

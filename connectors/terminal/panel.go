@@ -62,5 +62,6 @@ func (c *confirm) key(_ *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 func (c *confirm) help(*Model) string { return "y yes · any other key: no" }
 
 func (c *confirm) lines(m *Model, width, _ int) []string {
-	return []string{"", m.screen.theme.Warn.Render(cellMax(" "+markdown.OneLine(c.question, 200), width)), "   [y] yes   any other key: no", ""}
+	return []string{"", m.screen.theme.Warn.Render(cellMax(" "+markdown.OneLine(c.question, 200), width)),
+		"   [y] yes   any other key: no", ""}
 }

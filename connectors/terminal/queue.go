@@ -69,7 +69,8 @@ func (q *queue) lines(m *Model, width, height int) []string {
 	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
 	q.at = max(0, min(q.at, len(c.inbox)-1))
 	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {
-		line := cell(m.screen.age(&c.inbox[i].At), 5) + " " + cell(m.world.kindOf(c.agent, c.inbox[i]), 23) + " " + markdown.OneLine(c.inbox[i].Text, width)
+		line := cell(m.screen.age(&c.inbox[i].At), 5) + " " + cell(m.world.kindOf(c.agent, c.inbox[i]), 23) + " " +
+			markdown.OneLine(c.inbox[i].Text, width)
 		if i == q.at {
 			out = append(out, t.Selected.Render(cell(" ▌ "+line, width)))
 			continue

@@ -79,7 +79,8 @@ func (m *Model) takeShell(msg shellRan) tea.Cmd {
 		output = "[…]\n" + strings.ToValidUTF8(output[over:], "")
 	}
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
-		note := control.Message{Kind: message.System, Silent: true, Origin: transcript.ShellOrigin, Text: transcript.ShellNote(msg.command, output)}
+		note := control.Message{Kind: message.System, Silent: true, Origin: transcript.ShellOrigin,
+			Text: transcript.ShellNote(msg.command, output)}
 		if _, err := api.Send(ctx, msg.agent, note); err != nil {
 			return failed{"the agent did not see it", err}
 		}

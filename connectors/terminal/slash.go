@@ -33,7 +33,8 @@ func commands() []command {
 		{name: "model", args: "[NAME]", does: "the model it uses, from the next turn on", run: modelCommand},
 		{name: "mark", args: "NAME", does: "name this place, to come back to", run: markCommand},
 		{name: "rewind", args: "[NAME]", does: "go back to a mark, or to one of your messages", run: rewindCommand},
-		{name: "permissions", does: "answer what agents ask (Ctrl+Y)", run: func(m *Model, _ string) tea.Cmd { m.openApprovals(); return nil }},
+		{name: "permissions", does: "answer what agents ask (Ctrl+Y)",
+			run: func(m *Model, _ string) tea.Cmd { m.openApprovals(); return nil }},
 		{name: "queue", does: "what waits for this agent (Ctrl+Q)", run: func(m *Model, _ string) tea.Cmd { m.openQueue(); return nil }},
 		{name: "cron", does: "the tasks that run by the clock", run: cronCommand},
 		{name: "skills", does: "what agents know how to do, and the sub-agents they can ask", run: skillsCommand},
@@ -79,7 +80,8 @@ func (m *Model) target(ref string) (*agent, bool) {
 		ref = m.talk.shown
 	}
 	for _, a := range m.world.order {
-		if a.ID == ref || a.Handle == ref || strings.TrimSuffix(a.Handle, "/") == strings.TrimSuffix(ref, "/") || a.Name == ref || title(a) == ref {
+		if a.ID == ref || a.Handle == ref || strings.TrimSuffix(a.Handle, "/") == strings.TrimSuffix(ref, "/") ||
+			a.Name == ref || title(a) == ref {
 			return a, true
 		}
 	}

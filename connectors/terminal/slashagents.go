@@ -167,6 +167,7 @@ func reapCommand(m *Model, _ string) tea.Cmd {
 			return killed{c.ID}
 		}))
 	}
-	m.over = &confirm{question: "End " + count(len(done), "agent") + " of " + m.world.name(a.ID) + " with nothing left to do?", yes: tea.Sequence(kills...)}
+	m.over = &confirm{question: "End " + count(len(done), "agent") + " of " + m.world.name(a.ID) +
+		" with nothing left to do?", yes: tea.Sequence(kills...)}
 	return nil
 }

@@ -108,7 +108,8 @@ func skillOption(s control.SkillInfo) option {
 }
 
 func kindOption(k control.SubAgentInfo) option {
-	more := fmt.Sprintf("%s\nTools: %s. At most %s.", k.Description, cmp.Or(strings.Join(k.Tools, ", "), "none"), count(k.MaxIterations, "round"))
+	more := fmt.Sprintf("%s\nTools: %s. At most %s.", k.Description, cmp.Or(strings.Join(k.Tools, ", "), "none"),
+		count(k.MaxIterations, "round"))
 	if k.Model != "" {
 		more += " Model: " + k.Model + "."
 	}

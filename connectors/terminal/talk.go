@@ -47,7 +47,8 @@ const calm = 60 * time.Millisecond
 type fetchDue struct{ agent string }
 
 func newTalk(typed []string) talk {
-	return talk{all: map[string]*conversation{}, children: map[string]string{}, input: newInput(typed), boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
+	return talk{all: map[string]*conversation{}, children: map[string]string{}, input: newInput(typed),
+		boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
 }
 
 func (p *talk) get(id string) *conversation {

@@ -32,7 +32,8 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		if in.From.ChannelID == "" { // scanners; they must not fill the log
 			level = slog.LevelDebug
 		}
-		c.log.Log(r.Context(), level, "a webhook request was refused", "status", refused.status, "code", refused.code, "hook", in.From.ChannelID, "remote", r.RemoteAddr)
+		c.log.Log(r.Context(), level, "a webhook request was refused", "status", refused.status, "code", refused.code,
+			"hook", in.From.ChannelID, "remote", r.RemoteAddr)
 		reply(w, refused)
 		return
 	}
@@ -50,7 +51,8 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		reply(w, p)
 		return
 	}
-	c.log.Debug("a webhook message was accepted", "hook", in.From.ChannelID, "agent", receipt.Agent, "item", receipt.Item, "duplicate", receipt.Duplicate)
+	c.log.Debug("a webhook message was accepted", "hook", in.From.ChannelID, "agent", receipt.Agent, "item",
+		receipt.Item, "duplicate", receipt.Duplicate)
 	respond(w, http.StatusAccepted, map[string]any{"item": receipt.Item, "agent": receipt.Agent, "duplicate": receipt.Duplicate})
 }
 
@@ -118,7 +120,8 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	}
 	delivery = claimed.delivery(secret, body)
 	if claimed.scheme.timestamp != "" && !c.used.first(sha256.Sum256([]byte(h.ID+"\n"+string(claimed.content(body)))), delivery, now) {
-		return nil, "", &problem{status: http.StatusForbidden, code: "replayed", message: "this signature came before, with another delivery id"}
+		return nil, "", &problem{status: http.StatusForbidden, code: "replayed",
+			message: "this signature came before, with another delivery id"}
 	}
 	return body, delivery, nil
 }
@@ -178,7 +181,8 @@ func undelivered(err error) *problem {
 	var fast *message.TooFast
 	switch {
 	case errors.As(err, &fast):
-		return &problem{status: http.StatusTooManyRequests, code: "too_fast", message: "this hook was posted to too often in the last minute", after: time.Duration(fast.Seconds()) * time.Second}
+		return &problem{status: http.StatusTooManyRequests, code: "too_fast",
+			message: "this hook was posted to too often in the last minute", after: time.Duration(fast.Seconds()) * time.Second}
 	case errors.Is(err, inbox.ErrFull):
 		return &problem{status: http.StatusTooManyRequests, code: "inbox_full", message: "too much waits already", after: retryFull}
 	case errors.Is(err, inbox.ErrTooLarge):

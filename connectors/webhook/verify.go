@@ -139,7 +139,8 @@ func (c claim) check(secret string, body []byte, now time.Time) *refusal {
 	if c.scheme.timestamp == "" {
 		// Only a JSON object or array may be signed without a timestamp: else a
 		// captured "TIMESTAMP.BODY" of another scheme would be a fine body here.
-		if trimmed := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n"); trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
+		if trimmed := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n"); trimmed == "" ||
+			trimmed[0] != '{' && trimmed[0] != '[' {
 			return unsigned("X-Hub-Signature-256 is for JSON objects alone")
 		}
 		return nil

@@ -62,7 +62,8 @@ func (r *reader) uniqueIDs(parent *yaml.Node, key string) {
 		// Ids are the names of folders too, and those of some disks ignore case.
 		name := strings.ToLower(id.Value)
 		if line := seen[name]; line != 0 {
-			r.bad(id, "settings-duplicate-id", fmt.Sprintf("%s[%d].id:", key, i), fmt.Sprintf("found %q a second time, first on line %d", id.Value, line))
+			r.bad(id, "settings-duplicate-id", fmt.Sprintf("%s[%d].id:", key, i),
+				fmt.Sprintf("found %q a second time, first on line %d", id.Value, line))
 			continue
 		}
 		seen[name] = id.Line
@@ -81,12 +82,14 @@ func (r *reader) checkConnectors(c *Config, doc *yaml.Node, types []string) {
 	for i, n := range entries(doc, "connectors", len(c.Connectors)) {
 		k := c.Connectors[i]
 		if k.ID == "api" {
-			r.bad(place(n, "id"), "settings-bad-value", fmt.Sprintf("connectors[%d].id:", i), `found "api", allowed: any other; this one is the control API's`)
+			r.bad(place(n, "id"), "settings-bad-value", fmt.Sprintf("connectors[%d].id:", i),
+				`found "api", allowed: any other; this one is the control API's`)
 		}
 		for _, owner := range k.Owners {
 			if !slices.ContainsFunc(k.Allow, func(id string) bool { return strings.EqualFold(id, owner) }) {
 				r.add(place(n, "owners"), finding.Error, "settings-bad-value",
-					fmt.Sprintf("connectors[%d].owners: %q is not in allow, so nothing of theirs is read", i, owner), "add the id to allow of this connector, or take it out of owners")
+					fmt.Sprintf("connectors[%d].owners: %q is not in allow, so nothing of theirs is read", i, owner),
+					"add the id to allow of this connector, or take it out of owners")
 			}
 		}
 		if k.Type == "" || len(types) == 0 || slices.Contains(types, k.Type) {
@@ -133,7 +136,8 @@ func (r *reader) checkControl(c *Config, n *yaml.Node) {
 		r.add(at, finding.Error, "settings-missing", "control.listen needs a token", "set one with: daycare auth set control")
 	}
 	if host, _, err := net.SplitHostPort(c.Control.Listen); err == nil && !loopback(host) && c.Control.TLSCert == "" {
-		r.add(at, finding.Error, "settings-missing", fmt.Sprintf("control.listen: %q is not a loopback address and needs tlsCert and tlsKey", host),
+		r.add(at, finding.Error, "settings-missing",
+			fmt.Sprintf("control.listen: %q is not a loopback address and needs tlsCert and tlsKey", host),
 			"listen on 127.0.0.1, or name a certificate and its key")
 	}
 }

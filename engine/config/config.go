@@ -228,7 +228,8 @@ func Default() *Config {
 	return &Config{
 		Agents: Agents{
 			EmergencyContextLimit: 200_000, ToolRounds: ToolRounds{Foreground: 20, Background: 15},
-			ParallelTools: 4, Queue: "steer", PerMinute: 300, MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20, SubagentTTL: time.Hour,
+			ParallelTools: 4, Queue: "steer", PerMinute: 300, MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20,
+			SubagentTTL: time.Hour,
 		},
 		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},

@@ -119,7 +119,8 @@ func (c *Config) Secrets() []Secret {
 func addNamed(add func(Secret), values map[string]string) {
 	for name, value := range values {
 		name = strings.ToLower(name)
-		if slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password"}, func(word string) bool { return strings.Contains(name, word) }) {
+		if slices.ContainsFunc([]string{"auth", "key", "token", "secret", "password"},
+			func(word string) bool { return strings.Contains(name, word) }) {
 			value = strings.TrimPrefix(value, "Bearer ")
 			add(Secret{value})
 		}
@@ -170,7 +171,8 @@ func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
 		if id == "$schema" || id != "" && isID(id) {
 			continue
 		}
-		f := finding.Finding{ID: "auth-id", Severity: finding.Warning, File: path, Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, textChecks["id"].words),
+		f := finding.Finding{ID: "auth-id", Severity: finding.Warning, File: path,
+			Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, textChecks["id"].words),
 			Remedy: "The secret is not used. Give it the id of a provider or connector, or take it out."}
 		f.Line, f.Column = finding.Position(content, int64(strings.Index(string(content), `"`+id+`"`)))
 		found = append(found, f)

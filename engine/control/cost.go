@@ -56,7 +56,8 @@ func (a *api) cost(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	if s := q.Get("since"); s != "" {
 		var err error
 		if since, err = time.Parse(time.RFC3339, s); err != nil {
-			return 0, nil, &malformed{Invalid{Field: "since", Reason: fmt.Sprintf("found %q, allowed: a time such as 2026-11-20T00:00:00Z", s)}}
+			return 0, nil, &malformed{Invalid{Field: "since",
+				Reason: fmt.Sprintf("found %q, allowed: a time such as 2026-11-20T00:00:00Z", s)}}
 		}
 	}
 	b, err := a.Costs.Cost(r.Context(), since, by)

@@ -164,7 +164,8 @@ var sentinels = []struct {
 	{ErrFileTooLarge, http.StatusRequestEntityTooLarge, "file_too_large", "put it into the workspace and name its path in the text"},
 	{inbox.ErrFull, http.StatusTooManyRequests, "inbox_full", "nothing was accepted; offer it again later"},
 	{disk.ErrFull, http.StatusServiceUnavailable, "disk_full", "make room on the disk that holds .daycare, then try again"},
-	{disk.ErrFailed, http.StatusServiceUnavailable, "disk_failed", "check the disk, then start daycare again; what was acknowledged is safe"},
+	{disk.ErrFailed, http.StatusServiceUnavailable, "disk_failed",
+		"check the disk, then start daycare again; what was acknowledged is safe"},
 	{ErrNotRunning, http.StatusServiceUnavailable, "not_running", "start it with: daycare start"},
 	{ErrCut, http.StatusServiceUnavailable, "cut", "post it again with the same dedupe key to get the rest"},
 	{inbox.ErrClosed, http.StatusServiceUnavailable, "shutting_down", "offer it again when daycare is back"},
@@ -187,7 +188,8 @@ func toAPI(err error) *APIError {
 	case errors.As(err, &bad):
 		return &APIError{Status: http.StatusBadRequest, Code: codeMalformed, Message: bad.Error(), Hint: bad.Hint, Field: bad.Field}
 	case errors.As(err, &invalid):
-		return &APIError{Status: http.StatusUnprocessableEntity, Code: codeInvalid, Message: err.Error(), Hint: invalid.Hint, Field: invalid.Field}
+		return &APIError{Status: http.StatusUnprocessableEntity, Code: codeInvalid, Message: err.Error(),
+			Hint: invalid.Hint, Field: invalid.Field}
 	case errors.As(err, &ambiguous):
 		return &APIError{Status: http.StatusConflict, Code: codeAmbiguous, Message: err.Error(),
 			Hint: "say which one by handle or id", Ref: ambiguous.Ref, Candidates: ambiguous.Candidates}

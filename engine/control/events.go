@@ -93,7 +93,8 @@ func (a *api) filter(r *http.Request) (Filter, error) {
 	for _, t := range strings.Split(q.Get("types"), ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			if !slices.Contains(event.Types, event.Type(t)) {
-				return f, &malformed{Invalid{Field: "types", Reason: fmt.Sprintf("there is no type of event %q", t), Hint: "docs/api.md lists them"}}
+				return f, &malformed{Invalid{Field: "types", Reason: fmt.Sprintf("there is no type of event %q", t),
+					Hint: "docs/api.md lists them"}}
 			}
 			f.Types = append(f.Types, event.Type(t))
 		}

@@ -132,7 +132,8 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	}
 	if byDescriptor {
 		if m.Connector == "" {
-			return &Invalid{Field: "connector", Reason: "is empty", Hint: "name the connector, channelId and userId, or post to /v1/agents/{id}/messages"}
+			return &Invalid{Field: "connector", Reason: "is empty",
+				Hint: "name the connector, channelId and userId, or post to /v1/agents/{id}/messages"}
 		}
 		if m.ChannelID == "" {
 			return &Invalid{Field: "channelId", Reason: "is empty"}

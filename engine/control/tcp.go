@@ -32,7 +32,8 @@ type TCP struct {
 // Errors of ListenTCP that are about settings.
 var (
 	errNoToken = errors.New("control.listen needs a token\nset one with: daycare auth set control")
-	errNoTLS   = errors.New("control.listen is not a loopback address and needs tlsCert and tlsKey\nlisten on 127.0.0.1 or name a certificate")
+	errNoTLS   = errors.New("control.listen is not a loopback address and needs tlsCert and tlsKey\nlisten on 127.0.0.1 " +
+		"or name a certificate")
 )
 
 // ListenTCP opens a listener that lets in only requests with the token, addressed

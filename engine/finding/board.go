@@ -126,7 +126,8 @@ func (b *Board) pick(of func(page) bool) (list []Finding) {
 		}
 	}
 	slices.SortFunc(list, func(x, y Finding) int {
-		return cmp.Or(strings.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), strings.Compare(x.Reason, y.Reason))
+		return cmp.Or(strings.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column),
+			strings.Compare(x.Reason, y.Reason))
 	})
 	return list
 }

@@ -39,7 +39,8 @@ func CheckContent(path string, data []byte) []finding.Finding {
 	_, found := scan(path, whole, map[uint64]bool{})
 	found = append(found, twice(path, whole)...)
 	if tail != nil {
-		found = append(found, finding.Finding{ID: "inbox-torn", Severity: finding.Warning, File: path, Line: bytes.Count(whole, []byte{'\n'}) + 1,
+		found = append(found, finding.Finding{ID: "inbox-torn", Severity: finding.Warning, File: path,
+			Line:   bytes.Count(whole, []byte{'\n'}) + 1,
 			Reason: "the last line is incomplete: a crash cut it",
 			Remedy: "It was never acknowledged to anyone. The next start, or doctor --fix, cuts it off and keeps it beside the file."})
 	}

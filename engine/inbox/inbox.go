@@ -32,14 +32,21 @@ type Item struct {
 	Silent    bool             `json:"silent,omitempty"`
 	Hops      int              `json:"hops,omitempty"`
 	Untrusted bool             `json:"untrusted,omitempty"`
-	Source    string           `json:"source,omitempty"`                                                                 // where it came from, if that does not speak for the owner
-	Token     string           `json:"token,omitempty"`                                                                  // permission: of the request
-	Decision  string           `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|freed|revoked|profile"` // permission
-	By        string           `json:"by,omitempty"`                                                                     // permission: who decided
-	Tag       string           `json:"tag,omitempty"`                                                                    // permission: what was asked for; Text is the exact request
-	SHA256    string           `json:"sha256,omitempty"`                                                                 // permission: of the request that was decided
-	Scripts   []message.Script `json:"scripts,omitempty"`                                                                // permission: what the rule that is given is bound to
-	After     int64            `json:"after,omitempty"`                                                                  // see Mailbox.Reached; set by the mailbox
+	// where it came from, if that does not speak for the owner
+	Source string `json:"source,omitempty"`
+	// permission: of the request
+	Token    string `json:"token,omitempty"`
+	Decision string `json:"decision,omitempty" allow:"once|always|prefix|deny|expired|freed|revoked|profile"` // permission
+	// permission: who decided
+	By string `json:"by,omitempty"`
+	// permission: what was asked for; Text is the exact request
+	Tag string `json:"tag,omitempty"`
+	// permission: of the request that was decided
+	SHA256 string `json:"sha256,omitempty"`
+	// permission: what the rule that is given is bound to
+	Scripts []message.Script `json:"scripts,omitempty"`
+	// see Mailbox.Reached; set by the mailbox
+	After int64 `json:"after,omitempty"`
 }
 
 // A Head is what is kept in memory of an open item; the body stays on disk.

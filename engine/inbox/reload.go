@@ -258,10 +258,12 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 		e.lost, closed = true, true
 		maps.DeleteFunc(f.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:
-		f.note("inbox-item-lost", finding.Error, "item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
+		f.note("inbox-item-lost", finding.Error,
+			"item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")
 	default:
-		f.note("inbox-item-restored", finding.Info, "item "+e.ID+" was missing, as when an older version of the file is saved over it; it was appended again",
+		f.note("inbox-item-restored", finding.Info,
+			"item "+e.ID+" was missing, as when an older version of the file is saved over it; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1
 		e.Bytes = len(e.line)

@@ -55,7 +55,8 @@ type foldersOnDisk struct {
 type Replaced struct{ Path, What string }
 
 func (e *Replaced) Error() string {
-	return fmt.Sprintf("%s is not the folder that access was given to: %s\nIf that is right, its owner gives access to the new one: daycare permissions grant AGENT @write:%s",
+	return fmt.Sprintf("%s is not the folder that access was given to: %s\nIf that is right, its owner gives access to "+
+		"the new one: daycare permissions grant AGENT @write:%s",
 		e.Path, e.What, e.Path)
 }
 

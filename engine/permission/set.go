@@ -20,9 +20,11 @@ func Default(workspace string) Set {
 func (s Set) Allows(a Access) bool {
 	switch a := a.(type) {
 	case Read:
-		return slices.ContainsFunc(s.ReadRoots(), func(root string) bool { return Beneath(root, a.Path) }) && s.Withheld(a, sensitive.Here()) == ""
+		return slices.ContainsFunc(s.ReadRoots(), func(root string) bool { return Beneath(root, a.Path) }) &&
+			s.Withheld(a, sensitive.Here()) == ""
 	case Write:
-		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) }) && s.Withheld(a, sensitive.Here()) == ""
+		return slices.ContainsFunc(s.WriteRoots(), func(root string) bool { return Beneath(root, a.Path) }) &&
+			s.Withheld(a, sensitive.Here()) == ""
 	case Web:
 		return s.Web || a.Host != "" && slices.ContainsFunc(s.Hosts, func(host string) bool { return covers(host, a.Host) })
 	case Lan:

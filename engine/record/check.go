@@ -78,7 +78,8 @@ func (c *checker) file(path string, data []byte) {
 			c.bad(err)
 		default:
 			if e.ByHand {
-				c.tell(finding.Info, "history-by-hand", "written by a hand (its crc is missing or does not fit); it counts like any other", "")
+				c.tell(finding.Info, "history-by-hand",
+					"written by a hand (its crc is missing or does not fit); it counts like any other", "")
 			}
 			c.entry(e)
 		}
@@ -108,7 +109,8 @@ func (c *checker) entry(e *Entry) {
 		c.seqs[e.Seq] = c.line
 	}
 	if e.At.After(c.now.Add(future)) {
-		c.tell(finding.Warning, "history-future", "its time, "+e.At.Format(time.RFC3339)+", has not come yet", "Set the clock of this machine.")
+		c.tell(finding.Warning, "history-future", "its time, "+e.At.Format(time.RFC3339)+", has not come yet",
+			"Set the clock of this machine.")
 	}
 	if opens {
 		c.begins(start)
@@ -183,6 +185,7 @@ func (c *checker) blob(hash string) {
 		return
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, blobDir, filepath.Base(hash))); errors.Is(err, fs.ErrNotExist) {
-		c.tell(finding.Warning, "blob-missing", "the whole output, blobs/"+hash+", is not there", "The shortened output still counts. Restore the file from a backup.")
+		c.tell(finding.Warning, "blob-missing", "the whole output, blobs/"+hash+", is not there",
+			"The shortened output still counts. Restore the file from a backup.")
 	}
 }

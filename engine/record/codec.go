@@ -187,7 +187,8 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 
 // Blanks are new records, one of each type: what lines of history are made of.
 func Blanks() (all []Record) {
-	for _, t := range []Type{TypeStart, TypeReset, TypeMark, TypeRewind, TypePermission, TypeTurnBegin, TypeUser, TypeAssistant, TypeToolStart,
+	for _, t := range []Type{TypeStart, TypeReset, TypeMark, TypeRewind, TypePermission, TypeTurnBegin, TypeUser,
+		TypeAssistant, TypeToolStart,
 		TypeToolResult, TypeDelivery, TypeTurnEnd, TypeSummary, TypeNote} {
 		all = append(all, blank(t))
 	}

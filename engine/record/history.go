@@ -104,7 +104,8 @@ func cleanUp(vol *disk.Volume, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, keptState, "descriptor.json"), vol.Recover(filepath.Join(dir, blobDir)))
+	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, keptState, "descriptor.json"),
+		vol.Recover(filepath.Join(dir, blobDir)))
 	unlock()
 	if err != nil {
 		return err

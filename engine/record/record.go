@@ -140,10 +140,12 @@ type (
 		Finish    Finish     `json:"finish" allow:"end_turn|tool_use|max_tokens|canceled|interrupted|error"`
 		Provider  string     `json:"provider,omitempty"`
 		Model     string     `json:"model,omitempty"`
-		Asked     string     `json:"asked,omitempty"` // the model that was asked for, if Model spells it otherwise and there is thinking that only it can read
-		Tokens    Tokens     `json:"tokens"`
-		Cost      float64    `json:"cost"` // US dollars
-		Out       *Out       `json:"out,omitempty"`
+		// the model that was asked for, if Model spells it otherwise and there is thinking that
+		// only it can read
+		Asked  string  `json:"asked,omitempty"`
+		Tokens Tokens  `json:"tokens"`
+		Cost   float64 `json:"cost"` // US dollars
+		Out    *Out    `json:"out,omitempty"`
 	}
 	// ToolStart is written before a tool runs that must not run twice.
 	ToolStart struct {

@@ -35,7 +35,8 @@ func (h *History) tellStale() error {
 	if now := SummedUp(covered); now != r.SHA256 {
 		h.report.once([]byte(r.SHA256+now), func() finding.Finding {
 			return finding.Finding{ID: "history-under-summary", Severity: finding.Warning, File: h.path(), Line: s.line,
-				Reason: fmt.Sprintf("lines that the summary of record %d stands for were edited; the model reads the summary, which is as it was", s.summary.Seq),
+				Reason: fmt.Sprintf("lines that the summary of record %d stands for were edited; the model reads the "+
+					"summary, which is as it was", s.summary.Seq),
 				Remedy: "Edit the text of the summary too, or take its line out: then the model reads the lines again."}
 		})
 	}

@@ -111,7 +111,8 @@ func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
 // comes after, so that a crash in between tells again under the same key.
 func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 	last, fails, slot := *s.beat.st.last, s.beat.st.fails, now.UTC().Truncate(time.Second)
-	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It goes on when one of its prompts is saved, or with: daycare heartbeat run",
+	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It goes on when "+
+		"one of its prompts is saved, or with: daycare heartbeat run",
 		fails, last.Reason)
 	s.beatDo(ctx, func(r *run) error {
 		if err := s.o.Say(ctx, "heartbeat:stopped/"+last.Slot.UTC().Format(time.RFC3339), text); err != nil {

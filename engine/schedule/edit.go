@@ -88,7 +88,8 @@ func quote(text string) string {
 	}
 	var n yaml.Node
 	if yaml.Unmarshal([]byte("k: "+text), &n) == nil && len(n.Content) == 1 && len(n.Content[0].Content) == 2 {
-		if v := n.Content[0].Content[1]; v.Kind == yaml.ScalarNode && v.Style == 0 && v.Value == text && v.ShortTag() == "!!str" && v.LineComment == "" {
+		if v := n.Content[0].Content[1]; v.Kind == yaml.ScalarNode && v.Style == 0 && v.Value == text &&
+			v.ShortTag() == "!!str" && v.LineComment == "" {
 			return text
 		}
 	}

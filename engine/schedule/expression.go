@@ -70,7 +70,8 @@ func checkField(field string, longest int) error {
 		switch {
 		case part == "":
 			return errors.New("there is nothing between two commas")
-		case strings.ContainsAny(part, "?#"), len(part) > 1 && strings.HasSuffix(strings.ToUpper(part), "L") && !strings.HasSuffix(strings.ToUpper(part), "JUL"),
+		case strings.ContainsAny(part, "?#"),
+			len(part) > 1 && strings.HasSuffix(strings.ToUpper(part), "L") && !strings.HasSuffix(strings.ToUpper(part), "JUL"),
 			strings.EqualFold(part, "L"):
 			return errors.New("L, W, # and ? are not supported")
 		case strings.HasPrefix(part, "*") && part != "*" && !strings.HasPrefix(part, "*/"):

@@ -60,7 +60,8 @@ func (f *front) gate() *Gate {
 	}
 	sub.unknown(gateKeys...)
 	g := &Gate{Command: sub.text("command"), Timeout: gateTimeout,
-		Permissions: sub.list("permissions", sub.keys["permissions"]), AllowedDomains: sub.list("allowedDomains", sub.keys["allowedDomains"])}
+		Permissions:    sub.list("permissions", sub.keys["permissions"]),
+		AllowedDomains: sub.list("allowedDomains", sub.keys["allowedDomains"])}
 	if g.Command == "" {
 		sub.bad(n, "missing", "gate has no command")
 	}
@@ -68,7 +69,8 @@ func (f *front) gate() *Gate {
 		v, err := strconv.Atoi(ms)
 		g.Timeout = time.Duration(v) * time.Millisecond
 		if err != nil || v < 1 || v > int(maxGateTimeout.Milliseconds()) {
-			sub.bad(sub.keys["timeoutMs"], "wrong-value", fmt.Sprintf("timeoutMs is %q, allowed: 1 to %d", ms, maxGateTimeout.Milliseconds()))
+			sub.bad(sub.keys["timeoutMs"], "wrong-value",
+				fmt.Sprintf("timeoutMs is %q, allowed: 1 to %d", ms, maxGateTimeout.Milliseconds()))
 			g.Timeout = gateTimeout
 		}
 	}

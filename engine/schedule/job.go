@@ -169,7 +169,8 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 	from = from.UTC().Truncate(time.Second)
 	lines = append(lines, line{At: now, From: &from, Set: spec})
 	if at := j.task.When.at; !at.IsZero() && !at.After(from) && j.st.spec == "" {
-		lines = append(lines, line{Slot: &at, At: now, Outcome: Missed, Reason: "it was over when the task was first seen", Spec: specHash(spec)})
+		lines = append(lines, line{Slot: &at, At: now, Outcome: Missed,
+			Reason: "it was over when the task was first seen", Spec: specHash(spec)})
 	}
 	if err := write(s.Volume, path, lines...); err != nil {
 		return err

@@ -107,7 +107,8 @@ func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptE
 	slug := freeSlug(s.heart(), ".md", title)
 	p, found := DecodePrompt(slug+".md", slug, data)
 	if p.Text == "" {
-		found = append(found, finding.Finding{ID: "schedule-empty", Severity: finding.Error, File: slug + ".md", Reason: "the prompt has no text"})
+		found = append(found, finding.Finding{ID: "schedule-empty", Severity: finding.Error, File: slug + ".md",
+			Reason: "the prompt has no text"})
 	}
 	if err := finding.Join(found); err != nil {
 		return PromptEntry{}, err

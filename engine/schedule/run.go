@@ -224,7 +224,8 @@ func (s *Scheduler) gate(ctx context.Context, agent, dir string, g Gate) (text, 
 // firing is a slot of a task as the outside sees it.
 func (s *Scheduler) firing(t Task, l line) Firing {
 	slot := l.slot().UTC()
-	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy, Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
+	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy,
+		Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
 		Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339), Zone: t.When.zone, Model: t.Model,
 		Dir: s.cron(t.Slug, filesDir), Prompt: t.Prompt}
 	if !l.Via.nominal() {

@@ -66,7 +66,8 @@ func runsOf(lines []line) []Run {
 }
 
 func runOf(l line) Run {
-	r := Run{Slot: *l.slot(), At: l.At, Outcome: l.Outcome, Reason: l.Reason, Via: l.Via, Why: l.Why, Item: l.Item, MS: l.MS, Count: max(l.Count, 1)}
+	r := Run{Slot: *l.slot(), At: l.At, Outcome: l.Outcome, Reason: l.Reason, Via: l.Via, Why: l.Why, Item: l.Item,
+		MS: l.MS, Count: max(l.Count, 1)}
 	if l.From != nil {
 		r.From = *l.From
 	}

@@ -106,7 +106,8 @@ func wanted(suffix string) string {
 // badName reports a file or folder whose name cannot be that of a task or prompt.
 func badName(path, name string) finding.Finding {
 	return finding.Finding{ID: "schedule-name", Severity: finding.Error, File: path,
-		Reason: fmt.Sprintf("%q cannot be used as a name, so it is ignored", name), Remedy: "rename it: small letters, digits and - only, at most 64"}
+		Reason: fmt.Sprintf("%q cannot be used as a name, so it is ignored", name),
+		Remedy: "rename it: small letters, digits and - only, at most 64"}
 }
 
 // Strays reports what is in the folders of tasks and prompts and is ignored there

@@ -87,7 +87,8 @@ var taskKeys = []string{"taskId", "name", "description", "schedule", "every", "a
 func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task, []finding.Finding) {
 	f := readFront(file, data)
 	t := Task{Slug: slug, ID: f.text("taskId"), Name: f.text("name"), Description: f.text("description"),
-		Timezone: f.text("timezone"), Enabled: f.flag("enabled", true), Agent: f.text("agentId"), CreatedBy: f.text("createdBy"), Source: f.text("source"),
+		Timezone: f.text("timezone"), Enabled: f.flag("enabled", true), Agent: f.text("agentId"),
+		CreatedBy: f.text("createdBy"), Source: f.text("source"),
 		CatchUp: CatchUp(f.text("catchUp")), DeleteAfterRun: f.flag("deleteAfterRun", false), Model: f.text("model"),
 		Gate: f.gate(), Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Prompt: f.body}
 	f.unknown(taskKeys...)
@@ -116,7 +117,8 @@ func (f *front) check(t *Task, byDefault *time.Location) {
 		f.bad(f.at("schedule", "every", "at"), "timing", err.Error())
 	}
 	if timing.Empty() && !t.watches() {
-		f.add(nil, finding.Error, "timing", "says neither when it is due nor what to watch", `add one of schedule: "0 9 * * *", every: 10m, at: 2026-12-01T09:00, watch: ["notes/**"]`)
+		f.add(nil, finding.Error, "timing", "says neither when it is due nor what to watch",
+			`add one of schedule: "0 9 * * *", every: 10m, at: 2026-12-01T09:00, watch: ["notes/**"]`)
 	}
 	switch t.CatchUp {
 	case "":

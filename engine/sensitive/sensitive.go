@@ -111,7 +111,8 @@ func (t Table) Later(folder, name string) bool {
 	}
 	name = Fold(name)
 	if later[name] {
-		return name == ".git" || name == Data || !slices.ContainsFunc(installed, func(dir string) bool { return strings.Contains(folder+"/", "/"+dir+"/") })
+		return name == ".git" || name == Data ||
+			!slices.ContainsFunc(installed, func(dir string) bool { return strings.Contains(folder+"/", "/"+dir+"/") })
 	}
 	if !t.IsHome(folder) {
 		return false

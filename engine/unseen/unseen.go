@@ -53,7 +53,8 @@ func (c *Change) Finding(path string) finding.Finding {
 	remedy := "Read it. To use it, save it again or run: touch " + path + ". To drop it, "
 	switch {
 	case c.Removed:
-		remedy = "To have it back, restore the text, which is in .daycare/" + Dir + ". To go without it, delete what is kept there and restart daycare"
+		remedy = "To have it back, restore the text, which is in .daycare/" + Dir +
+			". To go without it, delete what is kept there and restart daycare"
 	case c.Before == nil:
 		remedy += "delete it"
 	default:

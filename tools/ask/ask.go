@@ -65,7 +65,8 @@ type plan struct{}
 // Spec describes the tool.
 func (plan) Spec() tools.Spec {
 	return tools.Spec{Name: "submit_plan", Replay: tools.Idempotent,
-		Description: "Ask the person to approve your plan: every step, file and command. Once it is approved you may carry it out in that turn.",
+		Description: "Ask the person to approve your plan: every step, file and command. Once it is approved you may " +
+			"carry it out in that turn.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"plan":{"type":"string","minLength":1,"maxLength":20000}},"required":["plan"]}`)}
 }

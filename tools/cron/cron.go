@@ -68,7 +68,8 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 }
 
 // makeTool makes a tool whose arguments are an A.
-func makeTool[A any](name, description string, replay tools.Replay, schema string, run func(tools.Call, A) (tools.Result, error)) tools.Tool {
+func makeTool[A any](name, description string, replay tools.Replay, schema string,
+	run func(tools.Call, A) (tools.Result, error)) tools.Tool {
 	return &tool{tools.Spec{Name: name, Description: description, Replay: replay, Schema: json.RawMessage(schema)},
 		func(call tools.Call) (tools.Result, error) {
 			var args A
@@ -140,7 +141,8 @@ func (c *clocks) own(call tools.Call, slug string) (schedule.Entry, error) {
 // got.
 func enough(missing []string, err error) error {
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("that would be done with rights that you do not have (%s); ask the person to do it, or for the rights with request_permission", strings.Join(missing, ", "))
+		err = fmt.Errorf("that would be done with rights that you do not have (%s); ask the person to do it, or for the "+
+			"rights with request_permission", strings.Join(missing, ", "))
 	}
 	return err
 }

@@ -32,7 +32,8 @@ const (
 
 func (c *clocks) heartTools() []tools.Tool {
 	return []tools.Tool{
-		makeTool("heartbeat_add", "Add something to look at now and then, in the background.", tools.Idempotent, heartAddSchema, c.heartAdd),
+		makeTool("heartbeat_add", "Add something to look at now and then, in the background.", tools.Idempotent,
+			heartAddSchema, c.heartAdd),
 		makeTool("heartbeat_list", "List what the heartbeat looks at and how it went.", tools.ReadOnly, none, c.heartList),
 		makeTool("heartbeat_run", "Run the heartbeat now, changed or not.", tools.Once, none, c.heartRun),
 		makeTool("heartbeat_remove", "Remove a point from the heartbeat, into the trash.", tools.Once, heartSchema, c.heartRemove),

@@ -253,7 +253,8 @@ func failed(ctx context.Context, set permission.Set, err error) tools.Result {
 	switch {
 	case errors.As(err, &host):
 		tag := web(host.url.Hostname()).Tag()
-		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf("The page redirects to %s; call web_fetch with that address (it needs %s).", host.url, tag)}
+		return tools.Result{Status: tools.Denied,
+			Text: fmt.Sprintf("The page redirects to %s; call web_fetch with that address (it needs %s).", host.url, tag)}
 	case errors.As(err, &near):
 		return tools.Result{Status: tools.Denied, Text: fmt.Sprintf(
 			"%s is this machine or in its network. Ask with request_permission for %s.", near.Need.Host, near.Need.Tag())}
@@ -305,7 +306,8 @@ func (f *fetch) result(resp *http.Response, body []byte, asIs bool, cut string) 
 				text = "[the page has no text: scripts may make it in a browser, or it leads elsewhere; raw shows its source]"
 			}
 		}
-	case strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || kind == "application/javascript" || kind == "application/yaml":
+	case strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") ||
+		kind == "application/javascript" || kind == "application/yaml":
 		text = decode(body, params["charset"])
 	default:
 		return tools.Errorf("%s\n[%d bytes that are no text; nothing can be read of them]", head, len(body))

@@ -25,7 +25,8 @@ var (
 	// raw elements hold text up to their own end.
 	raw = words("script style textarea title xmp noframes iframe noembed")
 	// blocks end a paragraph that is open.
-	blocks = words("address article aside blockquote details div dl fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section table ul")
+	blocks = words("address article aside blockquote details div dl fieldset figure footer form h1 h2 h3 h4 h5 h6 " +
+		"header hr main nav ol p pre section table ul")
 )
 
 // siblings end each other: a new one of the list ends the open one, up to the

@@ -7,7 +7,8 @@ import (
 )
 
 // dropped elements are not what a page says.
-var dropped = words("script style noscript template svg canvas iframe object embed audio video map head button select input textarea dialog nav aside footer")
+var dropped = words("script style noscript template svg canvas iframe object embed audio video map head button select " +
+	"input textarea dialog nav aside footer")
 
 // markdown is what a page says, as Markdown, with its title. Links are made
 // absolute by base.

@@ -92,7 +92,8 @@ func (s swap) in(text, name string) (after, what string, err error) {
 	case n == 0:
 		return "", "", fmt.Errorf("old is not in %s.%s", name, closest(text, s.Old))
 	case n > 1 && !s.All:
-		return "", "", fmt.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all", n, name, where(text, s.Old))
+		return "", "", fmt.Errorf("old is %d times in %s (lines %s); add lines around it to make it unique, or set all",
+			n, name, where(text, s.Old))
 	}
 	what = fmt.Sprintf("changed line %d of %s", lineOf(text, strings.Index(text, s.Old)), name)
 	if n > 1 {

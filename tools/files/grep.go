@@ -110,7 +110,8 @@ func grep(ctx context.Context, r *reach, a grepArgs) (tools.Result, error) {
 		return tools.Result{}, err
 	}
 	defer p.close()
-	g := &grepper{ctx: ctx, reach: r, re: re, need: []byte(required(parsed)), in: bufio.NewReaderSize(nil, 64<<10), around: min(max(int(a.Context), 0), 20)}
+	g := &grepper{ctx: ctx, reach: r, re: re, need: []byte(required(parsed)), in: bufio.NewReaderSize(nil, 64<<10),
+		around: min(max(int(a.Context), 0), 20)}
 	full := true
 	switch {
 	case p.info == nil:

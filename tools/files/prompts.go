@@ -101,7 +101,9 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 	}
 	need.Tag = permission.Write{Path: path}.Tag()
 	if need.Detail.Diff == "" {
-		return nil, errors.New(r.shown(path) + " is part of the prompts of all agents or runs something later, and a change of it that is too long to be shown cannot be approved; make it in smaller steps, or ask with request_permission for " + need.Tag)
+		return nil, errors.New(r.shown(path) +
+			" is part of the prompts of all agents or runs something later, and a change of it that is too long to be " +
+			"shown cannot be approved; make it in smaller steps, or ask with request_permission for " + need.Tag)
 	}
 	t.base.asked.put(call.ID, wanted)
 	return &need, nil

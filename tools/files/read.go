@@ -158,14 +158,16 @@ func imageType(head []byte) string {
 func (r *reach) image(p *place, f *os.File, kind string) (tools.Result, error) {
 	name := r.shown(p.abs)
 	if p.info.Size() > maxImage {
-		return tools.Errorf("%s is an image of %s; at most %s can be looked at: make it smaller first", name, size(p.info.Size()), size(maxImage)), nil
+		return tools.Errorf("%s is an image of %s; at most %s can be looked at: make it smaller first", name,
+			size(p.info.Size()), size(maxImage)), nil
 	}
 	data, err := allOf(p, f, name, maxImage)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	file, err := r.keep(p, kind, data)
-	return tools.Result{Text: fmt.Sprintf("%s: %s, %s", name, kind, size(file.Size)), Blocks: []tools.Block{{Type: "image", File: &file}}}, err
+	return tools.Result{Text: fmt.Sprintf("%s: %s, %s", name, kind, size(file.Size)),
+		Blocks: []tools.Block{{Type: "image", File: &file}}}, err
 }
 
 // allOf is the content of a file of at most limit bytes.

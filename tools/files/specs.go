@@ -61,6 +61,8 @@ var (
 
 	// A patch that was applied does not fit any more, or fits again further down.
 	patchSpec = tools.Spec{Name: "apply_patch", Writes: true, Replay: tools.Once,
-		Description: "Change several files, all or none: *** Begin Patch, per file *** Add File: P (lines with +), *** Delete File: P or *** Update File: P (and *** Move to: P) with hunks (@@ line before; lines with blank, - or +), *** End Patch.",
-		Schema:      json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
+		Description: "Change several files, all or none: *** Begin Patch, per file *** Add File: P (lines with +), *** " +
+			"Delete File: P or *** Update File: P (and *** Move to: P) with hunks (@@ line before; lines with blank, - " +
+			"or +), *** End Patch.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
 )

@@ -88,7 +88,8 @@ var (
 
 	// Appended twice, a note would stand there twice.
 	writeSpec = tools.Spec{Name: "memory_write", Replay: tools.Once,
-		Description: "Keep something for later conversations. Without file: in today's notes; of a person or thing: entities/NAME.md. Facts, not talk; no secrets.",
+		Description: "Keep something for later conversations. Without file: in today's notes; of a person or thing: " +
+			"entities/NAME.md. Facts, not talk; no secrets.",
 		Schema: json.RawMessage(`{"type":"object","properties":{
 "text":{"type":"string"},
 "file":{"type":"string"},

@@ -21,7 +21,8 @@ var glyphNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, pair := range strings.Fields(`space:  exclam:! quotedbl:" numbersign:# dollar:$ percent:% ampersand:& quotesingle:' parenleft:( parenright:) asterisk:*
 plus:+ comma:, hyphen:- minus:− period:. slash:/ zero:0 one:1 two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9 colon:: semicolon:; less:< equal:=
-greater:> question:? at:@ bracketleft:[ backslash:\ bracketright:] asciicircum:^ underscore:_ grave:` + "`" + ` braceleft:{ bar:| braceright:} asciitilde:~
+greater:> question:? at:@ bracketleft:[ backslash:\ bracketright:] asciicircum:^ underscore:_ grave:` + "`" +
+		` braceleft:{ bar:| braceright:} asciitilde:~
 quoteleft:‘ quoteright:’ quotedblleft:“ quotedblright:” quotesinglbase:‚ quotedblbase:„ guillemotleft:« guillemotright:» guilsinglleft:‹ guilsinglright:›
 endash:– emdash:— bullet:• ellipsis:… dagger:† daggerdbl:‡ section:§ paragraph:¶ periodcentered:· copyright:© registered:® trademark:™ degree:° plusminus:±
 multiply:× divide:÷ cent:¢ sterling:£ yen:¥ currency:¤ Euro:€ exclamdown:¡ questiondown:¿ ordfeminine:ª ordmasculine:º onehalf:½ onequarter:¼ threequarters:¾
@@ -41,8 +42,10 @@ lozenge:◊ openbullet:◦ prime:′ visiblespace:␣`) {
 
 // accents are the names that follow a letter's in that of an accented one.
 var accents = map[string]rune{
-	"acute": '\u0301', "grave": '\u0300', "circumflex": '\u0302', "tilde": '\u0303', "dieresis": '\u0308', "ring": '\u030A', "cedilla": '\u0327',
-	"caron": '\u030C', "breve": '\u0306', "macron": '\u0304', "ogonek": '\u0328', "dotaccent": '\u0307', "hungarumlaut": '\u030B', "commaaccent": '\u0326',
+	"acute": '\u0301', "grave": '\u0300', "circumflex": '\u0302', "tilde": '\u0303', "dieresis": '\u0308',
+	"ring": '\u030A', "cedilla": '\u0327',
+	"caron": '\u030C', "breve": '\u0306', "macron": '\u0304', "ogonek": '\u0328', "dotaccent": '\u0307',
+	"hungarumlaut": '\u030B', "commaaccent": '\u0326',
 }
 
 // glyphText is the text that the name of a glyph stands for; "" if it does not tell.

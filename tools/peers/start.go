@@ -32,7 +32,8 @@ func (p *peers) startBackground() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
-			return said("Started %s (id: %s, handle %s). It works on its own; its report comes as a system message.", a.Name, a.ID, a.Handle)
+			return said("Started %s (id: %s, handle %s). It works on its own; its report comes as a system message.",
+				a.Name, a.ID, a.Handle)
 		})
 }
 

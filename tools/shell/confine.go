@@ -58,8 +58,10 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	v := sandbox.View{Dir: dir, Hidden: slices.Clone(c.options.Denied), Pinned: map[string]beneath.ID{}}
 	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
 	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
-	if bwrap := c.runner.Outside(); bwrap != "" && slices.ContainsFunc(v.Write, func(root string) bool { return within(root, guard.RealPath(bwrap)) }) {
-		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; your user must move one of them", bwrap)
+	if bwrap := c.runner.Outside(); bwrap != "" &&
+		slices.ContainsFunc(v.Write, func(root string) bool { return within(root, guard.RealPath(bwrap)) }) {
+		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; "+
+			"your user must move one of them", bwrap)
 	}
 	if c.options.Shown != nil {
 		v.Shown, v.Own = c.options.Shown(call.Agent)

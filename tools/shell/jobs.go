@@ -92,7 +92,8 @@ func (js *Jobs) start(agent string, p process, also *capture) (*job, error) {
 
 // reserve finds a free number and takes a place among the agent's processes.
 func (js *Jobs) reserve(agent string, p process) (*job, error) {
-	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, covered: p.covered, info: jobInfo{Command: p.command, Domains: p.domains, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
+	j := &job{agent: agent, dir: js.folder(agent), rule: p.rule, covered: p.covered,
+		info: jobInfo{Command: p.command, Domains: p.domains, Workdir: p.view.Dir, StartedAt: time.Now().UTC().Truncate(time.Millisecond)}}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of processes: %w", err)
 	}

@@ -222,7 +222,8 @@ func (p process) settle(out io.Writer) {
 			what = fmt.Sprintf("%s runs something later and could not be put aside: %v", held.Path, held.Err)
 		}
 		p.refused(what)
-		fmt.Fprintf(out, "\n[%s. To have it there, ask with request_permission for %s, then make it again]\n", what, permission.Write{Path: held.Path}.Tag())
+		fmt.Fprintf(out, "\n[%s. To have it there, ask with request_permission for %s, then make it again]\n", what,
+			permission.Write{Path: held.Path}.Tag())
 	}
 }
 

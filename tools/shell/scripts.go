@@ -42,7 +42,8 @@ type pinned struct {
 // runners run what their arguments name: interpreters, and programs that start others.
 var runners = []string{"sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python2", "python3", "node", "nodejs", "deno", "bun", "ruby",
 	"perl", "php", "lua", "Rscript", "pwsh", "tclsh", "awk", "gawk", "mawk", "sed", "osascript", "java", "env", "nice",
-	"nohup", "timeout", "time", "sudo", "doas", "su", "xargs", "exec", "command", "builtin", "eval", "stdbuf", "setsid", "ionice", "chrt", "flock",
+	"nohup", "timeout", "time", "sudo", "doas", "su", "xargs", "exec", "command", "builtin", "eval", "stdbuf", "setsid",
+	"ionice", "chrt", "flock",
 	"watch", "find", "parallel", "strace", "ltrace", "gdb", "ssh", "chroot", "unshare", "nsenter", "script", "busybox", "source", "."}
 
 // runner reports whether a program runs what its arguments name.
@@ -155,7 +156,8 @@ func scripts(words []string, program, dir string, set permission.Set) (list []pi
 }
 
 // extensions are those of files that interpreters run.
-var extensions = []string{".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".awk", ".mk", ".jar", ".go", ".R", ".ps1"}
+var extensions = []string{".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua",
+	".awk", ".mk", ".jar", ".go", ".R", ".ps1"}
 
 // runs reports whether a file looks like one that is run: by its name, its mode, or its
 // first bytes.

@@ -360,7 +360,8 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	}
 	runner, err := e.confine.find()
 	if err != nil {
-		return tools.Result{Text: "exec: the sandbox of the settings does not work here, so nothing is run: " + err.Error(), Status: tools.Denied}, nil
+		return tools.Result{Text: "exec: the sandbox of the settings does not work here, so nothing is run: " +
+			err.Error(), Status: tools.Denied}, nil
 	}
 	p, err := e.process(call, a, dir, runner)
 	if err != nil {
@@ -379,8 +380,10 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 // process is the command of a call, ready to start.
 func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
-	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact, command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what), covered: e.covered(call, a, runner, what),
-		runner: runner, refused: e.refused(call.Agent), view: sandbox.View{Dir: dir}}
+	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact,
+		command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what),
+		covered: e.covered(call, a, runner, what),
+		runner:  runner, refused: e.refused(call.Agent), view: sandbox.View{Dir: dir}}
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error
@@ -439,7 +442,8 @@ func (e *Exec) network(domains []string, set permission.Set, runner *sandbox.Run
 	case e.options.Dial == nil:
 		return nil, errors.New("commands have no network here")
 	case !runner.Proxied():
-		return nil, fmt.Errorf("allowedDomains needs namespaces, which this system keeps from daycare, or bubblewrap; commands have no network here. Use web_fetch")
+		return nil, fmt.Errorf("allowedDomains needs namespaces, which this system keeps from daycare, or bubblewrap; " +
+			"commands have no network here. Use web_fetch")
 	}
 	return newProxy(domains, set, e.options.Dial)
 }
@@ -482,7 +486,8 @@ func (p process) explained(res tools.Result) tools.Result {
 		limits := "only the granted folders, no network; allowedDomains gives one"
 		switch {
 		case !p.runner.HasView():
-			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git (make a subfolder with the tool write and work there), no chmod, no network; bubblewrap would allow these"
+			limits = "only the granted folders, no new entries in a folder that holds .daycare or .git (make a " +
+				"subfolder with the tool write and work there), no chmod, no network; bubblewrap would allow these"
 		case len(p.domains) > 0:
 			limits = "only the granted folders, of the network only " + strings.Join(p.domains, ", ")
 		}

@@ -63,7 +63,8 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 	case replaced != nil:
 		return "", replaced
 	}
-	return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked, permission.Read{Path: real}.Tag())
+	return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked,
+		permission.Read{Path: real}.Tag())
 }
 
 // ownTask reports whether a folder is one in .daycare that the agent's commands

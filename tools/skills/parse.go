@@ -73,7 +73,8 @@ type parser struct {
 }
 
 func (p *parser) add(severity finding.Severity, line int, id, format string, args ...any) {
-	p.found = append(p.found, finding.Finding{ID: id, Severity: severity, File: p.file, Line: line, Column: 1, Reason: fmt.Sprintf(format, args...)})
+	p.found = append(p.found, finding.Finding{ID: id, Severity: severity, File: p.file, Line: line, Column: 1,
+		Reason: fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) bad(line int, id, format string, args ...any) {

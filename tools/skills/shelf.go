@@ -49,7 +49,8 @@ var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond,
 // A Use says which text of a SKILL.md is to be used: see unseen.Texts.
 type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
 
-// NewShelf makes a Shelf. folders, asked at each use, need not exist. use may be nil. report takes all that is wrong with a file, when it is not what was
+// NewShelf makes a Shelf. folders, asked at each use, need not exist. use may be nil. report takes
+// all that is wrong with a file, when it is not what was
 // told of it before.
 func NewShelf(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Shelf {
 	return &Shelf{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}

@@ -91,7 +91,8 @@ func checkSpec(t *testing.T, tool tools.Tool) {
 // checkGarbage gives the tool what a model may write that has lost its thread.
 // What does not pass the schema never reaches a tool, but must not kill it either.
 func checkGarbage(t *testing.T, tool tools.Tool, o Options) {
-	for _, args := range append(garbage(tool.Spec()), `{}`, `null`, `[]`, `"text"`, `7`, `{`, ``, `{"":""}`, "\x00", `{"a":{"a":{"a":[]}}}`) {
+	for _, args := range append(garbage(tool.Spec()), `{}`, `null`, `[]`, `"text"`, `7`, `{`, ``, `{"":""}`, "\x00",
+		`{"a":{"a":{"a":[]}}}`) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if asks, ok := tool.(tools.Asks); ok {
 			_, _ = asks.Needs(newCall(tool, o, args)) // must not panic; an error is fine
@@ -110,7 +111,8 @@ func garbage(spec tools.Spec) []string {
 		return nil
 	}
 	var all []string
-	for _, value := range []string{`null`, `-1`, `1e300`, `0.5`, `""`, `"\u0000"`, `"../../../../etc/passwd"`, `[]`, `{}`, `true`, `"` + strings.Repeat("x", 5000) + `"`} {
+	for _, value := range []string{`null`, `-1`, `1e300`, `0.5`, `""`, `"\u0000"`, `"../../../../etc/passwd"`, `[]`,
+		`{}`, `true`, `"` + strings.Repeat("x", 5000) + `"`} {
 		for name := range schema.Properties {
 			all = append(all, `{"`+name+`":`+value+`}`)
 		}

@@ -72,7 +72,8 @@ func (s suite) refused(t *testing.T) {
 	}{
 		{name: "429", status: 429, body: s.wire.Error("rate_limit_error", told), kind: providers.Busy},
 		{name: "429 with seconds", status: 429, header: [2]string{"Retry-After", "7"}, kind: providers.Busy, after: 7 * time.Second},
-		{name: "429 with milliseconds", status: 429, header: [2]string{"Retry-After-Ms", "1500"}, kind: providers.Busy, after: 1500 * time.Millisecond},
+		{name: "429 with milliseconds", status: 429, header: [2]string{"Retry-After-Ms", "1500"}, kind: providers.Busy,
+			after: 1500 * time.Millisecond},
 		{name: "529", status: 529, body: s.wire.Error("overloaded_error", told), kind: providers.Busy},
 		{name: "503", status: 503, body: "upstream connect error", kind: providers.Busy},
 		{name: "500", status: 500, body: s.wire.Error("api_error", told), kind: providers.Rejected},

@@ -22,12 +22,14 @@ func Conversation(id string) *providers.Request {
 	return &providers.Request{
 		System: "You are <helpful> & \"terse\".\n\tUnicode: ü 世界 👩‍🚀.",
 		Tools: []providers.Tool{
-			{Name: "read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
+			{Name: "read", Description: "Reads a file.",
+				Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
 			{Name: "list_agents", Description: "Lists the agents."},
 		},
 		Session: "session-1",
 		Messages: []*providers.Message{
-			user(providers.Text{Text: "What is in these?"}, image, providers.Document{Name: "plan \"b\".pdf", MimeType: "application/pdf", Data: []byte("%PDF-1.7")}),
+			user(providers.Text{Text: "What is in these?"}, image,
+				providers.Document{Name: "plan \"b\".pdf", MimeType: "application/pdf", Data: []byte("%PDF-1.7")}),
 			{Role: providers.Assistant, Parts: []providers.Part{
 				providers.Reasoning{Text: "Own thinking.", Signature: "c2lnbmF0dXJl", Provider: id},
 				providers.Reasoning{Text: "Own, without signature.", Provider: id},
@@ -47,7 +49,8 @@ func Conversation(id string) *providers.Request {
 			}},
 			{Role: providers.Results, Parts: []providers.Part{providers.Result{CallID: "call3", Name: "list_agents", Text: "",
 				Documents: []providers.Document{{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("%PDF-1.7"), Text: "hello"}}}}},
-			{Role: providers.Assistant, Parts: []providers.Part{providers.Reasoning{Text: "Only foreign.", Signature: "eA==", Provider: "another"}}},
+			{Role: providers.Assistant, Parts: []providers.Part{providers.Reasoning{Text: "Only foreign.",
+				Signature: "eA==", Provider: "another"}}},
 			user(providers.Text{Text: "not UTF-8: \xff\xfe, control: \x00\x1f"}),
 		},
 	}
@@ -86,7 +89,8 @@ func GoldenRequest(t *testing.T, name string, provider New, req *providers.Reque
 	sent := Capture(t, provider, req)
 	var b bytes.Buffer
 	b.WriteString("POST " + sent.Path + "\n")
-	for _, header := range []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Authorization", "Content-Type", "X-Api-Key", "X-Goog-Api-Key", "X-Title"} {
+	for _, header := range []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Authorization", "Content-Type",
+		"X-Api-Key", "X-Goog-Api-Key", "X-Title"} {
 		if v := sent.Header.Get(header); v != "" {
 			b.WriteString(header + ": " + strings.ReplaceAll(v, Key, "KEY") + "\n")
 		}

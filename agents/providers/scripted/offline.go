@@ -255,7 +255,8 @@ func (j *job) another() *call {
 	switch {
 	case last.Name == "read" && last.IsError && isFolder.MatchString(last.Text):
 		return &call{"ls", map[string]any{"path": j.in.path}}
-	case last.Name == "read" && last.IsError && notThere.MatchString(last.Text) && len(j.results) == 1 && !strings.ContainsAny(j.in.path, "/*?[]{}\\"):
+	case last.Name == "read" && last.IsError && notThere.MatchString(last.Text) && len(j.results) == 1 &&
+		!strings.ContainsAny(j.in.path, "/*?[]{}\\"):
 		return &call{"glob", map[string]any{"pattern": "**/" + anyCase(j.in.path) + "*"}}
 	case last.Name == "glob" && !last.IsError:
 		if found := entries(last.Text); len(found) == 1 {

@@ -41,7 +41,8 @@ func Process(ctx context.Context, binary, dir string, count int, historyBytes in
 	if err != nil {
 		return d, fmt.Errorf("prepare %d agents: %w", count, err)
 	}
-	if err := os.WriteFile(filepath.Join(work, ".daycare", "settings.yaml"), []byte("providers: [{id: offline, type: scripted}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(work, ".daycare", "settings.yaml"),
+		[]byte("providers: [{id: offline, type: scripted}]\n"), 0o600); err != nil {
 		return d, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "--workspace", work, "start")

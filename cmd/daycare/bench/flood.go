@@ -128,7 +128,8 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 	}
 	wg.Wait()
 	took := time.Since(begin)
-	rows := []Row{{Name: "messages accepted", Value: float64(p.accepted.Load()), Unit: "", Note: fmt.Sprintf("of %d, each durable; %.0f/s", f.Senders*each, float64(p.accepted.Load())/took.Seconds())},
+	rows := []Row{{Name: "messages accepted", Value: float64(p.accepted.Load()), Unit: "",
+		Note: fmt.Sprintf("of %d, each durable; %.0f/s", f.Senders*each, float64(p.accepted.Load())/took.Seconds())},
 		{Name: "  answered 429", Value: float64(p.refused.Load()), Unit: "", Note: p.said()}}
 	if err := p.err(); err != nil {
 		return rows, err
@@ -153,7 +154,8 @@ func (f Flood) pour(ctx context.Context, d *child, part string, each int, channe
 		}
 	}
 	u, err := d.usage(ctx)
-	rows = append(rows, Row{Name: "  missing", Value: float64(missing), Note: fmt.Sprintf("all worked off after %s", settled.Round(10*time.Millisecond))},
+	rows = append(rows, Row{Name: "  missing", Value: float64(missing),
+		Note: fmt.Sprintf("all worked off after %s", settled.Round(10*time.Millisecond))},
 		Row{Name: "  taken twice", Value: float64(twice)},
 		Row{Name: "  resident, at most", Value: mib(u.Peak), Unit: "MiB", Note: fmt.Sprintf("%.0f now; %s", mib(u.RSS), u.held())})
 	if missing+twice > 0 {

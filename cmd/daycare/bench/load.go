@@ -120,7 +120,8 @@ func Overhead(ctx context.Context, dir string, contextBytes, turns int) (p50, p9
 	return p50, p99, err
 }
 
-func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, error), running bool) (float64, time.Duration, time.Duration, error) {
+func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, error),
+	running bool) (float64, time.Duration, time.Duration, error) {
 	work, err := os.MkdirTemp(dir, "bench-")
 	if err != nil {
 		return 0, 0, 0, err
@@ -143,7 +144,8 @@ func inWorld(dir string, f func(*World) (float64, time.Duration, time.Duration, 
 }
 
 // spread calls f for each id from a goroutine of its own, again and again for d.
-func spread(ctx context.Context, ids []string, d time.Duration, f func(context.Context, string) error) (rate float64, p50, p99 time.Duration, err error) {
+func spread(ctx context.Context, ids []string, d time.Duration,
+	f func(context.Context, string) error) (rate float64, p50, p99 time.Duration, err error) {
 	end := time.Now().Add(d)
 	times := make([][]time.Duration, len(ids))
 	errs := make([]error, len(ids))

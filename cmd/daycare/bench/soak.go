@@ -46,7 +46,8 @@ func (s Soak) Run(ctx context.Context) (rows []Row, curves []Series, err error) 
 	if err := os.WriteFile(script, []byte(soakScript), 0o600); err != nil {
 		return nil, nil, err
 	}
-	d, err := launch(ctx, s.Binary, work, fmt.Sprintf("providers: [{id: offline, type: scripted, options: {script: %q}}]\nagents: {maxSpawned: 1000000}\n", script))
+	d, err := launch(ctx, s.Binary, work,
+		fmt.Sprintf("providers: [{id: offline, type: scripted, options: {script: %q}}]\nagents: {maxSpawned: 1000000}\n", script))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +181,8 @@ func (w *soaking) check() (missing, twice int, err error) {
 }
 
 func (w *soaking) rows(took time.Duration, before Usage, samples []sample) (rows []Row, curves []Series) {
-	rows = []Row{{Name: "turns", Value: float64(w.turns.Load()), Note: fmt.Sprintf("%.0f/s by %d agents for %s", float64(w.turns.Load())/took.Seconds(), len(w.seen), took.Round(time.Second))},
+	rows = []Row{{Name: "turns", Value: float64(w.turns.Load()),
+		Note: fmt.Sprintf("%.0f/s by %d agents for %s", float64(w.turns.Load())/took.Seconds(), len(w.seen), took.Round(time.Second))},
 		{Name: "held before it", Value: mib(before.RSS), Unit: "MiB", Note: before.held()}}
 	if len(samples) < 3 {
 		return rows, nil

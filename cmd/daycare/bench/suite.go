@@ -85,7 +85,8 @@ func (s Suite) turns(ctx context.Context, one, many Result) ([]Row, error) {
 		return nil, err
 	}
 	return []Row{
-		Against("turns, 1,000 agents: barriers", rate*3, "1/s", many.Rate(), fmt.Sprintf("%.0f turns/s × 3; p50 %s, p99 %s", rate, brief(p50), brief(p99))),
+		Against("turns, 1,000 agents: barriers", rate*3, "1/s", many.Rate(),
+			fmt.Sprintf("%.0f turns/s × 3; p50 %s, p99 %s", rate, brief(p50), brief(p99))),
 		{Name: "resident after it, this process", Value: mib(resident), Unit: "MiB", Note: "1,000 agents in memory, and those who ask"},
 	}, nil
 }
@@ -143,7 +144,8 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 		}
 		if n == 0 {
 			empty = d.RSS
-			rows = append(rows, Row{Name: "idle daemon, CPU", Value: 100 * float64(d.CPU) / float64(d.Idled), Unit: "%", Note: "over " + d.Idled.String()})
+			rows = append(rows, Row{Name: "idle daemon, CPU", Value: 100 * float64(d.CPU) / float64(d.Idled), Unit: "%",
+				Note: "over " + d.Idled.String()})
 		}
 		note := ""
 		if n > 0 {

@@ -119,7 +119,8 @@ func (w *World) Agents(ctx context.Context, n int) ([]string, error) {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			a, err := w.System.Create(ctx, address.Descriptor{Type: address.User, Connector: "bench", ChannelID: fmt.Sprint(i), UserID: "u"})
+			a, err := w.System.Create(ctx,
+				address.Descriptor{Type: address.User, Connector: "bench", ChannelID: fmt.Sprint(i), UserID: "u"})
 			ids[i], errs[i] = a.ID, err
 		})
 	}

@@ -76,9 +76,11 @@ func (c *checker) needlessly(v view) {
 		died := c.play.user.diedAt(first.life)
 		switch lived := died.Sub(first.told); {
 		case first.life == r.life:
-			c.violate("answered again: %s came again in the same life, %s after the platform took it", r.out, r.at.Sub(first.told).Round(time.Millisecond))
+			c.violate("answered again: %s came again in the same life, %s after the platform took it", r.out,
+				r.at.Sub(first.told).Round(time.Millisecond))
 		case lived > sureAfter+c.play.h.starved(first.told, died):
-			c.violate("answered again: %s came again, though the process lived for %s after the platform took it", r.out, lived.Round(time.Millisecond))
+			c.violate("answered again: %s came again, though the process lived for %s after the platform took it",
+				r.out, lived.Round(time.Millisecond))
 		}
 	}
 }
@@ -103,7 +105,8 @@ func (c *checker) answered(v view) {
 					c.play.result.violate("unanswered: promise %s was never delivered", out)
 				}
 			}
-			if l.Type == "turn_end" && l.Reason != "canceled" && slices.ContainsFunc(l.Items, func(id string) bool { return ours[id] }) && !promised[l.Turn] {
+			if l.Type == "turn_end" && l.Reason != "canceled" &&
+				slices.ContainsFunc(l.Items, func(id string) bool { return ours[id] }) && !promised[l.Turn] {
 				c.play.result.violate("unanswered: turn %s ended (%s) without an answer", l.Turn, l.Reason)
 			}
 		}

@@ -21,9 +21,13 @@ type Bug struct {
 var Bugs = []Bug{
 	{"nosync", "a barrier is one: nothing is synced", "lost: |unrecorded: |missing: "},
 	{"ackearly", "accepted means durable: it is said before the barrier", "lost: "},
-	{"nofoldersync", "a name lasts: folders are not synced", "lost: |missing: |the user could not|stuck: |unfinished: |import|the conversation|there are "},
-	{"nofilesync", "a file that is replaced has its content before it has its name", "lost: |missing: |it ended|stuck: |wrong |forgotten right: |after doctor |the bot|daycare |models.json|the user could not|the files cannot|late: "},
-	{"blindrecovery", "what is read at a start is synced before it is acted on", "unrecorded: |lost: |duplicated: |repeated: |answered again: "},
+	{"nofoldersync", "a name lasts: folders are not synced",
+		"lost: |missing: |the user could not|stuck: |unfinished: |import|the conversation|there are "},
+	{"nofilesync", "a file that is replaced has its content before it has its name",
+		"lost: |missing: |it ended|stuck: |wrong |forgotten right: |after doctor |the bot|daycare |models.json|the user " +
+			"could not|the files cannot|late: "},
+	{"blindrecovery", "what is read at a start is synced before it is acted on",
+		"unrecorded: |lost: |duplicated: |repeated: |answered again: "},
 	{"nostart", "a side effect is recorded before it happens: its start is not", "unrecorded: call "},
 	{"sendfirst", "an answer is recorded before it leaves: it leaves first", "unrecorded: answer "},
 	{"finishfirst", "a dropped message is removed when its item is durable: it is removed before", "lost: "},
@@ -105,7 +109,8 @@ func (r *Report) printBugs(w io.Writer) error {
 		return err
 	}
 	caught := len(slices.DeleteFunc(slices.Clone(r.Bugs), func(c Caught) bool { return c.By == "" }))
-	_, err := fmt.Fprintf(w, "\n%d of %d caught, after %d cases; time: %.0f s, %.0f s of processor\n", caught, len(r.Bugs), cases, r.Seconds, r.Processor)
+	_, err := fmt.Fprintf(w, "\n%d of %d caught, after %d cases; time: %.0f s, %.0f s of processor\n", caught,
+		len(r.Bugs), cases, r.Seconds, r.Processor)
 	if left := len(Bugs) - len(r.Bugs); left > 0 && err == nil {
 		_, err = fmt.Fprintf(w, "left out: %d of the seeded bugs; without --short and --bug all are hunted\n", left)
 	}

@@ -65,7 +65,8 @@ const patience = time.Minute
 
 // String names a case.
 func (c Case) String() string {
-	return strings.Join(slices.DeleteFunc([]string{c.Way, c.Scenario.Name, c.deaths(), string(c.Limit)}, func(s string) bool { return s == "" }), " ")
+	return strings.Join(slices.DeleteFunc([]string{c.Way, c.Scenario.Name, c.deaths(), string(c.Limit)},
+		func(s string) bool { return s == "" }), " ")
 }
 
 func (c Case) deaths() string {

@@ -100,7 +100,8 @@ func editTask(u *user, n int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return save(filepath.Join(dir, "TASK.md"), fmt.Appendf(nil, "---\nat: %d-01-01T00:00\ntimezone: UTC\n---\nyearly %d\n", time.Now().Year()+2, n))
+	return save(filepath.Join(dir, "TASK.md"),
+		fmt.Appendf(nil, "---\nat: %d-01-01T00:00\ntimezone: UTC\n---\nyearly %d\n", time.Now().Year()+2, n))
 }
 
 // save is how an editor saves.

@@ -23,7 +23,8 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 		}
 	}
 	seconds := float64(lives+random+cuts) * learned / float64(peaceful*runtime.GOMAXPROCS(0))
-	_, err := fmt.Fprintf(h.Log, "%d cases, %d random deaths and %d power cuts of real file systems: about %.0f minutes on %d processors that have nothing else to do\n",
+	_, err := fmt.Fprintf(h.Log, "%d cases, %d random deaths and %d power cuts of real file systems: about %.0f minutes "+
+		"on %d processors that have nothing else to do\n",
 		len(cases), random, cuts, max(1, seconds/60), runtime.GOMAXPROCS(0))
 	return err
 }
@@ -52,7 +53,8 @@ func (h *harness) leftOut() string {
 	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {
 	case Short:
-		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears of a write), 2 of 10 disk faults at each failpoint, "+
+		return fmt.Sprintf("%d of %d operations (each %dth is played, with 2 of 5 tears of a write), 2 of 10 disk "+
+			"faults at each failpoint, "+
 			"%d of %d random deaths, most second deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
 			normalRandom-h.pick(h.Random, shortRandom, normalRandom, fullRandom), normalRandom)
 	case Full:

@@ -157,7 +157,8 @@ func (p *play) begin() (*daemon, Death, error) {
 	}
 	p.follow = newFollower(p.root)
 	l := launch{binary: p.h.Binary, workspace: filepath.Dir(p.root), arguments: p.arguments, dir: p.dir, life: p.life,
-		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, secret: p.h.secret, ahead: p.ahead, limit: p.Limit, collects: p.Random != nil}
+		failpoint: armed.Failpoint, mirror: p.mirror, bug: p.Bug, secret: p.h.secret, ahead: p.ahead, limit: p.Limit,
+		collects: p.Random != nil}
 	p.user.begins(p.life)
 	d, err := l.start()
 	if err == nil {
@@ -171,7 +172,8 @@ func (p *play) begin() (*daemon, Death, error) {
 func (p *play) judgeExit(d *daemon, armed Death) {
 	switch {
 	case d.died() || d.killed:
-	case p.broken() && armed != (Death{}) && (d.code() == exitDisk || d.code() == 1 && strings.Contains(d.said(), crash.Message(armed.Failpoint))):
+	case p.broken() && armed != (Death{}) &&
+		(d.code() == exitDisk || d.code() == 1 && strings.Contains(d.said(), crash.Message(armed.Failpoint))):
 		p.result.GaveUp++
 	default:
 		p.result.violate("it ended with %s, armed with %q; its last words: %s", d.cmd.ProcessState, armed.Failpoint, d.said())

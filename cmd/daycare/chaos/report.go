@@ -135,7 +135,8 @@ func (r *Report) add(one *Result) {
 
 // waysInOrder is how the table lists them.
 var waysInOrder = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
-	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9", "random power cut", "power cut of ext4", "power cut of xfs", "full disk", "soak"}
+	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9",
+	"random power cut", "power cut of ext4", "power cut of xfs", "full disk", "soak"}
 
 // order lists the ways to die that were played.
 func (r *Report) order() []string {
@@ -187,7 +188,8 @@ func (r *Report) Print(w io.Writer) error {
 		return r.printBugs(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tWRONG\tREPEATED EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
+	fmt.Fprintln(t, "WAY TO DIE\tCASES\tDEATHS\tMESSAGES\tTOOL CALLS\tLOST\tDUPLICATED\tREORDERED\tWRONG\tREPEATED "+
+		"EFFECTS\tANSWERS AGAIN\tTORN REPAIRED\tINTERRUPTED\tSECONDS\tFAILED\t")
 	for _, way := range r.order() {
 		r.row(t, way, *r.ways[way])
 	}
@@ -200,7 +202,8 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nfailpoints: %d of %d compiled in were reached, %d were died at\n", len(r.reached), len(crash.Names()), len(r.diedAt))
 	if r.Points > 0 && r.Unplayed == 0 {
-		fmt.Fprintf(w, "%d of %d failpoints of scenarios (each once for each scenario that passes it) were died at\n", r.PointsPlayed, r.Points)
+		fmt.Fprintf(w, "%d of %d failpoints of scenarios (each once for each scenario that passes it) were died at\n",
+			r.PointsPlayed, r.Points)
 	}
 	fmt.Fprintf(w, "time: %.0f s, %.0f s of processor on %d\n", r.Seconds, r.Processor, runtime.GOMAXPROCS(0))
 	if r.Unplayed > 0 {
@@ -223,7 +226,8 @@ func (r *Report) printSoak(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\nFROM SECOND\tRSS LEAST\tMEDIAN\tMOST\tDESCRIPTORS LEAST\tMEDIAN\tMOST\tACCEPTED\t")
 	for _, one := range r.Soak {
-		fmt.Fprintf(t, "%.0f\t%.1f MiB\t%.1f MiB\t%.1f MiB\t%d\t%d\t%d\t%d\t\n", one.From, mebibytes(one.RSS[0]), mebibytes(one.RSS[1]), mebibytes(one.RSS[2]),
+		fmt.Fprintf(t, "%.0f\t%.1f MiB\t%.1f MiB\t%.1f MiB\t%d\t%d\t%d\t%d\t\n", one.From, mebibytes(one.RSS[0]),
+			mebibytes(one.RSS[1]), mebibytes(one.RSS[2]),
 			one.Open[0], one.Open[1], one.Open[2], one.Accepted)
 	}
 	fmt.Fprintf(t, "\n")
@@ -268,7 +272,8 @@ func (r *Report) printFailures(w io.Writer) error {
 func (r *Report) PrintJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]any{
 		"ok": r.OK(), "ways": r.ways, "total": r.Total(), "seconds": r.Seconds,
-		"processor": r.Processor, "leftOut": r.LeftOut, "planned": r.Planned, "unplayed": r.Unplayed, "reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
+		"processor": r.Processor, "leftOut": r.LeftOut, "planned": r.Planned, "unplayed": r.Unplayed,
+		"reached": len(r.reached), "points": len(crash.Names()), "unreached": r.Unreached(),
 		"scenarioPoints": r.Points, "scenarioPointsPlayed": r.PointsPlayed,
 		"soak": r.Soak, "skipped": r.Skipped, "failures": r.Failures, "bugs": r.Bugs,
 	})

@@ -101,5 +101,6 @@ func firstLetters(s string, n int) string { return s[:min(n, len(s))] }
 // callsFor reports whether the model calls a tool for a message.
 func callsFor(text string) bool {
 	words := strings.Fields(text)
-	return len(words) > 1 && slices.Contains([]string{"act", "slow", "look", "several", "large", "pore", "ask", "delegate", "spawn", "research"}, words[1])
+	return len(words) > 1 && slices.Contains([]string{"act", "slow", "look", "several", "large", "pore", "ask",
+		"delegate", "spawn", "research"}, words[1])
 }

@@ -150,7 +150,8 @@ func (s *sampler) look() {
 func (s *sampler) csv() []byte {
 	out := []byte("seconds,life,rss_kib,descriptors,threads,accepted,answers,callbacks_again\n")
 	for _, o := range s.all {
-		out = fmt.Appendf(out, "%.1f,%d,%d,%d,%d,%d,%d,%d\n", o.at.Seconds(), o.life, o.rss, o.open, o.threads, o.accepted, o.answers, o.again)
+		out = fmt.Appendf(out, "%.1f,%d,%d,%d,%d,%d,%d,%d\n", o.at.Seconds(), o.life, o.rss, o.open, o.threads,
+			o.accepted, o.answers, o.again)
 	}
 	return out
 }

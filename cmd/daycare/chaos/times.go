@@ -33,7 +33,8 @@ func (c *checker) late(v view) {
 				}
 				from := latest(s.at, busy, c.play.user.lifeOf(t.begin))
 				if waited := m.At.Sub(from); waited > latestWake+c.play.h.starved(from, m.At) {
-					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key, waited.Round(time.Millisecond))
+					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key,
+						waited.Round(time.Millisecond))
 				}
 			}
 			busy = latest(busy, t.end)

@@ -109,7 +109,8 @@ func (v *volume) holders() (who []string) {
 		// What is gone meanwhile, or not to be read, has nothing to say.
 		if mounts, err := os.ReadFile(filepath.Join(p, "mountinfo")); err == nil && bytes.Contains(mounts, []byte(v.at)) {
 			args, _ := os.ReadFile(filepath.Join(p, "cmdline"))
-			who = append(who, fmt.Sprintf("process %s (%s)", filepath.Base(p), bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte(" "))))
+			who = append(who, fmt.Sprintf("process %s (%s)", filepath.Base(p),
+				bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte(" "))))
 		}
 	}
 	if len(who) == 0 {

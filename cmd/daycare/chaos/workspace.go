@@ -147,7 +147,8 @@ func (p *play) writeSettings() error {
 	fmt.Fprintf(&b, "providers:\n  - { id: chaos, type: scripted, options: { script: %q } }\n", p.script())
 	fmt.Fprintf(&b, "connectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n    hooks:\n", p.address)
 	for _, hook := range p.Scenario.hooks() {
-		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s/%d\" }\n", hook, secretEnv, p.h.shared.address, p.user.id, hook, p.life)
+		fmt.Fprintf(&b, "      - { id: %s, secretEnv: %s, callback: \"http://%s/%s/%s/%d\" }\n", hook, secretEnv,
+			p.h.shared.address, p.user.id, hook, p.life)
 	}
 	if p.Scenario.Bot {
 		fmt.Fprintf(&b, "  - { id: %s, type: telegram, allow: [\"%d\"], tokenEnv: %s, baseURL: \"http://%s/%s\" }\n",

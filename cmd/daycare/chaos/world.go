@@ -84,7 +84,8 @@ func newWorld(dir, id string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{}, ended: map[int]time.Time{}}, nil
+	return &world{id: id, effects: filepath.Join(dir, "effects"), bot: newBot(), log: log, byKey: map[string]*saying{},
+		ended: map[int]time.Time{}}, nil
 }
 
 // note writes one line of the world's own log, for people who look at a failure.

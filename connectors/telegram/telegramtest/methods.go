@@ -44,7 +44,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "<html>bad gateway for "+r.URL.Path+"</html>", http.StatusBadGateway)
 		return
 	case Busy:
-		no(w, http.StatusTooManyRequests, "Too Many Requests: retry after "+s.Token, map[string]any{"retry_after": int(s.BusyFor / time.Second)})
+		no(w, http.StatusTooManyRequests, "Too Many Requests: retry after "+s.Token,
+			map[string]any{"retry_after": int(s.BusyFor / time.Second)})
 		return
 	case Gone:
 		no(w, http.StatusForbidden, "Forbidden: bot was blocked by the user", nil)
@@ -129,7 +130,8 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 		yes(w, true)
 	case "setMessageReaction":
 		var list []struct{ Type, Emoji string }
-		if err := json.Unmarshal([]byte(p["reaction"]), &list); err != nil || len(list) != 1 || list[0].Type != "emoji" || !strings.Contains(reactions, list[0].Emoji) {
+		if err := json.Unmarshal([]byte(p["reaction"]),
+			&list); err != nil || len(list) != 1 || list[0].Type != "emoji" || !strings.Contains(reactions, list[0].Emoji) {
 			no(w, http.StatusBadRequest, "Bad Request: REACTION_INVALID", nil)
 			return
 		}
@@ -158,7 +160,8 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 	mine := s.polls
 	if s.hook != "" {
 		s.mu.Unlock()
-		no(w, http.StatusConflict, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first", nil)
+		no(w, http.StatusConflict, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to "+
+			"delete the webhook first", nil)
 		return
 	}
 	if !deaf {
@@ -214,7 +217,8 @@ func (s *Server) send(w http.ResponseWriter, method string, p map[string]string)
 		no(w, http.StatusBadRequest, "Bad Request: chat not found", nil)
 		return
 	case p["chat_id"] == "-50":
-		no(w, http.StatusBadRequest, "Bad Request: group chat was upgraded to a supergroup chat", map[string]any{"migrate_to_chat_id": -10050})
+		no(w, http.StatusBadRequest, "Bad Request: group chat was upgraded to a supergroup chat",
+			map[string]any{"migrate_to_chat_id": -10050})
 		return
 	case shown == "" && p["file"] == "":
 		no(w, http.StatusBadRequest, "Bad Request: message text is empty", nil)

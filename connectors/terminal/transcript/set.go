@@ -32,7 +32,8 @@ const asks = "asks"
 func (b *block) lines(f Frame, chosen bool) []string {
 	s := &b.set
 	child, _ := b.child(f)
-	if s.lines == nil || b.volatile() || s.width != f.Width || s.theme != f.Theme || s.open != b.open || s.size != len(b.text) || s.child != child {
+	if s.lines == nil || b.volatile() || s.width != f.Width || s.theme != f.Theme || s.open != b.open ||
+		s.size != len(b.text) || s.child != child {
 		*s = setting{f.Width, f.Theme, b.open, len(b.text), child, b.make(f)}
 		if b.gone {
 			s.lines = pale(f, s.lines)

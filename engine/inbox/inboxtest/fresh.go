@@ -53,7 +53,8 @@ func reached(t *testing.T, b *bench) {
 	early := b.accept("early")
 	b.box.Reached(41)
 	late := b.accept("late")
-	old := b.offer(inbox.Item{ID: "namedbysomebodyelse00000", Kind: message.Text, Text: "old", At: time.Now().Add(-2 * inbox.DedupeWindow)}).Item
+	old := b.offer(inbox.Item{ID: "namedbysomebodyelse00000", Kind: message.Text, Text: "old",
+		At: time.Now().Add(-2 * inbox.DedupeWindow)}).Item
 	b.crash()
 	b.box.Reached(50)
 	got := map[string]int64{}

@@ -158,7 +158,8 @@ func body(t *testing.T, b *bench) {
 	check(b.box.Read(want.ID))
 	check(b.take(want.ID)[0], nil)
 	h := b.box.Open()[0]
-	if h.ID != want.ID || h.Seq != want.Seq || !h.At.Equal(at) || h.Kind != want.Kind || !h.Silent || h.Sender == "" || h.Bytes < len(want.Text) {
+	if h.ID != want.ID || h.Seq != want.Seq || !h.At.Equal(at) || h.Kind != want.Kind || !h.Silent || h.Sender == "" ||
+		h.Bytes < len(want.Text) {
 		t.Errorf("head is %+v", h)
 	}
 }
@@ -338,7 +339,8 @@ func unknown(t *testing.T, b *bench) {
 }
 
 func tooLarge(t *testing.T, b *bench) {
-	if _, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: strings.Repeat("x", inbox.MaxItemBytes+1)}); !errors.Is(err, inbox.ErrTooLarge) {
+	if _, err := b.box.Accept(t.Context(),
+		inbox.Item{Kind: message.Text, Text: strings.Repeat("x", inbox.MaxItemBytes+1)}); !errors.Is(err, inbox.ErrTooLarge) {
 		t.Errorf("one byte too many: %v, want ErrTooLarge", err)
 	}
 	b.holds()

@@ -163,7 +163,8 @@ func plain(config string) error {
 		default:
 			key, value, ok := strings.Cut(line, "=")
 			key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
-			if !ok || !strings.Contains(harmlessKeys[section], " "+key+" ") || strings.Contains(value, "::") || strings.HasPrefix(value, "-") {
+			if !ok || !strings.Contains(harmlessKeys[section], " "+key+" ") || strings.Contains(value, "::") ||
+				strings.HasPrefix(value, "-") {
 				return fmt.Errorf("its config has the setting %q", line)
 			}
 			if section == "commit" && value != "false" {
@@ -228,7 +229,8 @@ func Vectors(root string, table sensitive.Table) (all []Vector) {
 		case item.Kind == Later && isGit(item.Path) && !ofGit(item.Path):
 			all = append(all, Vector{item.Path, "git takes a folder for its own that this leads to, and runs what its configuration names"})
 		case item.Kind == Repository && !isGit(item.Path) && !isGit(filepath.Dir(filepath.Dir(item.Path))) && harmless(item.Path) != nil:
-			all = append(all, Vector{item.Path, fmt.Sprintf("git takes this folder for a repository, and would run what it says (%v)", harmless(item.Path))})
+			all = append(all, Vector{item.Path,
+				fmt.Sprintf("git takes this folder for a repository, and would run what it says (%v)", harmless(item.Path))})
 		}
 	}
 	return all

@@ -136,7 +136,8 @@ func newBait(root string) (b *bait, err error) {
 	if err := os.MkdirAll(filepath.Join(b.task.Workspace, "free"), 0o700); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"), filepath.Join(b.task.Workspace, "work", "deep", "locked"), b.task.Outside} {
+	for _, dir := range []string{filepath.Join(b.task.Workspace, "hidden"),
+		filepath.Join(b.task.Workspace, "work", "deep", "locked"), b.task.Outside} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}

@@ -212,7 +212,8 @@ func (r *Runner) Wrap(v View, argv, env []string) (Launch, error) {
 		l.Files, l.Env = []*os.File{f}, nil
 	}
 	if r.Supervised() {
-		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses), strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
+		l.Argv = append([]string{r.helper, helperWord, "supervise", strconv.Itoa(MaxProcesses),
+			strconv.FormatInt(r.memory(), 10), r.shape().String(), "--"}, line...)
 	}
 	return l, nil
 }

@@ -224,7 +224,8 @@ func openIn(root, path string) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
-	return unix.Openat2(dir, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
+	return unix.Openat2(dir, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
 }
 
 // bindTo shows a file or folder of the old file system in the new one.
