@@ -124,7 +124,7 @@ var (
 
 // steady is a text without what another run or machine has otherwise.
 func steady(text, workspace string, ask event.Ask) string {
-	text = strings.NewReplacer(workspace, "/work", ask.Token, "TOKEN", ask.AgentID, "AGENT").Replace(text)
+	text = strings.NewReplacer(workspace, "/home/me/notes", ask.Token, "TOKEN", ask.AgentID, "AGENT").Replace(text)
 	text = regexp.MustCompile(`sh: /\S+`).ReplaceAllString(text, "sh: /usr/bin/sh")
 	text = regexp.MustCompile(`(sandbox +)\S+`).ReplaceAllString(text, "${1}LEVEL")
 	text = expires.ReplaceAllString(hash.ReplaceAllString(text, "HASH"), "SOON")
