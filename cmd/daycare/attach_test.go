@@ -70,7 +70,7 @@ models:
 	run := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command("daycare", args...)
-		cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + dir}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("daycare %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

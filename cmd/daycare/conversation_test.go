@@ -104,7 +104,7 @@ connectors:
 func (h *chatHouse) start() *control.Client {
 	h.t.Helper()
 	h.cmd = exec.Command("daycare", "--workspace", h.dir, "start")
-	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
+	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
 	var out strings.Builder
 	h.cmd.Stdout, h.cmd.Stderr = &out, &out
 	if err := h.cmd.Start(); err != nil {

@@ -55,7 +55,7 @@ func (h *chatHouse) startWith(descriptors int) (log *strings.Builder) {
 	h.t.Helper()
 	log = &strings.Builder{}
 	h.cmd = exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d && exec daycare --workspace %q start", descriptors, h.dir))
-	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
+	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	if err := h.cmd.Start(); err != nil {
 		h.t.Fatal(err)

@@ -19,6 +19,11 @@ func TestMain(m *testing.M) {
 	if code, ours := sandbox.Main(os.Args); ours { // as main1 does: this is the binary that runs itself
 		os.Exit(code)
 	}
+	// With the race detector every process sleeps a second before it ends, to let other
+	// threads report. Those that the tests start have none by then.
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
 	testscript.Main(m, map[string]func(){"daycare": main1})
 }
 
@@ -33,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "eventually": eventually,
 		},
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Defer(func() { stopLeftover(env.WorkDir) })
 			return nil
 		},

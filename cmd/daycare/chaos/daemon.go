@@ -52,6 +52,9 @@ func (l launch) environment(trace string) []string {
 	if !l.collects {
 		env = append(env, "GOGC=off", "GOMEMLIMIT="+muchGarbage)
 	}
+	if race := os.Getenv("GORACE"); race != "" { // how a test has the race detector work
+		env = append(env, "GORACE="+race)
+	}
 	ahead := ""
 	if l.ahead != 0 {
 		ahead = l.ahead.String()
