@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"daycare/engine/control"
+	"daycare/engine/disk"
 )
 
 // Beside is what one agent costs with many others on disk, measured from outside at a
@@ -126,7 +127,7 @@ func (b Beside) measure(d *child, name string, do func(i int) error) (Row, error
 // befriend makes every tenth agent a permanent one, of which all others know, but not the
 // one that is talked to.
 func befriend(work, first string) error {
-	dirs, err := filepath.Glob(filepath.Join(work, ".daycare", "agents", "*", "descriptor.json"))
+	dirs, err := disk.Glob(filepath.Join(work, ".daycare", "agents"), "*/descriptor.json")
 	if err != nil {
 		return err
 	}
