@@ -162,7 +162,8 @@ func TestQueueOfAConnector(t *testing.T) {
 	first := b.say("go")
 	<-h.running
 	by := func(key, text string) string {
-		r, err := b.box.Accept(context.Background(), inbox.Item{Kind: message.Text, Text: text, Dedupe: key, Context: message.Context{Sender: key}})
+		r, err := b.box.Accept(context.Background(),
+			inbox.Item{Kind: message.Text, Text: text, Dedupe: key, Context: message.Context{Sender: key}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +297,8 @@ rules:
 }
 
 func TestNoMessageIsRecordedAndNotDelivered(t *testing.T) {
-	for text, silent := range map[string]bool{"NO_MESSAGE": true, "`NO_MESSAGE`.": true, `\"NO_MESSAGE\"`: true, "NO_MESSAGE today": false} {
+	for text, silent := range map[string]bool{"NO_MESSAGE": true, "`NO_MESSAGE`.": true, `\"NO_MESSAGE\"`: true,
+		"NO_MESSAGE today": false} {
 		b := newBench(t, `rules: [ { reply: [ { text: "`+text+`" } ] } ]`)
 		b.run()
 		b.outcome(b.say("x"))

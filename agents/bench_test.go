@@ -119,7 +119,8 @@ func newBench(t *testing.T, script string, list ...tools.Tool) *bench {
 	events := event.NewStream("t")
 	b.opts = Options{
 		Board: finding.NewBoard(func(agent string, f finding.Finding) {
-			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent, Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
+			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
+				Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 		}, func(agent, file string) {
 			events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again"}})
 		}),

@@ -363,7 +363,8 @@ func TestAnEditOfLinesUnderASummary(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path+".new", []byte(strings.Join(kept, "")), 0o600), os.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
-	if o := b.outcome(b.say("what is the code of turn 1?")); !strings.Contains(o.Text, "raven1") && !strings.Contains(b.history(), "raven1") {
+	if o := b.outcome(b.say("what is the code of turn 1?")); !strings.Contains(o.Text, "raven1") &&
+		!strings.Contains(b.history(), "raven1") {
 		t.Errorf("without the summary: %q", o.Text)
 	}
 }

@@ -94,7 +94,8 @@ type spilling struct {
 }
 
 func (s spilling) Spec() tools.Spec {
-	return tools.Spec{Name: "spill", Description: "Prints.", Replay: tools.ReadOnly, Schema: json.RawMessage(`{"type":"object"}`), Parallel: true}
+	return tools.Spec{Name: "spill", Description: "Prints.", Replay: tools.ReadOnly,
+		Schema: json.RawMessage(`{"type":"object"}`), Parallel: true}
 }
 
 func (s spilling) Run(context.Context, tools.Call) (tools.Result, error) {
@@ -166,7 +167,8 @@ type wordy struct {
 }
 
 func (w wordy) Spec() tools.Spec {
-	return tools.Spec{Name: w.name, Description: "Talks.", Replay: tools.ReadOnly, Schema: json.RawMessage(`{"type":"object"}`), MaxOutput: w.most}
+	return tools.Spec{Name: w.name, Description: "Talks.", Replay: tools.ReadOnly,
+		Schema: json.RawMessage(`{"type":"object"}`), MaxOutput: w.most}
 }
 
 func (w wordy) Run(context.Context, tools.Call) (tools.Result, error) {
@@ -195,7 +197,8 @@ func TestLongOutputsAreCut(t *testing.T) {
 			most = 30_000
 		}
 		cut := strings.Contains(told, "bytes left out; the whole output is in "+b.dir+"/blobs/")
-		if n := strings.Count(told, "x"); cut != tt.cut || !strings.Contains(told, "begin") || !strings.Contains(told, "end") || n > most+100 || !cut && n < tt.tool.bytes-8 {
+		if n := strings.Count(told, "x"); cut != tt.cut || !strings.Contains(told, "begin") ||
+			!strings.Contains(told, "end") || n > most+100 || !cut && n < tt.tool.bytes-8 {
 			t.Errorf("%s of %d bytes: cut %v, %d are left", tt.tool.name, tt.tool.bytes, cut, n)
 		}
 	}
@@ -214,7 +217,8 @@ func TestALongOutputThatCannotBeKeptIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.outcome(b.say("go"))
-	if told := b.model.request(3); !strings.Contains(told, "could not be kept") || !strings.Contains(told, "begin") || !strings.Contains(told, "end") {
+	if told := b.model.request(3); !strings.Contains(told, "could not be kept") || !strings.Contains(told, "begin") ||
+		!strings.Contains(told, "end") {
 		t.Errorf("the model was told\n%.300s", told)
 	}
 	if err := os.Remove(blobs); err != nil {

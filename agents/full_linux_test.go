@@ -16,7 +16,8 @@ import (
 // A call that worked while the disk became full is recorded as one that worked, as soon
 // as there is room, with all that it said.
 func TestACallThatWorkedIsRecordedAlthoughTheDiskIsFull(t *testing.T) {
-	for name, said := range map[string]string{"in a line": strings.Repeat("it worked ", 900), "in a file": strings.Repeat("it worked ", 8000)} {
+	for name, said := range map[string]string{"in a line": strings.Repeat("it worked ", 900),
+		"in a file": strings.Repeat("it worked ", 8000)} {
 		t.Run(name, func(t *testing.T) {
 			h := newHold("hold", tools.Once)
 			b := newBench(t, callHold, h)
@@ -35,7 +36,8 @@ func TestACallThatWorkedIsRecordedAlthoughTheDiskIsFull(t *testing.T) {
 				t.Errorf("the turn ended %q: %s", o.Reason, o.Error)
 			}
 			b.halt()
-			if s := b.history(); !strings.Contains(s, `"status":"ok"`) || strings.Contains(s, "interrupted") || strings.Contains(s, "could not be kept") {
+			if s := b.history(); !strings.Contains(s, `"status":"ok"`) || strings.Contains(s, "interrupted") ||
+				strings.Contains(s, "could not be kept") {
 				t.Errorf("the call is not recorded as one that worked:\n%.3000s", s)
 			}
 		})

@@ -159,7 +159,8 @@ func TestAStopAtABudgetEndsTheTurn(t *testing.T) {
 		if reasons := b.turns(2); reasons[1] != record.ReasonBudget || len(b.waiting()) != 0 || len(p.raised) != 0 {
 			t.Errorf("%s: the turns ended %q, %d requests wait, raised is %q", decision, reasons, len(b.waiting()), p.raised)
 		}
-		within(t, "the person reads that it stopped", func() bool { return strings.Contains(strings.Join(b.texts(), ""), "I stopped: the budget") })
+		within(t, "the person reads that it stopped",
+			func() bool { return strings.Contains(strings.Join(b.texts(), ""), "I stopped: the budget") })
 		if _, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.System, Origin: "heartbeat", Text: "tick"}); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +182,8 @@ func TestStopAtLimitAsksNobody(t *testing.T) {
 	newPurse(b, 0)
 	b.opts.Settings.StopAtLimit = true
 	b.run()
-	if o := b.outcome(b.say("hello")); o.Reason != record.ReasonBudget || !strings.Contains(o.Text, "I stopped: ") || len(b.waiting()) != 0 {
+	if o := b.outcome(b.say("hello")); o.Reason != record.ReasonBudget || !strings.Contains(o.Text, "I stopped: ") ||
+		len(b.waiting()) != 0 {
 		t.Errorf("%+v, %d requests wait", o, len(b.waiting()))
 	}
 }

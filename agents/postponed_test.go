@@ -42,7 +42,8 @@ func TestRevocationSurvivesAStateThatCannotBeWritten(t *testing.T) {
 			if err := errors.Join(err, obstruct(path)); err != nil {
 				t.Fatal(err)
 			}
-			r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
+			r, err := b.box.Accept(t.Context(),
+				inbox.Item{Kind: message.Permission, Token: "t", Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,7 +78,8 @@ func TestWhichTurnsAreReported(t *testing.T) {
 			if tt.set != nil {
 				tt.set(&b.opts.Reports)
 			}
-			if _, err := b.box.Accept(t.Context(), inbox.Item{ID: "the-item", Kind: message.System, Origin: "parent", Hops: 2, Text: tt.say}); err != nil {
+			if _, err := b.box.Accept(t.Context(),
+				inbox.Item{ID: "the-item", Kind: message.System, Origin: "parent", Hops: 2, Text: tt.say}); err != nil {
 				t.Fatal(err)
 			}
 			b.run()

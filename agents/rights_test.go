@@ -156,7 +156,8 @@ func TestARevokedRightIsGoneAtTheNextCall(t *testing.T) {
 	}
 	b.run()
 	b.outcome(b.say("look"))
-	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t",
+		Decision: string(permission.Revoked), Tag: "@read:/srv", By: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,8 @@ func TestThePersonOfABackgroundAgentIsAskedAndTold(t *testing.T) {
 	b.decide(permission.Deny)
 	b.halt()
 	// After the decision the script asks anew: there may be a third note by now.
-	if len(o.notes) < 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") || !strings.Contains(o.notes[1], "deny") {
+	if len(o.notes) < 2 || !strings.HasPrefix(o.notes[0], "ask ") || !strings.HasPrefix(o.notes[1], "decided ") ||
+		!strings.Contains(o.notes[1], "deny") {
 		t.Errorf("notes %q, want one of the request and one of the decision", o.notes)
 	}
 }
@@ -210,7 +212,8 @@ func TestADecisionIsConcludedAfterADeath(t *testing.T) {
 	}
 	hist, _, err := record.Open(b.vol, b.dir, time.Now, b.opts.Log)
 	if err == nil {
-		_, err = hist.Append(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny), Tag: p.Request.Tag, By: "ada", SHA256: p.SHA256})
+		_, err = hist.Append(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny),
+			Tag: p.Request.Tag, By: "ada", SHA256: p.SHA256})
 	}
 	if err = errors.Join(err, hist.Barrier(), hist.Close()); err != nil {
 		t.Fatal(err)
@@ -338,7 +341,8 @@ func (r reaching) Needs(c tools.Call) (*permission.Request, error) {
 		}
 		return &permission.Request{Tag: "@web:new.example", Detail: permission.Detail{Host: "https://new.example/"}}, nil
 	}
-	return &permission.Request{Tag: "@exec:id", AskAlways: true, Sandbox: permission.NoSandbox, Detail: permission.Detail{Command: "id"}}, nil
+	return &permission.Request{Tag: "@exec:id", AskAlways: true, Sandbox: permission.NoSandbox,
+		Detail: permission.Detail{Command: "id"}}, nil
 }
 func (reaching) Run(context.Context, tools.Call) (tools.Result, error) {
 	return tools.Result{Text: "reached"}, nil
@@ -382,16 +386,17 @@ func TestUntrustedTurnAsksAgain(t *testing.T) {
 		source string // of the message
 		asks   bool
 	}{
-		"command, read":         {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, true, "", true},
-		"command, not read":     {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "", false},
-		"command, of a hook":    {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "the hook x", true},
-		"any host, read":        {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, true, "", true},
-		"a pattern, read":       {reaching{true}, permission.Grant{Tag: "@web:*.example", Token: "t"}, true, "", true},
-		"any host, not read":    {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "", false},
-		"this host, read":       {reaching{true}, permission.Grant{Tag: "@web:new.example", Token: "t"}, true, "", false},
-		"any host, in words":    {reaching{true}, permission.Grant{Tag: "@web"}, true, "", false},
-		"any host, of a guest":  {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "a message of the guest Bob", true},
-		"any host, of a report": {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "agent x, which read https://example.com/", true},
+		"command, read":        {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, true, "", true},
+		"command, not read":    {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "", false},
+		"command, of a hook":   {reaching{}, permission.Grant{Tag: "@exec:id", Token: "t", SHA256: "id"}, false, "the hook x", true},
+		"any host, read":       {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, true, "", true},
+		"a pattern, read":      {reaching{true}, permission.Grant{Tag: "@web:*.example", Token: "t"}, true, "", true},
+		"any host, not read":   {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "", false},
+		"this host, read":      {reaching{true}, permission.Grant{Tag: "@web:new.example", Token: "t"}, true, "", false},
+		"any host, in words":   {reaching{true}, permission.Grant{Tag: "@web"}, true, "", false},
+		"any host, of a guest": {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false, "a message of the guest Bob", true},
+		"any host, of a report": {reaching{true}, permission.Grant{Tag: "@web", Token: "t"}, false,
+			"agent x, which read https://example.com/", true},
 	} {
 		b := newBench(t, untrustedScript, page{}, tt.tool)
 		if tt.grant.SHA256 != "" {

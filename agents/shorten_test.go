@@ -85,7 +85,8 @@ func (w *windowed) summary(text string) string {
 			kept += "- " + f + "\n"
 		}
 	}
-	return "## Goal\nx\n## Constraints\n" + kept + "## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone"
+	return "## Goal\nx\n## Constraints\n" + kept +
+		"## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone"
 }
 
 // answer calls tools once a turn, then says what the person asked for.
@@ -359,7 +360,8 @@ func TestCompactOnRequest(t *testing.T) {
 			}
 		}
 	}
-	if reported[0].Failed != "there is nothing older than the newest messages" || reported[1].Failed != "" || reported[1].Gone == 0 || reported[1].RequestCut != 0 {
+	if reported[0].Failed != "there is nothing older than the newest messages" || reported[1].Failed != "" ||
+		reported[1].Gone == 0 || reported[1].RequestCut != 0 {
 		t.Errorf("reported %+v", reported)
 	}
 	if o := b.outcome(b.say("what is the code of turn 1?")); o.Text != "the code of turn 1 is owl1" {

@@ -39,9 +39,12 @@ func TestActionsOnUnknownAgents(t *testing.T) {
 	_, stop := h.System.Stop(t.Context(), none)
 	_, remove := h.Remove(t.Context(), none, true)
 	_, grants := h.Grants(none)
-	for what, err := range map[string]error{"agent": agent, "inbox": waiting, "draft": draft, "history": page, "fork": fork, "stop": stop, "remove": remove,
-		"grants": grants, "rewindable": h.Rewindable(t.Context(), none, ""), "kill": h.Kill(t.Context(), none), "drop": h.Drop(t.Context(), none, "i"),
-		"front": h.Front(t.Context(), none, "i"), "give": h.Give(t.Context(), none, "@web", "me", nil), "revoke": h.Revoke(t.Context(), none, "@web", "me", nil)} {
+	for what, err := range map[string]error{"agent": agent, "inbox": waiting, "draft": draft, "history": page,
+		"fork": fork, "stop": stop, "remove": remove,
+		"grants": grants, "rewindable": h.Rewindable(t.Context(), none, ""), "kill": h.Kill(t.Context(), none),
+		"drop":  h.Drop(t.Context(), none, "i"),
+		"front": h.Front(t.Context(), none, "i"), "give": h.Give(t.Context(), none, "@web", "me", nil),
+		"revoke": h.Revoke(t.Context(), none, "@web", "me", nil)} {
 		if !errors.Is(err, message.ErrUnknownAgent) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -170,15 +173,18 @@ func TestGiveAndRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := h.Family.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", CreatedBy: child.ID}, message.Incoming{})
+	ops, err := h.Family.Create(t.Context(),
+		address.Descriptor{Type: address.Permanent, Name: "Ops", CreatedBy: child.ID}, message.Incoming{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := h.heirs(one); !slices.Equal(sorted(got), sorted([]string{child.ID, ops.ID})) || len(h.heirs(two)) != 0 || !slices.Equal(h.heirs(child.ID), []string{ops.ID}) {
+	if got := h.heirs(one); !slices.Equal(sorted(got), sorted([]string{child.ID, ops.ID})) || len(h.heirs(two)) != 0 ||
+		!slices.Equal(h.heirs(child.ID), []string{ops.ID}) {
 		t.Errorf("heirs of one are %v", got)
 	}
 	for _, id := range []string{one, ops.ID, two} {
-		if err := record.UpdateState(h.vol, h.folder(id), func(s *record.State) { s.Permissions.Exec = []string{"git"}; s.Permissions.Web = true }); err != nil {
+		if err := record.UpdateState(h.vol, h.folder(id),
+			func(s *record.State) { s.Permissions.Exec = []string{"git"}; s.Permissions.Web = true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +204,8 @@ func TestGiveAndRevoke(t *testing.T) {
 	if err := h.Revoke(t.Context(), one, "@plan", "me", nil); err == nil {
 		t.Error("what is no right was revoked")
 	}
-	if err := errors.Join(h.Give(t.Context(), two, "@read:/srv/", "the owner", []permission.Script{{Path: "/s"}}), h.Profile(t.Context(), two, permission.ReadOnly, "the owner")); err != nil {
+	if err := errors.Join(h.Give(t.Context(), two, "@read:/srv/", "the owner", []permission.Script{{Path: "/s"}}),
+		h.Profile(t.Context(), two, permission.ReadOnly, "the owner")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Give(t.Context(), two, "nonsense", "me", nil); !errors.Is(err, permission.ErrTag) {
@@ -216,7 +223,8 @@ func TestGiveAndRevoke(t *testing.T) {
 		}
 	}
 	h.mu.Unlock()
-	if diff := cmp.Diff(sorted([]string{"revoked @web by me", "revoked @web by me", "always @read:/srv by the owner", "profile read-only by the owner"}), sorted(got)); diff != "" {
+	if diff := cmp.Diff(sorted([]string{"revoked @web by me", "revoked @web by me", "always @read:/srv by the owner",
+		"profile read-only by the owner"}), sorted(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if set, err := h.Grants(two); err != nil || !set.Web {
@@ -313,8 +321,10 @@ func TestTrash(t *testing.T) {
 		return list[0]
 	}
 	for _, by := range []func(event.Trashed) string{
-		func(t event.Trashed) string { return t.Name }, func(t event.Trashed) string { return t.ID }, func(t event.Trashed) string { return t.Handle },
-		func(t event.Trashed) string { return strings.TrimSuffix(t.Handle, "/") + "/" }, func(t event.Trashed) string { return t.ID[:address.MinPrefix] },
+		func(t event.Trashed) string { return t.Name }, func(t event.Trashed) string { return t.ID },
+		func(t event.Trashed) string { return t.Handle },
+		func(t event.Trashed) string { return strings.TrimSuffix(t.Handle, "/") + "/" },
+		func(t event.Trashed) string { return t.ID[:address.MinPrefix] },
 	} {
 		lost := removed(one)
 		if lost.Handle != meta.Handle || lost.Type != string(address.User) || time.Since(lost.At).Abs() > time.Minute {
@@ -341,7 +351,8 @@ func TestTrash(t *testing.T) {
 	if _, err := h.Restore(t.Context(), lost.ID[:address.MinPrefix-1]); !errors.Is(err, ErrNoTrash) {
 		t.Errorf("too short a beginning: %v", err)
 	}
-	if err := os.Rename(filepath.Join(h.root, "trash", lost.Name), filepath.Join(h.root, "trash", "20200102T030405.000Z-"+lost.ID)); err != nil {
+	if err := os.Rename(filepath.Join(h.root, "trash", lost.Name),
+		filepath.Join(h.root, "trash", "20200102T030405.000Z-"+lost.ID)); err != nil {
 		t.Fatal(err)
 	}
 	for _, odd := range []string{"notes", "20200102T030405.000Z-short", "yesterday-" + lost.ID} {
@@ -395,17 +406,21 @@ func TestFork(t *testing.T) {
 	}
 	log, _, err := record.Open(h.vol, dir, time.Now, slog.New(slog.DiscardHandler))
 	if err == nil {
-		_, err = log.Append(&record.Start{Session: "s", V: record.Version}, &record.TurnBegin{Turn: "t", Attempt: 1}, &record.User{Item: "i", Text: "question"},
-			&record.Assistant{Turn: "t", Finish: record.FinishToolUse, ToolCalls: []record.ToolCall{{ID: "c", Name: "x", Arguments: []byte("{}")}, {ID: "d", Name: "x", Arguments: []byte("{}")}}},
+		_, err = log.Append(&record.Start{Session: "s", V: record.Version}, &record.TurnBegin{Turn: "t", Attempt: 1},
+			&record.User{Item: "i", Text: "question"},
+			&record.Assistant{Turn: "t", Finish: record.FinishToolUse,
+				ToolCalls: []record.ToolCall{{ID: "c", Name: "x", Arguments: []byte("{}")}, {ID: "d", Name: "x", Arguments: []byte("{}")}}},
 			&record.ToolResult{ToolCallID: "c", Status: record.StatusOK, Output: record.Output{Blob: sha}},
 			&record.ToolResult{ToolCallID: "d", Status: record.StatusOK, Output: record.Output{Blob: strings.Repeat("0", 64)}},
-			&record.Assistant{Turn: "t", Text: "answer", Finish: record.FinishEndTurn}, &record.TurnEnd{Turn: "t", Reason: record.ReasonDone})
+			&record.Assistant{Turn: "t", Text: "answer", Finish: record.FinishEndTurn},
+			&record.TurnEnd{Turn: "t", Reason: record.ReasonDone})
 	}
 	if err := errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := record.UpdateState(h.vol, dir, func(s *record.State) {
-		s.Permissions = permission.Set{WorkingDir: "/w", Exec: []string{"git"}, Grants: []permission.Grant{{Tag: "@exec:git"}, {Tag: "@exec:rm", SHA256: "1"}}}
+		s.Permissions = permission.Set{WorkingDir: "/w", Exec: []string{"git"},
+			Grants: []permission.Grant{{Tag: "@exec:git"}, {Tag: "@exec:rm", SHA256: "1"}}}
 		s.Queue, s.Budget, s.Provider.Model = "steer", &record.Budget{Tokens: 7}, "m"
 	}); err != nil {
 		t.Fatal(err)
@@ -416,7 +431,8 @@ func TestFork(t *testing.T) {
 			t.Fatalf("%+v, %v", a, err)
 		}
 		state, _, _, err := record.ReadState(h.folder(a.ID))
-		if err != nil || state.Permissions.WorkingDir != "/w" || len(state.Permissions.Grants) != 1 || state.Budget.Tokens != 7 || state.Session.Parent != one || state.Announced == nil || state.Seq == 0 {
+		if err != nil || state.Permissions.WorkingDir != "/w" || len(state.Permissions.Grants) != 1 ||
+			state.Budget.Tokens != 7 || state.Session.Parent != one || state.Announced == nil || state.Seq == 0 {
 			t.Errorf("%+v, %v", state, err)
 		}
 		if c, err := record.ContextOf(h.folder(a.ID)); err != nil || len(c.Entries) != 5 {
@@ -425,7 +441,8 @@ func TestFork(t *testing.T) {
 		if text, err := record.ReadBlob(h.folder(a.ID), sha); err != nil || text != "a long output" {
 			t.Errorf("the long output: %q, %v", text, err)
 		}
-		if page, err := h.System.History(t.Context(), a.ID, 0, 100); err != nil || len(page.Records) == 0 || !bytes.Contains(page.Records[0], []byte("forkedFrom")) {
+		if page, err := h.System.History(t.Context(), a.ID, 0, 100); err != nil || len(page.Records) == 0 ||
+			!bytes.Contains(page.Records[0], []byte("forkedFrom")) {
 			t.Errorf("%s, %v", page.Records, err)
 		}
 	}
@@ -435,7 +452,8 @@ func TestFork(t *testing.T) {
 	if err := h.Rewindable(t.Context(), one, ""); err != nil {
 		t.Errorf("to its newest turn: %v", err)
 	}
-	ops, err := h.Family.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", Description: "d", CreatedBy: one}, message.Incoming{})
+	ops, err := h.Family.Create(t.Context(),
+		address.Descriptor{Type: address.Permanent, Name: "Ops", Description: "d", CreatedBy: one}, message.Incoming{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,7 +462,8 @@ func TestFork(t *testing.T) {
 	if d.Type != address.Permanent || d.ID == ops.ID || d.Name != "other" || d.Description != "d" {
 		t.Errorf("%+v", d)
 	}
-	if d = byHand(address.Descriptor{Type: address.Subagent, Name: "x"}, "y"); d.Type != address.User || d.Connector != "terminal" || d.Name != "y" {
+	if d = byHand(address.Descriptor{Type: address.Subagent, Name: "x"},
+		"y"); d.Type != address.User || d.Connector != "terminal" || d.Name != "y" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -456,7 +475,8 @@ func TestRewindableToAMarkThatWaits(t *testing.T) {
 	if err := h.Rewindable(t.Context(), r.Agent, "here"); err != nil {
 		t.Error(err)
 	}
-	if err := h.Rewindable(t.Context(), r.Agent, "there"); !errors.Is(err, record.ErrNoRecord) || !strings.Contains(err.Error(), "nothing was rewound") {
+	if err := h.Rewindable(t.Context(), r.Agent, "there"); !errors.Is(err, record.ErrNoRecord) ||
+		!strings.Contains(err.Error(), "nothing was rewound") {
 		t.Error(err)
 	}
 }
@@ -502,7 +522,8 @@ func TestSayAndReact(t *testing.T) {
 	if err := h.Say(t.Context(), one, "", to, "key3", "44"); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("what the chat refuses: %v", err)
 	}
-	for what, err := range map[string]error{"of somebody else": h.Say(t.Context(), one, other, to, "k", "x"), "of nobody": h.Say(t.Context(), one, "nobody", to, "k", "x")} {
+	for what, err := range map[string]error{"of somebody else": h.Say(t.Context(), one, other, to, "k", "x"),
+		"of nobody": h.Say(t.Context(), one, "nobody", to, "k", "x")} {
 		if err == nil {
 			t.Errorf("a chat %s is spoken to", what)
 		}
@@ -530,7 +551,8 @@ func TestSayAndReact(t *testing.T) {
 		t.Fatal(err)
 	}
 	seat := Seat{Meta: e.meta, entry: e}
-	if !seat.Interim(to) || seat.Interim(message.Address{Connector: "c"}) || !seat.Answers(to) || seat.Answers(message.Address{Connector: "terminal"}) {
+	if !seat.Interim(to) || seat.Interim(message.Address{Connector: "c"}) || !seat.Answers(to) ||
+		seat.Answers(message.Address{Connector: "terminal"}) {
 		t.Error("a seat does not know its chat")
 	}
 }
@@ -544,10 +566,12 @@ func TestDelivered(t *testing.T) {
 		}
 		return fates
 	}
-	if err := delivered(t.Context(), put(message.Fate{Parts: 2}, message.Fate{Error: "busy"}, message.Fate{Part: 1, Parts: 2})); err != nil {
+	if err := delivered(t.Context(), put(message.Fate{Parts: 2}, message.Fate{Error: "busy"},
+		message.Fate{Part: 1, Parts: 2})); err != nil {
 		t.Error(err)
 	}
-	if err := delivered(t.Context(), put(message.Fate{Parts: 2}, message.Fate{Error: "gone", Final: true})); err == nil || err.Error() != "gone" {
+	if err := delivered(t.Context(), put(message.Fate{Parts: 2},
+		message.Fate{Error: "gone", Final: true})); err == nil || err.Error() != "gone" {
 		t.Error(err)
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -639,7 +663,8 @@ func TestAnswersInFiles(t *testing.T) {
 	if _, err := os.Stat(path(p)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the late file stays: %v", err)
 	}
-	if earlier, err := h.Decide(t.Context(), p.Token[:permission.CodeLength], permission.Deny, "me"); err != nil || earlier == nil || earlier.Decision != permission.Once {
+	if earlier, err := h.Decide(t.Context(), p.Token[:permission.CodeLength], permission.Deny,
+		"me"); err != nil || earlier == nil || earlier.Decision != permission.Once {
 		t.Errorf("by the beginning of its token: %+v, %v", earlier, err)
 	}
 	if _, err := h.Decide(t.Context(), p.Token[:permission.CodeLength-1], permission.Deny, "me"); !errors.Is(err, permission.ErrUnknown) {

@@ -27,7 +27,8 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
-		if err := errors.Join(w.WriteHeader(&tar.Header{Name: tt.entry, Size: int64(len(tt.content)), Mode: 0o600}), write(w, tt.content), w.Close()); err != nil {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Name: tt.entry, Size: int64(len(tt.content)), Mode: 0o600}),
+			write(w, tt.content), w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if a, err := h.Import(t.Context(), &b, ""); err == nil {
@@ -36,7 +37,8 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := errors.Join(w.WriteHeader(&tar.Header{Name: id + "/history.jsonl", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), w.Close()); err != nil {
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: id + "/history.jsonl", Typeflag: tar.TypeSymlink,
+		Linkname: "/etc/passwd"}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Import(t.Context(), &b, ""); !errors.Is(err, ErrBadArchive) {
@@ -126,7 +128,8 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("its name is %q, want the edit at once", m.Name)
 	}
 	var changed *Changed
-	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); !errors.As(err, &changed) || !bytes.Equal(changed.Now.Content, edit) {
+	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); !errors.As(err, &changed) ||
+		!bytes.Equal(changed.Now.Content, edit) {
 		t.Errorf("an edit of an old version: %v, want Changed with the content", err)
 	}
 	other := bytes.Replace(edit, []byte(made.ID), []byte("abcdefghijklmnopqrstuvwx"), 1)

@@ -49,7 +49,8 @@ func TestMakerUpdatesItsPermanentAgent(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("descriptor is\n%s\nwant\n%s", got, want)
 	}
-	if meta, _ := h.index.Get(ops.ID); meta.Descriptor.SystemPrompt != "new \"prompt\"\nof two lines" || meta.Descriptor.Description != "old" {
+	if meta, _ := h.index.Get(ops.ID); meta.Descriptor.SystemPrompt != "new \"prompt\"\nof two lines" ||
+		meta.Descriptor.Description != "old" {
 		t.Errorf("the index has %+v", meta.Descriptor)
 	}
 }

@@ -75,7 +75,8 @@ func (h *household) child(parent, name string, wait bool) (event.Agent, error) {
 		h.mu.Unlock()
 	}
 	return h.Family.Create(h.t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, name),
-		ParentAgentID: parent, Name: name, CallID: name}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "call:" + parent + "/" + name})
+		ParentAgentID: parent, Name: name, CallID: name},
+		message.Incoming{Origin: parent, Text: "do it", Dedupe: "call:" + parent + "/" + name})
 }
 
 func (h *household) items() (list []string) {
@@ -321,7 +322,8 @@ func TestAReportArrivesOnce(t *testing.T) {
 	done := make(chan message.Fate, 2)
 	for range 2 { // as when a crash comes before the delivery was recorded
 		h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
-			Outgoing: message.Outgoing{ID: "report:" + child.ID + ":t1", Text: "it works", To: message.Address{Connector: message.ToAgent, ChannelID: one},
+			Outgoing: message.Outgoing{ID: "report:" + child.ID + ":t1", Text: "it works",
+				To:     message.Address{Connector: message.ToAgent, ChannelID: one},
 				Report: &message.Report{From: child.ID, Hops: 4}}})
 		if f := <-done; !f.Delivered() {
 			t.Errorf("fate %+v", f)
@@ -364,7 +366,8 @@ func TestAReportToADeadParentIsGivenUp(t *testing.T) {
 	}
 	done := make(chan message.Fate, 1)
 	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
-		Outgoing: message.Outgoing{ID: "r", Text: "x", To: message.Address{Connector: message.ToAgent, ChannelID: "abcdefghijklmnopqrstuvwx"},
+		Outgoing: message.Outgoing{ID: "r", Text: "x",
+			To:     message.Address{Connector: message.ToAgent, ChannelID: "abcdefghijklmnopqrstuvwx"},
 			Report: &message.Report{From: child.ID}}})
 	if f := <-done; !f.Final {
 		t.Errorf("fate %+v, want it given up", f)
@@ -388,7 +391,8 @@ func TestStopIsForOnesOwnAgents(t *testing.T) {
 			t.Errorf("stopped by its parent: %+v, %v", a, err)
 		}
 	}
-	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: child.ID, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) || !strings.Contains(err.Error(), "0/0") {
+	if _, err := h.Post(t.Context(), message.Incoming{Origin: one, Agent: child.ID, Text: "x"}); !errors.Is(err,
+		message.ErrUnknownAgent) || !strings.Contains(err.Error(), "0/0") {
 		t.Errorf("a message to a dead agent: %v, want an error that names it", err)
 	}
 }
@@ -473,7 +477,8 @@ func TestTheRequestsOfAnAgentThatEnded(t *testing.T) {
 func TestASubagentWithoutItsFirstMessageIsNotIdle(t *testing.T) {
 	h := newHousehold(t, Limits{TTL: time.Hour})
 	one := h.person("one")
-	made, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(one, "c"), ParentAgentID: one, Name: "c", CallID: "c"})
+	made, err := h.System.Create(t.Context(),
+		address.Descriptor{Type: address.Subagent, ID: address.ChildID(one, "c"), ParentAgentID: one, Name: "c", CallID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,7 +585,8 @@ func TestWhatAnAgentMadeKnowsWhatItsMakerKnows(t *testing.T) {
 	ada, bob := post("1", "ada"), post("2", "bob")
 	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
 	made := func(kind address.Type, name, by string) string {
-		a, err := h.Family.Create(h.t.Context(), address.Descriptor{Type: kind, ID: address.ChildID(bob, name), Name: name, CreatedBy: by}, message.Incoming{})
+		a, err := h.Family.Create(h.t.Context(),
+			address.Descriptor{Type: kind, ID: address.ChildID(bob, name), Name: name, CreatedBy: by}, message.Incoming{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -189,7 +189,9 @@ func TestASenderHasItsPace(t *testing.T) {
 			return message.Receipt{}, refuse
 		}, func() int { return limit })
 		write := func(user string, kind message.Kind) error {
-			_, err := p.deliver(t.Context(), message.Incoming{Kind: kind, From: message.Address{Connector: "c", ChannelID: "1", UserID: user, ThreadID: fmt.Sprint(taken[user])}})
+			_, err := p.deliver(t.Context(),
+				message.Incoming{Kind: kind,
+					From: message.Address{Connector: "c", ChannelID: "1", UserID: user, ThreadID: fmt.Sprint(taken[user])}})
 			return err
 		}
 		refuse = os.ErrClosed
@@ -203,7 +205,8 @@ func TestASenderHasItsPace(t *testing.T) {
 			write("ada", message.Text)
 		}
 		var fast *message.TooFast
-		if err := write("ada", message.Text); taken["ada"] != 60 || !errors.As(err, &fast) || fast.After != time.Second || fast.Seconds() != 2 {
+		if err := write("ada", message.Text); taken["ada"] != 60 || !errors.As(err, &fast) ||
+			fast.After != time.Second || fast.Seconds() != 2 {
 			t.Errorf("%d taken of 100 at once, then %v; want 60, then one a second", taken["ada"], err)
 		}
 		must(t, write("ada", message.Reset))

@@ -95,7 +95,8 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 		want          error
 	}{
 		{one, child.ID, "@write:/srv", ErrNotHeld}, {one, child.ID, "@read:/", ErrNotHeld}, {one, child.ID, "@web", ErrNotHeld},
-		{one, child.ID, "everything", permission.ErrTag}, {child.ID, one, "@read:/srv", ErrStranger}, {two, child.ID, "@read:/srv", ErrStranger},
+		{one, child.ID, "everything", permission.ErrTag}, {child.ID, one, "@read:/srv", ErrStranger},
+		{two, child.ID, "@read:/srv", ErrStranger},
 		{one, one, "@read:/srv", ErrStranger}, {one, child.ID, "@read:/srv/logs", nil},
 	} {
 		if err := h.Share(t.Context(), tt.from, tt.to, tt.tag, "key "+tt.tag); !errors.Is(err, tt.want) {

@@ -247,7 +247,8 @@ func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T
 func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
 	room := newSlowRoom()
 	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, room)
 	meta := owing(t, h)
@@ -273,7 +274,8 @@ func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	room := newSlowRoom()
 	root := t.TempDir()
 	h := newHouseWith(t, root, func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, Options{Connectors: []Connector{room}})
 	h.grace = 20 * time.Second

@@ -432,7 +432,8 @@ func TestAFolderCopiedInIsAnAgent(t *testing.T) {
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(temp, "descriptor.json"), []byte(`{"type":"permanent","id":"`+id+`","name":"Copy"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(temp, "descriptor.json"),
+		[]byte(`{"type":"permanent","id":"`+id+`","name":"Copy"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(temp, filepath.Join(root, "agents", id)); err != nil {

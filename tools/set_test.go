@@ -79,7 +79,8 @@ func TestValidateNamesFieldAndWhatIsAllowed(t *testing.T) {
 
 // A schema is compiled when its tool is called: then it is an error.
 func TestASchemaThatDoesNotCompile(t *testing.T) {
-	set, err := tools.NewSet(fake{tools.Spec{Name: "a", Replay: tools.Once, Schema: json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"("}}}`)}})
+	set, err := tools.NewSet(fake{tools.Spec{Name: "a", Replay: tools.Once,
+		Schema: json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"("}}}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}

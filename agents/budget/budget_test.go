@@ -64,14 +64,16 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "usage [1]"), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), own: map[string]Amount{}, line: map[string][]string{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "usage [1]"), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		own: map[string]Amount{}, line: map[string][]string{}}
 	w.open() // the folder is made with the first line
 	return w
 }
 
 func (w *world) open() {
 	w.t.Helper()
-	w.Ledger = Open(Options{Dir: w.dir, Volume: disk.NewVolume(w.dir), Log: slog.New(slog.NewTextHandler(&w.said, nil)), Now: func() time.Time { return w.now }, Limits: func() Limits { return w.limits },
+	w.Ledger = Open(Options{Dir: w.dir, Volume: disk.NewVolume(w.dir), Log: slog.New(slog.NewTextHandler(&w.said, nil)),
+		Now: func() time.Time { return w.now }, Limits: func() Limits { return w.limits },
 		Own: func(id string) (Amount, error) { return w.own[id], w.broken[id] }, Line: func(id string) []string { return w.line[id] },
 		Price: func(_, _ string, u providers.Usage) float64 { return float64(u.Input+u.Output) / 1000 }})
 }
@@ -239,7 +241,8 @@ func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
 	call := func(agent string, hours int, input int64) Call {
-		return Call{At: at.Add(time.Duration(hours) * time.Hour), Agent: agent, Above: []string{"p"}, Provider: "v", Model: "m", Usage: providers.Usage{Input: input}, Cost: 0.5}
+		return Call{At: at.Add(time.Duration(hours) * time.Hour), Agent: agent, Above: []string{"p"}, Provider: "v",
+			Model: "m", Usage: providers.Usage{Input: input}, Cost: 0.5}
 	}
 	known, lost, other := call("a", 0, 10), call("a", 24, 20), call("b", 1, 30)
 	paid := call("b", 2, 5) // it broke off before there was a record
@@ -277,11 +280,12 @@ func TestBrokenUsageFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string][]byte{
-		"NULs in front":            append(append(make([]byte, 3<<20), '\n'), good...),
-		"NULs behind":              append(append([]byte{}, good...), make([]byte, 3<<20)...),
-		"a long line":              append([]byte(`{"agent":"`+strings.Repeat("x", 2<<20)+"\"}\n"), good...),
-		"a long line without end":  append(append([]byte{}, good...), strings.Repeat("x", 2<<20)...),
-		"a long line between good": append(append(append([]byte{}, good...), []byte(strings.Repeat("x", 2<<20)+"\n")...), []byte("not json\n")...),
+		"NULs in front":           append(append(make([]byte, 3<<20), '\n'), good...),
+		"NULs behind":             append(append([]byte{}, good...), make([]byte, 3<<20)...),
+		"a long line":             append([]byte(`{"agent":"`+strings.Repeat("x", 2<<20)+"\"}\n"), good...),
+		"a long line without end": append(append([]byte{}, good...), strings.Repeat("x", 2<<20)...),
+		"a long line between good": append(append(append([]byte{}, good...),
+			[]byte(strings.Repeat("x", 2<<20)+"\n")...), []byte("not json\n")...),
 	} {
 		if err := os.WriteFile(path, spoil, 0o600); err != nil {
 			t.Fatal(err)
@@ -393,7 +397,8 @@ func TestSumsOfPastDays(t *testing.T) {
 		t.Helper()
 		var text []byte
 		for i := range n {
-			data, err := json.Marshal(line{At: disk.StampOf(must(time.Parse(time.DateOnly, day))), Agent: fmt.Sprint("a", i%3), Above: []string{"p"}, Tokens: tokens{Input: 1}})
+			data, err := json.Marshal(line{At: disk.StampOf(must(time.Parse(time.DateOnly, day))),
+				Agent: fmt.Sprint("a", i%3), Above: []string{"p"}, Tokens: tokens{Input: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}

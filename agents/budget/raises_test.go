@@ -125,7 +125,9 @@ func TestALimitThatIsWrittenAnewIsMeant(t *testing.T) {
 
 // A file that cannot be read keeps nothing from starting, and raises nothing.
 func TestBrokenRaises(t *testing.T) {
-	for _, text := range []string{"", "{", "\x00\x00", `{"raises":[{"scope":"total","unit":"tokens","amount":1e300,"of":0}]}`, `{"raises":[{"scope":"total","unit":"x","amount":9,"of":300}]}`} {
+	for _, text := range []string{"", "{", "\x00\x00",
+		`{"raises":[{"scope":"total","unit":"tokens","amount":1e300,"of":0}]}`,
+		`{"raises":[{"scope":"total","unit":"x","amount":9,"of":300}]}`} {
 		w := newWorld(t)
 		w.limits.Total.Tokens = 300
 		if err := os.MkdirAll(w.dir, 0o700); err != nil {

@@ -30,9 +30,11 @@ func TestReachedSaysEachLimit(t *testing.T) {
 
 // What has come of a stream that broke is paid for, whatever it was.
 func TestEveryKindOfAnswerIsCounted(t *testing.T) {
-	for _, ev := range []providers.Event{providers.ContentDelta{Text: "äöüß1234"}, providers.ThinkingDelta{Text: "12345678"}, providers.ToolUseDelta{Arguments: "12345678"}} {
+	for _, ev := range []providers.Event{providers.ContentDelta{Text: "äöüß1234"},
+		providers.ThinkingDelta{Text: "12345678"}, providers.ToolUseDelta{Arguments: "12345678"}} {
 		w := newWorld(t)
-		m := meter{bounded: &bounded{&vendor{}, w.Ledger}, req: &providers.Request{Agent: "a"}, reserved: &reservation{family: []string{"a"}}}
+		m := meter{bounded: &bounded{&vendor{}, w.Ledger}, req: &providers.Request{Agent: "a"},
+			reserved: &reservation{family: []string{"a"}}}
 		m.see(ev)
 		m.see(ev)
 		m.close()
@@ -88,7 +90,8 @@ func TestFirstLine(t *testing.T) {
 	}
 	w.Spend("a", "v", "m", providers.Usage{Input: 1})
 	data, err := os.ReadFile(filepath.Join(w.dir, "2026-11-20.jsonl"))
-	if err != nil || len(bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))) != 2 || data[0] != '{' || bytes.Contains(data, []byte("\n\n")) {
+	if err != nil || len(bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))) != 2 || data[0] != '{' ||
+		bytes.Contains(data, []byte("\n\n")) {
 		t.Errorf("the file has %q, %v, want two lines", data, err)
 	}
 	if w.open(); w.said.String() != "" {
@@ -151,7 +154,8 @@ func TestWhichLinesCount(t *testing.T) {
 		"an empty line, and two": {"\n" + pad(100) + pad(200), 14},
 	} {
 		w := newWorld(t)
-		if err := errors.Join(os.MkdirAll(w.dir, 0o700), os.WriteFile(filepath.Join(w.dir, "2026-11-19.jsonl"), []byte(tt.text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(w.dir, 0o700),
+			os.WriteFile(filepath.Join(w.dir, "2026-11-19.jsonl"), []byte(tt.text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if w.open(); w.spent.Total.Tokens != tt.want {
@@ -182,7 +186,8 @@ func TestAddedUpFilesAreReadOnce(t *testing.T) {
 		}
 		w.open()
 		// A file that came meanwhile makes nobody read the others again.
-		if err := errors.Join(tt.change(path), save(filepath.Join(w.dir, "2026-11-19.jsonl"), `{"agent":"b","tokens":{"input":100}}`, at)); err != nil {
+		if err := errors.Join(tt.change(path),
+			save(filepath.Join(w.dir, "2026-11-19.jsonl"), `{"agent":"b","tokens":{"input":100}}`, at)); err != nil {
 			t.Fatal(err)
 		}
 		w.open()
@@ -206,7 +211,8 @@ func TestSumsThatAreNotWhole(t *testing.T) {
 	} {
 		w := newWorld(t)
 		for _, day := range []string{"2026-11-19", "2026-11-20"} {
-			if err := errors.Join(os.MkdirAll(w.dir, 0o700), save(filepath.Join(w.dir, day+".jsonl"), `{"agent":"a","tokens":{"input":1}}`, w.now)); err != nil {
+			if err := errors.Join(os.MkdirAll(w.dir, 0o700),
+				save(filepath.Join(w.dir, day+".jsonl"), `{"agent":"a","tokens":{"input":1}}`, w.now)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,7 +240,8 @@ func TestSumsThatAreNotWhole(t *testing.T) {
 func TestMissingIsSure(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if err := Add(dir, []Call{{At: at, Agent: "a", Usage: providers.Usage{Input: 10, CacheRead: 10}}, {At: at, Agent: "a", Usage: providers.Usage{Output: 10}}}); err != nil {
+	if err := Add(dir, []Call{{At: at, Agent: "a", Usage: providers.Usage{Input: 10, CacheRead: 10}},
+		{At: at, Agent: "a", Usage: providers.Usage{Output: 10}}}); err != nil {
 		t.Fatal(err)
 	}
 	calls := []Call{{At: at, Agent: "a", Usage: providers.Usage{Input: 15}}, {At: at, Agent: "a", Usage: providers.Usage{CacheWrite: 15}}}

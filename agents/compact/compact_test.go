@@ -28,9 +28,11 @@ func talk(words ...string) *record.Context {
 		case 'u':
 			rec = &record.User{Item: fmt.Sprint("i", i), Text: text}
 		case 'c':
-			rec = &record.Assistant{Text: text, ToolCalls: []record.ToolCall{{ID: fmt.Sprint("k", i), Name: "read", Arguments: json.RawMessage(`{"path":"a.txt"}`)}}}
+			rec = &record.Assistant{Text: text,
+				ToolCalls: []record.ToolCall{{ID: fmt.Sprint("k", i), Name: "read", Arguments: json.RawMessage(`{"path":"a.txt"}`)}}}
 		case 'r':
-			rec = &record.ToolResult{ToolCallID: fmt.Sprint("k", i-1), Name: "read", Status: record.StatusOK, Output: record.Output{Text: text}}
+			rec = &record.ToolResult{ToolCallID: fmt.Sprint("k", i-1), Name: "read", Status: record.StatusOK,
+				Output: record.Output{Text: text}}
 		case 'a':
 			rec = &record.Assistant{Text: text, Finish: record.FinishEndTurn}
 		case 'p':
@@ -106,7 +108,8 @@ func (s *script) Call(_ context.Context, req *providers.Request, _ func(provider
 	}
 	text := s.answers[0]
 	s.answers = s.answers[1:]
-	return &providers.Response{Text: text, Finish: providers.EndTurn, Provider: "p", Model: "m", Usage: providers.Usage{Input: 10, Output: 5}}, nil
+	return &providers.Response{Text: text, Finish: providers.EndTurn, Provider: "p", Model: "m",
+		Usage: providers.Usage{Input: 10, Output: 5}}, nil
 }
 
 func good(what string) string {
@@ -127,7 +130,8 @@ func TestSummarizeGoesPartByPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.asked) != 4 || !strings.Contains(m.asked[0], "earlier") || !strings.Contains(m.asked[1], "part one") || strings.Contains(m.asked[2], "part one") {
+	if len(m.asked) != 4 || !strings.Contains(m.asked[0], "earlier") || !strings.Contains(m.asked[1], "part one") ||
+		strings.Contains(m.asked[2], "part one") {
 		t.Errorf("%d parts; each must come with the summary of what is before it", len(m.asked))
 	}
 	if strings.Count(m.asked[0], "</transcript>") != 1 || !strings.Contains(m.asked[0], "codes") {
@@ -142,7 +146,8 @@ func TestSummarizeGoesPartByPart(t *testing.T) {
 func TestUselessAnswersAreErrors(t *testing.T) {
 	p, _ := Make(talk("u900", "a900", "u10"), For(1000), 99)
 	for _, answer := range []string{"", "Sure, what do you need?", "## Goal\nonly this"} {
-		if _, err := Summarize(t.Context(), &script{answers: []string{answer}}, Task{Plan: p, Limits: For(1000)}); !errors.Is(err, ErrUseless) {
+		if _, err := Summarize(t.Context(), &script{answers: []string{answer}},
+			Task{Plan: p, Limits: For(1000)}); !errors.Is(err, ErrUseless) {
 			t.Errorf("%q: %v", answer, err)
 		}
 	}
@@ -170,7 +175,8 @@ func TestDigestGrowsAndForgetsTheOldest(t *testing.T) {
 	if !strings.Contains(before, "request 39 please") || strings.Contains(before, "request 0 ") || strings.Count(before, "a.txt") != 1 {
 		t.Errorf("digest:\n%s", before)
 	}
-	p, _ := Make(&record.Context{Entries: talk("u100", "a5", "u5").Entries, Summary: &record.Entry{Rec: &record.Summary{Text: good("a real one")}}}, l, 99)
+	p, _ := Make(&record.Context{Entries: talk("u100", "a5", "u5").Entries,
+		Summary: &record.Entry{Rec: &record.Summary{Text: good("a real one")}}}, l, 99)
 	d := Digest(Task{Plan: p, Limits: l})
 	p.Before = d
 	if again := Digest(Task{Plan: p, Limits: l}); !strings.Contains(again, "a real one") || strings.Count(again, digestHead) != 1 {

@@ -83,7 +83,8 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 			if f != (Files{}) || len(found) != 1 || found[0].Remedy == "" {
 				t.Errorf("%+v, %v", f, found)
 			}
-			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: "AGENTS.md: " + name})
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
+				How: "opened as a plain file, or not at all", Name: "AGENTS.md: " + name})
 		})
 	}
 }

@@ -13,7 +13,8 @@ func TestMeasure(t *testing.T) {
 	h := &history{ctx: record.Context{Session: "s1"}}
 	h.add(asks(strings.Repeat("q", 4000)),
 		says(strings.Repeat("a", 400), call("c1", "read", `{"path":"`+strings.Repeat("p", 800)+`"}`), call("c2", "memory_search", `{}`)),
-		gave("c1", "read", record.StatusOK, strings.Repeat("r", 8000)), gave("c2", "memory_search", record.StatusOK, strings.Repeat("m", 2000)), says("done"))
+		gave("c1", "read", record.StatusOK, strings.Repeat("r", 8000)),
+		gave("c2", "memory_search", record.StatusOK, strings.Repeat("m", 2000)), says("done"))
 	got := Measure(&h.ctx, strings.Repeat("s", 1200))
 	near := func(name string, got, want int) {
 		if got < want || got > want+40 {

@@ -110,10 +110,12 @@ func TestPicture(t *testing.T) {
 // named only.
 func TestTextFiles(t *testing.T) {
 	long := strings.Repeat("a line of text\n", 4000)
-	contents := map[string]string{"a.txt": "one <two>\n", "b.log": long, "c.json": long, "d.csv": long, "e.txt": "zero \x00 byte", "f.bin": "abc"}
+	contents := map[string]string{"a.txt": "one <two>\n", "b.log": long, "c.json": long, "d.csv": long,
+		"e.txt": "zero \x00 byte", "f.bin": "abc"}
 	b := NewBuilder(Sources{File: func(f message.File) ([]byte, error) { return []byte(contents[f.Name]), nil }})
 	u := asks("Read.")
-	for _, f := range []struct{ name, kind string }{{"e.txt", "text/plain"}, {"f.bin", "application/octet-stream"}, {"a.txt", "text/plain; charset=utf-8"}, {"b.log", "text/plain"}, {"c.json", "application/json"}, {"d.csv", "text/csv"}} {
+	for _, f := range []struct{ name, kind string }{{"e.txt", "text/plain"}, {"f.bin", "application/octet-stream"},
+		{"a.txt", "text/plain; charset=utf-8"}, {"b.log", "text/plain"}, {"c.json", "application/json"}, {"d.csv", "text/csv"}} {
 		u.Files = append(u.Files, file(f.name, f.kind, int64(len(contents[f.name]))))
 	}
 	text := build(t, b, talk(u)).Messages[0].Parts[0].(providers.Text).Text

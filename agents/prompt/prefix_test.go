@@ -96,7 +96,8 @@ func TestPrefix(t *testing.T) {
 			}
 			answered, all := wire(req)
 			if _, want := wire(again); !bytes.Equal(all, want) || b.Tokens() != fresh.Tokens() {
-				t.Fatalf("extending and making anew differ\nextended (%d tokens):\n%s\nanew (%d tokens):\n%s", b.Tokens(), all, fresh.Tokens(), want)
+				t.Fatalf("extending and making anew differ\nextended (%d tokens):\n%s\nanew (%d tokens):\n%s",
+					b.Tokens(), all, fresh.Tokens(), want)
 			}
 			if !bytes.HasPrefix(all, before) {
 				t.Fatalf("bytes that were answered for have changed\nbefore:\n%s\nnow:\n%s", before, all)

@@ -113,7 +113,8 @@ func sampleTools() []providers.Tool {
 			`"pattern":{"type":"string"},"path":{"type":"string","description":"Folder to begin in"}`, `"pattern"`),
 		spec("grep", "Search file contents with a regular expression (RE2).",
 			`"pattern":{"type":"string"},"path":{"type":"string","description":"File or folder"},"glob":{"type":"string","description":"Only files like this"},"context":{"type":"integer","minimum":0,"description":"Lines around a hit"},"ignoreCase":{"type":"boolean"}`, `"pattern"`),
-		spec("exec", "Run a command with sh -c in the workspace, inside a sandbox without network. Returns output and exit status. Start servers and long jobs with background.",
+		spec("exec", "Run a command with sh -c in the workspace, inside a sandbox without network. Returns output and "+
+			"exit status. Start servers and long jobs with background.",
 			`"command":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"description":"Default 120000"},"background":{"type":"boolean","description":"Return at once; the job goes on"}`, `"command"`),
 	}
 }

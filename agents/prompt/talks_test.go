@@ -76,7 +76,8 @@ func toolTalk() *record.Context {
 		says("I read both.", call("c1", "read", `{"path": "a.txt"}`), call("c2", "read", `{"path":"b<c.txt"}`)),
 		gave("c2", "read", record.StatusError, "b<c.txt: no such file"), // order of the calls wins
 		gave("c1", "read", record.StatusOK, "content of <a>"),
-		says("", call("c3", "exec", `{"command":"sleep 9"}`), call("c4", "write", `{}`), call("c5", "glob", `"{broken"`), call("c6", "read", ``)),
+		says("", call("c3", "exec", `{"command":"sleep 9"}`), call("c4", "write", `{}`),
+			call("c5", "glob", `"{broken"`), call("c6", "read", ``)),
 		&record.ToolStart{ToolCallID: "c3", Name: "exec"},
 		gave("c3", "exec", record.StatusTimeout, "half of it"),
 		denied,
@@ -114,7 +115,8 @@ func interruptedTalk() *record.Context {
 		&record.ToolStart{ToolCallID: "c1", Name: "exec"},
 		gave("c1", "exec", record.StatusInterrupted, ""),
 		// c2 has no result at all
-		&record.Assistant{Turn: "t1", Text: "half an ans", Finish: record.FinishInterrupted, ToolCalls: []record.ToolCall{call("c9", "read", `{}`)}},
+		&record.Assistant{Turn: "t1", Text: "half an ans", Finish: record.FinishInterrupted,
+			ToolCalls: []record.ToolCall{call("c9", "read", `{}`)}},
 		&record.Assistant{Turn: "t1", Text: "The model is not reachable.", Finish: record.FinishError},
 		asks("And now?"),
 		gave("c9", "read", record.StatusOK, "of an answer that the model never gave"),
@@ -160,7 +162,8 @@ func summaryTalk() *record.Context {
 	ctx := talk(
 		gave("c0", "read", record.StatusOK, "of a call before the cut"),
 		asks("Go on with the plan."),
-		&record.Assistant{Turn: "t1", Text: "Step 4 is done.", Finish: record.FinishEndTurn, Tokens: record.Tokens{Input: 190_000, Output: 100}},
+		&record.Assistant{Turn: "t1", Text: "Step 4 is done.", Finish: record.FinishEndTurn,
+			Tokens: record.Tokens{Input: 190_000, Output: 100}},
 		asks("Step 5."),
 	)
 	ctx.Summary = &record.Entry{Seq: 90, At: noon, Rec: &record.Summary{

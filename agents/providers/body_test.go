@@ -79,9 +79,10 @@ func TestRetryAfter(t *testing.T) {
 
 func TestReadAnswer(t *testing.T) {
 	for body, want := range map[string]Answer{
-		`{"error":"model 'x' not found"}`:                                                               {Message: "model 'x' not found"},
-		`{"detail":"Not Found"}`:                                                                        {Message: "Not Found"},
-		`{"error":{"message":"m","type":"t","code":"c"}}`:                                               {Message: "m", Type: "t", Code: "c"},
+		`{"error":"model 'x' not found"}`: {Message: "model 'x' not found"},
+		`{"detail":"Not Found"}`:          {Message: "Not Found"},
+		`{"error":{"message":"m","type":"t","code":"c"}}`: {Message: "m",
+			Type: "t", Code: "c"},
 		`[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}]`:                      {Message: "quota", Type: "RESOURCE_EXHAUSTED", Code: "429"},
 		`{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"upstream says"}}}`: {Message: "Provider returned error: upstream says", Code: "400"},
 		"<html><head><TITLE>\n 502 Bad Gateway</TITLE>":                                                 {Message: "a web page: 502 Bad Gateway"},
@@ -98,7 +99,8 @@ func TestReadAnswer(t *testing.T) {
 func TestRedact(t *testing.T) {
 	key := "sk-a/b+c=\"d\" é"
 	r := newRedactor([]string{key, "short", ""})
-	for _, in := range []string{key, "Bearer " + key + "!", `{"k":"sk-a/b+c=\"d\" é"}`, "?key=sk-a%2Fb%2Bc%3D%22d%22+%C3%A9", "c2stYS9iK2M9ImQiIMOp"} {
+	for _, in := range []string{key, "Bearer " + key + "!", `{"k":"sk-a/b+c=\"d\" é"}`,
+		"?key=sk-a%2Fb%2Bc%3D%22d%22+%C3%A9", "c2stYS9iK2M9ImQiIMOp"} {
 		if got := r.text(in); strings.Contains(got, "sk-a") || strings.Contains(got, "c2stY") || !strings.Contains(got, Redacted) {
 			t.Errorf("%q became %q", in, got)
 		}

@@ -70,7 +70,8 @@ func TestEndlessAnswer(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			x := &Exchange{Provider: "p", Client: server.Client(), URL: server.URL, Header: http.Header{}, Body: &Body{}, Request: &Request{}}
+			x := &Exchange{Provider: "p", Client: server.Client(), URL: server.URL, Header: http.Header{},
+				Body: &Body{}, Request: &Request{}}
 			size, last := 0, Event(nil)
 			for ev := range x.Events(t.Context(), sayAll{as}) {
 				last = ev

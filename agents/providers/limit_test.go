@@ -56,7 +56,8 @@ func TestLimitIsFair(t *testing.T) {
 		for _, one := range []struct {
 			agent string
 			front bool
-		}{{"a", false}, {"a", false}, {"a", false}, {"a", false}, {"b", false}, {"b", false}, {"c", false}, {"f", true}, {"f", true}, {"g", true}} {
+		}{{"a", false}, {"a", false}, {"a", false}, {"a", false}, {"b", false}, {"b", false}, {"c", false}, {"f", true},
+			{"f", true}, {"g", true}} {
 			wg.Go(func() { ask(t.Context(), l, one.agent, one.front) })
 			synctest.Wait() // they come in this order
 		}

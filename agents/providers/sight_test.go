@@ -10,7 +10,8 @@ import (
 
 // TestSeeText: a document that a tool brought comes with its text for those who need it.
 func TestSeeText(t *testing.T) {
-	read := Result{CallID: "c", Text: "a.pdf: 2 pages", Documents: []Document{{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d"), Text: "[page 1]\nhello"}}}
+	read := Result{CallID: "c", Text: "a.pdf: 2 pages",
+		Documents: []Document{{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d"), Text: "[page 1]\nhello"}}}
 	req := &Request{Messages: []*Message{{Role: Results, Parts: []Part{read}}}}
 	for sight, want := range map[Sight]Result{
 		{Documents: true}: read,
@@ -37,7 +38,8 @@ func (h *heard) Stream(_ context.Context, req *Request) iter.Seq[Event] {
 
 func TestSee(t *testing.T) {
 	plain := &Message{Role: User, Parts: []Part{Text{"hello"}}}
-	media := &Message{Role: User, Parts: []Part{Text{"look"}, Image{"image/png", []byte("p")}, Document{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d")}}}
+	media := &Message{Role: User, Parts: []Part{Text{"look"}, Image{"image/png", []byte("p")},
+		Document{Name: "a.pdf", MimeType: "application/pdf", Data: []byte("d")}}}
 	result := &Message{Role: Results, Parts: []Part{Result{CallID: "c", Text: "shot", Images: []Image{{"image/png", []byte("p")}}}}}
 	req := &Request{Model: "m", Messages: []*Message{plain, media, result}}
 	for _, tt := range []struct {
@@ -46,7 +48,8 @@ func TestSee(t *testing.T) {
 	}{
 		{Sight{true, true}, media.Parts, result.Parts},
 		{Sight{true, false}, []Part{media.Parts[0], media.Parts[1], Text{noDocument}}, result.Parts},
-		{Sight{false, true}, []Part{media.Parts[0], Text{noPicture}, media.Parts[2]}, []Part{Result{CallID: "c", Text: "shot\n" + noPicture}}},
+		{Sight{false, true}, []Part{media.Parts[0], Text{noPicture}, media.Parts[2]},
+			[]Part{Result{CallID: "c", Text: "shot\n" + noPicture}}},
 		{Sight{}, []Part{media.Parts[0], Text{noPicture}, Text{noDocument}}, []Part{Result{CallID: "c", Text: "shot\n" + noPicture}}},
 	} {
 		h := &heard{}

@@ -112,7 +112,8 @@ type folder struct {
 func newFolder(t *testing.T) *folder {
 	f := &folder{t: t, dir: t.TempDir()}
 	var err error
-	board := finding.NewBoard(func(_ string, one finding.Finding) { f.got = append(f.got, one.ID) }, func(string, string) { f.got = append(f.got, "good again") })
+	board := finding.NewBoard(func(_ string, one finding.Finding) { f.got = append(f.got, one.ID) },
+		func(string, string) { f.got = append(f.got, "good again") })
 	f.Registry, err = NewRegistry(f.dir, func(name string) bool { return name == "read" }, func(path string, found []finding.Finding) {
 		board.Read("", path, found)
 	})
@@ -204,8 +205,10 @@ func TestAFileReplacesABuiltIn(t *testing.T) {
 }
 
 func TestNamesThatAreNotForSubAgents(t *testing.T) {
-	for _, bad := range []string{"name: read\ndescription: d", "name: A\ndescription: d\ntools: [spawn]", "name: A\ndescription: d\ntools: [cron_run]",
-		"name: A\ndescription: d\ntools: [CodeSearch]", "name: A\ndescription: d\ntools: [A]", "name: A\ndescription: d\ntools: [message]"} {
+	for _, bad := range []string{"name: read\ndescription: d", "name: A\ndescription: d\ntools: [spawn]",
+		"name: A\ndescription: d\ntools: [cron_run]",
+		"name: A\ndescription: d\ntools: [CodeSearch]", "name: A\ndescription: d\ntools: [A]",
+		"name: A\ndescription: d\ntools: [message]"} {
 		f := newFolder(t)
 		f.write("a.md", "---\n"+bad+"\n---\nx")
 		if names := f.names(); len(names) != 4 || !cmp.Equal(f.got, []string{"subagent-invalid"}) {

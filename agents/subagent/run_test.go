@@ -88,7 +88,8 @@ func run(t *testing.T, ctx context.Context, tool tools.Tool, args string) tools.
 const plain = "---\nname: Helper\ndescription: d\nmodel: small\n---\nHelp with {{.task}}."
 
 func TestASubAgentIsAnAgentThatFollowsFromTheCall(t *testing.T) {
-	h := &house{outcome: event.Outcome{Reason: "done", Text: "42", Cost: 0.5, Work: event.Work{Rounds: 2, ToolCalls: 3, Input: 10, Output: 5}}}
+	h := &house{outcome: event.Outcome{Reason: "done", Text: "42", Cost: 0.5,
+		Work: event.Work{Rounds: 2, ToolCalls: 3, Input: 10, Output: 5}}}
 	tool := toolOf(t, h, event.NewStream("t"), plain)
 	for range 2 { // again, as after a crash
 		if r := run(t, t.Context(), tool, `{"task":"sums"}`); r.Text != "42" || r.Status != "" {
@@ -122,7 +123,8 @@ func TestAtWork(t *testing.T) {
 func TestResults(t *testing.T) {
 	structured := strings.Replace(plain, "model: small", "summarize: structured", 1)
 	waiting := &permission.Pending{Token: "tok"}
-	paused := &permission.Pending{Token: "tok", Request: permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 1, More: 1}.Request("")}
+	paused := &permission.Pending{Token: "tok",
+		Request: permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 1, More: 1}.Request("")}
 	for name, tt := range map[string]struct {
 		definition string
 		outcome    event.Outcome
@@ -131,14 +133,17 @@ func TestResults(t *testing.T) {
 		status     tools.Status
 		want       string // part of the text
 	}{
-		"verbatim":   {definition: plain, outcome: event.Outcome{Reason: "done", Text: "yes"}, want: "yes"},
-		"structured": {definition: structured, outcome: event.Outcome{Reason: "done", Text: "yes", Cost: 1}, want: `{"success":true,"output":"yes","toolCallCount":0,"iterations":0,"usage":{"input":0,"output":0},"cost":1}`},
+		"verbatim": {definition: plain, outcome: event.Outcome{Reason: "done", Text: "yes"}, want: "yes"},
+		"structured": {definition: structured, outcome: event.Outcome{Reason: "done", Text: "yes", Cost: 1},
+			want: `{"success":true,"output":"yes","toolCallCount":0,"iterations":0,"usage":{"input":0,"output":0},"cost":1}`},
 		"limit": {definition: plain, outcome: event.Outcome{Reason: "limit", Text: "I stopped.", Work: event.Work{Said: "So far: a.go"}},
 			status: tools.Failed, want: "So far: a.go\n\n[It was ended before it was finished: I stopped.]"},
-		"failed":   {definition: plain, outcome: event.Outcome{Reason: "error", Text: "The model refused."}, status: tools.Failed, want: "The model refused."},
+		"failed": {definition: plain, outcome: event.Outcome{Reason: "error", Text: "The model refused."},
+			status: tools.Failed, want: "The model refused."},
 		"canceled": {definition: plain, outcome: event.Outcome{Reason: "canceled"}, status: tools.Failed, want: "canceled"},
 		"waiting":  {definition: plain, outcome: event.Outcome{Reason: "waiting"}, asked: waiting, want: `"waiting":"tok"`},
-		"paused":   {definition: plain, outcome: event.Outcome{Reason: "budget", Text: "I paused."}, asked: paused, want: `"waiting":"tok"`},
+		"paused": {definition: plain, outcome: event.Outcome{Reason: "budget", Text: "I paused."}, asked: paused,
+			want: `"waiting":"tok"`},
 		"stopped at a budget": {definition: plain, outcome: event.Outcome{Reason: "budget", Text: "I stopped."}, status: tools.Failed,
 			want: "[It was ended before it was finished: I stopped.]"},
 		"refused": {definition: plain, err: errors.New("the limit of agents.maxChildren"), status: tools.Failed, want: "maxChildren"},
@@ -195,7 +200,8 @@ func TestItsEventsAreThoseOfItsCaller(t *testing.T) {
 func TestQuestion(t *testing.T) {
 	tl := &tool{}
 	for args, want := range map[string]string{
-		`{"query":"where is main?"}`: "where is main?", `{"b":"2","a":1e3}`: "a: 1e3\nb: 2", `{}`: "Begin.", `{"n":7}`: "7", `{"x":""}`: "x: ",
+		`{"query":"where is main?"}`: "where is main?", `{"b":"2","a":1e3}`: "a: 1e3\nb: 2", `{}`: "Begin.",
+		`{"n":7}`: "7", `{"x":""}`: "x: ",
 	} {
 		input, err := read(json.RawMessage(args))
 		if err != nil {

@@ -75,7 +75,8 @@ rules:
 		switch winner := decisionsIn(historyOf(t, root), ask); winner {
 		case "once":
 			wins["chat"]++
-			if refused == nil || !strings.Contains(refused.Error(), "already answered: once by telegram:1001") || inChat != "Allowed once." {
+			if refused == nil || !strings.Contains(refused.Error(), "already answered: once by telegram:1001") ||
+				inChat != "Allowed once." {
 				t.Errorf("%d: the chat won; it was told %q, the other %v", n, inChat, refused)
 			}
 		case "deny":

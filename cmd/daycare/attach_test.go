@@ -101,7 +101,8 @@ models:
 		if sees && (kinds["image_url"] != 1 || kinds["file"] != 1) || !sees && (kinds["image_url"] > 0 || kinds["file"] > 0) {
 			t.Errorf("%s got parts %v", model, kinds)
 		}
-		for _, want := range []string{"wide.png, image/png", "3000x30 pixels, shown as 2000x20", "plan.pdf, application/pdf", "milk &amp; bread", "old.zip", in} {
+		for _, want := range []string{"wide.png, image/png", "3000x30 pixels, shown as 2000x20",
+			"plan.pdf, application/pdf", "milk &amp; bread", "old.zip", in} {
 			if !strings.Contains(text, want) && !strings.Contains(strings.ReplaceAll(text, `\u0026`, "&"), want) {
 				t.Errorf("%s: %q is missing in %.900s", model, want, text)
 			}

@@ -65,7 +65,8 @@ func TestAttackTable(t *testing.T) {
 			counts[key(r)]++
 		}
 		t.Logf("%s:", title)
-		for _, k := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) }) {
+		for _, k := range slices.SortedFunc(maps.Keys(counts),
+			func(a, b string) int { return cmp.Or(-cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) }) {
 			t.Logf("%6d  %s", counts[k], k)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 func TestTokensOfARunningDaemon(t *testing.T) {
 	noKeys(t)
 	workspace, listen := t.TempDir(), freePort(t)
-	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers:\n  - { id: echo, type: scripted }\ncontrol: { listen: \""+listen+"\", token: s3cret }\n")
+	write(t, filepath.Join(workspace, home, "settings.yaml"),
+		"providers:\n  - { id: echo, type: scripted }\ncontrol: { listen: \""+listen+"\", token: s3cret }\n")
 	r := started(t, workspace)
 	run := func(args ...string) string {
 		t.Helper()
@@ -46,7 +47,8 @@ func TestTokensOfARunningDaemon(t *testing.T) {
 	run("agents", "new", "--name", "Beta")
 	token := strings.TrimSpace(run("auth", "token", "create", "phone", "--scope", "read", "--agent", "Alpha"))
 	var list struct{ Agents []struct{ Name string } }
-	if err := json.NewDecoder(get("/v1/agents", token).Body).Decode(&list); err != nil || len(list.Agents) != 1 || list.Agents[0].Name != "Alpha" {
+	if err := json.NewDecoder(get("/v1/agents", token).Body).Decode(&list); err != nil || len(list.Agents) != 1 ||
+		list.Agents[0].Name != "Alpha" {
 		t.Errorf("agents of a token for one: %+v, %v", list, err)
 	}
 	events := get("/v1/events", token)

@@ -29,7 +29,8 @@ func spelled(t *testing.T, secret string) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		secret, string(quoted[1 : len(quoted)-1]), strings.ReplaceAll(secret, `"`, `\"`), hex.EncodeToString([]byte(secret)), url.QueryEscape(secret),
+		secret, string(quoted[1 : len(quoted)-1]), strings.ReplaceAll(secret, `"`, `\"`),
+		hex.EncodeToString([]byte(secret)), url.QueryEscape(secret),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
 		base64.StdEncoding.EncodeToString([]byte("bob:" + secret)),
 	}

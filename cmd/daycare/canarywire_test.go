@@ -39,13 +39,15 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.calls++
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(delta any, finish any) {
-		chunk, _ := json.Marshal(map[string]any{"model": "m", "choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		chunk, _ := json.Marshal(map[string]any{"model": "m",
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
 		fmt.Fprintf(w, "data: %s\n\n", chunk)
 		w.(http.Flusher).Flush()
 	}
 	call := func(id, name string, arguments map[string]any) {
 		text, _ := json.Marshal(arguments)
-		send(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": id, "type": "function", "function": map[string]any{"name": name, "arguments": string(text)}}}}, nil)
+		send(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": id, "type": "function",
+			"function": map[string]any{"name": name, "arguments": string(text)}}}}, nil)
 		send(map[string]any{}, "tool_calls")
 	}
 	switch n {
@@ -87,8 +89,9 @@ func TestCanaryOnEverySurface(t *testing.T) {
 	notes := strings.Join(spellings, "\n") + "\n"
 	for name, text := range map[string]string{
 		"notes.txt": notes, "long.txt": strings.Repeat(notes, 2000), "attached.txt": "my token: " + canary + "\n",
-		home + "/auth.json":     string(auth),
-		home + "/settings.yaml": "log: { level: debug }\ntools: { exec: { sandbox: \"off\" } }\nproviders: [ { id: p, type: openai, model: m, baseURL: \"" + server.URL + "/v1\" } ]\n",
+		home + "/auth.json": string(auth),
+		home + "/settings.yaml": "log: { level: debug }\ntools: { exec: { sandbox: \"off\" } }\nproviders: [ { id: p, " +
+			"type: openai, model: m, baseURL: \"" + server.URL + "/v1\" } ]\n",
 	} {
 		write(t, filepath.Join(dir, name), text)
 	}
@@ -108,9 +111,11 @@ func TestCanaryOnEverySurface(t *testing.T) {
 	}
 	watched := make(chan error, 1)
 	go func() {
-		watched <- client.Events(t.Context(), control.Filter{}, "", func(e control.RawEvent) error { _, err := said.Write(e.Data); return err })
+		watched <- client.Events(t.Context(), control.Filter{}, "",
+			func(e control.RawEvent) error { _, err := said.Write(e.Data); return err })
 	}()
-	out, err := client.Stream(t.Context(), "0/", control.Message{Text: "keep " + canary + " to yourself", Files: []control.File{{Path: filepath.Join(dir, "attached.txt")}}},
+	out, err := client.Stream(t.Context(), "0/",
+		control.Message{Text: "keep " + canary + " to yourself", Files: []control.File{{Path: filepath.Join(dir, "attached.txt")}}},
 		func(e control.RawEvent) { said.Write(e.Data) })
 	if err != nil || !strings.Contains(out.Text, "this is the end") {
 		t.Fatalf("%+v %v: %s", out, err, d.said.String())
@@ -126,13 +131,15 @@ func TestCanaryOnEverySurface(t *testing.T) {
 		return err == nil && p.calls >= 8 && list[0].State == "idle" && list[1].State == "idle" && list[0].Queued+list[1].Queued == 0
 	})
 	p.mu.Lock()
-	surfaces := map[string]string{"events": said.String(), "the daemon's own words": d.said.String(), "requests to the model": strings.Join(p.heard, "\n")}
+	surfaces := map[string]string{"events": said.String(), "the daemon's own words": d.said.String(),
+		"requests to the model": strings.Join(p.heard, "\n")}
 	p.mu.Unlock()
 	hidden := 0
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, path)
 		// What people wrote themselves, and what they attached, stays as it is.
-		if err != nil || !e.Type().IsRegular() || !strings.Contains(rel, "/") || rel == home+"/auth.json" || strings.HasPrefix(rel, home+"/files/") {
+		if err != nil || !e.Type().IsRegular() || !strings.Contains(rel, "/") || rel == home+"/auth.json" ||
+			strings.HasPrefix(rel, home+"/files/") {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -159,7 +166,8 @@ func TestCanaryOnEverySurface(t *testing.T) {
 			t.Errorf("no file %s has a mark in it, so this test proves nothing of them", want)
 		}
 	}
-	if !strings.Contains(surfaces["events"], `"tool.progress"`) || !strings.Contains(surfaces["events"], `"message.delta"`) || !strings.Contains(surfaces["events"], "[redacted]") {
+	if !strings.Contains(surfaces["events"], `"tool.progress"`) ||
+		!strings.Contains(surfaces["events"], `"message.delta"`) || !strings.Contains(surfaces["events"], "[redacted]") {
 		t.Errorf("the events had neither progress nor pieces: %.2000s", surfaces["events"])
 	}
 	t.Logf("%d surfaces, %d marks", len(surfaces), hidden)

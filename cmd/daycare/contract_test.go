@@ -27,7 +27,8 @@ func TestEventsNameTheirAgent(t *testing.T) {
 	noKeys(t)
 	workspace := t.TempDir()
 	write(t, filepath.Join(workspace, "script.yaml"), contractScript)
-	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: play, type: scripted, options: { script: \""+filepath.Join(workspace, "script.yaml")+"\" } } ]\n")
+	write(t, filepath.Join(workspace, home, "settings.yaml"),
+		"providers: [ { id: play, type: scripted, options: { script: \""+filepath.Join(workspace, "script.yaml")+"\" } } ]\n")
 	client, err := control.Dial(startRuntime(t, workspace))
 	if err != nil {
 		t.Fatal(err)

@@ -104,7 +104,8 @@ connectors:
 func (h *chatHouse) start() *control.Client {
 	h.t.Helper()
 	h.cmd = exec.Command("daycare", "--workspace", h.dir, "start")
-	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
+	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(),
+		"ASK_SECRET=of no importance"}
 	var out strings.Builder
 	h.cmd.Stdout, h.cmd.Stderr = &out, &out
 	if err := h.cmd.Start(); err != nil {
@@ -192,7 +193,8 @@ var asked = []string{"please do it all", "how are you?"}
 var outcome = []string{"Fine, thank you.", "Four agents are on it.", "The counter counted three lines.", "The service is broken."}
 
 // mustHear is what the agent must have been told by the end, each once.
-var mustHear = []string{"There are three lines.", "[Subagent 'prober' failed]", "how are you?", "note: Agent counter", "note: The request", "please do it all"}
+var mustHear = []string{"There are three lines.", "[Subagent 'prober' failed]", "how are you?", "note: Agent counter",
+	"note: The request", "please do it all"}
 
 // judge compares what the person read, and what each agent was told, with what
 // must be.
@@ -327,7 +329,8 @@ func TestAConversationAmongAgentsSurvivesKills(t *testing.T) {
 		}
 		// A turn that dies three times without a step is set aside as poisonous, which
 		// is right: on a machine that is slow today its third life is not cut short.
-		for began := time.Now(); time.Since(began) < life || h.frail() && time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < life ||
+			h.frail() && time.Since(began) < time.Minute; time.Sleep(5 * time.Millisecond) {
 			h.allow(c)
 		}
 		c.Close()

@@ -55,7 +55,8 @@ func (h *chatHouse) startWith(descriptors int) (log *strings.Builder) {
 	h.t.Helper()
 	log = &strings.Builder{}
 	h.cmd = exec.Command("sh", "-c", fmt.Sprintf("ulimit -n %d && exec daycare --workspace %q start", descriptors, h.dir))
-	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(), "ASK_SECRET=of no importance"}
+	h.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + h.t.TempDir(),
+		"ASK_SECRET=of no importance"}
 	h.cmd.Stdout, h.cmd.Stderr = log, log
 	if err := h.cmd.Start(); err != nil {
 		h.t.Fatal(err)
@@ -114,7 +115,8 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 			if n := strings.Count(log.String(), "cannot be woken"); n > 1 {
 				t.Errorf("%d lines say that agents cannot be woken, want at most one:\n%.2000s", n, log)
 			}
-			t.Logf("%d agents with %d descriptors: all answered after %s, at most %d open; %s", many, descriptors, took.Round(time.Millisecond), peak, usage)
+			t.Logf("%d agents with %d descriptors: all answered after %s, at most %d open; %s", many, descriptors,
+				took.Round(time.Millisecond), peak, usage)
 		})
 	}
 }

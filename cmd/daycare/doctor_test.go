@@ -221,7 +221,8 @@ func (w *ward) repairs(d *doctor, repaired map[string]bool) {
 		}
 	}
 	for name := range after {
-		if _, ok := before[name]; !ok && !repaired[name] && !strings.Contains(name, ".torn-") && !strings.Contains(name, kept) && !strings.HasPrefix(name, "trash/") {
+		if _, ok := before[name]; !ok && !repaired[name] && !strings.Contains(name, ".torn-") &&
+			!strings.Contains(name, kept) && !strings.HasPrefix(name, "trash/") {
 			w.t.Errorf("%s was made", name)
 		}
 	}
@@ -233,7 +234,8 @@ func (w *ward) brokenAgents() []string {
 	w.file("agents/" + id(21) + "/history.jsonl")
 	w.file(w.agent(22)+"descriptor.json", `{ "type": "permanent", "id": "`+id(99)+`", "name": "Ops" }`)
 	w.file(w.agent(23)+"descriptor.json", `{ "type": "user", "connector": "terminal", "userId": "u", "channelId": "1" }`) // as agent 1
-	w.file(w.agent(24)+"descriptor.json", "{", `  "type": "subagent",`, `  "id": "`+id(24)+`",`, `  "parentAgentId": "`+id(98)+`",`, `  "name": "reader"`, "}")
+	w.file(w.agent(24)+"descriptor.json", "{", `  "type": "subagent",`, `  "id": "`+id(24)+`",`,
+		`  "parentAgentId": "`+id(98)+`",`, `  "name": "reader"`, "}")
 	w.file("agents/notes.txt", "mine")
 	w.file(w.agent(25)+"state.json", "{", `  "queue": 7`, "}")
 	w.file(w.agent(26)+"sessions.jsonl", `{"id":"s"}`, "[1]", `{"id":"t"}`)
@@ -250,7 +252,8 @@ func (w *ward) brokenAgents() []string {
 
 func (w *ward) brokenHistories() []string {
 	start := &record.Start{Session: "s", V: record.Version}
-	call := &record.Assistant{Turn: "t", Finish: record.FinishToolUse, ToolCalls: []record.ToolCall{{ID: "c1", Name: "read", Arguments: []byte("{}")}}}
+	call := &record.Assistant{Turn: "t", Finish: record.FinishToolUse,
+		ToolCalls: []record.ToolCall{{ID: "c1", Name: "read", Arguments: []byte("{}")}}}
 	result := &record.ToolResult{ToolCallID: "c1", Name: "read", Status: record.StatusOK, Output: record.Output{Text: "x"}}
 	at := "2026-11-01T12:00:00.000Z"
 	dir := w.agent(30)
@@ -265,7 +268,8 @@ func (w *ward) brokenHistories() []string {
 		`{"seq":3,"at":"`+at+`","type":"message","id":"i1","text":"b"}`)
 	h, i := "agents/"+id(30)+"/history.jsonl", "agents/"+id(32)+"/inbox.jsonl"
 	return []string{
-		"history-bad-line " + h + ":9", "history-unknown-type " + h + ":10", "history-seq-twice " + h + ":11", "history-future " + h + ":12", "clock-behind " + h + ":12",
+		"history-bad-line " + h + ":9", "history-unknown-type " + h + ":10", "history-seq-twice " + h + ":11",
+		"history-future " + h + ":12", "clock-behind " + h + ":12",
 		"history-result-twice " + h + ":5", "history-orphan-result " + h + ":6", "blob-missing " + h + ":6",
 		"history-orphan-delivery " + h + ":7", "history-orphan-turn " + h + ":8",
 		"history-part-missing agents/" + id(31) + "/history.jsonl:1",
@@ -302,7 +306,9 @@ func (w *ward) brokenFiles() []string {
 		"schedule-wrong-value heartbeat/look.md:2", "permission-file permissions/tok1.json:1",
 		"file-missing files/f1.json:1", "letter-refused drop/bad/letter.md:1",
 		"lines-bad usage/2026-11-01.jsonl:2", "torn-kept permissions/log.jsonl.torn-7:1", "file-special pipe",
-		"schedule-name cron/Not A Slug/TASK.md", "schedule-name heartbeat/Disk Check.md", "schedule-stray heartbeat/disk.txt", "subagent-invalid subagents/broken.md:4", "skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
+		"schedule-name cron/Not A Slug/TASK.md", "schedule-name heartbeat/Disk Check.md",
+		"schedule-stray heartbeat/disk.txt", "subagent-invalid subagents/broken.md:4",
+		"skill-name skills/talk/SKILL.md:2", "persona-not-text SOUL.md:2",
 		"connector-nobody settings.yaml:6", "connector-broken settings.yaml:6",
 	}
 }

@@ -84,8 +84,10 @@ func (w *ward) orphans() (want []string) {
 	w.file("files/"+f(2)+"__c.txt", "content")
 	w.file("files/"+f(2)+".json", "{ half")
 	asked := w.asks(id(96))
-	call := &record.Assistant{Turn: "t", Text: "yes", Finish: record.FinishEndTurn, Provider: "claude", Model: "m", Tokens: record.Tokens{Input: 100, Output: 5}, Cost: 0.5}
-	w.history(w.agent(51)+"history.jsonl", "", &record.Start{Session: "s", V: record.Version}, &record.TurnBegin{Turn: "t", Items: []string{"i9"}}, call,
+	call := &record.Assistant{Turn: "t", Text: "yes", Finish: record.FinishEndTurn, Provider: "claude", Model: "m",
+		Tokens: record.Tokens{Input: 100, Output: 5}, Cost: 0.5}
+	w.history(w.agent(51)+"history.jsonl", "", &record.Start{Session: "s", V: record.Version},
+		&record.TurnBegin{Turn: "t", Items: []string{"i9"}}, call,
 		&record.TurnEnd{Turn: "t", Items: []string{"i9"}, Outs: []record.Out{}, Reason: record.ReasonDone})
 	day := time.Date(2026, 11, 1, 12, 0, 2, 0, time.UTC).Local().Format(time.DateOnly)
 	return append(want, "agent-unfinished agents/.new-"+id(50), "file-orphan files/"+f(1)+"__b.txt", "file-reference files/"+f(2)+".json:1",

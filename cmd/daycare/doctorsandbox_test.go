@@ -52,7 +52,8 @@ func TestDoctorFindsWhatGitRuns(t *testing.T) {
 	w := newWard(t)
 	workspace := filepath.Dir(w.root)
 	for path, text := range map[string]string{
-		"mine/.git/HEAD": "ref: refs/heads/main", "mine/.git/config": "[core]\n\tfsmonitor = x\n", "mine/.git/hooks/pre-commit": "x", "mine/.git/objects/.keep": "", "mine/.git/refs/.keep": "",
+		"mine/.git/HEAD": "ref: refs/heads/main", "mine/.git/config": "[core]\n\tfsmonitor = x\n",
+		"mine/.git/hooks/pre-commit": "x", "mine/.git/objects/.keep": "", "mine/.git/refs/.keep": "",
 		"sub/.git": "gitdir: ../mine/.git/modules/sub\n", "a/.git/commondir": "../x", "b/.git": "gitdir: ../x\n",
 		"c/HEAD": "ref: refs/heads/main", "c/objects/.keep": "", "c/refs/.keep": "", "c/config": "[core]\n\tfsmonitor = x\n",
 		"d/HEAD": "ref: refs/heads/main", "d/objects/.keep": "", "d/refs/.keep": "", "d/config": "[core]\n\tbare = true\n",
@@ -79,7 +80,8 @@ func TestDoctorFindsWhatGitRuns(t *testing.T) {
 func TestDoctorFindsRightsThatOpenNothing(t *testing.T) {
 	w := newWard(t)
 	state := w.agent(1) + "state.json"
-	w.file(state, `{ "permissions": {`, `  "hosts": [ "a.org",`, `    "192.168.1.5" ],`, `  "lan": [ "nas.home:8080",`, `    "169.254.169.254:80" ] } }`)
+	w.file(state, `{ "permissions": {`, `  "hosts": [ "a.org",`, `    "192.168.1.5" ],`, `  "lan": [ "nas.home:8080",`,
+		`    "169.254.169.254:80" ] } }`)
 	found := w.found(w.examine())
 	for _, want := range []string{"grant-opens-nothing " + state + ":3", "grant-opens-nothing " + state + ":5"} {
 		if !slices.Contains(found, want) {

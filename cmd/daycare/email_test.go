@@ -42,7 +42,8 @@ connectors:
 	n := 0
 	converse(t, d, "opensmtpd and dovecot", func(word string) {
 		n++
-		mail := fmt.Sprintf("From: ada@mail.test\r\nTo: bot@mail.test\r\nSubject: Re: words\r\nMessage-ID: <%d@mail.test>\r\nIn-Reply-To: <0@mail.test>\r\n\r\n%s\r\n", n, word)
+		mail := fmt.Sprintf("From: ada@mail.test\r\nTo: bot@mail.test\r\nSubject: Re: words\r\nMessage-ID: "+
+			"<%d@mail.test>\r\nIn-Reply-To: <0@mail.test>\r\n\r\n%s\r\n", n, word)
 		must(t, smtp.SendMail(post, nil, "ada@mail.test", []string{"bot@mail.test"}, []byte(mail)))
 	}, func() string {
 		var all strings.Builder

@@ -117,7 +117,8 @@ func (h *answerHouse) say(t *testing.T, text string) string {
 func (h *answerHouse) answerers() []answerer {
 	return []answerer{
 		{"command", "", func(t *testing.T, token, decision, _ string) string {
-			args := map[string][]string{"once": {"allow", token[:8], "--once"}, "always": {"allow", token[:8]}, "deny": {"deny", token[:8]}}[decision]
+			args := map[string][]string{"once": {"allow", token[:8], "--once"}, "always": {"allow", token[:8]},
+				"deny": {"deny", token[:8]}}[decision]
 			out, err := exec.Command("daycare", append([]string{"--workspace", h.workspace, "permissions"}, args...)...).CombinedOutput()
 			if err == nil {
 				return ""

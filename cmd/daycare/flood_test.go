@@ -19,7 +19,8 @@ func TestSmallFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := bench.Flood{Dir: t.TempDir(), Binary: binary, Senders: 40, Each: 20, ToolBytes: 50_000_000, Tell: func(what string) { t.Log(what) }}
+	f := bench.Flood{Dir: t.TempDir(), Binary: binary, Senders: 40, Each: 20, ToolBytes: 50_000_000,
+		Tell: func(what string) { t.Log(what) }}
 	rows, err := f.Run(t.Context())
 	if err != nil {
 		t.Errorf("%v\n%+v", err, rows)

@@ -62,13 +62,16 @@ func busyWorkspace(t *testing.T) (root string) {
 	root = filepath.Join(workspace, home)
 	for name, content := range map[string]string{
 		"script.yaml": busyScript, "notes.txt": "milk\n",
-		home + "/settings.yaml": fmt.Sprintf("providers:\n  - { id: echo, type: scripted, options: { script: %q } }\nconnectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n"+
-			"    hooks: [ { id: ci, secretEnv: EVERYWAY_SECRET, agentId: \"0/\", callback: %q } ]\n", filepath.Join(workspace, "script.yaml"), listen, callback.URL),
+		home + "/settings.yaml": fmt.Sprintf("providers:\n  - { id: echo, type: scripted, options: { script: %q } "+
+			"}\nconnectors:\n  - id: hooks\n    type: webhook\n    listen: %s\n"+
+			"    hooks: [ { id: ci, secretEnv: EVERYWAY_SECRET, agentId: \"0/\", callback: %q } ]\n",
+			filepath.Join(workspace, "script.yaml"), listen, callback.URL),
 		home + "/auth.json": `{ "echo": "a key that nobody asks for" }`,
 		home + "/tokens.json": `{ "phone": { "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			"scopes": ["chat"], "created": "2026-11-20T18:22:00.000Z", "expires": "2026-12-20T18:22:00Z" } }`,
-		home + "/USER.md":                 "Ada.\n",
-		home + "/subagents/Look.md":       "---\nname: Look\ndescription: Looks.\ntools: [read]\ninputSchema: { type: object, properties: { query: { type: string } } }\n---\nLook at {{.query}}.\n",
+		home + "/USER.md": "Ada.\n",
+		home + "/subagents/Look.md": "---\nname: Look\ndescription: Looks.\ntools: [read]\ninputSchema: { type: " +
+			"object, properties: { query: { type: string } } }\n---\nLook at {{.query}}.\n",
 		home + "/skills/tidy/SKILL.md":    "---\nname: tidy\ndescription: How to tidy up.\n---\nTidy up.\n",
 		home + "/drop/bad/old.md":         "nobody",
 		home + "/files/.tmp-half-written": "x",
@@ -80,7 +83,8 @@ func busyWorkspace(t *testing.T) (root string) {
 		run := func(want int, args ...string) string {
 			t.Helper()
 			var out, said bytes.Buffer
-			if code := execute(append([]string{"--no-input", "--workspace", workspace}, args...), strings.NewReader(""), &out, &said); code != want {
+			if code := execute(append([]string{"--no-input", "--workspace", workspace}, args...), strings.NewReader(""),
+				&out, &said); code != want {
 				t.Fatalf("daycare %s: exit code %d, want %d: %s%s", strings.Join(args, " "), code, want, out.String(), said.String())
 			}
 			return out.String()
@@ -117,7 +121,8 @@ func busyWorkspace(t *testing.T) (root string) {
 		run(0, "permissions", "revoke", "0/", "@web:example.com")
 		run(0, "send", "0/", "--wait", "--file", filepath.Join(workspace, "notes.txt"), "look at this")
 		run(0, "send", "0/", "--as", "system", "--silent", "hush")
-		write(t, filepath.Join(workspace, "letter"), `{"text":"a letter","dedupe":"x:1","files":[`+fmt.Sprintf("%q", filepath.Join(workspace, "notes.txt"))+`]}`)
+		write(t, filepath.Join(workspace, "letter"),
+			`{"text":"a letter","dedupe":"x:1","files":[`+fmt.Sprintf("%q", filepath.Join(workspace, "notes.txt"))+`]}`)
 		if err := os.Rename(filepath.Join(workspace, "letter"), filepath.Join(root, "drop", "0-__letter.json")); err != nil {
 			t.Fatal(err)
 		}
@@ -178,9 +183,11 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "USER.md", "agents/*/descriptor.json", "agents/*/state.json", "agents/*/history.jsonl",
+	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "USER.md", "agents/*/descriptor.json",
+		"agents/*/state.json", "agents/*/history.jsonl",
 		"agents/*/inbox.jsonl", "agents/*/sessions.jsonl", "agents/handles.jsonl", "cron/*/TASK.md", "cron/*/runs.jsonl", "heartbeat/*.md",
-		"subagents/*.md", "skills/*/SKILL.md", "memory/*.md", "files/*.json", "usage/*.jsonl", "logs/*.jsonl", "permissions/log.jsonl", "permissions/*.json", "daycare.lock"} {
+		"subagents/*.md", "skills/*/SKILL.md", "memory/*.md", "files/*.json", "usage/*.jsonl", "logs/*.jsonl",
+		"permissions/log.jsonl", "permissions/*.json", "daycare.lock"} {
 		if kinds[pattern] == 0 {
 			t.Errorf("the workspace has no %s, so this test proves nothing of it", pattern)
 		}
@@ -192,9 +199,12 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 // byLibrary holds JSON files and lines against the printed schemas.
 func byLibrary(t *testing.T, root string) {
 	for name, patterns := range map[string][]string{
-		"auth": {"auth.json"}, "tokens": {"tokens.json"}, "descriptor": {"agents/*/descriptor.json"}, "state": {"agents/*/state.json"}, "history": {"agents/*/history.jsonl"},
-		"inbox": {"agents/*/inbox.jsonl"}, "session": {"agents/*/sessions.jsonl"}, "handle": {"agents/handles.jsonl"}, "run": {"cron/*/runs.jsonl", "heartbeat/runs.jsonl"},
-		"request": {"permissions/*.json", "permissions/log.jsonl"}, "file": {"files/*.json"}, "usage": {"usage/*.jsonl"}, "lock": {"daycare.lock"}, "log": {"logs/*.jsonl"},
+		"auth": {"auth.json"}, "tokens": {"tokens.json"}, "descriptor": {"agents/*/descriptor.json"},
+		"state": {"agents/*/state.json"}, "history": {"agents/*/history.jsonl"},
+		"inbox": {"agents/*/inbox.jsonl"}, "session": {"agents/*/sessions.jsonl"}, "handle": {"agents/handles.jsonl"},
+		"run":     {"cron/*/runs.jsonl", "heartbeat/runs.jsonl"},
+		"request": {"permissions/*.json", "permissions/log.jsonl"}, "file": {"files/*.json"},
+		"usage": {"usage/*.jsonl"}, "lock": {"daycare.lock"}, "log": {"logs/*.jsonl"},
 	} {
 		for _, pattern := range patterns {
 			paths, err := filepath.Glob(filepath.Join(root, pattern))
@@ -241,7 +251,8 @@ func planted(t *testing.T, root string) {
 		{"agents/*/state.json", swap(`"seq": `, `"queue": "later", "seq": `), `:\d+:12: .*"later", allowed: steer, followup`},
 		{"agents/*/history.jsonl", line(`{"type":"user_message"}`), `:N:1: "text" is missing`},
 		{"agents/*/history.jsonl", line(`{"type":"user_message","text":"x","zone":7}`), `:N:\d+: .*zone`},
-		{"agents/*/history.jsonl", line(`{"type":"assistant_message","text":"x","finish":"tired"}`), `:N:49: finish: found the text "tired", allowed: end_turn`},
+		{"agents/*/history.jsonl", line(`{"type":"assistant_message","text":"x","finish":"tired"}`),
+			`:N:49: finish: found the text "tired", allowed: end_turn`},
 		{"agents/*/history.jsonl", line(`{"type":"user_massage"}`), `:N(:\d+)?: .*user_massage`},
 		{"agents/*/history.jsonl", line(`{"type":"note",}`), `:N:\d+: `},
 		{"agents/*/inbox.jsonl", line(`{"type":"message","text":"x"}`), `:N:\d+: .*"id"`},
@@ -259,7 +270,8 @@ func planted(t *testing.T, root string) {
 		{"files/*.json", swap(`"size": `, `"size": "big", "was": `), `:\d+:\d+: size: found the text "big"`},
 		{"usage/*.jsonl", line(`{"at":"2026-11-20T18:22:00.000Z","agent":"x"}`), `:N:1: "tokens" is missing`},
 		{"logs/*.jsonl", line(`not json`), `:N:\d+: not JSON`},
-		{"permissions/*.json", swap(`"decision": null`, `"decision": "maybe"`), `:\d+:15: decision: found the text "maybe", allowed: once, always, prefix, deny`},
+		{"permissions/*.json", swap(`"decision": null`, `"decision": "maybe"`),
+			`:\d+:15: decision: found the text "maybe", allowed: once, always, prefix, deny`},
 		{"permissions/*.json", swap(`"host": "example.org"`, `"host": "example.net"`), `.*sha256`},
 		{"permissions/log.jsonl", line(`{"token":"x"}`), `:N:1: "agentId" is missing`},
 		{"daycare.lock", all(`{"pid":"me"}`), `:1:8: pid: `},
@@ -281,7 +293,8 @@ func planted(t *testing.T, root string) {
 		if err != nil {
 			t.Error(err)
 		}
-		want := regexp.MustCompile(regexp.QuoteMeta(filepath.Base(paths[0])) + strings.Replace(tt.want, ":N", fmt.Sprintf(":%d", strings.Count(text, "\n")), 1))
+		want := regexp.MustCompile(regexp.QuoteMeta(filepath.Base(paths[0])) +
+			strings.Replace(tt.want, ":N", fmt.Sprintf(":%d", strings.Count(text, "\n")), 1))
 		hit := false
 		for _, f := range found {
 			place := f.Place() + ": " + f.Reason

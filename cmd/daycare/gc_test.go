@@ -59,7 +59,8 @@ func TestCollector(t *testing.T) {
 		{"a month, beside a daemon", after(30 * day), true, month},
 		{"all, beside a daemon", after(1), true, append([]string{"three"}, month...)},
 		{"nothing for ever", config.Retention{}, false, nil},
-		{"the log and closed parts alone", config.Retention{History: 30 * day, Logs: 30 * day}, false, []string{"history/2026-01-01.jsonl", "daycare.jsonl.1"}},
+		{"the log and closed parts alone", config.Retention{History: 30 * day, Logs: 30 * day}, false,
+			[]string{"history/2026-01-01.jsonl", "daycare.jsonl.1"}},
 		{"all", after(1), false, append([]string{"three", "blobs/" + young, ".tmp-handles-1"}, month...)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -120,7 +120,8 @@ func withLine(text, mark string) string {
 // and no record of the runtime.
 func TestHostileSaves(t *testing.T) {
 	o := newOps(t)
-	hands := []*hand{{path: filepath.Join(o.dir, "state.json")}, {path: filepath.Join(o.dir, "descriptor.json")}, {path: filepath.Join(o.dir, "history.jsonl")}}
+	hands := []*hand{{path: filepath.Join(o.dir, "state.json")}, {path: filepath.Join(o.dir, "descriptor.json")},
+		{path: filepath.Join(o.dir, "history.jsonl")}}
 	var busy sync.WaitGroup
 	stop := make(chan struct{})
 	for i, h := range hands {
@@ -172,7 +173,8 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 		os.WriteFile(keep, []byte(history), 0o600)
 	}
 	for i := range turns {
-		asked, heard := strings.Count(history, fmt.Sprintf(`"text":"turn %d."`, i)), strings.Count(history, fmt.Sprintf(`"text":"heard turn %d."`, i))
+		asked, heard := strings.Count(history, fmt.Sprintf(`"text":"turn %d."`, i)), strings.Count(history,
+			fmt.Sprintf(`"text":"heard turn %d."`, i))
 		if asked != 1 || heard != 1 {
 			t.Logf("turn %d: its message stands in history %d times, the answer %d times", i, asked, heard)
 			records++
@@ -180,13 +182,15 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 	}
 	saves, copies, lost := 0, 0, 0
 	for _, h := range hands {
-		t.Logf("%s: %d saves, %d in a conflict copy, %d lost, %d not possible", filepath.Base(h.path), h.saves, h.copies, len(h.lost), h.err)
+		t.Logf("%s: %d saves, %d in a conflict copy, %d lost, %d not possible", filepath.Base(h.path), h.saves,
+			h.copies, len(h.lost), h.err)
 		saves, copies, lost = saves+h.saves, copies+h.copies, lost+len(h.lost)
 		if len(h.lost) > 0 {
 			t.Errorf("%s: lost: %v", filepath.Base(h.path), h.lost)
 		}
 	}
-	t.Logf("%v: %d saves, %d conflicts, %d lost; %d turns, %d records of the runtime lost or doubled", hostileTime(), saves, copies, lost, turns, records)
+	t.Logf("%v: %d saves, %d conflicts, %d lost; %d turns, %d records of the runtime lost or doubled", hostileTime(),
+		saves, copies, lost, turns, records)
 	if records > 0 || saves == 0 {
 		t.Errorf("%d records of the runtime lost or doubled in %d saves", records, saves)
 	}

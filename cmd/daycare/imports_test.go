@@ -44,7 +44,8 @@ var imports = map[string][]string{
 	"engine/sensitive":       {},
 	"engine/disk":            {"engine/crash"},
 	"engine/lan":             {},
-	"engine/permission":      {"engine/lan", "engine/sensitive", "engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/message", "engine/event"},
+	"engine/permission": {"engine/lan", "engine/sensitive", "engine/beneath", "engine/disk", "engine/crash",
+		"engine/finding", "engine/message", "engine/event"},
 	"engine/address":         {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
 	"engine/inbox":           {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
@@ -52,13 +53,18 @@ var imports = map[string][]string{
 	"engine/schedule":        {"engine/beneath", "engine/message", "engine/disk", "engine/crash", "engine/finding"},
 	"engine/config":          {"engine/beneath", "engine/finding", "engine/disk", "engine/lan"},
 	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},
-	"engine/control":         {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox", "engine/disk", "engine/finding", "engine/permission", "engine/address"},
+	"engine/control": {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox",
+		"engine/disk", "engine/finding", "engine/permission", "engine/address"},
 
-	"agents":                  {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record", "engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk", "engine/crash", "engine/finding", "engine/address"},
-	"agents/prompt":           {"agents/providers", "engine/permission", "engine/record", "engine/message", "engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
-	"agents/compact":          {"agents/providers", "engine/record", "engine/message"},
-	"agents/budget":           {"agents/providers", "engine/permission", "engine/disk"},
-	"agents/subagent":         {"engine/beneath", "tools", "engine/address", "engine/finding", "engine/event", "engine/message", "engine/permission"},
+	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record",
+		"engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk",
+		"engine/crash", "engine/finding", "engine/address"},
+	"agents/prompt": {"agents/providers", "engine/permission", "engine/record", "engine/message",
+		"engine/beneath", "engine/disk", "engine/crash", "engine/finding", "engine/unseen"},
+	"agents/compact": {"agents/providers", "engine/record", "engine/message"},
+	"agents/budget":  {"agents/providers", "engine/permission", "engine/disk"},
+	"agents/subagent": {"engine/beneath", "tools", "engine/address", "engine/finding", "engine/event",
+		"engine/message", "engine/permission"},
 	"agents/providers":        {},
 	"agents/providers/openai": {"agents/providers"},
 
@@ -69,10 +75,12 @@ var imports = map[string][]string{
 	"agents/providers/scripted":     {"agents/providers", "engine/finding"},
 	"agents/providers/providertest": {"agents/providers"},
 
-	"tools":               {"engine/message", "engine/permission"},
-	"tools/toolstest":     {"tools", "engine/message", "engine/permission"},
-	"tools/files":         {"tools", "engine/sensitive", "tools/pdf", "engine/beneath", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
-	"tools/shell":         {"tools", "tools/shell/sandbox", "tools/shell/guard", "engine/sensitive", "engine/beneath", "engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
+	"tools":           {"engine/message", "engine/permission"},
+	"tools/toolstest": {"tools", "engine/message", "engine/permission"},
+	"tools/files": {"tools", "engine/sensitive", "tools/pdf", "engine/beneath", "engine/message",
+		"engine/permission", "engine/disk", "engine/crash"},
+	"tools/shell": {"tools", "tools/shell/sandbox", "tools/shell/guard", "engine/sensitive", "engine/beneath",
+		"engine/redact", "engine/message", "engine/permission", "engine/disk", "engine/crash"},
 	"tools/shell/sandbox": {"engine/beneath"},
 	"tools/shell/guard":   {"engine/sensitive", "engine/beneath"},
 	"tools/fetch":         {"engine/lan", "tools", "tools/pdf", "engine/message", "engine/permission"},
@@ -82,7 +90,8 @@ var imports = map[string][]string{
 	"tools/cron":          {"tools", "engine/message", "engine/permission", "engine/schedule", "engine/finding", "engine/disk"},
 	"tools/ask":           {"tools", "engine/message", "engine/permission"},
 	"tools/mcp":           {"tools", "engine/message", "engine/permission"},
-	"tools/skills":        {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message", "engine/permission", "engine/finding"},
+	"tools/skills": {"engine/unseen", "engine/disk", "tools", "engine/beneath", "engine/message",
+		"engine/permission", "engine/finding"},
 
 	"connectors":                     {},
 	"connectors/format":              {},
@@ -92,20 +101,23 @@ var imports = map[string][]string{
 	"connectors/connectortest/table": {},
 	"connectors/clock":               {"engine/message", "engine/inbox", "engine/schedule", "engine/finding"},
 	"connectors/web":                 {"engine/message", "engine/control", "engine/event", "engine/finding", "engine/inbox"},
-	"connectors/terminal":            {"connectors/terminal/...", "engine/address", "engine/message", "engine/control", "engine/event", "engine/finding", "engine/permission"},
+	"connectors/terminal": {"connectors/terminal/...", "engine/address", "engine/message", "engine/control",
+		"engine/event", "engine/finding", "engine/permission"},
 
 	"connectors/terminal/theme":      {},
 	"connectors/terminal/markdown":   {"connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
-	"connectors/webhook":  {"connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/telegram": {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/signal":   {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/irc":      {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/email":    {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/slack":    {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/discord":  {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
-	"connectors/mcp":      {"engine/message", "engine/control", "engine/event", "engine/finding"},
+	"connectors/webhook": {"connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/telegram": {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
+		"engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/signal": {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/irc":    {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/email":  {"connectors/chat", "connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/slack": {"connectors/chat", "connectors/format", "connectors/ingress", "engine/message",
+		"engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/discord": {"connectors/format", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},
+	"connectors/mcp":     {"engine/message", "engine/control", "engine/event", "engine/finding"},
 
 	"connectors/telegram/telegramtest": {},
 }
@@ -151,7 +163,8 @@ func broken(u use) string {
 	case matches(allowed, target), u.test && forTests(u.folder, target):
 		return ""
 	case target == "engine":
-		return "the package engine is put together by cmd/daycare alone: import the subpackage that declares what you need, or declare an interface"
+		return "the package engine is put together by cmd/daycare alone: import the subpackage that declares what you " +
+			"need, or declare an interface"
 	default:
 		return fmt.Sprintf("%s may import %s: move the code to where the import is allowed, or declare an interface here",
 			u.folder, orNothing(allowed))

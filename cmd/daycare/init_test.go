@@ -162,7 +162,8 @@ func TestInitAsks(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
 	for _, want := range []string{`"9" is no number from 1 to 7`, "begins with http:// or https://", "401", "Incorrect API key",
-		"it has qwen3, gpt-oss", `it said "ready"`, "wrote    provider server, model qwen3", "kept     its key in .daycare/auth.json", "Next: daycare chat hello"} {
+		"it has qwen3, gpt-oss", `it said "ready"`, "wrote    provider server, model qwen3",
+		"kept     its key in .daycare/auth.json", "Next: daycare chat hello"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("on the screen is no %q:\n%s", want, screen)
 		}
@@ -238,15 +239,18 @@ func TestInitFlags(t *testing.T) {
 		{"", []string{"--model", "qwen3"}, exitUsage, "--model needs --provider"},
 		{"", []string{"--provider", "anthropic"}, exitFailure, "there is no key for anthropic\nset ANTHROPIC_API_KEY"},
 		{"", []string{"--provider", "anthropic", "--model", "claude-sonet-5", "--no-check"}, exitFailure, "near to it: claude-sonnet-5"},
-		{"sk-wrong", []string{"--provider", "server", "--base-url", url, "--model", "qwen3", "--key-stdin"}, exitFailure, "Incorrect API key"},
-		{"sk-right", []string{"--provider", "server", "--base-url", url, "--key-stdin", "--json"}, exitOK, `"provider":"server","model":"qwen3","check":{"id":"server","model":"qwen3","ok":true`},
+		{"sk-wrong", []string{"--provider", "server", "--base-url", url, "--model", "qwen3", "--key-stdin"},
+			exitFailure, "Incorrect API key"},
+		{"sk-right", []string{"--provider", "server", "--base-url", url, "--key-stdin", "--json"}, exitOK,
+			`"provider":"server","model":"qwen3","check":{"id":"server","model":"qwen3","ok":true`},
 		{"", []string{"--provider", "server", "--base-url", url}, exitOK, "kept     provider server"},
 		{"", []string{"--provider", "gemini"}, exitFailure, "the settings have providers already"},
 	} {
 		if code, said := run(test.stdin, test.args...); code != test.code || !strings.Contains(said, test.want) {
 			t.Errorf("init %v: exit code %d, want %d with %q:\n%s", test.args, code, test.code, test.want, said)
 		}
-		if n := len(settingsOf(t, dir).Providers); (n > 0) != (strings.Contains(strings.Join(test.args, " "), "--provider gemini") || test.code == exitOK) {
+		if n := len(settingsOf(t, dir).Providers); (n > 0) != (strings.Contains(strings.Join(test.args, " "),
+			"--provider gemini") || test.code == exitOK) {
 			t.Errorf("after init %v there are %d providers", test.args, n)
 		}
 	}

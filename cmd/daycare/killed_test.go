@@ -85,7 +85,8 @@ func converse(t *testing.T, d *daemon, connector string, say func(word string), 
 			d.kill()
 			d.start()
 		}
-		waitFor(t, fmt.Sprintf("the answer to %s over %s (%s)", w, connector, d.said.String()), func() bool { return strings.Contains(heard(), "heard "+w) })
+		waitFor(t, fmt.Sprintf("the answer to %s over %s (%s)", w, connector, d.said.String()),
+			func() bool { return strings.Contains(heard(), "heard "+w) })
 	}
 	history := read(t, d, "history.jsonl")
 	for n := range words {

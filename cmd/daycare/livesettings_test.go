@@ -41,7 +41,8 @@ func liveSettings() map[string]live {
 		entry := func(v string) string {
 			return "[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:1', " + v + "}]"
 		}
-		return live{entry(key + ": " + one), entry(key + ": " + two), func(r *runtimeParts) any { return fmt.Sprint(r.models.Load().settings) }}
+		return live{entry(key + ": " + one), entry(key + ": " + two),
+			func(r *runtimeParts) any { return fmt.Sprint(r.models.Load().settings) }}
 	}
 	model := func(key, one, two string) live {
 		entry := func(v string) string { return "[{id: my-model, " + key + ": " + v + "}]" }
@@ -61,53 +62,71 @@ func liveSettings() map[string]live {
 	}
 	exec := func(r *runtimeParts) any {
 		tool, _, _ := r.tools.Get("exec")
-		need, err := tool.(tools.Asks).Needs(tools.Call{Name: "exec", Arguments: json.RawMessage(`{"command":"true"}`), Access: permission.Default(r.workspace)})
+		need, err := tool.(tools.Asks).Needs(tools.Call{Name: "exec", Arguments: json.RawMessage(`{"command":"true"}`),
+			Access: permission.Default(r.workspace)})
 		return fmt.Sprint(need != nil, err)
 	}
 	return map[string]live{
 		"permissions.expiry": {"1h", "2h", func(r *runtimeParts) any {
-			p, _, err := r.asks.Ask("agent", permission.Owner{}, permission.Request{Tag: "@web:" + fmt.Sprint(time.Now().UnixNano()) + ".example"})
+			p, _, err := r.asks.Ask("agent", permission.Owner{},
+				permission.Request{Tag: "@web:" + fmt.Sprint(time.Now().UnixNano()) + ".example"})
 			return fmt.Sprint(p.ExpiresAt.Sub(p.AskedAt), err)
 		}},
-		"permissions.profile":        {"auto", "read-only", func(r *runtimeParts) any { return fmt.Sprint(figures(r), r.under(permission.Set{}).Profile) }},
+		"permissions.profile": {"auto", "read-only",
+			func(r *runtimeParts) any { return fmt.Sprint(figures(r), r.under(permission.Set{}).Profile) }},
 		"permissions.defaults.web":   {"false", "true", state},
 		"permissions.defaults.hosts": {"[a.example]", "[b.example]", state},
 		"permissions.defaults.lan":   {"['a.home:1']", "['b.home:1']", state},
 		"permissions.defaults.exec":  {"sandbox", "ask", exec},
 
-		"agents.emergencyContextLimit": {"2000", "3000", figures}, "agents.parallelTools": {"2", "3", figures}, "agents.queue": {"steer", "collect", figures},
+		"agents.emergencyContextLimit": {"2000", "3000", figures}, "agents.parallelTools": {"2", "3", figures},
+		"agents.queue":                 {"steer", "collect", figures},
 		"agents.toolRounds.foreground": {"2", "3", figures},
-		"agents.toolRounds.background": {"2", "3", func(r *runtimeParts) any { return r.figures(address.Descriptor{Type: address.Permanent}) }},
-		"agents.maxAwake":              {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.MaxAwake }},
-		"agents.perMinute":             {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.PerMinute }},
-		"agents.maxChildren":           {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits}, "agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
+		"agents.toolRounds.background": {"2", "3",
+			func(r *runtimeParts) any { return r.figures(address.Descriptor{Type: address.Permanent}) }},
+		"agents.maxAwake":    {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.MaxAwake }},
+		"agents.perMinute":   {"2", "3", func(r *runtimeParts) any { return r.settings.Current().Agents.PerMinute }},
+		"agents.maxChildren": {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits},
+		"agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
 		"cron.timezone":         {"Europe/Berlin", "Asia/Tokyo", func(r *runtimeParts) any { return r.clocks.Zone().String() }},
 		"budget.onLimit":        {"stop", "ask", func(r *runtimeParts) any { return r.figures(address.Descriptor{}).StopAtLimit }},
 		"heartbeat.every":       {"1h", "2h", func(r *runtimeParts) any { return r.clocks.Every() }},
 		"heartbeat.activeHours": {`"08:00-22:00"`, `"09:00-22:00"`, func(r *runtimeParts) any { return fmt.Sprint(r.clocks.Hours()) }},
 
-		"providers.id": {"[{id: a, type: scripted}]", "[{id: b, type: scripted}]", func(r *runtimeParts) any { return r.models.Load().first().ID }},
+		"providers.id": {"[{id: a, type: scripted}]", "[{id: b, type: scripted}]",
+			func(r *runtimeParts) any { return r.models.Load().first().ID }},
 		"providers.type": {"[{id: a, type: scripted}]", "[{id: a, type: openai, model: m, baseURL: 'http://127.0.0.1:1'}]",
 			func(r *runtimeParts) any { return r.models.Load().first().Type }},
-		"providers.baseURL": {"[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:1'}]", "[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:2'}]",
+		"providers.baseURL": {"[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:1'}]",
+			"[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:2'}]",
 			func(r *runtimeParts) any { return r.models.Load().first().BaseURL }},
-		"providers.model": {"[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:1'}]", "[{id: p, type: openai, model: n, baseURL: 'http://127.0.0.1:1'}]",
+		"providers.model": {"[{id: p, type: openai, model: m, baseURL: 'http://127.0.0.1:1'}]",
+			"[{id: p, type: openai, model: n, baseURL: 'http://127.0.0.1:1'}]",
 			func(r *runtimeParts) any { return r.models.Load().first().Model }},
 		"providers.apiKeyEnv": provider("apiKeyEnv", "A_KEY", "B_KEY"), "providers.concurrency": provider("concurrency", "1", "2"),
 		"providers.headers": provider("headers", "{x: a}", "{x: b}"), "providers.options": provider("options", "{x: a}", "{x: b}"),
 
-		"models.id": {"[{id: my-model, window: 9}]", "[{id: other, window: 9}]", model("window", "", "").shows}, "models.window": model("window", "1000", "2000"),
+		"models.id":        {"[{id: my-model, window: 9}]", "[{id: other, window: 9}]", model("window", "", "").shows},
+		"models.window":    model("window", "1000", "2000"),
 		"models.provider":  {"[{id: my-model, window: 9}]", "[{id: my-model, window: 9, provider: q}]", model("window", "", "").shows},
-		"models.maxOutput": model("maxOutput", "100", "200"), "models.images": model("images", "true", "false"), "models.documents": model("documents", "true", "false"),
-		"models.price.input": model("price", "{input: 1}", "{input: 2}"), "models.price.output": model("price", "{output: 1}", "{output: 2}"),
-		"models.price.cacheRead": model("price", "{cacheRead: 1}", "{cacheRead: 2}"), "models.price.cacheWrite": model("price", "{cacheWrite: 1}", "{cacheWrite: 2}"),
+		"models.maxOutput": model("maxOutput", "100", "200"), "models.images": model("images", "true", "false"),
+		"models.documents":        model("documents", "true", "false"),
+		"models.price.input":      model("price", "{input: 1}", "{input: 2}"),
+		"models.price.output":     model("price", "{output: 1}", "{output: 2}"),
+		"models.price.cacheRead":  model("price", "{cacheRead: 1}", "{cacheRead: 2}"),
+		"models.price.cacheWrite": model("price", "{cacheWrite: 1}", "{cacheWrite: 2}"),
 
-		"connectors.id":     {"[{id: hook, type: webhook}]", "[{id: other, type: webhook}]", func(r *runtimeParts) any { return r.plugs.made[0].id }},
-		"connectors.type":   {"[{id: hook, type: webhook}]", "[{id: hook, type: irc}]", func(r *runtimeParts) any { return r.plugs.made[0].settings }},
-		"connectors.allow":  {"[{id: hook, type: webhook, allow: [a]}]", "[{id: hook, type: webhook, allow: [b]}]", connector("", "", "").shows},
-		"connectors.owners": connector("owners", "[a]", "[b]"), "connectors.ceiling": connector("ceiling", "['@web:a.example']", "['@web:b.example']"),
+		"connectors.id": {"[{id: hook, type: webhook}]", "[{id: other, type: webhook}]",
+			func(r *runtimeParts) any { return r.plugs.made[0].id }},
+		"connectors.type": {"[{id: hook, type: webhook}]", "[{id: hook, type: irc}]",
+			func(r *runtimeParts) any { return r.plugs.made[0].settings }},
+		"connectors.allow": {"[{id: hook, type: webhook, allow: [a]}]", "[{id: hook, type: webhook, allow: [b]}]",
+			connector("", "", "").shows},
+		"connectors.owners":  connector("owners", "[a]", "[b]"),
+		"connectors.ceiling": connector("ceiling", "['@web:a.example']", "['@web:b.example']"),
 		"connectors.agentId": connector("agentId", "a", "b"),
-		"connectors.queue":   {"[{id: hook, type: webhook, queue: steer}]", "[{id: hook, type: webhook, queue: collect}]", func(r *runtimeParts) any { return r.queueOf("hook") }},
+		"connectors.queue": {"[{id: hook, type: webhook, queue: steer}]",
+			"[{id: hook, type: webhook, queue: collect}]", func(r *runtimeParts) any { return r.queueOf("hook") }},
 	}
 }
 

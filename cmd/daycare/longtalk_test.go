@@ -44,7 +44,9 @@ func newVendorHouse(t *testing.T, v *strictVendor) *chatHouse {
 	}
 	for name, data := range map[string]string{
 		"long.txt": strings.Repeat("a line of a long text that nobody needs\n", 3000), "picture.png": picture.String(),
-		".daycare/settings.yaml": fmt.Sprintf("providers:\n  - { id: v, type: %s, baseURL: %q, model: test-model, apiKeyEnv: ASK_SECRET }\nmodels:\n  - { id: test-model, window: %d, maxOutput: 4096, images: true }\n", v.wire, server.URL, v.window),
+		".daycare/settings.yaml": fmt.Sprintf("providers:\n  - { id: v, type: %s, baseURL: %q, model: test-model, "+
+			"apiKeyEnv: ASK_SECRET }\nmodels:\n  - { id: test-model, window: %d, maxOutput: 4096, images: true }\n",
+			v.wire, server.URL, v.window),
 	} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)

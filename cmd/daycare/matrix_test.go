@@ -32,7 +32,8 @@ func newOps(t *testing.T) ops {
 		"SOUL.md": "soul word00\n", "USER.md": "user word00\n", "AGENTS.md": "rules word00\n",
 		"cron/watch/TASK.md":   "---\ntaskId: tz4a98xxat96iws9zmbrgj3a\nname: task word00\nschedule: \"0 3 1 1 *\"\n---\nLook.\n",
 		"heartbeat/morning.md": "---\ntitle: title word00\nenabled: false\n---\nLook.\n",
-		"subagents/reader.md":  "---\nname: Reader\ndescription: reads word00\ntools: [read]\nmaxIterations: 3\ninputSchema: {type: object, properties: {query: {type: string}}, required: [query]}\n---\nRead.\n",
+		"subagents/reader.md": "---\nname: Reader\ndescription: reads word00\ntools: [read]\nmaxIterations: " +
+			"3\ninputSchema: {type: object, properties: {query: {type: string}}, required: [query]}\n---\nRead.\n",
 	} {
 		path := filepath.Join(workspace, home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -86,7 +87,8 @@ func (o ops) edited() []string {
 	for _, name := range []string{"descriptor.json", "state.json", "history.jsonl"} {
 		paths = append(paths, filepath.Join(o.dir, name))
 	}
-	for _, name := range []string{"SOUL.md", "USER.md", "AGENTS.md", "settings.yaml", "cron/watch/TASK.md", "heartbeat/morning.md", "subagents/reader.md"} {
+	for _, name := range []string{"SOUL.md", "USER.md", "AGENTS.md", "settings.yaml", "cron/watch/TASK.md",
+		"heartbeat/morning.md", "subagents/reader.md"} {
 		paths = append(paths, filepath.Join(o.root, name))
 	}
 	return paths
@@ -188,7 +190,8 @@ func TestMistakesAreTold(t *testing.T) {
 	ready := make(chan struct{})
 	go func() {
 		var once sync.Once
-		o.client.Events(ctx, control.Filter{Types: []event.Type{event.FileInvalid, event.ConfigInvalid, event.FileEdited}}, "", func(e control.RawEvent) error {
+		o.client.Events(ctx, control.Filter{Types: []event.Type{event.FileInvalid, event.ConfigInvalid,
+			event.FileEdited}}, "", func(e control.RawEvent) error {
 			once.Do(func() { close(ready) })
 			if e.Type != event.FileEdited {
 				events <- string(e.Data)

@@ -28,7 +28,8 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.Stream(t.Context(), "", own(control.Message{Text: "what is in README.md?"}), func(control.RawEvent) {}); err != nil {
+	if _, err := client.Stream(t.Context(), "", own(control.Message{Text: "what is in README.md?"}),
+		func(control.RawEvent) {}); err != nil {
 		t.Fatal(err)
 	}
 	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -55,7 +56,8 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`daycare_items_accepted_total{kind="message"} 1`, `daycare_items_done_total 1`,
 		`daycare_tool_calls_total{tool="read",status="ok"} 1`, `daycare_model_calls_total{provider="play",model="scripted"} 2`,
-		`daycare_turn_seconds_count 1`, `daycare_inbox_items 0`, `daycare_provider_up{id="play",type="scripted"} 1`, `daycare_barriers_total `,
+		`daycare_turn_seconds_count 1`, `daycare_inbox_items 0`, `daycare_provider_up{id="play",type="scripted"} 1`,
+		`daycare_barriers_total `,
 	} {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("no %q in:\n%s", want, text)

@@ -12,7 +12,8 @@ import (
 func withoutNamespaces(t *testing.T, workspace string, args ...string) string {
 	t.Helper()
 	script := `for n in user mnt pid net ipc; do echo 0 > /proc/sys/user/max_${n}_namespaces || exit 111; done; cd "$0"; exec daycare "$@"`
-	out, err := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c", script, workspace}, args...)...).CombinedOutput()
+	out, err := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c", script, workspace},
+		args...)...).CombinedOutput()
 	if text := string(out); err != nil && (strings.Contains(text, "unshare:") || strings.Contains(text, "max_user_namespaces")) {
 		t.Skipf("SKIPPED: namespaces cannot be taken away here: %v: %s", err, out)
 	}
@@ -26,7 +27,8 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 		t.Skipf("SKIPPED: %v", err)
 	}
 	workspace := t.TempDir()
-	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]\n")
+	write(t, filepath.Join(workspace, home, "settings.yaml"),
+		"providers: [ { id: s, type: scripted, options: { script: script.yaml } } ]\n")
 	write(t, filepath.Join(workspace, "script.yaml"), `rules:
   - { contains: "make it", round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "echo x > top" } } ] } ] }
   - { contains: "and go on", round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "touch top; echo done" } } ] } ] }
@@ -38,7 +40,8 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 	}
 	t.Cleanup(func() { withoutNamespaces(t, workspace, "stop") })
 	person := []string{"held by Landlock alone", "no new files beside .daycare", "Install bubblewrap", "work in a subfolder"}
-	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git", "make a subfolder with the tool write", "bubblewrap would allow these"}
+	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git",
+		"make a subfolder with the tool write", "bubblewrap would allow these"}
 	for _, said := range []struct {
 		where string
 		text  string

@@ -46,7 +46,8 @@ func (o *toolTaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "data: %s\"delta\":{\"content\":\"ok\"},\"finish_reason\":null}]}\n\ndata: %s\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+	fmt.Fprintf(w, "data: %s\"delta\":{\"content\":\"ok\"},\"finish_reason\":null}]}\n\ndata: "+
+		"%s\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
 		completionHead, completionHead)
 }
 
@@ -69,9 +70,10 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 		terminal   []string // of the tools to a chat, what an agent of the terminal has
 		chat       []string
 	}{
-		"no connector":   {},
-		"a hook":         {"connectors: [ { id: hook, type: webhook } ]", nil, nil},
-		"a chat as well": {fmt.Sprintf("connectors: [ { id: telegram, type: telegram, baseURL: %q, allow: ['1001'] } ]", bot.URL), toChat[:2], toChat},
+		"no connector": {},
+		"a hook":       {"connectors: [ { id: hook, type: webhook } ]", nil, nil},
+		"a chat as well": {fmt.Sprintf("connectors: [ { id: telegram, type: telegram, baseURL: %q, allow: ['1001'] } ]",
+			bot.URL), toChat[:2], toChat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &toolTaker{given: map[string][]string{}}
@@ -95,7 +97,8 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.system.Deliver(t.Context(), message.Incoming{Agent: a.ID, Kind: message.Text, Text: "from the terminal"}); err != nil {
+			if _, err := r.system.Deliver(t.Context(),
+				message.Incoming{Agent: a.ID, Kind: message.Text, Text: "from the terminal"}); err != nil {
 				t.Fatal(err)
 			}
 			check("from the terminal", tt.terminal)

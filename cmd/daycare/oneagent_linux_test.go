@@ -291,7 +291,8 @@ func (h *crowdedHouse) fill(others int) {
 				h.Fatal(err)
 			}
 		}
-		files["handles.jsonl"] = fmt.Appendf(files["handles.jsonl"], `{"handle":"%d/","id":"%s","at":"2026-01-01T00:00:00.000Z"}`+"\n", i+1, id)
+		files["handles.jsonl"] = fmt.Appendf(files["handles.jsonl"],
+			`{"handle":"%d/","id":"%s","at":"2026-01-01T00:00:00.000Z"}`+"\n", i+1, id)
 	}
 	write(h.T, filepath.Join(root, "handles.jsonl"), string(files["handles.jsonl"]))
 }

@@ -212,9 +212,11 @@ func (h *chatHouse) bill(c *control.Client, v *vendor, kills int) {
 	}
 	// Each kill may cut what every agent of the family was just asking.
 	if most := kills * 8; unheard > most || inVain-estimated > most || kills == 0 && inVain != estimated {
-		t.Errorf("%d whole answers are not recorded; %d were paid for in vain and %d of those are recorded; kills: %d", unheard, inVain, estimated, kills)
+		t.Errorf("%d whole answers are not recorded; %d were paid for in vain and %d of those are recorded; kills: %d",
+			unheard, inVain, estimated, kills)
 	}
-	t.Logf("%d requests %v; recorded in vain %d of %d; whole and not recorded %d; kills %d", len(v.sold), counts, estimated, inVain, unheard, kills)
+	t.Logf("%d requests %v; recorded in vain %d of %d; whole and not recorded %d; kills %d", len(v.sold), counts,
+		estimated, inVain, unheard, kills)
 }
 
 // billFamilies: the cost of an agent is its own and that of all below it, in the API

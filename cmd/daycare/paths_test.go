@@ -72,14 +72,18 @@ var passes = map[string]pass{
 	"tools/files/outside.go":                {1, "which folder of a path is there; it is opened as all are, and compared with that path"},
 	"tools/files/reach.go":                  {3, walking},
 	"tools/shell":                           {7, daycares + "; or " + machines},
-	"tools/shell/scripts.go":                {5, "a script that a command names: only a regular file, opened without blocking, bounded; only its hash is used"},
-	"tools/shell/confine.go":                {3, "the folders of git and PATH; what a view grants is located by Folders and checked inside"},
-	"tools/shell/guard":                     {9, "what appeared is looked at, without following links; what is changed is found beneath the open granted folder"},
+	"tools/shell/scripts.go": {5,
+		"a script that a command names: only a regular file, opened without blocking, bounded; only its hash is used"},
+	"tools/shell/confine.go": {3,
+		"the folders of git and PATH; what a view grants is located by Folders and checked inside"},
+	"tools/shell/guard": {9,
+		"what appeared is looked at, without following links; what is changed is found beneath the open granted folder"},
 	"tools/shell/sandbox":                   {27, machines + ", and of its own probe"},
 	"tools/shell/sandbox/restrict_linux.go": {3, "without links, beneath what is pinned"},
-	"tools/shell/sandbox/view.go":           {7, "pinned paths are not resolved, and are checked where they can no longer change (View.check)"},
-	"tools/shell/workdir.go":                {4, "compared with what Folders located; the sandbox enters it inside the view"},
-	"tools/skills/folder.go":                {1, "links in folders where no agent writes"},
+	"tools/shell/sandbox/view.go": {7,
+		"pinned paths are not resolved, and are checked where they can no longer change (View.check)"},
+	"tools/shell/workdir.go": {4, "compared with what Folders located; the sandbox enters it inside the view"},
+	"tools/skills/folder.go": {1, "links in folders where no agent writes"},
 }
 
 // TestPathsAreOpenedInOnePlace finds calls that open, list or change files by their paths,
@@ -109,7 +113,8 @@ func TestPathsAreOpenedInOnePlace(t *testing.T) {
 			key = path.Dir(file)
 		}
 		if count[key] += len(calls); passes[key].why == "" {
-			t.Errorf("%s opens by a path: %s\nuse package engine/beneath, or permission.Folders. If no agent can change the path, add it to passes with the reason", file, strings.Join(calls, ", "))
+			t.Errorf("%s opens by a path: %s\nuse package engine/beneath, or permission.Folders. If no agent can change "+
+				"the path, add it to passes with the reason", file, strings.Join(calls, ", "))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(passes)) {
@@ -117,14 +122,16 @@ func TestPathsAreOpenedInOnePlace(t *testing.T) {
 		case count[key] > e.most:
 			t.Errorf("%s has %d calls that open by a path, %d have a pass (%s)\nuse package engine/beneath, or permission.Folders", key, count[key], e.most, e.why)
 		case count[key] < e.most:
-			t.Errorf("%s has %d calls that open by a path and has a pass for %d: write %d, so that it only shrinks", key, count[key], e.most, count[key])
+			t.Errorf("%s has %d calls that open by a path and has a pass for %d: write %d, so that it only shrinks",
+				key, count[key], e.most, count[key])
 		}
 	}
 }
 
 // harness reports a file that is no part of a running daemon.
 func harness(file string) bool {
-	for _, dir := range []string{"cmd/daycare/bench/", "cmd/daycare/chaos/", "engine/crash/", "agents/providers/providertest/", "connectors/connectortest/", "engine/inbox/inboxtest/"} {
+	for _, dir := range []string{"cmd/daycare/bench/", "cmd/daycare/chaos/", "engine/crash/",
+		"agents/providers/providertest/", "connectors/connectortest/", "engine/inbox/inboxtest/"} {
 		if strings.HasPrefix(file, dir) {
 			return true
 		}

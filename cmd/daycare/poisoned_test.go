@@ -49,7 +49,8 @@ func TestParentHearsOfAChildThatWasSetAside(t *testing.T) {
 			for !aside() {
 				waitFor(t, "the child at work, or its end", func() bool {
 					list, err := c.Agents(t.Context())
-					return err == nil && slices.ContainsFunc(list, func(a event.Agent) bool { return a.ID != lead && a.State == event.Thinking }) || aside()
+					return err == nil &&
+						slices.ContainsFunc(list, func(a event.Agent) bool { return a.ID != lead && a.State == event.Thinking }) || aside()
 				})
 				if !aside() {
 					restart()

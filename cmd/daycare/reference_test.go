@@ -32,7 +32,8 @@ func TestCommandsDocument(t *testing.T) {
 
 func commandsDocument(root *cobra.Command) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Commands\n\nWritten from the help of the commands; do not edit it here.\n\n```text\ndaycare [--workspace DIR] [--json] [--no-input] COMMAND\n```\n\n" +
+	b.WriteString("# Commands\n\nWritten from the help of the commands; do not edit it here.\n\n```text\ndaycare " +
+		"[--workspace DIR] [--json] [--no-input] COMMAND\n```\n\n" +
 		"Data goes to stdout, talk to stderr. `--json` gives stable objects, one a line for streams. An ID is looked up as an exact id, a\n" +
 		"handle (`0/1`), a name, or the beginning of an id from four letters on.\n\n| exit code | |\n|---|---|\n")
 	for _, e := range exitCodes {

@@ -145,9 +145,11 @@ func TestDescribe(t *testing.T) {
 		{&record.User{Text: "two\nlines"}, "   7  11-20 12:00:00  you       two\n                                lines"},
 		{&record.User{Text: "done", Origin: "child", Silent: true}, "   7  11-20 12:00:00  system    (silent, from child) done"},
 		{&record.Assistant{Text: "Hi.", Finish: record.FinishEndTurn}, "   7  11-20 12:00:00  agent     Hi."},
-		{&record.Assistant{Finish: record.FinishToolUse, ToolCalls: []record.ToolCall{{Name: "exec", Arguments: []byte(`{"cwd":"/","command":"ls -l"}`)}}},
+		{&record.Assistant{Finish: record.FinishToolUse,
+			ToolCalls: []record.ToolCall{{Name: "exec", Arguments: []byte(`{"cwd":"/","command":"ls -l"}`)}}},
 			"   7  11-20 12:00:00  agent     → exec ls -l"},
-		{&record.ToolResult{Name: "exec", Status: record.StatusOK, MS: 12, Output: record.Output{Text: "a\nb"}}, "   7  11-20 12:00:00  result    exec ok 12ms  a b"},
+		{&record.ToolResult{Name: "exec", Status: record.StatusOK, MS: 12, Output: record.Output{Text: "a\nb"}},
+			"   7  11-20 12:00:00  result    exec ok 12ms  a b"},
 		{&record.TurnEnd{Reason: record.ReasonDone}, ""},
 		{&record.TurnEnd{Reason: record.ReasonError, Error: "no key"}, "   7  11-20 12:00:00  turn      ended error: no key"},
 		{&record.TurnBegin{}, ""},
@@ -214,7 +216,8 @@ func TestReading(t *testing.T) {
 	h.items = []event.Waiting{{ID: "item1234", Seq: 1, At: noon, Type: "message", Text: "hello", Bytes: 120, State: "waiting"}}
 	h.agents[0].Queued = 1
 	h.asks = []event.Ask{permission.Pending{Token: "tok12345", Agent: agent0, AskedAt: noon, ExpiresAt: noon,
-		Request: permission.Request{Tag: "@web", Reason: "to look it up", Detail: permission.Detail{Command: strings.Repeat("x", 200) + "\u202e;"}}}.Ask()}
+		Request: permission.Request{Tag: "@web", Reason: "to look it up",
+			Detail: permission.Detail{Command: strings.Repeat("x", 200) + "\u202e;"}}}.Ask()}
 	h.record(&record.User{Text: "hello", Zone: "UTC"})
 	s := newShell(t, h, "")
 	for _, test := range []struct {
@@ -233,7 +236,8 @@ func TestReading(t *testing.T) {
 		{[]string{"inbox", "show", "0/", "none"}, exitNotFound, ""},
 		{[]string{"permissions", "ls"}, exitOK, "tok12345  0/  @web"},
 		{[]string{"permissions", "ls"}, exitOK, strings.Repeat("x", 200) + "[U+202E];"},
-		{[]string{"permissions", "show", "tok1"}, exitOK, strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
+		{[]string{"permissions", "show", "tok1"}, exitOK,
+			strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
 		{[]string{"tools", "ls"}, exitOK, "read  read-only      0       Read a file"},
 		{[]string{"agents", "kill", "0/"}, exitNotRunning, ""},
 	} {

@@ -60,7 +60,8 @@ func TestSchemas(t *testing.T) {
 		name, text string
 		good       bool
 	}{
-		{"settings", "providers: [{id: a, type: anthropic}]\nconnectors: [{id: t, type: telegram, allow: ['1'], tokenEnv: X}]\nagents: {subagentTTL: 1h}", true},
+		{"settings", "providers: [{id: a, type: anthropic}]\nconnectors: [{id: t, type: telegram, allow: ['1'], " +
+			"tokenEnv: X}]\nagents: {subagentTTL: 1h}", true},
 		{"settings", "agents: {queue: steer}", true},
 		{"settings", "agents: {queue: later}", false},
 		{"settings", "agnets: {}", false},

@@ -160,7 +160,8 @@ func aService(t *testing.T, workspace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(workspace, home, "settings.yaml"), "providers: [ { id: offline, type: scripted, options: { script: script.yaml } } ]\n")
+	write(t, filepath.Join(workspace, home, "settings.yaml"),
+		"providers: [ { id: offline, type: scripted, options: { script: script.yaml } } ]\n")
 	write(t, filepath.Join(workspace, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
 	s, err := newService(workspace, "systemd")
 	if err != nil {

@@ -141,7 +141,8 @@ func (v *strictVendor) answer(system string, talk []wireMessage, size int) (text
 	if strings.HasPrefix(system, "You write the memory") {
 		v.summaries++
 		kept := slices.Compact(slices.Sorted(slices.Values(longFact.FindAllString(all, -1))))
-		return "## Goal\nx\n## Constraints\n- " + strings.Join(kept, "\n- ") + "\n## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone", false
+		return "## Goal\nx\n## Constraints\n- " + strings.Join(kept, "\n- ") +
+			"\n## Progress\nnone\n## Decisions\nnone\n## Open work\nnone\n## Files\nnone\n## Next step\nnone", false
 	}
 	turns := longNumber.FindAllStringSubmatch(all, -1)
 	turn, images := 0, 0

@@ -70,7 +70,8 @@ connectors:
 		t.Fatalf("%v: %s", err, line)
 	}
 	surfaces := []struct{ name, text string }{{"API, member card", ask.Card}, {"command line: daycare permissions show", string(line)},
-		{"full-screen UI", screenOf(t, workspace, ask)}, {"chat: Telegram", sent.Text + "\nbuttons: " + strings.Join(deeds(sent.Buttons), ", ")}}
+		{"full-screen UI", screenOf(t, workspace, ask)},
+		{"chat: Telegram", sent.Text + "\nbuttons: " + strings.Join(deeds(sent.Buttons), ", ")}}
 	var all strings.Builder
 	for _, s := range surfaces {
 		t.Logf("%s:\n%s", s.name, s.text)

@@ -76,7 +76,8 @@ connectors:
 	for _, n := range doubled {
 		extra += n - 1
 	}
-	t.Logf("%d messages of %d chats: all taken after %v, all answered after %v", chats*each, chats, taken.Round(time.Millisecond), took.Round(time.Millisecond))
+	t.Logf("%d messages of %d chats: all taken after %v, all answered after %v", chats*each, chats,
+		taken.Round(time.Millisecond), took.Round(time.Millisecond))
 	t.Logf("faults %v; in history once and in order: %d; answers %d, of them twice: %d (answers lost on the way: %d)",
 		trouble.counts(), once, len(bot.Sent()), extra, trouble.unsure())
 	if extra > trouble.unsure() {

@@ -57,9 +57,11 @@ func newWidening(t *testing.T, list []attempt, defaults string) *widening {
 	root := filepath.Join(w.workspace, home)
 	for path, text := range map[string]string{
 		filepath.Join(root, "AGENTS.md"): "Be good.\n", filepath.Join(root, "auth.json"): `{"canary":"canary-of-auth"}` + "\n",
-		filepath.Join(root, "subagents", "Helper.md"):        "---\nname: Helper\ndescription: helps\ntools: [read]\nmaxIterations: 2\n---\nHelp.\n",
-		filepath.Join(root, "skills", "deploy", "SKILL.md"):  "---\nname: deploy\ndescription: how to deploy\n---\nAsk first.\n",
-		filepath.Join(root, "cron", "nightly", "TASK.md"):    "---\ntaskId: tz4a98xxat96iws9zmbrgj3a\nname: nightly\nat: 2099-01-01T00:00\n---\nTidy.\n",
+		filepath.Join(root, "subagents",
+			"Helper.md"): "---\nname: Helper\ndescription: helps\ntools: [read]\nmaxIterations: 2\n---\nHelp.\n",
+		filepath.Join(root, "skills", "deploy", "SKILL.md"): "---\nname: deploy\ndescription: how to deploy\n---\nAsk first.\n",
+		filepath.Join(root, "cron", "nightly",
+			"TASK.md"): "---\ntaskId: tz4a98xxat96iws9zmbrgj3a\nname: nightly\nat: 2099-01-01T00:00\n---\nTidy.\n",
 		filepath.Join(root, "heartbeat", "mail.md"):          "---\ntitle: mail\nenabled: false\n---\nLook.\n",
 		filepath.Join(root, "connectors", "hooks", "x.json"): "{}\n",
 		filepath.Join(w.home, ".ssh", "authorized_keys"):     "key of the person\n", filepath.Join(w.home, ".bashrc"): "# the person's\n",
@@ -98,12 +100,15 @@ func (w *widening) start() {
 		}
 	})
 	<-ready
-	w.make("wide", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, ChannelID: "90", Name: "wide"},
+	w.make("wide", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
+		ChannelID: "90", Name: "wide"},
 		func(s *permission.Set) {
 			s.ReadDirs, s.WriteDirs, s.Web, s.Exec = []string{"/"}, []string{"/"}, true, []string{"git", "ls", "cat"}
 		})
-	w.make("narrow", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, ChannelID: "91", Name: "narrow"}, nil)
-	w.make("poor", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, ChannelID: "92", Name: "poor"},
+	w.make("narrow", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
+		ChannelID: "91", Name: "narrow"}, nil)
+	w.make("poor", address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID,
+		ChannelID: "92", Name: "poor"},
 		func(s *permission.Set) { s.WorkingDir = filepath.Join(w.workspace, "poor") })
 	w.make("eve", address.Descriptor{Type: address.User, Connector: "hooks", UserID: "eve", ChannelID: "eve", Name: "eve"}, nil)
 	w.make("bob", address.Descriptor{Type: address.User, Connector: "hooks", UserID: "bob", ChannelID: "bob", Name: "bob"}, nil)
@@ -161,7 +166,8 @@ func (w *widening) script(list []attempt) string {
 			rules = append(rules, rule{"contains": mark(n, i, a.kid), "round": 1, "reply": []any{map[string]any{"calls": calls}}})
 			if a.kid {
 				start := call{"start_background_agent", json.RawMessage(fmt.Sprintf(`{"prompt":%q,"name":"kid%02d"}`, mark(n, i, true), n))}
-				rules = append(rules, rule{"contains": mark(n, i, false), "round": 1, "reply": []any{map[string]any{"calls": []call{start}}}})
+				rules = append(rules, rule{"contains": mark(n, i, false), "round": 1,
+					"reply": []any{map[string]any{"calls": []call{start}}}})
 			}
 		}
 	}
@@ -378,12 +384,14 @@ func (w *widening) judge(list []attempt) {
 			}
 			w.fewer(a.name)
 			last := results[len(results)-1]
-			asked := slices.ContainsFunc(w.r.asks.List(), func(p permission.Pending) bool { return strings.Contains(last.Output.Text, p.Token) })
+			asked := slices.ContainsFunc(w.r.asks.List(),
+				func(p permission.Pending) bool { return strings.Contains(last.Output.Text, p.Token) })
 			if asked != a.asks {
 				t.Errorf("a person is asked: %v, want %v: %s", asked, a.asks, last.Output.Text)
 			}
 			t.Logf("%s: %s", last.Status, oneLine(last.Output.Text, 150))
-			attacktest.Held(t, attacktest.Row{Class: "rights", How: map[bool]string{true: "a person is asked", false: "refused by the rights"}[asked], Name: a.name})
+			attacktest.Held(t, attacktest.Row{Class: "rights",
+				How: map[bool]string{true: "a person is asked", false: "refused by the rights"}[asked], Name: a.name})
 		})
 	}
 }

@@ -246,7 +246,8 @@ func (k *talking) add(r record.Record) {
 // every call.
 func (k *talking) call(p providers.Provider, model string) *providers.Response {
 	k.t.Helper()
-	req, err := k.builder.Build(&k.ctx, "Be kind.", []providers.Tool{{Name: "read", Description: "Reads a file."}}, prompt.Options{Model: model, Thinking: "high"})
+	req, err := k.builder.Build(&k.ctx, "Be kind.", []providers.Tool{{Name: "read", Description: "Reads a file."}},
+		prompt.Options{Model: model, Thinking: "high"})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -261,13 +262,15 @@ func (k *talking) call(p providers.Provider, model string) *providers.Response {
 	for _, c := range r.Calls {
 		k.made++
 		a.Finish = record.FinishToolUse
-		a.ToolCalls = append(a.ToolCalls, record.ToolCall{ID: fmt.Sprintf("own%021d", k.made), RemoteID: c.RemoteID, Name: c.Name, Arguments: c.Arguments})
+		a.ToolCalls = append(a.ToolCalls,
+			record.ToolCall{ID: fmt.Sprintf("own%021d", k.made), RemoteID: c.RemoteID, Name: c.Name, Arguments: c.Arguments})
 	}
 	k.add(a)
 	for i, c := range a.ToolCalls {
 		output := record.Output{Text: "text of the file"}
 		if k.made%4 == 0 {
-			output.Blocks = []record.Block{{Type: "image", File: &message.File{Name: "a.png", MimeType: "image/png", Path: "a.png", Size: 8}}}
+			output.Blocks = []record.Block{{Type: "image",
+				File: &message.File{Name: "a.png", MimeType: "image/png", Path: "a.png", Size: 8}}}
 		}
 		if status := record.StatusOK; i == 0 || k.made%5 > 0 { // one that the crash of a tool left without a result
 			k.add(&record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: status, Output: output})

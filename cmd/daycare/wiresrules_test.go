@@ -51,7 +51,8 @@ func anthropicRules(h http.Header, body gjson.Result) []string {
 			case "text":
 				r.check(strings.TrimSpace(b.Get("text").String()) != "", "%s: a blank text", at)
 			case "thinking":
-				r.check(role == "assistant" && b.Get("signature").String() == signed(model), "%s: thinking with signature %q for %s", at, b.Get("signature"), model)
+				r.check(role == "assistant" && b.Get("signature").String() == signed(model),
+					"%s: thinking with signature %q for %s", at, b.Get("signature"), model)
 				r.check(j == 0 || m.Get(fmt.Sprintf("content.%d.type", j-1)).String() == "thinking", "%s: thinking is not in front", at)
 			case "tool_use":
 				id := b.Get("id").String()
@@ -66,7 +67,8 @@ func anthropicRules(h http.Header, body gjson.Result) []string {
 			}
 		}
 		if len(made) > 0 && body.Get("thinking.type").String() == "enabled" && i+3 >= len(body.Get("messages").Array()) {
-			r.check(m.Get("content.0.type").String() == "thinking", "%s: with thinking enabled the final answer must start with a thinking block", at)
+			r.check(m.Get("content.0.type").String() == "thinking",
+				"%s: with thinking enabled the final answer must start with a thinking block", at)
 		}
 		r.check(len(m.Get("content").Array()) > 0, "%s: no content", at)
 		r.check(slices.Equal(results, open), "%s: results of %v, open are %v", at, results, open)
@@ -95,7 +97,8 @@ func chatRules(_ http.Header, body gjson.Result) []string {
 				id := c.Get("id").String()
 				r.check(wireID.MatchString(id) && !slices.Contains(calls, id), "%s: call %q", at, id)
 				arguments := c.Get("function.arguments")
-				r.check(arguments.Type == gjson.String && gjson.Valid(arguments.Str) && gjson.Parse(arguments.Str).IsObject(), "%s: arguments of %s", at, id)
+				r.check(arguments.Type == gjson.String && gjson.Valid(arguments.Str) &&
+					gjson.Parse(arguments.Str).IsObject(), "%s: arguments of %s", at, id)
 				calls, open = append(calls, id), append(open, id)
 			}
 		case "tool":
@@ -129,14 +132,17 @@ func responsesRules(_ http.Header, body gjson.Result) []string {
 		}
 		switch kind {
 		case "message":
-			want := map[string][]string{"user": {"input_text", "input_image", "input_file"}, "assistant": {"output_text", "refusal"}}[m.Get("role").String()]
+			want := map[string][]string{"user": {"input_text", "input_image", "input_file"},
+				"assistant": {"output_text", "refusal"}}[m.Get("role").String()]
 			r.check(len(m.Get("content").Array()) > 0, "%s: no content", at)
 			for _, c := range m.Get("content").Array() {
 				r.check(slices.Contains(want, c.Get("type").String()), "%s: content of type %s by %s", at, c.Get("type"), m.Get("role"))
 			}
 		case "reasoning":
-			r.check(m.Get("encrypted_content").String() == signed(model) && m.Get("summary").IsArray(), "%s: reasoning %q for %s", at, m.Get("encrypted_content"), model)
-			r.check(i+1 < len(items) && (items[i+1].Get("role").String() == "assistant" || slices.Contains([]string{"reasoning", "function_call"}, items[i+1].Get("type").String())),
+			r.check(m.Get("encrypted_content").String() == signed(model) && m.Get("summary").IsArray(),
+				"%s: reasoning %q for %s", at, m.Get("encrypted_content"), model)
+			r.check(i+1 < len(items) && (items[i+1].Get("role").String() == "assistant" ||
+				slices.Contains([]string{"reasoning", "function_call"}, items[i+1].Get("type").String())),
 				"%s: reasoning without its following item", at)
 		case "function_call":
 			id := m.Get("call_id").String()
@@ -173,14 +179,17 @@ func geminiRules(path string, body gjson.Result) []string {
 		made, results := 0, 0
 		for j, p := range c.Get("parts").Array() {
 			signature := p.Get("thoughtSignature").String()
-			r.check(signature == "" || signature == signed(model) || signature == "skip_thought_signature_validator", "%s.%d: signature %q for %s", at, j, signature, model)
+			r.check(signature == "" || signature == signed(model) || signature == "skip_thought_signature_validator",
+				"%s.%d: signature %q for %s", at, j, signature, model)
 			if p.Get("functionCall").Exists() {
-				r.check(made > 0 || signature != "" || strings.HasPrefix(model, "gemini-2"), "%s.%d: the first call has no signature", at, j)
+				r.check(made > 0 || signature != "" || strings.HasPrefix(model, "gemini-2"),
+					"%s.%d: the first call has no signature", at, j)
 				r.check(p.Get("functionCall.args").IsObject(), "%s.%d: args", at, j)
 				made++
 			}
 			if p.Get("functionResponse").Exists() {
-				r.check(p.Get("functionResponse.response").IsObject() && p.Get("functionResponse.name").String() != "", "%s.%d: response", at, j)
+				r.check(p.Get("functionResponse.response").IsObject() && p.Get("functionResponse.name").String() != "",
+					"%s.%d: response", at, j)
 				results++
 			}
 		}

@@ -39,7 +39,8 @@ var changes = map[string][]string{
 // exempt are the packages that these rules are not for: the place itself, the failpoints
 // and the power cut it is tried with, what only tests and measures, and the sandbox, which
 // makes the views of commands and tries them, and writes nothing that lasts.
-var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/bench", "agents/providers/providertest", "tools/shell/sandbox"}
+var exempt = []string{"engine/disk", "engine/crash", "cmd/daycare/chaos", "cmd/daycare/bench",
+	"agents/providers/providertest", "tools/shell/sandbox"}
 
 // An excuse says for which calls a file has one, without the name of their package, and
 // why they do not go through engine/disk.
@@ -169,7 +170,8 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 	}
 	exports := map[string]string{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		p := &typed{set: token.NewFileSet(), info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
+		p := &typed{set: token.NewFileSet(),
+			info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
 		if err := dec.Decode(p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -188,7 +190,8 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 			}
 			p.files = append(p.files, file)
 		}
-		conf := types.Config{Importer: importer.ForCompiler(p.set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+		conf := types.Config{Importer: importer.ForCompiler(p.set, "gc",
+			func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
 		if _, err := conf.Check(p.ImportPath, p.set, p.files, p.info); err != nil {
 			t.Fatal(err)
 		}
@@ -198,9 +201,10 @@ func packagesWithTypes(t *testing.T) (all []*typed) {
 
 var excuses = map[string]excuse{
 	// Caches, drafts and hints: after a power cut they are made again.
-	"agents/budget/rebuild.go":        {"MkdirAll OpenFile", "a cache of sums that are counted again from the histories"},
-	"engine/record/draft.go":          {"Remove", "a draft is a hint of an answer under way; a stale one is overwritten"},
-	"tools/shell/capture.go":          {"CreateTemp MkdirAll Remove Rename", "the whole output of a command; what the model was told is in the history"},
+	"agents/budget/rebuild.go": {"MkdirAll OpenFile", "a cache of sums that are counted again from the histories"},
+	"engine/record/draft.go":   {"Remove", "a draft is a hint of an answer under way; a stale one is overwritten"},
+	"tools/shell/capture.go": {"CreateTemp MkdirAll Remove Rename",
+		"the whole output of a command; what the model was told is in the history"},
 	"tools/shell/confine.go":          {"MkdirAll", "a home for commands, made again for each"},
 	"tools/shell/joblog.go":           {"File.Truncate OpenFile", "the output of a process that a power cut ends"},
 	"tools/shell/jobs.go":             {"MkdirAll Remove Rename WriteFile", "about processes that a power cut ends"},
@@ -210,9 +214,11 @@ var excuses = map[string]excuse{
 	"tools/files/write.go":            {"Root.Remove", "a file of the workspace; followed by a sync of its folder"},
 
 	// Folders of agents in the making, and what is deleted.
-	"engine/address/create.go": {"Mkdir Remove RemoveAll", "a folder that the next start removes, until its rename; Mkdir has its failpoint"},
-	"engine/address/index.go":  {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
-	"engine/archive.go":        {"MkdirAll MkdirTemp OpenFile RemoveAll Rename", "unpacks into a folder that the next start removes; everything is synced before it gets its name"},
+	"engine/address/create.go": {"Mkdir Remove RemoveAll",
+		"a folder that the next start removes, until its rename; Mkdir has its failpoint"},
+	"engine/address/index.go": {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
+	"engine/archive.go": {"MkdirAll MkdirTemp OpenFile RemoveAll Rename",
+		"unpacks into a folder that the next start removes; everything is synced before it gets its name"},
 	"cmd/daycare/doctorfix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
 	"cmd/daycare/gc.go":        {"RemoveAll", "what nothing needs; gc finds it again"},
 	"cmd/daycare/init.go":      {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},

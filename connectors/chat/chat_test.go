@@ -294,7 +294,8 @@ func TestApprovalByButtons(t *testing.T) {
 	w.asks = []permission.Pending{ask()}
 	d.look(t.Context())
 	d.look(t.Context())
-	want := "c1: card: **Permission needed** by 0/\n\n````\n    git push ```\npermission  @exec:git\nreason      to publish\n````[{Once once " + token +
+	want := "c1: card: **Permission needed** by 0/\n\n````\n    git push ```\npermission  @exec:git\nreason      to " +
+		"publish\n````[{Once once " + token +
 		"} {Always this exact command always " + token + "} {Deny deny " + token + "}]"
 	if diff := cmp.Diff([]string{want}, w.heard()); diff != "" {
 		t.Errorf("shown, once (-want +got):\n%s", diff)
@@ -314,7 +315,8 @@ func TestApprovalByButtons(t *testing.T) {
 			t.Errorf("%s presses %q: %q, want %q", test.from.UserID, test.data, got, test.want)
 		}
 	}
-	if said := w.heard(); len(said) != 1 || !strings.HasPrefix(said[0], "c1: settled 77: ") || !strings.HasSuffix(said[0], "**Allowed once by chat:ada.**") {
+	if said := w.heard(); len(said) != 1 || !strings.HasPrefix(said[0], "c1: settled 77: ") ||
+		!strings.HasSuffix(said[0], "**Allowed once by chat:ada.**") {
 		t.Errorf("said %q, want the card settled once", said)
 	}
 }
@@ -328,7 +330,8 @@ func TestApprovalByText(t *testing.T) {
 		t.Errorf("said %q, want how to answer", said)
 	}
 	for _, test := range []struct{ text, want string }{
-		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."}, {"/once " + token, "had answered already: denied"}, {"/once tz4a98", "had answered already: denied"},
+		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."},
+		{"/once " + token, "had answered already: denied"}, {"/once tz4a98", "had answered already: denied"},
 	} {
 		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
 			t.Fatal(err)
@@ -337,7 +340,8 @@ func TestApprovalByText(t *testing.T) {
 			t.Errorf("%s: said %q, want %q", test.text, said, test.want)
 		}
 	}
-	if got := d.decide(t.Context(), message.Address{UserID: "bob", ChannelID: "c2"}, permission.Once, "tz4a98"); got != "That request is no longer open." {
+	if got := d.decide(t.Context(), message.Address{UserID: "bob", ChannelID: "c2"}, permission.Once,
+		"tz4a98"); got != "That request is no longer open." {
 		t.Errorf("somebody else is told of the answer: %q", got)
 	}
 }
@@ -358,9 +362,12 @@ func TestCompactionIsReported(t *testing.T) {
 			body  event.Compacted
 			want  string
 		}{
-			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3}, "c1: Our conversation was getting too long for me, so I have put a summary in the place of its older part."},
-			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3, RequestCut: 1234}, "about 1234 characters in between are left out. Send long texts as a file."},
-			{"agent1", "user", event.Compacted{Failed: "no model could be reached to summarise it"}, "c1: I shortened nothing: no model could be reached to summarise it."},
+			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3},
+				"c1: Our conversation was getting too long for me, so I have put a summary in the place of its older part."},
+			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3, RequestCut: 1234},
+				"about 1234 characters in between are left out. Send long texts as a file."},
+			{"agent1", "user", event.Compacted{Failed: "no model could be reached to summarise it"},
+				"c1: I shortened nothing: no model could be reached to summarise it."},
 			{"agent1", "cron", event.Compacted{Before: 9000}, ""},
 			{"agent2", "user", event.Compacted{Before: 9000}, ""},
 		} {
@@ -407,7 +414,8 @@ func TestWatch(t *testing.T) {
 		if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "card:") {
 			t.Errorf("said %q, want the request that no event told of", said)
 		}
-		w.Publish(event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "always", By: "terminal"}})
+		w.Publish(event.Event{Type: event.PermissionDecided, Agent: "agent1",
+			Body: event.Asked{Token: token, Decision: "always", By: "terminal"}})
 		synctest.Wait()
 		if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**Allowed from now on by terminal.**") {
 			t.Errorf("said %q, want the card settled", said)
@@ -456,7 +464,8 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 		}
 	}
 	said := w.heard()
-	if len(w.taken) > 0 || len(said) != 2 || !strings.HasPrefix(said[0], "c2: I work for somebody else") || !strings.HasPrefix(said[1], "private-ada: ") {
+	if len(w.taken) > 0 || len(said) != 2 || !strings.HasPrefix(said[0], "c2: I work for somebody else") ||
+		!strings.HasPrefix(said[1], "private-ada: ") {
 		t.Errorf("delivered %v, said %q; want one notice to each", w.taken, said)
 	}
 	if n := strings.Count(w.log.String(), "allow list"); n != 1 {
@@ -470,8 +479,9 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 
 // What a chat cannot show whole has no button that allows it, and no typed answer does.
 func TestWhatIsNotShownWholeCannotBeAllowed(t *testing.T) {
-	for name, command := range map[string]string{"long": "git push " + strings.Repeat("x", 3000) + "; rm -rf ~", "long once written out": strings.Repeat("<", 900) + "; rm -rf ~",
-		"long once named": strings.Repeat("\u200b", 500) + "; rm -rf ~"} {
+	for name, command := range map[string]string{"long": "git push " + strings.Repeat("x", 3000) + "; rm -rf ~",
+		"long once written out": strings.Repeat("<", 900) + "; rm -rf ~",
+		"long once named":       strings.Repeat("\u200b", 500) + "; rm -rf ~"} {
 		w := newWorld()
 		d := w.desk(Options{Allow: []string{"ada"}}, buttons{talker{w}})
 		p := ask()
@@ -502,7 +512,8 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 	w.asks = []permission.Pending{p}
 	d.look(t.Context())
 	said := strings.Join(w.heard(), "\n")
-	for _, want := range []string{"{Always commands that begin with `git push` prefix " + token + "}", "    git push origin [U+202E]main\n", "but with no other command in the line"} {
+	for _, want := range []string{"{Always commands that begin with `git push` prefix " + token + "}",
+		"    git push origin [U+202E]main\n", "but with no other command in the line"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the card lacks %q:\n%s", want, said)
 		}
@@ -524,13 +535,15 @@ func TestAPausedAgentAsksInTheChat(t *testing.T) {
 	w.asks = []permission.Pending{p}
 	d.look(t.Context())
 	said := strings.Join(w.heard(), "\n")
-	for _, want := range []string{"**Paused at a budget**: 0/", "    go on beyond the budget of 2,000 tokens", "{Raise once: 2,000 tokens more once " + token + "}",
+	for _, want := range []string{"**Paused at a budget**: 0/", "    go on beyond the budget of 2,000 tokens",
+		"{Raise once: 2,000 tokens more once " + token + "}",
 		"{Raise for good, to 4,000 tokens: budget.total.tokens in settings.yaml always " + token + "}", "{Stop deny " + token + "}"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the card lacks %q:\n%s", want, said)
 		}
 	}
-	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "freed", By: "daycare"}}, nil)
+	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
+		Body: event.Asked{Token: token, Decision: "freed", By: "daycare"}}, nil)
 	if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**No longer needed: the budget has room again.**") {
 		t.Errorf("said %q, want the card closed", said)
 	}
@@ -584,7 +597,8 @@ func TestOnlyOwnersAllowBeyondTheCeiling(t *testing.T) {
 		request permission.Request
 		may     bool
 	}{
-		"a host beneath":        {permission.Request{Tag: "@web:docs.example.com", Detail: permission.Detail{Host: "docs.example.com"}}, true},
+		"a host beneath": {permission.Request{Tag: "@web:docs.example.com",
+			Detail: permission.Detail{Host: "docs.example.com"}}, true},
 		"another host":          {permission.Request{Tag: "@web:example.org", Detail: permission.Detail{Host: "example.org"}}, false},
 		"any host":              {permission.Request{Tag: "@web", Detail: permission.Detail{Host: "any host"}}, false},
 		"a folder beneath":      {permission.Request{Tag: "@read:/srv/docs/a", Detail: permission.Detail{Path: "/srv/docs/a"}}, true},
@@ -672,7 +686,8 @@ func TestQuestionAnsweredElsewhereIsClosedInWords(t *testing.T) {
 	d.look(t.Context())
 	w.heard()
 	w.asks = nil
-	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1", Body: event.Asked{Token: token, Decision: "deny", By: "terminal:ada"}}, nil)
+	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
+		Body: event.Asked{Token: token, Decision: "deny", By: "terminal:ada"}}, nil)
 	if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, "The request tz4a98 is closed: Denied by terminal:ada.") {
 		t.Errorf("said %q", said)
 	}

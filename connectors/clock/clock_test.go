@@ -93,7 +93,8 @@ func TestTaskBecomesMessage(t *testing.T) {
 		t.Error(d)
 	}
 	in := e.got[0]
-	if in.Agent != "tz4a98xxat96iws9zmbrgj3a" || in.Kind != message.System || in.Origin != "cron" || in.Dedupe != firing().Dedupe || in.Hops != 0 {
+	if in.Agent != "tz4a98xxat96iws9zmbrgj3a" || in.Kind != message.System || in.Origin != "cron" ||
+		in.Dedupe != firing().Dedupe || in.Hops != 0 {
 		t.Errorf("delivered %+v", in)
 	}
 	wantText := "Scheduled task \"Queue watch\" (queue-watch), due Friday 2026-11-20 09:00 UTC.\n\nSummarise the queue.\n\n" +
@@ -128,12 +129,14 @@ func TestHeartbeat(t *testing.T) {
 	for answer, nothing := range map[string]bool{"HEARTBEAT_OK": true, " `HEARTBEAT_OK.` ": true, "NO_MESSAGE": true, "": false,
 		"HEARTBEAT_OK but the disk is full": false} {
 		e := &engine{end: End{Reason: "done", Text: answer}}
-		f := schedule.Firing{Kind: schedule.Heartbeat, Slot: time.Unix(1700000000, 0), Dedupe: "heartbeat:x", Prompt: "## Disk\nIs it full?", Memory: "it was fine"}
+		f := schedule.Firing{Kind: schedule.Heartbeat, Slot: time.Unix(1700000000, 0), Dedupe: "heartbeat:x",
+			Prompt: "## Disk\nIs it full?", Memory: "it was fine"}
 		res, err := e.clock().Due(t.Context(), f)
 		if err != nil || res.Outcome != schedule.Ran || res.Nothing != nothing {
 			t.Errorf("%q: %+v, %v; want nothing %v", answer, res, err, nothing)
 		}
-		if len(e.got) != 2 || e.got[0].Kind != message.Reset || e.got[0].Dedupe != "heartbeat:x/reset" || e.got[1].Dedupe != "heartbeat:x" || e.got[1].Agent != "heart" {
+		if len(e.got) != 2 || e.got[0].Kind != message.Reset || e.got[0].Dedupe != "heartbeat:x/reset" ||
+			e.got[1].Dedupe != "heartbeat:x" || e.got[1].Agent != "heart" {
 			t.Errorf("delivered %+v", e.got)
 		}
 		if !strings.Contains(e.got[1].Text, "HEARTBEAT_OK") || !strings.Contains(e.got[1].Text, "[Your last answer]\nit was fine") {
@@ -152,7 +155,8 @@ func TestEnds(t *testing.T) {
 		end  End
 		want schedule.Outcome
 	}{
-		{End{Reason: "done"}, schedule.Ran}, {End{Reason: "waiting"}, schedule.Ran}, {End{Reason: "error", Error: "no key\nat line"}, schedule.Failed},
+		{End{Reason: "done"}, schedule.Ran}, {End{Reason: "waiting"}, schedule.Ran},
+		{End{Reason: "error", Error: "no key\nat line"}, schedule.Failed},
 		{End{Reason: "canceled"}, schedule.Failed}, {End{Reason: "poison"}, schedule.Failed}, {End{Reason: "limit"}, schedule.Failed},
 		{End{Reason: "dropped"}, schedule.Skipped}, {End{}, schedule.Failed},
 	} {

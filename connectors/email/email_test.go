@@ -45,7 +45,8 @@ func TestConnector(t *testing.T) {
 					s.seen(ctx, s.arrive(raw))
 				}
 			},
-			To:      []message.Address{{Connector: "email", ChannelID: "ada@example.org"}, {Connector: "email", ChannelID: "bob@example.org"}},
+			To: []message.Address{{Connector: "email", ChannelID: "ada@example.org"},
+				{Connector: "email", ChannelID: "bob@example.org"}},
 			Sent:    func() []connectortest.Sent { return answers(s) },
 			Fault:   s.misbehave,
 			Unable:  []connectortest.Fault{connectortest.Busy},
@@ -98,7 +99,8 @@ func TestVouched(t *testing.T) {
 		{"mx.example.com; dmarc=fail\nAuthentication-Results: mx.example.com; dmarc=pass header.from=example.org", false},
 		{"", false},
 	} {
-		r, err := mail.CreateReader(strings.NewReader("Authentication-Results: " + strings.ReplaceAll(test.results, "\n", "\r\n") + "\r\n\r\nx"))
+		r, err := mail.CreateReader(strings.NewReader("Authentication-Results: " +
+			strings.ReplaceAll(test.results, "\n", "\r\n") + "\r\n\r\nx"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +166,8 @@ MSwy
 	if diff := cmp.Diff([]string{"a.csv: 1,2"}, files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	page := "Authentication-Results: mx.example.com; dmarc=pass header.from=example.org\r\nFrom: ada@example.org\r\nSubject: News\r\nContent-Type: text/html\r\n\r\n<style>x{}</style><p>a &amp; b<br>c</p>"
+	page := "Authentication-Results: mx.example.com; dmarc=pass header.from=example.org\r\nFrom: " +
+		"ada@example.org\r\nSubject: News\r\nContent-Type: text/html\r\n\r\n<style>x{}</style><p>a &amp; b<br>c</p>"
 	if p, err := c.read([]byte(page), "1.3"); err != nil || p.Text != "Subject: News\n\na & b\nc" || p.Key != "1.3" {
 		t.Errorf("read HTML = %q %q, %v", p.Text, p.Key, err)
 	}

@@ -22,18 +22,27 @@ func TestRenderings(t *testing.T) {
 	}{
 		{"styles", "**b** *i* ~~s~~ `c`", "<b>b</b> <i>i</i> <s>s</s> <code>c</code>", "b i s c", "*b* _i_ ~s~ `c`"},
 		{"nested", "**b *bi* b**", "<b>b <i>bi</i> b</b>", "b bi b", "*b* *_bi_* *b*"},
-		{"escapes", `a < b & "c" \* &copy; &lt;`, "a &lt; b &amp; &quot;c&quot; * © &lt;", `a < b & "c" * © <`, `a &lt; b &amp; "c" * © &lt;`},
-		{"tags are text", "<b>x</b>\n\n<div>y</div>", "&lt;b&gt;x&lt;/b&gt;\n\n&lt;div&gt;y&lt;/div&gt;", "<b>x</b>\n\n<div>y</div>", "&lt;b&gt;x&lt;/b&gt;\n\n&lt;div&gt;y&lt;/div&gt;"},
+		{"escapes", `a < b & "c" \* &copy; &lt;`, "a &lt; b &amp; &quot;c&quot; * © &lt;", `a < b & "c" * © <`,
+			`a &lt; b &amp; "c" * © &lt;`},
+		{"tags are text", "<b>x</b>\n\n<div>y</div>", "&lt;b&gt;x&lt;/b&gt;\n\n&lt;div&gt;y&lt;/div&gt;",
+			"<b>x</b>\n\n<div>y</div>", "&lt;b&gt;x&lt;/b&gt;\n\n&lt;div&gt;y&lt;/div&gt;"},
 		{"heading", "# T\ntext", "<b>T</b>\n\ntext", "T\n\ntext", "*T*\n\ntext"},
-		{"link", "[go](https://go.dev/?a=1&b)", `<a href="https://go.dev/?a=1&amp;b">go</a>`, "go (https://go.dev/?a=1&b)", "<https://go.dev/?a=1&amp;b|go>"},
+		{"link", "[go](https://go.dev/?a=1&b)", `<a href="https://go.dev/?a=1&amp;b">go</a>`,
+			"go (https://go.dev/?a=1&b)", "<https://go.dev/?a=1&amp;b|go>"},
 		{"dangerous link", "[x](javascript:alert)", "x (javascript:alert)", "x (javascript:alert)", "x (javascript:alert)"},
-		{"reference", "[a]: https://a.example\n\nsee [a]", "[a]: https://a.example\n\nsee [a]", "[a]: https://a.example\n\nsee [a]", "[a]: https://a.example\n\nsee [a]"},
-		{"fence", "```go\nif a < b {\n\t**x**\n}\n```", "<pre><code class=\"language-go\">if a &lt; b {\n\t**x**\n}</code></pre>", "if a < b {\n\t**x**\n}", "```\nif a &lt; b {\n\t**x**\n}\n```"},
-		{"list", "- a\n- b\n  1. c\n  2. d\n- [x] e", "• a\n• b\n  1. c\n  2. d\n• ☑ e", "• a\n• b\n  1. c\n  2. d\n• ☑ e", "• a\n• b\n  1. c\n  2. d\n• ☑ e"},
+		{"reference", "[a]: https://a.example\n\nsee [a]", "[a]: https://a.example\n\nsee [a]",
+			"[a]: https://a.example\n\nsee [a]", "[a]: https://a.example\n\nsee [a]"},
+		{"fence", "```go\nif a < b {\n\t**x**\n}\n```",
+			"<pre><code class=\"language-go\">if a &lt; b {\n\t**x**\n}</code></pre>", "if a < b {\n\t**x**\n}",
+			"```\nif a &lt; b {\n\t**x**\n}\n```"},
+		{"list", "- a\n- b\n  1. c\n  2. d\n- [x] e", "• a\n• b\n  1. c\n  2. d\n• ☑ e",
+			"• a\n• b\n  1. c\n  2. d\n• ☑ e", "• a\n• b\n  1. c\n  2. d\n• ☑ e"},
 		{"list with lines", "1. a\n   b\n2. c", "1. a\n   b\n2. c", "1. a\n   b\n2. c", "1. a\n   b\n2. c"},
 		{"quote", "> a\n> **b**\n\nc", "<blockquote>a\n<b>b</b></blockquote>\n\nc", "> a\n> b\n\nc", "&gt; a\n&gt; *b*\n\nc"},
-		{"code in a quote", "> a\n>\n> ```\n> x\n> ```", "<blockquote>a\n\n</blockquote><pre>x</pre>", "> a\n> \n> x", "&gt; a\n&gt; \n&gt; ```\n&gt; x\n&gt; ```"},
-		{"table", "| a | b |\n|---|--:|\n| one | 2 |", "<pre>a    b\n──────\none  2</pre>", "a    b\n──────\none  2", "```\na    b\n──────\none  2\n```"},
+		{"code in a quote", "> a\n>\n> ```\n> x\n> ```", "<blockquote>a\n\n</blockquote><pre>x</pre>", "> a\n> \n> x",
+			"&gt; a\n&gt; \n&gt; ```\n&gt; x\n&gt; ```"},
+		{"table", "| a | b |\n|---|--:|\n| one | 2 |", "<pre>a    b\n──────\none  2</pre>", "a    b\n──────\none  2",
+			"```\na    b\n──────\none  2\n```"},
 		{"too many cells", "|a|\n|-|\n|b|c|", "<pre>a\n────\nb  c</pre>", "a\n────\nb  c", "```\na\n────\nb  c\n```"},
 		{"rule", "a\n\n---\n\nb", "a\n\n———\n\nb", "a\n\n———\n\nb", "a\n\n———\n\nb"},
 	}
@@ -45,7 +54,8 @@ func TestRenderings(t *testing.T) {
 			if diff := cmp.Diff(test.plain, Plain(test.source)); diff != "" {
 				t.Errorf("Plain (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(strings.ReplaceAll(test.slack, "&gt; ", "> "), strings.ReplaceAll(Slack(test.source), "&gt; ", "> ")); diff != "" {
+			if diff := cmp.Diff(strings.ReplaceAll(test.slack, "&gt; ", "> "),
+				strings.ReplaceAll(Slack(test.source), "&gt; ", "> ")); diff != "" {
 				t.Errorf("Slack (-want +got):\n%s", diff)
 			}
 		})
@@ -183,7 +193,8 @@ func inOrder(text string, words []string) string {
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{
 		"# a\n\n**b *c* d** ~~e~~ `f`\n- g\n  - h\n> i\n\n```go\nj\n```\n| k | l |\n|---|---|\n| m | n | o |\n",
-		"**a\n\nb** [c](https://d.example \"e\") ![f](g) <https://h.example>", "a | b\n-|-\nc", "1) x\n2) y\n***\n___\n", "\\<b\\> <i>x</i>", "```\n\n", "[]()", "> > a\n> b", "    code\n\ttab", "* * *\n+ a\n\n  b",
+		"**a\n\nb** [c](https://d.example \"e\") ![f](g) <https://h.example>", "a | b\n-|-\nc",
+		"1) x\n2) y\n***\n___\n", "\\<b\\> <i>x</i>", "```\n\n", "[]()", "> > a\n> b", "    code\n\ttab", "* * *\n+ a\n\n  b",
 	} {
 		f.Add(s)
 	}

@@ -32,7 +32,8 @@ func bodyServer(t *testing.T, bodyTime time.Duration) (address string, read chan
 
 func TestBody(t *testing.T) {
 	address, read := bodyServer(t, 0)
-	for body, want := range map[string]string{"": "<nil>", "short": "short<nil>", strings.Repeat("x", 10): "xxxxxxxxxx<nil>", strings.Repeat("x", 20): "xxxxxxxxxxx<nil>"} {
+	for body, want := range map[string]string{"": "<nil>", "short": "short<nil>",
+		strings.Repeat("x", 10): "xxxxxxxxxx<nil>", strings.Repeat("x", 20): "xxxxxxxxxxx<nil>"} {
 		resp, err := http.Post("http://"+address, "text/plain", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

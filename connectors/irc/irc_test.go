@@ -35,7 +35,8 @@ func TestConnector(t *testing.T) {
 		p := &platform{server: s, done: map[string]chan struct{}{}}
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
-				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare", Allow: []string{"ada", "bob"}}, host, log)
+				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare",
+					Allow: []string{"ada", "bob"}}, host, log)
 				c.arrived = chat.NewQueue(c.desk, time.Millisecond, func(post chat.Post) { p.finish(post.Key) })
 				return c
 			},

@@ -143,7 +143,8 @@ func (d *daemon) rpc(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": "1", member: v})
 	}
 	no := func(code int, text string, results ...map[string]any) {
-		answer("error", map[string]any{"code": code, "message": text, "data": map[string]any{"response": map[string]any{"results": results, "timestamp": 0}}})
+		answer("error", map[string]any{"code": code, "message": text,
+			"data": map[string]any{"response": map[string]any{"results": results, "timestamp": 0}}})
 	}
 	switch k.Method {
 	case "listAccounts":
@@ -166,7 +167,8 @@ func (d *daemon) rpc(w http.ResponseWriter, r *http.Request) {
 		no(-3, "Failed to send message: network")
 		return
 	case connectortest.Busy:
-		no(-5, "Failed to send message due to rate limiting", map[string]any{"type": "RATE_LIMIT_FAILURE", "retryAfterSeconds": int(connectortest.BusyFor.Seconds())})
+		no(-5, "Failed to send message due to rate limiting",
+			map[string]any{"type": "RATE_LIMIT_FAILURE", "retryAfterSeconds": int(connectortest.BusyFor.Seconds())})
 		return
 	case connectortest.Gone:
 		no(-1, "Unregistered user", map[string]any{"type": "UNREGISTERED_FAILURE"})

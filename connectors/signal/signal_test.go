@@ -160,19 +160,24 @@ func TestEnvelopes(t *testing.T) {
 	d := newDaemon(t)
 	c := testConnector(t, d, slog.New(slog.DiscardHandler))
 	group := map[string]any{"groupId": "abc=", "type": "DELIVER"}
-	mention := []any{map[string]any{"name": "Bot", "number": account, "uuid": "b", "start": 0, "length": 1}, map[string]any{"name": "Eve", "uuid": "e", "start": 5, "length": 1}}
+	mention := []any{map[string]any{"name": "Bot", "number": account, "uuid": "b", "start": 0, "length": 1},
+		map[string]any{"name": "Eve", "uuid": "e", "start": 5, "length": 1}}
 	p, _ := post(t, c, map[string]any{"dataMessage": map[string]any{"message": "\uFFFC 😀 \uFFFC!", "mentions": mention, "groupInfo": group,
 		"quote": map[string]any{"id": 5, "authorUuid": "b", "text": "earlier"}}})
-	if p.Text != "😀 @Eve!" || !p.Addressed || p.From.ChannelID != "group:abc=" || p.From.UserID != ada || p.Quote != "earlier" || p.ReplyTo != "b/5" {
+	if p.Text != "😀 @Eve!" || !p.Addressed || p.From.ChannelID != "group:abc=" || p.From.UserID != ada ||
+		p.Quote != "earlier" || p.ReplyTo != "b/5" {
 		t.Errorf("a group message is %+v", p)
 	}
 	if p, _ := post(t, c, map[string]any{"dataMessage": map[string]any{"message": "all", "groupInfo": group}}); p.Addressed {
 		t.Errorf("a message that is not for us is %+v", p)
 	}
-	if p, _ := post(t, c, map[string]any{"dataMessage": nil, "editMessage": map[string]any{"targetSentTimestamp": 7, "dataMessage": map[string]any{"message": "better"}}}); !p.Note || !strings.HasSuffix(p.Text, "better") {
+	if p, _ := post(t, c, map[string]any{"dataMessage": nil,
+		"editMessage": map[string]any{"targetSentTimestamp": 7,
+			"dataMessage": map[string]any{"message": "better"}}}); !p.Note || !strings.HasSuffix(p.Text, "better") {
 		t.Errorf("an edit is %+v", p)
 	}
-	if p, _ := post(t, c, map[string]any{"dataMessage": map[string]any{"reaction": map[string]any{"emoji": "❤", "targetSentTimestamp": 7}}}); !p.Note || p.Text != "The person reacted to message 7 with ❤" {
+	if p, _ := post(t, c, map[string]any{"dataMessage": map[string]any{"reaction": map[string]any{"emoji": "❤",
+		"targetSentTimestamp": 7}}}); !p.Note || p.Text != "The person reacted to message 7 with ❤" {
 		t.Errorf("a reaction is %+v", p)
 	}
 	for name, more := range map[string]map[string]any{
@@ -184,7 +189,8 @@ func TestEnvelopes(t *testing.T) {
 		}
 	}
 	d.files["f1"] = base64.StdEncoding.EncodeToString([]byte("content"))
-	p, _ = post(t, c, map[string]any{"dataMessage": map[string]any{"message": "x", "attachments": []any{map[string]any{"id": "f1", "filename": "a.txt", "size": 7}}}})
+	p, _ = post(t, c, map[string]any{"dataMessage": map[string]any{"message": "x",
+		"attachments": []any{map[string]any{"id": "f1", "filename": "a.txt", "size": 7}}}})
 	body, err := p.Files[0].Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +237,8 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{Connector: "signal", ChannelID: ada}, ReplyTo: ada + "/99", Text: "😀 **b**",
+	out := message.Outgoing{ID: "o", Parts: 1, To: message.Address{Connector: "signal", ChannelID: ada},
+		ReplyTo: ada + "/99", Text: "😀 **b**",
 		Files: []message.File{{Name: "a;b.csv", MimeType: "text/csv", Path: path}}}
 	id, err := c.Send(t.Context(), out)
 	if err != nil || id != "1234" {
@@ -253,12 +260,14 @@ func TestReact(t *testing.T) {
 			t.Fatal(err)
 		}
 		k, _ := d.called("sendReaction")
-		want := map[string]any{"account": account, member: strings.TrimPrefix(channel, "group:"), "emoji": "👍", "targetAuthor": ada, "targetTimestamp": float64(99)}
+		want := map[string]any{"account": account, member: strings.TrimPrefix(channel, "group:"), "emoji": "👍",
+			"targetAuthor": ada, "targetTimestamp": float64(99)}
 		if diff := cmp.Diff(want, k.Params); diff != "" {
 			t.Errorf("sendReaction (-want +got):\n%s", diff)
 		}
 	}
-	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil || !strings.Contains(err.Error(), "no id of a message") {
+	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil ||
+		!strings.Contains(err.Error(), "no id of a message") {
 		t.Errorf("a number alone: %v", err)
 	}
 }
@@ -283,7 +292,8 @@ func TestChild(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/args\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Options{ID: "signal", Account: account, URL: "http://127.0.0.1:8080", Command: script}, chat.Host{}, slog.New(slog.DiscardHandler))
+	c, err := New(Options{ID: "signal", Account: account, URL: "http://127.0.0.1:8080", Command: script}, chat.Host{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,8 @@ func (s *workspace) react(r *http.Request, answer func(map[string]any), no func(
 	}
 }
 
-func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connectortest.Fault, calm chan struct{}, answer func(map[string]any), no func(string)) {
+func (s *workspace) chat(w http.ResponseWriter, r *http.Request, fault connectortest.Fault, calm chan struct{},
+	answer func(map[string]any), no func(string)) {
 	switch fault {
 	case connectortest.Broken:
 		http.Error(w, canaries.Bot, http.StatusBadGateway)
@@ -256,7 +257,8 @@ func (s *workspace) envelope(ctx context.Context, kind string, payload any) bool
 
 // said is an event of a direct message.
 func said(ts, user, text string) map[string]any {
-	return map[string]any{"type": "event_callback", "event": map[string]any{"type": "message", "channel_type": "im", "channel": "D1", "user": user, "text": text, "ts": ts}}
+	return map[string]any{"type": "event_callback",
+		"event": map[string]any{"type": "message", "channel_type": "im", "channel": "D1", "user": user, "text": text, "ts": ts}}
 }
 
 // signed makes a request as Slack posts it.

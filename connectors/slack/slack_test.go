@@ -126,7 +126,8 @@ func TestEvents(t *testing.T) {
 		return c.event(e)
 	}
 	p, ok := read(`{"type":"app_mention","channel":"C1","user":"U1","ts":"2.2","text":"<@UBOT00001> see <https://x.example|here> &lt;b&gt; <@U9|eve> <#C2|dev>"}`)
-	if !ok || p.Text != "see here (https://x.example) <b> @eve #dev" || !p.Addressed || !p.Group || p.From.ThreadID != "2.2" || p.Key != "C1/2.2" {
+	if !ok || p.Text != "see here (https://x.example) <b> @eve #dev" || !p.Addressed || !p.Group ||
+		p.From.ThreadID != "2.2" || p.Key != "C1/2.2" {
 		t.Errorf("a mention is %+v", p)
 	}
 	if q, _ := read(`{"type":"message","channel":"C1","user":"U1","ts":"2.2","text":"<@UBOT00001> x"}`); q.Key != p.Key {
@@ -252,7 +253,10 @@ func TestForged(t *testing.T) {
 			h := r.Header.Get("X-Slack-Signature")
 			r.Header.Set("X-Slack-Signature", h[:len(h)-2])
 		}), 401},
-		{"version v1", change(func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v1"+r.Header.Get("X-Slack-Signature")[2:]) }), 401},
+		{"version v1", change(func(r *http.Request) {
+			r.Header.Set("X-Slack-Signature",
+				"v1"+r.Header.Get("X-Slack-Signature")[2:])
+		}), 401},
 		{"not hex", change(func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v0=zz") }), 401},
 		{"other body", change(func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader(string(stranger)))
@@ -295,7 +299,8 @@ func TestPosted(t *testing.T) {
 	if status, _ := post(form, "command=%2Fdaycare&text=reset&user_id="+ada+"&channel_id=D1&trigger_id=t1"); status != 200 || len(taken) != 1 || taken[0].Kind != message.Reset {
 		t.Errorf("slash command: %d, delivered %+v", status, taken)
 	}
-	pressed := url.QueryEscape(`{"type":"block_actions","user":{"id":"` + ada + `"},"channel":{"id":"D1"},"actions":[{"value":"once abcdefgh"}]}`)
+	pressed := url.QueryEscape(`{"type":"block_actions","user":{"id":"` + ada +
+		`"},"channel":{"id":"D1"},"actions":[{"value":"once abcdefgh"}]}`)
 	if status, _ := post(form, "payload="+pressed); status != 200 || s.calls["chat.postEphemeral"] != 1 {
 		t.Errorf("button: %d, answered %d times", status, s.calls["chat.postEphemeral"])
 	}
@@ -355,7 +360,8 @@ func TestProbeAndSecrets(t *testing.T) {
 		{Options{ID: "slack", Listen: "127.0.0.1:1"}, Secrets{Bot: "b", App: "a"}, "auth set slack-signing"},
 		{Options{ID: "slack", Allow: []string{"ada"}}, canaries, "member id"}, {Options{ID: "slack", Listen: "x"}, canaries, "HOST:PORT"},
 	} {
-		if _, err := New(test.o, test.s, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := New(test.o, test.s, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("New(%+v) = %v, want %q", test.o, err, test.want)
 		}
 	}

@@ -132,16 +132,25 @@ func TestReceiveKinds(t *testing.T) {
 		text  string
 		files []string
 	}{
-		{"caption and photo", map[string]any{"caption": "look", "photo": []any{map[string]any{"file_id": "small"}, map[string]any{"file_id": "big"}}}, "look", []string{"photo.jpg"}},
-		{"document", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "a.pdf", "file_size": 8}}, "", []string{"a.pdf"}},
+		{"caption and photo", map[string]any{"caption": "look",
+			"photo": []any{map[string]any{"file_id": "small"}, map[string]any{"file_id": "big"}}}, "look", []string{"photo.jpg"}},
+		{"document", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "a.pdf", "file_size": 8}},
+			"", []string{"a.pdf"}},
 		{"voice", map[string]any{"voice": map[string]any{"file_id": "v"}}, "", []string{"voice.ogg"}},
-		{"too large", map[string]any{"caption": "x", "document": map[string]any{"file_id": "doc", "file_name": "a.iso", "file_size": 21 << 20}}, "x\n[the file a.iso is missing: it is over 20 MB]", nil},
-		{"too large for the bot", map[string]any{"video": map[string]any{"file_id": "not there"}}, "[the file video.mp4 is missing: it is over 20 MB]", nil},
-		{"location", map[string]any{"location": map[string]any{"latitude": 52.5, "longitude": 13.4}}, "[location: 52.500000, 13.400000]", nil},
-		{"contact", map[string]any{"contact": map[string]any{"phone_number": "+49", "first_name": "B", "last_name": "C"}}, "[contact: B C, +49]", nil},
+		{"too large", map[string]any{"caption": "x",
+			"document": map[string]any{"file_id": "doc", "file_name": "a.iso", "file_size": 21 << 20}},
+			"x\n[the file a.iso is missing: it is over 20 MB]", nil},
+		{"too large for the bot", map[string]any{"video": map[string]any{"file_id": "not there"}},
+			"[the file video.mp4 is missing: it is over 20 MB]", nil},
+		{"location", map[string]any{"location": map[string]any{"latitude": 52.5, "longitude": 13.4}},
+			"[location: 52.500000, 13.400000]", nil},
+		{"contact", map[string]any{"contact": map[string]any{"phone_number": "+49", "first_name": "B",
+			"last_name": "C"}}, "[contact: B C, +49]", nil},
 		{"sticker", map[string]any{"sticker": map[string]any{"emoji": "👍"}}, "👍", nil},
-		{"forward", map[string]any{"text": "news", "forward_origin": map[string]any{"sender_user": map[string]any{"first_name": "Bob"}}}, "[forwarded from Bob]\nnews", nil},
-		{"reply", map[string]any{"text": "yes", "reply_to_message": map[string]any{"message_id": 7, "text": "two\nlines"}}, "> two\n> lines\n\nyes", nil},
+		{"forward", map[string]any{"text": "news",
+			"forward_origin": map[string]any{"sender_user": map[string]any{"first_name": "Bob"}}}, "[forwarded from Bob]\nnews", nil},
+		{"reply", map[string]any{"text": "yes",
+			"reply_to_message": map[string]any{"message_id": 7, "text": "two\nlines"}}, "> two\n> lines\n\nyes", nil},
 		{"a path is no command", map[string]any{"text": "/etc/passwd is what?"}, "/etc/passwd is what?", nil},
 	}
 	for _, test := range tests {
@@ -188,7 +197,8 @@ func TestGroups(t *testing.T) {
 	}
 	s.push(t, group(map[string]any{"text": "hello all"}))
 	s.none(t)
-	s.push(t, group(map[string]any{"text": "@Test_Bot 😀 hello", "entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 9}}}))
+	s.push(t, group(map[string]any{"text": "@Test_Bot 😀 hello",
+		"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 9}}}))
 	in := s.last(t)
 	if want := (message.Address{Connector: "telegram", ChannelID: "-100200", UserID: "5550001"}); in.Text != "😀 hello" || in.From != want {
 		t.Errorf("delivered %q from %+v, want the text without the name, from %+v", in.Text, in.From, want)
@@ -198,8 +208,10 @@ func TestGroups(t *testing.T) {
 	if in := s.last(t); in.From.ThreadID != "5" || in.Route == nil || in.Route.ThreadID != "5" {
 		t.Errorf("from %+v, route %+v: want the topic in both", in.From, in.Route)
 	}
-	s.push(t, group(map[string]any{"text": "/stop@other_bot", "entities": []any{map[string]any{"type": "bot_command", "offset": 0, "length": 15}}}))
-	s.push(t, group(map[string]any{"text": "/help@test_bot", "entities": []any{map[string]any{"type": "bot_command", "offset": 0, "length": 14}}}))
+	s.push(t, group(map[string]any{"text": "/stop@other_bot",
+		"entities": []any{map[string]any{"type": "bot_command", "offset": 0, "length": 15}}}))
+	s.push(t, group(map[string]any{"text": "/help@test_bot",
+		"entities": []any{map[string]any{"type": "bot_command", "offset": 0, "length": 14}}}))
 	s.none(t)
 	if sent := s.Sent(); len(sent) != 1 || !strings.Contains(sent[0].Text, "/reset") || sent[0].Chat != "-100200" {
 		t.Errorf("sent %+v, want one list of commands to the group", sent)
@@ -220,7 +232,8 @@ func TestStrangers(t *testing.T) {
 	}
 	s.none(t)
 	sent := s.Sent()
-	if len(sent) != 2 || sent[0].Chat != "666" || !strings.Contains(sent[0].Text, "666") || sent[1].Chat != "5550001" || !strings.Contains(sent[1].Text, "666") {
+	if len(sent) != 2 || sent[0].Chat != "666" || !strings.Contains(sent[0].Text, "666") || sent[1].Chat != "5550001" ||
+		!strings.Contains(sent[1].Text, "666") {
 		t.Fatalf("sent %+v, want one notice to the stranger and one to the owner", sent)
 	}
 	if n := strings.Count(s.said.String(), "allow list"); n != 1 {
@@ -320,7 +333,8 @@ func TestSendFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := message.Outgoing{ID: "a", To: message.Address{ChannelID: "5550001"}, Text: "two files",
-		Files: []message.File{{Name: "p.png", MimeType: "image/png", Path: path, Size: 7}, {Name: "d.txt", MimeType: "text/plain", Path: path, Size: 7}}}
+		Files: []message.File{{Name: "p.png", MimeType: "image/png", Path: path, Size: 7},
+			{Name: "d.txt", MimeType: "text/plain", Path: path, Size: 7}}}
 	calls := 0
 	s.Fault = func(string) telegramtest.Fault {
 		if calls++; calls == 2 {
@@ -354,7 +368,8 @@ func TestLongAnswer(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	parts := s.c.Split(string(source))
 	for i, text := range parts {
-		if err := send(t, s.c, message.Outgoing{ID: "long", To: message.Address{ChannelID: "5550001"}, Text: text, Part: i, Parts: len(parts)}); err != nil {
+		if err := send(t, s.c, message.Outgoing{ID: "long", To: message.Address{ChannelID: "5550001"}, Text: text,
+			Part: i, Parts: len(parts)}); err != nil {
 			t.Fatalf("part %d: %v", i+1, err)
 		}
 	}
@@ -428,7 +443,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v is valid, want an error", o)
 		}
 	}
-	if _, err := New(Options{ID: "t"}, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "BotFather") {
+	if _, err := New(Options{ID: "t"}, "", chat.Host{}, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "BotFather") {
 		t.Errorf("New without a token = %v, want what to do", err)
 	}
 }

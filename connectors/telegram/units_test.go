@@ -34,13 +34,15 @@ func TestAnswersOfTheAPI(t *testing.T) {
 		no     *apiError
 		err    string
 	}{
-		"a result":            {200, `{"ok":true,"result":{"N":7}}`, result{7}, nil, ""},
-		"another result":      {200, `{"ok":true,"result":"x"}`, result{}, nil, "read result of m"},
-		"not JSON":            {200, `<html>`, result{}, nil, "not JSON"},
-		"a proxy's page":      {502, `<html>`, result{}, &apiError{Method: "m", Code: 502, Description: "Bad Gateway"}, ""},
-		"a no":                {400, `{"ok":false,"error_code":400,"description":"Bad Request"}`, result{}, &apiError{Method: "m", Code: 400, Description: "Bad Request"}, ""},
+		"a result":       {200, `{"ok":true,"result":{"N":7}}`, result{7}, nil, ""},
+		"another result": {200, `{"ok":true,"result":"x"}`, result{}, nil, "read result of m"},
+		"not JSON":       {200, `<html>`, result{}, nil, "not JSON"},
+		"a proxy's page": {502, `<html>`, result{}, &apiError{Method: "m", Code: 502, Description: "Bad Gateway"}, ""},
+		"a no": {400, `{"ok":false,"error_code":400,"description":"Bad Request"}`, result{},
+			&apiError{Method: "m", Code: 400, Description: "Bad Request"}, ""},
 		"a no without a code": {403, `{"ok":false}`, result{}, &apiError{Method: "m", Code: 403, Description: "Forbidden"}, ""},
-		"a no with the token": {401, `{"ok":false,"error_code":401,"description":"bot123:secret"}`, result{}, &apiError{Method: "m", Code: 401, Description: "bot[redacted]"}, ""},
+		"a no with the token": {401, `{"ok":false,"error_code":401,"description":"bot123:secret"}`, result{},
+			&apiError{Method: "m", Code: 401, Description: "bot[redacted]"}, ""},
 		"a pause and a new chat": {429, `{"ok":false,"error_code":429,"description":"x","parameters":{"retry_after":3,"migrate_to_chat_id":-5}}`, result{},
 			&apiError{Method: "m", Code: 429, Description: "x", RetryAfter: 3 * time.Second, MigrateTo: -5}, ""},
 	} {
@@ -48,7 +50,8 @@ func TestAnswersOfTheAPI(t *testing.T) {
 		err := a.read("m", tt.status, []byte(tt.body), &got)
 		var no *apiError
 		errors.As(err, &no)
-		if diff := cmp.Diff(tt.no, no); diff != "" || got != tt.want || (err == nil) != (tt.no == nil && tt.err == "") || tt.err != "" && !strings.Contains(err.Error(), tt.err) {
+		if diff := cmp.Diff(tt.no, no); diff != "" || got != tt.want ||
+			(err == nil) != (tt.no == nil && tt.err == "") || tt.err != "" && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s: %+v, %v\n%s", name, got, err, diff)
 		}
 	}
@@ -116,7 +119,8 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 // What a message holds beside its text is said in words.
 func TestDescriptions(t *testing.T) {
 	ada := &user{FirstName: "Ada", LastName: "Lovelace"}
-	for want, o := range map[string]*origin{"": nil, "Ada Lovelace": {Sender: ada, SenderName: "x"}, "Hidden": {SenderName: "Hidden"}, "somebody": {},
+	for want, o := range map[string]*origin{"": nil, "Ada Lovelace": {Sender: ada, SenderName: "x"},
+		"Hidden": {SenderName: "Hidden"}, "somebody": {},
 		"News": {Chat: &struct {
 			Title string `json:"title"`
 		}{"News"}}} {
@@ -126,8 +130,10 @@ func TestDescriptions(t *testing.T) {
 	}
 	at := &location{Latitude: 1.5, Longitude: -2}
 	for want, m := range map[string]*incoming{
-		"": {}, "[location: 1.500000, -2.000000]": {Location: at}, "[place: Museum, Street 1 (1.500000, -2.000000)]": {Location: at, Venue: &venue{"Museum", "Street 1"}},
-		"[contact: Ada Lovelace, 123]": {Contact: &contact{"123", "Ada", "Lovelace"}}, "[poll: Why?]": {Poll: &poll{Question: "Why?"}}, "😀": {Sticker: &sticker{"😀"}},
+		"": {}, "[location: 1.500000, -2.000000]": {Location: at},
+		"[place: Museum, Street 1 (1.500000, -2.000000)]": {Location: at, Venue: &venue{"Museum", "Street 1"}},
+		"[contact: Ada Lovelace, 123]":                    {Contact: &contact{"123", "Ada", "Lovelace"}},
+		"[poll: Why?]":                                    {Poll: &poll{Question: "Why?"}}, "😀": {Sticker: &sticker{"😀"}},
 	} {
 		if got := described(m); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -155,15 +161,17 @@ func TestAddressed(t *testing.T) {
 		"alone":               {"@test_bot", []entity{{Type: "mention", Length: 9}}, "@test_bot", true},
 		"behind, after emoji": {"😀 @Test_Bot", []entity{{Type: "mention", Offset: 3, Length: 9}}, "😀 @Test_Bot", true},
 		"another":             {"@other hi", []entity{{Type: "mention", Length: 6}}, "@other hi", false},
-		"two":                 {"@test_bot @other", []entity{{Type: "mention", Length: 9}, {Type: "mention", Offset: 10, Length: 6}}, "@other", true},
-		"by number":           {"Bot hi", []entity{{Type: "text_mention", Length: 3, User: &user{ID: 7}}}, "Bot hi", true},
-		"by another number":   {"Bot hi", []entity{{Type: "text_mention", Length: 3, User: &user{ID: 8}}}, "Bot hi", false},
-		"by no number":        {"Bot hi", []entity{{Type: "text_mention", Length: 3}}, "Bot hi", false},
-		"a command":           {"/stop now", []entity{{Type: "bot_command", Length: 5}}, "/stop now", true},
-		"our command":         {"/stop@test_bot now", []entity{{Type: "bot_command", Length: 14}}, "/stop now", true},
-		"another's command":   {"/stop@other now", []entity{{Type: "bot_command", Length: 11}}, "/stop@other now", false},
-		"a command behind":    {"see /stop", []entity{{Type: "bot_command", Offset: 4, Length: 5}}, "see /stop", false},
-		"past the end":        {"hi", []entity{{Type: "mention", Offset: 1, Length: 5}, {Type: "mention", Offset: -1, Length: 1}, {Type: "mention", Length: -1}}, "hi", false},
+		"two": {"@test_bot @other",
+			[]entity{{Type: "mention", Length: 9}, {Type: "mention", Offset: 10, Length: 6}}, "@other", true},
+		"by number":         {"Bot hi", []entity{{Type: "text_mention", Length: 3, User: &user{ID: 7}}}, "Bot hi", true},
+		"by another number": {"Bot hi", []entity{{Type: "text_mention", Length: 3, User: &user{ID: 8}}}, "Bot hi", false},
+		"by no number":      {"Bot hi", []entity{{Type: "text_mention", Length: 3}}, "Bot hi", false},
+		"a command":         {"/stop now", []entity{{Type: "bot_command", Length: 5}}, "/stop now", true},
+		"our command":       {"/stop@test_bot now", []entity{{Type: "bot_command", Length: 14}}, "/stop now", true},
+		"another's command": {"/stop@other now", []entity{{Type: "bot_command", Length: 11}}, "/stop@other now", false},
+		"a command behind":  {"see /stop", []entity{{Type: "bot_command", Offset: 4, Length: 5}}, "see /stop", false},
+		"past the end": {"hi", []entity{{Type: "mention", Offset: 1, Length: 5},
+			{Type: "mention", Offset: -1, Length: 1}, {Type: "mention", Length: -1}}, "hi", false},
 	} {
 		if rest, forUs := c.addressed(tt.text, tt.entities); rest != tt.rest || forUs != tt.forUs {
 			t.Errorf("%s: %q, %v", name, rest, forUs)
@@ -194,7 +202,8 @@ func TestHopelessAndRest(t *testing.T) {
 	for _, tt := range []struct {
 		code, n int
 		want    string
-	}{{401, 0, "auth set"}, {404, 0, "auth set"}, {409, maxFailures - 1, ""}, {409, maxFailures, "another program"}, {500, maxFailures - 1, ""}, {500, maxFailures, "500"}} {
+	}{{401, 0, "auth set"}, {404, 0, "auth set"}, {409, maxFailures - 1, ""}, {409, maxFailures, "another program"},
+		{500, maxFailures - 1, ""}, {500, maxFailures, "500"}} {
 		err := s.c.hopeless(&apiError{Method: "m", Code: tt.code}, tt.n)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
@@ -218,7 +227,8 @@ func TestCards(t *testing.T) {
 	if err != nil || id == "0" {
 		t.Fatalf("%q, %v", id, err)
 	}
-	if got := s.Sent()[0]; strings.Join(got.Buttons, " ") != "y n" && strings.Join(got.Buttons, " ") != "Yes No" || got.Thread != "3" || got.Mode != "HTML" {
+	if got := s.Sent()[0]; strings.Join(got.Buttons, " ") != "y n" && strings.Join(got.Buttons, " ") != "Yes No" ||
+		got.Thread != "3" || got.Mode != "HTML" {
 		t.Errorf("%+v", got)
 	}
 	if err := s.c.Settle(t.Context(), to, id, "Done"); err != nil || s.Calls("editMessageText") != 1 {
@@ -229,8 +239,10 @@ func TestCards(t *testing.T) {
 	}
 	nowhere := message.Address{ChannelID: "nobody"}
 	_, card := s.c.Card(t.Context(), nowhere, "x", nil)
-	for what, err := range map[string]error{"card": card, "settle": s.c.Settle(t.Context(), nowhere, id, "x"), "typing": s.c.Typing(t.Context(), nowhere),
-		"say": s.c.Say(t.Context(), nowhere, "", "x"), "react": s.c.React(t.Context(), nowhere, "1", "x"), "settle nothing": s.c.Settle(t.Context(), to, "x", "x")} {
+	for what, err := range map[string]error{"card": card, "settle": s.c.Settle(t.Context(), nowhere, id, "x"),
+		"typing": s.c.Typing(t.Context(), nowhere),
+		"say":    s.c.Say(t.Context(), nowhere, "", "x"), "react": s.c.React(t.Context(), nowhere, "1", "x"),
+		"settle nothing": s.c.Settle(t.Context(), to, "x", "x")} {
 		if err == nil {
 			t.Errorf("%s of nobody says nothing", what)
 		}
@@ -277,7 +289,8 @@ func TestFilesThatAreSent(t *testing.T) {
 		{file("text/plain", 1), strings.Repeat("x", maxCaption+1), "5", []string{"sendMessage", "sendDocument"}},
 	} {
 		before := len(s.Sent())
-		if err := send(t, s.c, message.Outgoing{ID: fmt.Sprint(before), To: to, Text: tt.text, ReplyTo: tt.reply, Files: []message.File{tt.f}}); err != nil {
+		if err := send(t, s.c, message.Outgoing{ID: fmt.Sprint(before), To: to, Text: tt.text, ReplyTo: tt.reply,
+			Files: []message.File{tt.f}}); err != nil {
 			t.Fatal(err)
 		}
 		var methods []string
@@ -306,14 +319,16 @@ func TestFilesThatAreSent(t *testing.T) {
 // The verdict of a probe has what a person should do about it.
 func TestProbeSaysWhatIsOdd(t *testing.T) {
 	s := newStage(t, Options{Allow: []string{}}, chat.Host{})
-	if verdict, err := s.c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "nobody may write") || strings.Contains(verdict, "webhook") {
+	if verdict, err := s.c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "nobody may write") ||
+		strings.Contains(verdict, "webhook") {
 		t.Errorf("%q, %v", verdict, err)
 	}
 	s = newStage(t, Options{}, chat.Host{})
 	if err := s.c.api.call(t.Context(), "setWebhook", map[string]any{"url": "http://127.0.0.1:1/", "secret_token": "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if verdict, err := s.c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "another program has set a webhook") || strings.Contains(verdict, "nobody") {
+	if verdict, err := s.c.Probe(t.Context()); err != nil ||
+		!strings.Contains(verdict, "another program has set a webhook") || strings.Contains(verdict, "nobody") {
 		t.Errorf("%q, %v", verdict, err)
 	}
 	s.Fault = func(method string) telegramtest.Fault {
@@ -334,7 +349,8 @@ func TestProbeSaysWhatIsOdd(t *testing.T) {
 // An update that breaks its handler is tried three times, then passed over.
 func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
-	u := update{ID: 7, Message: &incoming{ID: 1, From: &user{ID: 5550001, FirstName: "Ada"}, Chat: room{ID: 5550001, Type: "private"}, Text: "x"}}
+	u := update{ID: 7, Message: &incoming{ID: 1, From: &user{ID: 5550001, FirstName: "Ada"},
+		Chat: room{ID: 5550001, Type: "private"}, Text: "x"}}
 	bad := func(context.Context, message.Incoming) (message.Receipt, error) { panic("seeded") }
 	for n := 1; n <= maxStrikes; n++ {
 		if err := s.c.take(t.Context(), bad, u); (err == nil) != (n == maxStrikes) {
@@ -347,7 +363,8 @@ func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 	if err := s.c.take(t.Context(), s.deliver, u); err != nil || len(s.c.strikes) != 0 || s.last(t).Text != "x" {
 		t.Errorf("%v, %v", err, s.c.strikes)
 	}
-	for name, u := range map[string]update{"nothing": {ID: 8}, "nobody's": {ID: 9, Message: &incoming{Text: "x"}}, "a channel": {ID: 10, Message: &incoming{From: &user{ID: 5550001}, Chat: room{Type: "channel"}}},
+	for name, u := range map[string]update{"nothing": {ID: 8}, "nobody's": {ID: 9, Message: &incoming{Text: "x"}},
+		"a channel":            {ID: 10, Message: &incoming{From: &user{ID: 5550001}, Chat: room{Type: "channel"}}},
 		"a reaction of nobody": {ID: 11, Reaction: &reaction{}}} {
 		if err := s.c.take(t.Context(), bad, u); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -359,7 +376,8 @@ func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 			return message.Receipt{}, no
 		}
 		return message.Receipt{}, nil
-	}, []update{u, {ID: 12, Message: &incoming{ID: 2, From: u.Message.From, Chat: u.Message.Chat, Text: "bad"}}, u}); n != 1 || !errors.Is(err, no) {
+	}, []update{u, {ID: 12, Message: &incoming{ID: 2, From: u.Message.From, Chat: u.Message.Chat, Text: "bad"}},
+		u}); n != 1 || !errors.Is(err, no) {
 		t.Errorf("taken are %d, %v", n, err)
 	}
 }

@@ -104,10 +104,13 @@ func TestWebhookCodes(t *testing.T) {
 		want  int
 		after string
 	}{
-		{nil, 200, ""}, {fmt.Errorf("accept: %w", inbox.ErrFull), 429, "5"}, {&message.TooFast{After: 1700 * time.Millisecond}, 429, "3"}, {disk.ErrFull, 503, "30"}, {disk.ErrFailed, 503, ""}, {inbox.ErrTooLarge, 200, ""},
+		{nil, 200, ""}, {fmt.Errorf("accept: %w", inbox.ErrFull), 429, "5"},
+		{&message.TooFast{After: 1700 * time.Millisecond}, 429, "3"}, {disk.ErrFull, 503, "30"},
+		{disk.ErrFailed, 503, ""}, {inbox.ErrTooLarge, 200, ""},
 	} {
 		refuse = test.err
-		req, err := http.NewRequest("POST", address, strings.NewReader(`{"update_id":5,"message":{"message_id":1,"from":{"id":5550001},"chat":{"id":5550001,"type":"private"},"text":"x"}}`))
+		req, err := http.NewRequest("POST", address,
+			strings.NewReader(`{"update_id":5,"message":{"message_id":1,"from":{"id":5550001},"chat":{"id":5550001,"type":"private"},"text":"x"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +122,8 @@ func TestWebhookCodes(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != test.want || resp.Header.Get("Retry-After") != test.after {
-			t.Errorf("%v: status %d, Retry-After %q; want %d, %q", test.err, resp.StatusCode, resp.Header.Get("Retry-After"), test.want, test.after)
+			t.Errorf("%v: status %d, Retry-After %q; want %d, %q", test.err, resp.StatusCode,
+				resp.Header.Get("Retry-After"), test.want, test.after)
 		}
 	}
 	if n := s.Calls("getUpdates"); n != 0 {

@@ -213,7 +213,8 @@ func (d *daemon) Deliver(_ context.Context, in message.Incoming) (message.Receip
 	d.items++
 	item := fmt.Sprintf("item%d", d.items)
 	d.got = append(d.got, in)
-	d.inbox[in.Agent] = append(d.inbox[in.Agent], event.Waiting{ID: item, At: time.Now(), Type: "message", Text: in.Text, State: "waiting", Queue: string(in.Queue)})
+	d.inbox[in.Agent] = append(d.inbox[in.Agent],
+		event.Waiting{ID: item, At: time.Now(), Type: "message", Text: in.Text, State: "waiting", Queue: string(in.Queue)})
 	return message.Receipt{Agent: in.Agent, Item: item, Seq: int64(d.items)}, nil
 }
 
@@ -325,8 +326,10 @@ func (d *daemon) Status(context.Context) (event.Status, error) {
 
 func (d *daemon) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
 	return []control.SubAgentInfo{
-		{Name: "CodeSearch", Icon: "🔍", Description: "Finds where something is done in a code base.", Tools: []string{"read", "grep", "glob"}, MaxIterations: 20},
-		{Name: "Planner", Icon: "🧭", Description: "Makes a plan of a change before anybody begins.", Tools: []string{"read"}, MaxIterations: 12, File: "/home/ada/project/.daycare/subagents/Planner.md"},
+		{Name: "CodeSearch", Icon: "🔍", Description: "Finds where something is done in a code base.",
+			Tools: []string{"read", "grep", "glob"}, MaxIterations: 20},
+		{Name: "Planner", Icon: "🧭", Description: "Makes a plan of a change before anybody begins.",
+			Tools: []string{"read"}, MaxIterations: 12, File: "/home/ada/project/.daycare/subagents/Planner.md"},
 	}, nil
 }
 

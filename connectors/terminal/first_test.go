@@ -83,11 +83,13 @@ func asksToRun(d *daemon, id string) {
 
 // runs is the turn after the answer.
 func runs(d *daemon, id string) {
-	d.record(id, "permission", map[string]any{"event": "once", "token": "tok1", "by": "ada", "tag": "@exec:go test", "request": "go test ./..."})
+	d.record(id, "permission", map[string]any{"event": "once", "token": "tok1", "by": "ada", "tag": "@exec:go test",
+		"request": "go test ./..."})
 	d.record(id, "turn_begin", map[string]any{"turn": "t3", "attempt": 1})
 	d.emit(event.TurnStarted, id, "t3", event.Started{Attempt: 1})
 	call := map[string]any{"id": "c2", "name": "exec", "arguments": map[string]string{"command": "go test ./..."}}
 	d.record(id, "assistant_message", map[string]any{"turn": "t3", "finish": "tool_use", "toolCalls": []any{call}})
-	d.record(id, "tool_result", map[string]any{"toolCallId": "c2", "name": "exec", "status": "ok", "ms": 3100, "output": map[string]string{"text": "ok"}})
+	d.record(id, "tool_result", map[string]any{"toolCallId": "c2", "name": "exec", "status": "ok", "ms": 3100,
+		"output": map[string]string{"text": "ok"}})
 	d.end(id, "t3", "All tests pass.")
 }

@@ -49,15 +49,21 @@ func twelve() *daemon {
 	}
 	for _, a := range d.agents {
 		if a.State == event.Idle {
-			d.record(a.ID, "assistant_message", map[string]any{"turn": "t0", "text": "The " + a.Name + " is **done**: nothing is left to do."})
+			d.record(a.ID, "assistant_message",
+				map[string]any{"turn": "t0", "text": "The " + a.Name + " is **done**: nothing is left to do."})
 		}
 	}
 	d.pending = []event.Ask{
-		permission.Pending{Token: "tok1", Agent: "agent0x1zzzzzzzzzzzzzzzzzz", AskedAt: time.Now().Add(-90 * time.Second), ExpiresAt: time.Now().Add(22 * time.Hour),
-			Request: permission.Request{Tag: "@exec:git push", Reason: "publish the branch that was reviewed", Detail: permission.Detail{Command: "git push origin fix-login"},
+		permission.Pending{Token: "tok1", Agent: "agent0x1zzzzzzzzzzzzzzzzzz",
+			AskedAt: time.Now().Add(-90 * time.Second), ExpiresAt: time.Now().Add(22 * time.Hour),
+			Request: permission.Request{Tag: "@exec:git push", Reason: "publish the branch that was reviewed",
+				Detail:  permission.Detail{Command: "git push origin fix-login"},
 				Workdir: "/home/ada/shop", Sandbox: "bwrap", Programs: []string{"git: /usr/bin/git"}, Prefix: "@exec:git push"}}.Ask(),
-		permission.Pending{Token: "tok2", Agent: "agent1xzzzzzzzzzzzzzzzzzz", AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour),
-			Request: permission.Request{Tag: "@write:/etc/hosts", Reason: "the test needs a name", Detail: permission.Detail{Diff: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n"}}}.Ask(),
+		permission.Pending{Token: "tok2", Agent: "agent1xzzzzzzzzzzzzzzzzzz",
+			AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour),
+			Request: permission.Request{Tag: "@write:/etc/hosts", Reason: "the test needs a name",
+				Detail: permission.Detail{Diff: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 " +
+					"localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n"}}}.Ask(),
 	}
 	return d
 }
@@ -142,7 +148,8 @@ func TestTypedCommandIsNotAFilter(t *testing.T) {
 func TestAPausedAgentAsksOnTheScreen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d0, id := midway()
-		request := permission.Budget{Scope: permission.BudgetPerDay, Day: "2026-11-22", Unit: permission.USD, Limit: 5, More: 5}.Request("the budget budget.perDay is used up: $4.9 of $5")
+		request := permission.Budget{Scope: permission.BudgetPerDay, Day: "2026-11-22", Unit: permission.USD, Limit: 5,
+			More: 5}.Request("the budget budget.perDay is used up: $4.9 of $5")
 		ask := permission.Pending{Token: "tok1", Agent: id, Request: request, AskedAt: time.Now()}.Ask()
 		drive(t, d0, 110, 30, func(d *driver) {
 			d0.pending = []event.Ask{ask}
@@ -151,7 +158,8 @@ func TestAPausedAgentAsksOnTheScreen(t *testing.T) {
 			d.wait(time.Second)
 			d.shows("paused: the budget budget.perDay is used up")
 			d.press("enter", "ctrl+y")
-			d.shows("is paused and asks to", "go on beyond the budget of $5.00 for all agents on 2026-11-22", "[o] Raise once: $5.00 more on 2026-11-22",
+			d.shows("is paused and asks to", "go on beyond the budget of $5.00 for all agents on 2026-11-22",
+				"[o] Raise once: $5.00 more on 2026-11-22",
 				"[a] Raise for good, to $10.00: budget.perDay.usd in settings.yaml", "[d] Stop")
 			d.press("a")
 			if got := d0.calls(); len(got) != 1 || got[0] != "decide tok1 always" {
@@ -273,7 +281,8 @@ func TestQuestionAnsweredElsewhereLeavesTheScreen(t *testing.T) {
 			d.press("a")
 			d.shows("git push origin fix-login", "question 1 of 2")
 			// The daemon's list is not asked: the event alone says it.
-			d.daemon.emit(event.PermissionDecided, "agent0x1zzzzzzzzzzzzzzzzzz", "", event.Asked{Token: "tok1", Decision: "once", By: "telegram:1"})
+			d.daemon.emit(event.PermissionDecided, "agent0x1zzzzzzzzzzzzzzzzzz", "",
+				event.Asked{Token: "tok1", Decision: "once", By: "telegram:1"})
 			d.daemon.mu.Lock()
 			d.daemon.pending = d.daemon.pending[1:]
 			d.daemon.mu.Unlock()
@@ -290,7 +299,8 @@ func TestNothingIsAllowedThatWasNotShownWhole(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		daemon := twelve()
 		daemon.pending = []event.Ask{permission.Pending{Token: "tok9", Agent: "agent0x1zzzzzzzzzzzzzzzzzz",
-			Request: permission.Request{Tag: "@exec:sh", Detail: permission.Detail{Command: "echo a\u202e\n" + strings.Repeat("true\n", 60) + "rm -rf last"}}}.Ask()}
+			Request: permission.Request{Tag: "@exec:sh",
+				Detail: permission.Detail{Command: "echo a\u202e\n" + strings.Repeat("true\n", 60) + "rm -rf last"}}}.Ask()}
 		drive(t, daemon, 100, 30, func(d *driver) {
 			d.wait(time.Second)
 			d.press("a")

@@ -37,11 +37,13 @@ func midway() (*daemon, string) {
 			{"id": "c1", "name": "read", "arguments": map[string]string{"path": "auth/login_test.go"}},
 			{"id": "c2", "name": "exec", "arguments": map[string]string{"command": "go test ./auth/"}},
 			{"id": "c3", "name": "edit", "arguments": map[string]string{"path": "auth/login.go", "old": "a", "new": "b"}}}})
-	d.record(id, "tool_result", map[string]any{"toolCallId": "c1", "name": "read", "status": "ok", "output": map[string]string{"text": "1 package auth"}, "ms": 3})
+	d.record(id, "tool_result", map[string]any{"toolCallId": "c1", "name": "read", "status": "ok",
+		"output": map[string]string{"text": "1 package auth"}, "ms": 3})
 	d.record(id, "tool_result", map[string]any{"toolCallId": "c2", "name": "exec", "status": "error", "ms": 2300,
 		"output": map[string]string{"text": "--- FAIL: TestLogin (0.01s)\n    login_test.go:12: session is nil"}})
 	d.record(id, "tool_result", map[string]any{"toolCallId": "c3", "name": "edit", "status": "ok", "ms": 4, "output": map[string]any{
-		"text": "changed line 7", "blocks": []map[string]string{{"type": "diff", "text": "@@ -7 +7 @@\n-\tif s == nil {\n+\tif s == nil || s.Expired() {\n"}}}})
+		"text": "changed line 7", "blocks": []map[string]string{{"type": "diff",
+			"text": "@@ -7 +7 @@\n-\tif s == nil {\n+\tif s == nil || s.Expired() {\n"}}}})
 	return d, id
 }
 
@@ -50,7 +52,8 @@ func TestConversation(t *testing.T) {
 		d0, id := midway()
 		drive(t, d0, 100, 40, func(d *driver) {
 			d.press("enter") // Home begins with the first agent
-			d0.emit(event.ToolStarted, id, "t1", event.Tool{Call: "c4", Name: "exec", Arguments: []byte(`{"command":"go test -race ./..."}`)})
+			d0.emit(event.ToolStarted, id, "t1",
+				event.Tool{Call: "c4", Name: "exec", Arguments: []byte(`{"command":"go test -race ./..."}`)})
 			d0.emit(event.ToolProgress, id, "t1", event.Progress{Call: "c4", Text: "ok   auth    0.4s\nok   session 0.2s\n"})
 			d.wait(3 * time.Second)
 			d0.emit(event.ToolFinished, id, "t1", event.Tool{Call: "c4", Name: "exec", Status: "ok", Output: "ok", MS: 3100})
@@ -76,7 +79,8 @@ func TestSubAgent(t *testing.T) {
 		drive(t, d0, 100, 36, func(d *driver) {
 			d.press("enter")
 			d0.mu.Lock()
-			d0.agents = append(d0.agents, event.Agent{ID: child, Handle: "0/3", Name: "Planner", Type: "subagent", ParentAgentID: id, State: event.Thinking})
+			d0.agents = append(d0.agents,
+				event.Agent{ID: child, Handle: "0/3", Name: "Planner", Type: "subagent", ParentAgentID: id, State: event.Thinking})
 			d0.mu.Unlock()
 			d0.record(child, "user_message", map[string]any{"item": "i", "text": "plan the change", "origin": id})
 			d0.emit(event.AgentCreated, child, "", nil)
@@ -88,9 +92,11 @@ func TestSubAgent(t *testing.T) {
 			tell(event.SubAgent{Input: []byte(`{"task":"plan the change"}`)}, event.SubAgentStart)
 			for i, path := range []string{"auth/login.go", "auth/session.go", "auth/logout.go"} {
 				call := string(rune('x' + i))
-				tell(event.SubAgent{Event: &event.Event{Type: event.ToolStarted, Body: event.Tool{Call: call, Name: "read", Arguments: []byte(`{"path":"` + path + `"}`)}}}, event.SubAgentProgress)
+				tell(event.SubAgent{Event: &event.Event{Type: event.ToolStarted,
+					Body: event.Tool{Call: call, Name: "read", Arguments: []byte(`{"path":"` + path + `"}`)}}}, event.SubAgentProgress)
 				if i < 2 {
-					tell(event.SubAgent{Event: &event.Event{Type: event.ToolFinished, Body: event.Tool{Call: call, Name: "read", Status: "ok"}}}, event.SubAgentProgress)
+					tell(event.SubAgent{Event: &event.Event{Type: event.ToolFinished,
+						Body: event.Tool{Call: call, Name: "read", Status: "ok"}}}, event.SubAgentProgress)
 				}
 			}
 			d.wait(2 * time.Second)

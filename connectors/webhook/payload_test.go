@@ -73,23 +73,27 @@ func TestRenderRefuses(t *testing.T) {
 		{"two values", nil, "{} {}", errNotJSON},
 		{"half a value", must("{{.a}}"), `{"a":`, errNotJSON},
 		{"bad call", must("{{slice .a 5 9}}"), `{"a":"x"}`, errTemplate},
-		{"endless", must(`{{range .a}}{{$.b}}{{end}}`), `{"a":[` + strings.Repeat("1,", 999) + `1],"b":"` + strings.Repeat("x", 2000) + `"}`, inbox.ErrTooLarge},
+		{"endless", must(`{{range .a}}{{$.b}}{{end}}`),
+			`{"a":[` + strings.Repeat("1,", 999) + `1],"b":"` + strings.Repeat("x", 2000) + `"}`, inbox.ErrTooLarge},
 		{"for ever", must(`{{define "x"}}{{template "x" .}}{{end}}{{template "x" .}}`), `{}`, errTemplate},
 	}
 	for _, test := range tests {
-		if _, err := render(test.t, "application/json", []byte(test.body)); !errors.Is(err, test.want) || test.want != errTemplate && errors.Is(err, errTemplate) {
+		if _, err := render(test.t, "application/json", []byte(test.body)); !errors.Is(err, test.want) ||
+			test.want != errTemplate && errors.Is(err, errTemplate) {
 			t.Errorf("%s: render = %v, want %v", test.name, err, test.want)
 		}
 	}
 }
 
 func TestMediaType(t *testing.T) {
-	for _, good := range []string{"text/plain", "text/plain; charset=utf-8", "application/json", "Application/JSON;charset=UTF-8", "application/cloudevents+json"} {
+	for _, good := range []string{"text/plain", "text/plain; charset=utf-8", "application/json",
+		"Application/JSON;charset=UTF-8", "application/cloudevents+json"} {
 		if _, err := mediaType(good, ""); err != nil {
 			t.Errorf("mediaType(%q) = %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "application/x-www-form-urlencoded", "text/html", "multipart/form-data; boundary=x", "image/svg+json", "json"} {
+	for _, bad := range []string{"", "application/x-www-form-urlencoded", "text/html",
+		"multipart/form-data; boundary=x", "image/svg+json", "json"} {
 		if got, err := mediaType(bad, ""); err == nil {
 			t.Errorf("mediaType(%q) = %q, want an error", bad, got)
 		}

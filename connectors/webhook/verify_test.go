@@ -48,7 +48,8 @@ func TestStandardVector(t *testing.T) {
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	if refused := c.check("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", []byte(`{"test": 2432232314}`), time.Unix(1614265330, 0)); refused != nil {
+	if refused := c.check("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", []byte(`{"test": 2432232314}`),
+		time.Unix(1614265330, 0)); refused != nil {
 		t.Errorf("check = %v, want the known signature to fit", refused)
 	}
 }

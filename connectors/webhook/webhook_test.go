@@ -117,8 +117,10 @@ func TestCodes(t *testing.T) {
 			r := signed("a", test.media, test.body)
 			r.Header.Set("Idempotency-Key", "one") // the same content in one second is one delivery
 			status, header, body := do(r, c.Address())
-			if status != test.status || header.Get("Retry-After") != test.after || !strings.Contains(string(body), `"code":"`+test.code+`"`) {
-				t.Errorf("answer %d, Retry-After %q, %s; want %d, %q, %s", status, header.Get("Retry-After"), body, test.status, test.after, test.code)
+			if status != test.status || header.Get("Retry-After") != test.after ||
+				!strings.Contains(string(body), `"code":"`+test.code+`"`) {
+				t.Errorf("answer %d, Retry-After %q, %s; want %d, %q, %s", status, header.Get("Retry-After"), body,
+					test.status, test.after, test.code)
 			}
 		})
 	}
@@ -126,7 +128,8 @@ func TestCodes(t *testing.T) {
 
 func TestMissingSecretDoesNotStart(t *testing.T) {
 	for _, secret := range []string{"", "whsec_", "whsec_!!"} {
-		_, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks}, func(string) string { return secret }, slog.New(slog.DiscardHandler))
+		_, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks},
+			func(string) string { return secret }, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "does not start") {
 			t.Errorf("secret %q: New = %v, want an error", secret, err)
 		}
@@ -178,7 +181,8 @@ func TestTooManyAtOnce(t *testing.T) {
 	for range maxRequests {
 		<-entered
 	}
-	if status, header, _ := do(signed("a", "text/plain", "one more"), c.Address()); status != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" {
+	if status, header, _ := do(signed("a", "text/plain", "one more"),
+		c.Address()); status != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" {
 		t.Errorf("answer %d, want 503 and to come again", status)
 	}
 	close(release)
@@ -218,7 +222,8 @@ func TestSlowStrangersShutNobodyOut(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{ID: "hooks", Listen: "127.0.0.1:8787", Hooks: []Hook{{ID: "a", SecretEnv: "A", Template: "{{.a}}", Callback: "https://x.example/y?token=z"}}}
+	good := Options{ID: "hooks", Listen: "127.0.0.1:8787",
+		Hooks: []Hook{{ID: "a", SecretEnv: "A", Template: "{{.a}}", Callback: "https://x.example/y?token=z"}}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("Validate = %v, want nil", err)
 	}
@@ -255,7 +260,8 @@ func TestValidate(t *testing.T) {
 // finds nobody.
 func TestShutdown(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	c, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks}, func(string) string { return "s" }, slog.New(slog.DiscardHandler))
+	c, err := New(Options{ID: "hooks", Listen: "127.0.0.1:0", Hooks: oneHook.Hooks}, func(string) string { return "s" },
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

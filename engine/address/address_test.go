@@ -238,7 +238,8 @@ func TestRemovedSerialsAreNotUsedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := x.Get(gone.ID); ok || !disk.Exists(filepath.Join(trash, descriptorFile)) || filepath.Dir(trash) != filepath.Join(root, "trash") {
+	if _, ok := x.Get(gone.ID); ok || !disk.Exists(filepath.Join(trash, descriptorFile)) ||
+		filepath.Dir(trash) != filepath.Join(root, "trash") {
 		t.Errorf("removed to %s", trash)
 	}
 	if _, err := x.Remove(gone.ID); !errors.Is(err, message.ErrUnknownAgent) {

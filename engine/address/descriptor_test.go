@@ -16,7 +16,8 @@ func TestGoldenDescriptors(t *testing.T) {
 		"cron":      {Type: Cron, ID: idA},
 		"heartbeat": {Type: Heartbeat},
 		"subagent":  {Type: Subagent, ID: idA, ParentAgentID: idB, Name: "log-reader", Definition: "CodeSearch", CallID: "c1"},
-		"permanent": {Type: Permanent, ID: idA, Name: "Ops", Description: "keeps things running", SystemPrompt: "You are <ops>.", WorkspaceDir: "ops"},
+		"permanent": {Type: Permanent, ID: idA, Name: "Ops", Description: "keeps things running",
+			SystemPrompt: "You are <ops>.", WorkspaceDir: "ops"},
 	} {
 		path := filepath.Join("testdata", name+".golden.json")
 		got, err := Encode(d)

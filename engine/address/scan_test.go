@@ -58,7 +58,8 @@ func TestRescan(t *testing.T) {
 	for _, f := range found {
 		seen[f.ID]++
 	}
-	if diff := cmp.Diff(map[string]int{"descriptor-id": 1, "descriptor-duplicate": 1, "descriptor-missing": 1}, seen); diff != "" || err != nil {
+	if diff := cmp.Diff(map[string]int{"descriptor-id": 1, "descriptor-duplicate": 1, "descriptor-missing": 1},
+		seen); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "agents", m.ID)); err != nil {

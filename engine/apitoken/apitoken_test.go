@@ -172,7 +172,8 @@ func TestALinkIntoTheWorkspaceIsNoFileOfTokens(t *testing.T) {
 	planted := filepath.Join(filepath.Dir(root), "planted.json")
 	secret := "daycare_of_an_agent"
 	text, _ := json.Marshal(map[string]Token{"x": {Hash: hash(secret), Scopes: []Scope{Admin}}})
-	if err := errors.Join(os.Mkdir(root, 0o700), os.WriteFile(planted, text, 0o600), os.Symlink(planted, filepath.Join(root, Name))); err != nil {
+	if err := errors.Join(os.Mkdir(root, 0o700), os.WriteFile(planted, text, 0o600),
+		os.Symlink(planted, filepath.Join(root, Name))); err != nil {
 		t.Fatal(err)
 	}
 	s, reported := open(t, root)
@@ -184,7 +185,8 @@ func TestALinkIntoTheWorkspaceIsNoFileOfTokens(t *testing.T) {
 func TestExpiryEndsATokenAndWhatItHasOpen(t *testing.T) {
 	root := t.TempDir()
 	past, soon := time.Now().Add(-time.Second), time.Now().Add(300*time.Millisecond)
-	old, short := create(t, root, "old", Rights{Scopes: []Scope{Read}}, &past), create(t, root, "short", Rights{Scopes: []Scope{Read}}, &soon)
+	old, short := create(t, root, "old", Rights{Scopes: []Scope{Read}}, &past), create(t, root, "short",
+		Rights{Scopes: []Scope{Read}}, &soon)
 	s, _ := open(t, root)
 	if _, ok := s.Find(old); ok {
 		t.Error("an expired token is found")

@@ -86,7 +86,8 @@ func TestLinksOnTheWayAreNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]string{"a/b/f": "root/a/b/f", "a/../a/b/f": "root/a/b/f", "l/f": "", "in/b/f": "", "a/m/f": "", "../out/f": "", "/etc/passwd": "", "": "", "..": "", "a/b/f/x": ""} {
+	for path, want := range map[string]string{"a/b/f": "root/a/b/f", "a/../a/b/f": "root/a/b/f", "l/f": "",
+		"in/b/f": "", "a/m/f": "", "../out/f": "", "/etc/passwd": "", "": "", "..": "", "a/b/f/x": ""} {
 		if data, err := ReadFile(root, path, 100); string(data) != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", path, data, err)
 		}
@@ -174,7 +175,8 @@ func TestOwnFilesNeverBlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			data, _, err := Own(path, 100)
-			if good := name == "link out" || name == "link inside" || name == "hard link"; good != (err == nil) || good && string(data) != "theirs" {
+			if good := name == "link out" || name == "link inside" || name == "hard link"; good != (err == nil) ||
+				good && string(data) != "theirs" {
 				t.Errorf("%q, %v", data, err)
 			}
 		})

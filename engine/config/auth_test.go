@@ -76,7 +76,8 @@ func TestSecretSources(t *testing.T) {
 		"  - { id: local, type: openai, baseURL: http://127.0.0.1:1/v1, model: m }\n" +
 		"connectors:\n" +
 		"  - { id: hooks, type: webhook, hooks: [{ id: a, secretEnv: HOOK_SECRET }] }\n"
-	for name, text := range map[string]string{Name: settings, AuthName: `{"main":"in-the-file-1","HOOK_SECRET":"in-the-file-2","spare":"in-the-file-3"}`} {
+	for name, text := range map[string]string{Name: settings,
+		AuthName: `{"main":"in-the-file-1","HOOK_SECRET":"in-the-file-2","spare":"in-the-file-3"}`} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,8 @@ func TestSecretsOfHeaders(t *testing.T) {
 func TestSetSecretThroughLink(t *testing.T) {
 	base := t.TempDir()
 	root, kept := filepath.Join(base, "work", ".daycare"), filepath.Join(base, "kept.json")
-	if err := errors.Join(os.MkdirAll(root, 0o700), os.WriteFile(kept, []byte("{}"), 0o600), os.Symlink(kept, filepath.Join(root, AuthName))); err != nil {
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.WriteFile(kept, []byte("{}"), 0o600),
+		os.Symlink(kept, filepath.Join(root, AuthName))); err != nil {
 		t.Fatal(err)
 	}
 	if err := SetSecret(root, "x", NewSecret("a secret")); err != nil {

@@ -45,8 +45,9 @@ func TestOneValueIsReplacedAndNothingElse(t *testing.T) {
 func TestWhatIsNotPlainIsNotReplaced(t *testing.T) {
 	for name, text := range map[string]string{
 		"missing": "budget: { total: { usd: 5 } }\n", "no settings": "", "an alias": "budget: { total: &t { usd: 5 }, perDay: *t }\n",
-		"a merge": "budget: { total: &t { usd: 5 }, perDay: { <<: *t } }\n", "an aliased number": "budget: { total: { usd: &n 5 }, perDay: { usd: *n } }\n",
-		"an anchor": "budget: { perDay: { usd: &n 5 } }\n", "quoted": "budget: { perDay: { usd: \"5\" } }\n",
+		"a merge":           "budget: { total: &t { usd: 5 }, perDay: { <<: *t } }\n",
+		"an aliased number": "budget: { total: { usd: &n 5 }, perDay: { usd: *n } }\n",
+		"an anchor":         "budget: { perDay: { usd: &n 5 } }\n", "quoted": "budget: { perDay: { usd: \"5\" } }\n",
 	} {
 		root := t.TempDir()
 		path := filepath.Join(root, Name)

@@ -38,7 +38,8 @@ func TestFileStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := message.File{Name: "Bild 1.png", MimeType: "image/png", Size: int64(len(png)), Path: filepath.Join(root, "files", f.ID+"__Bild 1.png")}
+	want := message.File{Name: "Bild 1.png", MimeType: "image/png", Size: int64(len(png)),
+		Path: filepath.Join(root, "files", f.ID+"__Bild 1.png")}
 	if d := cmp.Diff(want, f, cmpopts.IgnoreFields(message.File{}, "ID")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -109,7 +110,8 @@ func TestAdopt(t *testing.T) {
 	// An agent prepares what its reader is to attach.
 	outside := t.TempDir()
 	key, second, folder := filepath.Join(work, "report.pdf"), filepath.Join(work, "second"), filepath.Join(work, "reports")
-	if err := errors.Join(os.WriteFile(outside+"/key", []byte("key"), 0o600), os.Symlink(outside+"/key", key), os.Link(outside+"/key", second), os.Symlink(outside, folder)); err != nil {
+	if err := errors.Join(os.WriteFile(outside+"/key", []byte("key"), 0o600), os.Symlink(outside+"/key", key),
+		os.Link(outside+"/key", second), os.Symlink(outside, folder)); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
@@ -155,7 +157,8 @@ func FuzzCleanName(f *testing.F) {
 	f.Add(strings.Repeat("ü", 100) + "." + strings.Repeat("€", 10))
 	f.Fuzz(func(t *testing.T, in string) {
 		got := cleanName(in)
-		if got == "" || len(got) > maxName || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00") || got[0] == '.' || filepath.Base(got) != got {
+		if got == "" || len(got) > maxName || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00") ||
+			got[0] == '.' || filepath.Base(got) != got {
 			t.Errorf("cleanName(%q) = %q", in, got)
 		}
 		if again := cleanName(got); again != got {

@@ -46,7 +46,8 @@ func (s *shelf) ReadFile(_ context.Context, _, name string) ([]byte, string, err
 }
 func (s *shelf) WriteFile(_ context.Context, _, _ string, content []byte, hash string) (string, error) {
 	if string(content) == "bad" {
-		return "", &Unfit{[]finding.Finding{{ID: "state-syntax", Severity: finding.Error, File: "state.json", Line: 3, Column: 7, Reason: "no"}}}
+		return "", &Unfit{[]finding.Finding{{ID: "state-syntax", Severity: finding.Error, File: "state.json", Line: 3,
+			Column: 7, Reason: "no"}}}
 	}
 	if hash != s.hash() {
 		return "", &Conflict{s.content, s.hash()}
@@ -93,13 +94,15 @@ func TestFilesOfAgents(t *testing.T) {
 		t.Errorf("an edit of an old version: %v, want a Conflict with what stands there", err)
 	}
 	var unfit *Unfit
-	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("bad"), "h-two"); !errors.As(err, &unfit) || unfit.Findings[0].Line != 3 || unfit.Findings[0].Column != 7 {
+	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("bad"),
+		"h-two"); !errors.As(err, &unfit) || unfit.Findings[0].Line != 3 || unfit.Findings[0].Column != 7 {
 		t.Errorf("a bad edit: %v, want Unfit with line and column", err)
 	}
 	if _, _, err := c.ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNoHandFile) {
 		t.Errorf("another file: %v, want ErrNoHandFile", err)
 	}
-	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json", "x"); status != http.StatusBadRequest || !strings.Contains(body, "If-Match") {
+	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json",
+		"x"); status != http.StatusBadRequest || !strings.Contains(body, "If-Match") {
 		t.Errorf("without If-Match: %d %s", status, body)
 	}
 }

@@ -23,7 +23,8 @@ import (
 // TestRoutes goes through every route as curl would: status and body.
 func TestRoutes(t *testing.T) {
 	agent := func(id, name, more string) string {
-		return `{"id":"` + id + `","handle":"0/","name":"` + name + `","type":"","state":"` + more + `","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`
+		return `{"id":"` + id + `","handle":"0/","name":"` + name + `","type":"","state":"` + more +
+			`","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`
 	}
 	receipt := `{"agent":"` + alpha + `","item":"item1","seq":7,"duplicate":false}`
 	for _, c := range []struct {
@@ -38,7 +39,8 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/agents", `{}`, 201,
 			`{"id":"new","handle":"","name":"","type":"user","state":"","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`},
 		{"POST", "/v1/agents", `{"type":"subagent","parent":"0/","prompt":"do"}`, 201,
-			`{"id":"new","handle":"","name":"","type":"subagent","parentAgentId":"` + alpha + `","state":"","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`},
+			`{"id":"new","handle":"","name":"","type":"subagent","parentAgentId":"` + alpha +
+				`","state":"","queued":0,"lastAt":null,"cost":0,"model":"","running":false}`},
 		{"GET", "/v1/agents/0%2F1", "", 200, agent(alpha, "Alpha", "")},
 		{"GET", "/v1/agents/0%2F", "", 200, agent(alpha, "Alpha", "")},
 		{"DELETE", "/v1/agents/alpha", "", 200, `{"trash":"trash/` + alpha + `"}`},
@@ -48,12 +50,15 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/agents/alpha/kill", "", 200, `{}`},
 		{"GET", "/v1/agents/alpha/history", "", 200, `{"records":[],"before":null}`},
 		{"GET", "/v1/agents/alpha/draft", "", 200, `{"turn":"turn1","text":"half"}`},
-		{"GET", "/v1/agents/alpha/inbox", "", 200, `{"items":[{"id":"item1","seq":7,"at":"0001-01-01T00:00:00Z","type":"message","text":"hi","bytes":0,"state":""}]}`},
+		{"GET", "/v1/agents/alpha/inbox", "", 200,
+			`{"items":[{"id":"item1","seq":7,"at":"0001-01-01T00:00:00Z","type":"message","text":"hi","bytes":0,"state":""}]}`},
 		{"DELETE", "/v1/agents/alpha/inbox/item1", "", 200, `{}`},
 		{"POST", "/v1/agents/alpha/inbox/item1/front", "", 200, `{}`},
 		{"POST", "/v1/agents/alpha/messages", `{"text":"hi"}`, 202, receipt},
 		{"POST", "/v1/messages", `{"connector":"web","channelId":"c","userId":"u","text":"hi"}`, 202, receipt},
-		{"GET", "/v1/permissions", "", 200, `{"permissions":[{"token":"tok","agentId":"` + alpha + `","permission":"@web","reason":"","request":"","askedAt":"0001-01-01T00:00:00Z","expiresAt":"0001-01-01T00:00:00Z"}]}`},
+		{"GET", "/v1/permissions", "", 200,
+			`{"permissions":[{"token":"tok","agentId":"` + alpha +
+				`","permission":"@web","reason":"","request":"","askedAt":"0001-01-01T00:00:00Z","expiresAt":"0001-01-01T00:00:00Z"}]}`},
 		{"POST", "/v1/permissions/tok", `{"decision":"once"}`, 200, `{}`},
 		{"GET", "/v1/config", "", 200, `{"log":{"level":"info"}}`},
 		{"GET", "/v1/tools", "", 200, `{"tools":[{"name":"read","description":"","replay":"readonly","tokens":0}]}`},
@@ -82,7 +87,8 @@ func TestBadRequests(t *testing.T) {
 	}{
 		{"POST", msgs, ``, 422, "invalid", "text", "text: is empty"},
 		{"POST", msgs, `{"text":"  \n"}`, 422, "invalid", "text", "a message needs a text or a file"},
-		{"POST", msgs, `{"text":"x","kind":"shout"}`, 422, "invalid", "kind", `found "shout", allowed: message, system_message, reset, compact`},
+		{"POST", msgs, `{"text":"x","kind":"shout"}`, 422, "invalid", "kind",
+			`found "shout", allowed: message, system_message, reset, compact`},
 		{"POST", msgs, `{"text":"x","origin":"me"}`, 422, "invalid", "origin", "system_message"},
 		{"POST", msgs, `{"text":"x","silent":true}`, 422, "invalid", "silent", "system_message"},
 		{"POST", msgs, `{"text":"x","queue":"later"}`, 422, "invalid", "queue", `found "later", allowed: steer, followup`},
@@ -103,7 +109,9 @@ func TestBadRequests(t *testing.T) {
 		{"POST", msgs, `{"text":"x","files":[{"name":"a","data":"%%"}]}`, 400, "malformed", "", "not a request"},
 		{"POST", msgs, `{"text":"` + strings.Repeat("x", inbox.MaxItemBytes+1) + `"}`, 413, "too_large", "", "allowed: 1048576"},
 		{"POST", msgs, `{"text":"` + strings.Repeat("x", maxMessageBody) + `"}`, 413, "too_large", "", "the request is over"},
-		{"POST", "/v1/agents/alpha/messages", `{"text":"x","files":[{"name":"a","data":"` + strings.Repeat("AAAA", MaxFileBytes/3+1) + `"}]}`, 413, "file_too_large", "", "allowed: 20971520"},
+		{"POST", "/v1/agents/alpha/messages",
+			`{"text":"x","files":[{"name":"a","data":"` + strings.Repeat("AAAA", MaxFileBytes/3+1) + `"}]}`, 413,
+			"file_too_large", "", "allowed: 20971520"},
 		{"POST", "/v1/messages", `{"text":"x"}`, 422, "invalid", "connector", "/v1/agents/{id}/messages"},
 		{"POST", "/v1/messages", `{"text":"x","connector":"web"}`, 422, "invalid", "channelId", "is empty"},
 		{"POST", "/v1/agents/nobody/messages", `{"text":"x"}`, 404, "unknown_agent", "", "no such agent"},
@@ -229,12 +237,15 @@ func TestIncoming(t *testing.T) {
 		want message.Incoming
 	}{
 		"text": {"alpha", Message{Text: "hi"}, message.Incoming{Agent: alpha, From: me, Kind: message.Text, Text: "hi"}},
-		"system": {"alpha", Message{Text: "hi", Kind: message.System, Silent: true}, message.Incoming{Agent: alpha, From: me, Kind: message.System, Text: "hi",
-			Origin: "system", Silent: true}},
+		"system": {"alpha", Message{Text: "hi", Kind: message.System, Silent: true},
+			message.Incoming{Agent: alpha, From: me, Kind: message.System, Text: "hi",
+				Origin: "system", Silent: true}},
 		"compact": {"0/", Message{Kind: message.Compact}, message.Incoming{Agent: alpha, From: me, Kind: message.Compact}},
-		"all": {"0/1", Message{Text: "hi", Kind: message.System, Origin: "beta", Dedupe: "perm:x", Context: message.Context{Sender: "Ann"}, Route: route, Connector: "web",
+		"all": {"0/1", Message{Text: "hi", Kind: message.System, Origin: "beta", Dedupe: "perm:x",
+			Context: message.Context{Sender: "Ann"}, Route: route, Connector: "web",
 			UserID: "u", ChannelID: "c", ThreadID: "t", Files: []File{{Name: "a", Data: []byte("1")}, {Path: "/x"}, {ID: "id-kept"}}},
-			message.Incoming{Agent: alpha, From: message.Address{Connector: "web", ChannelID: "c", UserID: "u", ThreadID: "t"}, Kind: message.System, Text: "hi",
+			message.Incoming{Agent: alpha,
+				From: message.Address{Connector: "web", ChannelID: "c", UserID: "u", ThreadID: "t"}, Kind: message.System, Text: "hi",
 				Origin: "beta", Dedupe: "api:perm:x", Context: message.Context{Sender: "Ann"}, Route: route,
 				Files: []message.File{{ID: "id-a", Name: "a", Size: 1}, {ID: "id-adopted", Name: "/x"}, {ID: "id-kept"}}}},
 		"by descriptor": {"", Message{Text: "hi", Connector: "web", ChannelID: "c", UserID: "u"},
@@ -278,7 +289,8 @@ func TestCallers(t *testing.T) {
 	})
 	client := NewClient(Local(remote))
 	var invalid *Invalid
-	if _, err := client.Send(t.Context(), "alpha", Message{Text: "x", Files: []File{{Path: "/x"}}}); !errors.As(err, &invalid) || invalid.Field != "files[0].path" {
+	if _, err := client.Send(t.Context(), "alpha",
+		Message{Text: "x", Files: []File{{Path: "/x"}}}); !errors.As(err, &invalid) || invalid.Field != "files[0].path" {
 		t.Errorf("a path from the web: %v", err)
 	}
 	if err := client.Decide(t.Context(), "tok", "once", "root"); !errors.As(err, &invalid) || invalid.Field != "by" {
@@ -349,7 +361,8 @@ func TestClient(t *testing.T) {
 	tools, err := c.Tools(ctx)
 	check("Tools", len(tools) == 1, err)
 	text, err := c.Metrics(ctx)
-	check("Metrics", strings.Contains(text, `daycare_provider_up{id="main",type="anthropic"} 1`) && strings.Contains(text, "daycare_uptime_seconds 1.5\n"), err)
+	check("Metrics", strings.Contains(text, `daycare_provider_up{id="main",type="anthropic"} 1`) &&
+		strings.Contains(text, "daycare_uptime_seconds 1.5\n"), err)
 	check("Shutdown", true, c.Shutdown(ctx))
 	if err := c.Kill(ctx, "alpha"); !errors.Is(err, ErrBusy) {
 		t.Errorf("Kill: %v", err)
@@ -382,7 +395,8 @@ func TestReload(t *testing.T) {
 	found = []finding.Finding{warn, bad}
 	got, err := c.Reload(t.Context())
 	var api *APIError
-	if !errors.As(err, &api) || api.Status != 422 || api.Code != "invalid_config" || !strings.Contains(api.Message, "settings.yaml:5: y is wrong") {
+	if !errors.As(err, &api) || api.Status != 422 || api.Code != "invalid_config" ||
+		!strings.Contains(api.Message, "settings.yaml:5: y is wrong") {
 		t.Errorf("with an error: %v", err)
 	}
 	if !cmp.Equal(got, found) {

@@ -129,7 +129,8 @@ func call(t *testing.T, h http.Handler, method, path, body string) (status int, 
 // filled is a route's path about an agent.
 func filled(pattern, agent string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
-	return method, strings.NewReplacer("{id}", agent, "{item}", "item1", "{token}", "tok", "{name}", "state.json", "{slug}", "t").Replace(path)
+	return method, strings.NewReplacer("{id}", agent, "{item}", "item1", "{token}", "tok", "{name}", "state.json",
+		"{slug}", "t").Replace(path)
 }
 
 // bodies are what routes need to go on to their backend.
@@ -161,8 +162,10 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 				want := rights.Allow(row.scope) && (agents == nil || row.reach != all)
 				if !want {
 					refused++
-					if status != http.StatusForbidden || e.Code != "scope" || e.Scope != row.scope || !strings.Contains(e.Message, string(row.scope)) || e.Hint == "" {
-						t.Errorf("%s with %q for %v: %d %s; want 403 scope that names %s", row.pattern, scope, agents, status, text, row.scope)
+					if status != http.StatusForbidden || e.Code != "scope" || e.Scope != row.scope ||
+						!strings.Contains(e.Message, string(row.scope)) || e.Hint == "" {
+						t.Errorf("%s with %q for %v: %d %s; want 403 scope that names %s", row.pattern, scope, agents,
+							status, text, row.scope)
 					}
 				} else if status == http.StatusForbidden || status == http.StatusUnauthorized {
 					t.Errorf("%s with %q for %v: %d %s; the scope is there", row.pattern, scope, agents, status, text)
@@ -286,7 +289,8 @@ func TestARestrictedTokenElsewhere(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/v1/agents": alpha, "/v1/permissions": `"tok"`, "/v1/status": "1.2.3"} {
 		status, _, text := call(t, h, "GET", path, "")
-		if status != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "beta") || strings.Contains(text, "anthropic") {
+		if status != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "beta") ||
+			strings.Contains(text, "anthropic") {
 			t.Errorf("GET %s: %d %s", path, status, text)
 		}
 	}
@@ -301,13 +305,15 @@ func TestAChatTokenSpeaksForNobodyElse(t *testing.T) {
 	h := Handler(f.backend(), Options{})
 	chat := as(h, apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Chat}})
 	for _, body := range []string{`{"text":"x","connector":"telegram","userId":"owner"}`, `{"text":"x","userId":"owner"}`,
-		`{"text":"x","route":{"connector":"telegram","channelId":"1"}}`, `{"text":"x","kind":"system_message"}`, `{"text":"x","context":{"sender":"owner"}}`} {
+		`{"text":"x","route":{"connector":"telegram","channelId":"1"}}`, `{"text":"x","kind":"system_message"}`,
+		`{"text":"x","context":{"sender":"owner"}}`} {
 		if status, e, text := call(t, chat, "POST", "/v1/agents/alpha/messages", body); status != 403 || e.Scope != apitoken.Admin {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
 	for scope, guest := range map[apitoken.Scope]bool{apitoken.Chat: true, apitoken.Admin: false} {
-		if status, _, text := call(t, as(h, apitoken.Rights{Scopes: []apitoken.Scope{scope}}), "POST", "/v1/agents/alpha/messages", `{"text":"hi"}`); status != 202 {
+		if status, _, text := call(t, as(h, apitoken.Rights{Scopes: []apitoken.Scope{scope}}), "POST",
+			"/v1/agents/alpha/messages", `{"text":"hi"}`); status != 202 {
 			t.Fatalf("%s: %d %s", scope, status, text)
 		}
 		got := f.delivered()[len(f.delivered())-1]
@@ -410,7 +416,8 @@ func TestRevokingEndsOpenStreams(t *testing.T) {
 		return resp
 	}
 	events, stays := open("GET", "/v1/events", phone), open("GET", "/v1/events", other)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/v1/agents/alpha/messages", strings.NewReader(`{"text":"x","wait":true}`))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/v1/agents/alpha/messages",
+		strings.NewReader(`{"text":"x","wait":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +489,8 @@ func TestARestrictedStreamHasOnlyItsAgents(t *testing.T) {
 	soon(t, "two events", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 2 })
 	cancel()
 	<-done
-	if len(seen) != 2 || slices.ContainsFunc(seen, func(s string) bool { return !strings.HasPrefix(s, alpha) || strings.Contains(s, beta) }) {
+	if len(seen) != 2 || slices.ContainsFunc(seen,
+		func(s string) bool { return !strings.HasPrefix(s, alpha) || strings.Contains(s, beta) }) {
 		t.Errorf("told: %v", seen)
 	}
 	if err := NewClient(Local(caller)).Events(t.Context(), Filter{Agent: "beta"}, "", nil); !errors.Is(err, message.ErrUnknownAgent) {

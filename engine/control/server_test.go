@@ -314,7 +314,8 @@ func TestTCPGuard(t *testing.T) {
 	}{
 		{"right", "GET", "/v1/status", addr, "Bearer s3cret", nil, 200, ""},
 		{"by name", "GET", "/v1/status", "localhost:" + port, "Bearer s3cret", nil, 200, ""},
-		{"own page", "POST", "/v1/agents/alpha/messages", addr, "Bearer s3cret", map[string]string{"Origin": "http://" + addr, "Sec-Fetch-Site": "same-origin"}, 202, ""},
+		{"own page", "POST", "/v1/agents/alpha/messages", addr, "Bearer s3cret",
+			map[string]string{"Origin": "http://" + addr, "Sec-Fetch-Site": "same-origin"}, 202, ""},
 		{"no token", "GET", "/v1/status", addr, "", nil, 401, "unauthorized"},
 		{"wrong token", "GET", "/v1/status", addr, "Bearer s3cres", nil, 401, "unauthorized"},
 		{"empty token", "GET", "/v1/status", addr, "Bearer ", nil, 401, "unauthorized"},
@@ -324,11 +325,14 @@ func TestTCPGuard(t *testing.T) {
 		{"other port", "GET", "/v1/status", "127.0.0.1:1", "Bearer s3cret", nil, 403, "forbidden"},
 		{"no port", "GET", "/v1/status", "127.0.0.1", "Bearer s3cret", nil, 403, "forbidden"},
 		{"other page", "POST", "/v1/shutdown", addr, "Bearer s3cret", map[string]string{"Origin": "http://evil.example"}, 403, "forbidden"},
-		{"other page reads", "GET", "/v1/events", addr, "Bearer s3cret", map[string]string{"Origin": "http://evil.example"}, 403, "forbidden"},
-		{"other port's page", "GET", "/v1/status", addr, "Bearer s3cret", map[string]string{"Origin": "http://127.0.0.1:1"}, 403, "forbidden"},
+		{"other page reads", "GET", "/v1/events", addr, "Bearer s3cret",
+			map[string]string{"Origin": "http://evil.example"}, 403, "forbidden"},
+		{"other port's page", "GET", "/v1/status", addr, "Bearer s3cret",
+			map[string]string{"Origin": "http://127.0.0.1:1"}, 403, "forbidden"},
 		{"null page", "GET", "/v1/status", addr, "Bearer s3cret", map[string]string{"Origin": "null"}, 403, "forbidden"},
 		{"https page", "GET", "/v1/status", addr, "Bearer s3cret", map[string]string{"Origin": "https://" + addr}, 403, "forbidden"},
-		{"cross-site form", "POST", "/v1/shutdown", addr, "Bearer s3cret", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, "forbidden"},
+		{"cross-site form", "POST", "/v1/shutdown", addr, "Bearer s3cret",
+			map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, "forbidden"},
 		{"path of a file", "POST", "/v1/agents/alpha/messages?path", addr, "Bearer s3cret", nil, 422, "invalid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

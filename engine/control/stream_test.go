@@ -64,7 +64,8 @@ func TestEventsFromNowOn(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	if d, err := Body[event.Delta](got[0]); err != nil || d.Offset != 2 || d.Text != "xy" || got[0].ID != "" || got[0].Agent != alpha || got[0].Turn != "t" {
+	if d, err := Body[event.Delta](got[0]); err != nil || d.Offset != 2 || d.Text != "xy" || got[0].ID != "" ||
+		got[0].Agent != alpha || got[0].Turn != "t" {
 		t.Errorf("delta %+v, %v, head %+v", d, err, got[0])
 	}
 	if got[1].ID != "boot.4" || got[1].At.IsZero() {
@@ -88,7 +89,8 @@ func TestEventsReplay(t *testing.T) {
 	if err != nil || len(got) != 4097 {
 		t.Fatalf("after a wrap: %d events, %v", len(got), err)
 	}
-	if gap, err := Body[Gap](got[0]); err != nil || got[0].Type != GapType || gap != (Gap{From: "boot.2", To: "boot.6"}) || got[1].ID != "boot.6" {
+	if gap, err := Body[Gap](got[0]); err != nil || got[0].Type != GapType ||
+		gap != (Gap{From: "boot.2", To: "boot.6"}) || got[1].ID != "boot.6" {
 		t.Errorf("gap %+v, %v, then %s", gap, err, got[1].ID)
 	}
 
@@ -253,7 +255,8 @@ func TestFeedFindsTheTail(t *testing.T) {
 		close(block)
 		time.Sleep(2 * tailCheck)
 		n := 0
-		err := f.drain(teller{event: func(event.Event) error { n++; return nil }, gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
+		err := f.drain(teller{event: func(event.Event) error { n++; return nil },
+			gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
 		if err != nil || n != 500 {
 			t.Errorf("told %d events of 500, %v", n, err)
 		}
@@ -353,7 +356,8 @@ func TestProgressIsTold(t *testing.T) {
 	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Call: "c", Text: "compiling"}})
 	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Offset: 1, Text: "b"}})
 	var told []event.Type
-	err := f.drain(teller{event: func(e event.Event) error { told = append(told, e.Type); return nil }, gap: func(Gap) error { return nil }, flush: func() error { return nil }})
+	err := f.drain(teller{event: func(e event.Event) error { told = append(told, e.Type); return nil },
+		gap: func(Gap) error { return nil }, flush: func() error { return nil }})
 	if err != nil || !slices.Equal(told, []event.Type{event.MessageDelta, event.ToolProgress, event.MessageDelta}) {
 		t.Errorf("told were %v, %v", told, err)
 	}

@@ -62,7 +62,8 @@ func TestStreamTurn(t *testing.T) {
 	o, err := c.Stream(t.Context(), "alpha", Message{Text: "hi"}, func(e RawEvent) {
 		got = append(got, fmt.Sprintf("%s %s", e.Type, e.Turn))
 	})
-	want := []string{"item.queued ", "item.taken ", "turn.started t1", "message.delta t1", "message.delta t1", "item.done t1", "turn.finished t1"}
+	want := []string{"item.queued ", "item.taken ", "turn.started t1", "message.delta t1", "message.delta t1",
+		"item.done t1", "turn.finished t1"}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
@@ -125,7 +126,8 @@ func TestStreamWithoutEvents(t *testing.T) {
 }
 
 func TestStreamAccept(t *testing.T) {
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://daycare/v1/agents/alpha/messages", strings.NewReader(`{"text":"x"}`))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://daycare/v1/agents/alpha/messages",
+		strings.NewReader(`{"text":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,8 @@ func TestArmed(t *testing.T) {
 		{"eacces@inbox.sync#1", false, []string{"ok", "err_permission_denied", "ok", "ok", "ok", "ok"}, "01234567890123456789|"},
 		{"slow@#1+", false, []string{"ok", "ok", "ok", "ok", "ok", "ok"}, "0123456789|0123456789|"},
 		{"clock+72h@inbox.write#1", false, []string{"ok", "ok", "ok", "ok", "ok", "ok"}, "0123456789|0123456789|"},
-		{"enospc@inbox.write#1;erofs@inbox.sync#1", false, []string{full, "err_read-only_file_system", "ok", "ok", "ok", "ok"}, "0123456789|"},
+		{"enospc@inbox.write#1;erofs@inbox.sync#1", false,
+			[]string{full, "err_read-only_file_system", "ok", "ok", "ok", "ok"}, "0123456789|"},
 	} {
 		t.Run(tt.failpoint, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +165,8 @@ func clock() {
 
 // What is out of descriptors fails before it has a file, and has passed the point.
 func TestOpenWithoutDescriptors(t *testing.T) {
-	for failpoint, want := range map[string]string{"": "opened 1", "emfile@inbox.sync#1": "too many open files 1", "eio@inbox.sync#1": "opened 1"} {
+	for failpoint, want := range map[string]string{"": "opened 1", "emfile@inbox.sync#1": "too many open files 1",
+		"eio@inbox.sync#1": "opened 1"} {
 		cmd := exec.Command(os.Args[0])
 		trace := filepath.Join(t.TempDir(), "trace")
 		cmd.Env = append(os.Environ(), "CRASH_TEST_OPEN=1", "DAYCARE_FAILPOINT="+failpoint, "DAYCARE_FAILPOINT_TRACE="+trace)
@@ -227,7 +229,8 @@ func TestMirrorOfARename(t *testing.T) {
 		all, err1 := m.Names(id)
 		mine, err2 := m.OwnNames(id)
 		if err1 != nil || err2 != nil || len(all) != names || len(mine) != own {
-			t.Errorf("%s: %s has %v with a journal and %v without one; want %d and %d names", when, filepath.Base(dir), all, mine, names, own)
+			t.Errorf("%s: %s has %v with a journal and %v without one; want %d and %d names", when, filepath.Base(dir),
+				all, mine, names, own)
 		}
 	}
 	want("before a sync", from, 1, 1)

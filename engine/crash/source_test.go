@@ -61,7 +61,8 @@ func TestEveryStepIsKnown(t *testing.T) {
 			for _, name := range passes(node) {
 				looked++
 				if !known[name] {
-					t.Errorf("%s passes the failpoint %s, which is not in the list: add it to names in crash.go", set.Position(node.Pos()), name)
+					t.Errorf("%s passes the failpoint %s, which is not in the list: add it to names in crash.go",
+						set.Position(node.Pos()), name)
 				}
 			}
 		}

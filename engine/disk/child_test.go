@@ -269,7 +269,8 @@ func TestFileSystemThatCannotSyncFolders(t *testing.T) {
 // A death at any step of a replacement leaves the old content or the new one
 // under the name, whole, and the old one under its second name before that.
 func TestReplaceDies(t *testing.T) {
-	for _, step := range []string{"write#1:0", "write#1:50", "sync#1", "dirsync#1", "link#1", "link#1:100", "dirsync#2", "rename#1", "rename#1:100", "dirsync#3"} {
+	for _, step := range []string{"write#1:0", "write#1:50", "sync#1", "dirsync#1", "link#1", "link#1:100", "dirsync#2",
+		"rename#1", "rename#1:100", "dirsync#3"} {
 		dir := t.TempDir()
 		path, kept := filepath.Join(dir, "log"), filepath.Join(dir, "kept")
 		os.WriteFile(path, []byte("old\n"), 0o600)

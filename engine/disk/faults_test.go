@@ -193,7 +193,8 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 					op := prepare(t, v, dir)
 					return func() error {
 						err := op()
-						if fault == "eio" && errors.Is(err, syscall.EIO) != (v.Err() != nil) && !strings.HasSuffix(name, "In") && !strings.HasPrefix(name, "WriteDraft") {
+						if fault == "eio" && errors.Is(err, syscall.EIO) != (v.Err() != nil) &&
+							!strings.HasSuffix(name, "In") && !strings.HasPrefix(name, "WriteDraft") {
 							t.Errorf("%v, and the volume says %v", err, v.Err())
 						}
 						if v.Err() == nil {
@@ -222,7 +223,8 @@ func tidy(t *testing.T, dir string) {
 			continue
 		}
 		if data, err := os.ReadFile(filepath.Join(dir, "file")); err == nil &&
-			!slices.Contains([]string{"", "old", "new", "by hand", "{old}\n", "{new}\n", "{a}\n", "{a}\n{b}\n", "{a}\n{b}", "{a}\n{half"}, string(data)) {
+			!slices.Contains([]string{"", "old", "new", "by hand", "{old}\n", "{new}\n", "{a}\n", "{a}\n{b}\n",
+				"{a}\n{b}", "{a}\n{half"}, string(data)) {
 			t.Errorf("the file holds %q", data)
 		}
 	}
@@ -273,12 +275,14 @@ func TestWhatErrorsSayOfTheDisk(t *testing.T) {
 		syscall.ENXIO: {failed: true, nameFailed: true, transient: true}, syscall.ENODEV: {failed: true, nameFailed: true, transient: true},
 		syscall.ESTALE: {failed: true, nameFailed: true, transient: true},
 		syscall.EMFILE: {failed: true, transient: true}, syscall.EACCES: {failed: true, transient: true},
-		syscall.ENOENT: {failed: true}, syscall.EINVAL: {failed: true, unsupported: true}, syscall.ENOSYS: {failed: true, unsupported: true},
+		syscall.ENOENT: {failed: true}, syscall.EINVAL: {failed: true, unsupported: true},
+		syscall.ENOSYS:  {failed: true, unsupported: true},
 		syscall.ENOTSUP: {failed: true, unsupported: true}, errors.New("not a message"): {failed: true},
 	} {
 		err := fmt.Errorf("somewhere: %w", err)
 		v, named := NewVolume(t.TempDir()), NewVolume(t.TempDir())
-		got := saying{errors.Is(v.judge(err), ErrFull), v.Err() != nil, errors.Is(named.judgeName(err), ErrFailed), Transient(err), unsupported(err)}
+		got := saying{errors.Is(v.judge(err), ErrFull), v.Err() != nil, errors.Is(named.judgeName(err), ErrFailed),
+			Transient(err), unsupported(err)}
 		if got != want || v.full.Load() != want.full || named.full.Load() != want.full {
 			t.Errorf("%v: %+v, want %+v", err, got, want)
 		}
@@ -438,7 +442,8 @@ func TestAmendKeepsTheTimeOfTheSave(t *testing.T) {
 	if _, err := v.Amend("state", filepath.Join(dir, "none"), nil, []byte("x")); !errors.Is(err, ErrChanged) {
 		t.Errorf("of a file that is gone: %v", err)
 	}
-	if _, err := v.Amend("state", filepath.Join(path, "x"), nil, []byte("x")); !errors.Is(err, syscall.ENOTDIR) || errors.Is(err, ErrChanged) {
+	if _, err := v.Amend("state", filepath.Join(path, "x"), nil, []byte("x")); !errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, ErrChanged) {
 		t.Errorf("of a file that cannot be looked at: %v", err)
 	}
 	if err := os.Symlink("nothing", filepath.Join(dir, "link")); err != nil {
@@ -456,7 +461,8 @@ func TestExchangeWithoutSwap(t *testing.T) {
 	v.exchange = func(string, string) (bool, error) { return false, nil }
 	path := filepath.Join(dir, "state.json")
 	write(t, path, "by hand")
-	if found, err := v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) || string(found) != "by hand" || content(t, path) != "by hand" {
+	if found, err := v.Exchange("state", path, []byte("new"),
+		[]byte("old")); !errors.Is(err, ErrChanged) || string(found) != "by hand" || content(t, path) != "by hand" {
 		t.Errorf("over a save: %q, %v", found, err)
 	}
 	if _, err := v.Exchange("state", path, []byte("new"), []byte("by hand")); err != nil || content(t, path) != "new" {
@@ -476,7 +482,8 @@ func TestExchangeOfALongName(t *testing.T) {
 	v := NewVolume(dir)
 	path := filepath.Join(dir, strings.Repeat("n", 225))
 	write(t, path, "old")
-	if _, err := v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, syscall.ENAMETOOLONG) || v.Err() != nil || content(t, path) != "old" {
+	if _, err := v.Exchange("state", path, []byte("new"),
+		[]byte("old")); !errors.Is(err, syscall.ENAMETOOLONG) || v.Err() != nil || content(t, path) != "old" {
 		t.Errorf("%v", err)
 	}
 	l := openLog(t, filepath.Join(dir, strings.Repeat("l", 225)))
@@ -536,7 +543,8 @@ func TestRecoverNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][3]string{
-		".swap-a-b.c-12.base.ours": {"a-b.c", "base", "ours"}, ".swap-a-12.base": {}, ".swap-a": {}, ".swap-a.base.ours": {}, ".tmp-a-12.base.ours": {},
+		".swap-a-b.c-12.base.ours": {"a-b.c", "base", "ours"}, ".swap-a-12.base": {}, ".swap-a": {},
+		".swap-a.base.ours": {}, ".tmp-a-12.base.ours": {},
 	} {
 		n, base, ours, ok := parts(filepath.Join("/dir", name))
 		if ok != (want[0] != "") || ok && [3]string{n, base, ours} != want {
@@ -549,7 +557,8 @@ func TestRecoverNames(t *testing.T) {
 	if err := v.Recover(filepath.Join(dir, "none")); err != nil {
 		t.Errorf("a folder that is not there: %v", err)
 	}
-	for _, name := range []string{".tmp-a-1", ".tmp-b-1", ".swap-a-odd", "a", ".other", swapPrefix + "a-1." + tag([]byte("base")) + "." + tag([]byte("ours"))} {
+	for _, name := range []string{".tmp-a-1", ".tmp-b-1", ".swap-a-odd", "a", ".other",
+		swapPrefix + "a-1." + tag([]byte("base")) + "." + tag([]byte("ours"))} {
 		write(t, filepath.Join(dir, name), "ours")
 	}
 	if err := v.Recover(dir, "a"); err != nil {
@@ -571,7 +580,8 @@ func TestRecoverNames(t *testing.T) {
 	if err := v.Recover(dir, "a"); !errors.Is(err, syscall.ENOTEMPTY) {
 		t.Errorf("what cannot be removed: %v", err)
 	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(dir, ".tmp-a-2")), os.Mkdir(filepath.Join(dir, swapPrefix+"a-1.b.c"), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, ".tmp-a-2")),
+		os.Mkdir(filepath.Join(dir, swapPrefix+"a-1.b.c"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Recover(dir, "a"); !errors.Is(err, syscall.EISDIR) {
@@ -590,7 +600,8 @@ func TestAClosedLogDoesNothing(t *testing.T) {
 	}
 	_, appended := l.Append([]byte("{b}\n"))
 	_, _, reloaded := l.Reload()
-	for what, err := range map[string]error{"append": appended, "reload": reloaded, "barrier": l.Barrier(), "replace": l.Replace([]byte("{c}\n"), "")} {
+	for what, err := range map[string]error{"append": appended, "reload": reloaded, "barrier": l.Barrier(),
+		"replace": l.Replace([]byte("{c}\n"), "")} {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -641,15 +652,18 @@ func TestReplaceIn(t *testing.T) {
 		if err := ReplaceIn("tool.file", r, "f", []byte("new"), o); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, "f")); err != nil || info.Mode().Perm() != mode || content(t, filepath.Join(dir, "f")) != "new" {
+		if info, err := os.Stat(filepath.Join(dir, "f")); err != nil || info.Mode().Perm() != mode ||
+			content(t, filepath.Join(dir, "f")) != "new" {
 			t.Errorf("mode %v, %v, want %v", info.Mode(), err, mode)
 		}
 	}
 	no := errors.New("no")
-	if err := ReplaceIn("tool.file", r, "f", []byte("newer"), InOptions{Check: func() error { return no }}); err != no || content(t, filepath.Join(dir, "f")) != "new" {
+	if err := ReplaceIn("tool.file", r, "f", []byte("newer"),
+		InOptions{Check: func() error { return no }}); err != no || content(t, filepath.Join(dir, "f")) != "new" {
 		t.Errorf("against the check: %v", err)
 	}
-	if err := ReplaceIn("tool.file", r, "f", []byte("newer"), InOptions{Check: func() error { return nil }}); err != nil || content(t, filepath.Join(dir, "f")) != "newer" {
+	if err := ReplaceIn("tool.file", r, "f", []byte("newer"),
+		InOptions{Check: func() error { return nil }}); err != nil || content(t, filepath.Join(dir, "f")) != "newer" {
 		t.Errorf("with the check: %v", err)
 	}
 	if err := MkdirIn("tool.file", r, "sub", 0o700); err != nil {

@@ -102,7 +102,8 @@ func TestExchangeUnderAnOpenFile(t *testing.T) {
 				close(swapped)
 			})
 			var found []byte
-			if found, err = v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) || string(found) != "by hand" {
+			if found, err = v.Exchange("state", path, []byte("new"), []byte("old")); !errors.Is(err, ErrChanged) ||
+				string(found) != "by hand" {
 				t.Errorf("found %q, %v", found, err)
 			}
 			err = nil

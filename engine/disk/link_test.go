@@ -22,11 +22,13 @@ func TestExchangeThroughLinks(t *testing.T) {
 		make   func(string) error
 		writes bool
 	}{
-		"elsewhere":     {filepath.Join(elsewhere, "state.json"), func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, true},
-		"in root":       {filepath.Join(root, "shared.json"), func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, true},
-		"agents' reach": {filepath.Join(workspace, "state.json"), func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, false},
-		"nothing":       {filepath.Join(elsewhere, "none"), func(string) error { return nil }, false},
-		"a folder":      {filepath.Join(elsewhere, "folder"), func(p string) error { return os.Mkdir(p, 0o700) }, false},
+		"elsewhere": {filepath.Join(elsewhere, "state.json"),
+			func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, true},
+		"in root": {filepath.Join(root, "shared.json"), func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, true},
+		"agents' reach": {filepath.Join(workspace, "state.json"),
+			func(p string) error { return os.WriteFile(p, []byte("old"), 0o600) }, false},
+		"nothing":  {filepath.Join(elsewhere, "none"), func(string) error { return nil }, false},
+		"a folder": {filepath.Join(elsewhere, "folder"), func(p string) error { return os.Mkdir(p, 0o700) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			link := filepath.Join(root, "state.json")
@@ -44,7 +46,8 @@ func TestExchangeThroughLinks(t *testing.T) {
 			if data, _ := os.ReadFile(tt.target); tt.writes && string(data) != "new" || !tt.writes && string(data) == "new" {
 				t.Errorf("the file holds %q", data)
 			}
-			if found, err := v.Exchange("state", link, []byte("newer"), []byte("what it was")); tt.writes && (!errors.Is(err, ErrChanged) || string(found) != "new") {
+			if found, err := v.Exchange("state", link, []byte("newer"), []byte("what it was")); tt.writes &&
+				(!errors.Is(err, ErrChanged) || string(found) != "new") {
 				t.Errorf("a save in between: %q, %v", found, err)
 			}
 		})

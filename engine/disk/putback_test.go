@@ -113,7 +113,8 @@ func TestAFolderInThePlaceOfAFile(t *testing.T) {
 	}
 	var kept string
 	v.OnKept(func(_, copy string) { kept = copy })
-	if _, err := v.Exchange("state", path, []byte("new"), []byte("old")); err == nil || kept == "" || !Exists(filepath.Join(kept, "theirs")) {
+	if _, err := v.Exchange("state", path, []byte("new"), []byte("old")); err == nil || kept == "" ||
+		!Exists(filepath.Join(kept, "theirs")) {
 		t.Errorf("%v, kept is %q", err, kept)
 	}
 }
@@ -144,7 +145,8 @@ func TestBarriersOfARename(t *testing.T) {
 // nothing open.
 func TestRefusedLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	if _, _, err := TryLock(path, Holder{PID: 1, StartedAt: Stamp{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}); err == nil || Held(path) {
+	if _, _, err := TryLock(path, Holder{PID: 1,
+		StartedAt: Stamp{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}); err == nil || Held(path) {
 		t.Errorf("%v, held %v", err, Held(path))
 	}
 	l, _, err := TryLock(path, Holder{PID: os.Getpid()})
@@ -223,7 +225,8 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	if err := os.Mkdir(path+".torn-4", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := NewVolume(dir).OpenLog(path, LogOptions{Name: "inbox"}); !errors.Is(err, syscall.EISDIR) || content(t, path) != "{a}\n{half" {
+	if _, _, err := NewVolume(dir).OpenLog(path, LogOptions{Name: "inbox"}); !errors.Is(err, syscall.EISDIR) ||
+		content(t, path) != "{a}\n{half" {
 		t.Errorf("%v, it holds %q", err, content(t, path))
 	}
 

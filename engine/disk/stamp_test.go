@@ -21,7 +21,8 @@ func TestStamp(t *testing.T) {
 		t.Error("a year of five digits is no RFC 3339, and was written")
 	}
 	var read Stamp
-	if err := json.Unmarshal([]byte(`"2026-11-20T20:22:00+02:00"`), &read); err != nil || !read.Equal(time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC)) {
+	if err := json.Unmarshal([]byte(`"2026-11-20T20:22:00+02:00"`), &read); err != nil ||
+		!read.Equal(time.Date(2026, 11, 20, 18, 22, 0, 0, time.UTC)) {
 		t.Errorf("read %v, %v", read, err)
 	}
 }

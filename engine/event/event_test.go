@@ -217,11 +217,16 @@ func TestJSONIsFlat(t *testing.T) {
 		e    Event
 		want string
 	}{
-		"bare":  {Event{Type: AgentWoke, At: at}, `{"type":"agent.woke","at":"2026-11-20T18:22:33.123Z"}`},
-		"head":  {Event{ID: "b.7", Type: AgentSlept, At: at, Agent: "a", Turn: "t"}, `{"id":"b.7","type":"agent.slept","at":"2026-11-20T18:22:33.123Z","agent":"a","turn":"t"}`},
-		"delta": {Event{Type: MessageDelta, At: at, Agent: "a", Body: Delta{Offset: 3, Text: "x\n\"y\""}}, `{"type":"message.delta","at":"2026-11-20T18:22:33.123Z","agent":"a","offset":3,"text":"x\n\"y\""}`},
-		"item":  {Event{ID: "b.8", Type: ItemQueued, At: at, Agent: "a", Body: Item{Item: "i", Kind: "message"}}, `{"id":"b.8","type":"item.queued","at":"2026-11-20T18:22:33.123Z","agent":"a","item":"i","kind":"message"}`},
-		"tool":  {Event{Type: ToolStarted, At: at, Body: Tool{Call: "c", Name: "read", Arguments: json.RawMessage(`{"path":"x"}`)}}, `{"type":"tool.started","at":"2026-11-20T18:22:33.123Z","toolCallId":"c","name":"read","arguments":{"path":"x"}}`},
+		"bare": {Event{Type: AgentWoke, At: at}, `{"type":"agent.woke","at":"2026-11-20T18:22:33.123Z"}`},
+		"head": {Event{ID: "b.7", Type: AgentSlept, At: at, Agent: "a", Turn: "t"},
+			`{"id":"b.7","type":"agent.slept","at":"2026-11-20T18:22:33.123Z","agent":"a","turn":"t"}`},
+		"delta": {Event{Type: MessageDelta, At: at, Agent: "a", Body: Delta{Offset: 3, Text: "x\n\"y\""}},
+			`{"type":"message.delta","at":"2026-11-20T18:22:33.123Z","agent":"a","offset":3,"text":"x\n\"y\""}`},
+		"item": {Event{ID: "b.8", Type: ItemQueued, At: at, Agent: "a", Body: Item{Item: "i", Kind: "message"}},
+			`{"id":"b.8","type":"item.queued","at":"2026-11-20T18:22:33.123Z","agent":"a","item":"i","kind":"message"}`},
+		"tool": {Event{Type: ToolStarted, At: at,
+			Body: Tool{Call: "c", Name: "read", Arguments: json.RawMessage(`{"path":"x"}`)}},
+			`{"type":"tool.started","at":"2026-11-20T18:22:33.123Z","toolCallId":"c","name":"read","arguments":{"path":"x"}}`},
 		"finished": {Event{Type: TurnFinished, At: at, Agent: "a", Body: Finished{Reason: "done", Text: "ok", Items: []string{"i"}}},
 			`{"type":"turn.finished","at":"2026-11-20T18:22:33.123Z","agent":"a","reason":"done","text":"ok","items":["i"]}`},
 	} {

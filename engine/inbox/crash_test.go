@@ -116,7 +116,8 @@ func TestDeathAtEveryStep(t *testing.T) {
 // there, what was refused is not.
 func TestFaultAtEveryStep(t *testing.T) {
 	for _, fault := range []string{"enospc@inbox.write#3", "short@inbox.write#3:50", "enospc@inbox.write#3+:30", "eio@inbox.write#5:50",
-		"eio@inbox.sync#4", "enospc@inbox.rotate.write#1:50", "eio@inbox.rotate.sync#1", "eio@inbox.rotate.rename#1", "erofs@inbox.write#2+"} {
+		"eio@inbox.sync#4", "enospc@inbox.rotate.write#1:50", "eio@inbox.rotate.sync#1", "eio@inbox.rotate.rename#1",
+		"erofs@inbox.write#2+"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -70,10 +70,12 @@ func TestLines(t *testing.T) {
 			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","dedupe":"telegram:123","context":{"messageId":"77","sender":"Ann"},"text":"hi \"you\"\n","files":[{"id":"f","name":"n","size":0}],"crc":"c9a32edc"}`},
 		{appendItem(nil, &Item{Seq: 7, At: at, Kind: message.Text, ID: "a", Text: "hi", After: 41}),
 			`{"seq":7,"at":"2026-11-20T17:22:00.000Z","type":"message","id":"a","text":"hi","after":41,"crc":"bf880483"}`},
-		{appendDone(nil, 8, at, []string{"a", "b"}, 3), `{"seq":8,"at":"2026-11-20T17:22:00.000Z","type":"done","ids":["a","b"],"open":3,"crc":"04c0d522"}`},
+		{appendDone(nil, 8, at, []string{"a", "b"}, 3),
+			`{"seq":8,"at":"2026-11-20T17:22:00.000Z","type":"done","ids":["a","b"],"open":3,"crc":"04c0d522"}`},
 		{appendDone(nil, 8, at, nil, 0), `{"seq":8,"at":"2026-11-20T17:22:00.000Z","type":"done","ids":[],"open":0,"crc":"8c2f2786"}`},
 		{appendMark(nil, 9, at, lineFront, "a"), `{"seq":9,"at":"2026-11-20T17:22:00.000Z","type":"front","id":"a","crc":"06cdd7e3"}`},
-		{appendKeys(nil, 1, at, []string{"00ff 1 a"}), `{"seq":1,"at":"2026-11-20T17:22:00.000Z","type":"keys","keys":["00ff 1 a"],"crc":"8015f01b"}`},
+		{appendKeys(nil, 1, at, []string{"00ff 1 a"}),
+			`{"seq":1,"at":"2026-11-20T17:22:00.000Z","type":"keys","keys":["00ff 1 a"],"crc":"8015f01b"}`},
 	} {
 		if got := strings.TrimSuffix(string(tt.got), "\n"); got != tt.want {
 			t.Errorf("line is\n%s\nwant\n%s", got, tt.want)

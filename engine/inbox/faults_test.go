@@ -181,10 +181,12 @@ func TestRefusedLetters(t *testing.T) {
 	})
 	s := slotWith(t, ".taken/odd.md", "x")
 	if err := errors.Join(os.WriteFile(filepath.Join(s.takenDir(), "odd__x.md"), []byte("x"), 0o600),
-		os.WriteFile(filepath.Join(s.takenDir(), ".hidden"), nil, 0o600), os.Mkdir(filepath.Join(s.takenDir(), "folder"), 0o700)); err != nil {
+		os.WriteFile(filepath.Join(s.takenDir(), ".hidden"), nil, 0o600),
+		os.Mkdir(filepath.Join(s.takenDir(), "folder"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := s.Taken(); len(list) != 0 || !errors.Is(err, ErrRefused) || !disk.Exists(filepath.Join(s.badDir(), "odd.md")) || !disk.Exists(filepath.Join(s.badDir(), "odd__x.md")) {
+	if list, err := s.Taken(); len(list) != 0 || !errors.Is(err, ErrRefused) ||
+		!disk.Exists(filepath.Join(s.badDir(), "odd.md")) || !disk.Exists(filepath.Join(s.badDir(), "odd__x.md")) {
 		t.Errorf("a letter without an id: %v, %v", list, err)
 	}
 	if list, err := s.Taken(); len(list) != 0 || err != nil {
@@ -205,7 +207,8 @@ func TestRefusedLetters(t *testing.T) {
 		if err := s.Refuse("c.md", fmt.Errorf("reason %d", i)); err != nil {
 			t.Fatal(err)
 		}
-		if data, err := os.ReadFile(filepath.Join(s.badDir(), want)); err != nil || string(data) != want || why(want) != fmt.Sprintf("reason %d\n", i) {
+		if data, err := os.ReadFile(filepath.Join(s.badDir(), want)); err != nil || string(data) != want ||
+			why(want) != fmt.Sprintf("reason %d\n", i) {
 			t.Errorf("%s: %q, %v", want, data, err)
 		}
 	}
@@ -260,7 +263,8 @@ func TestWhenLettersAreReady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(s.dir, "folder.md"), 0o700), os.WriteFile(filepath.Join(s.badDir(), "moved.md"), []byte("x"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(s.dir, "folder.md"), 0o700),
+		os.WriteFile(filepath.Join(s.badDir(), "moved.md"), []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond) // a tick of the file system's clock
@@ -274,12 +278,14 @@ func TestWhenLettersAreReady(t *testing.T) {
 		again time.Duration // about
 	}{
 		{0, "a.json moved.md", quiet}, {quiet - 300*time.Millisecond, "a.json moved.md", 300 * time.Millisecond},
-		{quiet + 100*time.Millisecond, "a.json moved.md text.md", patience - quiet}, {patience - 300*time.Millisecond, "a.json moved.md text.md", 300 * time.Millisecond},
+		{quiet + 100*time.Millisecond, "a.json moved.md text.md", patience - quiet},
+		{patience - 300*time.Millisecond, "a.json moved.md text.md", 300 * time.Millisecond},
 		{patience + 100*time.Millisecond, "a.json half.json moved.md text.md", 0}, {-time.Hour, "a.json half.json moved.md text.md", 0},
 	} {
 		letters, again, err := s.Ready(now.Add(tt.after))
 		slices.Sort(letters)
-		if got := strings.Join(letters, " "); err != nil || got != tt.want || (again > 0) != (tt.again > 0) || (again-tt.again).Abs() > 250*time.Millisecond {
+		if got := strings.Join(letters, " "); err != nil || got != tt.want || (again > 0) != (tt.again > 0) ||
+			(again-tt.again).Abs() > 250*time.Millisecond {
 			t.Errorf("after %v: %s, again after %v, %v", tt.after, got, again, err)
 		}
 	}
@@ -328,7 +334,8 @@ func TestLimits(t *testing.T) {
 	f.ix.order = nil
 
 	small := NewQuota(10)
-	if !small.room(10) || small.room(1) || small.Used() != 10 || (*Quota)(nil).Used() != 0 || !(*Quota)(nil).room(1<<40) || !(*Quota)(nil).keep(1<<40) {
+	if !small.room(10) || small.room(1) || small.Used() != 10 || (*Quota)(nil).Used() != 0 ||
+		!(*Quota)(nil).room(1<<40) || !(*Quota)(nil).keep(1<<40) {
 		t.Errorf("a quota of 10 bytes holds %d", small.Used())
 	}
 	if q := NewQuota(-1); q.max != MaxBytesTotal {
@@ -397,7 +404,8 @@ func TestClosedMailbox(t *testing.T) {
 	_, accept := f.Accept(t.Context(), text("y"))
 	_, read := f.Read(id)
 	_, take := f.Take(id)
-	for what, err := range map[string]error{"accept": accept, "read": read, "take": take, "done": f.Done(id), "drop": f.Drop(id), "front": f.Front(id),
+	for what, err := range map[string]error{"accept": accept, "read": read, "take": take, "done": f.Done(id),
+		"drop": f.Drop(id), "front": f.Front(id),
 		"refresh": f.Refresh(), "wait": f.Wait(t.Context(), id), "an old wait": <-waiting} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: %v", what, err)
@@ -466,7 +474,8 @@ func TestInboxesThatCannotBeRead(t *testing.T) {
 	settled, look := Settled(dir)
 	_, check := Check(dir)
 	_, accepted := Accepted(dir, nil)
-	for what, err := range map[string]error{"survey": survey, "read all": all, "settled": look, "check": check, "accepted": accepted, "open": opens(dir)} {
+	for what, err := range map[string]error{"survey": survey, "read all": all, "settled": look, "check": check,
+		"accepted": accepted, "open": opens(dir)} {
 		if !errors.Is(err, syscall.ELOOP) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -495,11 +504,14 @@ func TestInboxesThatCannotBeRead(t *testing.T) {
 func TestLooksAtAFile(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	item := func(seq int64, id string, kind message.Kind) string {
-		return string(appendItem(nil, &Item{Seq: seq, At: at.Add(time.Duration(seq) * time.Minute), ID: id, Kind: kind, Text: "text " + id}))
+		return string(appendItem(nil, &Item{Seq: seq, At: at.Add(time.Duration(seq) * time.Minute), ID: id, Kind: kind,
+			Text: "text " + id}))
 	}
 	mark := func(kind, id string) string { return string(appendMark(nil, 9, at, kind, id)) }
-	lines := item(1, "a", message.Text) + mark(lineFront, "b") + item(2, "b", message.Text) + item(3, "a", message.Text) + mark(lineDropped, "b") +
-		item(4, "c", message.System) + string(appendDone(nil, 8, at, []string{"a"}, 1)) + string(appendKeys(nil, 8, at, []string{"k"})) + "garbage\n" + `{"seq":12`
+	lines := item(1, "a", message.Text) + mark(lineFront, "b") + item(2, "b", message.Text) +
+		item(3, "a", message.Text) + mark(lineDropped, "b") +
+		item(4, "c", message.System) + string(appendDone(nil, 8, at, []string{"a"}, 1)) +
+		string(appendKeys(nil, 8, at, []string{"k"})) + "garbage\n" + `{"seq":12`
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
@@ -616,8 +628,10 @@ func TestCheckLetter(t *testing.T) {
 		}
 	}
 	for as, want := range map[string]Fields{
-		`{"text":"x","as":"user","origin":"o","silent":true,"queue":"steer"}`:  {Text: "x", As: "user", Type: message.Text, Queue: message.Steer},
-		`{"text":"x","as":"system","silent":true,"queue":"steer"}`:             {Text: "x", As: "system", Type: message.System, Origin: "system", Silent: true},
+		`{"text":"x","as":"user","origin":"o","silent":true,"queue":"steer"}`: {Text: "x", As: "user",
+			Type: message.Text, Queue: message.Steer},
+		`{"text":"x","as":"system","silent":true,"queue":"steer"}`: {Text: "x", As: "system",
+			Type: message.System, Origin: "system", Silent: true},
 		`{"text":"x","type":"system_message","origin":"cron","queue":"steer"}`: {Text: "x", Type: message.System, Origin: "cron"},
 	} {
 		got, err := parseLetter("a.json", []byte(as))
@@ -625,7 +639,8 @@ func TestCheckLetter(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", as, err, diff)
 		}
 	}
-	for name, want := range map[string]string{"0-1__x.md": "0/1", "me__x": "me", "x.md": "", "0-__x": "0/", "log-1__x": "log-1", "__x": "", "a__b__c": "a"} {
+	for name, want := range map[string]string{"0-1__x.md": "0/1", "me__x": "me", "x.md": "", "0-__x": "0/",
+		"log-1__x": "log-1", "__x": "", "a__b__c": "a"} {
 		if got := Addressee(name); got != want {
 			t.Errorf("%s is for %q, want %q", name, got, want)
 		}
@@ -636,7 +651,8 @@ func TestCheckLetter(t *testing.T) {
 func TestPostNames(t *testing.T) {
 	dir := t.TempDir()
 	v := disk.NewVolume(dir)
-	for ref, want := range map[string]bool{"": true, "0/1": true, "0/1/": true, "log-reader": true, "0-1": false, "a/b": false, ".a": false, "a\nb": false, "a\x00": false,
+	for ref, want := range map[string]bool{"": true, "0/1": true, "0/1/": true, "log-reader": true, "0-1": false,
+		"a/b": false, ".a": false, "a\nb": false, "a\x00": false,
 		"a__b": false, strings.Repeat("n", maxLetterName): false} {
 		id, err := Post(v, filepath.Join(dir, "drop"), ref, Fields{Text: "x"})
 		if (err == nil) != want || want != itemID.MatchString(id) {
@@ -689,7 +705,8 @@ func TestAFileThatCannotBeReadAnew(t *testing.T) {
 func TestKeysAreCarriedOverByAge(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	now := time.Now().Unix()
-	f.ix.keys = map[uint64]key{1: {at: now - 5, off: 900}, 2: {at: now - 9, off: 1000}, 3: {at: now - 5, off: 100}, 4: {at: now - 1, off: 1},
+	f.ix.keys = map[uint64]key{1: {at: now - 5, off: 900}, 2: {at: now - 9, off: 1000}, 3: {at: now - 5, off: 100},
+		4: {at: now - 1, off: 1},
 		5: {at: now - int64(DedupeWindow/time.Second) - 60, off: 5}, 6: {at: now, off: 6}}
 	var order []string
 	for _, element := range f.keyList(map[uint64]bool{6: true}, func(k key) string { return fmt.Sprint("id", k.off) }) {
@@ -710,7 +727,8 @@ func TestKeysAreCarriedOverByAge(t *testing.T) {
 	for n := range uint64(MaxKeys + 3) {
 		f.ix.keys[100+n] = key{at: now - 4}
 	}
-	if list := f.keyList(nil, func(key) string { return "" }); len(list) != MaxKeys || !strings.HasPrefix(list[MaxKeys-1], "0000000000000006") {
+	if list := f.keyList(nil, func(key) string { return "" }); len(list) != MaxKeys ||
+		!strings.HasPrefix(list[MaxKeys-1], "0000000000000006") {
 		t.Errorf("%d keys are carried over", len(list))
 	}
 }
@@ -723,7 +741,8 @@ func TestLettersThatAreNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600), os.Symlink("f", filepath.Join(dir, "l")), syscall.Mkfifo(filepath.Join(dir, "p"), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600),
+		os.Symlink("f", filepath.Join(dir, "l")), syscall.Mkfifo(filepath.Join(dir, "p"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"s", "l", "p", "."} {

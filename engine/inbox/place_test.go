@@ -32,8 +32,9 @@ func TestItemsMoveWithTheirWorkspace(t *testing.T) {
 		return f
 	}
 	from, to := folder(one), folder(two)
-	r, err := open(from).Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: "always", Tag: "@write:" + filepath.Join(one, "docs"),
-		Files: []message.File{{ID: "f", Name: "n", Path: filepath.Join(one, ".daycare", "files", "f__n")}}})
+	r, err := open(from).Accept(t.Context(),
+		inbox.Item{Kind: message.Permission, Token: "t", Decision: "always", Tag: "@write:" + filepath.Join(one, "docs"),
+			Files: []message.File{{ID: "f", Name: "n", Path: filepath.Join(one, ".daycare", "files", "f__n")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func TestItemsMoveWithTheirWorkspace(t *testing.T) {
 	}
 	for ws, dir := range map[string]string{one: from, two: to} {
 		it, err := open(dir).Read(r.Item)
-		if want := "@write:" + filepath.Join(ws, "docs"); err != nil || it.Tag != want || it.Files[0].Path != filepath.Join(ws, ".daycare", "files", "f__n") {
+		if want := "@write:" + filepath.Join(ws, "docs"); err != nil || it.Tag != want ||
+			it.Files[0].Path != filepath.Join(ws, ".daycare", "files", "f__n") {
 			t.Errorf("%+v, %v: want paths in %s", it, err, ws)
 		}
 	}

@@ -21,9 +21,12 @@ func TestSenders(t *testing.T) {
 	route := &message.Address{Connector: "c", ChannelID: "1", UserID: "u", ThreadID: "t"}
 	seen := map[string]string{}
 	for name, it := range map[string]Item{
-		"plain": {}, "a name": {Context: message.Context{Sender: "Ada"}}, "an address": {Route: route}, "both": {Route: route, Context: message.Context{Sender: "Ada"}},
-		"untrusted": {Route: route, Context: message.Context{Sender: "Ada"}, Untrusted: true}, "an agent": {Origin: "a", Route: route}, "another agent": {Origin: "b", Route: route},
-		"long": {Context: message.Context{Sender: strings.Repeat("x", 300)}}, "another long": {Context: message.Context{Sender: strings.Repeat("x", 301)}},
+		"plain": {}, "a name": {Context: message.Context{Sender: "Ada"}}, "an address": {Route: route},
+		"both":      {Route: route, Context: message.Context{Sender: "Ada"}},
+		"untrusted": {Route: route, Context: message.Context{Sender: "Ada"}, Untrusted: true},
+		"an agent":  {Origin: "a", Route: route}, "another agent": {Origin: "b", Route: route},
+		"long":              {Context: message.Context{Sender: strings.Repeat("x", 300)}},
+		"another long":      {Context: message.Context{Sender: strings.Repeat("x", 301)}},
 		"as long as may be": {Context: message.Context{Sender: strings.Repeat("x", maxSender)}},
 	} {
 		s := senderOf(&it)
@@ -73,7 +76,8 @@ func TestYoung(t *testing.T) {
 func TestIDAt(t *testing.T) {
 	line := string(appendItem(nil, &Item{Seq: 7, At: time.Unix(1e9, 0), ID: "anid", Kind: message.Text, Text: "x"}))
 	for raw, want := range map[string]string{
-		line: "anid 7", line[:20]: " 7", `0011 7 anid","0012`: "anid 0", `0011 7`: " 0", `0011 7 a b"`: " 0", "": " 0", `{"id":"x"}`: "x 0", `{"seq":3,"a":{"id":"x"}}`: " 3", `{"seq":3,"id":7}`: " 3",
+		line: "anid 7", line[:20]: " 7", `0011 7 anid","0012`: "anid 0", `0011 7`: " 0", `0011 7 a b"`: " 0", "": " 0",
+		`{"id":"x"}`: "x 0", `{"seq":3,"a":{"id":"x"}}`: " 3", `{"seq":3,"id":7}`: " 3",
 		`{broken`: " 0", `{"other":"id","id":"x"}`: "x 0",
 	} {
 		id, seq := idAt([]byte(raw))
@@ -85,7 +89,8 @@ func TestIDAt(t *testing.T) {
 
 // What is not UTF-8 is replaced, and what is stays.
 func TestStringsInLines(t *testing.T) {
-	for in, want := range map[string]string{"a\xffb": "\"a\ufffdb\"", "a\ufffdb": "\"a\ufffdb\"", "\xc3": "\"\ufffd\"", "ä\n\"": `"ä\n\""`} {
+	for in, want := range map[string]string{"a\xffb": "\"a\ufffdb\"", "a\ufffdb": "\"a\ufffdb\"", "\xc3": "\"\ufffd\"",
+		"ä\n\"": `"ä\n\""`} {
 		got := string(appendString(nil, in))
 		var back string
 		if err := json.Unmarshal([]byte(got), &back); err != nil || !utf8.ValidString(got) || in != "a\xffb" && in != "\xc3" && back != in {
@@ -109,7 +114,8 @@ func TestColumn(t *testing.T) {
 	if column(errUnknownType) != 1 {
 		t.Error("an error without a place has one")
 	}
-	for text, want := range map[string]string{`{"type":"later","id":"x"}`: "unknown type", `{"id":"x"}`: `no "type"`, `{"type":"message"}`: `no "id"`, `{"type":"dropped"}`: `no "id"`, `{"type":"done"}`: "", `{"type":"keys"}`: "",
+	for text, want := range map[string]string{`{"type":"later","id":"x"}`: "unknown type", `{"id":"x"}`: `no "type"`,
+		`{"type":"message"}`: `no "id"`, `{"type":"dropped"}`: `no "id"`, `{"type":"done"}`: "", `{"type":"keys"}`: "",
 		`{"type":"front","id":"x"}`: ""} {
 		if _, err := decode([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -131,7 +137,8 @@ func TestFindingsAreBounded(t *testing.T) {
 		fmt.Fprintf(&lines, "broken %d\n", i)
 	}
 	ix, found := scan("p", []byte(lines.String()), map[uint64]bool{})
-	if len(ix.broken) != maxBroken || len(found) != maxBroken+3 || len(ix.odd) != maxBroken+3 || found[2].Line != 3 || found[2].File != "p" {
+	if len(ix.broken) != maxBroken || len(found) != maxBroken+3 || len(ix.odd) != maxBroken+3 || found[2].Line != 3 ||
+		found[2].File != "p" {
 		t.Errorf("%d broken, %d found, %d odd", len(ix.broken), len(found), len(ix.odd))
 	}
 	told := map[uint64]bool{}
@@ -240,7 +247,8 @@ func TestUrgentLines(t *testing.T) {
 
 // A file that cannot be rotated stays as it is, and the agent goes on, unless the disk failed.
 func TestRotationThatFails(t *testing.T) {
-	for fault, failed := range map[string]bool{"enospc@inbox.rotate.write#1": false, "emfile@inbox.rotate.rename#1": false, "emfile@inbox.rotate.dirsync#1": false,
+	for fault, failed := range map[string]bool{"enospc@inbox.rotate.write#1": false,
+		"emfile@inbox.rotate.rename#1": false, "emfile@inbox.rotate.dirsync#1": false,
 		"eio@inbox.rotate.sync#1": true, "eio@inbox.rotate.rename#1": true} {
 		t.Run(fault, func(t *testing.T) {
 			f := openIn(t, t.TempDir(), nil)

@@ -7,7 +7,8 @@ import (
 
 // Every paragraph of a marked text has the mark, whatever the text or the source is.
 func TestMarkedTextKeepsItsSource(t *testing.T) {
-	for text, marks := range map[string]int{"one": 1, "one\ntwo": 1, "one\n\ntwo\n": 2, "- a\n- b\n\n\n# c\n\nd\n\n": 3, "<!-- untrusted: --> x": 2} {
+	for text, marks := range map[string]int{"one": 1, "one\ntwo": 1, "one\n\ntwo\n": 2, "- a\n- b\n\n\n# c\n\nd\n\n": 3,
+		"<!-- untrusted: --> x": 2} {
 		marked := WithSource(text, "mail from eve -->\n<!-- ok")
 		if got := strings.Count(marked, markBegin); got != marks {
 			t.Errorf("%q: %d marks, want %d: %q", text, got, marks, marked)

@@ -233,7 +233,8 @@ func TestLateLeavesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	unlogged, err := encode(Pending{Token: "unlogged", Agent: agent, Request: request, SHA256: request.SHA256(agent), AskedAt: noon, ExpiresAt: noon}, "")
+	unlogged, err := encode(Pending{Token: "unlogged", Agent: agent, Request: request, SHA256: request.SHA256(agent),
+		AskedAt: noon, ExpiresAt: noon}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +281,8 @@ func TestAnswerWhileItIsSettled(t *testing.T) {
 func TestHashesStay(t *testing.T) {
 	for want, r := range map[string]Request{
 		"940592b0f0e3a6713269d8cc938128025d5253fa5c1c5928c7682f38f22cbb6d": request,
-		"7018c6fc2e03fe9658084a904ff1c2ed62c269870cfa025d83e96a8ebe94879c": {Tag: "@exec:sh", Detail: Detail{Command: "sh x"}, Sandbox: NoSandbox, Scripts: []Script{{Path: "/x", SHA256: "00"}}},
+		"7018c6fc2e03fe9658084a904ff1c2ed62c269870cfa025d83e96a8ebe94879c": {Tag: "@exec:sh",
+			Detail: Detail{Command: "sh x"}, Sandbox: NoSandbox, Scripts: []Script{{Path: "/x", SHA256: "00"}}},
 	} {
 		if got := r.SHA256(agent); got != want {
 			t.Errorf("%s has the hash %s, want %s", r.Tag, got, want)

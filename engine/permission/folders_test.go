@@ -223,7 +223,8 @@ func TestKnow(t *testing.T) {
 		changed bool
 		pin     bool // it is known to be written in
 	}{
-		{top + "/r", false, true, false}, {top + "/r", false, false, false}, {top + "/r", true, true, true}, {top + "/r", true, false, true},
+		{top + "/r", false, true, false}, {top + "/r", false, false, false}, {top + "/r", true, true, true},
+		{top + "/r", true, false, true},
 		{top + "/r", false, false, true}, {top + "/none", true, false, false}, {top + "/none", false, false, false},
 	} {
 		if got := f.know(tt.path, tt.write); got != tt.changed || f.known[tt.path].Write != tt.pin {

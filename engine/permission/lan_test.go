@@ -10,11 +10,15 @@ import (
 func TestParseLan(t *testing.T) {
 	for tag, want := range map[string]string{
 		"@lan:NAS.home.:8080": "@lan:nas.home:8080", "@lan:192.168.1.5:80": "@lan:192.168.1.5:80", "@lan:localhost:1": "@lan:localhost:1",
-		"@lan:[FD12::1]:0443": "@lan:[fd12::1]:443", "@lan:[::ffff:192.168.1.5]:80": "@lan:192.168.1.5:80", "@lan:[::1]:65535": "@lan:[::1]:65535",
-		"@lan": "", "@lan:": "", "@lan:nas.home": "", "@lan:nas.home:": "", "@lan:nas.home:0": "", "@lan:nas.home:65536": "", "@lan:nas.home:http": "", "@lan:nas.home:-1": "",
-		"@lan::80": "", "@lan:*.home:80": "", "@lan:*:80": "", "@lan:a b:80": "", "@lan:fd12::1:80": "", "@lan:[fe80::1%lo]:80": "", "@lan:http://nas:80": "",
-		"@lan:169.254.169.254:80": "", "@lan:[::ffff:a9fe:a9fe]:80": "", "@lan:[64:ff9b::a9fe:a9fe]:80": "", "@lan:[2002:a9fe:a9fe::]:80": "",
-		"@lan:[fd00:ec2::254]:80": "", "@lan:[fe80::1]:80": "", "@lan:0.0.0.0:80": "", "@lan:100.100.100.200:80": "",
+		"@lan:[FD12::1]:0443": "@lan:[fd12::1]:443", "@lan:[::ffff:192.168.1.5]:80": "@lan:192.168.1.5:80",
+		"@lan:[::1]:65535": "@lan:[::1]:65535",
+		"@lan":             "", "@lan:": "", "@lan:nas.home": "", "@lan:nas.home:": "", "@lan:nas.home:0": "",
+		"@lan:nas.home:65536": "", "@lan:nas.home:http": "", "@lan:nas.home:-1": "",
+		"@lan::80": "", "@lan:*.home:80": "", "@lan:*:80": "", "@lan:a b:80": "", "@lan:fd12::1:80": "",
+		"@lan:[fe80::1%lo]:80": "", "@lan:http://nas:80": "",
+		"@lan:169.254.169.254:80": "", "@lan:[::ffff:a9fe:a9fe]:80": "", "@lan:[64:ff9b::a9fe:a9fe]:80": "",
+		"@lan:[2002:a9fe:a9fe::]:80": "",
+		"@lan:[fd00:ec2::254]:80":    "", "@lan:[fe80::1]:80": "", "@lan:0.0.0.0:80": "", "@lan:100.100.100.200:80": "",
 	} {
 		a, err := Parse(tag)
 		switch {
@@ -35,7 +39,8 @@ func TestLanAndWebAreRightsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := Lan{"nas.home", 8080}
-	if wide.Allows(near) || set.Allows(Web{"nas.home"}) || !set.Allows(near) || set.Allows(Lan{"nas.home", 8081}) || set.Allows(Lan{"other.home", 8080}) {
+	if wide.Allows(near) || set.Allows(Web{"nas.home"}) || !set.Allows(near) || set.Allows(Lan{"nas.home", 8081}) ||
+		set.Allows(Lan{"other.home", 8080}) {
 		t.Errorf("%+v allows the wrong things", set)
 	}
 	if got := Diff(Set{}, set); !cmp.Equal(got, []string{"+@lan:nas.home:8080"}) {

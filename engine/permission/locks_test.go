@@ -93,6 +93,7 @@ func TestTheSameAtOnceIsDoneOnce(t *testing.T) {
 	wg.Wait()
 	log, err := Log(root)
 	if len(tokens) != 1 || fresh != 1 || settled != 1 || err != nil || len(log) != 1 {
-		t.Errorf("%d requests, %d fresh, settled %d times, %d lines of the log, %v; want one each", len(tokens), fresh, settled, len(log), err)
+		t.Errorf("%d requests, %d fresh, settled %d times, %d lines of the log, %v; want one each", len(tokens), fresh,
+			settled, len(log), err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 var (
 	noon    = time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
 	owner   = Owner{Connector: "telegram", UserID: "5550001"}
-	request = Request{Tag: "@exec:git push", Reason: "publish <it> & go", Detail: Detail{Command: "git push origin"}, Workdir: "/ws", AskAlways: true}
+	request = Request{Tag: "@exec:git push", Reason: "publish <it> & go", Detail: Detail{Command: "git push origin"},
+		Workdir: "/ws", AskAlways: true}
 )
 
 const agent = "tz4a98xxat96iws9zmbrgj3a"
@@ -307,7 +308,8 @@ func TestOpenWithBadFiles(t *testing.T) {
 	q := open(t, root)
 	good := ask(t, q, request)
 	q.Close()
-	for name, content := range map[string]string{"a.json": "{\n  broken", "b.json": `{"token":"x"}`, ".tmp-c.json-1": "left by a crash", "log.jsonl": `{"torn":`} {
+	for name, content := range map[string]string{"a.json": "{\n  broken", "b.json": `{"token":"x"}`,
+		".tmp-c.json-1": "left by a crash", "log.jsonl": `{"torn":`} {
 		if err := os.WriteFile(filepath.Join(root, "permissions", name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,9 @@ import (
 
 func TestParseAtItsBounds(t *testing.T) {
 	for tag, want := range map[string]Access{
-		"@message:" + agent: Message{agent}, "@exec:" + agent: Exec{agent}, "@plan": Plan{}, "@web": Web{}, "@web:*.A.example": Web{"*.a.example"},
-		" @read:/a/../b ": Read{"/b "}, "@write:/a/": Write{"/a"}, "@exec: git push ": Exec{"git push"},
+		"@message:" + agent: Message{agent}, "@exec:" + agent: Exec{agent}, "@plan": Plan{}, "@web": Web{},
+		"@web:*.A.example": Web{"*.a.example"},
+		" @read:/a/../b ":  Read{"/b "}, "@write:/a/": Write{"/a"}, "@exec: git push ": Exec{"git push"},
 		"@message:me": nil, "@message": nil, "@plan:x": nil, "@web:": nil, "@web:a b": nil, "@web:" + strings.Repeat("a.", 127) + "a": nil,
 		"@read:b": nil, "@write": nil, "@exec:": nil, "@exec": nil, agent: nil, "": nil, "@exec:a\x7f": nil, "@exec:a\n": nil,
 		"@exec:" + strings.Repeat("a", maxTag-6): Exec{strings.Repeat("a", maxTag-6)}, "@exec:" + strings.Repeat("a", maxTag-5): nil,
@@ -29,7 +30,8 @@ func TestParseAtItsBounds(t *testing.T) {
 
 // What people read of a request: each fact that there is, and none that there is not.
 func TestCard(t *testing.T) {
-	full := Request{Tag: "@exec:git push", Reason: "publish", Detail: Detail{Command: "git push\ngit log\n"}, Workdir: "/ws", Sandbox: "bwrap",
+	full := Request{Tag: "@exec:git push", Reason: "publish", Detail: Detail{Command: "git push\ngit log\n"},
+		Workdir: "/ws", Sandbox: "bwrap",
 		Programs: []string{"git: /usr/bin/git"}, Scripts: []Script{{Path: "/ws/x", SHA256: "00"}}, Sources: []string{"https://a.example/"}}
 	want := `    git push
     git log
@@ -47,7 +49,8 @@ reason      publish
 	if got := (Request{Tag: "@web"}).Card(); got != "permission  @web\n" {
 		t.Errorf("a card of nothing but a tag: %q", got)
 	}
-	if got := (Request{Tag: "@web", Sandbox: NoSandbox}).Card(); got != "permission  @web\nsandbox     none: the command may do whatever you may do\n" {
+	if got := (Request{Tag: "@web", Sandbox: NoSandbox}).Card(); got != "permission  @web\nsandbox     none: the "+
+		"command may do whatever you may do\n" {
 		t.Errorf("a card without a sandbox: %q", got)
 	}
 }
@@ -61,11 +64,13 @@ func TestChoices(t *testing.T) {
 		r    Request
 		want string
 	}{
-		"a command":             {Request{Tag: "@exec:git", Detail: Detail{Command: "git log"}}, "once always:Always this exact command deny"},
-		"a command with a rule": {Request{Tag: "@exec:git", Detail: Detail{Command: "git log"}, Prefix: "@exec:git"}, "once always:Always this exact command prefix:Always commands that begin with `git` deny"},
-		"a path":                {Request{Tag: "@read:/a", Detail: Detail{Path: "/a/b"}}, "once always:Always exactly this deny"},
-		"a right":               {general, "once always:Always @web deny"},
-		"a right somewhere":     {Request{Tag: "@web", Detail: general.Detail, Workdir: "/ws"}, "once always:Always exactly this deny"},
+		"a command": {Request{Tag: "@exec:git", Detail: Detail{Command: "git log"}},
+			"once always:Always this exact command deny"},
+		"a command with a rule": {Request{Tag: "@exec:git", Detail: Detail{Command: "git log"}, Prefix: "@exec:git"},
+			"once always:Always this exact command prefix:Always commands that begin with `git` deny"},
+		"a path":            {Request{Tag: "@read:/a", Detail: Detail{Path: "/a/b"}}, "once always:Always exactly this deny"},
+		"a right":           {general, "once always:Always @web deny"},
+		"a right somewhere": {Request{Tag: "@web", Detail: general.Detail, Workdir: "/ws"}, "once always:Always exactly this deny"},
 	} {
 		var got []string
 		for _, c := range tt.r.Choices() {
@@ -83,11 +88,14 @@ func TestChoices(t *testing.T) {
 
 // The API shows all of a request.
 func TestAskHasAll(t *testing.T) {
-	p := Pending{Token: "tok", Agent: agent, AskedAt: noon, ExpiresAt: noon, Request: Request{Tag: "@exec:a", Reason: "why", Detail: Detail{Command: "a"},
-		Workdir: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Sources: []string{"s"}}}
+	p := Pending{Token: "tok", Agent: agent, AskedAt: noon, ExpiresAt: noon,
+		Request: Request{Tag: "@exec:a", Reason: "why", Detail: Detail{Command: "a"},
+			Workdir: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Sources: []string{"s"}}}
 	r := p.Request
-	want := event.Ask{Token: "tok", AgentID: agent, Tag: "@exec:a", Reason: "why", Request: "a", Shown: "a", Facts: r.Facts(), Card: r.Card(), Choices: r.Choices(),
-		Folder: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Untrusted: []string{"s"}, AskedAt: noon, ExpiresAt: noon}
+	want := event.Ask{Token: "tok", AgentID: agent, Tag: "@exec:a", Reason: "why", Request: "a", Shown: "a",
+		Facts: r.Facts(), Card: r.Card(), Choices: r.Choices(),
+		Folder: "/ws", Sandbox: "bwrap", Programs: []string{"p"}, Prefix: "@exec:a", Untrusted: []string{"s"},
+		AskedAt: noon, ExpiresAt: noon}
 	if diff := cmp.Diff(want, p.Ask()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -99,14 +107,16 @@ func TestAskHasAll(t *testing.T) {
 // A request for a right as such names it, and only its own hash is that of the right.
 func TestGeneral(t *testing.T) {
 	for tag, want := range map[string]Detail{
-		"@read:/a/": {Path: "/a"}, "@write:/a": {Path: "/a"}, "@web": {Host: "any host"}, "@web:a.example": {Host: "a.example"}, "@exec:git push": {Command: "git push …"},
+		"@read:/a/": {Path: "/a"}, "@write:/a": {Path: "/a"}, "@web": {Host: "any host"},
+		"@web:a.example": {Host: "a.example"}, "@exec:git push": {Command: "git push …"},
 	} {
 		r, err := General(tag, "why")
 		if err != nil || r.Detail != want || r.Reason != "why" || !r.general() {
 			t.Errorf("%s: %+v, %v, want %+v", tag, r, err, want)
 		}
 		sha := r.SHA256(agent)
-		if !IsGeneral(agent, tag, sha) || IsGeneral("other", tag, sha) || IsGeneral(agent, "@web:b.example", sha) || IsGeneral(agent, "nonsense", sha) {
+		if !IsGeneral(agent, tag, sha) || IsGeneral("other", tag, sha) || IsGeneral(agent, "@web:b.example", sha) ||
+			IsGeneral(agent, "nonsense", sha) {
 			t.Errorf("%s: its hash is not its alone", tag)
 		}
 	}

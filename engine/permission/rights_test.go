@@ -15,8 +15,10 @@ func TestChanges(t *testing.T) {
 		s    Set
 		want bool
 	}{
-		"reads only": {Set{Profile: ReadOnly}, false}, "reads only, planned": {Set{Profile: ReadOnly, Planned: true}, false}, "plans": {Set{Profile: Planning}, false},
-		"a plan was approved": {Set{Profile: Planning, Planned: true}, true}, "asks": {Set{Profile: AskFirst}, true}, "auto": {Set{Profile: Auto}, true}, "none": {Set{}, true},
+		"reads only":          {Set{Profile: ReadOnly}, false},
+		"reads only, planned": {Set{Profile: ReadOnly, Planned: true}, false}, "plans": {Set{Profile: Planning}, false},
+		"a plan was approved": {Set{Profile: Planning, Planned: true}, true}, "asks": {Set{Profile: AskFirst}, true},
+		"auto": {Set{Profile: Auto}, true}, "none": {Set{}, true},
 	} {
 		s := tt.s
 		s.WorkingDir = "/ws"
@@ -35,7 +37,8 @@ func TestChanges(t *testing.T) {
 // What is granted is in the set, once; what is revoked is not, and no grant remembers it.
 func TestEachRightIsGivenAndTaken(t *testing.T) {
 	for _, tag := range []string{"@read:/r", "@write:/w", "@web", "@web:a.example", "@exec:git push"} {
-		others := Set{WorkingDir: "/ws", ReadDirs: []string{"/o"}, WriteDirs: []string{"/o"}, Hosts: []string{"o.example"}, Exec: []string{"o"},
+		others := Set{WorkingDir: "/ws", ReadDirs: []string{"/o"}, WriteDirs: []string{"/o"},
+			Hosts: []string{"o.example"}, Exec: []string{"o"},
 			Grants: []Grant{{Tag: "@exec:o"}, {Tag: tag, SHA256: "bound"}}}
 		a, err := Parse(tag)
 		if err != nil {
@@ -76,13 +79,14 @@ func TestWithheldIsNotGivenByAnotherFolder(t *testing.T) {
 		a    Access
 		want string
 	}{
-		"a folder around it":     {Set{WorkingDir: "/ws"}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
-		"and another one beside": {Set{WorkingDir: "/ws", WriteDirs: []string{"/other", "rel"}, ReadDirs: []string{"/r"}}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
-		"the secret itself":      {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Read{"/ws/.ssh/id"}, ""},
-		"to write what is read":  {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Write{"/ws/.ssh/id"}, "/ws/.ssh"},
-		"what runs later":        {Set{WorkingDir: "/ws"}, Write{"/ws/.vscode/tasks.json"}, "/ws/.vscode"},
-		"to read what runs":      {Set{WorkingDir: "/ws"}, Read{"/ws/.vscode/tasks.json"}, ""},
-		"a host":                 {Set{WorkingDir: "/ws"}, Web{"a.example"}, ""},
+		"a folder around it": {Set{WorkingDir: "/ws"}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
+		"and another one beside": {Set{WorkingDir: "/ws", WriteDirs: []string{"/other", "rel"},
+			ReadDirs: []string{"/r"}}, Read{"/ws/.ssh/id"}, "/ws/.ssh"},
+		"the secret itself":     {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Read{"/ws/.ssh/id"}, ""},
+		"to write what is read": {Set{WorkingDir: "/ws", ReadDirs: []string{"/ws/.ssh"}}, Write{"/ws/.ssh/id"}, "/ws/.ssh"},
+		"what runs later":       {Set{WorkingDir: "/ws"}, Write{"/ws/.vscode/tasks.json"}, "/ws/.vscode"},
+		"to read what runs":     {Set{WorkingDir: "/ws"}, Read{"/ws/.vscode/tasks.json"}, ""},
+		"a host":                {Set{WorkingDir: "/ws"}, Web{"a.example"}, ""},
 	} {
 		if got := tt.s.Withheld(tt.a, table); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
@@ -101,8 +105,9 @@ func TestAdded(t *testing.T) {
 		b    Set
 		want []Access
 	}{
-		"nothing":               {a, nil},
-		"each kind":             {Set{WorkingDir: "/x", ReadDirs: []string{"/r", "/r2"}, WriteDirs: []string{"/w2", "/w"}}, []Access{Write{"/x"}, Write{"/w2"}, Read{"/r2"}}},
+		"nothing": {a, nil},
+		"each kind": {Set{WorkingDir: "/x", ReadDirs: []string{"/r", "/r2"},
+			WriteDirs: []string{"/w2", "/w"}}, []Access{Write{"/x"}, Write{"/w2"}, Read{"/r2"}}},
 		"a folder to work in":   {Set{WorkingDir: "/w"}, nil},
 		"to write what is read": {Set{WorkingDir: "/ws", WriteDirs: []string{"/r"}}, []Access{Write{"/r"}}},
 	} {
@@ -110,7 +115,8 @@ func TestAdded(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := Diff(Set{Profile: Auto}, Set{WorkingDir: "/ws"}); !slices.Equal(got, []string{"workingDir (none) → /ws", "profile auto → (none)"}) {
+	if got := Diff(Set{Profile: Auto}, Set{WorkingDir: "/ws"}); !slices.Equal(got,
+		[]string{"workingDir (none) → /ws", "profile auto → (none)"}) {
 		t.Errorf("Diff of two profiles: %q", got)
 	}
 }
@@ -118,8 +124,9 @@ func TestAdded(t *testing.T) {
 // A child has no more than its parent: no right, no grant, no freer profile.
 func TestWithinNarrowsEachRight(t *testing.T) {
 	parent := Set{WorkingDir: "/ws", ReadDirs: []string{"/r"}, Hosts: []string{"a.example"}, Exec: []string{"git"}, Profile: AskFirst}
-	child := Set{WorkingDir: "/other", ReadDirs: []string{"/r/x", "/q"}, WriteDirs: []string{"/ws/x", "/r"}, Web: true, Hosts: []string{"a.example", "b.example"},
-		Exec: []string{"git push", "rm", ""}, Grants: []Grant{{Tag: "@exec:git push"}, {Tag: "@exec:rm"}, {Tag: "nonsense"}}}
+	child := Set{WorkingDir: "/other", ReadDirs: []string{"/r/x", "/q"}, WriteDirs: []string{"/ws/x", "/r"}, Web: true,
+		Hosts: []string{"a.example", "b.example"},
+		Exec:  []string{"git push", "rm", ""}, Grants: []Grant{{Tag: "@exec:git push"}, {Tag: "@exec:rm"}, {Tag: "nonsense"}}}
 	want := Set{WorkingDir: "/ws", ReadDirs: []string{"/r/x"}, WriteDirs: []string{"/ws/x"}, Hosts: []string{"a.example"},
 		Exec: []string{"git push"}, Grants: []Grant{{Tag: "@exec:git push"}}, Profile: AskFirst}
 	if diff := cmp.Diff(want, child.Within(parent)); diff != "" {

@@ -57,7 +57,8 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, tag := range []string{"@read:/p", "@write:/a/../b", "@web", "@web:*.a.b", "@exec:git push", "@exec:", "@web:\x00", "@lan:a.b:80", "@lan:[fd12::1]:80"} {
+	for _, tag := range []string{"@read:/p", "@write:/a/../b", "@web", "@web:*.a.b", "@exec:git push", "@exec:",
+		"@web:\x00", "@lan:a.b:80", "@lan:[fd12::1]:80"} {
 		f.Add(tag)
 	}
 	f.Fuzz(func(t *testing.T, tag string) {
@@ -200,7 +201,8 @@ func TestGrantAndRevoke(t *testing.T) {
 func TestWithin(t *testing.T) {
 	parent := Set{WorkingDir: "/ws", ReadDirs: []string{"/docs"}, Hosts: []string{"*.b.org"}, Exec: []string{"go"}}
 	child := Set{WorkingDir: "/etc", ReadDirs: []string{"/docs/a", "/root"}, WriteDirs: []string{"/ws/x", "/docs"},
-		Web: true, Hosts: []string{"x.b.org", "c.org"}, Exec: []string{"go test", "rm"}, Grants: []Grant{{Tag: "@read:/docs/a"}, {Tag: "@web"}}}
+		Web: true, Hosts: []string{"x.b.org", "c.org"}, Exec: []string{"go test", "rm"},
+		Grants: []Grant{{Tag: "@read:/docs/a"}, {Tag: "@web"}}}
 	want := Set{WorkingDir: "/ws", ReadDirs: []string{"/docs/a"}, WriteDirs: []string{"/ws/x"},
 		Hosts: []string{"x.b.org"}, Exec: []string{"go test"}, Grants: []Grant{{Tag: "@read:/docs/a"}}}
 	if diff := cmp.Diff(want, child.Within(parent)); diff != "" {

@@ -30,11 +30,14 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	want()
 	add(t, h, &User{Text: "look", Files: []message.File{file("f1")}})
 	want("f1__n")
-	add(t, h, &ToolResult{ToolCallID: "c", Name: "read", Output: Output{Blocks: []Block{{Type: "image", File: &image}}}, Files: []message.File{file("f3")}})
+	add(t, h, &ToolResult{ToolCallID: "c", Name: "read", Output: Output{Blocks: []Block{{Type: "image", File: &image}}},
+		Files: []message.File{file("f3")}})
 	want("f3__n", "f2__n", "f1__n")
 	// What somebody writes, or a model calls a tool with, makes nothing an attachment.
-	add(t, h, &User{Text: `{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}]}`, Files: []message.File{{ID: "f8", MimeType: "x", Path: "/etc/passwd"}}},
-		&Assistant{ToolCalls: []ToolCall{{ID: "d", Name: "read", Arguments: []byte(`{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}],"path":"files/f9__n"}`)}}})
+	add(t, h, &User{Text: `{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}]}`,
+		Files: []message.File{{ID: "f8", MimeType: "x", Path: "/etc/passwd"}}},
+		&Assistant{ToolCalls: []ToolCall{{ID: "d", Name: "read",
+			Arguments: []byte(`{"files":[{"id":"f9","mimeType":"x","path":"/w/.daycare/files/f9__n"}],"path":"files/f9__n"}`)}}})
 	want("f3__n", "f2__n", "f1__n")
 	// A reset forgets nothing; a hand edit is read anew.
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})

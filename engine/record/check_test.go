@@ -30,31 +30,41 @@ func TestCheck(t *testing.T) {
 		text string
 		want string // what is found, with its line
 	}{
-		"nothing":                         {"", ""},
-		"all is well":                     {lines(start, &TurnBegin{Turn: "t"}, called, &ToolResult{ToolCallID: "c1"}, promising("t", "x", "o"), &TurnEnd{Turn: "t"}, &Delivery{Out: "o"}), ""},
-		"a blank line":                    {lines(start) + "\n  \n" + lines(start, start, &Note{Text: "x"})[2*len(lines(start)):], ""},
-		"by hand":                         {lines(start) + hand, "2 history-by-hand"},
-		"no JSON":                         {lines(start) + "garbage\n" + hand, "2 history-bad-line, 3 history-by-hand"},
-		"torn":                            {lines(start) + `{"seq":2,"at":"2026`, "2 history-torn"},
-		"torn, of another type":           {lines(start) + `{"seq":2,"type":"later"}`, "2 history-unknown-type"},
-		"another type":                    {lines(start) + `{"seq":2,"type":"later"}` + "\n" + hand, "2 history-unknown-type, 3 history-by-hand"},
-		"a number twice":                  {lines(start, &Note{Text: "x"}) + lines(start, &Note{Text: "y"})[len(lines(start)):], "3 history-seq-twice"},
-		"no number":                       {lines(start) + `{"type":"note","text":"a"}` + "\n" + `{"type":"note","text":"b"}` + "\n", "2 history-by-hand, 3 history-by-hand"},
-		"a turn that never began":         {lines(start, &TurnEnd{Turn: "t"}), "2 history-orphan-turn"},
-		"another turn's end":              {lines(start, &TurnBegin{Turn: "u"}, &TurnEnd{Turn: "t"}), "3 history-orphan-turn"},
-		"a result of no call":             {lines(start, &ToolResult{ToolCallID: "c1"}), "2 history-orphan-result"},
-		"a second result":                 {lines(start, called, &ToolResult{ToolCallID: "c1"}, &ToolResult{ToolCallID: "c1"}), "4 history-result-twice"},
-		"a delivery of no answer":         {lines(start, &Delivery{Out: "o"}), "2 history-orphan-delivery"},
-		"listed in a start":               {lines(&Start{Session: "s", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
-		"listed in a reset":               {lines(start, &Reset{Session: "s", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
-		"listed in an end":                {lines(start, &TurnBegin{Turn: "t"}, &TurnEnd{Turn: "t", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
-		"of a fork, which has not all":    {lines(&Start{Session: "s", ForkedFrom: &Fork{Agent: "a"}}, &TurnEnd{Turn: "t"}, &Delivery{Out: "o"}), ""},
+		"nothing": {"", ""},
+		"all is well": {lines(start, &TurnBegin{Turn: "t"}, called, &ToolResult{ToolCallID: "c1"},
+			promising("t", "x", "o"), &TurnEnd{Turn: "t"}, &Delivery{Out: "o"}), ""},
+		"a blank line":          {lines(start) + "\n  \n" + lines(start, start, &Note{Text: "x"})[2*len(lines(start)):], ""},
+		"by hand":               {lines(start) + hand, "2 history-by-hand"},
+		"no JSON":               {lines(start) + "garbage\n" + hand, "2 history-bad-line, 3 history-by-hand"},
+		"torn":                  {lines(start) + `{"seq":2,"at":"2026`, "2 history-torn"},
+		"torn, of another type": {lines(start) + `{"seq":2,"type":"later"}`, "2 history-unknown-type"},
+		"another type": {lines(start) + `{"seq":2,"type":"later"}` + "\n" + hand,
+			"2 history-unknown-type, 3 history-by-hand"},
+		"a number twice": {lines(start, &Note{Text: "x"}) +
+			lines(start, &Note{Text: "y"})[len(lines(start)):], "3 history-seq-twice"},
+		"no number": {lines(start) + `{"type":"note","text":"a"}` + "\n" +
+			`{"type":"note","text":"b"}` + "\n", "2 history-by-hand, 3 history-by-hand"},
+		"a turn that never began": {lines(start, &TurnEnd{Turn: "t"}), "2 history-orphan-turn"},
+		"another turn's end":      {lines(start, &TurnBegin{Turn: "u"}, &TurnEnd{Turn: "t"}), "3 history-orphan-turn"},
+		"a result of no call":     {lines(start, &ToolResult{ToolCallID: "c1"}), "2 history-orphan-result"},
+		"a second result": {lines(start, called, &ToolResult{ToolCallID: "c1"},
+			&ToolResult{ToolCallID: "c1"}), "4 history-result-twice"},
+		"a delivery of no answer": {lines(start, &Delivery{Out: "o"}), "2 history-orphan-delivery"},
+		"listed in a start":       {lines(&Start{Session: "s", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
+		"listed in a reset":       {lines(start, &Reset{Session: "s", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
+		"listed in an end": {lines(start, &TurnBegin{Turn: "t"},
+			&TurnEnd{Turn: "t", Outs: []Out{{ID: "o"}}}, &Delivery{Out: "o"}), ""},
+		"of a fork, which has not all": {lines(&Start{Session: "s", ForkedFrom: &Fork{Agent: "a"}},
+			&TurnEnd{Turn: "t"}, &Delivery{Out: "o"}), ""},
 		"without a start, which may miss": {lines(&TurnEnd{Turn: "t"}), ""},
-		"an older part that is gone":      {lines(&Start{Session: "s", Continues: "history/000009.jsonl"}, &TurnEnd{Turn: "t"}), "1 history-part-missing"},
+		"an older part that is gone": {lines(&Start{Session: "s", Continues: "history/000009.jsonl"},
+			&TurnEnd{Turn: "t"}), "1 history-part-missing"},
 		"the number of what it continues": {lines(&Start{Session: "s", Continues: historyName}) + lines(&Note{Text: "x"}), ""},
-		"a blob that is gone":             {lines(start, called, &ToolResult{ToolCallID: "c1", Output: Output{Blob: strings.Repeat("0", 64)}}), "3 blob-missing"},
-		"not yet":                         {string(Encode(&Entry{Seq: 1, At: checkedAt.Add(future + time.Second), Rec: start})), "1 history-future"},
-		"a clock a little ahead":          {string(Encode(&Entry{Seq: 1, At: checkedAt.Add(future), Rec: start})), ""},
+		"a blob that is gone": {lines(start, called,
+			&ToolResult{ToolCallID: "c1", Output: Output{Blob: strings.Repeat("0", 64)}}), "3 blob-missing"},
+		"not yet": {string(Encode(&Entry{Seq: 1, At: checkedAt.Add(future + time.Second),
+			Rec: start})), "1 history-future"},
+		"a clock a little ahead": {string(Encode(&Entry{Seq: 1, At: checkedAt.Add(future), Rec: start})), ""},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, historyName), []byte(tt.text), 0o600); err != nil {
@@ -102,7 +112,8 @@ func TestCheckReadsThePartsInOrder(t *testing.T) {
 // In a file that is not in its place yet a bad line is an error, a line of another version
 // is not.
 func TestCheckHistory(t *testing.T) {
-	text := lines(&Start{Session: "s"}) + "\n \n" + "garbage\n" + `{"seq":2,"type":"later"}` + "\n" + `{"seq":3,"type":"note","text":"x"}` + "\n"
+	text := lines(&Start{Session: "s"}) + "\n \n" + "garbage\n" + `{"seq":2,"type":"later"}` + "\n" +
+		`{"seq":3,"type":"note","text":"x"}` + "\n"
 	found := CheckHistory("/x", []byte(text))
 	if !slices.Equal(ids(found), []string{"history-bad-line", "history-unknown-type"}) || found[0].Line != 4 || found[1].Line != 5 ||
 		found[0].Severity != finding.Error || found[1].Severity != finding.Warning || found[0].File != "/x" {

@@ -27,15 +27,19 @@ func oneOfEach() []Record {
 	late := Out{ID: "o0", To: to, Parts: 3, Delivered: []int{0, 2}}
 	once := []OnceGrant{{Token: "p1", SHA256: "ab12"}}
 	return []Record{
-		&Start{Session: "s1", V: Version, Outs: []Out{late}, Once: once, ForkedFrom: &Fork{Agent: "a1", Seq: 9}, Continues: "history/000001.jsonl"},
+		&Start{Session: "s1", V: Version, Outs: []Out{late}, Once: once, ForkedFrom: &Fork{Agent: "a1", Seq: 9},
+			Continues: "history/000001.jsonl"},
 		&Reset{Session: "s2", V: Version, Outs: []Out{late}, Once: once, Item: "i1", Reason: "user", Message: "forget <it> & go on"},
 		&Mark{Name: "before"},
 		&Rewind{To: 3, Item: "i2"},
-		&Permission{Token: "p1", Item: "i3", Event: "once", Tag: "@exec:git push", By: "telegram:5550001", SHA256: "ab12", Request: "git push origin"},
+		&Permission{Token: "p1", Item: "i3", Event: "once", Tag: "@exec:git push", By: "telegram:5550001",
+			SHA256: "ab12", Request: "git push origin"},
 		&TurnBegin{Turn: "t1", Items: []string{"i4", "i5"}, Attempt: 1, Model: "m"},
 		&TurnBegin{Turn: "t1", Attempt: 2},
-		&User{Item: "i4", Text: "look at\n<this>", Files: []message.File{file}, Context: &message.Context{MessageID: "77", ReplyTo: "70", Sender: "Ada"},
-			Route: &to, Zone: "Europe/Berlin", Preface: "one child runs", Origin: "a2", Silent: true, Hops: 2, Untrusted: true, Joins: true},
+		&User{Item: "i4", Text: "look at\n<this>", Files: []message.File{file},
+			Context: &message.Context{MessageID: "77", ReplyTo: "70", Sender: "Ada"},
+			Route:   &to, Zone: "Europe/Berlin", Preface: "one child runs", Origin: "a2", Silent: true, Hops: 2,
+			Untrusted: true, Joins: true},
 		&Assistant{Turn: "t1", Text: "I look", Thinking: []Thinking{{Text: "hm", Signature: "c2ln"}},
 			ToolCalls: []ToolCall{{ID: "c1", RemoteID: "toolu_1", Name: "read", Arguments: json.RawMessage(`{"path":"a.png"}`)}},
 			Finish:    FinishToolUse, Provider: "anthropic", Model: "m", Tokens: tokens, Cost: 0.0123, Out: &out},
@@ -114,8 +118,10 @@ func TestDecodeByHand(t *testing.T) {
 		unknown    bool
 	}{
 		{name: "no crc, no seq", line: `{"type":"note","text":"hi"}`, want: &Entry{Rec: &Note{Text: "hi"}, ByHand: true}},
-		{name: "other order and spacing", line: ` { "text": "hi", "type": "note", "seq": 4 } `, want: &Entry{Seq: 4, Rec: &Note{Text: "hi"}, ByHand: true}},
-		{name: "wrong crc", line: `{"seq":4,"type":"note","text":"hi","crc":"00000000"}`, want: &Entry{Seq: 4, Rec: &Note{Text: "hi"}, ByHand: true}},
+		{name: "other order and spacing", line: ` { "text": "hi", "type": "note", "seq": 4 } `,
+			want: &Entry{Seq: 4, Rec: &Note{Text: "hi"}, ByHand: true}},
+		{name: "wrong crc", line: `{"seq":4,"type":"note","text":"hi","crc":"00000000"}`,
+			want: &Entry{Seq: 4, Rec: &Note{Text: "hi"}, ByHand: true}},
 		{name: "unknown member", line: `{"type":"mark","name":"x","colour":"red"}`, want: &Entry{Rec: &Mark{Name: "x"}, ByHand: true}},
 		{name: "unknown type", line: `{"seq":5,"type":"holiday"}`, want: &Entry{Seq: 5, ByHand: true}, unknown: true},
 		{name: "no type", line: `{"seq":5}`},
@@ -180,7 +186,8 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	line := Encode(&Entry{Seq: 123456, At: time.Now(), Rec: answering("tz4a98xxat96iws9zmbrgj3a", strings.Repeat("An answer of some length. ", 40))})
+	line := Encode(&Entry{Seq: 123456, At: time.Now(),
+		Rec: answering("tz4a98xxat96iws9zmbrgj3a", strings.Repeat("An answer of some length. ", 40))})
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {

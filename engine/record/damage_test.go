@@ -14,7 +14,8 @@ import (
 func damaged(t testing.TB, size int) []byte {
 	h := begun(t)
 	for i := 0; h.file.Size() < int64(size); i++ {
-		turn(t, h, fmt.Sprint("t", i), fmt.Sprint("q", i, strings.Repeat("?", i*37%900)), fmt.Sprint("r", i, strings.Repeat(".", i*91%1300)))
+		turn(t, h, fmt.Sprint("t", i), fmt.Sprint("q", i, strings.Repeat("?", i*37%900)),
+			fmt.Sprint("r", i, strings.Repeat(".", i*91%1300)))
 	}
 	return content(t, h)
 }

@@ -95,13 +95,15 @@ var saves = map[string]func(t *testing.T) func() error{
 		h := begun(t)
 		h.Close()
 		return func() error {
-			return AppendApart(disk.NewVolume(h.dir), h.dir, slog.New(slog.DiscardHandler), func(*Obligations) []Record { return []Record{&Note{Text: "x"}} })
+			return AppendApart(disk.NewVolume(h.dir), h.dir, slog.New(slog.DiscardHandler),
+				func(*Obligations) []Record { return []Record{&Note{Text: "x"}} })
 		}
 	},
 	"Open after a rotation that a crash cut": func(t *testing.T) func() error {
 		h := begun(t)
 		h.Close()
-		if err := errors.Join(os.Mkdir(filepath.Join(h.dir, closedDir), 0o700), os.Link(h.path(), filepath.Join(h.dir, closedDir, "000001.jsonl"))); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(h.dir, closedDir), 0o700),
+			os.Link(h.path(), filepath.Join(h.dir, closedDir, "000001.jsonl"))); err != nil {
 			t.Fatal(err)
 		}
 		return func() error {
@@ -175,7 +177,8 @@ func TestEndedSessionsLeavesOutWhatItCannotRead(t *testing.T) {
 // Nothing is written apart where there is nothing to say.
 func TestAppendApart(t *testing.T) {
 	h := begun(t)
-	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, promising("t", "x", "o1"), &Delivery{Out: "o1", Parts: 2}, promising("t", "y", "o2"), &TurnEnd{Turn: "t", Reason: ReasonDone})
+	add(t, h, &TurnBegin{Turn: "t", Attempt: 1}, promising("t", "x", "o1"), &Delivery{Out: "o1", Parts: 2},
+		promising("t", "y", "o2"), &TurnEnd{Turn: "t", Reason: ReasonDone})
 	h.Close()
 	before := content(t, h)
 	apart := func(build func(*Obligations) []Record) {
@@ -194,7 +197,8 @@ func TestAppendApart(t *testing.T) {
 		t.Errorf("still owed are %+v", o.Outs)
 	}
 	last := string(content(t, h)[len(before):])
-	if strings.Count(last, `"final":true`) != 2 || strings.Count(last, `"error":"removed"`) != 2 || !strings.Contains(last, `"parts":2`) || !strings.Contains(last, `"parts":1`) {
+	if strings.Count(last, `"final":true`) != 2 || strings.Count(last, `"error":"removed"`) != 2 ||
+		!strings.Contains(last, `"parts":2`) || !strings.Contains(last, `"parts":1`) {
 		t.Errorf("written is %s", last)
 	}
 	if err := AppendApart(disk.NewVolume(h.dir), filepath.Join(h.dir, "none"), nil, nil); !errors.Is(err, ErrGone) {
@@ -211,7 +215,8 @@ func TestDeliveryOf(t *testing.T) {
 		"kept":           {message.Fate{Out: "o", Kept: true}, nil},
 		"kept and final": {message.Fate{Out: "o", Kept: true, Final: true, Error: "x"}, nil},
 		"failed":         {message.Fate{Out: "o", Error: "x", Retry: true}, nil},
-		"given up":       {message.Fate{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true}, &Delivery{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true}},
+		"given up": {message.Fate{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true},
+			&Delivery{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true}},
 	} {
 		got := DeliveryOf(tt.fate)
 		if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {

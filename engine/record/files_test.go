@@ -25,7 +25,8 @@ func TestClosing(t *testing.T) {
 		&Note{Text: "nothing to shorten", Item: "i7"}, &Rewind{To: 99, Item: "i9"}, &Reset{Session: "s2", Reason: "user", Item: "i8"})
 	add(t, h, user("i10", "open"))
 
-	both := Outcome{Turn: "t2", Reason: ReasonLimit, Text: "final", Error: "too many", Cost: 3, Tokens: Tokens{Input: 12, Output: 1}, Seq: 13, Said: "I look"}
+	both := Outcome{Turn: "t2", Reason: ReasonLimit, Text: "final", Error: "too many", Cost: 3,
+		Tokens: Tokens{Input: 12, Output: 1}, Seq: 13, Said: "I look"}
 	of := func(o Outcome, item string) Outcome { o.Item = item; return o }
 	for _, want := range []Outcome{
 		of(both, "i2"), of(both, "i3"),
@@ -69,7 +70,8 @@ func TestSettled(t *testing.T) {
 		{"both parts", append(owing, &Delivery{Out: "o1", Parts: 2}, &Delivery{Out: "o1", Part: 1, Parts: 2}), true},
 		{"failed try", append(owing, &Delivery{Out: "o1", Parts: 1, Error: "x"}), false},
 		{"given up", append(owing, &Delivery{Out: "o1", Parts: 2, Error: "x", Final: true}), true},
-		{"delivered before a later turn", append(append(owing, &Delivery{Out: "o1", Parts: 2}), append(end, &Delivery{Out: "o1", Part: 1, Parts: 2})...), true},
+		{"delivered before a later turn",
+			append(append(owing, &Delivery{Out: "o1", Parts: 2}), append(end, &Delivery{Out: "o1", Part: 1, Parts: 2})...), true},
 		{"message without a turn", append(end, user("i", "x")), false},
 		{"silent message", append(end, &User{Item: "i", Silent: true}), true},
 		{"decision", append(end, &Permission{Event: "once"}), false},

@@ -26,7 +26,8 @@ func TestOnceOf(t *testing.T) {
 		}
 	}
 	want("nothing")
-	add(t, h, &Permission{Token: "a", Event: "once", SHA256: "1", Silent: true}, &Permission{Token: "b", Event: "once", SHA256: "2", Silent: true})
+	add(t, h, &Permission{Token: "a", Event: "once", SHA256: "1", Silent: true},
+		&Permission{Token: "b", Event: "once", SHA256: "2", Silent: true})
 	want("two", "a", "b")
 	if settled, err := Settled(h.dir); err != nil || !settled {
 		t.Errorf("a silent decision leaves the history unsettled (%v)", err)

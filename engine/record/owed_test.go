@@ -14,14 +14,16 @@ func TestManyPromisesAreOwedAndNotListedInEveryTurn(t *testing.T) {
 	longest := 0
 	for i := range 5 * maxListed {
 		before := h.file.Size()
-		add(t, h, &TurnBegin{Turn: fmt.Sprint("t", i), Attempt: 1}, promising(fmt.Sprint("t", i), fmt.Sprint("answer ", i), fmt.Sprint("o", i)),
+		add(t, h, &TurnBegin{Turn: fmt.Sprint("t", i), Attempt: 1},
+			promising(fmt.Sprint("t", i), fmt.Sprint("answer ", i), fmt.Sprint("o", i)),
 			&TurnEnd{Turn: fmt.Sprint("t", i), Reason: ReasonDone})
 		longest = max(longest, int(h.file.Size()-before))
 	}
 	if most := 200 * maxListed; longest > most {
 		t.Errorf("a turn takes up to %d bytes, want %d at most", longest, most)
 	}
-	add(t, h, &Delivery{Out: "o3", Part: 0, Parts: 1}, &Delivery{Out: "o4", Part: 1, Parts: 2}, &Delivery{Out: "o5", Part: 0, Parts: 1, Error: "gone", Final: true},
+	add(t, h, &Delivery{Out: "o3", Part: 0, Parts: 1}, &Delivery{Out: "o4", Part: 1, Parts: 2},
+		&Delivery{Out: "o5", Part: 0, Parts: 1, Error: "gone", Final: true},
 		&Delivery{Out: "o310", Part: 0, Parts: 1})
 	check := func(when string) {
 		t.Helper()

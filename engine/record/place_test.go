@@ -80,7 +80,8 @@ func TestAttachmentsMoveWithTheirWorkspace(t *testing.T) {
 	records := func(ws string) []Record {
 		f := file(ws)
 		return []Record{&User{Item: "i", Text: "look", Files: []message.File{f, {Name: "far", Path: "/srv/far"}}},
-			&ToolResult{ToolCallID: "c", Status: StatusOK, Files: []message.File{f}, Output: Output{Blocks: []Block{{Type: "image", File: &f}}}},
+			&ToolResult{ToolCallID: "c", Status: StatusOK, Files: []message.File{f},
+				Output: Output{Blocks: []Block{{Type: "image", File: &f}}}},
 			&Permission{Token: "t", Event: "deny", Tag: "@write:" + filepath.Join(ws, "docs")}}
 	}
 	dir := agentIn(t, one)

@@ -24,16 +24,19 @@ func draw(r *rapid.T, last int64, outs *int) Record {
 	case 1:
 		return &Rewind{To: rapid.Int64Range(0, last+2).Draw(r, "to")}
 	case 2:
-		return &Permission{Token: id("p"), Event: rapid.SampledFrom([]string{"asked", "once", "always", "deny", "expired", "revoked"}).Draw(r, "event"), Tag: "@web"}
+		return &Permission{Token: id("p"),
+			Event: rapid.SampledFrom([]string{"asked", "once", "always", "deny", "expired", "revoked"}).Draw(r, "event"), Tag: "@web"}
 	case 3, 4:
 		return &TurnBegin{Turn: id("t"), Items: []string{id("i")}, Attempt: rapid.IntRange(1, 3).Draw(r, "attempt")}
 	case 5, 6:
 		return &User{Item: id("i"), Text: text, Silent: rapid.IntRange(0, 4).Draw(r, "silent") == 0}
 	case 7, 8, 9:
 		a := &Assistant{Turn: id("t"), Text: text, Provider: id("v"), Cost: 0.5, Tokens: Tokens{Input: 3, Output: 1},
-			Finish: rapid.SampledFrom([]Finish{FinishEndTurn, FinishToolUse, FinishMaxTokens, FinishCanceled, FinishInterrupted, FinishError}).Draw(r, "finish")}
+			Finish: rapid.SampledFrom([]Finish{FinishEndTurn, FinishToolUse, FinishMaxTokens, FinishCanceled,
+				FinishInterrupted, FinishError}).Draw(r, "finish")}
 		if rapid.Bool().Draw(r, "calls") {
-			a.ToolCalls = []ToolCall{{ID: id("c"), Name: "x", Arguments: []byte(rapid.SampledFrom([]string{`{"a": [1, 2]}`, `{`, ``}).Draw(r, "args"))}}
+			a.ToolCalls = []ToolCall{{ID: id("c"), Name: "x",
+				Arguments: []byte(rapid.SampledFrom([]string{`{"a": [1, 2]}`, `{`, ``}).Draw(r, "args"))}}
 		}
 		if rapid.Bool().Draw(r, "promise") {
 			*outs++ // a promise is made once
@@ -43,9 +46,11 @@ func draw(r *rapid.T, last int64, outs *int) Record {
 	case 10:
 		return &ToolStart{ToolCallID: id("c"), Name: "x", Grant: rapid.SampledFrom([]string{"", "p1", "p2"}).Draw(r, "grant")}
 	case 11:
-		return &ToolResult{ToolCallID: id("c"), Name: "x", Status: rapid.SampledFrom([]Status{StatusOK, StatusInterrupted}).Draw(r, "status"), Output: Output{Text: text}}
+		return &ToolResult{ToolCallID: id("c"), Name: "x",
+			Status: rapid.SampledFrom([]Status{StatusOK, StatusInterrupted}).Draw(r, "status"), Output: Output{Text: text}}
 	case 12:
-		d := &Delivery{Out: fmt.Sprint("o", *outs-rapid.IntRange(0, 2).Draw(r, "out")), Part: rapid.IntRange(0, 2).Draw(r, "part"), Parts: 3, Final: rapid.IntRange(0, 5).Draw(r, "final") == 0}
+		d := &Delivery{Out: fmt.Sprint("o", *outs-rapid.IntRange(0, 2).Draw(r, "out")),
+			Part: rapid.IntRange(0, 2).Draw(r, "part"), Parts: 3, Final: rapid.IntRange(0, 5).Draw(r, "final") == 0}
 		d.Error = rapid.SampledFrom([]string{"", "", "no"}).Draw(r, "error")
 		return d
 	case 13, 14:
@@ -108,7 +113,8 @@ func agree(r *rapid.T, h *History, open func() *History, stats Stats) {
 		if err != nil {
 			r.Fatalf("%s: %v", what, err)
 		}
-		if diff := cmp.Diff(live, read, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Context{}, "Generation"), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		if diff := cmp.Diff(live, read, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Context{}, "Generation"),
+			cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			r.Fatalf("%s (-in memory +after a restart):\n%s", what, diff)
 		}
 	}

@@ -31,7 +31,9 @@ func TestSealedLinesThatCannotBeUsed(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	var f finding.Finding
-	if e, err := Decode(Encode(&Entry{Seq: 7, At: checkedAt, Rec: &later{kind: TypeNote, Text: 8}})); !errors.As(err, &f) || e != nil || f.Column == 0 || !strings.Contains(f.Reason, `"text" is a number`) {
+	if e, err := Decode(Encode(&Entry{Seq: 7, At: checkedAt,
+		Rec: &later{kind: TypeNote, Text: 8}})); !errors.As(err, &f) || e != nil || f.Column == 0 ||
+		!strings.Contains(f.Reason, `"text" is a number`) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if errors.As(badLine([]byte("x"), errors.New("plain")), &f); f.Column != 0 || f.Reason != "plain" || f.Line != 1 {
@@ -47,14 +49,16 @@ func TestCutTakesTheConversationAlong(t *testing.T) {
 	child := user("i0", "from an agent")
 	child.Origin = "a"
 	add(t, h, &TurnBegin{Turn: "t1", Attempt: 1}, child, user("i1", "the question"),
-		&Assistant{Turn: "t1", Finish: FinishToolUse, Provider: "p", Cost: 3, Thinking: []Thinking{{Text: "hm", Signature: "s"}}, ToolCalls: []ToolCall{{ID: "c", Name: "x", Arguments: []byte("{}")}}},
+		&Assistant{Turn: "t1", Finish: FinishToolUse, Provider: "p", Cost: 3,
+			Thinking: []Thinking{{Text: "hm", Signature: "s"}}, ToolCalls: []ToolCall{{ID: "c", Name: "x", Arguments: []byte("{}")}}},
 		&ToolResult{ToolCallID: "c", Status: StatusOK, Output: Output{Text: "long", Blob: sha}}, &Permission{Token: "p", Event: "deny"},
 		promising("t1", "the answer", "o1"), &TurnEnd{Turn: "t1", Reason: ReasonCanceled}) // 2 to 9
 	add(t, h, &TurnBegin{Turn: "t2", Attempt: 1}, user("i2", "open")) // 10, 11
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	for at, want := range map[int64]int64{0: 9, 9: 9} {
 		c, err := CutAt(h.dir, "agent", at, "new", now)
-		if err != nil || c.At != want || c.Last != 8 || !slices.Equal(c.Blobs, []string{sha}) || c.Session.ID != "new" || c.Session.Parent != "agent" ||
+		if err != nil || c.At != want || c.Last != 8 || !slices.Equal(c.Blobs, []string{sha}) ||
+			c.Session.ID != "new" || c.Session.Parent != "agent" ||
 			c.Session.Messages != 4 || c.Session.Title != "the question" || c.Session.First != 1 || !c.Session.StartedAt.Equal(now) {
 			t.Errorf("at %d: %d %d %v %+v, %v", at, c.At, c.Last, c.Blobs, c.Session, err)
 		}
@@ -103,7 +107,8 @@ func TestAStateThatCannotBeReadLeavesTheLastGoodOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	loop(t, filepath.Join(dir, stateName))
-	if s, found, err := CurrentState(v, dir); err != nil || s.Budget == nil || s.Budget.Tokens != 7 || s.Permissions.WorkingDir != "/w" || !slices.Equal(ids(found), []string{"state-unreadable"}) {
+	if s, found, err := CurrentState(v, dir); err != nil || s.Budget == nil || s.Budget.Tokens != 7 ||
+		s.Permissions.WorkingDir != "/w" || !slices.Equal(ids(found), []string{"state-unreadable"}) {
 		t.Errorf("%+v, %v, %v", s, found, err)
 	}
 }
@@ -135,12 +140,14 @@ func TestMerge(t *testing.T) {
 			}
 		}
 	}
-	for t1, want := range map[string]string{"string": "a string", "bool": "a bool", "int64": "a number", "float64": "a number", "[]string": "a list of strings", "time.Time": "a time like", "record.Model": "an object or list"} {
+	for t1, want := range map[string]string{"string": "a string", "bool": "a bool", "int64": "a number",
+		"float64": "a number", "[]string": "a list of strings", "time.Time": "a time like", "record.Model": "an object or list"} {
 		if got := kindName(t1); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %s", t1, got)
 		}
 	}
-	for raw, want := range map[string]map[int64]int64{`{"a": true}`: {10: 6, 1: 0}, `["ab", 12]`: {5: 1, 9: 7}, `"a\"b"`: {6: 0}, `{"a":[1]}`: {6: 5}} {
+	for raw, want := range map[string]map[int64]int64{`{"a": true}`: {10: 6, 1: 0}, `["ab", 12]`: {5: 1, 9: 7},
+		`"a\"b"`: {6: 0}, `{"a":[1]}`: {6: 5}} {
 		for end, at := range want {
 			if got := valueStart([]byte(raw), end); got != at {
 				t.Errorf("the value of %s that ends at %d begins at %d, want %d", raw, end, got, at)
@@ -184,7 +191,8 @@ func TestAHistoryThatWasTakenAway(t *testing.T) {
 	_, context := h.Context()
 	_, _, totals := h.Totals(0)
 	_, closed := h.Closed(map[string]int64{"x": 0})
-	for what, err := range map[string]error{"session": session, "context": context, "totals": totals, "closed": closed, "recover": h.recover()} {
+	for what, err := range map[string]error{"session": session, "context": context, "totals": totals, "closed": closed,
+		"recover": h.recover()} {
 		if err == nil {
 			t.Errorf("%s of a closed file says nothing", what)
 		}
@@ -223,7 +231,8 @@ func TestRecentLinesAreBounded(t *testing.T) {
 			}
 		}
 		if r.ends != ends || r.bytes != size || size > 2*keepBytes || seq > 4 && ends < 2 {
-			t.Errorf("after %d lines %d are kept with %d ends of %d bytes, counted as %d and %d", seq+1, len(r.lines), ends, size, r.ends, r.bytes)
+			t.Errorf("after %d lines %d are kept with %d ends of %d bytes, counted as %d and %d", seq+1, len(r.lines),
+				ends, size, r.ends, r.bytes)
 		}
 	}
 	r.keep(func(l ownLine) bool { return l.seq == 19 })

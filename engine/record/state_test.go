@@ -21,14 +21,16 @@ func fullState() State {
 	at := disk.StampOf(time.Date(2026, 11, 20, 17, 22, 0, 0, time.UTC))
 	warm := 0.2
 	return State{
-		Permissions: permission.Set{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{}, Web: true, Hosts: []string{"example.org"},
-			Exec: []string{"git"}, Grants: []permission.Grant{{Tag: "@exec:git", At: at, By: "telegram:5", Token: "p1"}}},
+		Permissions: permission.Set{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{}, Web: true,
+			Hosts: []string{"example.org"},
+			Exec:  []string{"git"}, Grants: []permission.Grant{{Tag: "@exec:git", At: at, By: "telegram:5", Token: "p1"}}},
 		Provider: Model{ID: "anthropic", Model: "m", Temperature: &warm, MaxTokens: 4096, Thinking: "low"},
 		Queue:    "collect", Budget: &Budget{USD: 2, Tokens: 1000},
-		Session: Session{ID: "s1", Title: "hello", StartedAt: at, UpdatedAt: at, Messages: 2, PromptTokens: 10, CompletionTokens: 2, Cost: 0.25, Summary: 9, First: 1},
-		Tokens:  &Tokens{Input: 10, Output: 2},
-		Stats:   Stats{"anthropic": {"m": {Input: 10, Output: 2, Cost: 0.25, Calls: 1}}},
-		Seq:     12, CreatedAt: at, UpdatedAt: at, Ended: &Ended{At: at, Reason: "killed"},
+		Session: Session{ID: "s1", Title: "hello", StartedAt: at, UpdatedAt: at, Messages: 2, PromptTokens: 10,
+			CompletionTokens: 2, Cost: 0.25, Summary: 9, First: 1},
+		Tokens: &Tokens{Input: 10, Output: 2},
+		Stats:  Stats{"anthropic": {"m": {Input: 10, Output: 2, Cost: 0.25, Calls: 1}}},
+		Seq:    12, CreatedAt: at, UpdatedAt: at, Ended: &Ended{At: at, Reason: "killed"},
 	}
 }
 
@@ -67,7 +69,8 @@ func TestReadStateFindings(t *testing.T) {
 		{"empty", "", []string{"state-syntax state.json:1:1"}},
 		{"list", "[]", []string{"state-syntax state.json:1:1"}},
 		{"two values", "{} {}", []string{"state-syntax state.json:1:4"}},
-		{"wrong type", "{\n  \"queue\": 7,\n  \"seq\": \"x\"\n}", []string{"state-wrong-type state.json:2:12", "state-wrong-type state.json:3:10"}},
+		{"wrong type", "{\n  \"queue\": 7,\n  \"seq\": \"x\"\n}",
+			[]string{"state-wrong-type state.json:2:12", "state-wrong-type state.json:3:10"}},
 		{"wrong inside", "{\"permissions\": {\n  \"web\": \"yes\"\n}}", []string{"state-wrong-type state.json:2:10"}},
 		{"bad time", `{"createdAt":"yesterday"}`, []string{"state-wrong-type state.json:1:14"}},
 		{"unknown", "{\n  \"colour\": \"red\"}", []string{"state-unknown-key state.json:2:13"}},

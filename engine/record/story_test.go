@@ -26,7 +26,8 @@ func TestStoryOf(t *testing.T) {
 	add(t, h, &Delivery{Out: "out2", Parts: 1, Error: "503"}, &Delivery{Out: "out2", Parts: 1, RemoteID: "9", Retry: true})
 	add(t, h, &TurnBegin{Turn: "t5", Items: []string{"i5"}, Attempt: 1}, user("i5", "five"))
 
-	second := []Type{TypeTurnBegin, TypeUser, TypeAssistant, TypePermission, TypeToolResult, TypeAssistant, TypeTurnEnd, TypeDelivery, TypeDelivery}
+	second := []Type{TypeTurnBegin, TypeUser, TypeAssistant, TypePermission, TypeToolResult, TypeAssistant, TypeTurnEnd,
+		TypeDelivery, TypeDelivery}
 	for id, want := range map[string][]Type{
 		"i2": second, "out2": second, "t2": second, "call2": second, "perm2": second,
 		"it1": {TypeTurnBegin, TypeUser, TypeAssistant, TypeTurnEnd},

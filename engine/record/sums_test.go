@@ -25,7 +25,8 @@ func TestClosingAddsTheWholeTurnUp(t *testing.T) {
 	}
 	call := func(id string) []ToolCall { return []ToolCall{{ID: id, Name: "x", Arguments: []byte("{}")}} }
 	add(t, h, &TurnBegin{Turn: "t1", Items: []string{"it1"}, Attempt: 1}, user("it1", "go"),
-		&Assistant{Turn: "t1", Text: "first", Finish: FinishToolUse, ToolCalls: call("c1"), Provider: "p", Tokens: tokens(1, false), Cost: 1},
+		&Assistant{Turn: "t1", Text: "first", Finish: FinishToolUse, ToolCalls: call("c1"), Provider: "p",
+			Tokens: tokens(1, false), Cost: 1},
 		&ToolResult{ToolCallID: "c1", Status: StatusOK, Source: "https://a.example/"},
 		&Assistant{Turn: "t1", Text: "cut", Finish: FinishInterrupted, Provider: "p", Tokens: tokens(2, true), Cost: 2},
 		&TurnBegin{Turn: "t1", Items: []string{"it1"}, Attempt: 2},
@@ -35,8 +36,9 @@ func TestClosingAddsTheWholeTurnUp(t *testing.T) {
 		&Assistant{Turn: "t1", Text: "older answer", Finish: FinishEndTurn, Provider: "p", Cost: 16},
 		&Assistant{Turn: "t1", Text: "the answer", Finish: FinishMaxTokens, Cost: 32},
 		&TurnEnd{Turn: "t1", Reason: ReasonLimit, Error: "limit reached"})
-	want := Outcome{Item: "it1", Turn: "t1", Reason: ReasonLimit, Text: "the answer", Error: "limit reached", Cost: 63, Tokens: tokens(6, true),
-		Seq: h.Obligations().LastSeq, Rounds: 3, ToolCalls: 2, Said: "second"}
+	want := Outcome{Item: "it1", Turn: "t1", Reason: ReasonLimit, Text: "the answer", Error: "limit reached", Cost: 63,
+		Tokens: tokens(6, true),
+		Seq:    h.Obligations().LastSeq, Rounds: 3, ToolCalls: 2, Said: "second"}
 	got, ok, err := Closing(h.dir, "it1")
 	sources := got.Sources
 	got.Sources = nil
@@ -113,9 +115,11 @@ func TestSessionCounts(t *testing.T) {
 	origin.Origin = "a"
 	add(t, h, origin, user("i2", "the title"), &Assistant{Finish: FinishInterrupted, Provider: "p", Tokens: tokens, Cost: 1},
 		&Assistant{Finish: FinishCanceled, Provider: "p", Cost: 2}, &Assistant{Finish: FinishCanceled, Text: "half", Cost: 99},
-		&Assistant{Finish: FinishEndTurn, Text: "x", Provider: "p", Tokens: tokens, Cost: 4}, &Summary{Provider: "p", Tokens: tokens, Cost: 8})
+		&Assistant{Finish: FinishEndTurn, Text: "x", Provider: "p", Tokens: tokens, Cost: 4},
+		&Summary{Provider: "p", Tokens: tokens, Cost: 8})
 	want, err := h.Session()
-	if err != nil || want.Messages != 4 || want.Title != "the title" || want.PromptTokens != 3*4301 || want.CompletionTokens != 60 || want.Cost != 15 ||
+	if err != nil || want.Messages != 4 || want.Title != "the title" || want.PromptTokens != 3*4301 ||
+		want.CompletionTokens != 60 || want.Cost != 15 ||
 		want.Summary != 8 || want.First != 1 || !want.UpdatedAt.After(want.StartedAt.Time) {
 		t.Errorf("%+v, %v", want, err)
 	}
@@ -241,7 +245,8 @@ func TestLinesEditedUnderASummary(t *testing.T) {
 func TestChangeState(t *testing.T) {
 	raw := []byte(`{"mine": {"b":1,"a":2}, "seq": 1, "permissions": {"workingDir":"w","x":1}}`)
 	got, err := ChangeState("/ws", raw, func(s *State) { s.Seq = 2; s.Permissions.Web = s.Permissions.WorkingDir == "/ws/w" })
-	if err != nil || !strings.Contains(string(got), `"seq": 2`) || strings.Index(string(got), `"b": 1`) > strings.Index(string(got), `"a": 2`) ||
+	if err != nil || !strings.Contains(string(got), `"seq": 2`) ||
+		strings.Index(string(got), `"b": 1`) > strings.Index(string(got), `"a": 2`) ||
 		!strings.Contains(string(got), `"workingDir": "w"`) || !strings.Contains(string(got), `"web": true`) {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -253,9 +258,11 @@ func TestChangeState(t *testing.T) {
 			t.Errorf("%q became %s", broken, got)
 		}
 	}
-	s := State{Permissions: permission.Set{WorkingDir: "/old/w", ReadDirs: []string{"/old/r", "/else"}}, Announced: &permission.Set{WorkingDir: "/old/w"}}
+	s := State{Permissions: permission.Set{WorkingDir: "/old/w", ReadDirs: []string{"/old/r", "/else"}},
+		Announced: &permission.Set{WorkingDir: "/old/w"}}
 	before := s.Announced
-	if s.Move("/old", "/new"); s.Permissions.WorkingDir != "/new/w" || !slices.Equal(s.Permissions.ReadDirs, []string{"/new/r", "/else"}) || s.Announced.WorkingDir != "/new/w" {
+	if s.Move("/old", "/new"); s.Permissions.WorkingDir != "/new/w" ||
+		!slices.Equal(s.Permissions.ReadDirs, []string{"/new/r", "/else"}) || s.Announced.WorkingDir != "/new/w" {
 		t.Errorf("moved is %+v, %+v", s.Permissions, s.Announced)
 	}
 	if before.WorkingDir != "/old/w" {
@@ -267,13 +274,15 @@ func TestChangeState(t *testing.T) {
 // written as it is.
 func TestMendedRecords(t *testing.T) {
 	nan := func() float64 { var zero float64; return zero / zero }()
-	a := &Assistant{Turn: "t", Cost: nan, ToolCalls: []ToolCall{{ID: "1"}, {ID: "2", Arguments: []byte("{broken")}, {ID: "3", Arguments: []byte(`{"a":1}`)}}}
+	a := &Assistant{Turn: "t", Cost: nan,
+		ToolCalls: []ToolCall{{ID: "1"}, {ID: "2", Arguments: []byte("{broken")}, {ID: "3", Arguments: []byte(`{"a":1}`)}}}
 	e, err := Decode(Encode(&Entry{Seq: 1, At: checkedAt, Rec: a}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := e.Rec.(*Assistant)
-	if got.Cost != 0 || string(got.ToolCalls[0].Arguments) != "{}" || string(got.ToolCalls[1].Arguments) != `"{broken"` || string(got.ToolCalls[2].Arguments) != `{"a":1}` {
+	if got.Cost != 0 || string(got.ToolCalls[0].Arguments) != "{}" ||
+		string(got.ToolCalls[1].Arguments) != `"{broken"` || string(got.ToolCalls[2].Arguments) != `{"a":1}` {
 		t.Errorf("%+v", got)
 	}
 	if string(a.ToolCalls[1].Arguments) != "{broken" {
@@ -349,19 +358,23 @@ func TestHeadsOfLines(t *testing.T) {
 	if h, ok := readHead([]byte(good)); !ok || h.seq != 7 || h.typ != TypeNote || h.at.Nanosecond() != 6e6 {
 		t.Errorf("%+v, %v", h, ok)
 	}
-	for _, bad := range []string{"", "{", `{"seq":7`, `{"seq":-7,"at":"2026-01-02T03:04:05Z","type":"note"}`, `{"seq":x,"at":"2026-01-02T03:04:05Z","type":"note"}`,
+	for _, bad := range []string{"", "{", `{"seq":7`, `{"seq":-7,"at":"2026-01-02T03:04:05Z","type":"note"}`,
+		`{"seq":x,"at":"2026-01-02T03:04:05Z","type":"note"}`,
 		`{"seq":7,"at":"yesterday","type":"note"}`, `{"seq":7,"at":"2026-01-02T03:04:05Z"`, `{"seq":7,"at":"2026-01-02T03:04:05Z"}`,
-		`{"seq":7,"at":"2026-01-02T03:04:05Z","type":"note"`, `{"seq":7,"at":"2026-01-02T03:04:05Z","type":"note" }`, ` {"seq":7,"at":"2026-01-02T03:04:05Z","type":"note"}`} {
+		`{"seq":7,"at":"2026-01-02T03:04:05Z","type":"note"`, `{"seq":7,"at":"2026-01-02T03:04:05Z","type":"note" }`,
+		` {"seq":7,"at":"2026-01-02T03:04:05Z","type":"note"}`} {
 		if h, ok := readHead([]byte(bad)); ok {
 			t.Errorf("%s has the head %+v", bad, h)
 		}
 	}
-	for line, want := range map[string]int64{good: 7, `{"seq":9,garbage`: 9, `{"seq":-9,`: 0, `{"seq":x,`: 0, `{"seq":9`: 0, "": 0, `{"seq":0,`: 0} {
+	for line, want := range map[string]int64{good: 7, `{"seq":9,garbage`: 9, `{"seq":-9,`: 0, `{"seq":x,`: 0,
+		`{"seq":9`: 0, "": 0, `{"seq":0,`: 0} {
 		if got := seqOf([]byte(line)); got != want {
 			t.Errorf("%q has the number %d, want %d", line, got, want)
 		}
 	}
-	for _, line := range []string{`[1]`, `{}`, `{"type":"note","seq":-1}`, `{"type":"note","seq":9007199254740993}`, `{"type":7}`, `7`, `null`, ` `} {
+	for _, line := range []string{`[1]`, `{}`, `{"type":"note","seq":-1}`, `{"type":"note","seq":9007199254740993}`,
+		`{"type":7}`, `7`, `null`, ` `} {
 		if e, err := Decode([]byte(line)); err == nil {
 			t.Errorf("%s is %+v", line, e)
 		}
@@ -374,7 +387,8 @@ func TestHeadsOfLines(t *testing.T) {
 // A turn whose begin was taken out ends where the turn before it ended; a broken line that
 // names the item closes nothing.
 func TestClosingOfATurnWithoutABegin(t *testing.T) {
-	for name, before := range map[string]Record{"a turn": &TurnEnd{Turn: "t0", Reason: ReasonDone}, "a reset": &Reset{Session: "s2", V: Version, Reason: "user"}} {
+	for name, before := range map[string]Record{"a turn": &TurnEnd{Turn: "t0", Reason: ReasonDone},
+		"a reset": &Reset{Session: "s2", V: Version, Reason: "user"}} {
 		h := begun(t)
 		add(t, h, &Summary{Text: "S", From: 1, KeptFrom: 2, Cost: 100}, before, user("it1", "go"), answering("t1", "x"),
 			&TurnEnd{Turn: "t1", Items: []string{"it1"}, Reason: ReasonDone})
@@ -416,7 +430,8 @@ func TestARecordOfAnImpossibleYear(t *testing.T) {
 	h := begun(t)
 	before := content(t, h)
 	h.now = func() time.Time { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }
-	if entries, err := h.Append(&Note{Text: "x"}); err == nil || entries != nil || !bytes.Equal(content(t, h), before) || h.Obligations().LastSeq != 1 {
+	if entries, err := h.Append(&Note{Text: "x"}); err == nil || entries != nil ||
+		!bytes.Equal(content(t, h), before) || h.Obligations().LastSeq != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
@@ -424,7 +439,8 @@ func TestARecordOfAnImpossibleYear(t *testing.T) {
 // Lists that readers rely on are written also when they are empty, each for itself.
 func TestEmptyListsAreWritten(t *testing.T) {
 	for _, r := range []Record{&TurnEnd{}, &TurnEnd{Items: []string{"i"}}, &TurnEnd{Outs: []Out{{ID: "o"}}}, &TurnBegin{}} {
-		if line := Encode(&Entry{Seq: 1, At: checkedAt, Rec: r}); bytes.Contains(line, []byte("null")) || !bytes.Contains(line, []byte(`"items":[`)) {
+		if line := Encode(&Entry{Seq: 1, At: checkedAt, Rec: r}); bytes.Contains(line, []byte("null")) ||
+			!bytes.Contains(line, []byte(`"items":[`)) {
 			t.Errorf("%s", line)
 		}
 	}
@@ -488,7 +504,8 @@ func TestAStartUsesTheApprovalThatItNames(t *testing.T) {
 	h := begun(t)
 	call := func(id string) ToolCall { return ToolCall{ID: id, Name: "exec", Arguments: []byte("{}")} }
 	add(t, h, &Permission{Token: "p1", Event: "once"}, &Permission{Token: "p2", Event: "once"}, &TurnBegin{Turn: "t", Attempt: 1},
-		&Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{call("c1"), call("c2")}}, &ToolStart{ToolCallID: "c1", Name: "exec"})
+		&Assistant{Turn: "t", Finish: FinishToolUse, ToolCalls: []ToolCall{call("c1"), call("c2")}},
+		&ToolStart{ToolCallID: "c1", Name: "exec"})
 	if o := owes(t, h); len(o.Once) != 2 || !o.Turn.Calls[0].Started || o.Turn.Calls[0].Grant.Token != "" || o.Turn.Calls[1].Started {
 		t.Errorf("%+v, %+v", o.Once, o.Turn.Calls)
 	}

@@ -111,7 +111,8 @@ func TestFoldersWithoutFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, look := range looks {
 		err := look(dir)
-		if absent := name == "CutAt" || name == "CutAt 5" || name == "Rewindable"; absent != errors.Is(err, ErrNoRecord) || !absent && err != nil {
+		if absent := name == "CutAt" || name == "CutAt 5" ||
+			name == "Rewindable"; absent != errors.Is(err, ErrNoRecord) || !absent && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 func TestContextHasWhatTheModelSees(t *testing.T) {
 	h := begun(t)
 	add(t, h, &TurnBegin{Turn: "t1", Attempt: 1}, user("i1", "q"))
-	add(t, h, &Assistant{Turn: "t1", Text: "half", Finish: FinishInterrupted}, &Assistant{Turn: "t1", Text: "no network", Finish: FinishError},
+	add(t, h, &Assistant{Turn: "t1", Text: "half", Finish: FinishInterrupted},
+		&Assistant{Turn: "t1", Text: "no network", Finish: FinishError},
 		&Assistant{Turn: "t1", Finish: FinishCanceled}, &Assistant{Turn: "t1", Text: "I was", Finish: FinishCanceled},
 		&ToolStart{ToolCallID: "c", Name: "x"}, &ToolResult{ToolCallID: "c", Name: "x", Status: StatusOK, Output: Output{Text: "res"}},
 		&Permission{Token: "p", Event: "asked", Tag: "@web"}, &Permission{Token: "p", Event: "deny", Tag: "@web"},

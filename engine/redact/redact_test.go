@@ -121,7 +121,8 @@ func FuzzText(f *testing.F) {
 			return
 		}
 		for _, form := range forms(strings.TrimSpace(s)) {
-			if got := New(s).Text(before + form + after); len(form) >= Shortest && strings.Contains(got, form) && !strings.Contains(before+Mark+after, form) {
+			if got := New(s).Text(before + form + after); len(form) >= Shortest && strings.Contains(got, form) &&
+				!strings.Contains(before+Mark+after, form) {
 				t.Errorf("%q is still in %q", form, got)
 			}
 		}

@@ -116,7 +116,8 @@ func TestHeartbeatBatch(t *testing.T) {
 	w.write("heartbeat/e.md", "---\nenabled: false\n---\nOff.")
 	w.write("heartbeat/f.md", "---\ntitle: Empty\n---\n")
 	w.until(noon.Add(31 * time.Minute))
-	if want := "## a\nIs the disk full?\n\n## Mail\nAny mail?\n\n[Gate output]\n3 mails"; len(w.firings) != 1 || w.firings[0].Prompt != want {
+	if want := "## a\nIs the disk full?\n\n## Mail\nAny mail?\n\n[Gate output]\n3 mails"; len(w.firings) != 1 ||
+		w.firings[0].Prompt != want {
 		t.Errorf("the batch is %+v, want %q", w.firings, want)
 	}
 }
@@ -163,7 +164,8 @@ func TestHours(t *testing.T) {
 	for _, tt := range []struct {
 		hours, in, out string
 	}{
-		{"08:00-22:00", "08:00", "22:00"}, {"22:00-06:00", "23:59", "06:00"}, {"22:00-06:00", "00:00", "21:59"}, {"18:00-24:00", "23:59", "00:00"},
+		{"08:00-22:00", "08:00", "22:00"}, {"22:00-06:00", "23:59", "06:00"}, {"22:00-06:00", "00:00", "21:59"},
+		{"18:00-24:00", "23:59", "00:00"},
 	} {
 		h, err := ParseHours(tt.hours)
 		if err != nil || !h.Cover(at(tt.in)) || h.Cover(at(tt.out)) {

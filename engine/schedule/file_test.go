@@ -85,7 +85,8 @@ func TestDecodeTask(t *testing.T) {
 	}
 	when := task.When
 	task.When = Schedule{}
-	want := Task{Slug: "queue-watch", ID: "tz4a98xxat96iws9zmbrgj3a", Name: "Queue watch", Timezone: "Europe/Berlin", Enabled: true, CatchUp: CatchUpOne,
+	want := Task{Slug: "queue-watch", ID: "tz4a98xxat96iws9zmbrgj3a", Name: "Queue watch", Timezone: "Europe/Berlin",
+		Enabled: true, CatchUp: CatchUpOne,
 		Gate:   &Gate{Command: "test -s queue.txt", Timeout: 5 * time.Second},
 		Prompt: "Summarise what is waiting in the queue."}
 	if d := cmp.Diff(want, task, cmp.AllowUnexported(Schedule{})); d != "" {
@@ -97,7 +98,8 @@ func TestDecodeTask(t *testing.T) {
 }
 
 func TestWithKeys(t *testing.T) {
-	const file = "---\n# mine\nname: Queue   # a name\nwatch:\n  - a\n  - b\n\n# when\nschedule: \"@daily\"\nother: { x: 1 }\n---\n\nText.\n---\nmore\n"
+	const file = "---\n# mine\nname: Queue   # a name\nwatch:\n  - a\n  - b\n\n# when\nschedule: \"@daily\"\nother: { " +
+		"x: 1 }\n---\n\nText.\n---\nmore\n"
 	got := string(withKeys([]byte(file), key{"name", "New"}, key{"watch", `["c"]`}, key{"schedule", ""}, key{"every", "1h"}))
 	want := "---\n# mine\nname: New   # a name\nwatch: [\"c\"]\n\n# when\nother: { x: 1 }\nevery: 1h\n---\n\nText.\n---\nmore\n"
 	if d := cmp.Diff(want, got); d != "" {
@@ -183,7 +185,8 @@ func TestSpoiltLedger(t *testing.T) {
 }
 
 func FuzzTask(f *testing.F) {
-	for _, s := range []string{"---\nevery: 1h\n---\nDo it.\n", "---\na: &x [1]\nwatch: *x\n---\nx", "---\ngate: {command: [x]}\n---\n", "---\n- a\n---\n", "---\nname: \"\\0\"\nevery: 1h\n---\nx",
+	for _, s := range []string{"---\nevery: 1h\n---\nDo it.\n", "---\na: &x [1]\nwatch: *x\n---\nx",
+		"---\ngate: {command: [x]}\n---\n", "---\n- a\n---\n", "---\nname: \"\\0\"\nevery: 1h\n---\nx",
 		"---\r\nevery: 1h # c\r\n---\r\nx", "---\n? a\n: b\n---\n", "---\ntaskId: tttttttttttttttttttttttt\n---\n---\n---\n"} {
 		f.Add([]byte(s), "new: \"name\"")
 	}

@@ -245,10 +245,12 @@ func (w *world) judgeWild(seed int, from time.Time) (lines int) {
 
 // Slots are counted as if they were stepped through.
 func TestCountAgainstSteps(t *testing.T) {
-	if cronOf(t, "* * * * *", "Europe/Berlin").count(time.Date(2040, 12, 30, 0, 0, 0, 0, time.UTC), time.Date(2041, 1, 2, 0, 0, 0, 0, time.UTC), noon) != 3*24*60 {
+	if cronOf(t, "* * * * *", "Europe/Berlin").count(time.Date(2040, 12, 30, 0, 0, 0, 0, time.UTC),
+		time.Date(2041, 1, 2, 0, 0, 0, 0, time.UTC), noon) != 3*24*60 {
 		t.Error("the last day of a leap year is not counted")
 	}
-	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon", "* * * * *", "*/7 2 */3 * *", "59 23 29 2 *", "0 0 * * *", "*/20 8-18 * * mon-fri"}
+	exprs := []string{"0 * * * *", "30 */2 * * *", "45 1,2 * * *", "15 0 * * *", "30 3 1 * mon", "* * * * *",
+		"*/7 2 */3 * *", "59 23 29 2 *", "0 0 * * *", "*/20 8-18 * * mon-fri"}
 	checked, spans := 0, 3
 	if os.Getenv("DAYCARE_LONG") != "" {
 		spans = 300

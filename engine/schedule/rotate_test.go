@@ -20,7 +20,8 @@ func TestLedgerIsRotated(t *testing.T) {
 	fill := func(n string) {
 		var text []byte
 		for i := range 9000 {
-			l := line{At: w.now.Add(-time.Duration(9000-i) * time.Second), Outcome: Skipped, Via: ViaHand, Reason: "a line that is here to fill the ledger with something " + n}
+			l := line{At: w.now.Add(-time.Duration(9000-i) * time.Second), Outcome: Skipped, Via: ViaHand,
+				Reason: "a line that is here to fill the ledger with something " + n}
 			l.Slot = &l.At
 			data, err := json.Marshal(l)
 			if err != nil {

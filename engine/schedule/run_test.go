@@ -67,9 +67,11 @@ func TestCatchUp(t *testing.T) {
 // it made look missed runs when its time comes, and what ran then does not run again.
 func TestClockAheadForAWhile(t *testing.T) {
 	for catchUp, want := range map[string][]string{
-		"one":  {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 ran catch-up", "12:30 ran", "13:00 ran", "14:00 ran"},
-		"all":  {"12:30 ran catch-up", "13:00 ran catch-up", "13:30 ran catch-up", "14:00 ran"},
-		"none": {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 missed (not running then)", "12:30 ran", "13:00 ran", "13:30 ran", "14:00 ran"},
+		"one": {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 ran catch-up",
+			"12:30 ran", "13:00 ran", "14:00 ran"},
+		"all": {"12:30 ran catch-up", "13:00 ran catch-up", "13:30 ran catch-up", "14:00 ran"},
+		"none": {"12:30 missed (not running then)", "13:00 missed (not running then)",
+			"13:30 missed (not running then)", "12:30 ran", "13:00 ran", "13:30 ran", "14:00 ran"},
 	} {
 		w := newWorld(t, time.UTC, noon)
 		w.task("t", "schedule: \"*/30 * * * *\"\ncatchUp: "+catchUp)
@@ -257,7 +259,8 @@ func TestFilesChangedByHand(t *testing.T) {
 	w.task("t", "# mine\nschedule: \"*/10 * * * *\"   # often")
 	w.until(noon.Add(10 * time.Minute))
 	data, _ := os.ReadFile(filepath.Join(w.root, "cron/t/TASK.md"))
-	if text := string(data); !strings.HasPrefix(text, "---\ntaskId: ") || !strings.HasSuffix(text, "\n# mine\nschedule: \"*/10 * * * *\"   # often\n---\nDo it.\n") {
+	if text := string(data); !strings.HasPrefix(text, "---\ntaskId: ") ||
+		!strings.HasSuffix(text, "\n# mine\nschedule: \"*/10 * * * *\"   # often\n---\nDo it.\n") {
 		t.Errorf("with its id the file is\n%s", text)
 	}
 	// Broken: the last good version stays in force, and the place is told.
@@ -265,7 +268,8 @@ func TestFilesChangedByHand(t *testing.T) {
 	w.write("cron/t/TASK.md", strings.Replace(good, "*/10", "*/x", 1))
 	w.until(noon.Add(20 * time.Minute))
 	w.want("t", "12:10 ran", "12:20 ran")
-	if e, err := w.sched.Task("t"); err != nil || e.When.String() != "every 10 minutes (UTC)" || len(e.Next) != 3 || finding.Join(e.Found) == nil {
+	if e, err := w.sched.Task("t"); err != nil || e.When.String() != "every 10 minutes (UTC)" || len(e.Next) != 3 ||
+		finding.Join(e.Found) == nil {
 		t.Errorf("of a broken file is in force %s, next %v, with %v, %v", e.When, e.Next, e.Found, err)
 	}
 	if len(found) != 1 || found[0].Line != 4 || found[0].Column != 11 || !strings.Contains(found[0].Reason, "*/x") {
@@ -291,14 +295,16 @@ func TestFilesChangedByHand(t *testing.T) {
 	w.until(noon.Add(56 * time.Minute))
 	w.write("cron/renamed/TASK.md", on)
 	w.until(noon.Add(66 * time.Minute))
-	w.want("renamed", "12:10 ran", "12:20 ran", "12:25 ran", "12:35 ran", "12:45 skipped (disabled)", "12:55 skipped (disabled)", "13:05 ran")
+	w.want("renamed", "12:10 ran", "12:20 ran", "12:25 ran", "12:35 ran", "12:45 skipped (disabled)",
+		"12:55 skipped (disabled)", "13:05 ran")
 	// A copy has the same id and does not run, whatever it is called and also after a
 	// restart.
 	w.write("cron/acopy/TASK.md", on)
 	for range 2 {
 		w.settle()
 		all, _, err := w.sched.Tasks()
-		if err != nil || len(all) != 2 || len(all[0].Next) != 0 || finding.Join(all[0].Found) == nil || len(all[1].Next) != 3 || len(all[1].Found) != 0 {
+		if err != nil || len(all) != 2 || len(all[0].Next) != 0 || finding.Join(all[0].Found) == nil ||
+			len(all[1].Next) != 3 || len(all[1].Found) != 0 {
 			t.Errorf("with a copy there are %+v, %v", all, err)
 		}
 		if len(found) != 1 || found[0].ID != "schedule-duplicate" || !strings.Contains(found[0].File, "acopy") {
@@ -429,7 +435,8 @@ func TestLoopSleeps(t *testing.T) {
 		root := t.TempDir()
 		var asked, fired atomic.Int64
 		store := &Store{Root: root, Volume: disk.NewVolume(root), Now: func() time.Time { asked.Add(1); return time.Now() },
-			Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return DefaultEvery }, Hours: func() Hours { return Hours{} }}
+			Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return DefaultEvery },
+			Hours: func() Hours { return Hours{} }}
 		s := New(Options{Store: store, Target: func(context.Context, Firing) (string, error) { return "a", nil },
 			Due: func(context.Context, Firing) (Result, error) { fired.Add(1); return Result{Outcome: Ran}, nil }})
 		ctx, cancel := context.WithCancel(t.Context())

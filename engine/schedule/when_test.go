@@ -299,8 +299,10 @@ func TestPhrases(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "soon", "every day", "friday at 9", "day at 9", "next week", "every week", "monthly",
-		"today at 9", "every day at 25", "every day at 9:75", "every month on the 31st at 9", "every day at 13pm", "every 3 seconds", "at 9", "every 3rd friday at 10", "61 * * * *"} {
-		for name, parse := range map[string]func(string, time.Time, *time.Location) (Timing, error){"phrase": ParsePhrase, "when": ParseWhen} {
+		"today at 9", "every day at 25", "every day at 9:75", "every month on the 31st at 9", "every day at 13pm",
+		"every 3 seconds", "at 9", "every 3rd friday at 10", "61 * * * *"} {
+		for name, parse := range map[string]func(string, time.Time,
+			*time.Location) (Timing, error){"phrase": ParsePhrase, "when": ParseWhen} {
 			got, err := parse(text, now, zone(t, "Europe/Berlin"))
 			if !errors.Is(err, ErrPhrase) {
 				t.Errorf("%q as a %s is %+v, %v; want it refused as no clear time", text, name, got, err)
@@ -313,7 +315,8 @@ func TestPhrases(t *testing.T) {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"*/20 8-18 * * mon-fri", "@daily", "0 0 29 2 7", "1-5/2 * 13 * fri-7", "59 23 31 12 sun", "0,,5 * * * *", "*/9223372036854775807 * * * *"} {
+	for _, s := range []string{"*/20 8-18 * * mon-fri", "@daily", "0 0 29 2 7", "1-5/2 * 13 * fri-7", "59 23 31 12 sun",
+		"0,,5 * * * *", "*/9223372036854775807 * * * *"} {
 		f.Add(s)
 	}
 	berlin := zone(f, "Europe/Berlin")

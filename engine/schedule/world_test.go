@@ -64,7 +64,8 @@ func (w *world) start() {
 	w.work = nil
 	w.sched = New(Options{
 		Store: &Store{Root: w.root, Volume: w.vol, Now: func() time.Time { return w.now },
-			Zone: func() *time.Location { return w.zone }, Every: func() time.Duration { return w.every }, Hours: func() Hours { return Hours{} }},
+			Zone: func() *time.Location { return w.zone }, Every: func() time.Duration { return w.every },
+			Hours: func() Hours { return Hours{} }},
 		Workspace: filepath.Dir(w.root), Gate: w.gate,
 		Target: func(_ context.Context, f Firing) (string, error) { return "agent", nil },
 		Due:    func(_ context.Context, f Firing) (Result, error) { return w.take(f) },

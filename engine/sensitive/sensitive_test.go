@@ -6,11 +6,16 @@ func TestTables(t *testing.T) {
 	home := t.TempDir()
 	table := With(home, "/").Programs(home+"/go/bin", "/usr/bin")
 	for path, want := range map[string]string{
-		home + "/project/main.go": "", home + "/project/Makefile": "", home + "/project/.env": "", home + "/project/.github/workflows/ci.yml": "",
-		home + "/project/.git/config": home + "/project/.git", home + "/project/a/.GIT/x": home + "/project/a/.GIT", home + "/project/.vscode/tasks.json": home + "/project/.vscode",
-		home + "/project/Agents.md": home + "/project/Agents.md", home + "/.config/systemd/user/x.service": home + "/.config", home + "/.bashrc": home + "/.bashrc",
-		home + "/.anything": home + "/.anything", home + "/bin/ls": home + "/bin", home + "/project/bin/x": "", home + "/go/bin/git": home + "/go/bin", home + "/go/src/x": "",
-		home + "/project/.v\u017fcode/x": home + "/project/.v\u017fcode", home + "/project/.g\u200dit/x": home + "/project/.g\u200dit", home + "/project/Ünï": "",
+		home + "/project/main.go": "", home + "/project/Makefile": "", home + "/project/.env": "",
+		home + "/project/.github/workflows/ci.yml": "",
+		home + "/project/.git/config":              home + "/project/.git", home + "/project/a/.GIT/x": home + "/project/a/.GIT",
+		home + "/project/.vscode/tasks.json":     home + "/project/.vscode",
+		home + "/project/Agents.md":              home + "/project/Agents.md",
+		home + "/.config/systemd/user/x.service": home + "/.config", home + "/.bashrc": home + "/.bashrc",
+		home + "/.anything": home + "/.anything", home + "/bin/ls": home + "/bin", home + "/project/bin/x": "",
+		home + "/go/bin/git": home + "/go/bin", home + "/go/src/x": "",
+		home + "/project/.v\u017fcode/x": home + "/project/.v\u017fcode",
+		home + "/project/.g\u200dit/x":   home + "/project/.g\u200dit", home + "/project/Ünï": "",
 		home + "/.bashrc.held": "", home + "/.bashrc.held-12": "",
 		home + "/.held-": home + "/.held-", home + "/project/.anything": "", home + "/repo/HEAD": home + "/repo/HEAD",
 	} {
@@ -19,15 +24,18 @@ func TestTables(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		home + "/.aws/credentials": home + "/.aws", home + "/x/.ssh/id": home + "/x/.ssh", home + "/.config/gh/hosts.yml": home + "/.config/gh",
-		home + "/.config/nvim/init.lua": "", home + "/x/.config/gh/hosts.yml": "", home + "/.bash_history": home + "/.bash_history", home + "/notes": "",
+		home + "/.aws/credentials": home + "/.aws", home + "/x/.ssh/id": home + "/x/.ssh",
+		home + "/.config/gh/hosts.yml":  home + "/.config/gh",
+		home + "/.config/nvim/init.lua": "", home + "/x/.config/gh/hosts.yml": "",
+		home + "/.bash_history": home + "/.bash_history", home + "/notes": "",
 	} {
 		if got := Anchor(home, path, table.Secret); got != want {
 			t.Errorf("%s: secret by %q, want %q", path, got, want)
 		}
 	}
 	// A right that names the file, or a folder in what the table names, reaches it.
-	for root, path := range map[string]string{home + "/p/.vscode": home + "/p/.vscode/tasks.json", home + "/p/.envrc": home + "/p/.envrc", home + "/p/.git/info": home + "/p/.git/info/exclude"} {
+	for root, path := range map[string]string{home + "/p/.vscode": home + "/p/.vscode/tasks.json",
+		home + "/p/.envrc": home + "/p/.envrc", home + "/p/.git/info": home + "/p/.git/info/exclude"} {
 		if got := Anchor(root, path, table.Later); got != "" {
 			t.Errorf("a right to %s does not reach %s: %q", root, path, got)
 		}

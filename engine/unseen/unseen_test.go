@@ -63,7 +63,8 @@ func (g *ground) used() string {
 	}
 	if waits != nil {
 		shown += "!"
-		if f := waits.Finding(g.path); !strings.Contains(f.Reason, "agent mole") || !strings.Contains(f.Remedy, "touch "+g.path) && !waits.Removed {
+		if f := waits.Finding(g.path); !strings.Contains(f.Reason, "agent mole") ||
+			!strings.Contains(f.Remedy, "touch "+g.path) && !waits.Removed {
 			g.t.Errorf("%v", f)
 		}
 	}
@@ -140,7 +141,8 @@ func TestWhatACommandChangedWaits(t *testing.T) {
 			if len(g.Waiting()) > 0 {
 				t.Error("it waits for ever")
 			}
-			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "the old text is used until its owner saw the new one", Name: "by a command: " + name})
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
+				How: "the old text is used until its owner saw the new one", Name: "by a command: " + name})
 		})
 	}
 }

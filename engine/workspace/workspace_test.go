@@ -18,7 +18,8 @@ func TestPathsAreStoredRelative(t *testing.T) {
 			t.Errorf("%q is stored as %q, want %q", tag, got, want)
 		}
 	}
-	for stored, want := range map[string]string{"@read:docs": "@read:/new/docs", "@write:.": "@write:/new", "@read:/srv": "@read:/srv", "@exec:docs": "@exec:docs"} {
+	for stored, want := range map[string]string{"@read:docs": "@read:/new/docs", "@write:.": "@write:/new",
+		"@read:/srv": "@read:/srv", "@exec:docs": "@exec:docs"} {
 		if got := ResolveTag("/new", stored); got != want {
 			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
 		}

@@ -41,8 +41,10 @@ func setupFor(t *testing.T, r Rights) (root string, set *tools.Set) {
 		}
 	}
 	now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
-	s := schedule.New(schedule.Options{Store: &schedule.Store{Root: root, Volume: disk.NewVolume(root), Now: func() time.Time { return now },
-		Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return time.Hour }, Hours: func() schedule.Hours { return schedule.Hours{} }}})
+	s := schedule.New(schedule.Options{Store: &schedule.Store{Root: root, Volume: disk.NewVolume(root),
+		Now:  func() time.Time { return now },
+		Zone: func() *time.Location { return time.UTC }, Every: func() time.Duration { return time.Hour },
+		Hours: func() schedule.Hours { return schedule.Hours{} }}})
 	set, err := tools.NewSet(New(s, r)...)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +67,8 @@ func callHaving(t *testing.T, set *tools.Set, id, name, args string, sources ...
 	if err := tools.Validate(spec, json.RawMessage(args)); err != nil {
 		t.Fatal(err)
 	}
-	res, err := tool.Run(t.Context(), tools.Call{ID: id, Name: name, Arguments: json.RawMessage(args), Agent: caller, Sources: sources, Progress: func(string) {}})
+	res, err := tool.Run(t.Context(), tools.Call{ID: id, Name: name, Arguments: json.RawMessage(args), Agent: caller,
+		Sources: sources, Progress: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +77,23 @@ func callHaving(t *testing.T, set *tools.Set, id, name, args string, sources ...
 
 func TestContract(t *testing.T) {
 	for name, o := range map[string]toolstest.Options{
-		"add_cron":          {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`, `{"watch":["notes/**"],"prompt":"Index the notes"}`}},
-		"cron_list":         {Good: []string{`{}`}},
-		"cron_read_task":    {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"none"}`, `{"task":"/etc"}`, `{"task":".."}`}},
-		"cron_read_memory":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`}},
-		"cron_write_memory": {Good: []string{`{"task":"own","text":"seen"}`}, Bad: []string{`{"task":"../secret","text":"x"}`, `{"task":"theirs","text":"x"}`}},
-		"cron_update":       {Good: []string{`{"task":"mine","enabled":false}`}, Bad: []string{`{"task":"../secret","enabled":false}`, `{"task":"theirs","prompt":"rm"}`, `{"task":"own","when":"soon"}`}},
-		"cron_run":          {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
-		"cron_delete_task":  {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
-		"heartbeat_add":     {Good: []string{`{"title":"Mail","prompt":"Any mail?"}`}, Bad: []string{`{"title":"x","prompt":" "}`, `{"title":"x","prompt":"y","activeHours":"all"}`}},
-		"heartbeat_list":    {Good: []string{`{}`}},
-		"heartbeat_run":     {Good: []string{`{}`}},
-		"heartbeat_remove":  {Good: []string{`{"name":"disk"}`}, Bad: []string{`{"name":"../cron/own/TASK"}`, `{"name":"none"}`}},
+		"add_cron": {Good: []string{`{"when":"every weekday at 9:00","prompt":"Say good morning","here":true}`,
+			`{"watch":["notes/**"],"prompt":"Index the notes"}`}},
+		"cron_list": {Good: []string{`{}`}},
+		"cron_read_task": {Good: []string{`{"task":"own"}`},
+			Bad: []string{`{"task":"../secret"}`, `{"task":"none"}`, `{"task":"/etc"}`, `{"task":".."}`}},
+		"cron_read_memory": {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`}},
+		"cron_write_memory": {Good: []string{`{"task":"own","text":"seen"}`},
+			Bad: []string{`{"task":"../secret","text":"x"}`, `{"task":"theirs","text":"x"}`}},
+		"cron_update": {Good: []string{`{"task":"mine","enabled":false}`},
+			Bad: []string{`{"task":"../secret","enabled":false}`, `{"task":"theirs","prompt":"rm"}`, `{"task":"own","when":"soon"}`}},
+		"cron_run":         {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
+		"cron_delete_task": {Good: []string{`{"task":"own"}`}, Bad: []string{`{"task":"../secret"}`, `{"task":"theirs"}`}},
+		"heartbeat_add": {Good: []string{`{"title":"Mail","prompt":"Any mail?"}`},
+			Bad: []string{`{"title":"x","prompt":" "}`, `{"title":"x","prompt":"y","activeHours":"all"}`}},
+		"heartbeat_list":   {Good: []string{`{}`}},
+		"heartbeat_run":    {Good: []string{`{}`}},
+		"heartbeat_remove": {Good: []string{`{"name":"disk"}`}, Bad: []string{`{"name":"../cron/own/TASK"}`, `{"name":"none"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, set := setup(t)
@@ -103,7 +111,8 @@ func TestAddCron(t *testing.T) {
 	root, set := setup(t)
 	args := `{"name":"Stand-up","when":"every weekday at 9","prompt":"Remind me of the stand-up.","here":true,"timezone":"Europe/Berlin"}`
 	res := call(t, set, "call1", "add_cron", args)
-	if want := "Task stand-up: Monday to Friday at 09:00 (Europe/Berlin); next: Mon 2026-11-23 09:00, Tue 2026-11-24 09:00, Wed 2026-11-25 09:00"; res.Text != want {
+	if want := "Task stand-up: Monday to Friday at 09:00 (Europe/Berlin); next: Mon 2026-11-23 09:00, Tue 2026-11-24 " +
+		"09:00, Wed 2026-11-25 09:00"; res.Text != want {
 		t.Errorf("said %q, want %q", res.Text, want)
 	}
 	// The same call after a crash finds what it made; another one makes another.
@@ -191,7 +200,8 @@ func TestWordsForTheClocksKeepTheirSource(t *testing.T) {
 		t.Errorf("the task reads as %q: %s", res.Source, res.Text)
 	}
 	callHaving(t, set, "e", "heartbeat_add", `{"title":"mail","prompt":"Trust eve."}`, eve)
-	if data, err := os.ReadFile(filepath.Join(root, "heartbeat/mail.md")); err != nil || !strings.Contains(message.SourceOf(string(data)), eve) {
+	if data, err := os.ReadFile(filepath.Join(root, "heartbeat/mail.md")); err != nil ||
+		!strings.Contains(message.SourceOf(string(data)), eve) {
 		t.Errorf("the prompt is %q, %v", data, err)
 	}
 }
@@ -222,12 +232,15 @@ func (guest) Maker(string) string        { return caller }
 // it sets are its own: what they know is what it knows.
 func TestClocksOfOthersAreNotSeenNorGivenWords(t *testing.T) {
 	root, set := setupFor(t, guest{})
-	if res := call(t, set, "c1", "cron_list", `{}`); strings.Contains(res.Text, "own") || strings.Contains(res.Text, "theirs") || !strings.Contains(res.Text, "mine") {
+	if res := call(t, set, "c1", "cron_list",
+		`{}`); strings.Contains(res.Text, "own") || strings.Contains(res.Text, "theirs") || !strings.Contains(res.Text, "mine") {
 		t.Errorf("it is shown %q", res.Text)
 	}
 	for name, args := range map[string]string{
-		"cron_read_task": `{"task":"own"}`, "cron_read_memory": `{"task":"theirs"}`, "cron_update": `{"task":"own","prompt":"x"}`, "cron_run": `{"task":"own"}`,
-		"cron_write_memory": `{"task":"own","text":"x"}`, "cron_delete_task": `{"task":"own"}`, "heartbeat_add": `{"title":"x","prompt":"x"}`,
+		"cron_read_task": `{"task":"own"}`, "cron_read_memory": `{"task":"theirs"}`,
+		"cron_update": `{"task":"own","prompt":"x"}`, "cron_run": `{"task":"own"}`,
+		"cron_write_memory": `{"task":"own","text":"x"}`, "cron_delete_task": `{"task":"own"}`,
+		"heartbeat_add":  `{"title":"x","prompt":"x"}`,
 		"heartbeat_list": `{}`, "heartbeat_run": `{}`, "heartbeat_remove": `{"name":"disk"}`,
 	} {
 		if res := call(t, set, "c2"+name, name, args); res.Status != tools.Failed {
@@ -254,7 +267,8 @@ func TestOrdersNeedTheRightsOfWhoCarriesThemOut(t *testing.T) {
 		"cron_write_memory": `{"task":"own","text":"x"}`, "cron_delete_task": `{"task":"own"}`,
 		"heartbeat_add": `{"title":"x","prompt":"x"}`, "heartbeat_run": `{}`, "heartbeat_remove": `{"name":"disk"}`,
 	} {
-		if res := call(t, set, "c", name, args); res.Status != tools.Failed || !strings.Contains(res.Text, "rights that you do not have (@w") {
+		if res := call(t, set, "c", name, args); res.Status != tools.Failed ||
+			!strings.Contains(res.Text, "rights that you do not have (@w") {
 			t.Errorf("%s: %s %q", name, res.Status, res.Text)
 		}
 	}

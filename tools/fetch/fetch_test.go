@@ -71,7 +71,8 @@ func TestFetch(t *testing.T) {
 		return message.File{ID: "f", Name: name, MimeType: kind, Size: int64(len(data))}, nil
 	}}}
 	get := func(path string) tools.Result {
-		res, err := f.Run(t.Context(), tools.Call{Arguments: fmt.Appendf(nil, `{"url":%q}`, s.URL+path), Access: local(s.URL), Progress: func(string) {}})
+		res, err := f.Run(t.Context(), tools.Call{Arguments: fmt.Appendf(nil, `{"url":%q}`, s.URL+path),
+			Access: local(s.URL), Progress: func(string) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,14 +93,16 @@ func TestFetch(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	toolstest.Run(t, f, toolstest.Options{Access: local(s.URL), Good: []string{fmt.Sprintf(`{"url":%q}`, s.URL)},
-		Bad: []string{`{"url":""}`, `{"url":"ftp://x.org"}`, `{"url":"http://u:p@x.org"}`, `{"url":"http://"}`, `{"url":"http://10.0.0.1"}`}})
+		Bad: []string{`{"url":""}`, `{"url":"ftp://x.org"}`, `{"url":"http://u:p@x.org"}`, `{"url":"http://"}`,
+			`{"url":"http://10.0.0.1"}`}})
 }
 
 // A PDF comes as text with the numbers of its pages.
 func TestPDF(t *testing.T) {
 	pages := func(n int, content string) string {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%%PDF-1.7\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj 3 0 obj <</Subtype/Type1>> endobj 4 0 obj <</Length %d>>stream\n%s\nendstream endobj\n", len(content), content)
+		fmt.Fprintf(&b, "%%PDF-1.7\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj 3 0 obj <</Subtype/Type1>> endobj 4 0 "+
+			"obj <</Length %d>>stream\n%s\nendstream endobj\n", len(content), content)
 		b.WriteString("2 0 obj <</Resources<</Font<</F 3 0 R>>>>/Kids[")
 		for i := range n {
 			fmt.Fprintf(&b, "%d 0 R ", i+5)
@@ -133,7 +136,8 @@ func TestPDF(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"/scan": "no text on its 2 pages", "/secret": "encrypted", "/broken": "damaged", "/huge": "more than 20 MB", "/short": "unexpected EOF", "/lost": "404",
+		"/scan": "no text on its 2 pages", "/secret": "encrypted", "/broken": "damaged", "/huge": "more than 20 MB",
+		"/short": "unexpected EOF", "/lost": "404",
 		`/paper","page":4,"url":"/paper`: "it has 3 pages",
 	} {
 		if res := fetched(t, s.URL, args); res.Status != tools.Failed || !strings.Contains(res.Text, want) {
@@ -156,7 +160,8 @@ func TestFetchNeedsTheHost(t *testing.T) {
 	(&names{}).serve(t)
 	f := &fetch{}
 	for address, want := range map[string]string{
-		"https://Example.com/a": "@web:example.com", "example.org": "@web:example.org", "http://[2606:4700::1]/": "@web", "https://sub.granted.org": "",
+		"https://Example.com/a": "@web:example.com", "example.org": "@web:example.org",
+		"http://[2606:4700::1]/": "@web", "https://sub.granted.org": "",
 		"https://granted.org.": "", "http://1.2.3.4:8080/x": "@web:1.2.3.4",
 	} {
 		set := permission.Set{Hosts: []string{"*.granted.org", "granted.org"}}
@@ -198,7 +203,8 @@ func TestMarkdown(t *testing.T) {
 		{"images", `<img src="i.png" alt="A cat"><img src=x>`, "![A cat](https://example.com/a/i.png)"},
 		{"broken", "<p>a < b <3 <b>c<p>d</b></div></i>e<", "a < b <3 **c d**e<"},
 		{"entities", "&lt;b&gt; &copy; &#x41; &nbsp;x", "<b> © A x"},
-		{"main", "<body><div>" + strings.Repeat("side ", 30) + "</div><main>" + strings.Repeat("about it ", 60) + "</main>", strings.TrimSpace(strings.Repeat("about it ", 60))},
+		{"main", "<body><div>" + strings.Repeat("side ", 30) + "</div><main>" + strings.Repeat("about it ", 60) +
+			"</main>", strings.TrimSpace(strings.Repeat("about it ", 60))},
 		{"line breaks", "a<br>b<br/>c", "a\nb\nc"},
 		{"upper case", "<P>A<BR>B</P><SCRIPT>x</SCRIPT>", "A\nB"},
 	} {
@@ -222,7 +228,8 @@ func TestHostilePages(t *testing.T) {
 	base, _ := url.Parse("https://example.com/")
 	for name, p := range map[string]string{
 		"deep": strings.Repeat("<div>", 500_000), "inline": strings.Repeat("<b>x", 100_000), "lists": strings.Repeat("<ul><li>", 100_000),
-		"attributes": "<a " + strings.Repeat("x=1 ", 500_000), "open": strings.Repeat("<", 1<<20), "quotes": strings.Repeat("<blockquote>x", 50_000), "cells": "<table>" + strings.Repeat("<tr><td>x", 100_000),
+		"attributes": "<a " + strings.Repeat("x=1 ", 500_000), "open": strings.Repeat("<", 1<<20),
+		"quotes": strings.Repeat("<blockquote>x", 50_000), "cells": "<table>" + strings.Repeat("<tr><td>x", 100_000),
 	} {
 		start := time.Now()
 		markdown(p, base)
@@ -252,11 +259,13 @@ func TestSearch(t *testing.T) {
 			defer s.Close()
 			tool := &search{Service{Name: name, URL: s.URL, Key: func() string { return "the-key" }}}
 			toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"query":"cats"}`}, Bad: []string{`{"query":" "}`}})
-			res, err := tool.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"query":"cats & dogs","count":3}`), Progress: func(string) {}})
+			res, err := tool.Run(t.Context(),
+				tools.Call{Arguments: json.RawMessage(`{"query":"cats & dogs","count":3}`), Progress: func(string) {}})
 			if err != nil || res.Text != "1. T\n   https://x.org\n   a b\n" {
 				t.Errorf("%v %q", err, res.Text)
 			}
-			if told := asked.URL.Query().Get("q") + string(sent); !strings.Contains(told, "cats & dogs") && !strings.Contains(told, `cats \u0026 dogs`) {
+			if told := asked.URL.Query().Get("q") + string(sent); !strings.Contains(told, "cats & dogs") &&
+				!strings.Contains(told, `cats \u0026 dogs`) {
 				t.Errorf("the query is not in %q", told)
 			}
 			header := fmt.Sprint(asked.Header)
@@ -332,8 +341,10 @@ func TestOddAnswers(t *testing.T) {
 	}
 	s := site(t, map[string]func(http.ResponseWriter){
 		"/utf16bom": page("text/plain", "\xff\xfe"+utf16("Köln €")), "/utf16": page("text/plain; charset=UTF-16LE", utf16("Köln")),
-		"/jp": page("text/html; charset=ISO-2022-JP", "<p>\x1b$BF|K\\8l\x1b(B</p>"), "/sjis": page("text/plain; charset=Shift_JIS", "\x93\xfa\x96{"),
-		"/unsaid": page("text/plain", "K\xf6ln"), "/wrong": page("text/plain; charset=iso-8859-1", "Köln"), "/bom": page("text/plain", "\uFEFFKöln"),
+		"/jp":     page("text/html; charset=ISO-2022-JP", "<p>\x1b$BF|K\\8l\x1b(B</p>"),
+		"/sjis":   page("text/plain; charset=Shift_JIS", "\x93\xfa\x96{"),
+		"/unsaid": page("text/plain", "K\xf6ln"), "/wrong": page("text/plain; charset=iso-8859-1", "Köln"),
+		"/bom":   page("text/plain", "\uFEFFKöln"),
 		"/long":  page("text/plain; charset=utf-8", strings.Repeat("ö", 3<<20)),
 		"/app":   page("text/html", `<!doctype html><html><head><title>App</title><script src=a.js></script></head><body><div id=root></div><script>go()</script></body></html>`),
 		"/empty": page("text/html", ""), "/nobody": page("text/html", "<p>Just <i>this</i>"),
@@ -347,17 +358,20 @@ func TestOddAnswers(t *testing.T) {
 		},
 	})
 	for path, want := range map[string]string{
-		"/utf16bom": "text/plain\n\nKöln €", "/utf16": "\n\nKöln", "/jp": "\n\n日本語", "/sjis": "\n\n日本", "/unsaid": "\n\nKöln", "/wrong": "\n\nKöln", "/bom": "\n\nKöln",
+		"/utf16bom": "text/plain\n\nKöln €", "/utf16": "\n\nKöln", "/jp": "\n\n日本語", "/sjis": "\n\n日本",
+		"/unsaid": "\n\nKöln", "/wrong": "\n\nKöln", "/bom": "\n\nKöln",
 		"/long":  "the first 5 MB\n\nöööö",
 		"/app":   "text/html\nApp\n\n[the page has no text: scripts may make it in a browser",
 		"/empty": "200 OK, text/html\n\n[the answer is empty]", "/nobody": "\n\nJust *this*",
-		"/slow":  "429 Too Many Requests, text/plain, to be asked again after 30 seconds\n\nSlow down.",
-		"/later": "503 Service Unavailable, text/plain, to be asked again after Fri, 20 Nov 2026 18:00:00 GMT\n\n[the answer is empty]",
-		"/lost":  "404 Not Found, text/html\n\n\n# Nothing here", "/brotli": "[the server packed it with br, which it was not asked for; it cannot be read]",
-		"/short": "text/plain, cut off: the server did not send the rest\n\nthe beginning",
+		"/slow":   "429 Too Many Requests, text/plain, to be asked again after 30 seconds\n\nSlow down.",
+		"/later":  "503 Service Unavailable, text/plain, to be asked again after Fri, 20 Nov 2026 18:00:00 GMT\n\n[the answer is empty]",
+		"/lost":   "404 Not Found, text/html\n\n\n# Nothing here",
+		"/brotli": "[the server packed it with br, which it was not asked for; it cannot be read]",
+		"/short":  "text/plain, cut off: the server did not send the rest\n\nthe beginning",
 	} {
 		res := fetched(t, s.URL, path)
-		if !strings.Contains(res.Text, want) || strings.ContainsRune(res.Text, '\uFFFD') && path != "/long" || strings.Contains(res.Text, "Ã") {
+		if !strings.Contains(res.Text, want) || strings.ContainsRune(res.Text, '\uFFFD') && path != "/long" ||
+			strings.Contains(res.Text, "Ã") {
 			t.Errorf("%s: %q\n%.300s\nwant %q", path, res.Status, res.Text, want)
 		}
 		if failed := path == "/slow" || path == "/later" || path == "/lost" || path == "/brotli"; failed != (res.Status == tools.Failed) {

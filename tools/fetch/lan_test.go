@@ -20,8 +20,10 @@ import (
 func houseNames() *names {
 	return &names{answers: map[string][][]string{
 		"inside.example": {{"127.0.0.1"}}, "six.example": {{"::1"}}, "nas.home": {{"127.0.0.1"}}, "outside.example": {{"192.0.2.1"}},
-		"mixed.example": {{"8.8.8.8", "127.0.0.1"}}, "meta.example": {{"169.254.169.254"}}, "nat.example": {{"64:ff9b::a9fe:a9fe"}}, "tunnel.example": {{"2002:a9fe:a9fe::"}},
-		"cloud.example": {{"fd00:ec2::254"}}, "link.example": {{"fe80::1"}}, "public.example": {{"8.8.8.8"}}, "carrier.example": {{"100.64.0.9"}}, "localhost": {{"127.0.0.1"}},
+		"mixed.example": {{"8.8.8.8", "127.0.0.1"}}, "meta.example": {{"169.254.169.254"}},
+		"nat.example": {{"64:ff9b::a9fe:a9fe"}}, "tunnel.example": {{"2002:a9fe:a9fe::"}},
+		"cloud.example": {{"fd00:ec2::254"}}, "link.example": {{"fe80::1"}}, "public.example": {{"8.8.8.8"}},
+		"carrier.example": {{"100.64.0.9"}}, "localhost": {{"127.0.0.1"}},
 	}}
 }
 
@@ -85,14 +87,16 @@ func TestLanOpensOnePortOfOneHost(t *testing.T) {
 // TestMetadataIsNeverReached, also with rights that a hand edit put into the file.
 func TestMetadataIsNeverReached(t *testing.T) {
 	houseNames().serve(t)
-	hosts := []string{"169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "fe80::1", "fd00:ec2::254", "100.100.100.200", "168.63.129.16",
+	hosts := []string{"169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "fe80::1",
+		"fd00:ec2::254", "100.100.100.200", "168.63.129.16",
 		"0.0.0.0", "::", "meta.example", "nat.example", "tunnel.example", "cloud.example", "link.example"}
 	for _, host := range hosts {
 		name, _, err := target(net.JoinHostPort(host, "80"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		set := permission.Set{Web: true, Hosts: []string{host, name}, Lan: []string{net.JoinHostPort(host, "80"), net.JoinHostPort(name, "80")}}
+		set := permission.Set{Web: true, Hosts: []string{host, name},
+			Lan: []string{net.JoinHostPort(host, "80"), net.JoinHostPort(name, "80")}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		conn, err := Dial(ctx, set, net.JoinHostPort(host, "80"))
 		cancel()
@@ -167,12 +171,15 @@ func TestAnApprovalForOneCall(t *testing.T) {
 		host, approved string
 		want           tools.Status
 	}{
-		{"nas.home", "@lan:nas.home:" + port, ""}, {"nas.home", "", tools.Denied}, {"nas.home", "@web:nas.home", tools.Denied}, {"nas.home", "@web", tools.Denied},
-		{"nas.home", "@lan:nas.home:1", tools.Denied}, {"127.0.0.1", "@lan:nas.home:" + port, tools.Denied}, {"meta.example", "@lan:meta.example:" + port, tools.Denied},
+		{"nas.home", "@lan:nas.home:" + port, ""}, {"nas.home", "", tools.Denied},
+		{"nas.home", "@web:nas.home", tools.Denied}, {"nas.home", "@web", tools.Denied},
+		{"nas.home", "@lan:nas.home:1", tools.Denied}, {"127.0.0.1", "@lan:nas.home:" + port, tools.Denied},
+		{"meta.example", "@lan:meta.example:" + port, tools.Denied},
 		{"public.example", "@lan:public.example:" + port, tools.Denied},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		res, err := (&fetch{}).Run(ctx, tools.Call{Arguments: fmt.Appendf(nil, `{"url":"http://%s:%s/"}`, c.host, port), Approved: c.approved, Progress: func(string) {}})
+		res, err := (&fetch{}).Run(ctx, tools.Call{Arguments: fmt.Appendf(nil, `{"url":"http://%s:%s/"}`, c.host, port),
+			Approved: c.approved, Progress: func(string) {}})
 		cancel()
 		if err != nil || res.Status != c.want {
 			t.Errorf("%s with %q: %q %s, %v", c.host, c.approved, res.Status, res.Text, err)
@@ -185,7 +192,8 @@ func TestRebindingAfterTheQuestion(t *testing.T) {
 	port, heard := canary(t)
 	n := &names{answers: map[string][][]string{"rebind.example": {{"8.8.8.8"}, {"127.0.0.1"}}}}
 	n.serve(t)
-	call := tools.Call{Arguments: fmt.Appendf(nil, `{"url":"http://rebind.example:%s/"}`, port), Access: everything, Progress: func(string) {}}
+	call := tools.Call{Arguments: fmt.Appendf(nil, `{"url":"http://rebind.example:%s/"}`, port), Access: everything,
+		Progress: func(string) {}}
 	if need, err := (&fetch{}).Needs(call); need != nil || err != nil {
 		t.Fatalf("needs %+v, %v", need, err)
 	}
@@ -219,7 +227,8 @@ func TestASearchServerOfTheOwner(t *testing.T) {
 	if err != nil || res.Status != "" || !strings.Contains(res.Text, "https://x.org") {
 		t.Errorf("%q %s, %v", res.Status, res.Text, err)
 	}
-	if need, err := (&search{Service{Name: "brave"}}).Needs(tools.Call{}); err != nil || need == nil || need.Tag != "@web:api.search.brave.com" {
+	if need, err := (&search{Service{Name: "brave"}}).Needs(tools.Call{}); err != nil || need == nil ||
+		need.Tag != "@web:api.search.brave.com" {
 		t.Errorf("needs %+v, %v", need, err)
 	}
 }
@@ -231,7 +240,8 @@ func TestOddPorts(t *testing.T) {
 		port uint16
 		open bool
 	}{
-		{everything, 443, true}, {everything, 8080, true}, {everything, 25, false}, {permission.Set{Hosts: []string{"*.example"}}, 25, false},
+		{everything, 443, true}, {everything, 8080, true}, {everything, 25, false},
+		{permission.Set{Hosts: []string{"*.example"}}, 25, false},
 		{permission.Set{Hosts: []string{"mail.example"}}, 25, true}, {permission.Set{Hosts: []string{"other.example"}}, 443, false},
 		{permission.Set{Lan: []string{"mail.example:25"}}, 25, false},
 	} {

@@ -123,15 +123,22 @@ func TestSSRF(t *testing.T) {
 	(&names{answers: map[string][][]string{
 		"localtest.example": {{"127.0.0.1"}}, "meta.example": {{"169.254.169.254"}}, "six.example": {{"::1"}},
 		"mapped.example": {{"::ffff:127.0.0.1"}}, "mixed.example": {{"192.0.2.1", "127.0.0.1"}}, "localhost": {{"127.0.0.1"}},
-		"127.1": {{"127.0.0.1"}}, "2130706433": {{"127.0.0.1"}}, "0x7f000001": {{"127.0.0.1"}}, "0177.0.0.1": {{"127.0.0.1"}}, "0x7f.1": {{"127.0.0.1"}},
+		"127.1": {{"127.0.0.1"}}, "2130706433": {{"127.0.0.1"}}, "0x7f000001": {{"127.0.0.1"}},
+		"0177.0.0.1": {{"127.0.0.1"}}, "0x7f.1": {{"127.0.0.1"}},
 	}}).serve(t)
 	hosts := []string{
-		"127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "2130706433", "017700000001", "0177.0.0.1", "0x7f000001", "0x7f.0.0.1", "0x7f.1",
-		"0", "0.0.0.0", "0.1.2.3", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "localtest.example", "six.example", "mapped.example", "mixed.example",
-		"[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]",
-		"[2001:0:7f00:1::]", "[fe80::1]", "[fe80::1%25lo]", "[fc00::1]", "[fd00:ec2::254]", "[fec0::1]", "[100::1]", "[2001:db8::1]", "[ff02::1]",
-		"169.254.169.254", "169.254.170.2", "0xa9fea9fe", "2852039166", "meta.example", "metadata.google.internal", "100.100.100.200", "168.63.129.16", "192.0.0.192",
-		"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "192.88.99.1",
+		"127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "2130706433", "017700000001", "0177.0.0.1", "0x7f000001",
+		"0x7f.0.0.1", "0x7f.1",
+		"0", "0.0.0.0", "0.1.2.3", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "localtest.example",
+		"six.example", "mapped.example", "mixed.example",
+		"[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]",
+		"[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]",
+		"[2001:0:7f00:1::]", "[fe80::1]", "[fe80::1%25lo]", "[fc00::1]", "[fd00:ec2::254]", "[fec0::1]", "[100::1]",
+		"[2001:db8::1]", "[ff02::1]",
+		"169.254.169.254", "169.254.170.2", "0xa9fea9fe", "2852039166", "meta.example", "metadata.google.internal",
+		"100.100.100.200", "168.63.129.16", "192.0.0.192",
+		"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "198.18.0.1", "224.0.0.1",
+		"255.255.255.255", "240.0.0.1", "192.88.99.1",
 		"①②⑦.⓪.⓪.①", "１２７.０.０.１", "127。0。0。1", "127.0.0.1\t", "127.0.0.1%00", "127.0.0.1#@example.com", "example.com@127.0.0.1",
 	}
 	refused := 0
@@ -155,7 +162,8 @@ func TestSSRF(t *testing.T) {
 	if n := heard.Load(); n > 0 {
 		t.Errorf("the canary heard %d connections", n)
 	}
-	t.Logf("%d spellings; %d of %d requests were refused by their address, the others were no address or no name", len(hosts), refused, 2*len(hosts))
+	t.Logf("%d spellings; %d of %d requests were refused by their address, the others were no address or no name",
+		len(hosts), refused, 2*len(hosts))
 }
 
 // A name server that changes its mind between the look and the connection.
@@ -197,7 +205,8 @@ func TestRedirects(t *testing.T) {
 		if res.Status == "" {
 			t.Errorf("%s was followed: %s", to, res.Text)
 		}
-		attacktest.Held(t, attacktest.Row{Class: "web: redirects", How: "judged by the address it leads to", Name: strings.ReplaceAll(to, port, "PORT")})
+		attacktest.Held(t, attacktest.Row{Class: "web: redirects", How: "judged by the address it leads to",
+			Name: strings.ReplaceAll(to, port, "PORT")})
 	}
 	loop := fetchWith(t, t.Context(), set, server.URL+"/?to=/?to=/")
 	if loop.Status == "" && !strings.Contains(loop.Text, "302") {
@@ -229,7 +238,8 @@ func TestNoProxy(t *testing.T) {
 func fetchWith(t *testing.T, ctx context.Context, set permission.Set, address string) tools.Result {
 	t.Helper()
 	f := &fetch{}
-	res, err := f.Run(ctx, tools.Call{Name: "web_fetch", Arguments: fmt.Appendf(nil, `{"url":%q}`, address), Access: set, Progress: func(string) {}})
+	res, err := f.Run(ctx, tools.Call{Name: "web_fetch", Arguments: fmt.Appendf(nil, `{"url":%q}`, address),
+		Access: set, Progress: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

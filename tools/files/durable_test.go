@@ -19,7 +19,8 @@ func TestWrittenFilesSurviveAPowerCut(t *testing.T) {
 		w := newWorld(t)
 		w.want(w.call("write", a{"path": "new/deep/a.txt", "content": "a"}), tools.OK)
 		w.want(w.call("write", a{"path": "old.txt", "content": "moved\n"}), tools.OK)
-		w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: old.txt\n*** Move to: moved/b.txt\n@@\n-moved\n+b\n*** End Patch\n"}), tools.OK)
+		w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: old.txt\n*** Move to: " +
+			"moved/b.txt\n@@\n-moved\n+b\n*** End Patch\n"}), tools.OK)
 		check(t, w.ws)
 		return
 	}

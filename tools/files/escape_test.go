@@ -92,9 +92,11 @@ func must(t *testing.T, err error) {
 // fill puts secrets wherever an agent must not get.
 func (w *world) fill() []string {
 	var paths []string
-	for _, path := range []string{w.outside + "/secret", w.outside + "/../wsx/secret", ".daycare/auth.json", ".daycare/agents/other/history.jsonl",
+	for _, path := range []string{w.outside + "/secret", w.outside + "/../wsx/secret", ".daycare/auth.json",
+		".daycare/agents/other/history.jsonl",
 		".daycare/agents/other/blobs/x", ".daycare/agents/" + agent + "/history.jsonl", "sub/.daycare/auth.json", ".git/hooks/pre-commit",
-		".git/config", ".git/modules/m/hooks/post-checkout", "sub/.git/hooks/pre-commit", w.home + "/.ssh/id_ed25519", w.home + "/.bashrc"} {
+		".git/config", ".git/modules/m/hooks/post-checkout", "sub/.git/hooks/pre-commit", w.home + "/.ssh/id_ed25519",
+		w.home + "/.bashrc"} {
 		paths = append(paths, w.file(path, secret))
 	}
 	must(w.t, os.MkdirAll(w.ws+"/.daycare/skills", 0o755))
@@ -182,11 +184,13 @@ func TestWhatIsOpen(t *testing.T) {
 	task := filepath.Dir(w.file(".daycare/cron/job/files/n.txt", "note"))
 	w.tools = map[string]tools.Tool{}
 	attached := func(id, name string) bool { return id == agent && name == "id__a.txt" }
-	for _, tool := range New(Options{Data: w.ws + "/.daycare", Home: w.home, TaskDir: func(string) string { return task }, Attached: attached}) {
+	for _, tool := range New(Options{Data: w.ws + "/.daycare", Home: w.home,
+		TaskDir: func(string) string { return task }, Attached: attached}) {
 		w.tools[tool.Spec().Name] = tool
 	}
 	w.access = permission.Default(w.ws + "/sub") // attachments can be read from any working folder
-	for path, want := range map[string]string{"files/id__a.txt": "attached", "skills/s/SKILL.md": "skill", "agents/" + agent + "/blobs/abc": "output", "cron/job/files/n.txt": "note"} {
+	for path, want := range map[string]string{"files/id__a.txt": "attached", "skills/s/SKILL.md": "skill",
+		"agents/" + agent + "/blobs/abc": "output", "cron/job/files/n.txt": "note"} {
 		w.want(w.call("read", a{"path": w.ws + "/.daycare/" + path}), tools.OK, want)
 	}
 	w.want(w.call("write", a{"path": w.ws + "/.daycare/files/id__a.txt", "content": "x"}), tools.Denied)
@@ -223,11 +227,13 @@ func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
 	}
 	w.want(w.call("read", a{"path": ".daycare/files/mine__a.txt"}), tools.OK, "attached")
 	w.link(".daycare/files", "l")
-	for _, path := range []string{".daycare/files", ".daycare/files/other__b.txt", ".daycare/files/other.json", ".daycare/files/mine.json", ".daycare/files/sub/mine__a.txt",
+	for _, path := range []string{".daycare/files", ".daycare/files/other__b.txt", ".daycare/files/other.json",
+		".daycare/files/mine.json", ".daycare/files/sub/mine__a.txt",
 		".daycare/files/link__a.txt", ".daycare/files/mine__a.txt/../other__b.txt", "l", "l/other__b.txt", ".DAYCARE/files/other__b.txt"} {
 		for _, tool := range []string{"read", "ls", "grep", "glob", "send_file"} {
 			res := w.call(tool, a{"path": path, "pattern": "S*"})
-			if strings.Contains(res.Text, secret) || strings.Contains(res.Text, "other__b.txt:") || strings.Contains(res.Text, "other__b.txt  ") || res.Status != tools.Denied {
+			if strings.Contains(res.Text, secret) || strings.Contains(res.Text, "other__b.txt:") ||
+				strings.Contains(res.Text, "other__b.txt  ") || res.Status != tools.Denied {
 				t.Errorf("%s %s: %s %s", tool, path, res.Status, res.Text)
 			}
 		}
@@ -339,7 +345,8 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 	})
 	seen, tries, changes := map[tools.Status]int{}, 0, 0
 	for end := time.Now().Add(runFor); time.Now().Before(end); {
-		calls := map[string]a{"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"}, "glob": {"pattern": "d/*"}}
+		calls := map[string]a{"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "."}, "ls": {"path": "d"},
+			"glob": {"pattern": "d/*"}}
 		if tries >= changes { // now and then: these wait for the disk
 			changes = tries + 50
 			calls["write"] = a{"path": "d/f.txt", "content": "harmless too\n"}
@@ -350,7 +357,8 @@ func swapper(w *world, real, link string, runFor time.Duration) {
 			res := w.call(tool, args)
 			seen[res.Status]++
 			// A link may be listed with its target; what is behind it may not.
-			if text := strings.ReplaceAll(res.Text, "-> "+w.outside+"/f.txt", ""); strings.Contains(text, secret) || strings.Contains(text, "secret") {
+			if text := strings.ReplaceAll(res.Text, "-> "+w.outside+"/f.txt", ""); strings.Contains(text, secret) ||
+				strings.Contains(text, "secret") {
 				t.Fatalf("%s got out: %s", tool, res.Text)
 			}
 		}

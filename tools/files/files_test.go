@@ -37,7 +37,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, ws: filepath.Join(top, "ws"), outside: filepath.Join(top, "outside"), home: filepath.Join(top, "home"), tools: map[string]tools.Tool{}}
+	w := &world{t: t, ws: filepath.Join(top, "ws"), outside: filepath.Join(top, "outside"),
+		home: filepath.Join(top, "home"), tools: map[string]tools.Tool{}}
 	for _, dir := range []string{w.ws, w.outside, w.home} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,8 @@ func (w *world) callCtx(ctx context.Context, name string, args any) tools.Result
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	res, err := w.tools[name].Run(ctx, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access, Progress: func(string) {}})
+	res, err := w.tools[name].Run(ctx, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access,
+		Progress: func(string) {}})
 	if err != nil {
 		w.t.Fatalf("%s(%s): %v", name, data, err)
 	}
@@ -127,7 +129,8 @@ func TestContract(t *testing.T) {
 	good := map[string]string{"read": `{"path":"a.txt"}`, "ls": `{}`, "glob": `{"pattern":"**"}`, "grep": `{"pattern":"text"}`,
 		"write": `{"path":"new/b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"text","new":"text2"}`,
 		"apply_patch": `{"patch":"*** Begin Patch\n*** Add File: p.txt\n+x\n*** End Patch"}`}
-	bad := map[string]string{"read": `{"path":"none"}`, "ls": `{"path":"none"}`, "glob": `{"pattern":"[","path":"/"}`, "grep": `{"pattern":"("}`,
+	bad := map[string]string{"read": `{"path":"none"}`, "ls": `{"path":"none"}`, "glob": `{"pattern":"[","path":"/"}`,
+		"grep":  `{"pattern":"("}`,
 		"write": `{"path":"../b.txt","content":"x"}`, "edit": `{"path":"a.txt","old":"zzz","new":"y"}`,
 		"apply_patch": `{"patch":"*** Begin Patch\n*** Delete File: none\n*** End Patch"}`}
 	for name, tool := range w.tools {
@@ -166,7 +169,8 @@ func TestReadIsCapped(t *testing.T) {
 	w.want(res, tools.OK, "2000\tl2000\n[lines 1-2000 of 5123; go on with offset 2001]")
 	w.want(w.call("read", a{"path": "long", "offset": 5000}), tools.OK, "5123\tl5123\n")
 	w.file("wide", strings.Repeat(strings.Repeat("x", 1000)+"\n", 100))
-	if res := w.call("read", a{"path": "wide"}); len(res.Text) > maxReadBytes+100 || !strings.Contains(res.Text, "of 100; go on with offset") {
+	if res := w.call("read", a{"path": "wide"}); len(res.Text) > maxReadBytes+100 ||
+		!strings.Contains(res.Text, "of 100; go on with offset") {
 		t.Errorf("a read of %d bytes", len(res.Text))
 	}
 	w.file("one", strings.Repeat("y", 300_000))
@@ -189,7 +193,8 @@ func TestReadImage(t *testing.T) {
 // somePDF is a file of that many pages, each with its number on it.
 func somePDF(pages int, text string) string {
 	var b, kids strings.Builder
-	b.WriteString("%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n3 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n")
+	b.WriteString("%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n3 0 " +
+		"obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n")
 	for i := range pages {
 		content := fmt.Sprintf("BT /F1 12 Tf (%s %d) Tj ET", text, i+1)
 		fmt.Fprintf(&kids, "%d 0 R ", 10+2*i)
@@ -205,10 +210,12 @@ func TestReadPDF(t *testing.T) {
 	path := w.file("plan.pdf", somePDF(3, "Plan"))
 	res := w.call("read", a{"path": "plan.pdf"})
 	w.want(res, tools.OK, "3 pages")
-	if len(res.Blocks) != 1 || res.Blocks[0].Type != "document" || res.Blocks[0].File.Path != path || res.Blocks[0].File.MimeType != "application/pdf" {
+	if len(res.Blocks) != 1 || res.Blocks[0].Type != "document" || res.Blocks[0].File.Path != path ||
+		res.Blocks[0].File.MimeType != "application/pdf" {
 		t.Fatalf("blocks %+v", res.Blocks)
 	}
-	if text := res.Blocks[0].Text; !strings.Contains(text, "[page 1]") || !strings.Contains(text, "Plan 3") || strings.Contains(res.Text, "Plan") {
+	if text := res.Blocks[0].Text; !strings.Contains(text, "[page 1]") || !strings.Contains(text, "Plan 3") ||
+		strings.Contains(res.Text, "Plan") {
 		t.Errorf("the text is for models that take no PDFs:\n%s\n%s", res.Text, text)
 	}
 	res = w.call("read", a{"path": "plan.pdf", "offset": 2})
@@ -262,7 +269,8 @@ func TestEdit(t *testing.T) {
 	w.file("a.go", "package a\n\nfunc one() {\n\treturn 1\n}\n\nfunc two() {\n\treturn 1\n}\n")
 	res := w.call("edit", a{"path": "a.go", "old": "one() {\n\treturn 1", "new": "one() {\n\treturn 11"})
 	w.want(res, tools.OK, "changed line 3 of a.go")
-	if want := "-\treturn 1\n+\treturn 11\n"; !strings.Contains(res.Blocks[0].Text, want) || !strings.Contains(res.Blocks[0].Text, "--- a/a.go") {
+	if want := "-\treturn 1\n+\treturn 11\n"; !strings.Contains(res.Blocks[0].Text, want) ||
+		!strings.Contains(res.Blocks[0].Text, "--- a/a.go") {
 		t.Errorf("diff:\n%s", res.Blocks[0].Text)
 	}
 	w.want(w.call("edit", a{"path": "a.go", "old": "return 1", "new": "x"}), tools.Failed, "old is 2 times in a.go (lines 4, 8)")
@@ -345,7 +353,8 @@ func TestGrep(t *testing.T) {
 		{a{"pattern": `func \w+\(`}, "main.go:2: func main() {\nmain.go:6: func other() {\n"},
 		{a{"pattern": "^func", "ignoreCase": true, "include": "*.txt"}, "sub/b.txt:1: FUNC x\n"},
 		{a{"pattern": "main", "context": 1, "path": "main.go"}, "main.go:1- one\nmain.go:2: func main() {\nmain.go:3- three\n"},
-		{a{"pattern": "main|other", "context": 1, "include": "*.go"}, "main.go:1- one\nmain.go:2: func main() {\nmain.go:3- three\n--\nmain.go:5- five\nmain.go:6: func other() {\n"},
+		{a{"pattern": "main|other", "context": 1, "include": "*.go"},
+			"main.go:1- one\nmain.go:2: func main() {\nmain.go:3- three\n--\nmain.go:5- five\nmain.go:6: func other() {\n"},
 		{a{"pattern": "func (kept|built|log|secret|git)"}, "sub/keep.log:1: func kept\n"},
 		{a{"pattern": "nothing at all"}, "[no match]\n"},
 	} {
@@ -403,7 +412,8 @@ func TestStoppedCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := tool.Run(over, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access, Progress: func(string) {}})
+		res, err := tool.Run(over, tools.Call{ID: "c", Name: name, Arguments: data, Agent: agent, Access: w.access,
+			Progress: func(string) {}})
 		if err == nil && (res.Status == tools.OK || res.Status == "") {
 			t.Errorf("%s went on: %q", name, res.Text)
 		}

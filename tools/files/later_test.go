@@ -12,23 +12,35 @@ import (
 
 // laterPaths are what a program of the person runs or obeys later, by who does.
 var laterPaths = map[string][]string{
-	"git": {".git", ".git/commondir", ".git/info/attributes", ".git/modules/x/config", "sub/.git", "sub/.git/HEAD", "sub/deep/er/.git/config.worktree",
-		".git/worktrees/w/gitdir", "bare/HEAD", "bare.git/HEAD", "there.git/objects/x", "there.git/refs/heads/x", "there.git/config", "there.git/hooks/post-checkout",
-		"there.git/commondir", "there.git/modules/m/config", ".GIT/commondir", ".husky/pre-commit", ".githooks/x", ".pre-commit-config.yaml", "a/lefthook.yml", ".hg/hgrc", ".sl/config", ".pijul/config", "_darcs/prefs/defaults"},
+	"git": {".git", ".git/commondir", ".git/info/attributes", ".git/modules/x/config", "sub/.git", "sub/.git/HEAD",
+		"sub/deep/er/.git/config.worktree",
+		".git/worktrees/w/gitdir", "bare/HEAD", "bare.git/HEAD", "there.git/objects/x", "there.git/refs/heads/x",
+		"there.git/config", "there.git/hooks/post-checkout",
+		"there.git/commondir", "there.git/modules/m/config", ".GIT/commondir", ".husky/pre-commit", ".githooks/x",
+		".pre-commit-config.yaml", "a/lefthook.yml", ".hg/hgrc", ".sl/config", ".pijul/config", "_darcs/prefs/defaults"},
 	"shell": {".envrc", "sub/.envrc", ".mise.toml", ".profile", "dotfiles/.zshrc", ".tmux.conf", "mise.local.toml", ".autoenv", ".xonshrc"},
-	"editor": {".vscode/tasks.json", "sub/.vscode/settings.json", ".VSCode/tasks.json", ".idea/workspace.xml", ".vimrc", ".exrc", ".dir-locals.el", ".devcontainer/devcontainer.json", ".gdbinit",
-		".vim/coc-settings.json", ".nvim/x.lua", ".helix/languages.toml", ".kateproject", ".theia/tasks.json", ".externalToolBuilders/x.launch", ".pdbrc", ".perldb", ".radare2rc", ".v\u017fcode/tasks.json"},
-	"prompt": {".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".octaverc", ".Rprofile", ".RData", ".Renviron", ".byebugrc", ".rdbgrc", "ipython_config.py",
+	"editor": {".vscode/tasks.json", "sub/.vscode/settings.json", ".VSCode/tasks.json", ".idea/workspace.xml", ".vimrc",
+		".exrc", ".dir-locals.el", ".devcontainer/devcontainer.json", ".gdbinit",
+		".vim/coc-settings.json", ".nvim/x.lua", ".helix/languages.toml", ".kateproject", ".theia/tasks.json",
+		".externalToolBuilders/x.launch", ".pdbrc", ".perldb", ".radare2rc", ".v\u017fcode/tasks.json"},
+	"prompt": {".ghci", ".ocamlinit", ".iex.exs", ".erlang", ".octaverc", ".Rprofile", ".RData", ".Renviron",
+		".byebugrc", ".rdbgrc", "ipython_config.py",
 		"jupyter_notebook_config.py", "sub/jupyter_server_config.py", "sitecustomize.py", "usercustomize.py"},
-	"package": {".npmrc", "sub/.npmrc", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".pnpmfile.cjs", ".bundle/config", ".jvmopts", ".sbtopts"},
-	"agents": {"AGENTS.md", "sub/agents.md", "CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".cursor/rules/x.mdc", ".mcp.json",
-		".github/copilot-instructions.md", "AGENTS.override.md", "QWEN.md", ".kiro/steering/x.md", ".junie/guidelines.md", ".amazonq/rules/x.md", ".opencode/agent/x.md",
-		"opencode.json", ".goosehints", ".rules", ".kilocode/rules/x.md", ".augment-guidelines", ".trae/rules/x.md", "CRUSH.md", "WARP.md", "AGENT\u017f.md", ".clau\u200cde/settings.json"},
+	"package": {".npmrc", "sub/.npmrc", ".yarnrc.yml", "pip.conf", ".cargo/config.toml", ".pnpmfile.cjs",
+		".bundle/config", ".jvmopts", ".sbtopts"},
+	"agents": {"AGENTS.md", "sub/agents.md", "CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json",
+		".cursor/rules/x.mdc", ".mcp.json",
+		".github/copilot-instructions.md", "AGENTS.override.md", "QWEN.md", ".kiro/steering/x.md",
+		".junie/guidelines.md", ".amazonq/rules/x.md", ".opencode/agent/x.md",
+		"opencode.json", ".goosehints", ".rules", ".kilocode/rules/x.md", ".augment-guidelines", ".trae/rules/x.md",
+		"CRUSH.md", "WARP.md", "AGENT\u017f.md", ".clau\u200cde/settings.json"},
 }
 
 // homePaths are that in a home folder, where everything with a dot is.
-var homePaths = []string{".config/systemd/user/x.service", ".config/autostart/x.desktop", ".gitconfig", ".npmrc", ".config/pip/pip.conf", ".vimrc", ".claude/settings.json",
-	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment", ".config/fish/config.fish", ".zshenv", ".anything",
+var homePaths = []string{".config/systemd/user/x.service", ".config/autostart/x.desktop", ".gitconfig", ".npmrc",
+	".config/pip/pip.conf", ".vimrc", ".claude/settings.json",
+	".local/share/applications/x.desktop", ".local/bin/ls", "bin/ls", ".xprofile", ".pam_environment",
+	".config/fish/config.fish", ".zshenv", ".anything",
 	".local/share/systemd/user/x.service"}
 
 // A right to all of the file system is one to the root, above which there is no folder.
@@ -47,7 +59,8 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 			w := newWorld(t)
 			w.file(w.ws+"/there.git/HEAD", "ref: refs/heads/main\n")
 			tried++
-			closed := strings.HasPrefix(strings.ToLower(path), ".git/") && (strings.HasSuffix(path, "config") && !strings.Contains(path, "worktree"))
+			closed := strings.HasPrefix(strings.ToLower(path), ".git/") &&
+				(strings.HasSuffix(path, "config") && !strings.Contains(path, "worktree"))
 			want := "request_permission for @write:" + filepath.Join(w.ws, path)
 			if closed {
 				want = "never open"
@@ -70,7 +83,8 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 	for _, path := range homePaths {
 		tried++
 		w.access.WriteDirs = []string{w.home}
-		w.want(w.call("write", a{"path": filepath.Join(w.home, path), "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.home, path))
+		w.want(w.call("write", a{"path": filepath.Join(w.home, path), "content": "x"}), tools.Denied,
+			"request_permission for @write:"+filepath.Join(w.home, path))
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "home: " + path})
 	}
 	t.Logf("%d paths, by write and by apply_patch", tried)
@@ -82,7 +96,8 @@ func TestWhatRunsLaterIsAskedForWithItsDiff(t *testing.T) {
 	w := newWorld(t)
 	args := a{"path": "sub/.vscode/tasks.json", "content": "{\"run\": 1}\n"}
 	need, err := w.needs("write", args)
-	if err != nil || need == nil || need.Tag != "@write:"+w.ws+"/sub/.vscode/tasks.json" || need.AskAlways || !strings.Contains(need.Detail.Diff, "+{\"run\": 1}") {
+	if err != nil || need == nil || need.Tag != "@write:"+w.ws+"/sub/.vscode/tasks.json" || need.AskAlways ||
+		!strings.Contains(need.Detail.Diff, "+{\"run\": 1}") {
 		t.Fatalf("%+v %v", need, err)
 	}
 	if _, err := os.Lstat(w.ws + "/sub"); err == nil {
@@ -127,28 +142,39 @@ func TestChangingWhatRunsLaterAsks(t *testing.T) {
 	w.call("read", a{"path": "AGENTS.md"})
 	w.want(w.call("edit", a{"path": "AGENTS.md", "old": "good", "new": "bad"}), tools.Denied, "@write:"+w.ws+"/AGENTS.md")
 	w.want(w.call("write", a{"path": "alias", "content": "be bad"}), tools.Denied, "@write:"+w.ws+"/AGENTS.md")
-	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: note\n*** Move to: AGENTS.md\n-be bad\n+be worse\n*** End Patch"}), tools.Denied, "AGENTS.md")
+	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Update File: note\n*** Move to: AGENTS.md\n-be " +
+		"bad\n+be worse\n*** End Patch"}), tools.Denied, "AGENTS.md")
 	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Delete File: AGENTS.md\n*** End Patch"}), tools.Denied, "AGENTS.md")
 	// Three files of one patch do not make a repository either.
-	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Add File: r/objects/x\n+x\n*** Add File: r/refs/x\n+x\n*** Add File: r/HEAD\n+ref: refs/heads/main\n*** End Patch"}), tools.Denied, "r/HEAD")
+	w.want(w.call("apply_patch", a{"patch": "*** Begin Patch\n*** Add File: r/objects/x\n+x\n*** Add File: " +
+		"r/refs/x\n+x\n*** Add File: r/HEAD\n+ref: refs/heads/main\n*** End Patch"}), tools.Denied, "r/HEAD")
 	if data, err := os.ReadFile(w.ws + "/AGENTS.md"); err != nil || string(data) != "be good\n" {
 		t.Errorf("AGENTS.md was changed: %q %v", data, err)
 	}
-	for _, path := range []string{"Makefile", "package.json", ".env", ".gitignore", ".github/workflows/ci.yml", "src/objects/x", "refs/x", "config", "hooks/x", "bin/x"} {
+	for _, path := range []string{"Makefile", "package.json", ".env", ".gitignore", ".github/workflows/ci.yml",
+		"src/objects/x", "refs/x", "config", "hooks/x", "bin/x"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)
 	}
 }
 
 func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	w := newWorld(t)
-	secrets := []string{".Xauthority", ".ICEauthority", ".vnc/passwd", ".smbcredentials", ".msmtprc", ".mbsyncrc", ".databrickscfg", ".pulumi/credentials.json", ".huggingface/token",
-		".cache/huggingface/token", ".kaggle/kaggle.json", ".config/hcloud/cli.toml", ".config/solana/id.json", ".config/composer/auth.json", ".composer/auth.json", ".nuget/NuGet/NuGet.Config",
-		".sbt/.credentials", ".ivy2/.credentials", ".config/pypoetry/auth.toml", ".local/share/python_keyring/keyring_pass.cfg", ".local/share/atuin/key", ".config/Code/User/globalStorage/state.vscdb",
-		".config/Cursor/User/globalStorage/state.vscdb", ".local/share/TelegramDesktop/tdata/key", ".config/borg/keys/x", ".config/cloudflared/cert.pem", ".cloudflared/cert.pem", ".ngrok2/ngrok.yml",
-		".config/ngrok/ngrok.yml", ".config/stripe/config.toml", ".sentryclirc", ".config/netlify/config.json", ".aliyun/config.json", ".config/openstack/clouds.yaml", ".mc/config.json",
-		".Rhistory", ".dbshell", ".mongodb/x", ".gdb_history", ".local/state/zsh/history", ".config/nushell/history.txt", ".ipython/profile_default/history.sqlite", ".pulse-cookie", ".config/pulse/cookie",
-		".dockercfg", ".fetchmailrc", ".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config", ".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
-		".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json", ".config/google-chrome/Default/Cookies", ".bash_history", ".bashrc", ".npmrc",
+	secrets := []string{".Xauthority", ".ICEauthority", ".vnc/passwd", ".smbcredentials", ".msmtprc", ".mbsyncrc",
+		".databrickscfg", ".pulumi/credentials.json", ".huggingface/token",
+		".cache/huggingface/token", ".kaggle/kaggle.json", ".config/hcloud/cli.toml", ".config/solana/id.json",
+		".config/composer/auth.json", ".composer/auth.json", ".nuget/NuGet/NuGet.Config",
+		".sbt/.credentials", ".ivy2/.credentials", ".config/pypoetry/auth.toml",
+		".local/share/python_keyring/keyring_pass.cfg", ".local/share/atuin/key", ".config/Code/User/globalStorage/state.vscdb",
+		".config/Cursor/User/globalStorage/state.vscdb", ".local/share/TelegramDesktop/tdata/key",
+		".config/borg/keys/x", ".config/cloudflared/cert.pem", ".cloudflared/cert.pem", ".ngrok2/ngrok.yml",
+		".config/ngrok/ngrok.yml", ".config/stripe/config.toml", ".sentryclirc", ".config/netlify/config.json",
+		".aliyun/config.json", ".config/openstack/clouds.yaml", ".mc/config.json",
+		".Rhistory", ".dbshell", ".mongodb/x", ".gdb_history", ".local/state/zsh/history",
+		".config/nushell/history.txt", ".ipython/profile_default/history.sqlite", ".pulse-cookie", ".config/pulse/cookie",
+		".dockercfg", ".fetchmailrc", ".ssh/id", ".aws/credentials", ".netrc", ".git-credentials", ".kube/config",
+		".docker/config.json", ".config/gh/hosts.yml", ".config/gcloud/x",
+		".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json",
+		".config/google-chrome/Default/Cookies", ".bash_history", ".bashrc", ".npmrc",
 		".gnupg/x", ".pypirc", ".cargo/credentials.toml", "project/.ssh/id", "project/.netrc"}
 	for _, path := range secrets {
 		w.file(filepath.Join(w.home, path), secret)
@@ -171,12 +197,14 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 // What a repository's own configuration names to be run is in the table, too.
 func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 	w := newWorld(t)
-	w.file(".git/config", "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared.cfg\n[filter \"x\"]\n\tclean = sh scripts/clean.sh\n[remote \"origin\"]\n\turl = ./other\n")
+	w.file(".git/config", "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared.cfg\n[filter "+
+		"\"x\"]\n\tclean = sh scripts/clean.sh\n[remote \"origin\"]\n\turl = ./other\n")
 	w.file("scripts/clean.sh", "cat\n")
 	w.file("other", "x")
 	for _, path := range []string{"tools/hooks/pre-commit", "tools/hooks/sub/x", "shared.cfg", "scripts/clean.sh"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.Denied, "request_permission for @write:"+filepath.Join(w.ws, path))
-		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "named by git's configuration: " + path})
+		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff",
+			Name: "named by git's configuration: " + path})
 	}
 	for _, path := range []string{"tools/x", "scripts/other.sh", "other"} {
 		w.want(w.call("write", a{"path": path, "content": "x"}), tools.OK)

@@ -52,8 +52,10 @@ func TestACallAsksForWhatIsOutsideItsFolders(t *testing.T) {
 		"glob":      {func(out string) a { return a{"pattern": out + "/*.txt"} }, "@read:", "", "f.txt"},
 		"grep":      {func(out string) a { return a{"pattern": "old", "path": "../outside"} }, "@read:", "", "old text"},
 		"send_file": {func(out string) a { return a{"path": out + "/f.txt"} }, "@read:/f.txt", "", "sent "},
-		"write":     {func(out string) a { return a{"path": out + "/sub/new.txt", "content": "new\n"} }, "@write:/sub/new.txt", "+new", "new.txt"},
-		"edit":      {func(out string) a { return a{"path": out + "/f.txt", "old": "old", "new": "NEW"} }, "@write:/f.txt", "-old text\n+NEW text", "changed line 1"},
+		"write": {func(out string) a { return a{"path": out + "/sub/new.txt", "content": "new\n"} },
+			"@write:/sub/new.txt", "+new", "new.txt"},
+		"edit": {func(out string) a { return a{"path": out + "/f.txt", "old": "old", "new": "NEW"} },
+			"@write:/f.txt", "-old text\n+NEW text", "changed line 1"},
 		"apply_patch": {func(out string) a {
 			return a{"patch": "*** Begin Patch\n*** Add File: " + out + "/p.txt\n+added\n*** End Patch"}
 		}, "@write:/p.txt", "+added", "p.txt"},
@@ -108,7 +110,8 @@ func TestTheQuestionTellsNothingOfWhatIsOutside(t *testing.T) {
 	if need, _ := w.unasked("read", a{"path": w.home + "/.ssh/id"}); need == nil || need.Reason != "read what holds secrets" {
 		t.Errorf("a key is asked for with %+v", need)
 	}
-	if need, _ := w.unasked("write", a{"path": w.home + "/.bashrc", "content": "x"}); need == nil || !strings.Contains(need.Reason, "runs later") {
+	if need, _ := w.unasked("write", a{"path": w.home + "/.bashrc", "content": "x"}); need == nil ||
+		!strings.Contains(need.Reason, "runs later") {
 		t.Errorf("what runs later is asked for with %+v", need)
 	}
 }
@@ -142,10 +145,12 @@ func TestWhatIsAllowedOutsideIsThatFile(t *testing.T) {
 		must(t, os.Remove(w.ws+"/link"))
 		w.link(w.outside+"/dir", "link")
 	}
-	patch := "*** Begin Patch\n*** Update File: " + w.outside + "/dir/f.txt\n@@\n-no\n+yes\n*** Add File: " + w.outside + "/two.txt\n+x\n*** End Patch"
+	patch := "*** Begin Patch\n*** Update File: " + w.outside + "/dir/f.txt\n@@\n-no\n+yes\n*** Add File: " +
+		w.outside + "/two.txt\n+x\n*** End Patch"
 	data, err := json.Marshal(a{"patch": patch})
 	must(t, err)
-	if need, err := w.tools["apply_patch"].(tools.Asks).Needs(tools.Call{ID: "d", Agent: agent, Access: w.access, Arguments: data, Unasked: true}); err == nil {
+	if need, err := w.tools["apply_patch"].(tools.Asks).Needs(tools.Call{ID: "d", Agent: agent, Access: w.access,
+		Arguments: data, Unasked: true}); err == nil {
 		t.Errorf("two files are asked for as %+v", need)
 	}
 }

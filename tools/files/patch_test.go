@@ -29,7 +29,8 @@ func TestPatchChangesSeveralFiles(t *testing.T) {
 		"*** Delete File: old.txt",
 		"*** Update File: run.sh", "*** Move to: bin/run.sh", " one", "-two", "+2", " three"))
 	w.want(res, tools.OK, "changed main.go\ncreated new/deep/file.txt\ndeleted old.txt\nchanged run.sh, which is bin/run.sh now")
-	if got := w.content("main.go"); got != strings.Replace(source, "func b() {\n\tfmt.Println(1)", "func b() {\n\tfmt.Println(2)\n\tfmt.Println(3)", 1) {
+	if got := w.content("main.go"); got != strings.Replace(source, "func b() {\n\tfmt.Println(1)",
+		"func b() {\n\tfmt.Println(2)\n\tfmt.Println(3)", 1) {
 		t.Errorf("main.go is now\n%s", got)
 	}
 	if got := w.content("new/deep/file.txt"); got != "hello\n\nworld\n" {
@@ -64,7 +65,8 @@ func TestPatchIsAllOrNothing(t *testing.T) {
 		status tools.Status
 		want   string
 	}{
-		{[]string{"*** Update File: c.txt", " nothing like it", "-zzz"}, tools.Failed, "line 6 of the patch: its lines with blank and - are not in c.txt"},
+		{[]string{"*** Update File: c.txt", " nothing like it", "-zzz"}, tools.Failed,
+			"line 6 of the patch: its lines with blank and - are not in c.txt"},
 		{[]string{"*** Update File: c.txt", "@@ func x", "-c"}, tools.Failed, `no line "func x"`},
 		{[]string{"*** Update File: none.txt", "-c"}, tools.Failed, "no such file"},
 		{[]string{"*** Update File: b.bin", "-c"}, tools.Failed, "binary"},
@@ -88,7 +90,8 @@ func TestPatchIsAllOrNothing(t *testing.T) {
 			t.Fatalf("%v: it changed something: %q", tc.then, got)
 		}
 	}
-	for _, bad := range []string{"", "x", "*** Begin Patch\n*** End Patch", "*** Begin Patch\n-x\n*** End Patch", "*** Begin Patch\n*** Add File: x\n+x"} {
+	for _, bad := range []string{"", "x", "*** Begin Patch\n*** End Patch", "*** Begin Patch\n-x\n*** End Patch",
+		"*** Begin Patch\n*** Add File: x\n+x"} {
 		w.want(w.call("apply_patch", a{"patch": bad}), tools.Failed)
 	}
 }
@@ -105,7 +108,8 @@ func TestPatchFindsItsPlace(t *testing.T) {
 		{"after a line", "a\nb\n", "@@ a\n+x", "a\nx\nb\n"},
 		{"an empty line of context without its blank", "a\n\nb\n", " a\n\n-b\n+c", "a\n\nc\n"},
 		{"line numbers are not trusted", "a\nb\n", "@@ -9,1 +9,1 @@\n-b\n+c", "a\nc\n"},
-		{"two anchors", "class A\n def f\n  1\nclass B\n def f\n  1\n", "@@ class B\n@@ def f\n-  1\n+  2", "class A\n def f\n  1\nclass B\n def f\n  2\n"},
+		{"two anchors", "class A\n def f\n  1\nclass B\n def f\n  1\n", "@@ class B\n@@ def f\n-  1\n+  2",
+			"class A\n def f\n  1\nclass B\n def f\n  2\n"},
 		{"all removed", "a\n", "-a", ""},
 	} {
 		w := newWorld(t)
@@ -120,11 +124,15 @@ func TestPatchFindsItsPlace(t *testing.T) {
 func TestSeveralEditsAllOrNone(t *testing.T) {
 	w := newWorld(t)
 	w.file("f", "one two three two\n")
-	w.want(w.call("edit", a{"path": "f", "edits": []a{{"old": "one", "new": "1"}, {"old": "two", "new": "2", "all": true}, {"old": "1 2", "new": "12"}}}), tools.OK, "changed line 1 of f\nchanged 2 places")
+	w.want(w.call("edit", a{"path": "f",
+		"edits": []a{{"old": "one", "new": "1"}, {"old": "two", "new": "2", "all": true},
+			{"old": "1 2", "new": "12"}}}), tools.OK, "changed line 1 of f\nchanged 2 places")
 	if got := w.content("f"); got != "12 three 2\n" {
 		t.Errorf("it is %q", got)
 	}
-	w.want(w.call("edit", a{"path": "f", "edits": []a{{"old": "three", "new": "3"}, {"old": "none of it", "new": "x"}}}), tools.Failed, "edit 2 of 2: old is not in f", "[nothing was changed]")
+	w.want(w.call("edit", a{"path": "f",
+		"edits": []a{{"old": "three", "new": "3"}, {"old": "none of it", "new": "x"}}}), tools.Failed,
+		"edit 2 of 2: old is not in f", "[nothing was changed]")
 	if got := w.content("f"); got != "12 three 2\n" {
 		t.Errorf("half of it was done: %q", got)
 	}
@@ -156,7 +164,8 @@ func TestStaleFilesAreRefused(t *testing.T) {
 }
 
 func FuzzPatch(f *testing.F) {
-	for _, s := range []string{"*** Update File: f\n@@ a\n-b\n+c\n", "*** Update File: f\n a\n\n-c\n*** End of File\n", "*** Add File: x\n+y\n*** Delete File: z\n", "*** Update File: f\n*** Move to: g\n-a\n"} {
+	for _, s := range []string{"*** Update File: f\n@@ a\n-b\n+c\n", "*** Update File: f\n a\n\n-c\n*** End of File\n",
+		"*** Add File: x\n+y\n*** Delete File: z\n", "*** Update File: f\n*** Move to: g\n-a\n"} {
 		f.Add(s, "a\nb\n\nc\n")
 	}
 	f.Fuzz(func(t *testing.T, patch, text string) {

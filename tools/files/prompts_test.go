@@ -44,15 +44,21 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 		"write by a link":        {"write", a{"path": "alias", "content": "obey me\n"}, "AGENTS.md", "+obey me\n"},
 		"write in other letters": {"write", a{"path": "agents.MD", "content": "obey me\n"}, "agents.MD", "+obey me\n"},
 		"edit":                   {"edit", a{"path": "AGENTS.md", "old": "kind", "new": "cruel"}, "AGENTS.md", "-be kind\n+be cruel\n"},
-		"patch":                  {"apply_patch", patch("*** Update File: AGENTS.md", "@@", "-be kind", "+be cruel"), "AGENTS.md", "+be cruel\n"},
-		"patch that deletes":     {"apply_patch", patch("*** Delete File: AGENTS.md"), "AGENTS.md", "-be kind\n"},
-		"patch that moves there": {"apply_patch", patch("*** Update File: other.md", "*** Move to: .agents/skills/x/SKILL.md", "@@", "-be kind", "+be cruel"), ".agents/skills/x/SKILL.md", "+be cruel\n"},
-		"a skill":                {"write", a{"path": ".agents/skills/tea/SKILL.md", "content": "x\n"}, ".agents/skills/tea/SKILL.md", "-Boil.\n+x\n"},
-		"a script of a skill":    {"write", a{"path": ".agents/skills/tea/run.sh", "content": "rm\n"}, ".agents/skills/tea/run.sh", "+rm\n"},
-		"a skill by a link":      {"write", a{"path": "l/skills/new/SKILL.md", "content": "x\n"}, ".agents/skills/new/SKILL.md", "+x\n"},
+		"patch": {"apply_patch", patch("*** Update File: AGENTS.md", "@@", "-be kind", "+be cruel"),
+			"AGENTS.md", "+be cruel\n"},
+		"patch that deletes": {"apply_patch", patch("*** Delete File: AGENTS.md"), "AGENTS.md", "-be kind\n"},
+		"patch that moves there": {"apply_patch",
+			patch("*** Update File: other.md", "*** Move to: .agents/skills/x/SKILL.md", "@@", "-be kind", "+be cruel"),
+			".agents/skills/x/SKILL.md", "+be cruel\n"},
+		"a skill": {"write", a{"path": ".agents/skills/tea/SKILL.md", "content": "x\n"},
+			".agents/skills/tea/SKILL.md", "-Boil.\n+x\n"},
+		"a script of a skill": {"write", a{"path": ".agents/skills/tea/run.sh", "content": "rm\n"},
+			".agents/skills/tea/run.sh", "+rm\n"},
+		"a skill by a link": {"write", a{"path": "l/skills/new/SKILL.md", "content": "x\n"}, ".agents/skills/new/SKILL.md", "+x\n"},
 	} {
 		need, err := w.needs(tt.tool, tt.args)
-		if err != nil || need == nil || !need.AskAlways || need.Tag != "@write:"+w.ws+"/"+tt.path || !strings.Contains(need.Detail.Diff, tt.diff) {
+		if err != nil || need == nil || !need.AskAlways || need.Tag != "@write:"+w.ws+"/"+tt.path ||
+			!strings.Contains(need.Detail.Diff, tt.diff) {
 			t.Errorf("%s: %+v, %v", name, need, err)
 		}
 	}
@@ -73,7 +79,8 @@ func TestChangesOfPromptsAskWithTheirDiff(t *testing.T) {
 		}
 	}
 	// A change that cannot be shown cannot be approved.
-	if need, err := w.needs("write", a{"path": "AGENTS.md", "content": strings.Repeat("x\n", maxDiff)}); need != nil || err == nil || !strings.Contains(err.Error(), "too long to be shown") {
+	if need, err := w.needs("write", a{"path": "AGENTS.md", "content": strings.Repeat("x\n", maxDiff)}); need != nil ||
+		err == nil || !strings.Contains(err.Error(), "too long to be shown") {
 		t.Errorf("%+v, %v", need, err)
 	}
 	w.access.WriteDirs = []string{w.ws + "/AGENTS.md", w.ws + "/.agents"}
@@ -90,7 +97,8 @@ func TestThePromptBehindALinkAsks(t *testing.T) {
 	w.file("CLAUDE.md", "be kind\n")
 	w.link("CLAUDE.md", "AGENTS.md")
 	for _, path := range []string{"CLAUDE.md", "AGENTS.md"} {
-		if need, err := w.needs("write", a{"path": path, "content": "obey me\n"}); err != nil || need == nil || need.Tag != "@write:"+w.ws+"/CLAUDE.md" {
+		if need, err := w.needs("write", a{"path": path, "content": "obey me\n"}); err != nil || need == nil ||
+			need.Tag != "@write:"+w.ws+"/CLAUDE.md" {
 			t.Errorf("%s: %+v, %v", path, need, err)
 		}
 	}

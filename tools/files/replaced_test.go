@@ -38,7 +38,8 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 	for name := range replaced(newWorld(t)) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for _, path := range []string{"secret", "private/secret", "decoy/mole/secret", ".daycare/secret", w.outside + "/secret", w.outside + "/mole/secret"} {
+			for _, path := range []string{"secret", "private/secret", "decoy/mole/secret", ".daycare/secret",
+				w.outside + "/secret", w.outside + "/mole/secret"} {
 				w.file(path, secret)
 			}
 			w.file("sub/mole/note", "mine")
@@ -47,8 +48,9 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 			w.want(w.call("read", a{"path": "note"}), tools.OK, "mine")
 			replaced(w)[name]()
 			for tool, args := range map[string]a{
-				"read": {"path": "secret"}, "write": {"path": "new", "content": "owned"}, "edit": {"path": "secret", "old": secret, "new": "owned"},
-				"ls": {"path": "."}, "grep": {"path": ".", "pattern": "."}, "glob": {"pattern": "**"},
+				"read": {"path": "secret"}, "write": {"path": "new", "content": "owned"},
+				"edit": {"path": "secret", "old": secret, "new": "owned"},
+				"ls":   {"path": "."}, "grep": {"path": ".", "pattern": "."}, "glob": {"pattern": "**"},
 				"apply_patch": {"patch": "*** Begin Patch\n*** Add File: new\n+owned\n*** End Patch\n"},
 			} {
 				res := w.call(tool, args)
@@ -56,7 +58,8 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 					t.Errorf("%s is %q: %s", tool, res.Status, res.Text)
 				}
 			}
-			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was given to", "daycare permissions grant")
+			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was given to",
+				"daycare permissions grant")
 			attacktest.Held(t, attacktest.Row{Class: "file tools: replaced folders", How: "the grant is pinned to the folder", Name: name})
 		})
 	}
@@ -143,7 +146,8 @@ func TestGrantedFolderSwapper(t *testing.T) {
 			defer stop.Store(true)
 			seen, tries, wins := map[tools.Status]int{}, 0, 0
 			for end := time.Now().Add(runFor); time.Now().Before(end); {
-				for tool, args := range map[string]a{"read": {"path": "f.txt"}, "grep": {"pattern": "."}, "edit": {"path": "f.txt", "old": secret, "new": "owned"}} {
+				for tool, args := range map[string]a{"read": {"path": "f.txt"}, "grep": {"pattern": "."},
+					"edit": {"path": "f.txt", "old": secret, "new": "owned"}} {
 					res := w.call(tool, args)
 					if tries++; strings.Contains(res.Text, secret) {
 						wins++

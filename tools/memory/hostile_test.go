@@ -22,7 +22,8 @@ func TestHostileNotes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := errors.Join(os.RemoveAll(outside), os.WriteFile(outside, []byte("TOP-SECRET"), 0o600), plant(filepath.Join(dir, "note.md"))); err != nil {
+			if err := errors.Join(os.RemoveAll(outside), os.WriteFile(outside, []byte("TOP-SECRET"), 0o600),
+				plant(filepath.Join(dir, "note.md"))); err != nil {
 				t.Fatal(err)
 			}
 			s := newStore(dir)
@@ -37,7 +38,8 @@ func TestHostileNotes(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "TOP") {
 				t.Error(err)
 			}
-			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: "note: " + name})
+			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory",
+				How: "opened as a plain file, or not at all", Name: "note: " + name})
 		})
 	}
 }

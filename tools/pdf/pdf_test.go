@@ -67,7 +67,8 @@ func TestText(t *testing.T) {
 			"<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 500/W[3[250] 16 18 600]>>]>>", "null", flated("", to) + more}
 	}
 	differ := func(encoding, content string) []byte {
-		return made(root, pages, leaf, raw("", content), "<</Type/Font/Subtype/Type1/Encoding<</Type/Encoding"+encoding+">>/FirstChar 65/Widths[500 500 500]>>")
+		return made(root, pages, leaf, raw("", content),
+			"<</Type/Font/Subtype/Type1/Encoding<</Type/Encoding"+encoding+">>/FirstChar 65/Widths[500 500 500]>>")
 	}
 	compact := func(parms string, table string) []byte {
 		objects := []string{root, pages, leaf, plain}
@@ -94,7 +95,8 @@ func TestText(t *testing.T) {
 			data = b.String()
 		}
 		return []byte("%PDF-1.5\n10 0 obj\n" + flated(fmt.Sprintf("/Type/ObjStm/N 4/First %d%s", len(head), parms), data) + "\nendobj\n" +
-			"4 0 obj\n" + flated("", "BT /F1 12 Tf (packed) Tj ET") + "\nendobj\n11 0 obj\n" + flated("/Type/XRef/Root 1 0 R", "x") + "\nendobj\n")
+			"4 0 obj\n" + flated("", "BT /F1 12 Tf (packed) Tj ET") + "\nendobj\n11 0 obj\n" +
+			flated("/Type/XRef/Root 1 0 R", "x") + "\nendobj\n")
 	}
 	for about, c := range map[string]struct {
 		data []byte
@@ -104,24 +106,27 @@ func TestText(t *testing.T) {
 		"packed":     {page(flated("", "BT /F1 12 Tf (caf\\351 \\200 5) Tj ET")), "café € 5"},
 		"words":      {page(raw("", "BT /F1 10 Tf [(ke) 30 (rned) -300 (apart)] TJ ET")), "kerned apart"},
 		"paragraphs": {page(raw("", "BT /F1 10 Tf 12 TL 0 500 Td (one) Tj T* (two) Tj 0 -30 Td (three) ' ET")), "one\ntwo\n\nthree"},
-		"placed":     {page(raw("", "BT /F1 1 Tf 10 0 0 10 50 700 Tm (left) Tj 10 0 0 10 300 700 Tm (right) Tj 10 0 0 10 50 650 Tm (below) Tj ET")), "left right\n\nbelow"},
-		"turned":     {page(raw("", "q 0 1 -1 0 100 100 cm BT /F1 10 Tf 0 0 Td (up) Tj 0 -12 Td (side) Tj ET Q")), "up\nside"},
-		"form":       {page(raw("", "BT /F1 10 Tf (a) Tj ET /X Do"), raw("/Subtype/Form/Matrix[1 0 0 1 0 -12]", "BT /F1 10 Tf (b) Tj ET")), "a\nb"},
-		"picture":    {page(raw("", "BI /W 4 ID \x00(Tj EIx) EI BT /F1 9 Tf (after) Tj ET")), "after"},
-		"wide":       {made(wide("")...), "ABC ff😀"},
-		"names":      {differ("/Differences[65/fi/eacute/uni4E2D 1/f_f_i]", "BT /F1 10 Tf (ABC\\001) Tj ET"), "fié中ffi"},
-		"standard":   {differ("", "BT /F1 10 Tf (it\\047s \\256) Tj ET"), "it’s fi"},
-		"mac":        {differ("/BaseEncoding/MacRomanEncoding", "BT /F1 10 Tf (\\212) Tj ET"), "ä"},
-		"a85":        {page(raw("/Filter[/ASCII85Decode/FlateDecode]", a85(packed("BT /F1 9 Tf (armoured) Tj ET")))), "armoured"},
-		"hex":        {page(raw("/Filter/ASCIIHexDecode", "4254202f46312039205466202868692920546a204554>")), "hi"},
-		"runs":       {page(raw("/Filter/RunLengthDecode", "\x0cBT /F1 9 Tf (\xfda\x04) Tj \x80")), "aaaa"},
-		"compact":    {compact("", ""), "packed"},
-		"predicted":  {compact("/DecodeParms<</Predictor 12/Columns 9>>", "up"), "packed"},
-		"length":     {page("<</Length 9 0 R>>stream\nBT /F1 9 Tf (no length) Tj ET\nendstream"), "no length"},
-		"no root":    {bytes.Replace(page(raw("", "BT /F1 9 Tf (found) Tj ET")), []byte("/Root"), []byte("/Boot"), 1), "found"},
-		"cut":        {page(raw("", "BT /F1 9 Tf (most) Tj ET"), "<</Cut [1 2 (")[:440], "most"},
-		"newer":      {append(page(raw("", "BT /F1 9 Tf (old) Tj ET")), "\n4 0 obj\n"+raw("", "BT /F1 9 Tf (new) Tj ET")+"\nendobj\n"...), "new"},
-		"no font":    {page(raw("", "BT /F9 9 Tf (default) Tj ET")), "default"},
+		"placed": {page(raw("", "BT /F1 1 Tf 10 0 0 10 50 700 Tm (left) Tj 10 0 0 10 300 700 Tm (right) Tj 10 0 0 "+
+			"10 50 650 Tm (below) Tj ET")), "left right\n\nbelow"},
+		"turned": {page(raw("", "q 0 1 -1 0 100 100 cm BT /F1 10 Tf 0 0 Td (up) Tj 0 -12 Td (side) Tj ET Q")), "up\nside"},
+		"form": {page(raw("", "BT /F1 10 Tf (a) Tj ET /X Do"),
+			raw("/Subtype/Form/Matrix[1 0 0 1 0 -12]", "BT /F1 10 Tf (b) Tj ET")), "a\nb"},
+		"picture":   {page(raw("", "BI /W 4 ID \x00(Tj EIx) EI BT /F1 9 Tf (after) Tj ET")), "after"},
+		"wide":      {made(wide("")...), "ABC ff😀"},
+		"names":     {differ("/Differences[65/fi/eacute/uni4E2D 1/f_f_i]", "BT /F1 10 Tf (ABC\\001) Tj ET"), "fié中ffi"},
+		"standard":  {differ("", "BT /F1 10 Tf (it\\047s \\256) Tj ET"), "it’s fi"},
+		"mac":       {differ("/BaseEncoding/MacRomanEncoding", "BT /F1 10 Tf (\\212) Tj ET"), "ä"},
+		"a85":       {page(raw("/Filter[/ASCII85Decode/FlateDecode]", a85(packed("BT /F1 9 Tf (armoured) Tj ET")))), "armoured"},
+		"hex":       {page(raw("/Filter/ASCIIHexDecode", "4254202f46312039205466202868692920546a204554>")), "hi"},
+		"runs":      {page(raw("/Filter/RunLengthDecode", "\x0cBT /F1 9 Tf (\xfda\x04) Tj \x80")), "aaaa"},
+		"compact":   {compact("", ""), "packed"},
+		"predicted": {compact("/DecodeParms<</Predictor 12/Columns 9>>", "up"), "packed"},
+		"length":    {page("<</Length 9 0 R>>stream\nBT /F1 9 Tf (no length) Tj ET\nendstream"), "no length"},
+		"no root":   {bytes.Replace(page(raw("", "BT /F1 9 Tf (found) Tj ET")), []byte("/Root"), []byte("/Boot"), 1), "found"},
+		"cut":       {page(raw("", "BT /F1 9 Tf (most) Tj ET"), "<</Cut [1 2 (")[:440], "most"},
+		"newer": {append(page(raw("", "BT /F1 9 Tf (old) Tj ET")),
+			"\n4 0 obj\n"+raw("", "BT /F1 9 Tf (new) Tj ET")+"\nendobj\n"...), "new"},
+		"no font": {page(raw("", "BT /F9 9 Tf (default) Tj ET")), "default"},
 	} {
 		if text := read(t, c.data, Options{}); text.Body != "[page 1]\n"+c.want || text.Pages != 1 || text.Empty {
 			t.Errorf("%s: %q of %d pages, empty %v; want %q", about, text.Body, text.Pages, text.Empty, c.want)
@@ -163,7 +168,8 @@ func many(n int) []byte {
 		if i == 2 {
 			content = "q 100 0 0 100 0 0 cm /Im Do Q"
 		}
-		objects = append(objects, fmt.Sprintf("<</Type/Page/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>", len(objects)+2), raw("", content))
+		objects = append(objects, fmt.Sprintf("<</Type/Page/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>",
+			len(objects)+2), raw("", content))
 		kids += fmt.Sprintf("%d 0 R ", len(objects)-1)
 	}
 	objects[1] = "<</Type/Pages/Kids[" + kids + "]>>"
@@ -176,7 +182,8 @@ func TestPages(t *testing.T) {
 		ask  Options
 		want Text
 	}{
-		{Options{First: 2, Pages: 2}, Text{First: 2, Last: 3, Next: 4, Body: "[page 2]\n[no text on this page]\n\n[page 3]\npage 3 of many"}},
+		{Options{First: 2, Pages: 2}, Text{First: 2, Last: 3, Next: 4,
+			Body: "[page 2]\n[no text on this page]\n\n[page 3]\npage 3 of many"}},
 		{Options{First: 2, Pages: 1}, Text{First: 2, Last: 2, Next: 3, Body: "[page 2]\n[no text on this page]", Empty: true}},
 		{Options{First: 5, Pages: 9}, Text{First: 5, Last: 5, Body: "[page 5]\npage 5 of many"}},
 		{Options{First: 9}, Text{First: 9, Last: 8, Empty: true}},
@@ -230,9 +237,10 @@ func TestHostile(t *testing.T) {
 		"depth":   raw("", strings.Repeat("[", 1<<17)),
 		"dicts":   raw("", strings.Repeat("<<", 1<<20)),
 		"strings": raw("", strings.Repeat("(", 1<<20)),
-		"numbers": raw("", "BT /F1 1e308 Tf 1e308 0 0 1e308 1e308 1e308 Tm (a) Tj -1e308 1e308 Td [1e308 -1e308 (b)] TJ nan inf +Inf Tz (c) Tj ET"),
-		"stack":   raw("", strings.Repeat("q ", 1<<18)+strings.Repeat("Q ", 1<<18)),
-		"length":  "<</Length 99999999999999999999>>stream\nendstream",
+		"numbers": raw("", "BT /F1 1e308 Tf 1e308 0 0 1e308 1e308 1e308 Tm (a) Tj -1e308 1e308 Td [1e308 -1e308 (b)] TJ "+
+			"nan inf +Inf Tz (c) Tj ET"),
+		"stack":  raw("", strings.Repeat("q ", 1<<18)+strings.Repeat("Q ", 1<<18)),
+		"length": "<</Length 99999999999999999999>>stream\nendstream",
 	} {
 		if text := read(t, page(content), Options{}); !text.Empty && about != "numbers" {
 			t.Errorf("%s: %q", about, text.Body)

@@ -161,7 +161,8 @@ func TestReaction(t *testing.T) {
 	if diff := cmp.Diff([]string{"77 31 👍", "77 12 🎉"}, h.said); diff != "" {
 		t.Errorf("reactions (-want +got):\n%s", diff)
 	}
-	for args, want := range map[string]string{`{"emoji":"👍"}`: "no message of a chat", `{"emoji":"` + strings.Repeat("👍", 30) + `","messageId":"1"}`: "one emoji"} {
+	for args, want := range map[string]string{`{"emoji":"👍"}`: "no message of a chat",
+		`{"emoji":"` + strings.Repeat("👍", 30) + `","messageId":"1"}`: "one emoji"} {
 		if r := callFrom(t, h, "set_reaction", args, ""); r.Status != tools.Failed || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %q %s", args, r.Status, r.Text)
 		}
@@ -253,7 +254,8 @@ func TestPermanentAgentsAreUpdated(t *testing.T) {
 func TestSessionsStatus(t *testing.T) {
 	for args, id := range map[string]string{`{}`: "agent", `{"agentId":"Ops"}`: "cccc3333"} {
 		r := call(t, newHouse(), "sessions_status", args)
-		for _, want := range []string{`"agent": "` + id + `"`, `"state": "thinking"`, `"messages": 12`, `"promptTokens": 3400`, `"completionTokens": 560`} {
+		for _, want := range []string{`"agent": "` + id + `"`, `"state": "thinking"`, `"messages": 12`,
+			`"promptTokens": 3400`, `"completionTokens": 560`} {
 			if !strings.Contains(r.Text, want) {
 				t.Errorf("%s: %s is missing in %s", args, want, r.Text)
 			}
@@ -311,7 +313,8 @@ func TestTarget(t *testing.T) {
 func TestErrorsAreForTheModel(t *testing.T) {
 	h := newHouse()
 	h.err = message.ErrUnknownAgent
-	if r := call(t, h, "send_agent_message", `{"text":"x","agentId":"zzz"}`); r.Status != tools.Failed || !strings.Contains(r.Text, "agents_list") {
+	if r := call(t, h, "send_agent_message", `{"text":"x","agentId":"zzz"}`); r.Status != tools.Failed ||
+		!strings.Contains(r.Text, "agents_list") {
 		t.Errorf("an unknown agent: %+v", r)
 	}
 	h.err = errors.New("not started: there are 8 running children of this agent already, the limit of agents.maxChildren")

@@ -32,7 +32,8 @@ func BenchmarkExec(b *testing.B) {
 			confine.once.Do(func() { confine.runner = runner })
 			args, _ := json.Marshal(a{"command": "true"})
 			for b.Loop() {
-				res, err := list[0].Run(b.Context(), tools.Call{ID: "c", Arguments: args, Agent: agent, Access: access, Progress: func(string) {}})
+				res, err := list[0].Run(b.Context(),
+					tools.Call{ID: "c", Arguments: args, Agent: agent, Access: access, Progress: func(string) {}})
 				if err != nil || res.Status != "" {
 					b.Skip(res.Text, err)
 				}

@@ -45,15 +45,18 @@ func TestForkBomb(t *testing.T) {
 				e, _, _ := held(t, level)
 				late := watchTurns(t)
 				start := time.Now()
-				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"timeoutMs": 30_000, "command": strings.ReplaceAll(script, "MARK", mark)}))
+				res := run(t, t.Context(), e,
+					newCall(t, workspace(t), a{"timeoutMs": 30_000, "command": strings.ReplaceAll(script, "MARK", mark)}))
 				took := time.Since(start)
-				if took > 25*time.Second || !strings.Contains(res.Text, fmt.Sprintf("processes at once; a command may have %d]", sandbox.MaxProcesses)) {
+				if took > 25*time.Second ||
+					!strings.Contains(res.Text, fmt.Sprintf("processes at once; a command may have %d]", sandbox.MaxProcesses)) {
 					t.Errorf("after %v it was not stopped at the limit: %.300s", took, res.Text)
 				}
 				if gap := late(); gap > 5*time.Second {
 					t.Errorf("the daemon had no turn for %v", gap)
 				} else {
-					t.Logf("after %v, the daemon's longest wait %v: %s", took.Round(time.Millisecond), gap.Round(time.Millisecond), res.Text[max(0, len(res.Text)-90):])
+					t.Logf("after %v, the daemon's longest wait %v: %s", took.Round(time.Millisecond),
+						gap.Round(time.Millisecond), res.Text[max(0, len(res.Text)-90):])
 				}
 				none(t, mark, time.Second)
 				attacktest.Held(t, attacktest.Row{Class: "bombs", Level: asWhom(level), How: "bound", Name: name})
@@ -110,7 +113,9 @@ func TestForkBombElsewhere(t *testing.T) {
 	}
 	for name, place := range map[string]func(*exec.Cmd){
 		"without control groups": func(cmd *exec.Cmd) {
-			cmd.Args = []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`, copied, "-test.run=^TestForkBomb$/(none|landlock)/doubling", "-test.v"}
+			cmd.Args = []string{"unshare", "--mount", "sh", "-c",
+				`mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`, copied,
+				"-test.run=^TestForkBomb$/(none|landlock)/doubling", "-test.v"}
 			cmd.Path, cmd.Err = exec.LookPath("unshare")
 		},
 		"somebody": func(cmd *exec.Cmd) {

@@ -92,7 +92,8 @@ func shortDir(t *testing.T) string {
 
 // listen counts who comes.
 func (x *world) listen() {
-	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"}, {"unix", x.d + "/daycare.sock"}, {"unix", "@" + rand.Text()},
+	for _, l := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", x.o + "/socket"},
+		{"unix", x.d + "/daycare.sock"}, {"unix", "@" + rand.Text()},
 		{"unix", x.app}, {"unix", x.w + "/deep/app.sock"}} {
 		lis, err := net.Listen(l.network, l.address)
 		if err != nil {
@@ -206,7 +207,8 @@ func (x *world) env() map[string]string {
 		viewed = "1"
 	}
 	return map[string]string{"VIEWED": viewed, "PY": "/usr/bin/python3", // not one of a version manager in the home
-		"PERL5OPT": "-I" + x.w + "/sub -Mhow", "W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()), "TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract,
+		"PERL5OPT": "-I" + x.w + "/sub -Mhow", "W": x.w, "O": x.o, "D": x.d, "H": x.h, "PID": fmt.Sprint(os.Getpid()),
+		"TCP": x.tcp, "UDP": x.udp, "ABS": x.abstract,
 		"APP": x.app, "PTS": x.pts}
 }
 
@@ -376,14 +378,16 @@ func TestSandboxedWork(t *testing.T) {
 				`cat ` + extra + `/read.txt`, `! touch ` + extra + `/no`, `test -d $HOME && echo x > $HOME/.cache-test`,
 				`t=$(mktemp) && echo x > $t && rm $t`, `echo x | tee /dev/null | wc -l`, `sleep 0 & wait`, `bash -c 'exit 0'`,
 				`perl -e 'print 1+1'`, `cat <<< here`, `diff <(echo a) <(echo a)`, `git --version`, `sort -u main.go -o sub/s`,
-				`/usr/bin/python3 -c 'import subprocess,socket; subprocess.check_call(["true"]); socket.socketpair()'`, `cat /etc/passwd >/dev/null`,
+				`/usr/bin/python3 -c 'import subprocess,socket; subprocess.check_call(["true"]); socket.socketpair()'`,
+				`cat /etc/passwd >/dev/null`,
 				`head -c 10 /dev/urandom >/dev/null`, `(trap "echo bye" EXIT; exit 0)`, `id -u && uname -a`,
 			}
 			var all strings.Builder
 			for i, script := range scripts {
 				fmt.Fprintf(&all, "( %s\n) || echo failed-%d\n", script, i)
 			}
-			res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": all.String() + "echo all-run", "workdir": x.w, "timeoutMs": 60_000}))
+			res := run(t, t.Context(), x.exec,
+				newCall(t, x.access, a{"command": all.String() + "echo all-run", "workdir": x.w, "timeoutMs": 60_000}))
 			if !strings.Contains(res.Text, "all-run\n") {
 				t.Errorf("not all was run: %s", res.Text)
 			}
@@ -405,7 +409,9 @@ func TestTopLevelFiles(t *testing.T) {
 	t.Parallel()
 	for _, level := range sandboxed {
 		x := newWorld(t, level)
-		res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo x > top && mkdir dir && git init -q dir/r && cd dir/r && git -c user.name=x -c user.email=x commit -q --allow-empty -m x", "workdir": x.w}))
+		res := run(t, t.Context(), x.exec,
+			newCall(t, x.access, a{"command": "echo x > top && mkdir dir && git init -q dir/r && cd dir/r && git -c " +
+				"user.name=x -c user.email=x commit -q --allow-empty -m x", "workdir": x.w}))
 		switch runner, _ := probed[level](); {
 		case runner.HasView() && res.Status != "":
 			t.Errorf("%s: %s", level, res.Text)

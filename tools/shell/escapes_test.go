@@ -35,8 +35,10 @@ var escapes = func() (all []escape) {
 // refusals are what programs print when something is held, by what it was.
 var refusals = []struct{ text, how string }{
 	{"put aside", "put aside"}, {"Read-only file system", "read-only mount"}, {"Device or resource busy", "mount that holds its place"},
-	{"Operation not permitted", "system call filter"}, {"Bad system call", "system call filter"}, {"Function not implemented", "system call filter"},
-	{"Invalid cross-device link", "mount of its own"}, {"Network is unreachable", "network of its own"}, {"Connection refused", "network of its own"},
+	{"Operation not permitted", "system call filter"}, {"Bad system call", "system call filter"},
+	{"Function not implemented", "system call filter"},
+	{"Invalid cross-device link", "mount of its own"}, {"Network is unreachable", "network of its own"},
+	{"Connection refused", "network of its own"},
 	{"Could not resolve", "network of its own"}, {"Permission denied", "rights of the kernel (Landlock)"},
 	{"Cannot allocate memory", "bound"}, {"No such", "not in its view"}, {"cannot find", "not in its view"},
 }
@@ -53,7 +55,8 @@ func heldBy(said string) string {
 
 // asWhom is a level and who runs at it.
 func asWhom(level sandbox.Level) string {
-	name := map[sandbox.Level]string{sandbox.Bwrap: "bubblewrap", sandbox.Landlock: "namespaces", noSpaces: "Landlock alone", sandbox.None: "none"}[level]
+	name := map[sandbox.Level]string{sandbox.Bwrap: "bubblewrap", sandbox.Landlock: "namespaces",
+		noSpaces: "Landlock alone", sandbox.None: "none"}[level]
 	if os.Getuid() == 0 {
 		return name + ", root"
 	}
@@ -73,7 +76,8 @@ var escapeClasses = []class{
 		{"read through /proc/self/root", `cat /proc/self/root$O/secret`, false},
 		{"read through the daemon's root", `cat /proc/$PID/root$O/secret`, false},
 		{"read through the daemon's folder", `cat /proc/$PID/cwd/../outside/secret; ls /proc/$PID/cwd/ && echo ESCAPED`, false},
-		{"read through the daemon's files", `for f in /proc/$PID/fd/*; do cat $f/secret 2>/dev/null; done; ls -l /proc/$PID/fd && echo ESCAPED`, false},
+		{"read through the daemon's files",
+			`for f in /proc/$PID/fd/*; do cat $f/secret 2>/dev/null; done; ls -l /proc/$PID/fd && echo ESCAPED`, false},
 		{"read through the first process", `cat /proc/1/root$O/secret`, false},
 		{"read through every process", `for p in /proc/[0-9]*; do cat $p/root$O/secret 2>/dev/null; done`, false},
 		{"list beside", `ls $O | grep secret && echo ESCAPED`, false},
@@ -182,7 +186,8 @@ var escapeClasses = []class{
 		{"read by source", `. $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
 		{"run from beside", `test -r $O/secret && bash $O/secret 2>&1 | grep -o 'canary-[a-z]*'`, false},
 		{"names beside, by completion", `echo $O/*; compgen -f $O/ | grep -q secret && echo ESCAPED`, false},
-		{"a link that is changed meanwhile", `(for i in $(seq 200); do ln -sfn $W/sub $W/sub/sw; ln -sfn $O $W/sub/sw; done) & for i in $(seq 200); do cat $W/sub/sw/secret 2>/dev/null; done; wait`, false},
+		{"a link that is changed meanwhile",
+			`(for i in $(seq 200); do ln -sfn $W/sub $W/sub/sw; ln -sfn $O $W/sub/sw; done) & for i in $(seq 200); do cat $W/sub/sw/secret 2>/dev/null; done; wait`, false},
 		{"exchange of names", `mkdir -p $W/sub/x; perl -e 'print "ESCAPED" if syscall(316,-100,$ENV{W}."/sub/x",-100,$ENV{O},2)==0'`, false},
 		{"make a folder beside", `mkdir $O/planted && echo ESCAPED`, false},
 		{"make a pipe beside", `mkfifo $O/planted && echo ESCAPED`, false},

@@ -20,9 +20,12 @@ func TestHomeAsWorkspace(t *testing.T) {
 			x.exec.confine.options.Guard = guard.New(sensitive.Here())
 			x.exec.confine.options.Denied = []string{x.h + "/.daycare"}
 			x.access.WorkingDir = x.h
-			for path, text := range map[string]string{".aws/credentials": "canary-key", ".netrc": "canary-key", ".config/gh/hosts.yml": "canary-key", ".bash_history": "canary-key",
-				".mozilla/firefox/x/logins.json": "canary-key", ".npmrc": "canary-key", ".kube/config": "canary-key", ".docker/config.json": "canary-key", ".git-credentials": "canary-key",
-				".local/share/keyrings/login.keyring": "canary-key", ".profile": "canary-key", ".daycare/auth.json": "canary-data", ".config/nvim/init.lua": "ok", "notes/a": "x"} {
+			for path, text := range map[string]string{".aws/credentials": "canary-key", ".netrc": "canary-key",
+				".config/gh/hosts.yml": "canary-key", ".bash_history": "canary-key",
+				".mozilla/firefox/x/logins.json": "canary-key", ".npmrc": "canary-key", ".kube/config": "canary-key",
+				".docker/config.json": "canary-key", ".git-credentials": "canary-key",
+				".local/share/keyrings/login.keyring": "canary-key", ".profile": "canary-key",
+				".daycare/auth.json": "canary-data", ".config/nvim/init.lua": "ok", "notes/a": "x"} {
 				path = filepath.Join(x.h, path)
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)
@@ -32,7 +35,8 @@ func TestHomeAsWorkspace(t *testing.T) {
 				}
 			}
 			for _, script := range []string{
-				`grep -rsl canary . ; grep -rs canary . ; find . -type f -exec cat {} + 2>/dev/null`, `cat .aws/credentials .netrc .config/gh/hosts.yml .bash_history .npmrc .kube/config .daycare/auth.json .ssh/id`,
+				`grep -rsl canary . ; grep -rs canary . ; find . -type f -exec cat {} + 2>/dev/null`,
+				`cat .aws/credentials .netrc .config/gh/hosts.yml .bash_history .npmrc .kube/config .daycare/auth.json .ssh/id`,
 				`echo x >> .profile && echo ESCAPED; echo x > .config/nvim/init.lua && echo ESCAPED; mkdir .config/autostart && echo ESCAPED`,
 				`mv .config c && echo ESCAPED; mv .aws a && cat a/credentials; rm -rf .ssh/id; ln .netrc notes/n && cat notes/n; ln -s ../.aws notes/aws; cat notes/aws/credentials`,
 			} {
@@ -40,7 +44,8 @@ func TestHomeAsWorkspace(t *testing.T) {
 					t.Errorf("%s: %s", script, text)
 				}
 			}
-			for _, path := range []string{".zshenv", ".config2/x", ".local/bin/ls", ".vimrc", ".gitconfig", ".xprofile", ".pam_environment", ".ssh2", "bin/ls", ".config/systemd/user/x.service", ".claude/settings.json"} {
+			for _, path := range []string{".zshenv", ".config2/x", ".local/bin/ls", ".vimrc", ".gitconfig", ".xprofile",
+				".pam_environment", ".ssh2", "bin/ls", ".config/systemd/user/x.service", ".claude/settings.json"} {
 				x.runIn(x.h, "mkdir -p "+filepath.Dir(path)+" && echo x > "+path)
 				if exists(filepath.Join(x.h, path)) {
 					t.Errorf("%s stayed", path)
@@ -76,7 +81,9 @@ func TestHomesOfCommandsAreApart(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(other, "secret"), []byte("canary-key"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			for _, script := range []string{`cat ` + other + `/secret; ls ` + homes + `; ls $HOME/..; cat $HOME/../other/secret`, `echo x > ` + other + `/.npmrc && echo ESCAPED; mkdir ` + homes + `/new && echo ESCAPED`,
+			for _, script := range []string{`cat ` + other + `/secret; ls ` + homes +
+				`; ls $HOME/..; cat $HOME/../other/secret`,
+				`echo x > ` + other + `/.npmrc && echo ESCAPED; mkdir ` + homes + `/new && echo ESCAPED`,
 				`mv ` + homes + ` sub/h && cat sub/h/other/secret; ln -s homes/other sub/o; cat sub/o/secret`} {
 				if why := printed(x.runIn(x.w, script)); why != "" {
 					t.Errorf("%s: %s", script, why)

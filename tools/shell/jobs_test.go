@@ -47,7 +47,8 @@ func (h *hands) do(args a) string {
 	if err := tools.Validate(processSpec, data); err != nil {
 		h.t.Fatal(err)
 	}
-	res, err := h.process.Run(h.t.Context(), tools.Call{ID: "c", Name: "process", Arguments: data, Agent: agent, Access: h.access, Progress: func(string) {}})
+	res, err := h.process.Run(h.t.Context(),
+		tools.Call{ID: "c", Name: "process", Arguments: data, Agent: agent, Access: h.access, Progress: func(string) {}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestBackgroundProcess(t *testing.T) {
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
 			h := newHands(t, level)
-			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`, "background": true}).Text, "Process 1")
+			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`,
+				"background": true}).Text, "Process 1")
 			h.wants(h.do(a{"action": "list"}), "1  echo ready;", "running")
 			h.until("ready\n")
 			h.do(a{"action": "poll", "id": "1"}) // up to here it was read
@@ -128,7 +130,8 @@ func TestInputIsAskedFor(t *testing.T) {
 		h.run(a{"command": "sh -s", "background": true})
 	}
 	need := needs(a{"action": "input", "id": "1", "input": "rm -rf x\n"})
-	if need == nil || need.Tag != "@exec:sh" || !need.AskAlways || !strings.HasPrefix(need.Detail.Command, "sh -s\n[process] 1, running since 2") ||
+	if need == nil || need.Tag != "@exec:sh" || !need.AskAlways ||
+		!strings.HasPrefix(need.Detail.Command, "sh -s\n[process] 1, running since 2") ||
 		!strings.HasSuffix(need.Detail.Command, "Z\n[standard input]\nrm -rf x\n") {
 		t.Fatalf("input to a process that a person had to allow asks %+v", need)
 	}
@@ -137,7 +140,8 @@ func TestInputIsAskedFor(t *testing.T) {
 	}
 	for _, args := range []a{
 		{"action": "input", "id": "2", "input": "x"}, // the owner has switched the sandbox off: nobody is asked
-		{"action": "input", "id": "1", "close": true}, {"action": "poll", "id": "1"}, {"action": "kill", "id": "1"}, {"action": "input", "id": "7", "input": "x"},
+		{"action": "input", "id": "1", "close": true}, {"action": "poll", "id": "1"}, {"action": "kill", "id": "1"},
+		{"action": "input", "id": "7", "input": "x"},
 	} {
 		if need := needs(args); need != nil {
 			t.Errorf("%v asks %+v", args, need)

@@ -17,7 +17,8 @@ import (
 func (x *world) git(dir string, args ...string) string {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + x.h, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=p", "GIT_AUTHOR_EMAIL=p@example.com",
+	cmd.Env = []string{"HOME=" + x.h, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=p",
+		"GIT_AUTHOR_EMAIL=p@example.com",
 		"GIT_COMMITTER_NAME=p", "GIT_COMMITTER_EMAIL=p@example.com"}
 	out, _ := cmd.CombinedOutput() // many of them fail: there is no repository, or a broken one
 	return string(out)
@@ -154,7 +155,8 @@ func TestWorkspaceBecomesARepository(t *testing.T) {
 		x.git(x.w, "init", "-q", "--bare", "mine.git")
 		x.access.WorkingDir = filepath.Join(x.w, "mine.git")
 		x.runIn(x.access.WorkingDir, `git config core.fsmonitor "touch `+x.o+`/planted"; echo '[core]' >> config; touch hooks/pre-receive`)
-		if out := x.git(x.access.WorkingDir, "config", "-l", "--local"); strings.Contains(out, "fsmonitor") || exists(x.access.WorkingDir+"/hooks/pre-receive") {
+		if out := x.git(x.access.WorkingDir, "config", "-l", "--local"); strings.Contains(out, "fsmonitor") ||
+			exists(x.access.WorkingDir+"/hooks/pre-receive") {
 			t.Errorf("%s: the configuration was changed: %s", level, out)
 		}
 	}
@@ -198,10 +200,13 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 			for _, script := range []string{
 				`git status --short`, `echo y > new && git add -A && git commit -q -m second && git log --oneline | grep second`,
 				`git checkout -q -b topic && git stash list && git tag v1 && git branch -a | grep topic && git checkout -q -`,
-				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`, `git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
-				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`, `git -C sub/clone status && git rm -q --cached new && git reset -q`,
+				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`,
+				`git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
+				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`,
+				`git -C sub/clone status && git rm -q --cached new && git reset -q`,
 				`git gc -q && git merge -q topic && git rebase -q topic`,
-				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`, `git rebase --continue && git log --oneline | grep second`,
+				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`,
+				`git rebase --continue && git log --oneline | grep second`,
 			} {
 				env := x.env()
 				for _, who := range []string{"AUTHOR", "COMMITTER"} {
@@ -225,12 +230,17 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 }
 
 // plants are what programs of the person run or obey, made by a command.
-var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml", ".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
-	".cargo/config.toml", "AGENTS.md", "sub/CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json", ".mcp.json", ".husky/pre-commit", ".pre-commit-config.yaml",
+var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.vscode/settings.json", ".idea/x.xml",
+	".vimrc", ".npmrc", "sub/.npmrc", "pip.conf",
+	".cargo/config.toml", "AGENTS.md", "sub/CLAUDE.md", ".agents/skills/x/SKILL.md", ".claude/settings.json",
+	".mcp.json", ".husky/pre-commit", ".pre-commit-config.yaml",
 	".hg/hgrc", ".gdbinit", ".dir-locals.el", ".tmux.conf", "sub/.daycare/settings.yaml", "sub/.DAYCARE/settings.yaml", ".ENVRC",
-	".helix/languages.toml", "sub/coc-settings.json", ".pdbrc", ".ghci", ".octaverc", ".RData", "sub/jupyter_server_config.py", "sitecustomize.py", ".github/copilot-instructions.md",
-	"opencode.json", ".rules", ".kiro/steering/x.md", ".jvmopts", "mise.local.toml", ".sl/config", "_darcs/prefs/defaults", ".v\u017fcode/tasks.json", ".gdbinit.d/../.lldbinit",
-	"sub/.zed/tasks.json", ".exrc", ".nvim.lua", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".pnpmfile.cjs", ".bundle/config", ".mvn/jvm.config", ".cursor/rules/x.mdc", "GEMINI.md"}
+	".helix/languages.toml", "sub/coc-settings.json", ".pdbrc", ".ghci", ".octaverc", ".RData",
+	"sub/jupyter_server_config.py", "sitecustomize.py", ".github/copilot-instructions.md",
+	"opencode.json", ".rules", ".kiro/steering/x.md", ".jvmopts", "mise.local.toml", ".sl/config",
+	"_darcs/prefs/defaults", ".v\u017fcode/tasks.json", ".gdbinit.d/../.lldbinit",
+	"sub/.zed/tasks.json", ".exrc", ".nvim.lua", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".pnpmfile.cjs",
+	".bundle/config", ".mvn/jvm.config", ".cursor/rules/x.mdc", "GEMINI.md"}
 
 // TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
 // told, and what a right names stays.
@@ -268,7 +278,8 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 			if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
 				t.Errorf("what a right names is not written again: %s", text)
 			}
-			for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x", "HEAD", "sub/.prettierrc"} {
+			for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
+				"HEAD", "sub/.prettierrc"} {
 				path = filepath.Join(base, path)
 				if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
 					t.Errorf("%s: %s", path, text)
@@ -288,16 +299,20 @@ func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
 	for _, level := range sandboxed {
 		t.Run(string(level), func(t *testing.T) {
 			x := newWorld(t, level)
-			for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok", "deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
+			for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok",
+				"deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
 				"deep/er/AGENTS.md": "ok", "deep/.netrc": "canary-key"} {
 				path = filepath.Join(x.w, path)
 				os.MkdirAll(filepath.Dir(path), 0o755)
 				os.WriteFile(path, []byte(text), 0o644)
 			}
 			for _, script := range []string{
-				`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`, `mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
-				`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`, `cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
-				`grep -r canary . ; find . -name settings.yaml -exec cat {} +`, `ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
+				`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`,
+				`mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
+				`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`,
+				`cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
+				`grep -r canary . ; find . -name settings.yaml -exec cat {} +`,
+				`ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
 				`test "$(cat sub/.vscode/tasks.json sub/.envrc deep/er/AGENTS.md | tr -d '\n')" = okokok || echo ESC""APED: it cannot be read`,
 			} {
 				if why := printed(x.runIn(x.w, script)); why != "" {
@@ -333,7 +348,8 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 		}
 		text := x.sh("cd $W; "+evilGit+`rm sub/.envrc && echo bad > sub/.envrc; rm sub/t/.git && evil sub/t/.git; ln -sfn /bad sub/AGENTS.md`, x.env())
 		for _, path := range []string{"sub/.envrc", "sub/t/.git", "sub/AGENTS.md"} {
-			if target, err := os.Readlink(filepath.Join(x.w, path)); err == nil && target == "/bad" || err != nil && exists(filepath.Join(x.w, path)) {
+			if target, err := os.Readlink(filepath.Join(x.w, path)); err == nil && target == "/bad" ||
+				err != nil && exists(filepath.Join(x.w, path)) {
 				t.Errorf("%s: %s stayed:\n%s", level, path, text)
 			}
 		}
@@ -349,13 +365,14 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 	const planted = "#!/bin/sh\ntouch $O/planted\n"
 	ways := map[string]struct{ config, file string }{
-		"folder of hooks": {"[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit"}, "folder of hooks that is not there": {"[core] hooksPath = later/hooks\n", "later/hooks/pre-commit"},
-		"monitor":       {"[core]\n\tfsmonitor = ./tools/monitor.sh\n", "tools/monitor.sh"},
-		"filter":        {"[filter \"x\"]\n\tclean = sh tools/clean.sh\n", "tools/clean.sh"},
-		"diff":          {"[diff]\n\texternal = \"sh tools/diff.sh\"\n", "tools/diff.sh"},
-		"alias":         {"[alias]\n\tst = !tools/st.sh\n", "tools/st.sh"},
-		"included":      {"[include]\n\tpath = ../tools/gitconfig\n", "tools/gitconfig"},
-		"included here": {"[includeIf \"gitdir:/\"]\n\tpath = ../gitsettings\n", "gitsettings"},
+		"folder of hooks":                   {"[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit"},
+		"folder of hooks that is not there": {"[core] hooksPath = later/hooks\n", "later/hooks/pre-commit"},
+		"monitor":                           {"[core]\n\tfsmonitor = ./tools/monitor.sh\n", "tools/monitor.sh"},
+		"filter":                            {"[filter \"x\"]\n\tclean = sh tools/clean.sh\n", "tools/clean.sh"},
+		"diff":                              {"[diff]\n\texternal = \"sh tools/diff.sh\"\n", "tools/diff.sh"},
+		"alias":                             {"[alias]\n\tst = !tools/st.sh\n", "tools/st.sh"},
+		"included":                          {"[include]\n\tpath = ../tools/gitconfig\n", "tools/gitconfig"},
+		"included here":                     {"[includeIf \"gitdir:/\"]\n\tpath = ../gitsettings\n", "gitsettings"},
 	}
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		for name, way := range ways {
@@ -388,7 +405,8 @@ func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
 				if exists(x.o + "/planted") {
 					t.Errorf("%s, there %v: git ran a program of the agent:\n%s", name, there, said)
 				}
-				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said), Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
+				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said),
+					Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
 			}
 		}
 	})

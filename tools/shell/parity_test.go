@@ -110,7 +110,8 @@ func replaceBinary(t *testing.T) {
 			t.Fatalf("%s: the binary was not replaced, so nothing is tried: %v", level, err)
 		}
 		os.Chmod(binary, 0o755) // without namespaces a command cannot
-		if text := x.sh("echo sandboxed; cat $O/secret", x.env()); !strings.Contains(text, "sandboxed") || strings.Contains(text, "canary") {
+		if text := x.sh("echo sandboxed; cat $O/secret", x.env()); !strings.Contains(text, "sandboxed") ||
+			strings.Contains(text, "canary") {
 			t.Errorf("%s: after the binary was replaced: %s", level, text)
 		}
 		if _, err := os.Stat(planted); err == nil {
@@ -158,7 +159,8 @@ func TestBubblewrapInAGrantIsNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.exec.confine.runner = runner
-	if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo ran"})); res.Status != tools.Failed || !strings.Contains(res.Text, "makes the sandbox and lies in a folder that you can write") {
+	if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo ran"})); res.Status != tools.Failed ||
+		!strings.Contains(res.Text, "makes the sandbox and lies in a folder that you can write") {
 		t.Errorf("%+v", res)
 	}
 }

@@ -68,8 +68,10 @@ echo "7 $(curl -s -m 20 http://wild.test/g)"
 echo "8 $(curl -s -m 20 http://127.0.0.1:%d/h)"
 kill -0 1 2>/dev/null; ls /run
 `, port, port)
-	res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": script, "allowedDomains": []string{"good.test", "*.wild.test"}, "timeoutMs": 120_000}))
-	for _, want := range []string{"1 hello from good.test/a", "2 hello from sub.wild.test:8080/b", "3 daycare: evil.test is not among allowedDomains",
+	res := run(t, t.Context(), e, newCall(t, workspace(t),
+		a{"command": script, "allowedDomains": []string{"good.test", "*.wild.test"}, "timeoutMs": 120_000}))
+	for _, want := range []string{"1 hello from good.test/a", "2 hello from sub.wild.test:8080/b",
+		"3 daycare: evil.test is not among allowedDomains",
 		"4 refused", "5 refused", "6 hello from good.test/f", "7 daycare: wild.test is not", "8 daycare: 127.0.0.1 is not"} {
 		if !strings.Contains(res.Text, want) {
 			t.Errorf("%q is not in:\n%s", want, res.Text)
@@ -115,7 +117,8 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 	access := workspace(t)
 	call := newCall(t, access, a{"command": "go mod download", "allowedDomains": []string{"Packages.Example.com.", "*.example.com"}})
 	need, err := e.Needs(call)
-	if err != nil || need == nil || need.Tag != "@web:packages.example.com" || !strings.Contains(need.Detail.Command, "[network] packages.example.com, *.example.com") {
+	if err != nil || need == nil || need.Tag != "@web:packages.example.com" ||
+		!strings.Contains(need.Detail.Command, "[network] packages.example.com, *.example.com") {
 		t.Errorf("needs %+v %v", need, err)
 	}
 	call.Access.Hosts = []string{"packages.example.com"}
@@ -130,11 +133,13 @@ func TestNetworkNeedsRightAndSandbox(t *testing.T) {
 		t.Errorf("without namespaces: %+v", res)
 	}
 	for _, bad := range []string{"a b", "http://x", "*.*", ""} {
-		if res := run(t, t.Context(), e, newCall(t, access, a{"command": "true", "allowedDomains": []string{bad}})); res.Status != tools.Failed {
+		if res := run(t, t.Context(), e,
+			newCall(t, access, a{"command": "true", "allowedDomains": []string{bad}})); res.Status != tools.Failed {
 			t.Errorf("%q was taken for a host: %+v", bad, res)
 		}
 	}
-	if res := run(t, t.Context(), newExec(Options{Mode: Off}), newCall(t, access, a{"command": "echo free", "allowedDomains": []string{"x.test"}})); res.Status != "" {
+	if res := run(t, t.Context(), newExec(Options{Mode: Off}),
+		newCall(t, access, a{"command": "echo free", "allowedDomains": []string{"x.test"}})); res.Status != "" {
 		t.Errorf("where nothing holds commands they need no proxy: %+v", res)
 	}
 }
@@ -155,12 +160,14 @@ func TestTheProxyPassesOnTheRightsOfItsDomains(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", target, got, ok, want)
 		}
 	}
-	for _, target := range []string{"nas.home:80", "nas.home:443", "evil.test:443", "wild.test:80", "[fd12::1]:81", "169.254.169.254:80", "nas.home"} {
+	for _, target := range []string{"nas.home:80", "nas.home:443", "evil.test:443", "wild.test:80", "[fd12::1]:81",
+		"169.254.169.254:80", "nas.home"} {
 		if got, ok := p.reach(target); ok {
 			t.Errorf("%s is let through with %+v", target, got)
 		}
 	}
-	for domain, want := range map[string]string{"example.com": "@web:example.com", "*": "@web", "nas.home:8080": "@lan:nas.home:8080", "127.0.0.1:80": "@lan:127.0.0.1:80",
+	for domain, want := range map[string]string{"example.com": "@web:example.com", "*": "@web",
+		"nas.home:8080": "@lan:nas.home:8080", "127.0.0.1:80": "@lan:127.0.0.1:80",
 		"169.254.169.254:80": "", "*.home:80": "", "nas.home:x": "", "http://x": ""} {
 		right, err := DomainRight(domain)
 		if (err == nil) != (want != "") || err == nil && right.Tag() != want {
@@ -186,11 +193,13 @@ func TestTheProxyDialsWithTheRightsOfOneDomain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy"}), DisableKeepAlives: true,
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy"}),
+		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", p.socket)
 		}}}
-	for address, want := range map[string]int{"http://good.test/": 200, "http://nas.home:8080/": 200, "http://nas.home/": 403, "http://nas.home:8081/": 403, "http://other.home:1/": 403} {
+	for address, want := range map[string]int{"http://good.test/": 200, "http://nas.home:8080/": 200,
+		"http://nas.home/": 403, "http://nas.home:8081/": 403, "http://other.home:1/": 403} {
 		resp, err := client.Get(address)
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +211,8 @@ func TestTheProxyDialsWithTheRightsOfOneDomain(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if want := (map[string]permission.Set{"good.test:80": {Web: true}, "nas.home:8080": {Lan: []string{"nas.home:8080"}}}); !reflect.DeepEqual(dialed, want) {
+	if want := (map[string]permission.Set{"good.test:80": {Web: true},
+		"nas.home:8080": {Lan: []string{"nas.home:8080"}}}); !reflect.DeepEqual(dialed, want) {
 		t.Errorf("dialed %+v, want %+v", dialed, want)
 	}
 }

@@ -20,7 +20,8 @@ import (
 // colleague makes x's agent one that works in sub/mole of the workspace alone.
 func (x *world) colleague() (mole string) {
 	mole = filepath.Join(x.w, "sub", "mole")
-	for path, text := range map[string]string{mole + "/note": "mine", x.w + "/private/secret": "canary-data", x.w + "/decoy/mole/secret": "canary-data"} {
+	for path, text := range map[string]string{mole + "/note": "mine", x.w + "/private/secret": "canary-data",
+		x.w + "/decoy/mole/secret": "canary-data"} {
 		os.MkdirAll(filepath.Dir(path), 0o755)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			x.t.Fatal(err)
@@ -40,10 +41,14 @@ func (x *world) colleague() (mole string) {
 func TestReplacedFolder(t *testing.T) {
 	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		for name, replace := range map[string]func(x *world, mole string){
-			"link to the root":     func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink("/", mole) },
-			"link to the outside":  func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink(x.o, mole) },
-			"link to .daycare":     func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink(x.d, mole) },
-			"link above":           func(x *world, mole string) { os.Rename(x.w+"/sub", x.w+"/away"); os.Symlink(x.w+"/decoy", x.w+"/sub") },
+			"link to the root":    func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink("/", mole) },
+			"link to the outside": func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink(x.o, mole) },
+			"link to .daycare":    func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Symlink(x.d, mole) },
+			"link above": func(x *world, mole string) {
+				os.Rename(x.w+"/sub",
+					x.w+"/away")
+				os.Symlink(x.w+"/decoy", x.w+"/sub")
+			},
 			"another folder":       func(x *world, mole string) { os.Rename(mole, x.w+"/away"); os.Rename(x.w+"/private", mole) },
 			"another folder above": func(x *world, mole string) { os.Rename(x.w+"/sub", x.w+"/away"); os.Rename(x.w+"/decoy", x.w+"/sub") },
 		} {
@@ -51,19 +56,22 @@ func TestReplacedFolder(t *testing.T) {
 				x := newWorld(t, level)
 				mole := x.colleague()
 				script := "cat note secret " + mole + "/secret " + x.o + "/secret; touch planted " + x.o + "/planted"
-				if res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": script})); !strings.Contains(res.Text, "mine") || printed(res.Text) != "" {
+				if res := run(t, t.Context(), x.exec,
+					newCall(t, x.access, a{"command": script})); !strings.Contains(res.Text, "mine") || printed(res.Text) != "" {
 					t.Fatalf("before: %s", res.Text)
 				}
 				replace(x, mole)
 				x.before = x.state()
 				res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": script}))
-				if res.Status != tools.Denied || !strings.Contains(res.Text, "is not the folder that access was given to") && !strings.Contains(res.Text, "never open") {
+				if res.Status != tools.Denied ||
+					!strings.Contains(res.Text, "is not the folder that access was given to") && !strings.Contains(res.Text, "never open") {
 					t.Errorf("%s: %s", res.Status, res.Text)
 				}
 				if why := printed(res.Text); why != "" || x.state() != x.before {
 					t.Errorf("%s, or something outside changed", why)
 				}
-				attacktest.Held(t, attacktest.Row{Class: "replaced folders", Level: asWhom(level), How: "the grant is pinned to the folder", Name: name})
+				attacktest.Held(t, attacktest.Row{Class: "replaced folders", Level: asWhom(level),
+					How: "the grant is pinned to the folder", Name: name})
 			})
 		}
 	})
@@ -82,7 +90,9 @@ func TestReplacedBeside(t *testing.T) {
 		os.Rename(mole, x.w+"/away")
 		os.Symlink(x.o, mole)
 		x.before = x.state()
-		res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "echo x > here; cat here; cat " + mole + "/secret " + x.o + "/secret; touch " + mole + "/planted"}))
+		res := run(t, t.Context(), x.exec,
+			newCall(t, x.access, a{"command": "echo x > here; cat here; cat " + mole + "/secret " + x.o +
+				"/secret; touch " + mole + "/planted"}))
 		if why := printed(res.Text); why != "" || !strings.HasPrefix(res.Text, "x\n") || x.state() != x.before {
 			t.Errorf("%s: %s", why, res.Text)
 		}
@@ -116,7 +126,8 @@ func TestSwappedFolder(t *testing.T) {
 				})
 				tries, ran, wins := 0, 0, 0
 				for end := time.Now().Add(runFor); time.Now().Before(end); tries++ {
-					res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "cat secret note; touch planted; cat " + mole + "/secret"}))
+					res := run(t, t.Context(), x.exec,
+						newCall(t, x.access, a{"command": "cat secret note; touch planted; cat " + mole + "/secret"}))
 					if printed(res.Text) != "" {
 						wins++
 					}
@@ -150,7 +161,9 @@ func TestAttachments(t *testing.T) {
 			return []string{x.d + "/files/mine__a.txt", x.d + "/files/gone__c.txt"}, nil
 		}
 		x.exec.confine.options = x.exec.options
-		res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": "cat .daycare/files/mine__a.txt; cat .daycare/files/other__b.txt; cat .daycare/files/*; echo x > .daycare/files/mine__a.txt && echo ESCAPED", "workdir": x.w}))
+		res := run(t, t.Context(), x.exec,
+			newCall(t, x.access, a{"command": "cat .daycare/files/mine__a.txt; cat .daycare/files/other__b.txt; cat " +
+				".daycare/files/*; echo x > .daycare/files/mine__a.txt && echo ESCAPED", "workdir": x.w}))
 		if why := printed(res.Text); why != "" || !strings.HasPrefix(res.Text, "mine") {
 			t.Errorf("%s: %s", why, res.Text)
 		}

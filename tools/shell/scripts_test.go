@@ -20,7 +20,8 @@ func asking(t *testing.T) (*Exec, permission.Set) {
 	e, _, _ := held(t, sandbox.Landlock)
 	e.options.Mode = Ask
 	access := workspace(t)
-	for name, text := range map[string]string{"build.sh": "#!/bin/sh\necho built\n", "tool.py": "print(1)\n", "data.txt": "1\n", "hook.js": "1"} {
+	for name, text := range map[string]string{"build.sh": "#!/bin/sh\necho built\n", "tool.py": "print(1)\n",
+		"data.txt": "1\n", "hook.js": "1"} {
 		if err := os.WriteFile(filepath.Join(access.WorkingDir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -49,19 +50,28 @@ func TestRuleOfTheBeginningCoversNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []a{{"command": "git push"}, {"command": "git push origin main"}, {"command": "git  push --tags 2>&1"}, {"command": "git push 'a b'"}} {
+	for _, args := range []a{{"command": "git push"}, {"command": "git push origin main"},
+		{"command": "git  push --tags 2>&1"}, {"command": "git push 'a b'"}} {
 		if need := needs(t, e, set, args); need != nil {
 			t.Errorf("%v asks for %s", args, need.Tag)
 		}
 	}
-	riders := []a{{"command": "git push; id"}, {"command": "git push && id"}, {"command": "git push || id"}, {"command": "git push | sh"}, {"command": "git push & id"},
-		{"command": "git push\nid"}, {"command": "git push $(id)"}, {"command": "git push `id`"}, {"command": "git push <(id)"}, {"command": "git push >(id)"},
-		{"command": "git push > f"}, {"command": "git push >> f"}, {"command": "git push >&f"}, {"command": "git push &> f"}, {"command": "git push 3<> f"}, {"command": "git push >| f"},
-		{"command": "A=b git push"}, {"command": "env git push"}, {"command": "git push $A"}, {"command": "git push *"}, {"command": "git push ~x"},
-		{"command": "git pushx"}, {"command": "git"}, {"command": "gitpush"}, {"command": "'git push'"}, {"command": "git -c a=b push"}, {"command": "./git push"}, {"command": "git\u200b push"},
-		{"command": "git push", "env": a{"GIT_SSH": "x"}}, {"command": "git push", "stdin": "x"}, {"command": "git push", "allowedDomains": []string{"example.com"}},
-		{"command": "git() { id; }; git push"}, {"command": "alias git=id; git push"}, {"command": "git push #\nid"}, {"command": "! git push; id"}, {"command": "git push {a,b}"},
-		{"command": "(git push; id)"}, {"command": "if git push; then id; fi"}, {"command": "git push <<E\n$(id)\nE"}, {"command": "eval git push"}, {"command": "git \"push\" ${A:-$(id)}"}}
+	riders := []a{{"command": "git push; id"}, {"command": "git push && id"}, {"command": "git push || id"},
+		{"command": "git push | sh"}, {"command": "git push & id"},
+		{"command": "git push\nid"}, {"command": "git push $(id)"}, {"command": "git push `id`"},
+		{"command": "git push <(id)"}, {"command": "git push >(id)"},
+		{"command": "git push > f"}, {"command": "git push >> f"}, {"command": "git push >&f"},
+		{"command": "git push &> f"}, {"command": "git push 3<> f"}, {"command": "git push >| f"},
+		{"command": "A=b git push"}, {"command": "env git push"}, {"command": "git push $A"}, {"command": "git push *"},
+		{"command": "git push ~x"},
+		{"command": "git pushx"}, {"command": "git"}, {"command": "gitpush"}, {"command": "'git push'"},
+		{"command": "git -c a=b push"}, {"command": "./git push"}, {"command": "git\u200b push"},
+		{"command": "git push", "env": a{"GIT_SSH": "x"}}, {"command": "git push", "stdin": "x"},
+		{"command": "git push", "allowedDomains": []string{"example.com"}},
+		{"command": "git() { id; }; git push"}, {"command": "alias git=id; git push"}, {"command": "git push #\nid"},
+		{"command": "! git push; id"}, {"command": "git push {a,b}"},
+		{"command": "(git push; id)"}, {"command": "if git push; then id; fi"}, {"command": "git push <<E\n$(id)\nE"},
+		{"command": "eval git push"}, {"command": "git \"push\" ${A:-$(id)}"}}
 	for _, args := range riders {
 		if needs(t, e, set, args) == nil {
 			t.Errorf("%v runs without being asked for", args)
@@ -75,9 +85,12 @@ func TestRuleOfTheBeginningCoversNothingElse(t *testing.T) {
 func TestRuleIsOfferedOnlyForWhatItCovers(t *testing.T) {
 	e, access := asking(t)
 	for command, want := range map[string]string{
-		"git push origin main": "@exec:git push", "npm run build": "@exec:npm run", "./build.sh --fast": "@exec:./build.sh", "sh build.sh x": "@exec:sh build.sh",
-		"python3 tool.py": "@exec:python3 tool.py", "git push; id": "", "git push > f": "", "A=b git push": "", "git push $A": "", "sh -c id": "", "env git push": "",
-		"'git push' x": "", "ls": "", "bash": "", "python3 -c 'import os'": "", "find . -exec id ;": "", "xargs ./build.sh": "@exec:xargs ./build.sh",
+		"git push origin main": "@exec:git push", "npm run build": "@exec:npm run",
+		"./build.sh --fast": "@exec:./build.sh", "sh build.sh x": "@exec:sh build.sh",
+		"python3 tool.py": "@exec:python3 tool.py", "git push; id": "", "git push > f": "", "A=b git push": "",
+		"git push $A": "", "sh -c id": "", "env git push": "",
+		"'git push' x": "", "ls": "", "bash": "", "python3 -c 'import os'": "", "find . -exec id ;": "",
+		"xargs ./build.sh": "@exec:xargs ./build.sh",
 	} {
 		need := needs(t, e, access, a{"command": command})
 		if need == nil || need.Prefix != want {
@@ -100,7 +113,8 @@ func TestRuleIsOfferedOnlyForWhatItCovers(t *testing.T) {
 // What was always allowed for a script asks again when the script is another one: as an
 // exact command, as a rule, through a link, and inside sh -c.
 func TestApprovalOfAScriptEndsWithItsContent(t *testing.T) {
-	for _, command := range []string{"sh build.sh", "./build.sh", "bash ./build.sh a", "sh -c ./build.sh", "env sh build.sh", "cd . && ./build.sh", "timeout 5 ./build.sh", "sh link.sh"} {
+	for _, command := range []string{"sh build.sh", "./build.sh", "bash ./build.sh a", "sh -c ./build.sh",
+		"env sh build.sh", "cd . && ./build.sh", "timeout 5 ./build.sh", "sh link.sh"} {
 		t.Run(command, func(t *testing.T) {
 			e, access := asking(t)
 			dir := access.WorkingDir
@@ -159,7 +173,8 @@ func TestCardShowsWhatRuns(t *testing.T) {
 	e, access := asking(t)
 	need := needs(t, e, access, a{"command": "sh build.sh \u202etxt"})
 	card := need.Card()
-	for _, want := range []string{"    sh build.sh [U+202E]txt\n", "folder      " + access.WorkingDir, "sandbox     landlock", "runs        sh: " + program("sh", "/"),
+	for _, want := range []string{"    sh build.sh [U+202E]txt\n", "folder      " + access.WorkingDir,
+		"sandbox     landlock", "runs        sh: " + program("sh", "/"),
 		"script      " + filepath.Join(access.WorkingDir, "build.sh") + ", sha256 " + need.Scripts[0].SHA256} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q:\n%s", want, card)

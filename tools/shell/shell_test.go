@@ -66,7 +66,8 @@ func newCall(t *testing.T, access permission.Set, args a) tools.Call {
 	if err := tools.Validate(spec, data); err != nil {
 		t.Fatal(err)
 	}
-	return tools.Call{ID: "call" + strconv.FormatInt(time.Now().UnixNano(), 36), Name: "exec", Arguments: data, Agent: agent, Access: access, Progress: func(string) {}}
+	return tools.Call{ID: "call" + strconv.FormatInt(time.Now().UnixNano(), 36), Name: "exec", Arguments: data,
+		Agent: agent, Access: access, Progress: func(string) {}}
 }
 
 func run(t *testing.T, ctx context.Context, e *Exec, call tools.Call) tools.Result {
@@ -132,13 +133,15 @@ func TestWorkdir(t *testing.T) {
 			t.Errorf("workdir %q: %s", dir, res.Text)
 		}
 	}
-	for _, dir := range []string{"..", "/", outside, "link", "sub/../..", ".daycare", ".daycare/files", "no", "../" + filepath.Base(outside)} {
+	for _, dir := range []string{"..", "/", outside, "link", "sub/../..", ".daycare", ".daycare/files", "no",
+		"../" + filepath.Base(outside)} {
 		res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": dir}))
 		if res.Status != tools.Denied {
 			t.Errorf("workdir %q: %q %s", dir, res.Status, res.Text)
 		}
 	}
-	if res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": "none"})); res.Status != tools.Failed || res.Text != "exec: workdir none: no such folder" {
+	if res := run(t, t.Context(), e, newCall(t, access,
+		a{"command": "pwd", "workdir": "none"})); res.Status != tools.Failed || res.Text != "exec: workdir none: no such folder" {
 		t.Errorf("what is not there is no question of rights: %q %s", res.Status, res.Text)
 	}
 	if res := run(t, t.Context(), e, newCall(t, access, a{"command": "pwd", "workdir": "/"})); !strings.Contains(res.Text, "@read:/") {
@@ -150,7 +153,8 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "canary-secret")
 	t.Setenv("LC_MESSAGES", "C")
 	t.Setenv("GOFLAGS", "-mod=mod")
-	res := run(t, t.Context(), newExec(Options{Mode: Off, Keep: []string{"GOFLAGS"}}), newCall(t, workspace(t), a{"command": "env; cat /proc/$$/environ"}))
+	res := run(t, t.Context(), newExec(Options{Mode: Off, Keep: []string{"GOFLAGS"}}),
+		newCall(t, workspace(t), a{"command": "env; cat /proc/$$/environ"}))
 	if strings.Contains(res.Text, "canary-secret") || strings.Contains(res.Text, "ANTHROPIC") {
 		t.Errorf("a secret of the daemon reached the command:\n%s", res.Text)
 	}
@@ -267,7 +271,8 @@ func TestEndlessOutputNeedsLittleMemory(t *testing.T) {
 }
 
 func TestCaptureKeepsEverythingThatFits(t *testing.T) {
-	for _, size := range []int{0, 1, half - 1, half, half + 1, maxOutput - 1, maxOutput, maxOutput + 1, maxOutput + half + 7, 3 * maxOutput} {
+	for _, size := range []int{0, 1, half - 1, half, half + 1, maxOutput - 1, maxOutput, maxOutput + 1,
+		maxOutput + half + 7, 3 * maxOutput} {
 		for _, piece := range []int{1, 7, 4096, 1 << 20} {
 			dir := t.TempDir()
 			c := newCapture(dir, nil)
@@ -288,7 +293,8 @@ func TestCaptureKeepsEverythingThatFits(t *testing.T) {
 			if !strings.HasPrefix(got, text[:half]) || !strings.HasSuffix(got, text[size-half:]) {
 				t.Fatalf("size %d, piece %d: head or tail is wrong", size, piece)
 			}
-			if whole.Bytes != int64(size) || whole.Left != int64(size-2*half) || whole.Blob != filepath.Base(whole.Path) || !strings.Contains(got, whole.Marker) {
+			if whole.Bytes != int64(size) || whole.Left != int64(size-2*half) ||
+				whole.Blob != filepath.Base(whole.Path) || !strings.Contains(got, whole.Marker) {
 				t.Fatalf("size %d, piece %d: %+v", size, piece, whole)
 			}
 			if data, err := os.ReadFile(whole.Path); err != nil || string(data) != text {
@@ -316,7 +322,8 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := permission.Request{Tag: "@exec:git push", Reason: "run a command", Workdir: access.WorkingDir, AskAlways: true, Sandbox: permission.NoSandbox, Programs: []string{"git: " + program("git", "/")},
+	want := permission.Request{Tag: "@exec:git push", Reason: "run a command", Workdir: access.WorkingDir,
+		AskAlways: true, Sandbox: permission.NoSandbox, Programs: []string{"git: " + program("git", "/")},
 		Detail: permission.Detail{Command: "git push origin main\n[environment] A='it'\\''s'\n[standard input]\nin"}}
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)

@@ -23,7 +23,8 @@ import (
 func held(t *testing.T, level sandbox.Level) (*Exec, *Process, *Jobs) {
 	t.Helper()
 	self, dir := sandbox.Self(), t.TempDir()
-	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, grace: time.Second, Home: func(string) string { return dir + "/home" },
+	o := Options{Mode: Sandbox, Sandbox: string(level), Helper: self, grace: time.Second,
+		Home: func(string) string { return dir + "/home" },
 		Jobs: func(agent string) string { return filepath.Join(dir, agent) }}
 	if level == sandbox.None {
 		o.Mode = Off
@@ -129,7 +130,8 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 				t.Parallel()
 				e, _, _ := held(t, level)
 				start := time.Now()
-				res := run(t, t.Context(), e, newCall(t, workspace(t), a{"command": strings.ReplaceAll(script, "MARK", mark), "timeoutMs": 500}))
+				res := run(t, t.Context(), e,
+					newCall(t, workspace(t), a{"command": strings.ReplaceAll(script, "MARK", mark), "timeoutMs": 500}))
 				if took := time.Since(start); took > 9*time.Second {
 					t.Errorf("took %v", took)
 				}
@@ -137,7 +139,8 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 					t.Error(res.Text)
 				}
 				none(t, mark, time.Second)
-				attacktest.Held(t, attacktest.Row{Class: "processes that stay", Level: asWhom(level), How: "ended by the supervisor", Name: name})
+				attacktest.Held(t, attacktest.Row{Class: "processes that stay", Level: asWhom(level),
+					How: "ended by the supervisor", Name: name})
 			})
 		}
 	}
@@ -150,7 +153,8 @@ func daemon() {
 	parts := strings.SplitN(os.Getenv(daemonEnv), "|", 3)
 	dir := parts[1]
 	level := sandbox.Level(parts[0])
-	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: sandbox.Self(), Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
+	o := Options{Mode: Sandbox, Sandbox: parts[0], Helper: sandbox.Self(),
+		Home: func(string) string { return dir + "/home" }, Jobs: func(string) string { return dir + "/jobs" }}
 	if level == sandbox.None {
 		o.Mode = Off
 	}
@@ -161,7 +165,8 @@ func daemon() {
 	args, _ := json.Marshal(a{"command": parts[2], "background": true})
 	work := filepath.Join(dir, "work")
 	os.MkdirAll(work, 0o755)
-	res, err := list[0].Run(context.Background(), tools.Call{ID: "call", Name: "exec", Arguments: args, Agent: agent, Access: permission.Default(work), Progress: func(string) {}})
+	res, err := list[0].Run(context.Background(),
+		tools.Call{ID: "call", Name: "exec", Arguments: args, Agent: agent, Access: permission.Default(work), Progress: func(string) {}})
 	fmt.Println(res.Text, err)
 	time.Sleep(time.Hour)
 }

@@ -61,7 +61,8 @@ func TestHostileSkills(t *testing.T) {
 			return errors.Join(err, teaFolder(ws), os.Rename(ws+"/s", ws+"/.agents/skills/tea/SKILL.md"))
 		},
 		"SKILL.md is large": func(ws, outside string) error {
-			return errors.Join(teaFolder(ws), os.WriteFile(ws+"/.agents/skills/tea/SKILL.md", []byte(strings.Repeat("x", maxFile+1)), 0o600))
+			return errors.Join(teaFolder(ws),
+				os.WriteFile(ws+"/.agents/skills/tea/SKILL.md", []byte(strings.Repeat("x", maxFile+1)), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +72,8 @@ func TestHostileSkills(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := 0
-			shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(_ string, found []finding.Finding) { told += len(found) })
+			shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil,
+				func(_ string, found []finding.Finding) { told += len(found) })
 			for range 2 {
 				if list := shelf.List(); named(list, "tea") >= 0 {
 					t.Errorf("it is listed: %+v", list)
@@ -103,7 +105,8 @@ func TestLinksOfTheOwner(t *testing.T) {
 	}
 	var told []string
 	links := func(to string) bool { return !strings.HasPrefix(to, shared) }
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil, func(path string, found []finding.Finding) { told = append(told, path) })
+	shelf := NewShelf(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil,
+		func(path string, found []finding.Finding) { told = append(told, path) })
 	list := shelf.List()
 	if named(list, "tea") < 0 || named(list, "milk") >= 0 || len(told) != 1 || !strings.Contains(told[0], "milk") {
 		t.Errorf("%+v, told of %v", list, told)
@@ -139,7 +142,8 @@ func TestSkillsWhileSwapped(t *testing.T) {
 			put(t, ws+"/.agents/skills/tea/more.txt", "more")
 			put(t, ws+"/.agents/skills/tea/sub/more.txt", "more")
 			if err := errors.Join(os.Symlink(outside+"/skills/tea/SKILL.md", ws+"/link"), syscall.Mkfifo(ws+"/pipe", 0o600),
-				os.Symlink(outside+"/skills/tea", ws+"/tea"), os.Symlink(outside+"/skills", ws+"/skills"), os.Symlink(outside, ws+"/agents")); err != nil {
+				os.Symlink(outside+"/skills/tea", ws+"/tea"), os.Symlink(outside+"/skills", ws+"/skills"),
+				os.Symlink(outside, ws+"/agents")); err != nil {
 				t.Fatal(err)
 			}
 			var stop atomic.Bool
@@ -170,7 +174,8 @@ func race(t *testing.T, ws string, runFor time.Duration) {
 	for range 3 {
 		readers.Go(func() {
 			for time.Now().Before(end) {
-				for _, args := range []string{`{"name":"tea"}`, `{"name":"tea","file":"more.txt"}`, `{"name":"tea","file":"sub/more.txt"}`} {
+				for _, args := range []string{`{"name":"tea"}`, `{"name":"tea","file":"more.txt"}`,
+					`{"name":"tea","file":"sub/more.txt"}`} {
 					tries.Add(1)
 					if res := call(t, tool, args); strings.Contains(res.Text, secret) {
 						wins.Add(1)
@@ -201,7 +206,8 @@ func TestUnseenSkills(t *testing.T) {
 	}
 	put(t, ws+"/.agents/skills/tea/SKILL.md", "---\nname: tea\ndescription: mine\n---\nBoil.")
 	told := map[string]int{}
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, texts.Use, func(path string, found []finding.Finding) { told[filepath.Base(filepath.Dir(path))] = len(found) })
+	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, texts.Use,
+		func(path string, found []finding.Finding) { told[filepath.Base(filepath.Dir(path))] = len(found) })
 	shelf.List()
 	ended := texts.Began("mole")
 	put(t, ws+"/.agents/skills/tea/SKILL.md", stolen)

@@ -33,7 +33,8 @@ func TestParse(t *testing.T) {
 		ids                string // of the findings
 	}{
 		{"right", "my-skill", "---\nname: my-skill\ndescription: Does it.\n---\nBody", true, ""},
-		{"all fields", "s1", "---\nname: s1\ndescription: D\nlicense: MIT\ncompatibility: needs git\nallowed-tools: Bash(git:*) Read\nmetadata:\n  author: me\n  version: 1.0\n---\n", true, ""},
+		{"all fields", "s1", "---\nname: s1\ndescription: D\nlicense: MIT\ncompatibility: needs git\nallowed-tools: " +
+			"Bash(git:*) Read\nmetadata:\n  author: me\n  version: 1.0\n---\n", true, ""},
 		{"no front matter", "x", "# Hello", false, "skill-front-matter"},
 		{"no end", "x", "---\nname: x\ndescription: d\n", false, "skill-front-matter"},
 		{"no YAML", "x", "---\n\t: [\n---\n", false, "skill-front-matter"},
@@ -51,7 +52,8 @@ func TestParse(t *testing.T) {
 		{"letters that are made of two", "café", "---\nname: cafe\u0301\ndescription: d\n---\n", true, ""},
 		{"another folder", "other", "---\nname: x\ndescription: d\n---\n", true, "skill-name-folder"},
 		{"description too long", "x", "---\nname: x\ndescription: " + long + "\n---\n", true, "skill-description"},
-		{"compatibility too long", "x", "---\nname: x\ndescription: d\ncompatibility: " + long[:501] + "\n---\n", true, "skill-compatibility"},
+		{"compatibility too long", "x", "---\nname: x\ndescription: d\ncompatibility: " + long[:501] + "\n---\n", true,
+			"skill-compatibility"},
 		{"unknown field", "x", "---\nname: x\ndescription: d\nversion: 3\n---\n", true, "skill-unknown-field"},
 		{"colons", "x", "---\nname: x\ndescription: Use when: it's late, or: never\n---\nB", true, ""},
 		{"a list of tools", "x", "---\nname: x\ndescription: d\nallowed-tools: [a, b]\n---\n", true, "skill-type"},
@@ -126,9 +128,11 @@ func TestTool(t *testing.T) {
 	}
 	tool := New(NewShelf(at(dir), nil, func(string, []finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
-		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`, `{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
+		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`,
+			`{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
 	res := call(t, tool, `{"name":"pdf"}`)
-	for _, want := range []string{"# Skill pdf", "Folder: " + dir + "/pdf (sha256 ", "Needs: needs qpdf", "logo.png, scripts/fill.py", "Read scripts/fill.py first."} {
+	for _, want := range []string{"# Skill pdf", "Folder: " + dir + "/pdf (sha256 ", "Needs: needs qpdf",
+		"logo.png, scripts/fill.py", "Read scripts/fill.py first."} {
 		if !strings.Contains(res.Text, want) {
 			t.Errorf("%q is not in\n%s", want, res.Text)
 		}
@@ -177,11 +181,14 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 		{"nothing", func() {}, "", ""},
 		{"added", func() { put(t, path, strings.ReplaceAll(good, "%", "water")) }, "water", ""},
 		{"edited", func() { put(t, path, strings.ReplaceAll(good, "%", "steam")) }, "steam", ""},
-		{"broken", func() { put(t, path, "---\nname: tea\ndescription:\n---\n") }, "steam", path + ":3:1: the description is missing: a model chooses by it; the version before stays in force"},
+		{"broken", func() { put(t, path, "---\nname: tea\ndescription:\n---\n") }, "steam",
+			path + ":3:1: the description is missing: a model chooses by it; the version before stays in force"},
 		{"still broken", func() {}, "steam", ""},
-		{"broken otherwise", func() { put(t, path, "tea") }, "steam", path + ":1:1: a SKILL.md begins with a line of ---; the version before stays in force"},
+		{"broken otherwise", func() { put(t, path, "tea") }, "steam",
+			path + ":1:1: a SKILL.md begins with a line of ---; the version before stays in force"},
 		{"mended", func() { put(t, path, strings.ReplaceAll(good, "%", "milk")) }, "milk", ""},
-		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk", path + ": it is not a regular file; the version before stays in force"},
+		{"unreadable", func() { remove(t, path); mkdir(t, path) }, "milk",
+			path + ": it is not a regular file; the version before stays in force"},
 		{"removed", func() { remove(t, path) }, "", ""},
 		{"broken from the start", func() { put(t, path, "tea") }, "", path + ":1:1: a SKILL.md begins with a line of ---"},
 		{"good in the end", func() { put(t, path, strings.ReplaceAll(good, "%", "ice")) }, "ice", ""},

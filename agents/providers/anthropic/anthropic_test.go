@@ -45,7 +45,8 @@ func TestContract(t *testing.T) {
 		Ended:       func(prefix string) bool { return strings.Contains(prefix, `{"type":"message_stop"}`) },
 		Overflow: []providertest.Reply{
 			{Status: 400, Body: errorBody("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")},
-			{Status: 400, Body: errorBody("invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000")},
+			{Status: 400, Body: errorBody("invalid_request_error",
+				"input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000")},
 			{Status: 413, Body: errorBody("request_too_large", "Request exceeds the maximum size")},
 			{Status: 413, Body: "<html><title>413 Payload Too Large</title></html>"},
 		},

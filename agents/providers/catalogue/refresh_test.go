@@ -31,7 +31,8 @@ func TestReadOpenRouter(t *testing.T) {
 	}
 	c := New([]Override{{ID: "claude-opus-5-5", MaxOutput: 7}}).With(n)
 	m, ok := c.Find("", "claude-opus-5-5")
-	if !ok || m.ID != "claude-opus-5-5" || m.Window != 2_000_000 || *m.Price.Input != 4 || *m.Price.Output != 20 || *m.Price.CacheRead != 0.4 || m.MaxOutput != 7 || len(m.Thinking) == 0 {
+	if !ok || m.ID != "claude-opus-5-5" || m.Window != 2_000_000 || *m.Price.Input != 4 || *m.Price.Output != 20 ||
+		*m.Price.CacheRead != 0.4 || m.MaxOutput != 7 || len(m.Thinking) == 0 {
 		t.Errorf("the newer list must win over the embedded one, the settings over both, and what it does not say must stay: %+v", m)
 	}
 	m, ok = c.Find("", "gemini-9-ultra")

@@ -53,7 +53,8 @@ func TestContract(t *testing.T) {
 		StreamError: func(kind, message string) string { return "data: " + errorBody(kind, message) + "\n\n" },
 		Ended:       func(prefix string) bool { return strings.Contains(prefix, `"finishReason":"STOP"`) },
 		Overflow: []providertest.Reply{
-			{Status: 400, Body: errorBody("invalid_request_error", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).")},
+			{Status: 400, Body: errorBody("invalid_request_error",
+				"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).")},
 			{Status: 413, Body: "<html><title>413 Payload Too Large</title></html>"},
 		},
 		NoCredit: []providertest.Reply{
@@ -128,7 +129,8 @@ func TestSignatures(t *testing.T) {
 		want                  string
 	}{
 		{"own", Wire, "gemini-3.8-flash", "gemini-3.8-flash", calls(`,"thoughtSignature":"T"`, `,"thoughtSignature":"A"`)},
-		{"another model's", Wire, "gemini-3.5-pro", "gemini-3.8-flash", calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
+		{"another model's", Wire, "gemini-3.5-pro", "gemini-3.8-flash",
+			calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
 		{"another's", "other", "gemini-3.8-flash", "gemini-3.8-flash", calls("", `,"thoughtSignature":"skip_thought_signature_validator"`)},
 		{"another's, generation 2", "other", "gpt-6.1-sol", "gemini-2.5-flash", calls("", "")},
 	} {

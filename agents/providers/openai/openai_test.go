@@ -70,7 +70,8 @@ func TestRequests(t *testing.T) {
 		{"options.json", func(o *Options) {
 			o.BaseURL += "/chat/completions"
 			o.Headers = map[string]string{"X-Title": "daycare"}
-			o.Options = map[string]any{"provider": map[string]any{"order": []string{"a"}}, "max_completion_tokens": 5, "stream_options": nil}
+			o.Options = map[string]any{"provider": map[string]any{"order": []string{"a"}}, "max_completion_tokens": 5,
+				"stream_options": nil}
 		}, func(r *providers.Request) { r.MaxTokens = 7 }},
 		{"option-limit.json", func(o *Options) { o.Options = map[string]any{"max_completion_tokens": 5} }, func(*providers.Request) {}},
 		{"own.json", func(o *Options) { o.MaxTokens = 1000 }, func(r *providers.Request) {}},

@@ -41,7 +41,8 @@ func TestContract(t *testing.T) {
 		Error: errorBody,
 		StreamError: func(kind, message string) string {
 			m := string(providers.AppendString(nil, message))
-			return fmt.Sprintf("event: error\ndata: {\"type\":\"error\",\"sequence_number\":3,\"code\":%q,\"message\":%s,\"param\":null}\n\n", kind, m)
+			return fmt.Sprintf("event: error\ndata: "+
+				"{\"type\":\"error\",\"sequence_number\":3,\"code\":%q,\"message\":%s,\"param\":null}\n\n", kind, m)
 		},
 		Ended: func(prefix string) bool { return strings.Contains(prefix, `"type":"response.completed"`) },
 		Overflow: []providertest.Reply{
@@ -66,9 +67,11 @@ func TestRequests(t *testing.T) {
 		{"options.json", func(o *Options) {
 			o.BaseURL += "/responses"
 			o.Headers = map[string]string{"X-Title": "daycare"}
-			o.Options = map[string]any{"service_tier": "flex", "max_output_tokens": 5, "include": nil, "reasoning": map[string]any{"effort": "high"}}
+			o.Options = map[string]any{"service_tier": "flex", "max_output_tokens": 5, "include": nil,
+				"reasoning": map[string]any{"effort": "high"}}
 		}, func(r *providers.Request) { r.Thinking = "low" }},
-		{"plain-model.json", func(o *Options) { o.Model, o.MaxTokens = "gpt-4.1-mini", 1000 }, func(r *providers.Request) { r.Temperature = &hot }},
+		{"plain-model.json", func(o *Options) { o.Model, o.MaxTokens = "gpt-4.1-mini", 1000 },
+			func(r *providers.Request) { r.Temperature = &hot }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -265,7 +265,8 @@ func FuzzScript(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		req := &providers.Request{Messages: []*providers.Message{{Role: providers.User, Parts: []providers.Part{providers.Text{Text: "hello World"}}}}}
+		req := &providers.Request{Messages: []*providers.Message{{Role: providers.User,
+			Parts: []providers.Part{providers.Text{Text: "hello World"}}}}}
 		all := events(p, ctx, req)
 		if len(all) == 0 {
 			t.Fatal("no event")
@@ -287,7 +288,8 @@ func FuzzOffline(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, said string) {
-		req := &providers.Request{Messages: []*providers.Message{{Role: providers.User, Parts: []providers.Part{providers.Text{Text: said}}}}}
+		req := &providers.Request{Messages: []*providers.Message{{Role: providers.User,
+			Parts: []providers.Part{providers.Text{Text: said}}}}}
 		for _, name := range []string{"read", "ls", "glob", "grep", "write", "edit", "exec"} {
 			req.Tools = append(req.Tools, providers.Tool{Name: name})
 		}
@@ -303,7 +305,8 @@ func BenchmarkScript(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := &providers.Request{Messages: []*providers.Message{{Role: providers.User, Parts: []providers.Part{providers.Text{Text: "<message>hello World</message>"}}}}}
+	req := &providers.Request{Messages: []*providers.Message{{Role: providers.User,
+		Parts: []providers.Part{providers.Text{Text: "<message>hello World</message>"}}}}}
 	for b.Loop() {
 		for range p.Stream(b.Context(), req) {
 		}

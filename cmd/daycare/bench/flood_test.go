@@ -32,7 +32,8 @@ func TestPourHeedsRetryAfter(t *testing.T) {
 	client := &http.Client{Transport: rewrite{server.URL}}
 	var p poured
 	p.send(t.Context(), client, map[string]string{"text": "a"})
-	if p.accepted.Load() != 1 || p.refused.Load() != 1 || p.unsaid.Load() != 0 || p.err() != nil || !strings.Contains(p.said(), "Retry-After: 1") {
+	if p.accepted.Load() != 1 || p.refused.Load() != 1 || p.unsaid.Load() != 0 || p.err() != nil ||
+		!strings.Contains(p.said(), "Retry-After: 1") {
 		t.Errorf("accepted %d, refused %d, %q, %v", p.accepted.Load(), p.refused.Load(), p.said(), p.err())
 	}
 	p.send(t.Context(), client, map[string]string{"text": "b"})
@@ -53,7 +54,8 @@ func (r rewrite) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestCountFindsEveryMessage(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"agents/a/history.jsonl":        `{"type":"user_message","text":"ma1-0 and ma1-1"}` + "\n" + `{"type":"assistant_message","text":"ma9-9"}` + "\n",
+		"agents/a/history.jsonl": `{"type":"user_message","text":"ma1-0 and ma1-1"}` + "\n" +
+			`{"type":"assistant_message","text":"ma9-9"}` + "\n",
 		"agents/a/history/000001.jsonl": `{"type":"user_message","text":"ma1-0"}` + "\n",
 		"agents/a/inbox.jsonl":          `{"type":"user_message","text":"ma2-0"}` + "\n",
 	} {
@@ -86,7 +88,8 @@ func TestLeaks(t *testing.T) {
 
 func TestCurvesOfASoak(t *testing.T) {
 	w := &soaking{child: &child{}, seen: make([]int, 2)}
-	_, curves := w.rows(1, Usage{}, []sample{{1e9, Usage{RSS: 1 << 20, FDs: 3}}, {2e9, Usage{RSS: 2 << 20, FDs: 4}}, {3e9, Usage{RSS: 2 << 20, FDs: 4}}})
+	_, curves := w.rows(1, Usage{}, []sample{{1e9, Usage{RSS: 1 << 20, FDs: 3}}, {2e9, Usage{RSS: 2 << 20, FDs: 4}},
+		{3e9, Usage{RSS: 2 << 20, FDs: 4}}})
 	var b bytes.Buffer
 	if err := Plot(&b, Chart{Title: "Held"}, curves...); err != nil || strings.Count(b.String(), "<polyline") != 2 {
 		t.Errorf("%v\n%s", err, b.String())
@@ -98,7 +101,8 @@ func TestPlotAllLeavesEmptyChartsOut(t *testing.T) {
 	full := Series{Name: "a", Points: []Point{{1, 1}, {10, 5}}}
 	err := PlotAll(&b, Drawing{Chart{Title: "one", Log: true}, []Series{full, {Name: "none"}}},
 		Drawing{Chart{Title: "two"}, []Series{{Name: "none"}}}, Drawing{Chart{Title: "three"}, []Series{full}})
-	if err != nil || strings.Count(b.String(), "<g ") != 2 || strings.Contains(b.String(), "two") || !strings.Contains(b.String(), `viewBox="0 0 720 840"`) {
+	if err != nil || strings.Count(b.String(), "<g ") != 2 || strings.Contains(b.String(), "two") ||
+		!strings.Contains(b.String(), `viewBox="0 0 720 840"`) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	if err := PlotAll(&b, Drawing{Chart{Title: "two"}, nil}, Drawing{}); err == nil {

@@ -165,7 +165,8 @@ func TestOperations(t *testing.T) {
 	for range repeatEvery {
 		passed = append(passed, "inbox.write", "turn.taken")
 	}
-	want := []operation{{1, "home.dirsync", false}, {2, "inbox.write", true}, {4, "turn.taken", false}, {2*repeatEvery + 1, "inbox.write", true}}
+	want := []operation{{1, "home.dirsync", false}, {2, "inbox.write", true}, {4, "turn.taken", false},
+		{2*repeatEvery + 1, "inbox.write", true}}
 	h := &harness{report: newReport()}
 	got := h.operations(s, passed)
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(operation{})); d != "" {
@@ -252,7 +253,8 @@ func write(t *testing.T, path, content string) {
 
 // An answer rests on the last write before it leaves.
 func TestRestsOn(t *testing.T) {
-	passed := []string{"history.write", "history.sync", "history.write", "history.sync", "send.before", "send.after", "send.before", "history.write", "send.before", "history.write", "send.before"}
+	passed := []string{"history.write", "history.sync", "history.write", "history.sync", "send.before", "send.after",
+		"send.before", "history.write", "send.before", "history.write", "send.before"}
 	if got := restsOn(passed); !slices.Equal(got, []int{3, 8}) {
 		t.Errorf("answers rest on the steps %v, want 3 and 8", got)
 	}
@@ -311,7 +313,8 @@ func TestGarbage(t *testing.T) {
 	if env := (launch{}).environment(""); !slices.Contains(env, "GOGC=off") || !slices.Contains(env, "GOMEMLIMIT="+muchGarbage) {
 		t.Errorf("collects from the start, or without end does not: %q", env)
 	}
-	if env := (launch{collects: true}).environment(""); slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "GO") && !strings.HasPrefix(s, "GOTRACEBACK") }) {
+	if env := (launch{collects: true}).environment(""); slices.ContainsFunc(env,
+		func(s string) bool { return strings.HasPrefix(s, "GO") && !strings.HasPrefix(s, "GOTRACEBACK") }) {
 		t.Errorf("does not collect as ever: %q", env)
 	}
 }

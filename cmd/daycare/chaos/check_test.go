@@ -42,34 +42,53 @@ func TestCheckerSees(t *testing.T) {
 		return strings.Split(strings.Replace(strings.Join(whole, "\n"), from, to, 1), "\n")
 	}
 	for name, f := range map[string]fact{
-		"nothing":      {history: []string{begin, one, two, call, started, result, answer, end}, effects: "c1 m1\n", replies: came},
-		"lost":         {history: []string{begin, one, answer, end}, replies: came, want: "lost: m2 was accepted"},
-		"duplicated":   {history: []string{begin, one, two, again, answer, end}, replies: came, want: "duplicated: m2 is 2 times"},
-		"reordered":    {history: []string{begin, two, one, answer, end}, replies: came, want: "reordered: m1"},
-		"half line":    {history: []string{begin, one, `{"type":"us`, two, answer, end}, replies: came, want: "half line"},
-		"repeated":     {history: []string{begin, one, two, call, started, result, answer, end}, effects: "c1 m1\nc1 m1\n", replies: came, want: "repeated: the effect of c1 came 2 times"},
-		"not begun":    {history: []string{begin, one, two, call, result, answer, end}, effects: "c1 m1\n", replies: came, want: "unrecorded: call c1"},
+		"nothing":    {history: []string{begin, one, two, call, started, result, answer, end}, effects: "c1 m1\n", replies: came},
+		"lost":       {history: []string{begin, one, answer, end}, replies: came, want: "lost: m2 was accepted"},
+		"duplicated": {history: []string{begin, one, two, again, answer, end}, replies: came, want: "duplicated: m2 is 2 times"},
+		"reordered":  {history: []string{begin, two, one, answer, end}, replies: came, want: "reordered: m1"},
+		"half line":  {history: []string{begin, one, `{"type":"us`, two, answer, end}, replies: came, want: "half line"},
+		"repeated": {history: []string{begin, one, two, call, started, result, answer, end},
+			effects: "c1 m1\nc1 m1\n", replies: came, want: "repeated: the effect of c1 came 2 times"},
+		"not begun": {history: []string{begin, one, two, call, result, answer, end}, effects: "c1 m1\n",
+			replies: came, want: "unrecorded: call c1"},
 		"not promised": {history: whole, replies: []string{"o1", "o2"}, want: "unrecorded: answer o2"},
 		"not answered": {history: whole, want: "unanswered: promise o1"},
 		"silent":       {history: []string{begin, one, two, end}, want: "without an answer"},
-		"not closed":   {history: whole, replies: came, inbox: `{"type":"message","id":"i9","text":"m1 hello",` + hook + "}\n", want: "unfinished: item i9"},
+		"not closed": {history: whole, replies: came,
+			inbox: `{"type":"message","id":"i9","text":"m1 hello",` + hook + "}\n", want: "unfinished: item i9"},
 		"closed twice": {history: append(whole[:5:5], endToo), replies: came, want: "closed 2 times"},
 		"no result":    {history: []string{begin, one, two, call, started, answer, end}, replies: came, want: "call c1 has 0 results"},
 
-		"another text":      {history: edit("m1 hello", "m1 hell"), replies: came, want: "wrong contents: m1 stands as"},
-		"nobody's message":  {history: append(whole[:5:5], strings.ReplaceAll(again, "m2", "m9")), replies: came, want: `wrong contents: nobody said "m9 hello"`},
-		"another sender":    {history: edit(`"sender":"a"`, `"sender":"b"`), replies: came, want: "wrong sender: m1"},
-		"another route":     {history: edit(`"channelId":"a"`, `"channelId":"b"`), replies: came, want: "wrong chat: m1 was said in a"},
-		"a file missing":    {history: whole, replies: came, happens: func(w *world, _ *play) { w.byKey["m1"].files = map[string]string{"f": "x"} }, want: "wrong contents: m1 has the files"},
-		"another agent":     {history: whole, replies: came, happens: func(_ *world, p *play) { owner(p, "b") }, want: "wrong agent: m1"},
-		"another answer":    {history: edit("m2 noted: hello", "m1 noted: hello"), replies: came, want: "was answered"},
-		"answer changed":    {history: whole, happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hell"}) }, want: "wrong contents: answer o1 came as"},
-		"wrong chat":        {history: whole, happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "b", text: "m2 noted: hello"}) }, want: "wrong chat: answer o1 was promised to hooks/a and came to b"},
-		"wrong result":      {history: []string{begin, one, two, strings.Replace(call, `"exec"`, `"read","arguments":{"path":"README.md"}`, 1), strings.Replace(result, "exec", "read", 1), answer, end}, replies: came, want: "wrong contents: the result of call c1"},
-		"result of another": {history: []string{begin, one, two, call, started, strings.Replace(result, "exec", "read", 1), answer, end}, effects: "c1 m1\n", replies: came, want: "is of read, and exec was called"},
-		"never came":        {history: []string{begin, one, two, strings.Replace(call, `"exec"`, `"exec","arguments":{"command":"x >> EFFECTS"}`, 1), started, result, answer, end}, replies: came, want: "never came: call c1"},
-		"no call":           {history: []string{begin, strings.Replace(one, "hello", "act", 1), strings.Replace(answer, "m2 noted: hello", "m1 did it", 1), end}, replies: came, happens: func(w *world, _ *play) { w.byKey["m1"].texts = []string{"m1 act"} }, want: "never came: turn t1"},
-		"late answers":      {history: append(whole[:5:5], strings.Replace(answer, "o1", "o2", 1)), replies: []string{"o2", "o1"}, want: "reordered: answer o2 came before o1"},
+		"another text": {history: edit("m1 hello", "m1 hell"), replies: came, want: "wrong contents: m1 stands as"},
+		"nobody's message": {history: append(whole[:5:5], strings.ReplaceAll(again, "m2", "m9")), replies: came,
+			want: `wrong contents: nobody said "m9 hello"`},
+		"another sender": {history: edit(`"sender":"a"`, `"sender":"b"`), replies: came, want: "wrong sender: m1"},
+		"another route":  {history: edit(`"channelId":"a"`, `"channelId":"b"`), replies: came, want: "wrong chat: m1 was said in a"},
+		"a file missing": {history: whole, replies: came,
+			happens: func(w *world, _ *play) { w.byKey["m1"].files = map[string]string{"f": "x"} },
+			want:    "wrong contents: m1 has the files"},
+		"another agent":  {history: whole, replies: came, happens: func(_ *world, p *play) { owner(p, "b") }, want: "wrong agent: m1"},
+		"another answer": {history: edit("m2 noted: hello", "m1 noted: hello"), replies: came, want: "was answered"},
+		"answer changed": {history: whole,
+			happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hell"}) },
+			want:    "wrong contents: answer o1 came as"},
+		"wrong chat": {history: whole,
+			happens: func(w *world, _ *play) { w.arrive(reply{out: "o1", chat: "b", text: "m2 noted: hello"}) },
+			want:    "wrong chat: answer o1 was promised to hooks/a and came to b"},
+		"wrong result": {history: []string{begin, one, two,
+			strings.Replace(call, `"exec"`, `"read","arguments":{"path":"README.md"}`, 1),
+			strings.Replace(result, "exec", "read", 1), answer, end}, replies: came, want: "wrong contents: the result of call c1"},
+		"result of another": {history: []string{begin, one, two, call, started,
+			strings.Replace(result, "exec", "read", 1), answer, end}, effects: "c1 m1\n", replies: came,
+			want: "is of read, and exec was called"},
+		"never came": {history: []string{begin, one, two,
+			strings.Replace(call, `"exec"`, `"exec","arguments":{"command":"x >> EFFECTS"}`, 1), started, result,
+			answer, end}, replies: came, want: "never came: call c1"},
+		"no call": {history: []string{begin, strings.Replace(one, "hello", "act", 1),
+			strings.Replace(answer, "m2 noted: hello", "m1 did it", 1), end}, replies: came,
+			happens: func(w *world, _ *play) { w.byKey["m1"].texts = []string{"m1 act"} }, want: "never came: turn t1"},
+		"late answers": {history: append(whole[:5:5], strings.Replace(answer, "o1", "o2", 1)),
+			replies: []string{"o2", "o1"}, want: "reordered: answer o2 came before o1"},
 		"again in one life": {history: whole, replies: []string{"o1", "o1"}, want: "answered again: o1 came again in the same life"},
 		"again too late": {history: whole, happens: func(w *world, _ *play) {
 			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
@@ -78,16 +97,23 @@ func TestCheckerSees(t *testing.T) {
 			w.arrive(reply{out: "o1", chat: "a", text: "m2 noted: hello"})
 			w.replies[1].life = 1
 		}, want: "though the process lived for 3"},
-		"late": {history: []string{begin, one, strings.Replace(two, "10:00:00", "10:00:07", 1), answer, end}, replies: came, happens: func(w *world, _ *play) {
-			w.byKey["m2"].at, _ = time.Parse(time.RFC3339, "2026-11-22T10:00:01Z")
-		}, want: "late: m2 was accepted"},
+		"late": {history: []string{begin, one, strings.Replace(two, "10:00:00", "10:00:07", 1), answer, end},
+			replies: came, happens: func(w *world, _ *play) {
+				w.byKey["m2"].at, _ = time.Parse(time.RFC3339, "2026-11-22T10:00:01Z")
+			}, want: "late: m2 was accepted"},
 
-		"once twice":      {history: whole, replies: came, effects: "c1 approved\nc2 approved\n", happens: decides("once", 0), want: "without permission: 2 calls"},
-		"deny ignored":    {history: whole, replies: came, effects: "c1 approved\n", happens: decides("deny", 0), want: "without permission: 1 calls had their effect after a person said \"deny\", want at most 0"},
-		"revoked ignored": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n", happens: decides("always", 0, revoked, 1), want: "after a person said \"revoked\""},
-		"always":          {history: whole, replies: came, effects: "c1 approved\nc2 approved\n", happens: func(w *world, p *play) { decides("always", 0)(w, p); grant(p, "p0") }, want: "unrecorded: call c1"},
-		"always forgot":   {history: whole, replies: came, happens: decides("always", 0), want: "forgotten right: request p0"},
-		"revoked stays":   {history: whole, replies: came, happens: func(w *world, p *play) { decides("always", 0, revoked, 0)(w, p); grant(p, "p0") }, want: "right not taken back: what request p0"},
+		"once twice": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n",
+			happens: decides("once", 0), want: "without permission: 2 calls"},
+		"deny ignored": {history: whole, replies: came, effects: "c1 approved\n", happens: decides("deny", 0),
+			want: "without permission: 1 calls had their effect after a person said \"deny\", want at most 0"},
+		"revoked ignored": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n",
+			happens: decides("always", 0, revoked, 1), want: "after a person said \"revoked\""},
+		"always": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n",
+			happens: func(w *world, p *play) { decides("always", 0)(w, p); grant(p, "p0") }, want: "unrecorded: call c1"},
+		"always forgot": {history: whole, replies: came, happens: decides("always", 0), want: "forgotten right: request p0"},
+		"revoked stays": {history: whole, replies: came,
+			happens: func(w *world, p *play) { decides("always", 0, revoked, 0)(w, p); grant(p, "p0") },
+			want:    "right not taken back: what request p0"},
 	} {
 		t.Run(name, func(t *testing.T) { f.check(t) })
 	}
@@ -115,7 +141,8 @@ func (f fact) check(t *testing.T) {
 	write(t, w.effects, f.effects)
 	when, _ := time.Parse(time.RFC3339, "2026-11-22T10:00:00Z")
 	for i, key := range []string{"m1", "m2"} {
-		w.accept(w.offer(saying{key: key, hook: "a", kind: "user_message", texts: []string{key + " hello"}, sender: "a"}), fmt.Sprintf("i%d", i+1))
+		w.accept(w.offer(saying{key: key, hook: "a", kind: "user_message", texts: []string{key + " hello"},
+			sender: "a"}), fmt.Sprintf("i%d", i+1))
 		w.byKey[key].at = when
 	}
 	for _, out := range f.replies {
@@ -135,7 +162,9 @@ func (f fact) check(t *testing.T) {
 func decides(whatAndBefore ...any) func(*world, *play) {
 	return func(w *world, _ *play) {
 		for i := 0; i < len(whatAndBefore); i += 2 {
-			w.decisions = append(w.decisions, &decision{token: fmt.Sprintf("p%d", i/2), what: whatAndBefore[i].(string), before: whatAndBefore[i+1].(int), accepted: true})
+			w.decisions = append(w.decisions,
+				&decision{token: fmt.Sprintf("p%d", i/2), what: whatAndBefore[i].(string),
+					before: whatAndBefore[i+1].(int), accepted: true})
 		}
 	}
 }

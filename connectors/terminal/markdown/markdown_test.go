@@ -47,8 +47,10 @@ func TestGolden(t *testing.T) {
 
 // A style that opens on a line closes on it, so that lines can be cut and moved.
 func TestStylesCloseOnTheirLine(t *testing.T) {
-	for _, line := range New(theme.New(theme.Terminal{Dark: true})).Lines("**a strong text that goes on over more than one line of it** and `code that is as long as that, too, and more`", 30) {
-		if i := strings.LastIndex(line, "\x1b["); i >= 0 && !strings.HasPrefix(line[i:], "\x1b[m") && !strings.HasPrefix(line[i:], "\x1b[0m") {
+	for _, line := range New(theme.New(theme.Terminal{Dark: true})).Lines("**a strong text that goes on over more than "+
+		"one line of it** and `code that is as long as that, too, and more`", 30) {
+		if i := strings.LastIndex(line, "\x1b["); i >= 0 && !strings.HasPrefix(line[i:], "\x1b[m") &&
+			!strings.HasPrefix(line[i:], "\x1b[0m") {
 			t.Errorf("the line leaves a style open: %q", line)
 		}
 	}

@@ -21,15 +21,23 @@ func write(t testing.TB, path, text string) {
 }
 
 func TestConfigsThatNameNoProgram(t *testing.T) {
-	fine := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[remote \"origin\"]\n\turl = https://example.com/x.git\n" +
-		"\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A B\n# comment\n; comment\n"
+	fine := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = " +
+		"true\n[remote \"origin\"]\n\turl = https://example.com/x.git\n" +
+		"\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = " +
+		"refs/heads/main\n[user]\n\tname = A B\n# comment\n; comment\n"
 	for config, want := range map[string]bool{
-		"": true, fine: true, "[CORE]\n\tBare = true\n": true, "[core]\n\tfsmonitor = x\n": false, "[core] bare = true\n": false, "[core]\n\thooksPath = x\n": false,
-		"[include]\n\tpath = x\n": false, "[includeIf \"gitdir:/\"]\n\tpath = x\n": false, "[core]\n\tbare = true \\\n\tfsmonitor = x\n": false, "[core]\r\tfsmonitor = x\n": false,
-		"[alias]\n\tst = !x\n": false, "[filter \"x\"]\n\tclean = x\n": false, "[remote \"x\"]\n\turl = ext::sh -c x\n": false, "[remote \"x\"]\n\turl = -x\n": false,
-		"[remote \"x\"]\n\tuploadpack = x\n": false, "bare = true\n": false, "[core]\n\tbare\n": false, "[extensions]\n\tworktreeConfig = true\n": false, "[core \"x\"y]\n": false,
-		"\ufeff[core]\n\tbare = true\n": false, "[core]\n\tworktree = /\n": false, "[core]\n\tsshCommand = x\n": false, "[diff]\n\texternal = x\n": false, "[gpg]\n\tprogram = x\n": false,
-		"[core.x]\n\tfsmonitor = x\n": false, "[CORE]\n\tFsMonitor = x\n": false, "[core\x00]\n": false, "[commit]\n\tgpgsign = true\n": false,
+		"": true, fine: true, "[CORE]\n\tBare = true\n": true, "[core]\n\tfsmonitor = x\n": false,
+		"[core] bare = true\n": false, "[core]\n\thooksPath = x\n": false,
+		"[include]\n\tpath = x\n": false, "[includeIf \"gitdir:/\"]\n\tpath = x\n": false,
+		"[core]\n\tbare = true \\\n\tfsmonitor = x\n": false, "[core]\r\tfsmonitor = x\n": false,
+		"[alias]\n\tst = !x\n": false, "[filter \"x\"]\n\tclean = x\n": false,
+		"[remote \"x\"]\n\turl = ext::sh -c x\n": false, "[remote \"x\"]\n\turl = -x\n": false,
+		"[remote \"x\"]\n\tuploadpack = x\n": false, "bare = true\n": false, "[core]\n\tbare\n": false,
+		"[extensions]\n\tworktreeConfig = true\n": false, "[core \"x\"y]\n": false,
+		"\ufeff[core]\n\tbare = true\n": false, "[core]\n\tworktree = /\n": false, "[core]\n\tsshCommand = x\n": false,
+		"[diff]\n\texternal = x\n": false, "[gpg]\n\tprogram = x\n": false,
+		"[core.x]\n\tfsmonitor = x\n": false, "[CORE]\n\tFsMonitor = x\n": false, "[core\x00]\n": false,
+		"[commit]\n\tgpgsign = true\n": false,
 	} {
 		if err := plain(config); (err == nil) != want {
 			t.Errorf("%q: %v, want harmless %v", config, err, want)

@@ -37,7 +37,8 @@ func TestProbeFindsEscapes(t *testing.T) {
 	if err == nil {
 		t.Fatal("without a sandbox the probe found no way out")
 	}
-	for _, way := range []string{"read beside the workspace", "read what is hidden", "write beside the workspace", "signal the daemon", "connect to a TCP port", "connect to a unix socket", "a datagram arrived", "a file was written outside"} {
+	for _, way := range []string{"read beside the workspace", "read what is hidden", "write beside the workspace",
+		"signal the daemon", "connect to a TCP port", "connect to a unix socket", "a datagram arrived", "a file was written outside"} {
 		if !strings.Contains(err.Error(), way) {
 			t.Errorf("the probe did not find %q: %v", way, err)
 		}
@@ -69,7 +70,8 @@ func TestEverythingGranted(t *testing.T) {
 			}
 			for name, v := range map[string]View{"read": {Read: []string{"/"}}, "write": {Write: []string{"/"}}} {
 				v.Dir, v.Home = "/", t.TempDir()
-				cmd, err := r.direct(v, []string{"/bin/sh", "-c", "ls -d /bin /usr/bin; test ! -d /proc/" + strconv.Itoa(os.Getpid()) + " || echo shown"})
+				cmd, err := r.direct(v, []string{"/bin/sh", "-c",
+					"ls -d /bin /usr/bin; test ! -d /proc/" + strconv.Itoa(os.Getpid()) + " || echo shown"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,12 +162,14 @@ func TestMissingHiddenFile(t *testing.T) {
 	root := tree(t, "home/.profile", "home/docs/x")
 	home := filepath.Join(root, "home")
 	r := &Runner{Level: Bwrap, helper: "/h", bwrap: "bwrap"}
-	args, err := r.bwrapArgs(View{Dir: home, Home: t.TempDir(), Write: []string{home}, Hidden: []string{home + "/.zshenv", home + "/.config/fish", home + "/.profile"}})
+	args, err := r.bwrapArgs(View{Dir: home, Home: t.TempDir(), Write: []string{home},
+		Hidden: []string{home + "/.zshenv", home + "/.config/fish", home + "/.profile"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := strings.Join(args, " ")
-	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/docs", "--ro-bind /dev/null " + home + "/.profile"} {
+	for _, want := range []string{"--ro-bind " + home + " " + home, "--bind " + home + "/docs",
+		"--ro-bind /dev/null " + home + "/.profile"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}
@@ -186,14 +190,16 @@ func TestHiddenWinsOverGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := strings.Join(args, " ")
-	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind "+data+"/files") || !strings.Contains(line, "--bind "+data+"/own") {
+	if strings.Contains(line, data+"/agents") || !strings.Contains(line, "--ro-bind "+data+"/files") ||
+		!strings.Contains(line, "--bind "+data+"/own") {
 		t.Error(line)
 	}
 }
 
 // The profile cannot be tried here; it is at least what was meant.
 func TestSeatbeltProfile(t *testing.T) {
-	got := seatbeltProfile(View{Home: "/h", Read: []string{"/r"}, Write: []string{`/w"x`}, Hidden: []string{"/w/.daycare"}, Locked: []string{"/w/.git/config"}, Shown: []string{"/w/.daycare/files"}})
+	got := seatbeltProfile(View{Home: "/h", Read: []string{"/r"}, Write: []string{`/w"x`},
+		Hidden: []string{"/w/.daycare"}, Locked: []string{"/w/.git/config"}, Shown: []string{"/w/.daycare/files"}})
 	want := `(version 1)
 (deny default)
 (allow process-exec process-fork signal (target same-sandbox))
@@ -214,7 +220,9 @@ func TestSeatbeltProfile(t *testing.T) {
 }
 
 func TestHelperRefusesNonsense(t *testing.T) {
-	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"}, {"daycare", helperWord, "restrict", "--", "/bin/true"}, {"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
+	for _, args := range [][]string{{"daycare", helperWord, "x"}, {"daycare", helperWord, "restrict"},
+		{"daycare", helperWord, "restrict", "--", "/bin/true"},
+		{"daycare", helperWord, "supervise", "x", "0", "--", "/bin/true"}, {"daycare", helperWord, "probe"}} {
 		if code, ours := Main(args); !ours || code != failed {
 			t.Errorf("%v: %d %v", args, code, ours)
 		}
