@@ -107,6 +107,9 @@ func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheW
 // they are a cache, and keep nothing from starting.
 func Open(o Options) *Ledger {
 	l := &Ledger{o: o}
+	if err := o.Volume.Recover(o.Dir, sumsFile, raisesFile); err != nil {
+		o.Log.Warn("what a death left of usage files cannot be removed", "err", err)
+	}
 	day := l.date()
 	k := o.addUp(day)
 	l.spent, l.calendar, l.raises = k.sums, k.Calendar, o.loadRaises()

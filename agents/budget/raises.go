@@ -65,12 +65,12 @@ func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) erro
 	l.file.Lock()
 	defer l.file.Unlock()
 	l.mu.Lock()
-	list := slices.Clone(l.raises)
+	list, day := slices.Clone(l.raises), l.calendar.Day
 	l.mu.Unlock()
 	if slices.ContainsFunc(list, func(r raise) bool { return r.Token == token }) {
 		return nil
 	}
-	list = append(list, one)
+	list = append(slices.DeleteFunc(list, func(r raise) bool { return r.Day != "" && r.Day < day }), one)
 	data, err := json.MarshalIndent(raises{list}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("raise budget: %w", err)

@@ -145,3 +145,31 @@ func TestBrokenRaises(t *testing.T) {
 		}
 	}
 }
+
+// What a death left of a raise that was being written goes at the next start, and raises of
+// days that are over are not kept.
+func TestWhatIsOverOfRaisesGoes(t *testing.T) {
+	w := newWorld(t)
+	w.limits.PerDay.Tokens = 300
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t1", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(w.dir, ".tmp-"+raisesFile+"-123")
+	if err := os.WriteFile(left, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	w.open()
+	if _, err := os.Lstat(left); err == nil {
+		t.Errorf("%s is still there", left)
+	}
+	_, r = spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t2", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(w.dir, raisesFile))
+	if err != nil || strings.Contains(string(data), `"t1"`) || !strings.Contains(string(data), `"t2"`) {
+		t.Errorf("%v: %s", err, data)
+	}
+}
