@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/permission"
 )
@@ -16,7 +17,7 @@ import (
 // or has the agent that this one is a copy of; else a person may have meant it so.
 func Elsewhere(root, id string, d address.Descriptor, rights permission.Set) (from string, sure bool) {
 	dir := rights.WorkingDir
-	if dir == "" || permission.Beneath(real(root), real(dir)) {
+	if dir == "" || permission.Beneath(beneath.Real(root), beneath.Real(dir)) {
 		return "", false
 	}
 	from, _, _ = strings.Cut(dir, string(filepath.Separator)+dataDir+string(filepath.Separator))
@@ -28,11 +29,3 @@ func Elsewhere(root, id string, d address.Descriptor, rights permission.Set) (fr
 
 // dataDir is the name of daycare's own folder in a workspace.
 const dataDir = ".daycare"
-
-// real is a path with its links followed, as far as it exists.
-func real(path string) string {
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		return to
-	}
-	return filepath.Clean(path)
-}

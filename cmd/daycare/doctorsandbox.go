@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -68,14 +69,14 @@ func (d *doctor) sandbox() error {
 func (d *doctor) programs() error {
 	where := map[string]string{} // path: what it is
 	if self, err := os.Executable(); err == nil {
-		where[realPathOf(self)] = "daycare's own program"
+		where[beneath.Real(self)] = "daycare's own program"
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
-		where[realPathOf(bwrap)] = "bubblewrap, which makes the sandbox,"
+		where[beneath.Real(bwrap)] = "bubblewrap, which makes the sandbox,"
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if filepath.IsAbs(dir) && exists(dir) {
-			where[realPathOf(dir)] = "a folder of your PATH"
+			where[beneath.Real(dir)] = "a folder of your PATH"
 		}
 	}
 	sets := map[string]permission.Set{"": permission.Default(d.workspace)}
@@ -100,17 +101,10 @@ func (d *doctor) programs() error {
 	return nil
 }
 
-func realPathOf(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return filepath.Clean(path)
-}
-
 // homeCaution says what is wrong with a workspace that holds the home folder of a person;
 // "" if it holds none.
 func homeCaution(workspace string) string {
-	home := sensitive.Here().HomeIn(realPathOf(workspace))
+	home := sensitive.Here().HomeIn(beneath.Real(workspace))
 	if home == "" {
 		return ""
 	}
@@ -137,7 +131,7 @@ func (d *doctor) home() error {
 // repositories looks for what has git run something, and was perhaps not put there by the
 // person who uses git.
 func (d *doctor) repositories() error {
-	for _, v := range guard.Vectors(realPathOf(d.workspace), sensitive.Here()) {
+	for _, v := range guard.Vectors(beneath.Real(d.workspace), sensitive.Here()) {
 		d.tell(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/beneath"
 	"daycare/engine/sensitive"
 	"daycare/tools/shell/guard"
 )
@@ -23,7 +24,7 @@ func TestDoctorFindsProgramsThatAgentsCanReplace(t *testing.T) {
 		t.Errorf("a healthy workspace: %s", found)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	want := "program-in-grant " + realPathOf(bin)
+	want := "program-in-grant " + beneath.Real(bin)
 	if found := w.found(w.examine()); !slices.Contains(found, want) {
 		t.Errorf("%q is not among %q", want, found)
 	}

@@ -37,7 +37,7 @@ func (r *reach) withheld(access permission.Access, path string) error {
 // accept has a path that runs something later stay, as the agent may write it.
 func (r *reach) accept(path string, write bool) {
 	if write && r.Accept != nil && !r.looking && sensitive.Anchor("/", path, r.table.Later) != "" {
-		r.Accept(realPath(path))
+		r.Accept(beneath.Real(path))
 	}
 }
 

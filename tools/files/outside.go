@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -74,7 +75,7 @@ func (r *reach) canonical(path string, write bool) string {
 	if !r.asks || r.covered(path, write) {
 		return path
 	}
-	return realPath(path)
+	return beneath.Real(path)
 }
 
 // beyond is the folder from which a path outside of the agent's folders is walked to: a

@@ -102,7 +102,7 @@ func (r *reach) walkOn(p *place, at string) (next string, err error) {
 // only this file is asked for.
 func (r *reach) openGround(root string, own bool) (dir *os.Root, at, real string, err error) {
 	if own {
-		real = realPath(root)
+		real = beneath.Real(root)
 		dir, err = os.OpenRoot(real)
 		return dir, root, real, r.inWords(root, err)
 	}

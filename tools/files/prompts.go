@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -23,8 +24,8 @@ func (r *reach) prompts(path string) bool {
 	if r.Data == "" {
 		return false
 	}
-	workspace := realPath(filepath.Dir(r.Data))
-	for _, top := range []string{workspace, realPath(r.Home)} {
+	workspace := beneath.Real(filepath.Dir(r.Data))
+	for _, top := range []string{workspace, beneath.Real(r.Home)} {
 		rel, err := filepath.Rel(top, path)
 		if first, _, _ := strings.Cut(rel, string(filepath.Separator)); err == nil && sensitive.Fold(first) == ".agents" {
 			return true
@@ -34,7 +35,7 @@ func (r *reach) prompts(path string) bool {
 		return false
 	}
 	// It may be a link, as people have it who keep one text for several programs.
-	return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(agentsFile) || path == realPath(filepath.Join(workspace, agentsFile))
+	return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(agentsFile) || path == beneath.Real(filepath.Join(workspace, agentsFile))
 }
 
 const agentsFile = "AGENTS.md"
@@ -42,7 +43,7 @@ const agentsFile = "AGENTS.md"
 // named reports whether a right to write names a part of the prompts that path is in.
 func (r *reach) named(path string) bool {
 	return slices.ContainsFunc(r.set.WriteDirs, func(dir string) bool {
-		dir = realPath(dir)
+		dir = beneath.Real(dir)
 		return permission.Beneath(dir, path) && r.prompts(dir)
 	})
 }

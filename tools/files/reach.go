@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -47,23 +48,11 @@ func (b *base) reach(call tools.Call) *reach {
 		}
 	}
 	for _, path := range paths {
-		f := forbiddenPath{path: realPath(path)}
+		f := forbiddenPath{path: beneath.Real(path)}
 		f.info, _ = os.Stat(f.path) // nil if it does not exist
 		r.denied = append(r.denied, f)
 	}
 	return r
-}
-
-// realPath resolves symbolic links of as much of path as exists.
-func realPath(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(realPath(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // forbidden reports whether the file at path, which holds no symbolic link, is

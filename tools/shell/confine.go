@@ -59,7 +59,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
 	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
 	if bwrap := c.runner.Outside(); bwrap != "" &&
-		slices.ContainsFunc(v.Write, func(root string) bool { return within(root, guard.RealPath(bwrap)) }) {
+		slices.ContainsFunc(v.Write, func(root string) bool { return within(root, beneath.Real(bwrap)) }) {
 		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; "+
 			"your user must move one of them", bwrap)
 	}
@@ -77,7 +77,7 @@ func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Wa
 	read, write := call.Access.Named()
 	for _, list := range [][]string{read, write} {
 		for i, path := range list {
-			list[i] = guard.RealPath(path)
+			list[i] = beneath.Real(path)
 		}
 	}
 	watch, found := c.options.Guard.Begin(v.Read, v.Write, read, write)

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 
+	"daycare/engine/beneath"
 	"daycare/engine/sensitive"
 )
 
@@ -53,21 +54,9 @@ type Guard struct {
 func New(t sensitive.Table, skip ...string) *Guard {
 	g := &Guard{table: t, skip: map[string]bool{}, trees: map[string]*tree{}}
 	for _, path := range skip {
-		g.skip[RealPath(path)] = true
+		g.skip[beneath.Real(path)] = true
 	}
 	return g
-}
-
-// RealPath resolves symbolic links of as much of path as exists.
-func RealPath(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(RealPath(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // maxTrees is how many granted folders are remembered without a command in them.

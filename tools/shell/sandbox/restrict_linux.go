@@ -213,7 +213,7 @@ func (v View) rules() ([]landlock.Rule, error) {
 	for _, root := range slices.Concat(systemDirs, v.Read, v.Locked) {
 		// A link that a command has put in the place of the others is not followed.
 		if _, ok := v.Pinned[root]; !ok && !slices.Contains(v.Locked, root) {
-			root = realPath(root)
+			root = beneath.Real(root)
 		}
 		parts, opened, err := without(root, v.Hidden)
 		if err != nil && !errors.Is(err, os.ErrPermission) {

@@ -43,7 +43,7 @@ func (v View) prepare() (View, error) {
 	}
 	hidden := append(slices.Clone(v.Hidden), secrets...)
 	for i, path := range hidden {
-		hidden[i] = realPath(path)
+		hidden[i] = beneath.Real(path)
 	}
 	v.Hidden = hidden
 	covered := func(path string) bool {
@@ -69,18 +69,6 @@ func (v View) homeGranted() bool {
 		}
 	}
 	return false
-}
-
-// realPath resolves symbolic links of as much of path as exists.
-func realPath(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(realPath(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // within reports whether path is root or lies in it.
