@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,24 +19,12 @@ import (
 // button in a chat and by the command line (or another client of the API) at the same
 // time: one wins, and the other is told who.
 func TestAnswersFromTwoSurfacesAtOnce(t *testing.T) {
-	const token = "777:canary-token_of-two-surfaces"
-	bot := telegramtest.New(token)
-	t.Cleanup(bot.Close)
-	workspace := t.TempDir()
-	write(t, filepath.Join(workspace, home, "settings.yaml"), fmt.Sprintf(`
-providers:
-  - { id: asking, type: scripted, options: { script: %q } }
-log: { level: error }
-connectors:
-  - { id: telegram, type: telegram, baseURL: %q, allow: ["1001"] }
-`, filepath.Join(workspace, "script.yaml"), bot.URL))
-	write(t, filepath.Join(workspace, "script.yaml"), `
+	bot, workspace := telegramWorkspace(t, "", `
 rules:
   - { match: 'look at (?<n>\d+)', round: 1, reply: [ { calls: [ { name: request_permission, arguments: { permission: "@read:/srv/{{.Name.n}}", reason: "to look" } } ] } ] }
   - { after: permission, reply: [ { text: "I was told." } ] }
   - { reply: [ { text: "I wait." } ] }
-`)
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+`, "1001")
 	root := startRuntime(t, workspace)
 	client, err := control.Dial(root)
 	if err != nil {

@@ -35,12 +35,12 @@ func (d *doctor) agentFolders() error {
 		case name == "handles.jsonl" || isTemp(name):
 		case strings.HasPrefix(name, ".new-"):
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "agent-unfinished", Severity: finding.Info, File: path,
-				Reason: "an agent whose making a crash cut short; nobody was told of it",
+				Reason: "an agent that was being created when the process ended; no message refers to it",
 				Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
 		case strings.HasPrefix(name, "."):
 		case !e.IsDir() || !address.ValidID(name):
 			d.tell(finding.Warning, "agent-folder-name", path, 0,
-				"it is in the folder of agents and is none: an agent's folder is named by its id, 24 to 32 of a-z and 0-9",
+				"this is not the folder of an agent: those are named by their id, 24 to 32 of a-z and 0-9",
 				"Move it elsewhere.")
 		}
 	}

@@ -104,7 +104,7 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
 				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err),
-					do: "name another one with --from; what was in force stays"}
+					do: "name another one with --from; the list of models is as it was"}
 			}
 			return c.keepModels(cmd.Context(), root, path, newCatalogue(conf, path), newer, dry, yes)
 		},
@@ -146,7 +146,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch the list of models: %w", err),
-			do: "check the network; what was in force stays"}
+			do: "check the network; the list of models is as it was"}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))

@@ -23,23 +23,10 @@ func TestOneApprovalOnEverySurface(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("SKIPPED: no tmux to show the full-screen UI in (apt-get install tmux)")
 	}
-	const token = "777:canary-token_of-all-surfaces"
-	bot := telegramtest.New(token)
-	t.Cleanup(bot.Close)
-	workspace := t.TempDir()
-	write(t, filepath.Join(workspace, home, "settings.yaml"), fmt.Sprintf(`
-providers:
-  - { id: script, type: scripted, options: { script: %q } }
-log: { level: error }
-permissions: { defaults: { exec: ask } }
-connectors:
-  - { id: telegram, type: telegram, baseURL: %q, allow: ["1001"] }
-`, filepath.Join(workspace, "script.yaml"), bot.URL))
-	write(t, filepath.Join(workspace, "build.sh"), "#!/bin/sh\necho built\n")
-	write(t, filepath.Join(workspace, "script.yaml"), `rules:
+	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:
   - { reply: [ { calls: [ { name: exec, arguments: { command: "sh build.sh \u202Etxt", env: { MODE: fast } } } ] } ] }
-`)
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+`, "1001")
+	write(t, filepath.Join(workspace, "build.sh"), "#!/bin/sh\necho built\n")
 	root := startRuntime(t, workspace)
 	client, err := control.Dial(root)
 	if err != nil {

@@ -183,27 +183,35 @@ func (x *trouble) unsure() int {
 	return all["sendMessage drop"] + all["sendMessage half"]
 }
 
-// TestTelegramApproval: an agent asks to run a command, the person presses a
-// button, the command runs; somebody else's finger and a second press do nothing.
-func TestTelegramApproval(t *testing.T) {
-	const token = "777:canary-token_of-the-approval"
-	bot := telegramtest.New(token)
+// telegramWorkspace makes a workspace with a scripted model and a chat platform, in which
+// those people may write. settings are further lines of settings.yaml.
+func telegramWorkspace(t *testing.T, settings, script string, allowed ...string) (bot *telegramtest.Server, workspace string) {
+	t.Helper()
+	const token = "777:canary-token_of-a-test"
+	bot = telegramtest.New(token)
 	t.Cleanup(bot.Close)
-	workspace := t.TempDir()
+	workspace = t.TempDir()
 	write(t, filepath.Join(workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers:
   - { id: script, type: scripted, options: { script: %q } }
 log: { level: error }
-permissions: { defaults: { exec: ask } }
+%s
 connectors:
-  - { id: telegram, type: telegram, baseURL: %q, allow: ["1001", "1002"] }
-`, filepath.Join(workspace, "script.yaml"), bot.URL))
-	write(t, filepath.Join(workspace, "script.yaml"), `rules:
+  - { id: telegram, type: telegram, baseURL: %q, allow: [%s] }
+`, filepath.Join(workspace, "script.yaml"), settings, bot.URL, `"`+strings.Join(allowed, `", "`)+`"`))
+	write(t, filepath.Join(workspace, "script.yaml"), script)
+	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+	return bot, workspace
+}
+
+// TestTelegramApproval: an agent asks to run a command, the person presses a
+// button, the command runs; somebody else's finger and a second press do nothing.
+func TestTelegramApproval(t *testing.T) {
+	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:
   - { after: permission, round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "printf 'it %s' ran" } } ] } ] }
   - { tool_result: exec, reply: [ { text: "Result: {{.Result}}" } ] }
   - { reply: [ { calls: [ { name: exec, arguments: { command: "printf 'it %s' ran" } } ] } ] }
-`)
-	t.Setenv("DAYCARE_SECRET_TELEGRAM", token)
+`, "1001", "1002")
 	startRuntime(t, workspace)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
