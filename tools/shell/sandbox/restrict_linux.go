@@ -310,10 +310,14 @@ func (v View) open(path string) (fd int, err error) {
 func dropCapabilities() error {
 	const lastKnown = 63
 	for c := uintptr(0); c <= lastKnown; c++ {
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) {
 			break // beyond the last one that this kernel knows
 		}
+		if err == nil && has == 0 {
+			continue // a container took it away from root, and with it the right to do so again
+		}
+		err = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err != nil && os.Geteuid() == 0 { // others have none and get none
 			return err
 		}
