@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,7 +74,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 				if over = true; e.Usage == (Usage{}) {
 					e.Usage = EstimateUsage(x.Request, chars)
 				}
-				e.Asked = x.Model
+				e.Asked, e.Model = x.Model, cmp.Or(e.Model, x.Model) // some servers do not name it
 				ev = e
 			case Error:
 				over = true

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -86,5 +87,25 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 			<-gone // the connection was closed
 		})
+	}
+}
+
+// What a server that names no model answers counts for the model that was asked.
+func TestAnAnswerWithoutAModel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: x\n\n")
+	}))
+	defer server.Close()
+	for _, named := range []string{"", "exact-2026"} {
+		x := &Exchange{Provider: "local", Client: server.Client(), URL: server.URL, Header: http.Header{}, Body: &Body{},
+			Request: &Request{}, Model: "asked"}
+		var got Complete
+		for ev := range x.Events(t.Context(), sayAll{func(string) Event { return Complete{Finish: EndTurn, Model: named} }}) {
+			got, _ = ev.(Complete)
+		}
+		if want := cmp.Or(named, "asked"); got.Model != want || got.Asked != "asked" {
+			t.Errorf("the server says %q: model %q, asked %q", named, got.Model, got.Asked)
+		}
 	}
 }
