@@ -53,7 +53,7 @@ func (c *cli) chaosCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&full, "full", false, "every tear, a second death after each: an hour or more")
+	flags.BoolVar(&full, "full", false, "each step, and each fault in each scenario: about 40 minutes")
 	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, those that are seen soon")
 	flags.StringVar(&o.Scenario, "scenario", "", "play only the scenario `NAME`")
 	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")

@@ -6,7 +6,7 @@
 // Where to look: scenario.go and scenarios.go are what is played, world.go and
 // user.go the outside world and bot.go its chat platform, daemon.go the process under test, play.go one case
 // from its first start to its end, cut.go a power cut, check.go the promises,
-// enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
+// operations.go, enumerate.go, random.go, faults.go and volumes_linux.go the ways to die, bugs.go
 // the defects put in on purpose, report.go the table.
 package chaos
 
@@ -31,7 +31,7 @@ type Length int
 const (
 	Default Length = iota
 	Short          // a sample, for every change
-	Full           // everything, for a night
+	Full           // each step, for a release
 )
 
 // Options say what to play.

@@ -157,35 +157,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// The default length dies at the first passing of each failpoint, also of those that the
-// scenario is not for, and at some that pass one once more; a full run at all.
-func TestOperations(t *testing.T) {
-	s := &Scenario{Name: "test", Only: []string{"inbox."}}
-	passed := []string{"home.dirsync", "inbox.write"}
-	for range repeatEvery {
-		passed = append(passed, "inbox.write", "turn.taken")
-	}
-	want := []operation{{1, "home.dirsync", false}, {2, "inbox.write", true}, {4, "turn.taken", false},
-		{2*repeatEvery + 1, "inbox.write", true}}
-	h := &harness{report: newReport()}
-	got := h.operations(s, passed)
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(operation{})); d != "" {
-		t.Errorf("operations to die at (-want +got):\n%s", d)
-	}
-	h.count(passed, got)
-	if h.report.Points != 3 || h.report.PointsPlayed != 3 || h.considered != len(passed) || h.unplayed != len(passed)-len(want) {
-		t.Errorf("counted %d of %d points, %d of %d operations left out", h.report.PointsPlayed, h.report.Points, h.unplayed, h.considered)
-	}
-	// home.dirsync and turn.taken have no parts, two writes can be torn.
-	if n := len(h.killCases(s, passed)); n != 1+2*2+1 {
-		t.Errorf("%d kills for %d operations", n, len(want))
-	}
-	h.Length = Full
-	if n := len(h.operations(s, passed)); n != len(passed) {
-		t.Errorf("a full run dies at %d of %d operations", n, len(passed))
-	}
-}
-
 // Bugs are many, of all kinds; each is switched on somewhere in the source, and no other is.
 func TestBugs(t *testing.T) {
 	seeded := map[string]int{}

@@ -155,111 +155,36 @@ func (h *harness) count(passed []string, played []operation) {
 // daemon dies once more while it recovers.
 func (h *harness) killCases(s *Scenario, passed []string) (cases []Case) {
 	for n, o := range h.operations(s, passed) {
-		for i, tear := range h.tears(o) {
-			first := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tear)}
-			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{first}})
-			for _, j := range h.again(n + 1 + i) {
-				if !o.aim {
-					break
-				}
-				second := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", j, tear)}
-				cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{first, second}})
-			}
+		tears := h.tears(o)
+		for _, tear := range tears {
+			cases = append(cases, Case{Way: "kill", Scenario: s, Deaths: []Death{o.kill(tear)}})
+		}
+		if step := h.again(n+1, o); step > 0 {
+			tear := tears[n%len(tears)]
+			second := Death{Failpoint: fmt.Sprintf("kill@#%d:%d", step, tear)}
+			cases = append(cases, Case{Way: "kill twice", Scenario: s, Deaths: []Death{o.kill(tear), second}})
 		}
 	}
 	return cases
 }
 
-// tears are how much of an operation is done when the process dies, in percent. A place
-// between two operations has no parts, and what is no write is done or not. To have done
-// all is about the same as not to have begun with what comes next, so only a full run dies
-// both before and after the same operation.
-func (h *harness) tears(o operation) []int {
-	write := strings.HasSuffix(o.name, "write")
-	switch {
-	case !fails(o.name):
-		return []int{0}
-	case write && h.Length == Full:
-		return []int{0, 1, 50, 99, 100}
-	case write:
-		return []int{0, 50}
-	case h.Length == Full:
-		return []int{0, 100}
-	}
-	return []int{o.k % 2 * 100}
-}
-
 // recoverySteps is how many operations of a start are looked at for a second death.
 const recoverySteps = 16
 
-// again are the operations of the second life to die at. Going through them one
-// case after the other meets all of them, though not in all combinations: a full run
-// has one for each first death, so five in a row for the tears of one operation, and
-// all sixteen after any dozen operations in a row.
-func (h *harness) again(n int) []int {
-	if h.Length == Full {
-		return []int{1 + n%recoverySteps}
+// again is the operation of the second life to die at after the n-th operation of this
+// length; 0: none. Going through them one case after the other meets all of them, though
+// not in all combinations.
+func (h *harness) again(n int, o operation) int {
+	switch {
+	case !o.aim || h.Length == Short:
+		return 0
+	case h.Length == Full && o.dear():
+		return 1 + n%recoverySteps
+	case h.Length == Default && n%againEvery == 0:
+		return 1 + n/againEvery%recoverySteps
 	}
-	if n%againEvery != 0 || h.Length == Short {
-		return nil
-	}
-	return []int{1 + n/againEvery%recoverySteps}
+	return 0
 }
-
-// How far the operations lie apart that a run dies at: a short one of all, one of the
-// default length of those that pass a point once more that the scenario passed before;
-// and those after which one of the default length dies once more.
-const (
-	shortEvery  = 9
-	repeatEvery = 24
-	againEvery  = 12
-)
-
-// An operation is the k-th passing of a failpoint, by all that a scenario passes.
-type operation struct {
-	k    int
-	name string
-	aim  bool // what the scenario is for: deaths of all kinds; others are killed at
-}
-
-// operations are those that this length dies at. The default length dies at the first
-// passing of each distinct failpoint of each scenario.
-func (h *harness) operations(s *Scenario, passed []string) (all []operation) {
-	before, n := map[string]bool{}, 0
-	for i, name := range passed {
-		o := operation{i + 1, name, h.Length == Full || s.aims(name)}
-		first := !before[name]
-		before[name] = true
-		if h.Length == Full || h.Length == Default && first {
-			all = append(all, o)
-			continue
-		}
-		if !s.worth(i, name) {
-			continue
-		}
-		n++
-		if h.Length == Short && n%shortEvery == 0 || h.Length == Default && n%repeatEvery == 0 {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-// worth reports whether to die at the k-th operation of a scenario again. The first ones
-// are those of every start: one scenario is enough for them.
-func (s *Scenario) worth(k int, name string) bool {
-	if k < startSteps && len(s.Before) > 0 {
-		return false
-	}
-	return s.aims(name)
-}
-
-func (s *Scenario) aims(name string) bool {
-	return len(s.Only) == 0 || slices.ContainsFunc(s.Only, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// startSteps are the operations of a start before anything is taken or worked on.
-const startSteps = 5
 
 // repeat plays one case, as a failing one was printed.
 func (h *harness) repeat(ctx context.Context) error {

@@ -58,7 +58,9 @@ func (h *harness) leftOut() string {
 			"%d of %d random deaths, most second deaths; the default length plays them", h.unplayed, h.considered, shortEvery,
 			normalRandom-h.pick(h.Random, shortRandom, normalRandom, fullRandom), normalRandom)
 	case Full:
-		return "second deaths at 15 of 16 steps of a recovery, another one of them after each first death"
+		return fmt.Sprintf("where a scenario passes a failpoint once more: all tears of a write but one, all second deaths "+
+			"and jumps of the clock but each %dth; second deaths at 15 of 16 steps of a recovery, another one of them "+
+			"after each first death", dearEvery)
 	}
 	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), 3 of 5 tears of a write, %s", h.unplayed, h.considered, doubles)
 }

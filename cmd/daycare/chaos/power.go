@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cutCases are a power cut at each third operation (Full: each, of every kind): half
-// of them leave only what was synced, the others are of all kinds in turn. The disk is one
+// cutCases are a power cut at each third operation (Full: each): half of them leave only
+// what was synced, the others are of all kinds in turn. The disk is one
 // that keeps what was synced and, of the rest, what the cut says; see crash.Mirror. It
 // needs no rights, and unlike killing it finds a barrier that is missing.
 func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
@@ -25,29 +25,36 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 		if h.Length == Default && n%3 != 1 {
 			continue
 		}
-		kinds := []Cut{cuts[n/2%len(cuts)]}
-		if n%6 == 1 {
-			kinds = []Cut{Nothing}
-		}
-		if h.Length == Full {
-			kinds = cuts
-		}
-		for _, cut := range kinds {
+		for _, cut := range h.cutsAt(n, o) {
 			add("power cut", Death{Failpoint: fmt.Sprintf("kill@#%d:%d", o.k, tearOf(cut)), Cut: cut})
 		}
-		if h.Length == Full || n%thenPowerEvery == 1 {
-			step := n
-			if h.Length != Full {
-				step = n / thenPowerEvery
-			}
-			add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@#%d:100", o.k)},
-				Death{Failpoint: fmt.Sprintf("kill@#%d:0", 1+step%recoverySteps), Cut: Nothing})
+		step := 0
+		switch {
+		case h.Length == Full && o.dear():
+			step = 1 + n%recoverySteps
+		case h.Length != Full && n%thenPowerEvery == 1:
+			step = 1 + n/thenPowerEvery%recoverySteps
+		}
+		if step > 0 {
+			add("kill, then power", o.kill(100), Death{Failpoint: fmt.Sprintf("kill@#%d:0", step), Cut: Nothing})
 		}
 	}
 	for _, k := range restsOn(passed) {
 		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@#%d:100", k)}, Death{Failpoint: "kill@send.after#1", Cut: Nothing})
 	}
 	return cases
+}
+
+// cutsAt are the kinds of cut that are played at the n-th operation of this length. A full
+// run plays three where the scenario passes a failpoint first.
+func (h *harness) cutsAt(n int, o operation) []Cut {
+	switch others := cuts[1:]; {
+	case h.Length == Full && o.before == 0:
+		return []Cut{Nothing, others[n%len(others)], others[(n+2)%len(others)]}
+	case n%6 == 1:
+		return []Cut{Nothing}
+	}
+	return []Cut{cuts[n/2%len(cuts)]}
 }
 
 // stallEvery is how far the operations lie apart of which those that are barriers are

@@ -45,18 +45,18 @@ var (
 // the time server that comes after it.
 var jumps = []string{"+72h", "-72h", "+1h", "-1h", "-219000h", "+219000h"}
 
-// jumpCases have the clock jump at a step, there and back in turn: of the default length
-// at each fourth, of a short one at each fourth of its own, of a full one at each. What
-// is due by the clock is due at another time then, which is judged in a scenario of its
-// own.
+// jumpCases have the clock jump at a step, there and back in turn: at each fourth of those
+// of this length, of a full one at the first passing of a failpoint and at each fourth
+// later one. What is due by the clock is due at another time then, which is judged in a
+// scenario of its own.
 func (h *harness) jumpCases(s *Scenario, passed []string) (cases []Case) {
 	if s.Clocked {
 		return nil
 	}
 	for n, o := range h.operations(s, passed) {
-		if h.Length == Full || n%4 == len(s.Name)%4 {
+		if h.Length == Full && o.dear() || h.Length != Full && n%4 == len(s.Name)%4 {
 			cases = append(cases, Case{Way: "clock jump", Scenario: s,
-				Deaths: []Death{{Failpoint: fmt.Sprintf("clock%s@#%d", jumps[(n/4+len(s.Name))%len(jumps)], o.k)}}})
+				Deaths: []Death{{Failpoint: fmt.Sprintf("clock%s@#%d", jumps[(len(cases)+len(s.Name))%len(jumps)], o.k)}}})
 		}
 	}
 	return cases

@@ -11,14 +11,14 @@ import (
 const (
 	shortRandom  = 100
 	normalRandom = 1000
-	fullRandom   = 20_000
+	fullRandom   = 10_000
 )
 
 // Power cuts of each real file system, of each length.
 const (
 	shortCuts  = 10
 	normalCuts = 100
-	fullCuts   = 2000
+	fullCuts   = 1000
 )
 
 const (
