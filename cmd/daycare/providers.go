@@ -44,7 +44,7 @@ func (c *cli) providersLs() *cobra.Command {
 			}
 			list := []providerInfo{}
 			for _, p := range conf.Choose(cmd.Context(), config.Ollama) {
-				list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, !p.APIKey.IsZero(), p.Why})
+				list = append(list, providerInfo{p.ID, p.Type, p.Model, config.HideLogin(p.BaseURL), !p.APIKey.IsZero(), p.Why})
 			}
 			if c.json {
 				return c.printJSON(struct {

@@ -148,7 +148,7 @@ func (s *setup) complete(ctx context.Context, conf *config.Config) error {
 		names, err := serverModels(ctx, p)
 		if err != nil || len(names) == 0 {
 			return &problem{code: exitFailure,
-				err: fmt.Errorf("%s does not say which models it has: %w", p.BaseURL, orError(err, "its list is empty")),
+				err: fmt.Errorf("%s does not say which models it has: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
 				do:  "start the server, or name the model with --model"}
 		}
 		s.model = names[0]

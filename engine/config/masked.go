@@ -7,8 +7,8 @@ import (
 )
 
 // Masked is the configuration in the spelling of settings.yaml, for people to
-// read: secrets are [redacted], durations as they are written in the file, and
-// of connectors only what is known not to be secret.
+// read: secrets and logins in addresses are [redacted], durations as they are
+// written in the file, and of connectors only what is known not to be secret.
 func (c *Config) Masked() any { return masked(reflect.ValueOf(*c)) }
 
 func masked(v reflect.Value) any {
@@ -40,6 +40,8 @@ func masked(v reflect.Value) any {
 			m[k.String()] = redacted
 		}
 		return m
+	case t.Kind() == reflect.String:
+		return HideLogin(v.String())
 	}
 	return v.Interface()
 }

@@ -94,11 +94,14 @@ func (c *Config) Secrets() []Secret {
 		add(c.secrets[id])
 		add(c.Secret(id))
 	}
+	urls := []string{c.ModelsURL, c.Tools.Web.Search}
 	for _, p := range c.Providers {
 		add(p.APIKey)
 		addNamed(add, p.Headers)
+		urls = append(urls, p.BaseURL)
 	}
 	for _, k := range c.Connectors {
+		urls = append(urls, addresses(k.Raw)...)
 		for _, more := range []string{"", "-app", "-signing"} { // Slack has three
 			add(c.Secret(k.ID + more))
 		}
@@ -108,6 +111,11 @@ func (c *Config) Secrets() []Secret {
 	}
 	for _, v := range vendors {
 		add(c.SecretEnv(v.keyEnv))
+	}
+	for _, address := range urls {
+		for _, s := range logins(address) {
+			add(s)
+		}
 	}
 	add(c.Control.Token)
 	slices.SortFunc(all, func(a, b Secret) int { return strings.Compare(a.value, b.value) })
