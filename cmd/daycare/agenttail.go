@@ -154,8 +154,8 @@ func minSeq(records []json.RawMessage) int64 {
 func (c *cli) showRecords(records []json.RawMessage) error {
 	for _, line := range records {
 		if c.json {
-			if _, err := fmt.Fprintf(c.stdout, "%s\n", line); err != nil {
-				return fmt.Errorf("write output: %w", err)
+			if err := c.printLine(line); err != nil {
+				return err
 			}
 			continue
 		}

@@ -183,11 +183,10 @@ func (q *logQuery) fits(raw []byte) bool {
 
 // showLog prints a line: as it is, or for a person.
 func (c *cli) showLog(q *logQuery, raw []byte) error {
-	text := string(raw)
-	if isTerminal(c.stdout) && !c.json {
-		text = prettyLog(raw, q.name, c.data())
+	if !isTerminal(c.stdout) || c.json {
+		return c.printLine(raw)
 	}
-	if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+	if _, err := fmt.Fprintln(c.stdout, prettyLog(raw, q.name, c.data())); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

@@ -182,6 +182,42 @@ func TestPrettyLog(t *testing.T) {
 	}
 }
 
+// TestNoOutputSteersATerminal: what is written as JSON may come to a terminal through a
+// pipe, and says the same with every character spelled that one would obey.
+func TestNoOutputSteersATerminal(t *testing.T) {
+	said := "a\x1b[2J\u009b2J\u0085\x7f\u202e\u2066 \"é\t\n<b>"
+	raw, err := json.Marshal(map[string]string{"msg": said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, print := range map[string]func(c *cli) error{
+		"logs":           func(c *cli) error { return c.showLog(&logQuery{}, raw) },
+		"logs --json":    func(c *cli) error { c.json = true; return c.showLog(&logQuery{}, append(raw, '\r')) },
+		"agent records":  func(c *cli) error { c.json = true; return c.showRecords([]json.RawMessage{raw}) },
+		"any list":       func(c *cli) error { return c.printJSON(map[string]string{"msg": said}) },
+		"a broken line":  func(c *cli) error { return c.printLine([]byte("{\"msg\":\"\x1b[2J\u009b")) },
+		"a nested value": func(c *cli) error { return c.printJSON(map[string]json.RawMessage{"of": raw}) },
+	} {
+		var out bytes.Buffer
+		if err := print(&cli{stdout: &out}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.ContainsFunc(out.String(), steers) {
+			t.Errorf("%s prints %q", name, out.String())
+		}
+		var got struct {
+			Msg string
+			Of  struct{ Msg string }
+		}
+		if name == "a broken line" {
+			continue
+		}
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Msg+got.Of.Msg != said {
+			t.Errorf("%s says %q, %v", name, got.Msg, err)
+		}
+	}
+}
+
 func TestMeter(t *testing.T) {
 	var m meter
 	m.add("daycare_tool_calls_total", 1, "tool", `a"b\c`, "status", "ok")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,12 +12,46 @@ import (
 
 // printJSON writes v as one line: all of a command's output, or one of a stream.
 func (c *cli) printJSON(v any) error {
-	enc := json.NewEncoder(c.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
+	return c.printLine(b.Bytes())
+}
+
+// printLine writes a line of JSON as it is, but for characters that could steer a
+// terminal, which may be at the other end of a pipe: JSON can spell them.
+func (c *cli) printLine(line []byte) error {
+	text := strings.TrimSuffix(string(line), "\n")
+	if strings.ContainsFunc(text, steers) {
+		text = inert(text)
+	}
+	if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
 	return nil
+}
+
+// inert is JSON with such characters spelled as \uXXXX, which says the same. They are
+// in strings only; what is no JSON is cleaned.
+func inert(text string) string {
+	if !json.Valid([]byte(text)) {
+		return clean(text)
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r < ' ': // a tab or a line end between two values
+			b.WriteByte(' ')
+		case steers(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // print writes data for a person.
