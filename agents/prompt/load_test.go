@@ -87,6 +87,7 @@ func TestPromptFilesAreNoWayOut(t *testing.T) {
 				How: "opened as a plain file, or not at all", Name: "AGENTS.md: " + name})
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // People keep one text for several programs, and their own files where they like.

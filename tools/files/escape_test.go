@@ -141,6 +141,7 @@ func TestEscapes(t *testing.T) {
 			attacktest.Held(t, attacktest.Row{Class: "file tools: paths", How: "refused by the tool", Name: name})
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 func TestWritesThroughHardLinksAreRefused(t *testing.T) {
@@ -155,6 +156,7 @@ func TestWritesThroughHardLinksAreRefused(t *testing.T) {
 	if res := w.call("grep", a{"pattern": "."}); strings.Contains(res.Text, "rc:") {
 		t.Errorf("grep reads a denied file: %s", res.Text)
 	}
+	attacktest.AsUser(t)
 }
 
 func TestRefusalsNameTheTag(t *testing.T) {
@@ -239,6 +241,7 @@ func TestAttachmentsOfOthersAreOutOfReach(t *testing.T) {
 		}
 	}
 	w.want(w.call("write", a{"path": ".daycare/files/mine__a.txt", "content": "x"}), tools.Denied)
+	attacktest.AsUser(t)
 }
 
 // The workspace itself may be reached through a link, as /tmp is on macOS.

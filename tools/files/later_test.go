@@ -88,6 +88,7 @@ func TestWritingWhatRunsLaterAsks(t *testing.T) {
 		attacktest.Held(t, attacktest.Row{Class: "file tools: what runs later", How: "asked for with its diff", Name: "home: " + path})
 	}
 	t.Logf("%d paths, by write and by apply_patch", tried)
+	attacktest.AsUser(t)
 }
 
 // A person is asked with the diff, and what was allowed is written, however "always" was
@@ -192,6 +193,7 @@ func TestSecretsAreNotReadThroughAWiderRight(t *testing.T) {
 	w.access.ReadDirs = append(w.access.ReadDirs, filepath.Join(w.home, ".kube"))
 	w.want(w.call("read", a{"path": filepath.Join(w.home, ".kube/config")}), tools.OK, "TOP")
 	t.Logf("%d secrets", len(secrets))
+	attacktest.AsUser(t)
 }
 
 // What a repository's own configuration names to be run is in the table, too.
@@ -211,4 +213,5 @@ func TestWritingWhatGitsConfigurationNamesAsks(t *testing.T) {
 	}
 	w.access.WriteDirs = append(w.access.WriteDirs, filepath.Join(w.ws, "tools/hooks"))
 	w.want(w.call("write", a{"path": "tools/hooks/pre-commit", "content": "x"}), tools.OK)
+	attacktest.AsUser(t)
 }

@@ -63,6 +63,7 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 			attacktest.Held(t, attacktest.Row{Class: "file tools: replaced folders", How: "the grant is pinned to the folder", Name: name})
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // The same between two agents of which each was granted a folder by itself.
@@ -84,6 +85,7 @@ func TestNestedGrantsOfTwoAgents(t *testing.T) {
 	must(t, os.Remove(outer+"/inner"))
 	must(t, os.Rename(outer+"/away", outer+"/inner"))
 	w.want(w.call("read", a{"path": outer + "/inner/note"}), tools.OK, "mine")
+	attacktest.AsUser(t)
 }
 
 // What the owner gives again is the new folder; what an agent replaced before it was ever used

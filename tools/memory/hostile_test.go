@@ -42,4 +42,5 @@ func TestHostileNotes(t *testing.T) {
 				How: "opened as a plain file, or not at all", Name: "note: " + name})
 		})
 	}
+	attacktest.AsUser(t)
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"daycare/engine/attacktest"
 	"daycare/engine/sensitive"
 	"daycare/tools/shell/guard"
 )
@@ -56,6 +57,7 @@ func TestHomeAsWorkspace(t *testing.T) {
 			}
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // TestHomesOfCommandsAreApart: what one agent's command leaves in its home no other
@@ -94,4 +96,5 @@ func TestHomesOfCommandsAreApart(t *testing.T) {
 			}
 		})
 	}
+	attacktest.AsUser(t)
 }

@@ -227,6 +227,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 			t.Logf("%s: %d approvals", level, asked)
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // plants are what programs of the person run or obey, made by a command.
@@ -287,6 +288,7 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 			}
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 func (x *world) runIn(dir, script string) string {
@@ -321,6 +323,7 @@ func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
 			}
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // A link cannot be held in its place, so it is looked at again: what came in its place is
@@ -358,6 +361,7 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 			t.Errorf("%s: git ran a program of the agent", level)
 		}
 	}
+	attacktest.AsUser(t)
 }
 
 // What the person's own configuration of git names in the workspace is as git's own hooks:

@@ -158,6 +158,7 @@ func TestNoCommandReachesTheMemoryOfOthers(t *testing.T) {
 		}
 	}
 	t.Logf("%d ways", len(talks))
+	attacktest.AsUser(t)
 }
 
 // TestArgumentsOfOthersAreNotSeen: a command that has processes of its own sees no
@@ -177,6 +178,7 @@ func TestArgumentsOfOthersAreNotSeen(t *testing.T) {
 			t.Errorf("%s: %q", level, why)
 		}
 	}
+	attacktest.AsUser(t)
 }
 
 // TestMemoryOfACommandIsBounded: what takes more is ended, the model is told, and what
@@ -205,4 +207,5 @@ func TestMemoryOfACommandIsBounded(t *testing.T) {
 			}
 		})
 	}
+	attacktest.AsUser(t)
 }

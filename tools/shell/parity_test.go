@@ -11,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"daycare/engine/attacktest"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
 )
@@ -43,6 +44,7 @@ func TestNoCommandTypesAtTheTerminal(t *testing.T) {
 	} else {
 		t.Log(text)
 	}
+	attacktest.AsUser(t)
 }
 
 func typeAtTerminal(t *testing.T) {
@@ -87,6 +89,7 @@ func TestReplacedBinaryNeverRuns(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "replaced at 3 levels") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	attacktest.AsUser(t)
 }
 
 func executable(t *testing.T) string {
@@ -137,6 +140,7 @@ func TestEnvironmentOfACallIsNotInAnyCommandLine(t *testing.T) {
 			h.do(a{"action": "kill", "id": "1"})
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 // TestBubblewrapInAGrantIsNotRun: what makes the sandbox runs outside of it.

@@ -97,6 +97,15 @@ func none(t *testing.T, mark string, within time.Duration) {
 
 var levels = []sandbox.Level{sandbox.None, noSpaces, sandbox.Landlock, sandbox.Bwrap}
 
+// asEverybody runs a test at each level, and if root runs it once more as an ordinary user.
+func asEverybody(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
+	t.Parallel()
+	for _, level := range sandboxed {
+		t.Run(string(level), func(t *testing.T) { test(t, level) })
+	}
+	attacktest.AsUser(t)
+}
+
 // noSpaces is Landlock where the system lets daycare make no namespaces.
 const noSpaces = sandbox.Level("alone")
 
@@ -144,6 +153,7 @@ func TestNothingSurvivesAtAnyLevel(t *testing.T) {
 			})
 		}
 	}
+	attacktest.AsUser(t)
 }
 
 // daemonEnv makes the test binary a daemon that runs one command.
@@ -202,4 +212,5 @@ func TestKilledDaemonLeavesNothing(t *testing.T) {
 			none(t, "sleep\x00"+mark, 7*time.Second)
 		})
 	}
+	attacktest.AsUser(t)
 }

@@ -88,6 +88,7 @@ func TestHostileSkills(t *testing.T) {
 			attacktest.Held(t, attacktest.Row{Class: "prompts, skills, memory", How: "opened as a plain file, or not at all", Name: name})
 		})
 	}
+	attacktest.AsUser(t)
 }
 
 func skillsFolder(ws string) error { return os.MkdirAll(ws+"/.agents/skills", 0o755) }

@@ -1,4 +1,6 @@
-package shell
+//go:build unix
+
+package attacktest
 
 import (
 	"io"
@@ -8,32 +10,29 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"daycare/engine/attacktest"
-	"daycare/tools/shell/sandbox"
 )
 
 // nobody is the user that tests run as beside root.
 const nobody = 65534
 
-// asEverybody runs a test at each level of Linux, and if it runs as root once more as an
-// ordinary user: the test binary runs itself.
-func asEverybody(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
-	t.Parallel()
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) { test(t, level) })
-	}
+// AsUser runs the test once more as an ordinary user where root runs the tests: what holds
+// an agent must not rest on who runs daycare. The test binary runs itself in a folder of
+// that user.
+func AsUser(t *testing.T) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		return
 	}
 	t.Run("as a user", func(t *testing.T) {
-		dir, err := os.MkdirTemp("", "u")
+		dir, err := os.MkdirTemp("", "u") // t.TempDir lets nobody else in
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		bin := filepath.Join(dir, "test")
-		copyFile(t, "/proc/self/exe", bin)
+		if err := copyProgram(bin); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Chown(dir, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +42,7 @@ func asEverybody(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		out, err := cmd.CombinedOutput()
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, "tries") || strings.Contains(line, "SKIP") || len(attacktest.Rows(line)) > 0 {
+			if strings.Contains(line, "tries") || strings.Contains(line, "SKIP") || len(Rows(line)) > 0 {
 				t.Log(strings.TrimSpace(line))
 			}
 		}
@@ -53,19 +52,24 @@ func asEverybody(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
 	})
 }
 
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
+// copyProgram copies the program that runs to where everybody can run it.
+func copyProgram(to string) error {
+	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		return err
+	}
+	in, err := os.Open(self)
+	if err != nil {
+		return err
 	}
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err == nil {
-		_, err = io.Copy(out, in)
-		out.Close()
-	}
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	if _, err = io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
 }
