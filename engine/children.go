@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"daycare/engine/address"
@@ -82,7 +84,7 @@ func (f *Family) admitted(id string) {
 }
 
 // running counts the subagents at work: of one parent, and of all. One that sleeps
-// has no work, so only those in memory are looked at. f.mu is held.
+// has no work, so only those in memory are looked at: their number is limited. f.mu is held.
 func (f *Family) running(parent string) (own, all int) {
 	for id, p := range f.starting {
 		if f.sys.busy(id) {
@@ -93,8 +95,8 @@ func (f *Family) running(parent string) (own, all int) {
 			own++
 		}
 	}
-	for _, e := range f.sys.loaded() {
-		if e.meta.Descriptor.Type != address.Subagent || !f.sys.busy(e.meta.ID) {
+	for _, e := range f.sys.awakeSubagents() {
+		if !f.sys.busy(e.meta.ID) {
 			continue
 		}
 		all++
@@ -184,14 +186,10 @@ func (s *System) busy(id string) bool {
 	return e.box.Len() > 0 || e.running && act != nil && act.state != event.Idle
 }
 
-func (s *System) loaded() []*entry {
+func (s *System) awakeSubagents() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]*entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		list = append(list, e)
-	}
-	return list
+	return slices.Collect(maps.Values(s.subagents))
 }
 
 // reapEvery is how often subagents without work are looked for.

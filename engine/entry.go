@@ -342,6 +342,9 @@ func (s *System) entry(id string) (*entry, error) {
 	if !ok {
 		e = &entry{sys: s, meta: meta, dir: s.folder(id), edited: make(chan struct{}, 1)}
 		s.entries[id] = e
+		if meta.Descriptor.Type == address.Subagent {
+			s.subagents[id] = e
+		}
 	}
 	return e, nil
 }
@@ -367,6 +370,7 @@ func (s *System) forget(e *entry) {
 	defer s.mu.Unlock()
 	if s.entries[e.meta.ID] == e {
 		delete(s.entries, e.meta.ID)
+		delete(s.subagents, e.meta.ID)
 	}
 }
 

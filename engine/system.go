@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,11 +105,12 @@ type System struct {
 	stop   context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	entries map[string]*entry
-	edits   *edits
-	recent  *recent
-	spent   sync.Map // by id: what agents that have ended have cost
+	mu        sync.Mutex
+	entries   map[string]*entry
+	subagents map[string]*entry // of entries, those of subagents
+	edits     *edits
+	recent    *recent
+	spent     sync.Map // by id: what agents that have ended have cost
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -126,7 +129,7 @@ func New(o Options) (*System, error) {
 		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue,
 		owns: o.Owns, foreign: o.Foreign,
 		grace: o.Grace, redact: o.Redact, enclose: o.Enclose, folders: o.Folders,
-		entries: map[string]*entry{}, edits: newEdits(), board: o.Board,
+		entries: map[string]*entry{}, subagents: map[string]*entry{}, edits: newEdits(), board: o.Board,
 	}
 	s.recent = newRecent(s)
 	if s.folders == nil {
@@ -197,10 +200,7 @@ func (s *System) shutdown() {
 		s.recordLate()
 	}
 	s.mu.Lock()
-	left := make([]*entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		left = append(left, e)
-	}
+	left := slices.Collect(maps.Values(s.entries))
 	s.mu.Unlock()
 	for _, e := range left {
 		e.mu.Lock()

@@ -2,6 +2,7 @@ package finding
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +17,8 @@ type Board struct {
 	mended func(agent, file string)
 
 	mu    sync.Mutex
-	pages map[string]page // by file
+	pages map[string]page                // by file
+	files map[string]map[string]struct{} // by agent, those that have a page
 }
 
 // A page is what was found in one file.
@@ -32,7 +34,7 @@ const maxPage = 100
 // had warnings or errors and has none any more. agent is whose file it is, "" for a
 // file of no single agent.
 func NewBoard(tell func(agent string, f Finding), mended func(agent, file string)) *Board {
-	return &Board{tell: tell, mended: mended, pages: map[string]page{}}
+	return &Board{tell: tell, mended: mended, pages: map[string]page{}, files: map[string]map[string]struct{}{}}
 }
 
 // Tell passes on what happened to files and is over.
@@ -64,17 +66,35 @@ func (b *Board) Hold(agent, file string, found []Finding) {
 // put replaces the page of a file. The lock is held.
 func (b *Board) put(agent, file string, found []Finding) (before []Finding) {
 	before = b.pages[file].found
-	if b.pages[file] = (page{agent, slices.Clone(found[:min(len(found), maxPage)])}); len(found) == 0 {
+	b.set(file, page{agent, slices.Clone(found[:min(len(found), maxPage)])})
+	return before
+}
+
+// set has p be the page of a file; one without findings is none. The lock is held.
+func (b *Board) set(file string, p page) {
+	if old, ok := b.pages[file]; ok {
+		if delete(b.files[old.agent], file); len(b.files[old.agent]) == 0 {
+			delete(b.files, old.agent)
+		}
 		delete(b.pages, file)
 	}
-	return before
+	if len(p.found) == 0 {
+		return
+	}
+	if b.files[p.agent] == nil {
+		b.files[p.agent] = map[string]struct{}{}
+	}
+	b.files[p.agent][file], b.pages[file] = struct{}{}, p
 }
 
 // Forget drops what is known of the files of an agent that is gone.
 func (b *Board) Forget(agent string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.pages, func(_ string, p page) bool { return p.agent == agent })
+	for file := range b.files[agent] {
+		delete(b.pages, file)
+	}
+	delete(b.files, agent)
 }
 
 // Add says more of a file that was read before.
@@ -82,7 +102,7 @@ func (b *Board) Add(agent string, f Finding) {
 	b.mu.Lock()
 	before := b.pages[f.File].found
 	if len(before) < maxPage && !slices.ContainsFunc(before, f.like) {
-		b.pages[f.File] = page{agent, append(slices.Clip(before), f)}
+		b.set(f.File, page{agent, append(slices.Clip(before), f)})
 	}
 	b.mu.Unlock()
 	b.pass(agent, before, []Finding{f})
@@ -111,18 +131,25 @@ func (b *Board) Has(file string) bool {
 // Wrong are the warnings and errors of an agent's files, by file and line; with "" those
 // of files of no single agent.
 func (b *Board) Wrong(agent string) []Finding {
-	return b.pick(func(p page) bool { return p.agent == agent })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wrong(maps.Keys(b.files[agent]))
 }
 
 // All are the warnings and errors of all files, by file and line.
-func (b *Board) All() []Finding { return b.pick(func(page) bool { return true }) }
-
-func (b *Board) pick(of func(page) bool) (list []Finding) {
+func (b *Board) All() []Finding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for p := range maps.Values(b.pages) {
-		if of(p) {
-			list = append(list, slices.DeleteFunc(slices.Clone(p.found), func(f Finding) bool { return !wrong(f) })...)
+	return b.wrong(maps.Keys(b.pages))
+}
+
+// wrong are the warnings and errors of some files. The lock is held.
+func (b *Board) wrong(files iter.Seq[string]) (list []Finding) {
+	for file := range files {
+		for _, f := range b.pages[file].found {
+			if wrong(f) {
+				list = append(list, f)
+			}
 		}
 	}
 	slices.SortFunc(list, func(x, y Finding) int {

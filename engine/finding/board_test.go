@@ -2,8 +2,11 @@ package finding
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestBoardTellsEachThingOnce(t *testing.T) {
@@ -51,4 +54,51 @@ func TestBoardTellsEachThingOnce(t *testing.T) {
 	if b.Tell("a", note, note); len(told) != 2 {
 		t.Errorf("told %q, want what happened each time", told)
 	}
+}
+
+// What is known by agent is what is known by file, whatever came, went and changed hands.
+func TestPagesOfAnAgent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := NewBoard(func(string, Finding) {}, func(string, string) {})
+		of := map[string]string{} // the agent of each file with a finding
+		name := func(of string) string { return rapid.SampledFrom([]string{of + "1", of + "2", of + "3"}).Draw(t, of) }
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			agent, file := name("agent"), name("file")
+			bad := Finding{ID: "x", Severity: Error, File: file, Reason: "no"}
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				b.Read(agent, file, []Finding{bad})
+				of[file] = agent
+			case 1:
+				b.Add(agent, bad)
+				if _, known := of[file]; !known {
+					of[file] = agent
+				}
+			case 2:
+				b.Read(agent, file, nil)
+				delete(of, file)
+			case 3:
+				b.Forget(agent)
+				maps.DeleteFunc(of, func(_, a string) bool { return a == agent })
+			}
+			for _, a := range []string{"agent1", "agent2", "agent3"} {
+				var want []string
+				for _, f := range slices.Sorted(maps.Keys(of)) {
+					if of[f] == a {
+						want = append(want, f)
+					}
+				}
+				var got []string
+				for _, f := range b.Wrong(a) {
+					got = append(got, f.File)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("%s: %v, want %v", a, got, want)
+				}
+			}
+		}
+		if len(b.All()) != len(of) {
+			t.Fatalf("%d files, want %d", len(b.All()), len(of))
+		}
+	})
 }

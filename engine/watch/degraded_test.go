@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -199,5 +201,53 @@ func TestChmodAndAbsence(t *testing.T) {
 		must(t, os.Mkdir(b, 0o700))
 		time.Sleep(Rescan + time.Second)
 		wantHints(t, said(), 0, 1)
+	})
+}
+
+// An event of one directory looks at those with something to say or without a watch,
+// however many are watched.
+func TestAnEventLooksAtNoQuietDirectory(t *testing.T) {
+	f, root := newFake(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(slog.New(slog.DiscardHandler))
+		w.open = f.open
+		dir := func(n int) string {
+			at := filepath.Join(root, strconv.Itoa(n))
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		heard := 0
+		var last string
+		for n := range 100 {
+			last = dir(n)
+			w.Add(last, Options{}, func(Hint) { heard++ })
+		}
+		looked := func() int {
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.waiting)
+		}
+		time.Sleep(time.Minute)
+		if n := looked(); n != 0 || heard != 0 {
+			t.Errorf("in peace %d directories are looked at, %d hints", n, heard)
+		}
+		f.events <- fsnotify.Event{Name: filepath.Join(last, "file"), Op: fsnotify.Create}
+		if n := looked(); n != 1 {
+			t.Errorf("after an event of one %d directories are looked at", n)
+		}
+		time.Sleep(time.Minute)
+		if n := looked(); n != 0 || heard != 1 {
+			t.Errorf("after its hint %d directories are looked at, %d hints", n, heard)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -40,7 +40,7 @@ func (w *Watcher) begin(listening *sync.WaitGroup) {
 	w.running = true
 	all := make([]*directory, 0, len(w.dirs))
 	for _, d := range w.dirs {
-		d.say("")
+		w.say(d, "")
 		all = append(all, d)
 	}
 	w.mu.Unlock()
@@ -72,6 +72,7 @@ func (w *Watcher) end() {
 	for _, d := range w.dirs {
 		d.pending, d.fault = pending{}, fault{}
 	}
+	clear(w.waiting)
 	w.mu.Unlock()
 	if w.source != nil {
 		_ = w.source.close() // nothing is waiting for it
@@ -113,11 +114,11 @@ func (w *Watcher) note(e fsnotify.Event) {
 	if d := w.dirs[e.Name]; d != nil && e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) {
 		// The directory itself came, went or was moved: look at once whether
 		// there is one by that name, and tell that all may be different.
-		d.say("")
-		d.fault = fault{reason: "it went away", next: time.Now()}
+		w.say(d, "")
+		w.fails(d, fault{reason: "it went away", next: time.Now()})
 	}
 	if d := w.dirs[filepath.Dir(e.Name)]; d != nil && d.path != e.Name {
-		d.say(filepath.Base(e.Name))
+		w.say(d, filepath.Base(e.Name))
 	}
 	w.poke()
 }
@@ -132,7 +133,7 @@ func (w *Watcher) broken(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.dirs {
-		d.say("")
+		w.say(d, "")
 	}
 	w.poke()
 }
@@ -155,8 +156,8 @@ func (w *Watcher) lost(s *source) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.dirs {
-		d.say("")
-		d.fault = fault{reason: "the system's file events ended", next: time.Now()}
+		w.say(d, "")
+		w.fails(d, fault{reason: "the system's file events ended", next: time.Now()})
 	}
 	w.poke()
 }
@@ -166,7 +167,7 @@ func (w *Watcher) retry(listening *sync.WaitGroup) {
 	now := time.Now()
 	w.mu.Lock()
 	var due []*directory
-	for _, d := range w.dirs {
+	for d := range w.waiting {
 		if d.reason != "" && !d.fault.next.After(now) {
 			due = append(due, d)
 		}
@@ -194,23 +195,26 @@ func (w *Watcher) arm(d *directory) {
 	}
 	was := d.fault
 	if err == nil {
-		d.fault = fault{}
+		if d.fault = (fault{}); d.due.IsZero() {
+			delete(w.waiting, d)
+		}
 		if was.reason != "" {
-			d.say("") // what happened in between nobody saw
+			w.say(d, "") // what happened in between nobody saw
 			w.log.Info("directory is watched again", "dir", d.path)
 		}
 		return
 	}
-	d.fault = fault{reason: err.Error(), pause: Rescan}
+	f := fault{reason: err.Error(), pause: Rescan}
 	say := w.log.Warn
 	if errors.Is(err, fs.ErrNotExist) {
 		// Nothing to look at but whether it is back, which costs one stat.
-		d.pause = min(max(firstRetry, 2*was.pause), Rescan)
+		f.pause = min(max(firstRetry, 2*was.pause), Rescan)
 		say = w.log.Debug
 	} else if was.reason != "" {
-		d.say("") // the rescan
+		w.say(d, "") // the rescan
 	}
-	d.fault.next = time.Now().Add(d.pause)
+	f.next = time.Now().Add(f.pause)
+	w.fails(d, f)
 	if was.reason != d.reason {
 		say("directory is looked at by time, it cannot be watched", "dir", d.path, "err", err)
 	}

@@ -74,6 +74,7 @@ type Watcher struct {
 	mu      sync.Mutex
 	running bool
 	dirs    map[string]*directory
+	waiting map[*directory]struct{} // of dirs, those with a hint due or a fault: an event looks at no other
 }
 
 // A directory is one row of the table.
@@ -109,6 +110,8 @@ func New(log *slog.Logger) *Watcher {
 		remote: remote,
 		wake:   make(chan struct{}, 1),
 		dirs:   map[string]*directory{},
+
+		waiting: map[*directory]struct{}{},
 	}
 }
 
@@ -128,6 +131,7 @@ func (w *Watcher) Add(dir string, o Options, hear func(Hint)) {
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	w.mu.Lock()
+	delete(w.waiting, w.dirs[d.path])
 	w.dirs[d.path] = d
 	running := w.running
 	w.mu.Unlock()
@@ -143,8 +147,9 @@ func (w *Watcher) Remove(dir string) {
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	w.mu.Lock()
-	_, known := w.dirs[dir]
+	d, known := w.dirs[dir]
 	delete(w.dirs, dir)
+	delete(w.waiting, d)
 	w.mu.Unlock()
 	if known && w.source != nil {
 		// It fails where the watch went with its directory, which is as good.
@@ -158,7 +163,7 @@ func (w *Watcher) Degraded() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []string
-	for _, d := range w.dirs {
+	for d := range w.waiting {
 		if d.reason != "" {
 			all = append(all, d.path+": "+d.reason)
 		}
@@ -200,7 +205,7 @@ func (w *Watcher) take(now time.Time) []func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var calls []func()
-	for _, d := range w.dirs {
+	for d := range w.waiting {
 		if d.due.IsZero() || d.due.After(now) {
 			continue
 		}
@@ -209,7 +214,9 @@ func (w *Watcher) take(now time.Time) []func() {
 			h.Names = append(h.Names, name)
 		}
 		slices.Sort(h.Names)
-		d.pending = pending{}
+		if d.pending = (pending{}); d.reason == "" {
+			delete(w.waiting, d)
+		}
 		calls = append(calls, func() { d.hear(h) })
 	}
 	return calls
@@ -224,7 +231,7 @@ func (w *Watcher) next() (at time.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
-	for _, d := range w.dirs {
+	for d := range w.waiting {
 		earlier(d.due)
 		earlier(d.fault.next)
 	}
@@ -239,8 +246,8 @@ func (w *Watcher) poke() {
 	}
 }
 
-// say adds to the next hint. It must be called with mu held.
-func (d *directory) say(name string) {
+// say adds to the next hint of a directory. It must be called with mu held.
+func (w *Watcher) say(d *directory, name string) {
 	switch {
 	case name == "":
 		d.overflow = true
@@ -254,5 +261,12 @@ func (d *directory) say(name string) {
 	}
 	if d.due.IsZero() {
 		d.due = time.Now().Add(d.debounce)
+		w.waiting[d] = struct{}{}
 	}
+}
+
+// fails says why a directory is not watched. It must be called with mu held.
+func (w *Watcher) fails(d *directory, f fault) {
+	d.fault = f
+	w.waiting[d] = struct{}{}
 }
