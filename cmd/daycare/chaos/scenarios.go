@@ -104,10 +104,14 @@ func everybody(text string) step {
 	return together(all...)
 }
 
-// reported: the agent that was started told the one that started it what came of it.
+// reported: the agent that was started told the one that started it what came of it. One
+// that could not be started, as on a full disk, has nothing to tell: its maker knows.
 func reported(_ *user, v view) error {
 	for _, a := range v.agents {
 		for _, l := range a.history {
+			if l.Type == "tool_result" && l.Status == "error" && slices.Contains([]string{"spawn", "start_background_agent"}, l.Name) {
+				return nil
+			}
 			if l.Type == "user_message" && l.Origin != "" && strings.Contains(l.Text, "b1-child did it") {
 				return nil
 			}
