@@ -1,10 +1,12 @@
 package record
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"daycare/engine/message"
 )
@@ -60,5 +62,54 @@ func TestAttachedKnowsWhoseFilesTheyAre(t *testing.T) {
 	want("f3__n", "f2__n", "f1__n")
 	if got, err := all.Names(t.TempDir()); err != nil || got != nil {
 		t.Errorf("of nobody: %v, %v", got, err)
+	}
+}
+
+// A history that stands still is not read again; what is written into it in place, without
+// its size or its time changing, is found while it is fresh.
+func TestAttachedReadsWhatChanged(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, historyName)
+	by := func(ids ...string) string {
+		text := string(Encode(&Entry{Seq: 1, Rec: &Start{Session: "s"}}))
+		for _, id := range ids {
+			text += `{"type":"user_message","text":"","files":[{"id":"` + id + `","mimeType":"x","path":"` + id + `__n"}]}` + "\n"
+		}
+		return text + `{"type":"user_message","files":[{"mimeType":` + "\n" // a broken line
+	}
+	fresh := time.Now().Add(-100 * time.Millisecond)
+	old := time.Now().Add(-time.Hour)
+	write := func(text string, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := NewAttached()
+	want := func(when, names string) {
+		t.Helper()
+		if got, err := all.Names(dir); err != nil || strings.Join(got, " ") != names {
+			t.Errorf("%s: %v, %v; want %s", when, got, err, names)
+		}
+	}
+	write(by("f1"), fresh)
+	want("at first", "f1__n")
+	write(by("f2"), fresh)
+	want("the same size and time, just now", "f2__n f1__n")
+	write(by("f2", "f3"), old)
+	want("longer", "f3__n f2__n f1__n")
+	write(by("f2", "f4"), old)
+	want("the same size and time, long ago", "f3__n f2__n f1__n")
+	write(by("f2", "f4"), old.Add(time.Second))
+	want("another time", "f4__n f3__n f2__n f1__n")
+	write(by("f2", "f4", "f5"), old.Add(time.Second))
+	want("another size", "f5__n f4__n f3__n f2__n f1__n")
+	write(by("f5"), old.Add(time.Second))
+	want("shorter", "f5__n")
+
+	loop(t, filepath.Join(dir, closedDir))
+	write(by("f6"), fresh)
+	if got, err := NewAttached().Names(dir); err == nil {
+		t.Errorf("with older files that cannot be read: %v", got)
 	}
 }

@@ -64,11 +64,8 @@ func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
 func Open(vol *disk.Volume, dir string, now func() time.Time, log *slog.Logger) (*History, []finding.Finding, error) {
 	h := &History{vol: vol, dir: dir, now: now, log: log, report: report{root: workspace.Of(dir)},
 		limits: limits{rotate: RotateBytes, quiet: 100 * time.Millisecond}}
-	if !disk.Exists(dir) {
-		return nil, nil, fmt.Errorf("open history: %w: no folder %s", ErrGone, dir)
-	}
 	if err := cleanUp(vol, dir); err != nil {
-		return nil, nil, fmt.Errorf("clean up %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("open history: %w", err)
 	}
 	file, torn, err := vol.OpenLog(h.path(), disk.LogOptions{Name: "history", Ballast: true, Valid: wholeLine})
 	if err != nil {

@@ -70,7 +70,8 @@ func (o *object) encode() ([]byte, error) {
 }
 
 // merge applies to raw what differs between the objects old and updated. What does
-// not differ, and what neither of them knows, stays as it stands in raw.
+// not differ, and what neither of them knows, stays as it stands in raw. Where one of the
+// three is no object the result is updated.
 func merge(raw, old, updated []byte) ([]byte, error) {
 	doc, ok, err := parseObject(raw)
 	if err != nil || !ok {
@@ -91,7 +92,7 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 			continue
 		case i < 0:
 			doc.members = append(doc.members, m)
-		case j >= 0 && isObject(doc.members[i].raw) && isObject(m.raw) && isObject(was.members[j].raw):
+		case j >= 0:
 			if doc.members[i].raw, err = merge(doc.members[i].raw, was.members[j].raw, m.raw); err != nil {
 				return nil, err
 			}
@@ -104,8 +105,6 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 	})
 	return doc.encode()
 }
-
-func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // A parser reads a JSON document that a person may have written and says where it
 // is wrong.
@@ -204,9 +203,6 @@ func kindName(t string) string {
 // unknown tells of members inside a member that none of our types has: most often
 // a slip of the pen.
 func (p *parser) unknown(m member, target any) {
-	if !isObject(m.raw) {
-		return
-	}
 	dec := json.NewDecoder(bytes.NewReader(m.raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(target); err == nil {
