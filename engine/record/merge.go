@@ -123,8 +123,8 @@ func (p *parser) tell(s finding.Severity, id string, offset int64, reason string
 	p.found = append(p.found, f)
 }
 
-// document reads the outermost object.
-func (p *parser) document() (object, bool) {
+// members reads the outermost object; none if it is broken.
+func (p *parser) members() []member {
 	// Unmarshal, because its errors know their place.
 	var whole json.RawMessage
 	if err := json.Unmarshal(p.raw, &whole); err != nil {
@@ -134,14 +134,14 @@ func (p *parser) document() (object, bool) {
 			offset = max(syntax.Offset-1, 0)
 		}
 		p.tell(finding.Error, "state-syntax", offset, err.Error())
-		return object{}, false
+		return nil
 	}
 	doc, ok, err := parseObject(p.raw)
 	if err != nil || !ok {
 		p.tell(finding.Error, "state-syntax", 0, "it must be one JSON object")
-		return object{}, false
+		return nil
 	}
-	return doc, true
+	return doc.members
 }
 
 // value reads one member into target; on an error target keeps its zero value.

@@ -83,9 +83,12 @@ func (t *teller) step(l rawLine) bool {
 		}
 		t.entries, t.turn = nil, r.Turn
 	case *Start, *Reset:
+		if t.found {
+			return false // no turn of this session began before it
+		}
 		if !mine {
 			t.entries, t.turn = nil, ""
-			return !t.found
+			return true
 		}
 	case *Delivery:
 		t.later[r.Out] = append([]*Entry{e}, t.later[r.Out]...)
