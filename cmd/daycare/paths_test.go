@@ -52,6 +52,7 @@ var passes = map[string]pass{
 	"connectors/telegram":                   {1, keptFile},
 	"connectors/terminal":                   {5, persons},
 	"engine":                                {14, daycares},
+	"engine/attacktest":                     {2, "the program of a test, for the test"},
 	"engine/address":                        {7, daycares},
 	"engine/apitoken":                       {3, daycares},
 	"engine/beneath":                        {4, walking},
@@ -82,7 +83,7 @@ var passes = map[string]pass{
 	"tools/shell/sandbox/restrict_linux.go": {3, "without links, beneath what is pinned"},
 	"tools/shell/sandbox/view.go": {6,
 		"pinned paths are not resolved, and are checked where they can no longer change (View.check)"},
-	"tools/shell/workdir.go": {4, "compared with what Folders located; the sandbox enters it inside the view"},
+	"tools/shell/workdir.go": {3, "compared with what Folders located; the sandbox enters it inside the view"},
 	"tools/skills/folder.go": {1, "links in folders where no agent writes"},
 }
 

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"slices"
 	"strings"
 
 	"daycare/engine/event"
@@ -27,7 +28,9 @@ func (r Request) Facts() (facts []event.Fact) {
 			facts = append(facts, event.Fact{Name: name, Value: VisibleLine(value)})
 		}
 	}
-	add("permission", r.Tag)
+	for _, tag := range slices.Concat([]string{r.Tag}, r.Also) {
+		add("permission", tag)
+	}
 	add("folder", r.Workdir)
 	switch r.Sandbox {
 	case "":

@@ -1,6 +1,9 @@
 package permission
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Ceiling is the set of a list of tags: what people may allow who are no owners.
 func Ceiling(tags []string) (s Set, err error) {
@@ -13,9 +16,9 @@ func Ceiling(tags []string) (s Set, err error) {
 	return s, nil
 }
 
-// Covers reports whether an answer to a request gives nothing beyond the set. A command
-// is covered as a whole, and only where a sandbox holds it: the tag of its request names
-// its first words alone.
+// Covers reports whether an answer to a request gives nothing beyond the set, of all the
+// rights that it is for. A command is covered as a whole, and only where a sandbox holds
+// it: the tag of its request names its first words alone.
 func (s Set) Covers(r Request, d Decision) bool {
 	tag := r.Tag
 	if d == Prefix {
@@ -28,5 +31,8 @@ func (s Set) Covers(r Request, d Decision) bool {
 	if _, exec := a.(Exec); exec && r.Detail.Command != "" && d != Prefix && !r.general() {
 		a = Exec{Prefix: r.Detail.Command}
 	}
-	return s.Allows(a)
+	return s.Allows(a) && !slices.ContainsFunc(r.Also, func(tag string) bool {
+		also, err := Parse(tag)
+		return err != nil || !s.Allows(also)
+	})
 }

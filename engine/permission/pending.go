@@ -72,13 +72,14 @@ type fileDetail struct {
 	Sandbox  string   `json:"sandbox,omitempty"`
 	Programs []string `json:"programs,omitempty"`
 	Scripts  []Script `json:"scripts,omitempty"`
+	Also     []string `json:"also,omitempty"`
 }
 
 // request is the Request that a file is about.
 func (f file) request() Request {
 	d := f.Request
 	return Request{Tag: f.Permission, Reason: f.Reason, Detail: d.Detail, Workdir: d.Workdir, Sandbox: d.Sandbox, Programs: d.Programs,
-		Scripts: d.Scripts, Prefix: f.Prefix, Sources: f.Untrusted, AskAlways: f.AskAlways, Gate: f.Gate}
+		Scripts: d.Scripts, Also: d.Also, Prefix: f.Prefix, Sources: f.Untrusted, AskAlways: f.AskAlways, Gate: f.Gate}
 }
 
 // encode writes p as one JSON object: on one line for the log, with an indent for people.
@@ -86,7 +87,7 @@ func encode(p Pending, indent string) ([]byte, error) {
 	r := p.Request
 	f := file{
 		Token: p.Token, AgentID: p.Agent, Owner: p.Owner, Permission: r.Tag, Reason: r.Reason,
-		Request: fileDetail{r.Detail, r.Workdir, r.Sandbox, r.Programs, r.Scripts},
+		Request: fileDetail{r.Detail, r.Workdir, r.Sandbox, r.Programs, r.Scripts, r.Also},
 		Prefix:  r.Prefix, Untrusted: r.Sources, AskAlways: r.AskAlways, Gate: r.Gate,
 		SHA256: p.SHA256, AskedAt: disk.StampOf(p.AskedAt), ExpiresAt: disk.StampOf(p.ExpiresAt),
 	}

@@ -56,7 +56,10 @@ func (d Detail) String() string { return cmp.Or(d.Command, d.Diff, d.Path, d.Hos
 
 // A Request is what a tool call needs beyond the agent's rights.
 type Request struct {
-	Tag     string // "@exec:git push": what "always" would grant
+	Tag string // "@exec:git push": what "always" would grant
+	// Also are the further rights without which the call cannot run: the same answer is
+	// for all of them. Part of the hash.
+	Also    []string
 	Reason  string
 	Detail  Detail
 	Workdir string // where it would run; part of the hash
@@ -99,7 +102,8 @@ func (r Request) SHA256(agent string) string {
 		Detail              Detail
 		Scripts             []Script `json:",omitempty"`
 		Unconfined          bool     `json:",omitempty"`
-	}{agent, r.Tag, r.Workdir, r.Detail, r.Scripts, r.Sandbox == NoSandbox})
+		Also                []string `json:",omitempty"`
+	}{agent, r.Tag, r.Workdir, r.Detail, r.Scripts, r.Sandbox == NoSandbox, r.Also})
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -67,7 +67,7 @@ func New(o Options) []tools.Tool {
 type base struct {
 	Options
 	seen  seen
-	asked asked
+	asked tools.Asked[[]string] // paths, without symbolic links
 }
 
 func newBase(o Options) *base {
@@ -103,7 +103,7 @@ func (t tool[A]) Run(ctx context.Context, call tools.Call) (tools.Result, error)
 		return tools.Errorf("%s: the arguments do not fit: %v", t.spec.Name, err), nil
 	}
 	r := t.base.reach(call)
-	r.approved = t.base.asked.take(call.ID)
+	r.approved = t.base.asked.Take(call.ID)
 	res, err := t.run(ctx, r, args)
 	var no *refusal
 	switch {

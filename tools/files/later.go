@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"daycare/engine/beneath"
 	"daycare/engine/permission"
@@ -39,34 +38,6 @@ func (r *reach) accept(path string, write bool) {
 	if write && r.Accept != nil && !r.looking && sensitive.Anchor("/", path, r.table.Later) != "" {
 		r.Accept(beneath.Real(path))
 	}
-}
-
-// asked are the paths that calls asked a person for, by the call. The runtime runs such a
-// call only when it was allowed, so these paths, and no others that a link leads to by
-// then, are open to it.
-type asked struct {
-	mu    sync.Mutex
-	paths map[string][]string
-}
-
-// maxAsked is how many calls are remembered that were never run.
-const maxAsked = 1000
-
-func (a *asked) put(call string, paths []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.paths == nil || len(a.paths) >= maxAsked {
-		a.paths = map[string][]string{}
-	}
-	a.paths[call] = paths
-}
-
-func (a *asked) take(call string) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	paths := a.paths[call]
-	delete(a.paths, call)
-	return paths
 }
 
 // given reports whether a right reaches a path that holds secrets.

@@ -51,7 +51,7 @@ func (b *base) askToRead(call tools.Call, path string) (*permission.Request, err
 		reason = "read what holds secrets"
 	}
 	need, err := permission.General(permission.Read{Path: asked}.Tag(), reason)
-	b.asked.put(call.ID, r.wanted)
+	b.asked.Put(call.ID, r.wanted)
 	return &need, err
 }
 

@@ -91,7 +91,7 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 	r.trial = &trial{}
 	res, err := t.run(context.Background(), r, args)
 	if len(outside) > 0 && (err != nil || res.Status != "" || !r.trial.changed) { // what is there is not said before it is allowed
-		t.base.asked.put(call.ID, outside)
+		t.base.asked.Put(call.ID, outside)
 		return inWhole(outside)
 	}
 	if err != nil || res.Status != "" || !r.trial.changed {
@@ -106,7 +106,7 @@ func (t asking[A]) Needs(call tools.Call) (*permission.Request, error) {
 			" is part of the prompts of all agents or runs something later, and a change of it that is too long to be " +
 			"shown cannot be approved; make it in smaller steps, or ask with request_permission for " + need.Tag)
 	}
-	t.base.asked.put(call.ID, wanted)
+	t.base.asked.Put(call.ID, wanted)
 	return &need, nil
 }
 

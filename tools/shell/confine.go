@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"daycare/engine/beneath"
-	"daycare/tools"
+	"daycare/engine/permission"
 	"daycare/tools/shell/guard"
 	"daycare/tools/shell/sandbox"
 )
@@ -52,29 +52,29 @@ func (c *confinement) find() (*sandbox.Runner, error) {
 	return c.runner, c.err
 }
 
-// view is what the call's command may see and change. The watch is to be ended when
+// view is what an agent's command may see and change. The watch is to be ended when
 // nothing of the command is left.
-func (c *confinement) view(call tools.Call, dir string) (sandbox.View, *guard.Watch, error) {
+func (c *confinement) view(agent string, set permission.Set, dir string) (sandbox.View, *guard.Watch, error) {
 	v := sandbox.View{Dir: dir, Hidden: slices.Clone(c.options.Denied), Pinned: map[string]beneath.ID{}}
-	v.Read = c.located(call.Access.ReadRoots(), v.Pinned)
-	v.Write = c.located(call.Access.WriteRoots(), v.Pinned)
+	v.Read = c.located(set.ReadRoots(), v.Pinned)
+	v.Write = c.located(set.WriteRoots(), v.Pinned)
 	if bwrap := c.runner.Outside(); bwrap != "" &&
 		slices.ContainsFunc(v.Write, func(root string) bool { return within(root, beneath.Real(bwrap)) }) {
 		return v, nil, fmt.Errorf("%s makes the sandbox and lies in a folder that you can write, so nothing is run; "+
 			"your user must move one of them", bwrap)
 	}
 	if c.options.Shown != nil {
-		v.Shown, v.Own = c.options.Shown(call.Agent)
+		v.Shown, v.Own = c.options.Shown(agent)
 	}
 	if c.options.Home == nil {
 		v.Home = filepath.Join(os.TempDir(), fmt.Sprintf("daycare-%d", os.Getuid()))
 	} else {
-		v.Home = c.options.Home(call.Agent)
+		v.Home = c.options.Home(agent)
 	}
 	if err := os.MkdirAll(v.Home, 0o700); err != nil {
 		return v, nil, err
 	}
-	read, write := call.Access.Named()
+	read, write := set.Named()
 	for _, list := range [][]string{read, write} {
 		for i, path := range list {
 			list[i] = beneath.Real(path)

@@ -16,7 +16,7 @@ func (e *Exec) covered(call tools.Call, a arguments, runner *sandbox.Runner, wha
 	set := call.Access
 	byRule := e.mode(set) == Ask && runner.Level != sandbox.None && granted(set, a, what)
 	sha := ""
-	if need, err := e.Needs(call); err == nil && need != nil {
+	if need, _, err := e.needs(call); err == nil && need != nil {
 		sha = need.SHA256(call.Agent)
 	}
 	byGrant := sha != "" && approved(set, sha)

@@ -121,7 +121,7 @@ func New(o Options) ([]tools.Tool, *Jobs) {
 		shell = path
 	}
 	jobs := newJobs(o.Jobs)
-	return []tools.Tool{&Exec{o, shell, &confinement{options: o}, jobs}, &Process{jobs}}, jobs
+	return []tools.Tool{&Exec{options: o, shell: shell, confine: &confinement{options: o}, jobs: jobs}, &Process{jobs}}, jobs
 }
 
 // Exec is the tool exec.
@@ -130,6 +130,7 @@ type Exec struct {
 	shell   string
 	confine *confinement
 	jobs    *Jobs
+	asked   tools.Asked[string] // folders beyond the agent's own, without symbolic links
 }
 
 var spec = tools.Spec{Name: "exec", Replay: tools.Once,
@@ -148,42 +149,61 @@ var spec = tools.Spec{Name: "exec", Replay: tools.Once,
 // Spec describes the tool.
 func (*Exec) Spec() tools.Spec { return spec }
 
-// Needs is the approval that the call needs: to run the command at all, then for
-// hosts that it is to reach. Without a sandbox, rules granted in permission.Set.Exec
-// do not count: the words of a command say nothing of what it does, so every call
-// asks.
+// Needs is the approval that the call needs: to run the command at all, for the folder
+// that it is to start in, and for hosts that it is to reach. Without a sandbox, rules
+// granted in permission.Set.Exec do not count: the words of a command say nothing of what
+// it does, so every call asks.
 func (e *Exec) Needs(call tools.Call) (*permission.Request, error) {
+	need, beyond, err := e.needs(call)
+	if beyond != "" {
+		e.asked.Put(call.ID, beyond)
+	}
+	return need, err
+}
+
+// needs is Needs, and the folder that it is for, if that is beyond the agent's own.
+func (e *Exec) needs(call tools.Call) (_ *permission.Request, beyond string, _ error) {
 	mode := e.mode(call.Access)
-	if mode == Deny || mode == Off {
-		return nil, nil
+	if mode == Deny {
+		return nil, "", nil
 	}
 	runner, err := e.confine.find()
 	if err != nil {
-		return nil, nil // Run refuses where the wanted sandbox does not work
+		return nil, "", nil // Run refuses where the wanted sandbox does not work
 	}
 	a, err := decode(call)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	dir, err := e.workdir(call, a.Workdir)
+	dir, outside, err := e.workdir(call, a.Workdir)
 	what := resolve(a.Command, cmp.Or(dir, call.Access.WorkingDir), call.Access)
 	need := permission.Request{Reason: does(a.Command), Detail: permission.Detail{Command: a.rendered()},
 		Workdir: dir, Sandbox: string(runner.Level), Programs: what.programs(), Scripts: what.pins()}
-	rule := e.rule(call.Access, a, runner, what)
-	switch host := missing(call.Access, a.Domains); {
-	case rule != nil:
+	var tags []string
+	if rule := e.rule(call.Access, a, runner, what); rule != nil {
 		// A rule that covers the first words does not cover the rest.
-		need.Tag, need.AskAlways = rule.Tag(), runner.Level == sandbox.None || call.Access.Allows(rule)
-		if prefix := what.prefix(a); prefix != nil && runner.Level != sandbox.None {
+		tags, need.AskAlways = append(tags, rule.Tag()), runner.Level == sandbox.None || call.Access.Allows(rule)
+		if prefix := what.prefix(a); prefix != nil && runner.Level != sandbox.None && !outside {
 			need.Prefix = prefix.Tag()
 		}
-	case host != nil:
-		need.Tag = host.Tag()
-		need.Reason += " that reaches the network"
-	default:
-		return nil, nil
 	}
-	return &need, err
+	if outside {
+		beyond, tags = dir, append(tags, permission.Read{Path: dir}.Tag())
+		need.Reason, need.AskAlways = beyondReason(dir), true
+	}
+	if hosts := missing(call.Access, a.Domains); len(hosts) > 0 && mode != Off {
+		if len(tags) == 0 {
+			need.Reason += " that reaches the network"
+		}
+		tags = append(tags, hosts...)
+	}
+	if len(tags) == 0 {
+		return nil, "", nil
+	}
+	if need.Tag = tags[0]; len(tags) > 1 {
+		need.Also = tags[1:]
+	}
+	return &need, beyond, err
 }
 
 // mode is how commands run for a set: as the settings say, and as its profile narrows it.
@@ -217,14 +237,14 @@ func (e *Exec) rule(set permission.Set, a arguments, runner *sandbox.Runner, wha
 	return permission.Exec{Prefix: asks(set, a.Command, what)}
 }
 
-// missing is the first right to a host that the set does not hold.
-func missing(set permission.Set, domains []string) permission.Access {
+// missing are the tags of the rights to hosts that the set does not hold.
+func missing(set permission.Set, domains []string) (tags []string) {
 	for _, d := range domains {
-		if right, err := DomainRight(d); err == nil && !set.Allows(right) {
-			return right
+		if right, err := DomainRight(d); err == nil && !set.Allows(right) && !slices.Contains(tags, right.Tag()) {
+			tags = append(tags, right.Tag())
 		}
 	}
-	return nil
+	return tags
 }
 
 // Run runs the command. The runtime has asked for approval before.
@@ -239,7 +259,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Errorf("%v", err), nil
 	}
-	dir, err := e.workdir(call, a.Workdir)
+	dir, open, err := e.start(call, a.Workdir)
 	if errors.Is(err, errNoFolder) {
 		return tools.Errorf("exec: %v", err), nil
 	}
@@ -251,7 +271,7 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 		return tools.Result{Text: "exec: the sandbox of the settings does not work here, so nothing is run: " +
 			err.Error(), Status: tools.Denied}, nil
 	}
-	p, err := e.process(call, a, dir, runner)
+	p, err := e.process(call, a, dir, open, runner)
 	if err != nil {
 		return tools.Errorf("exec: %v", err), nil
 	}
@@ -265,8 +285,8 @@ func (e *Exec) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	return res, nil
 }
 
-// process is the command of a call, ready to start.
-func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox.Runner) (process, error) {
+// process is the command of a call, ready to start. open is what it may see and change.
+func (e *Exec) process(call tools.Call, a arguments, dir string, open permission.Set, runner *sandbox.Runner) (process, error) {
 	what := resolve(a.Command, dir, call.Access)
 	p := process{began: e.began(call.Agent, runner), grace: e.options.grace, shell: e.shell, secrets: e.options.Redact,
 		command: a.Command, stdin: a.Stdin, mark: call.ID, rule: e.rule(call.Access, a, runner, what),
@@ -275,7 +295,7 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, runner *sandbox
 	env := e.environment()
 	if runner.Level != sandbox.None {
 		var err error
-		if p.view, p.watch, err = e.confine.view(call, dir); err != nil {
+		if p.view, p.watch, err = e.confine.view(call.Agent, open, dir); err != nil {
 			return p, err
 		}
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "TMPDIR=") })

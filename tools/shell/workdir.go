@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/engine/beneath"
 	"daycare/engine/permission"
 	"daycare/engine/sensitive"
 	"daycare/tools"
@@ -17,31 +18,26 @@ import (
 // errNoFolder: the folder of a call is not there, which no right would change.
 var errNoFolder = errors.New("no such folder")
 
-// workdir is where the command starts: inside a permitted folder, symbolic links
-// resolved. It keeps a command where it belongs; it is no wall, which only a
-// sandbox can be.
-func (e *Exec) workdir(call tools.Call, path string) (string, error) {
+// workdir is where the command starts, symbolic links resolved. It keeps a command where it
+// belongs; it is no wall, which only a sandbox can be. beyond: no right of the agent reaches
+// the folder, so a person has to allow it, and whether there is such a folder is not said
+// before.
+func (e *Exec) workdir(call tools.Call, path string) (dir string, beyond bool, err error) {
 	set := call.Access
 	if !filepath.IsAbs(set.WorkingDir) {
-		return "", fmt.Errorf("there is no working folder to run a command in")
+		return "", false, fmt.Errorf("there is no working folder to run a command in")
 	}
 	asked := path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(set.WorkingDir, path)
 	}
-	real, err := filepath.EvalSymlinks(filepath.Clean(path))
-	if err != nil {
-		return "", fmt.Errorf("workdir %s: %w", asked, errNoFolder)
-	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("workdir %s is a file: %w", asked, errNoFolder)
-	}
+	real := beneath.Real(path)
 	if e.ownTask(call.Agent, real) {
-		return real, nil
+		return real, false, isFolder(asked, real)
 	}
 	for part := range strings.SplitSeq(real, string(filepath.Separator)) {
 		if sensitive.Fold(part) == sensitive.Data {
-			return "", fmt.Errorf("workdir %s is never open to agents", asked)
+			return "", false, fmt.Errorf("workdir %s is never open to agents", asked)
 		}
 	}
 	inside := func(root string) bool {
@@ -49,7 +45,7 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 		return err == nil && permission.Beneath(root, real)
 	}
 	if slices.ContainsFunc(e.options.Denied, inside) {
-		return "", fmt.Errorf("workdir %s is never open to agents", asked)
+		return "", false, fmt.Errorf("workdir %s is never open to agents", asked)
 	}
 	var replaced *permission.Replaced
 	granted := func(root string) bool {
@@ -59,12 +55,47 @@ func (e *Exec) workdir(call tools.Call, path string) (string, error) {
 	}
 	switch {
 	case slices.ContainsFunc(set.ReadRoots(), granted):
-		return real, nil
+		return real, false, isFolder(asked, real)
 	case replaced != nil:
-		return "", replaced
+		return "", false, replaced
 	}
-	return "", fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", asked,
-		permission.Read{Path: real}.Tag())
+	return real, true, nil
+}
+
+func isFolder(asked, real string) error {
+	info, err := os.Stat(real)
+	if err != nil {
+		return fmt.Errorf("workdir %s: %w", asked, errNoFolder)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("workdir %s is a file: %w", asked, errNoFolder)
+	}
+	return nil
+}
+
+// start is where the command of a call starts, and what is open to it there: a folder
+// beyond the agent's own is to the one call for which a person allowed it, if nothing
+// leads elsewhere by now.
+func (e *Exec) start(call tools.Call, path string) (dir string, open permission.Set, err error) {
+	open = call.Access
+	dir, beyond, err := e.workdir(call, path)
+	if err != nil || !beyond {
+		return dir, open, err
+	}
+	if e.asked.Take(call.ID) != dir {
+		return "", open, fmt.Errorf("workdir %s is outside the folders you may use; ask with request_permission for %s", path,
+			permission.Read{Path: dir}.Tag())
+	}
+	open.ReadDirs = append(slices.Clone(open.ReadDirs), dir)
+	return dir, open, isFolder(path, dir)
+}
+
+// beyondReason is the reason of the request of a command that starts in a folder beyond the agent's own.
+func beyondReason(dir string) string {
+	if sensitive.Anchor("/", dir, sensitive.Here().Secret) != "" {
+		return "run a command where secrets are kept"
+	}
+	return "run a command in a folder outside its own"
 }
 
 // ownTask reports whether a folder is one in .daycare that the agent's commands
