@@ -221,6 +221,12 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 					t.Errorf("%s:\n%s", script, res.Text)
 				}
 			}
+			// Git writes its configuration anew whenever it meets a repository, also where nothing
+			// changes; that is refused, and the model reads what to do.
+			text := x.runIn(x.w, "git init -q sub/n && echo again")
+			if !strings.Contains(text, "needs no git init") || strings.Contains(text, "again\n") {
+				t.Errorf("a second git init: %s", text)
+			}
 			if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
 				t.Errorf("the person does not see the commit: %s", out)
 			}

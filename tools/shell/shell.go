@@ -394,11 +394,19 @@ func (p process) explained(res tools.Result) tools.Result {
 		}
 		res.Text += "\n[commands run in a sandbox: " + limits + "]"
 	}
+	if p.runner.Level != sandbox.None && gitKept.MatchString(res.Text) {
+		res.Text += "\n[the configuration and hooks of a repository can only be read here; one that exists needs no git init. " +
+			"To change them, ask with request_permission for @write: of the path]"
+	}
 	if noneLeft.MatchString(res.Text) && !strings.Contains(res.Text, "processes at once") {
 		res.Text += fmt.Sprintf("\n[a command may have %d processes and %d threads at once]", sandbox.MaxProcesses, sandbox.MaxThreads)
 	}
 	return res
 }
+
+// gitKept is what git says when it would write its configuration, as every git init does
+// that meets a repository.
+var gitKept = lazyregexp.New(`could not (?:write|lock) config file`)
 
 // noneLeft is what programs say when they may start no more processes.
 var noneLeft = lazyregexp.New(`(?i)(?:fork|clone|pthread_create|thread)[^\n]*resource temporarily unavailable|can(?:no|')t fork`)
