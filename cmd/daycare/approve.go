@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
 )
@@ -48,6 +49,36 @@ func (p *approvals) begin(ctx context.Context, client *control.Client, once bool
 	}
 	for _, a := range asks {
 		p.old[a.Token] = true
+	}
+	return nil
+}
+
+// waiting shows what the agent, and those below it, asked for before the talk begins. A
+// conversation puts it to the person; else they read how to answer.
+func (t *talk) waiting(ctx context.Context) error {
+	if asks, err := t.client.Permissions(ctx); err != nil || len(asks) == 0 {
+		return err
+	}
+	id := t.agent
+	if id == "" {
+		a, err := t.client.Agent(ctx, address.Own)
+		if err != nil {
+			return nil // its first message makes it, or finds it
+		}
+		id = a.ID
+	}
+	asks, err := familyAsks(ctx, t.client, id)
+	if err != nil || len(asks) == 0 {
+		return err
+	}
+	if !t.once && t.asks.policy == "ask" {
+		t.agent = id
+		return t.answerAsks(ctx, t.asks.fresh(asks, false))
+	}
+	t.c.warn("%s for an answer from before:", plural(len(asks), "request waits", "requests wait"))
+	names := handlesByID(ctx, t.client, asks...)
+	for _, ask := range asks {
+		showAsk(t.c.stderr, t.c.talk(), ask, names)
 	}
 	return nil
 }

@@ -151,6 +151,61 @@ func TestChatAsks(t *testing.T) {
 	}
 }
 
+// TestChatShowsWhatWaits: a talk begins with what the agent asked for before. A conversation
+// puts the question; else the person reads how to answer, and nothing is answered for them.
+func TestChatShowsWhatWaits(t *testing.T) {
+	waiting := func(name string) *house {
+		h := newHouse(t, func(h *house, in message.Incoming) event.Outcome {
+			h.begin("t1", in)
+			return answer(h, "t1", "Done.")
+		})
+		h.agents[0].Name = name
+		h.asks = []event.Ask{permission.Pending{Token: "tok12345", Agent: agent0, Request: permission.Request{Tag: "@exec:git push",
+			Detail: permission.Detail{Command: "git push origin main"}, Workdir: "/home/ada/shop"}}.Ask()}
+		return h
+	}
+	t.Run("conversation", func(t *testing.T) {
+		h := waiting("main")
+		s := newShell(t, h, "d\n/quit\n")
+		talk := s.newTalk(h.client(), chatOptions{}, s.takeSignals(), false)
+		talk.asks.policy = "ask"
+		if err := talk.run(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(h.decided, ","); got != "tok12345 deny" {
+			t.Errorf("decided %q", got)
+		}
+		for _, want := range []string{"    git push origin main\n", "folder      /home/ada/shop\n", "[o]nce / [a]lways / [d]eny"} {
+			if !strings.Contains(s.err.String(), want) {
+				t.Errorf("the question must show %q:\n%s", want, s.err.String())
+			}
+		}
+	})
+	for name, args := range map[string][]string{"a message": {"chat", "hello"}, "a flag": {"chat", "--permission", "allow", "hello"},
+		"an agent by name": {"chat", "--agent", "0/", "hello"}} {
+		t.Run(name, func(t *testing.T) {
+			h := waiting(map[bool]string{true: "other", false: "main"}[name == "an agent by name"])
+			s := newShell(t, h, "")
+			if code := s.do(args...); code != exitOK || s.out.String() != "Done.\n" || len(h.decided) > 0 {
+				t.Errorf("exit code %d, %q, decided %v", code, s.out.String(), h.decided)
+			}
+			for _, want := range []string{"1 request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
+				"daycare permissions allow tok12345 --once", "daycare permissions deny tok12345"} {
+				if !strings.Contains(s.err.String(), want) {
+					t.Errorf("stderr must show %q:\n%s", want, s.err.String())
+				}
+			}
+		})
+	}
+	t.Run("of another agent", func(t *testing.T) {
+		h := waiting("other")
+		s := newShell(t, h, "")
+		if s.do("chat", "hello"); strings.Contains(s.err.String(), "tok12345") {
+			t.Errorf("it is not what was asked by the agent that is spoken to:\n%s", s.err.String())
+		}
+	})
+}
+
 func TestChatConversation(t *testing.T) {
 	h := newHouse(t, func(h *house, in message.Incoming) event.Outcome {
 		h.begin("turn-"+in.Text, in)

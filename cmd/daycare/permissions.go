@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -56,7 +57,7 @@ func (c *cli) permissionsLs() *cobra.Command {
 				if i > 0 {
 					c.print("\n")
 				}
-				c.showAsk(a, handles, time.Now())
+				showAsk(c.stdout, c.data(), a, handles)
 			}
 			return nil
 		},
@@ -64,12 +65,13 @@ func (c *cli) permissionsLs() *cobra.Command {
 }
 
 // showAsk prints one request whole: nobody can answer for what they have not seen.
-func (c *cli) showAsk(a event.Ask, handles map[string]string, now time.Time) {
-	c.print("%s  %s  %s  %s  %s\n", c.data().bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
-		oneLine(a.Shown, 60), c.data().dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
-	c.print("%s", clean(a.Card))
+func showAsk(w io.Writer, s style, a event.Ask, handles map[string]string) {
+	now := time.Now()
+	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+		oneLine(a.Shown, 60), s.dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
+	fmt.Fprint(w, clean(a.Card))
 	for _, choice := range a.Choices {
-		c.print("  %s  %s\n", answerCommand(a.Token, choice.Decision), clean(choice.Text))
+		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), clean(choice.Text))
 	}
 }
 
@@ -110,7 +112,7 @@ func (c *cli) permissionsShow() *cobra.Command {
 			if c.json {
 				return c.printJSON(asks[n])
 			}
-			c.showAsk(asks[n], handlesByID(cmd.Context(), client, asks[n]), time.Now())
+			showAsk(c.stdout, c.data(), asks[n], handlesByID(cmd.Context(), client, asks[n]))
 			return nil
 		},
 	}

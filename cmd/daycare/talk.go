@@ -75,11 +75,16 @@ func (t *talk) run(ctx context.Context, text string) error {
 	if err := t.asks.begin(ctx, t.client, t.once); err != nil {
 		return err
 	}
+	if !t.once {
+		t.typed = t.c.typedLines()
+		t.c.note("Enter sends, /help says what else there is.")
+	}
+	if err := t.waiting(ctx); err != nil {
+		return err
+	}
 	if t.once {
 		t.say(ctx, text)
 	} else {
-		t.typed = t.c.typedLines()
-		t.c.note("Enter sends, /help says what else there is.")
 		t.prompt()
 		t.watchAsks(ctx)
 	}
