@@ -400,7 +400,7 @@ func whole(body []byte) []byte {
 
 // declared is what a page says of its own charset.
 func declared(body []byte) string {
-	head := lower(string(body[:min(len(body), 2048)]))
+	head := strings.ToLower(string(body[:min(len(body), 2048)]))
 	_, rest, ok := strings.Cut(head, "charset=")
 	if !ok {
 		return ""
