@@ -6,6 +6,7 @@
 // a rule without conditions always does.
 //
 //	model: demo                      # what Complete names; optional
+//	each: true                       # answer all messages and results that came, not only the last; optional
 //	rules:
 //	  - match: '(?i)hello (?<who>\w+)'   # regular expression over the last message
 //	    reply:
@@ -25,6 +26,8 @@
 //	      - usage: { input: 100, output: 20 }
 //	  - after: permission            # the answer to a permission request came just now
 //	    reply: [ { text: Thank you. } ]
+//	  - from: outside                # the last message is from: user, outside, agent or system
+//	    reply: [ { text: "I do nothing for strangers." } ]
 //	  - reply:
 //	      - fault: { status: 529, retryAfter: 2s }
 //
@@ -32,5 +35,6 @@
 // are status (with retryAfter, kind and message), hang, reset, noEnd and garbage.
 // A call's rawArguments is sent as it is, JSON or not.
 //
-// Text, thinking and string arguments are Go templates over View.
+// Text, thinking and string arguments are Go templates over View; {{fence .Result}} makes a
+// code block of a text. The offline model is such a script: offline.yaml.
 package scripted

@@ -22,11 +22,29 @@ func (f filled) String(v View) (string, error) {
 	return b.String(), err
 }
 
+// functions are what templates can call beside those of text/template.
+var functions = template.FuncMap{"fence": fence}
+
+// maxFenced is how many characters of a text fence shows.
+const maxFenced = 4000
+
+// fence makes a code block of a text, whatever is in it, and shortens a long one.
+func fence(text string) string {
+	if n := prefix(text, maxFenced); n < len(text) {
+		text = text[:n] + "…"
+	}
+	marks := "```"
+	for strings.Contains(text, marks) {
+		marks += "`"
+	}
+	return marks + "\n" + strings.TrimRight(text, "\n") + "\n" + marks
+}
+
 func fill(text string) (filled, error) {
 	if !strings.Contains(text, "{{") {
 		return filled{fixed: text}, nil
 	}
-	t, err := template.New("").Option("missingkey=zero").Parse(text)
+	t, err := template.New("").Funcs(functions).Option("missingkey=zero").Parse(text)
 	return filled{tmpl: t}, err
 }
 

@@ -19,6 +19,8 @@ type player struct {
 	yield  func(providers.Event) bool
 	finish providers.Finish
 	out    int // characters of the answer
+	part   int // number of the rule that plays, from 1
+	said   int // number of the rule that said something last, 0: none did
 	usage  *usage
 	ended  bool
 }
@@ -59,16 +61,16 @@ func (pl *player) wait(d time.Duration) bool {
 }
 
 // rule plays all steps of a rule.
-func (pl *player) rule(r *rule, v View) {
+func (pl *player) rule(r *rule, v View) bool {
 	for i := range r.Reply {
 		if !pl.step(&r.Reply[i], v) {
-			return
+			return false
 		}
 	}
 	if r.Finish != "" {
 		pl.finish = providers.Finish(r.Finish)
 	}
-	pl.complete()
+	return true
 }
 
 func (pl *player) step(s *step, v View) bool {
@@ -117,6 +119,12 @@ const shown = 12
 
 // text yields text in pieces of chunk characters.
 func (pl *player) text(text string, chunk int, every time.Duration) bool {
+	if text != "" {
+		if pl.said > 0 && pl.said < pl.part {
+			text = "\n\n" + text
+		}
+		pl.said = pl.part
+	}
 	pl.out += utf8.RuneCountInString(text)
 	every = max(every, pl.p.delay)
 	if chunk == 0 && every > 0 {

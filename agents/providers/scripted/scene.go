@@ -22,14 +22,18 @@ type View struct {
 
 // said is one message in a conversation, without its wrapping.
 type said struct {
-	text      string
-	system    bool     // from an agent or the runtime, not from a person
-	origin    string   // system: who speaks
-	silent    bool     // asks for no answer
-	untrusted bool     // from outside, without a known person behind it
-	time      string   // the clock that came with it
-	files     []string // paths of what was attached
+	text   string
+	from   string // one of the constants below
+	silent bool   // asks for no answer
 }
+
+// Who speaks.
+const (
+	fromUser    = "user"
+	fromOutside = "outside" // without a known person behind it
+	fromAgent   = "agent"
+	fromSystem  = "system" // the runtime
+)
 
 // scene is a request seen as a conversation.
 type scene struct {
@@ -89,6 +93,51 @@ func (sc scene) lastResults() []providers.Result {
 	return nil
 }
 
+// parts returns a scene for each message and result that is to be answered. Messages sent
+// right after each other arrive as one: a text that only the last rule fits is answered line by line.
+func (s *script) parts(sc scene) []scene {
+	var all []scene
+	for _, one := range sc.each() {
+		understood := slices.ContainsFunc(s.Rules[:len(s.Rules)-1], func(r *rule) bool {
+			_, ok := r.fits(one)
+			return ok
+		})
+		if understood {
+			all = append(all, one)
+			continue
+		}
+		for line := range strings.SplitSeq(one.last.text, "\n") {
+			one.last.text = strings.TrimSpace(line)
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// each returns a scene for each message and each result that came since the last call
+// of the model, in their order.
+func (sc scene) each() []scene {
+	var all []scene
+	for _, m := range sc.window {
+		if m.Role == providers.Assistant {
+			all = nil
+		}
+		for _, r := range resultsOf(m) {
+			one := sc
+			one.last, one.arrived = said{}, []providers.Result{r}
+			all = append(all, one)
+		}
+		for _, s := range saidIn(m) {
+			if !s.silent {
+				one := sc
+				one.last, one.arrived = s, nil
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
 // fits reports whether the rule's conditions hold, and what its templates see.
 func (r *rule) fits(sc scene) (View, bool) {
 	last := sc.last
@@ -98,11 +147,13 @@ func (r *rule) fits(sc scene) (View, bool) {
 		v.Result, v.Tool = results[len(results)-1].Text, results[len(results)-1].Name
 	}
 	switch {
+	case r.From != "" && r.From != last.from:
+		return v, false
 	case r.Turn != 0 && r.Turn != sc.turn, r.Round != 0 && r.Round != sc.round:
 		return v, false
 	case r.ToolResult != "" && !r.gave(results, &v):
 		return v, false
-	case r.ToolResult == "" && len(results) > 0 && (r.match != nil || r.Contains != ""):
+	case r.ToolResult == "" && len(results) > 0 && (r.match != nil || r.Contains != "" || r.From != ""):
 		return v, false // the message was answered by the calls whose results these are
 	case r.Contains != "" && !strings.Contains(strings.ToLower(last.text), r.Contains):
 		return v, false
@@ -154,18 +205,9 @@ func resultsOf(m *providers.Message) []providers.Result {
 	return results
 }
 
-// opening is how a message begins as agents/prompt writes it, files the lines of what
-// was attached to it, behind its end. What lies between is long, and so not looked
-// for with an expression: it holds no "</", because agents/prompt escapes it.
-var (
-	opening = lazyregexp.New(`(?:<time>([^<]*)</time>\s*)?<(message|system_message)((?:\s[^<>]*)?)>`)
-	files   = lazyregexp.New(`^(?:\n\[file: [^\n]*)*`)
-)
-
-var (
-	originAttr = lazyregexp.New(`origin="([^"]*)"`)
-	fileLine   = lazyregexp.New(`(?m)^\[file: .*, \d+ bytes, (.*?)\]`)
-)
+// opening is how a message begins as agents/prompt writes it. What lies between is long,
+// and so not looked for with an expression: agents/prompt escapes every "</" in it.
+var opening = lazyregexp.New(`<(message|system_message)((?:\s[^<>]*)?)>`)
 
 // saidIn takes the messages out of a user message: several if they were folded.
 // Text without the wrapping is one message.
@@ -180,7 +222,7 @@ func saidIn(m *providers.Message) []said {
 			continue
 		}
 		if !strings.Contains(t.Text, "message>") {
-			all = append(all, said{text: strings.TrimSpace(t.Text)})
+			all = append(all, said{text: strings.TrimSpace(t.Text), from: fromUser})
 			continue
 		}
 		for rest := t.Text; ; {
@@ -200,28 +242,21 @@ func nextSaid(text string) (one said, rest string, ok bool) {
 	if at == nil {
 		return said{}, "", false
 	}
-	part := func(i int) string {
-		if at[2*i] < 0 {
-			return ""
-		}
-		return text[at[2*i]:at[2*i+1]]
-	}
-	kind, attributes := part(2), part(3)
+	kind, attributes := text[at[2]:at[3]], text[at[4]:at[5]]
 	body, rest, ok := strings.Cut(text[at[1]:], "</"+kind+">")
 	if !ok {
 		return said{}, "", false
 	}
-	one = said{text: strings.TrimSpace(unescape(body)), system: kind == "system_message", time: part(1),
-		silent:    strings.Contains(attributes, `silent="true"`),
-		untrusted: strings.Contains(attributes, `untrusted="true"`)}
-	if o := originAttr.FindStringSubmatch(attributes); o != nil {
-		one.origin = unescape(o[1])
+	one = said{text: strings.TrimSpace(unescape(body)), from: fromUser, silent: strings.Contains(attributes, `silent="true"`)}
+	switch {
+	case strings.Contains(attributes, `untrusted="true"`):
+		one.from = fromOutside
+	case strings.Contains(attributes, `origin="system"`):
+		one.from = fromSystem
+	case kind == "system_message":
+		one.from = fromAgent
 	}
-	attached := files.FindString(rest)
-	for _, line := range fileLine.FindAllStringSubmatch(attached, -1) {
-		one.files = append(one.files, unescape(line[1]))
-	}
-	return one, rest[len(attached):], true
+	return one, rest, true
 }
 
 func unescape(s string) string {
@@ -231,14 +266,11 @@ func unescape(s string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&#39;", "'", "&amp;", "&").Replace(s)
 }
 
-// How agents/prompt tells of the answer to a permission request.
-var (
-	consent = lazyregexp.New(`^Allowed (once|from now on)\b`)
-	refusal = lazyregexp.New(`^(Denied:|Nobody answered the request\b)`)
-)
+// decision is how agents/prompt reports the answer to a permission request.
+var decision = lazyregexp.New(`^(Allowed (once|from now on)\b|Denied:|Nobody answered the request\b)`)
 
 // isDecision reports whether the message is the runtime's note of an answer to a
 // permission request.
 func isDecision(s said) bool {
-	return s.system && (consent.MatchString(s.text) || refusal.MatchString(s.text))
+	return s.from == fromSystem && decision.MatchString(s.text)
 }

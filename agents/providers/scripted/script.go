@@ -20,6 +20,7 @@ import (
 type script struct {
 	name  string
 	Model string  `yaml:"model"`
+	Each  bool    `yaml:"each"`
 	Rules []*rule `yaml:"rules"`
 }
 
@@ -29,6 +30,7 @@ type rule struct {
 	Contains   string `yaml:"contains"`
 	ToolResult string `yaml:"tool_result"`
 	After      string `yaml:"after"`
+	From       string `yaml:"from"`
 	Turn       int    `yaml:"turn"`
 	Round      int    `yaml:"round"`
 	Once       bool   `yaml:"once"`
@@ -125,6 +127,9 @@ func (r *rule) compile() (err error) {
 	}
 	if r.After != "" && r.After != "permission" {
 		return fmt.Errorf("after is %q; allowed: permission", r.After)
+	}
+	if !slices.Contains([]string{"", fromUser, fromOutside, fromAgent, fromSystem}, r.From) {
+		return fmt.Errorf("from is %q; allowed: user, outside, agent, system", r.From)
 	}
 	if r.Turn < 0 || r.Round < 0 {
 		return errors.New("turn and round count from 1")

@@ -216,6 +216,7 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 		{"rules:\n  - reply:\n      - fault: {status: 200}", 3, "status from 400"},
 		{"rules:\n  - reply:\n      - fault: {kind: odd}", 3, "kind is"},
 		{"rules:\n  - after: lunch\n    reply: [{text: x}]", 2, "after is"},
+		{"rules:\n  - from: mars\n    reply: [{text: x}]", 2, "from is"},
 		{"rules:\n  - finish: x\n    reply: [{text: x}]", 2, "finish is"},
 		{"rules:\n  - turn: -1\n    reply: [{text: x}]", 2, "count from 1"},
 		{"rules:\n  - reply:\n      - delay: soon", 3, "soon"},

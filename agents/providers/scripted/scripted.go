@@ -29,7 +29,6 @@ type Provider struct {
 	id, model string
 	delay     time.Duration
 	script    *script
-	offline   *offline // nil: the script alone
 
 	calls atomic.Int64
 
@@ -53,7 +52,6 @@ func New(o Options) (*Provider, error) {
 	if p.id == "" {
 		p.id = "scripted"
 	}
-	isOffline := false
 	switch {
 	case source != nil:
 		if name == "" {
@@ -65,7 +63,7 @@ func New(o Options) (*Provider, error) {
 			return nil, fmt.Errorf("read script: %w", err)
 		}
 	default:
-		name, source, isOffline = "offline.yaml", offlineScript, true
+		name, source = "offline.yaml", offlineScript
 	}
 	var err error
 	if p.script, err = parse(name, source); err != nil {
@@ -76,9 +74,6 @@ func New(o Options) (*Provider, error) {
 	}
 	if p.model == "" {
 		p.model = "scripted"
-	}
-	if isOffline {
-		p.offline = newOffline(p.script)
 	}
 	return p, nil
 }
@@ -93,22 +88,32 @@ func (p *Provider) Wire() string { return "scripted" }
 func (p *Provider) Stream(ctx context.Context, req *providers.Request) iter.Seq[providers.Event] {
 	return func(yield func(providers.Event) bool) {
 		pl := &player{p: p, ctx: ctx, req: req, yield: yield, finish: providers.EndTurn}
-		sc := newScene(req)
-		if p.offline != nil {
-			pl.offline(sc)
-			return
+		scenes := []scene{newScene(req)}
+		if p.script.Each {
+			scenes = p.script.parts(scenes[0])
 		}
-		for i, r := range p.script.Rules {
-			view, ok := r.fits(sc)
-			if !ok || r.Once && !p.first(req.Agent, i) {
-				continue
+		for _, sc := range scenes {
+			if !p.play(pl, sc) {
+				return
 			}
-			pl.rule(r, view)
+		}
+		if p.script.Each && pl.finish == providers.EndTurn && pl.said == 0 && !pl.text("NO_MESSAGE", 0, 0) {
 			return
 		}
-		pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
-			Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.last.text)})
+		pl.complete()
 	}
+}
+
+// play plays the rule that fits. It reports whether the answer can go on.
+func (p *Provider) play(pl *player, sc scene) bool {
+	for i, r := range p.script.Rules {
+		if view, ok := r.fits(sc); ok && (!r.Once || p.first(sc.req.Agent, i)) {
+			pl.part++
+			return pl.rule(r, view)
+		}
+	}
+	return pl.fail(&providers.Failure{Kind: providers.Rejected, Provider: p.id,
+		Message: fmt.Sprintf("no rule of %s fits the message %.60q", p.script.name, sc.last.text)})
 }
 
 // first reports whether the rule plays for the agent for the first time.
