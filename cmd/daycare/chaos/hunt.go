@@ -81,18 +81,16 @@ func (h *harness) hunt(ctx context.Context, bug Bug, ground []Case) (Caught, err
 
 // ground are the cases that are played against each bug, in the same order: one of each
 // scenario, chosen by lot, in each round. The rounds are kills, power cuts, no death at
-// all, and two deaths; at the end there are deaths at random moments.
+// all, a kill and then a power cut, and two kills; at the end there are deaths at random
+// moments.
 func (h *harness) ground(scenarios []*Scenario) (all []Case) {
 	lot := rand.New(rand.NewPCG(0, 0)) // the same order each time
 	var rounds [][]Case
 	for _, s := range scenarios {
 		passed := h.learned[s.Name]
-		kinds := [][]Case{h.killCases(s, passed), h.cutCases(s, passed), {h.peace(s)}, nil}
-		for i, cases := range kinds[:2] {
-			once := func(c Case) bool { return len(c.Deaths) == 1 }
-			kinds[3] = append(kinds[3], slices.DeleteFunc(slices.Clone(cases), once)...)
-			kinds[i] = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !once(c) })
-		}
+		kill, killTwice := split(h.killCases(s, passed))
+		cut, killThenCut := split(h.cutCases(s, passed))
+		kinds := [][]Case{kill, cut, {h.peace(s)}, killThenCut, killTwice}
 		for _, cases := range kinds {
 			lot.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 		}
@@ -117,6 +115,18 @@ func (h *harness) ground(scenarios []*Scenario) (all []Case) {
 		all = append(all, round...)
 	}
 	return append(all[:min(len(all), mostHunted)], randomCase(deathsPerLoad, false), randomCase(deathsPerLoad, true))
+}
+
+// split parts cases of one death from those of two.
+func split(cases []Case) (once, twice []Case) {
+	for _, c := range cases {
+		if len(c.Deaths) == 1 {
+			once = append(once, c)
+		} else {
+			twice = append(twice, c)
+		}
+	}
+	return once, twice
 }
 
 // mostHunted bounds the cases that are played against one bug.

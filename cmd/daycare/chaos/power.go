@@ -19,8 +19,9 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 			continue
 		}
 		if strings.HasSuffix(o.name, ".sync") && (h.Length == Full || n%stallEvery == 1) {
-			// What the barrier is for must not happen while the disk is busy with it.
-			add("power cut", Death{Failpoint: fmt.Sprintf("stall@#%d:0", o.k), Cut: Nothing})
+			// What the barrier is for must not happen while the disk is busy with it. It is
+			// counted by its name: a step more or less before it must not spare the barrier.
+			add("power cut", Death{Failpoint: fmt.Sprintf("stall@%s#%d:0", o.name, o.before+1), Cut: Nothing})
 		}
 		if h.Length == Default && n%3 != 1 {
 			continue
@@ -39,8 +40,9 @@ func (h *harness) cutCases(s *Scenario, passed []string) (cases []Case) {
 			add("kill, then power", o.kill(100), Death{Failpoint: fmt.Sprintf("kill@#%d:0", step), Cut: Nothing})
 		}
 	}
-	for _, k := range restsOn(passed) {
-		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@#%d:100", k)}, Death{Failpoint: "kill@send.after#1", Cut: Nothing})
+	for _, n := range restsOn(passed) {
+		add("kill, then power", Death{Failpoint: fmt.Sprintf("kill@%s#%d:100", restedOn, n)},
+			Death{Failpoint: "kill@send.after#1", Cut: Nothing})
 	}
 	return cases
 }
@@ -63,19 +65,24 @@ const stallEvery = 2
 
 // restsOn are the writes to a history on which answers rest: the last ones before each
 // answer leaves. A process that dies right after one leaves bytes that the next one reads
-// and sends, and that are not durable before it syncs them.
+// and sends, and that are not durable before it syncs them. They are counted among the
+// writes to histories: a step more or less before one of them must not move the death
+// behind its sync.
 func restsOn(passed []string) (writes []int) {
-	last := 0
-	for i, name := range passed {
+	n, last := 0, 0
+	for _, name := range passed {
 		switch {
-		case name == "history.write":
-			last = i + 1
+		case name == restedOn:
+			n++
+			last = n
 		case name == "send.before" && last > 0:
 			writes, last = append(writes, last), 0
 		}
 	}
 	return writes[:min(len(writes), mostRests)]
 }
+
+const restedOn = "history.write"
 
 // mostRests bounds how many of them are played of one scenario.
 const mostRests = 2
