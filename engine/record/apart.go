@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,13 +12,21 @@ import (
 // AppendApart appends records to the history of an agent that is not at work and will
 // not be, behind a barrier. build gets what the agent owes; with nothing to append
 // nothing is written.
-func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obligations) []Record) error {
+func AppendApart(vol *disk.Volume, dir string, log *slog.Logger, build func(*Obligations) []Record) (err error) {
 	h, _, err := Open(vol, dir, time.Now, log)
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	if _, err := h.Append(build(h.Obligations())...); err != nil {
+	defer func() {
+		if cerr := h.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("close history: %w", cerr)
+		}
+	}()
+	recs := build(h.Obligations())
+	if len(recs) == 0 {
+		return nil
+	}
+	if _, err := h.Append(recs...); err != nil {
 		return err
 	}
 	return h.Barrier()

@@ -121,6 +121,9 @@ func (c *checker) entry(e *Entry) {
 // begins looks at the record that opens a file.
 func (c *checker) begins(r *Start) {
 	c.sure = c.sure || r.Continues == "" && r.ForkedFrom == nil
+	if r.Continues == "" {
+		return
+	}
 	if _, err := os.Stat(filepath.Join(c.dir, r.Continues)); errors.Is(err, fs.ErrNotExist) {
 		c.tell(finding.Warning, "history-part-missing", r.Continues+", which this file continues, is not there",
 			"Restore it from a backup. Without it the agent works, and what is older cannot be read.")

@@ -26,6 +26,9 @@ type Outcome struct {
 // SourcesOf are what the newest turn that ended in the folder dir had read from outside.
 func SourcesOf(dir string) (list []Source, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
+		if !mayClose(l.text) {
+			return true
+		}
 		e, err := Decode(l.text)
 		if err != nil {
 			return true

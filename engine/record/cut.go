@@ -41,8 +41,11 @@ func CutAt(dir, agent string, at int64, session string, now time.Time) (Cut, err
 			if e, err := Decode(l.text); seq == 0 && err == nil { // a person's line, its members in any order
 				seq = e.Seq
 			}
-			if found = seq == at; !found {
+			if seq == 0 || seq > at {
 				return true
+			}
+			if found = seq == at; !found {
+				return false
 			}
 		}
 		return s.step(l)

@@ -51,7 +51,10 @@ func (h *History) changed() bool {
 // intact compares the last line appended with what the file holds: an editor that
 // writes in place can leave device, inode and size as they were.
 func (h *History) intact() bool {
-	want := h.recent.tail // nothing, if it is not known
+	want := h.recent.tail
+	if want == nil {
+		return true
+	}
 	got := make([]byte, len(want))
 	_, err := h.file.Log.ReadAt(got, h.file.Size()-int64(len(got)))
 	return err == nil && bytes.Equal(got, want)

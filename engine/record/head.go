@@ -16,13 +16,16 @@ type head struct {
 // readHead reads the head of a line as the runtime writes it. ok is false for a
 // line that a person wrote in another order or spacing; Decode reads those.
 func readHead(line []byte) (h head, ok bool) {
-	seq, rest := between(line, `{"seq":`, ',')
-	at, rest := between(rest, `"at":"`, '"')
-	if len(rest) == 0 || rest[0] != ',' {
+	seq, rest, ok := between(line, `{"seq":`, ',')
+	if !ok {
 		return h, false
 	}
-	typ, rest := between(rest[1:], `"type":"`, '"')
-	if len(rest) == 0 || (rest[0] != ',' && rest[0] != '}') {
+	at, rest, ok := between(rest, `"at":"`, '"')
+	if !ok || len(rest) == 0 || rest[0] != ',' {
+		return h, false
+	}
+	typ, rest, ok := between(rest[1:], `"type":"`, '"')
+	if !ok || len(rest) == 0 || (rest[0] != ',' && rest[0] != '}') {
 		return h, false
 	}
 	var err error
@@ -53,24 +56,26 @@ var blankTypes = func() map[string]Type {
 	return m
 }()
 
-// between cuts prefix off b and returns what is before and behind the next end; nothing
-// where b is not of that form.
-func between(b []byte, prefix string, end byte) (value, rest []byte) {
+// between cuts prefix off b and returns what stands before and behind the next end.
+func between(b []byte, prefix string, end byte) (value, rest []byte, ok bool) {
 	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
-		return nil, nil
+		return nil, nil, false
 	}
 	b = b[len(prefix):]
 	i := bytes.IndexByte(b, end)
 	if i < 0 {
-		return nil, nil
+		return nil, nil, false
 	}
-	return b[:i], b[i+1:]
+	return b[:i], b[i+1:], true
 }
 
 // seqOf reads the seq of a line, damaged or not; 0 if it has none to be read. A
 // damaged line keeps its number, so that it is not given out twice.
 func seqOf(line []byte) int64 {
-	seq, _ := between(line, `{"seq":`, ',')
+	seq, _, ok := between(line, `{"seq":`, ',')
+	if !ok {
+		return 0
+	}
 	n, err := strconv.ParseInt(string(seq), 10, 64)
 	if err != nil || n < 0 {
 		return 0

@@ -70,8 +70,7 @@ func (o *object) encode() ([]byte, error) {
 }
 
 // merge applies to raw what differs between the objects old and updated. What does
-// not differ, and what neither of them knows, stays as it stands in raw. Where one of the
-// three is no object the result is updated.
+// not differ, and what neither of them knows, stays as it stands in raw.
 func merge(raw, old, updated []byte) ([]byte, error) {
 	doc, ok, err := parseObject(raw)
 	if err != nil || !ok {
@@ -92,7 +91,7 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 			continue
 		case i < 0:
 			doc.members = append(doc.members, m)
-		case j >= 0:
+		case j >= 0 && isObject(doc.members[i].raw) && isObject(m.raw) && isObject(was.members[j].raw):
 			if doc.members[i].raw, err = merge(doc.members[i].raw, was.members[j].raw, m.raw); err != nil {
 				return nil, err
 			}
@@ -105,6 +104,8 @@ func merge(raw, old, updated []byte) ([]byte, error) {
 	})
 	return doc.encode()
 }
+
+func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // A parser reads a JSON document that a person may have written and says where it
 // is wrong.
@@ -123,8 +124,8 @@ func (p *parser) tell(s finding.Severity, id string, offset int64, reason string
 	p.found = append(p.found, f)
 }
 
-// members reads the outermost object; none if it is broken.
-func (p *parser) members() []member {
+// document reads the outermost object.
+func (p *parser) document() (object, bool) {
 	// Unmarshal, because its errors know their place.
 	var whole json.RawMessage
 	if err := json.Unmarshal(p.raw, &whole); err != nil {
@@ -134,14 +135,14 @@ func (p *parser) members() []member {
 			offset = max(syntax.Offset-1, 0)
 		}
 		p.tell(finding.Error, "state-syntax", offset, err.Error())
-		return nil
+		return object{}, false
 	}
 	doc, ok, err := parseObject(p.raw)
 	if err != nil || !ok {
 		p.tell(finding.Error, "state-syntax", 0, "it must be one JSON object")
-		return nil
+		return object{}, false
 	}
-	return doc.members
+	return doc, true
 }
 
 // value reads one member into target; on an error target keeps its zero value.
@@ -203,6 +204,9 @@ func kindName(t string) string {
 // unknown tells of members inside a member that none of our types has: most often
 // a slip of the pen.
 func (p *parser) unknown(m member, target any) {
+	if !isObject(m.raw) {
+		return
+	}
 	dec := json.NewDecoder(bytes.NewReader(m.raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(target); err == nil {

@@ -55,11 +55,16 @@ func withPaths(rec Record, path, tag func(string) string) Record {
 // absolute is the line of an entry with absolute paths of its attachments, for readers
 // who do not know where the workspace lies.
 func absolute(root string, e *Entry, line []byte) []byte {
+	if e == nil {
+		return line
+	}
 	sealed, before := isSealed(line), line
 	withPaths(e.Rec, func(p string) string {
-		was, _ := marshal(p) // a string can always be written
-		is, _ := marshal(workspace.ResolveFile(root, p))
-		line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
+		was, err1 := marshal(p)
+		is, err2 := marshal(workspace.ResolveFile(root, p))
+		if err1 == nil && err2 == nil {
+			line = bytes.ReplaceAll(line, append([]byte(`"path":`), was...), append([]byte(`"path":`), is...))
+		}
 		return p
 	}, func(tag string) string { return tag })
 	if sealed && !bytes.Equal(line, before) {

@@ -140,6 +140,9 @@ func (h *History) backAll(fn func(rawLine) bool) error {
 
 // sessionOf is the session that a line begins.
 func sessionOf(l rawLine) (string, bool) {
+	if !bytes.Contains(l.text, []byte(`"session"`)) {
+		return "", false
+	}
 	e, err := Decode(l.text)
 	if err != nil {
 		return "", false

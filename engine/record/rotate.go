@@ -158,7 +158,9 @@ func (h *History) nextClosed() (name string, err error) {
 	}
 	n := 0
 	if len(paths) > 0 {
-		fmt.Sscanf(filepath.Base(paths[0]), "%d.jsonl", &n) // closedName matches it
+		if _, err := fmt.Sscanf(filepath.Base(paths[0]), "%d.jsonl", &n); err != nil {
+			return "", err
+		}
 	}
 	return fmt.Sprintf("%s/%06d.jsonl", closedDir, n+1), nil
 }

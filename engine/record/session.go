@@ -116,8 +116,8 @@ func (h *History) session() (Session, error) {
 
 func (h *History) countSession() error {
 	t := &h.tally
-	cached, _, _, _ := ReadState(h.dir) // one that cannot be read has counted nothing
-	if cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {
+	cached, _, _, err := ReadState(h.dir)
+	if err != nil || cached.Session.ID != h.fold.o.Session || cached.Seq > h.fold.o.LastSeq {
 		cached = State{}
 	}
 	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
@@ -139,7 +139,10 @@ func (h *History) countSession() error {
 // SessionOf counts the current session of the folder dir, with the runtime running
 // or not. What cannot be read is left out.
 func SessionOf(dir string) (Session, error) {
-	cached, _, _, _ := ReadState(dir) // one that cannot be read has counted nothing
+	cached, _, _, err := ReadState(dir)
+	if err != nil {
+		cached = State{}
+	}
 	s, err := countAfter(cached, func(fn func(*Entry) bool) error {
 		return backFiles(dir, func(l rawLine) bool {
 			e, err := Decode(bytes.TrimSpace(l.text))
@@ -165,7 +168,7 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 			return true
 		}
 		tail = append(tail, e)
-		return !boundary(e)
+		return !begins(e)
 	})
 	if err != nil {
 		return Session{}, err
@@ -178,6 +181,17 @@ func countAfter(cached State, back func(fn func(*Entry) bool) error) (Session, e
 		t.apply(tail[i])
 	}
 	return t.s, nil
+}
+
+// begins reports whether an entry begins a session.
+func begins(e *Entry) bool {
+	switch r := e.Rec.(type) {
+	case *Start:
+		return r.Continues == ""
+	case *Reset:
+		return true
+	}
+	return false
 }
 
 // A Usage is what calls of one model cost.

@@ -92,7 +92,11 @@ func readStored(dir string) (s State, raw []byte, found []finding.Finding, err e
 func ParseState(path string, raw []byte) (State, []finding.Finding) {
 	var s State
 	p := parser{path: path, raw: raw}
-	for _, m := range p.members() {
+	doc, ok := p.document()
+	if !ok {
+		return s, p.found
+	}
+	for _, m := range doc.members {
 		if target := s.member(m.key); target != nil {
 			p.value(m, target)
 			if b := s.Budget; m.key == "budget" && b != nil && (b.USD < 0 || b.Tokens < 0) {

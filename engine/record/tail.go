@@ -22,18 +22,21 @@ const settledWindow = 4 << 10
 // be done: no turn is open, no decision waits, every promise was kept or given up.
 // It reads 4 KiB; false says only that they prove nothing.
 func Settled(dir string) (bool, error) {
-	tail, err := readTail(filepath.Join(dir, historyName), settledWindow)
+	tail, whole, err := readTail(filepath.Join(dir, historyName), settledWindow)
 	if err != nil || len(tail) == 0 {
 		return err == nil, err
 	}
 	if tail[len(tail)-1] != '\n' {
 		return false, nil
 	}
+	if !whole { // the first line is cut
+		tail = tail[bytes.IndexByte(tail, '\n')+1:]
+	}
 	p := proof{done: map[string]map[int]bool{}, parts: map[string]int{}}
 	var rerr error
 	for _, line := range disk.Backward(bytes.NewReader(tail), int64(len(tail)), &rerr) {
 		e, err := Decode(line)
-		if err != nil || e.ByHand { // or the oldest line, which is cut
+		if err != nil || e.ByHand {
 			return false, nil
 		}
 		if settled, more := p.step(e); !more {
@@ -43,21 +46,27 @@ func Settled(dir string) (bool, error) {
 	return false, nil
 }
 
-// readTail reads the last n bytes of a file. A missing file is empty.
-func readTail(path string, n int64) ([]byte, error) {
+// readTail reads the last n bytes of a file; whole says that this is all of it. A
+// missing file is empty.
+func readTail(path string, n int64) (tail []byte, whole bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, true, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-n), n))
+	tail = make([]byte, min(n, info.Size()))
+	_, err = f.ReadAt(tail, info.Size()-int64(len(tail)))
+	if err == io.EOF {
+		err = nil
+	}
+	return tail, int64(len(tail)) == info.Size(), err
 }
 
 // proof walks backward over what may follow a finished turn.
@@ -175,7 +184,9 @@ func LastSeq(dir string) (seq int64, err error) {
 // LastAt is the time of the newest record in dir, zero if there is none.
 func LastAt(dir string) (at time.Time, err error) {
 	err = backFiles(dir, func(l rawLine) bool {
-		if e, err := Decode(l.text); err == nil {
+		if head, ok := readHead(l.text); ok && isSealed(l.text) {
+			at = head.at
+		} else if e, err := Decode(l.text); err == nil {
 			at = e.At
 		}
 		return at.IsZero()
