@@ -152,6 +152,10 @@ func (u *user) decide(ctx context.Context, what string) error {
 			}
 		}
 		err = c.Decide(ctx, d.token, what, "chaos")
+		if u.mirror != nil && errors.Is(err, control.ErrNoAsk) {
+			u.withdraw(d) // the power went before the request was on the disk: it comes anew
+			d, err = nil, errNotYet
+		}
 		if errors.As(err, new(*control.Decided)) {
 			err = nil
 		}
@@ -185,6 +189,14 @@ func (u *user) noteDecision(token, what string) (*decision, error) {
 	u.decisions = append(u.decisions, d)
 	u.note("decides", []string{token, what})
 	return d, nil
+}
+
+// withdraw forgets a decision that was about nothing that lasted.
+func (u *user) withdraw(d *decision) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.decisions = slices.DeleteFunc(u.decisions, func(other *decision) bool { return other == d })
+	u.note("withdraws", d.token)
 }
 
 func (u *user) concluded(d *decision) {
