@@ -15,7 +15,7 @@
 //     words, connectors/format for its text, connectors/chat if people talk over
 //     it (the allow list, commands, approvals, files and typing are there),
 //     connectors/ingress if the platform posts to it, and no other connector.
-//  8. List it in cmd/daycare/start.go, its settings in settings.example.yaml, and
+//  8. List it in cmd/daycare/plugins, its settings in settings.example.yaml, and
 //     tell people how to set it up in docs/connectors/NAME.md.
 //
 // connectors/webhook is the one to read first; of the chats connectors/signal is

@@ -4,7 +4,7 @@
 // Retry, fallback order and the bound on calls under way are here, once for all.
 //
 // To add a vendor: a folder with a type that has ID and Stream, the suite of
-// providertest run over it, and one line in cmd/daycare/start.go.
+// providertest run over it, and one line in cmd/daycare/plugins.
 package providers
 
 import (

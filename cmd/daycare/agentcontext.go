@@ -11,6 +11,7 @@ import (
 
 	"daycare/agents/prompt"
 	"daycare/agents/subagent"
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/control"
 	"daycare/engine/record"
 )
@@ -67,7 +68,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 	}
 	has := func(string) bool { return true }
 	if kind != "user" {
-		has = func(tool string) bool { return !slices.Contains(toChat, tool) }
+		has = func(tool string) bool { return !slices.Contains(daemon.ToChat, tool) }
 	}
 	if kind == "subagent" {
 		definition := definitionOf(dir)
@@ -76,7 +77,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 			if definition != "" {
 				return i >= 0 && slices.Contains(subs[i].Tools, tool)
 			}
-			return i < 0 && !slices.Contains(toChat, tool) && !subagent.Forbidden(tool)
+			return i < 0 && !slices.Contains(daemon.ToChat, tool) && !subagent.Forbidden(tool)
 		}
 	}
 	sum := 0

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (c *cli) notSaved(err error, path string) (again bool, _ error) {
 
 // edit runs the editor on a file and reads what it left.
 func (c *cli) edit(ctx context.Context, path string) ([]byte, error) {
-	editor := orElse(os.Getenv("VISUAL"), orElse(os.Getenv("EDITOR"), "vi"))
+	editor := cmp.Or(os.Getenv("VISUAL"), cmp.Or(os.Getenv("EDITOR"), "vi"))
 	if err := c.runEditor(ctx, editor, path); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
 )
 
 func (c *cli) agentsExport() *cobra.Command {
@@ -23,19 +25,19 @@ func (c *cli) agentsExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := openFiles(cmd.Context(), root, c.warn)
+			files, err := daemon.OpenFiles(cmd.Context(), root, c.warn)
 			if err != nil {
 				return err
 			}
-			defer r.close()
-			id, err := (&backend{System: r.system, parts: r}).Resolve(args[0])
+			defer files.Close()
+			id, err := files.Resolve(args[0])
 			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
+				return err
 			}
 			if out == "" || out == "-" {
-				return r.system.Export(cmd.Context(), id, c.stdout)
+				return files.Export(cmd.Context(), id, c.stdout)
 			}
-			bytes, err := exportTo(cmd.Context(), r, id, out)
+			bytes, err := exportTo(cmd.Context(), files, id, out)
 			if err != nil {
 				return err
 			}
@@ -58,7 +60,7 @@ type exported struct {
 }
 
 // exportTo writes the agent to a new file and returns its size in bytes.
-func exportTo(ctx context.Context, r *runtimeParts, id, path string) (bytes int64, err error) {
+func exportTo(ctx context.Context, files *daemon.Files, id, path string) (bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("export agent: %w", err)
@@ -69,7 +71,7 @@ func exportTo(ctx context.Context, r *runtimeParts, id, path string) (bytes int6
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := errors.Join(r.system.Export(ctx, id, w), w.Flush()); err != nil {
+	if err := errors.Join(files.Export(ctx, id, w), w.Flush()); err != nil {
 		return 0, err
 	}
 	info, err := f.Stat()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (c *cli) trashed(cmd *cobra.Command, args []string, _ string) ([]cobra.Comp
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		for _, t := range list {
-			out = append(out, cobra.CompletionWithDesc(orElse(t.Handle, t.Name), oneLine(t.Title, 40)))
+			out = append(out, cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), oneLine(t.Title, 40)))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
@@ -178,8 +179,8 @@ func (c *cli) agentsTrash() *cobra.Command {
 			var t table
 			t.row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
 			for _, e := range list {
-				t.row(orElse(e.Handle, "-"), orElse(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
-					oneLine(orElse(e.Title, "-"), 30), e.Name)
+				t.row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
+					oneLine(cmp.Or(e.Title, "-"), 30), e.Name)
 			}
 			return t.write(c.stdout, c.data())
 		},

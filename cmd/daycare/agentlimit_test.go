@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"daycare/engine"
 	"daycare/engine/control"
 )
 
@@ -38,21 +37,5 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 	}
 	if _, err := client.Create(t.Context(), control.NewAgent{Type: "permanent", Name: "Ops", Spawned: true}); err == nil {
 		t.Error("a permanent agent is spawned")
-	}
-}
-
-func TestErrorsOfTheEngineHaveNamesInTheAPI(t *testing.T) {
-	for err, want := range map[error]error{
-		&engine.LimitError{Setting: "agents.maxChildren"}:        control.ErrAgentLimit,
-		&engine.LimitError{Setting: "agents.maxRunningChildren"}: control.ErrAgentLimit,
-		engine.ErrBusy:        control.ErrBusy,
-		engine.ErrProtected:   control.ErrProtected,
-		engine.ErrTaken:       control.ErrTaken,
-		engine.ErrNoTrash:     control.ErrNoTrash,
-		engine.ErrNotForHands: control.ErrNoHandFile,
-	} {
-		if got := inWords(fmt.Errorf("make agent: %w", err)); !errors.Is(got, want) {
-			t.Errorf("%v becomes %v, want %v", err, got, want)
-		}
 	}
 }

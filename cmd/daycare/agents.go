@@ -74,8 +74,8 @@ func agentTable(list []event.Agent, tree bool, now time.Time) table {
 		if a.OldestAt != nil && a.Queued > 0 {
 			waiting += " (" + span(now.Sub(*a.OldestAt)) + ")"
 		}
-		t.row(handle, oneLine(orElse(a.Name, "-"), 30), a.Type, state, waiting,
-			agoPtr(a.LastAt, now), money(a.Cost), orElse(a.Model, "-"))
+		t.row(handle, oneLine(cmp.Or(a.Name, "-"), 30), a.Type, state, waiting,
+			agoPtr(a.LastAt, now), money(a.Cost), cmp.Or(a.Model, "-"))
 	}
 	return t
 }

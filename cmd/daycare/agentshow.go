@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -18,8 +22,6 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
-
-	"github.com/spf13/cobra"
 )
 
 // A shown agent is everything about one agent in one object.
@@ -113,7 +115,7 @@ func problemsOf(dir string) ([]event.File, error) {
 		found, cerr := engine.CheckFile(path, data)
 		all, err = append(all, found...), errors.Join(err, cerr)
 	}
-	return asFiles(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err
+	return daemon.Problems(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err
 }
 
 // agentPaths are the files of an agent that are there.
@@ -171,7 +173,7 @@ func (c *cli) showSession(s *record.Session, now time.Time) {
 	if s == nil {
 		return
 	}
-	c.fields("session", join(", ", orElse(oneLine(s.Title, 60), s.ID), plural(s.Messages, "message", "messages"),
+	c.fields("session", join(", ", cmp.Or(oneLine(s.Title, 60), s.ID), plural(s.Messages, "message", "messages"),
 		fmt.Sprintf("%d tokens in, %d out", s.PromptTokens, s.CompletionTokens), money(s.Cost),
 		"since "+ago(s.StartedAt.Time, now)))
 }

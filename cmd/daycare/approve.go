@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (p *approvals) next() {
 // put shows the question whole: who asks, what it would do, and what each answer gives.
 func (p *approvals) put() {
 	a, s := p.queue[0], p.c.talk()
-	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission: "+clean(orElse(p.names[a.AgentID], a.AgentID))))
+	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission: "+clean(cmp.Or(p.names[a.AgentID], a.AgentID))))
 	fmt.Fprint(p.c.stderr, clean(a.Card))
 	for _, c := range a.Choices {
 		fmt.Fprintf(p.c.stderr, "  %-7s %s\n", c.Decision, clean(c.Text))

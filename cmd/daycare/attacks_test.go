@@ -25,7 +25,7 @@ var attackTests = map[string]string{
 	"engine/unseen":      "TestWhatACommandChangedWaits",
 	"engine/permission":  "TestChangedByHandIsRefused|TestEveryInvisibleCharacterIsNamed",
 	"connectors/webhook": "TestForged",
-	"cmd/daycare":        "TestAttemptsToWidenRights|TestAnApprovalIsForExactlyOneRequest",
+	"cmd/daycare/daemon": "TestAttemptsToWidenRights|TestAnApprovalIsForExactlyOneRequest",
 }
 
 // TestAttackTable tries every attack and prints how many were held, by class, by level of

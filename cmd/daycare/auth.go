@@ -1,6 +1,7 @@
 package main
 
 import (
+	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"io"
@@ -130,7 +131,7 @@ func (c *cli) secretKept(root, id string) error {
 	if s.Source != config.AuthName {
 		c.warn("it is not used as long as %s is set: the environment wins", s.Source)
 	}
-	if disk.Held(lockPath(root)) {
+	if disk.Held(workspace.Lock(root)) {
 		c.note("a running daemon uses it from its next request on")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +175,7 @@ func tokenLs(c *cli) *cobra.Command {
 			t.row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
 			now := time.Now()
 			for _, k := range list {
-				t.row(k.Name, apitoken.Names(k.Scopes), orElse(strings.Join(k.Agents, ", "), "all"),
+				t.row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
 					ago(k.Created.Time, now), agoPtr(k.LastUsed, now), k.expiry(now))
 			}
 			return t.write(c.stdout, c.data())

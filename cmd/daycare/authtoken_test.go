@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"daycare/engine/finding"
+	"daycare/engine/control"
 )
 
 // A token that a command revokes loses what it has open in a daemon that runs, and a broken
@@ -20,7 +20,18 @@ func TestTokensOfARunningDaemon(t *testing.T) {
 	workspace, listen := t.TempDir(), freePort(t)
 	write(t, filepath.Join(workspace, home, "settings.yaml"),
 		"providers:\n  - { id: echo, type: scripted }\ncontrol: { listen: \""+listen+"\", token: s3cret }\n")
-	r := started(t, workspace)
+	client, err := control.Dial(startRuntime(t, workspace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	problems := func() int {
+		s, err := client.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Problems)
+	}
 	run := func(args ...string) string {
 		t.Helper()
 		var out, said bytes.Buffer
@@ -70,7 +81,7 @@ func TestTokensOfARunningDaemon(t *testing.T) {
 		t.Errorf("a revoked token: %d", got)
 	}
 	write(t, filepath.Join(workspace, home, "tokens.json"), "{ broken")
-	waitFor(t, "the broken file is reported", func() bool { return finding.Join(r.board.All()) != nil })
+	waitFor(t, "the broken file is reported", func() bool { return problems() > 0 })
 	write(t, filepath.Join(workspace, home, "tokens.json"), "{}")
-	waitFor(t, "it is good again", func() bool { return finding.Join(r.board.All()) == nil })
+	waitFor(t, "it is good again", func() bool { return problems() == 0 })
 }

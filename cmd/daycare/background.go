@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -108,7 +109,7 @@ func (c *cli) startFailed(root, path string, from int64, code int) error {
 	}
 	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
 	what = strings.TrimPrefix(what, "daycare: ")
-	return &problem{code: code, err: fmt.Errorf("start in the background: %s", orElse(what, "it ended without a word")),
+	return &problem{code: code, err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it ended without a word")),
 		do: join("\n", do, "its log: "+path)}
 }
 

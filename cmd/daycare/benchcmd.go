@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/bench"
+	"daycare/cmd/daycare/daemon"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
@@ -33,7 +34,7 @@ func (c *cli) benchCommand() *cobra.Command {
 			if s.Dir == "" {
 				s.Dir = "."
 			}
-			saveMemory() // as the daemon does
+			daemon.SaveMemory() // as the daemon does
 			s.Agents = []int{0, 10, 1000, 10_000, 100_000}
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}

@@ -95,7 +95,7 @@ func TestCanaryOnEverySurface(t *testing.T) {
 	} {
 		write(t, filepath.Join(dir, name), text)
 	}
-	d := &daemon{t: t, workspace: dir}
+	d := &process{t: t, workspace: dir}
 	d.start()
 	defer d.kill()
 	client, err := control.Dial(filepath.Join(dir, home))

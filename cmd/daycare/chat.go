@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"io"
@@ -144,7 +145,7 @@ const startingWait = 10 * time.Second
 // joinStarting waits for the socket of a process that just starts, or ends; nil if
 // there is none.
 func (c *cli) joinStarting(ctx context.Context, root string) (*control.Client, error) {
-	for deadline := time.Now().Add(startingWait); disk.Held(lockPath(root)); {
+	for deadline := time.Now().Add(startingWait); disk.Held(workspace.Lock(root)); {
 		if client, err := c.dial(ctx, root); err == nil {
 			return client, nil
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/plugins"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/event"
@@ -101,7 +102,7 @@ func (c *cli) probe(ctx context.Context, id string) (string, error) {
 	if !ok {
 		return "", &problem{code: exitNotFound, err: fmt.Errorf("the settings have no connector %q", id), do: "see: daycare connectors ls"}
 	}
-	conn, err := newConnector(newVault(func() *config.Config { return settings }), s, chat.Host{}, slog.New(slog.DiscardHandler))
+	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, chat.Host{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +121,7 @@ func (c *cli) settings() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := config.NewReloader(filepath.Join(root, home), os.LookupEnv, connectorTypes...)
+	r, _, err := config.NewReloader(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"daycare/engine/workspace"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -76,7 +78,7 @@ func taskTable(tasks []control.Task, now time.Time) table {
 	var t table
 	t.row("NAME", "LAST", "NEXT", "WHEN")
 	for _, task := range tasks {
-		next, when := strings.Join(times(task), ", "), orElse(task.Words, "?")
+		next, when := strings.Join(times(task), ", "), cmp.Or(task.Words, "?")
 		switch broken := finding.Join(task.Findings) != nil; {
 		case broken && next != "":
 			when += ", as it was before the file broke"
@@ -157,7 +159,7 @@ func (c *cli) cronShow() *cobra.Command {
 			}
 			c.fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next",
 				strings.Join(times(t), ", "), "state", state,
-				"last", lastRun(t.Last, time.Now()), "agent", orElse(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
+				"last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
 				"model", t.Model, "gate", t.Gate,
 				"watches", join(", ", strings.Join(t.Watch, ", "), t.WatchCommand), "folder", filepath.Join(root, home, "cron", t.Slug))
 			c.print("\n%s\n", clean(t.Prompt))
@@ -232,14 +234,14 @@ func (c *cli) echoTask(t control.Task) error {
 	if !t.Enabled {
 		next = "switched off"
 	}
-	c.fields("task", t.Slug, "when", t.Words, "next", orElse(next, "nothing to come"))
+	c.fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "nothing to come"))
 	return c.noteStopped()
 }
 
 // noteStopped says that clocks stand still while no daemon runs.
 func (c *cli) noteStopped() error {
 	dir, err := c.madeRoot()
-	if err == nil && !disk.Held(lockPath(dir)) {
+	if err == nil && !disk.Held(workspace.Lock(dir)) {
 		c.note("no daemon runs, so nothing runs by the clock; start it with: daycare start --background")
 	}
 	return err

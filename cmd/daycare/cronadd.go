@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (c *cli) cronAdd() *cobra.Command {
 func unclear(cmd *cobra.Command, err error) error {
 	var invalid *control.Invalid
 	if errors.As(err, &invalid) {
-		return &problem{code: exitUsage, err: err, do: orElse(invalid.Hint, "usage: "+cmd.UseLine())}
+		return &problem{code: exitUsage, err: err, do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
 	}
 	return err
 }
@@ -207,7 +208,7 @@ func (c *cli) editFile(ctx context.Context, path string) error {
 	if !exists(path) {
 		return notFound("list them with: daycare cron ls", "there is no file %s", path)
 	}
-	editor := orElse(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
 		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"),
 			do: "edit the file yourself: " + path}

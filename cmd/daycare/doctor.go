@@ -12,12 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -86,11 +88,11 @@ type ailment struct {
 }
 
 // newDoctor reads the settings and the agents.
-func newDoctor(workspace string) (*doctor, error) {
-	d := &doctor{workspace: workspace, root: filepath.Join(workspace, home), now: time.Now(), held: disk.Held(lockPath(workspace))}
+func newDoctor(dir string) (*doctor, error) {
+	d := &doctor{workspace: dir, root: filepath.Join(dir, home), now: time.Now(), held: disk.Held(workspace.Lock(dir))}
 	var err error
 	var found []finding.Finding
-	if d.conf, found, err = config.Load(d.root, os.LookupEnv, connectorTypes...); err != nil {
+	if d.conf, found, err = config.Load(d.root, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
 		d.conf = config.Default()
 		if len(found) == 0 {
 			d.add(finding.Finding{ID: "settings-unreadable", Severity: finding.Error,

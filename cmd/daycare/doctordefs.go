@@ -11,6 +11,7 @@ import (
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/agents/subagent"
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -26,7 +27,7 @@ func (d *doctor) definitions() error {
 	if err != nil {
 		return err
 	}
-	folders := skillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
+	folders := daemon.SkillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
 	skills.NewShelf(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	texts, found := prompt.Load(d.workspace, nil)
 	d.add(found...)
@@ -49,7 +50,7 @@ func (d *doctor) folders() error {
 		return nil
 	}
 	for _, r := range folders.Check() {
-		d.add(folderReplaced(r.Path, r))
+		d.add(daemon.FolderReplaced(r.Path, r))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"daycare/engine/workspace"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (d *doctor) asleep() (all []finding.Finding) {
 // fails is left as it is; the next examination shows it again.
 func (d *doctor) repair() ([]finding.Finding, error) {
 	r := &repairer{}
-	lock, _, err := disk.TryLock(lockPath(d.workspace),
+	lock, _, err := disk.TryLock(workspace.Lock(d.workspace),
 		disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(d.now), Socket: filepath.Join(d.root, control.SocketName)})
 	switch {
 	case err == nil:

@@ -15,6 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/plugins"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/control"
@@ -22,12 +25,13 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/record"
 	"daycare/engine/watch"
+	"daycare/engine/workspace"
 )
 
 // lock looks whether who holds the workspace answers, and for what a daemon that
 // is gone left behind.
 func (d *doctor) lock() error {
-	path, socket := lockPath(d.workspace), filepath.Join(d.root, control.SocketName)
+	path, socket := workspace.Lock(d.workspace), filepath.Join(d.root, control.SocketName)
 	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
 			Reason: "it does not say who wrote it last", Remedy: "The next start, or doctor --fix, writes it anew."}, fix: nothing})
@@ -120,7 +124,7 @@ func (d *doctor) space() error {
 func (d *doctor) names() error {
 	ok, err := disk.SyncsFolders(d.root)
 	if err == nil && !ok {
-		d.tell(finding.Info, "folders-not-synced", d.root, 0, foldersNotSynced,
+		d.tell(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
 			"Keep the workspace on a local disk if it has to survive a power cut.")
 	}
 	return err
@@ -159,12 +163,12 @@ func lineCount(path string) int {
 func (d *doctor) services() error {
 	path := filepath.Join(d.root, config.Name)
 	providers := d.conf.Choose(context.Background(), config.Ollama)
-	models := filepath.Join(d.root, modelsName)
-	if _, err := newerModels(models); err != nil {
-		d.tell(finding.Error, "models-list", models, 0, "it is not used: "+err.Error(),
+	list := filepath.Join(d.root, models.FileName)
+	if _, err := models.ReadFetched(list); err != nil {
+		d.tell(finding.Error, "models-list", list, 0, "it is not used: "+err.Error(),
 			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
 	}
-	chain := &chain{settings: providers, catalogue: newCatalogue(d.conf, filepath.Join(d.root, modelsName))}
+	known := models.Catalogue(d.conf, list)
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
 		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; the offline model answers, which can little",
 			"Set a key, such as ANTHROPIC_API_KEY, or name a service in the settings (providers).")
@@ -174,11 +178,11 @@ func (d *doctor) services() error {
 		if p.Type != "scripted" && p.BaseURL == "" && p.APIKey.IsZero() && len(p.Headers) == 0 {
 			d.tell(finding.Error, "provider-no-key", path, line, "provider "+p.ID+" has no key", "Set one with: daycare auth set "+p.ID)
 		}
-		if err := chain.check(p, p.Model); err != nil {
+		if err := models.Check(known, p, p.Model); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.tell(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
 		}
-		if _, err := newProvider(d.workspace, p, p.APIKey.Reveal); err != nil {
+		if _, err := plugins.NewProvider(d.workspace, p, p.APIKey.Reveal); err != nil {
 			d.tell(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}
@@ -188,7 +192,7 @@ func (d *doctor) services() error {
 // receivers looks whether connectors can be made of their settings.
 func (d *doctor) receivers() error {
 	for _, s := range d.conf.Connectors {
-		if _, err := newConnector(newVault(func() *config.Config { return d.conf }), s, chat.Host{},
+		if _, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return d.conf }), s, chat.Host{},
 			slog.New(slog.DiscardHandler)); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
 			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,

@@ -33,7 +33,7 @@ func TestMailServers(t *testing.T) {
 	must(t, exec.Command("chown", "-R", "nobody:nogroup", mails).Run())
 	serveMail(t, place, mails, post, boxes)
 
-	d := &daemon{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_EMAIL=sesame"}}
+	d := &process{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_EMAIL=sesame"}}
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers: [ { id: echo, type: scripted, options: { script: %q } } ]
 connectors:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func ending(o event.Outcome) error {
 	case record.ReasonBudget:
 		return failed("the turn ended: a budget is used up", "raise budget in settings.yaml")
 	case record.ReasonError, record.ReasonPoison:
-		return failed(orElse(o.Text, orElse(o.Error, "the turn ended with an error")), "")
+		return failed(cmp.Or(o.Text, cmp.Or(o.Error, "the turn ended with an error")), "")
 	case string(event.ItemDropped), "dropped":
 		return failed("the message was dropped from the inbox", "")
 	}
@@ -51,7 +52,7 @@ func needsApproval(a event.Ask) error {
 				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
 	return &problem{code: exitDenied,
-		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(orElse(a.Request, a.Reason), 200)),
+		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(cmp.Or(a.Request, a.Reason), 200)),
 		do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/control"
 )
 
@@ -119,19 +120,20 @@ connectors:
 // its .daycare directory.
 func startRuntime(t *testing.T, workspace string) string {
 	t.Helper()
-	return started(t, workspace).root
+	started(t, workspace)
+	return filepath.Join(workspace, home)
 }
 
 // started is a daemon of a workspace that runs until the test ends.
-func started(t *testing.T, workspace string) *runtimeParts {
+func started(t *testing.T, workspace string) *daemon.Daemon {
 	t.Helper()
-	r, err := openRuntime(t.Context(), workspace, slog.LevelError)
+	r, err := daemon.Open(t.Context(), workspace, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- r.run(ctx, true, "", func() { close(ready) }) }()
+	go func() { done <- r.Run(ctx, true, "", func() { close(ready) }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/version"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
@@ -200,7 +201,7 @@ func (h *house) Decide(_ context.Context, token, decision, by string) error {
 }
 
 func (h *house) Status(context.Context) (event.Status, error) {
-	return event.Status{Running: true, Version: version, PID: 42, Workspace: "/w", Agents: 1}, nil
+	return event.Status{Running: true, Version: version.Number, PID: 42, Workspace: "/w", Agents: 1}, nil
 }
 func (h *house) Reload(context.Context) ([]finding.Finding, error) { return nil, nil }
 func (h *house) Shutdown(context.Context) error                    { return nil }

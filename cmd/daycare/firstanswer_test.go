@@ -19,7 +19,7 @@ import (
 
 // A house of answers is a daemon whose agent asks a person in a chat.
 type answerHouse struct {
-	*daemon
+	*process
 	root string
 	bot  *telegramtest.Server
 	c    *control.Client
@@ -36,7 +36,7 @@ func newAnswerHouse(t *testing.T) *answerHouse {
 	const token = "777:canary-token_of-the-answers"
 	bot := telegramtest.New(token)
 	t.Cleanup(bot.Close)
-	h := &answerHouse{daemon: &daemon{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_TELEGRAM=" + token}}, bot: bot}
+	h := &answerHouse{process: &process{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_TELEGRAM=" + token}}, bot: bot}
 	h.root = filepath.Join(h.workspace, home)
 	write(t, filepath.Join(h.root, "settings.yaml"), fmt.Sprintf(`
 providers: [ { id: script, type: scripted, options: { script: %q } } ]

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/logfile"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
 func (c *cli) gcCommand() *cobra.Command {
@@ -50,8 +52,8 @@ func (c *cli) gcCommand() *cobra.Command {
 				}
 				ages = sooner(ages, age)
 			}
-			g := collector{root: filepath.Join(root, home), log: logPath(filepath.Join(root, home), conf), ages: ages,
-				now: time.Now(), held: disk.Held(lockPath(root))}
+			g := collector{root: filepath.Join(root, home), log: logfile.Path(filepath.Join(root, home), conf), ages: ages,
+				now: time.Now(), held: disk.Held(workspace.Lock(root))}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("look for what can go: %w", err)
 			}
@@ -197,8 +199,8 @@ func (g *collector) closed() error {
 	for _, path := range parts {
 		g.add(path, "a closed part of a history", g.ages.History, false)
 	}
-	for n := 1; g.log != "" && n < logFiles; n++ {
-		if path := numbered(g.log, n); exists(path) {
+	for n := 1; g.log != "" && n < logfile.Kept; n++ {
+		if path := logfile.Numbered(g.log, n); exists(path) {
 			g.add(path, "an older file of the log", g.ages.Logs, false)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/cmd/daycare/logfile"
 	"daycare/engine/config"
 )
 
@@ -45,8 +46,8 @@ func TestCollector(t *testing.T) {
 	write("trash/"+now.Add(-day).UTC().Format(trashTime)+"-three/history.jsonl", "{}\n", 90*day)
 
 	write("logs/daycare.jsonl", "{}\n", 60*day)
-	write(numbered("logs/daycare.jsonl", 1), "{}\n", 60*day)
-	write(numbered("logs/daycare.jsonl", 2), "{}\n", day)
+	write(logfile.Numbered("logs/daycare.jsonl", 1), "{}\n", 60*day)
+	write(logfile.Numbered("logs/daycare.jsonl", 2), "{}\n", day)
 	after := func(age time.Duration) config.Retention { return config.Retention{Trash: age, Blobs: age} }
 	month := []string{"blobs/" + unused, "history.jsonl.torn-1", "two"}
 	for _, test := range []struct {

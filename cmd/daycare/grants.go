@@ -1,158 +1,17 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/nrednav/cuid2"
+	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/control"
 	"daycare/engine/permission"
-	toolshell "daycare/tools/shell"
-
-	"github.com/spf13/cobra"
 )
-
-// kin is the part of the API that is about families: rights and sub-agents.
-type kin struct{ parts *runtimeParts }
-
-// Grants is the rights of an agent.
-func (k kin) Grants(_ context.Context, id string) (permission.Set, error) {
-	return k.parts.family.Grants(id)
-}
-
-// Revoke takes a right away.
-func (k kin) Revoke(ctx context.Context, id, tag, by string) error {
-	if k.parts.lock == nil {
-		return control.ErrNotRunning
-	}
-	err := k.parts.family.Revoke(ctx, id, tag, by, k.parts.narrowed)
-	if errors.Is(err, permission.ErrTag) {
-		return &control.Invalid{Field: "permission", Reason: err.Error()}
-	}
-	return err
-}
-
-// under is a set with the profile that applies to it, as the settings are now.
-func (r *runtimeParts) under(s permission.Set) permission.Set {
-	return s.Under(permission.Profile(r.settings.Current().Permissions.Profile))
-}
-
-// plansFirst reports whether an agent plans before it changes anything.
-func (r *runtimeParts) plansFirst(agent string) bool {
-	set, err := r.family.Grants(agent)
-	return err == nil && r.under(set).Profile == permission.Planning
-}
-
-// Grant gives a right, bound to the content of the scripts that its words name, or
-// another profile.
-func (k kin) Grant(ctx context.Context, id string, g control.Granting, by string) error {
-	if k.parts.lock == nil {
-		return control.ErrNotRunning
-	}
-	if g.Profile != "" {
-		return k.profile(ctx, id, g.Profile, by)
-	}
-	set, err := k.parts.family.Grants(id)
-	if err != nil {
-		return err
-	}
-	var scripts []permission.Script
-	if rule, ok := strings.CutPrefix(g.Permission, "@exec:"); ok {
-		scripts = toolshell.Scripts(strings.TrimSpace(rule), set.WorkingDir, set)
-	}
-	if err = k.parts.family.Give(ctx, id, g.Permission, by, scripts); errors.Is(err, permission.ErrTag) {
-		return &control.Invalid{Field: "permission", Reason: err.Error()}
-	}
-	return err
-}
-
-// profile gives an agent another profile; "default" is that of the settings.
-func (k kin) profile(ctx context.Context, id, name, by string) error {
-	profile := permission.Profile(strings.TrimSuffix(name, "default"))
-	if profile != "" && !slices.Contains(permission.Profiles, profile) {
-		return &control.Invalid{Field: "profile", Reason: fmt.Sprintf("found %q, allowed: read-only, ask, auto, plan, default", name)}
-	}
-	return k.parts.family.Profile(ctx, id, profile, by)
-}
-
-// Why says what an agent would be allowed, and by which rule.
-func (k kin) Why(_ context.Context, id, what string) (control.Verdict, error) {
-	set, err := k.parts.family.Grants(id)
-	if err != nil {
-		return control.Verdict{}, err
-	}
-	set = k.parts.under(set)
-	command, isExec := strings.CutPrefix(what, "@exec:")
-	if isExec || !strings.HasPrefix(what, "@") {
-		tool, _, _ := k.parts.tools.Get("exec")
-		v := tool.(*toolshell.Exec).Explain(command, set.WorkingDir, set)
-		return control.Verdict{Decision: v.Decision, Rule: v.Rule, By: giver(set, v.Rule), Reason: v.Reason}, nil
-	}
-	access, err := permission.Parse(what)
-	if err != nil {
-		return control.Verdict{}, &control.Invalid{Field: "what", Reason: err.Error()}
-	}
-	if !set.Allows(access) {
-		if !set.Changes() {
-			return control.Verdict{Decision: "refused", Rule: "profile " + string(set.Profile), Reason: "the profile changes nothing"}, nil
-		}
-		return control.Verdict{Decision: "asks", Reason: "no right covers it; the agent may ask for it"}, nil
-	}
-	for _, right := range rights(set) {
-		if narrow := alone(right); narrow.Allows(access) {
-			return control.Verdict{Decision: "allowed", Rule: right.Tag(), By: giver(set, right.Tag()), Reason: "this right covers it"}, nil
-		}
-	}
-	return control.Verdict{Decision: "allowed", Reason: "the rights together cover it"}, nil
-}
-
-// alone is the set of one right.
-func alone(right permission.Access) permission.Set {
-	set, err := permission.Set{}.Grant(permission.Grant{Tag: right.Tag()})
-	if err != nil {
-		return permission.Set{} // a working folder that is none covers nothing
-	}
-	return set
-}
-
-// giver is who gave a right, where that is known.
-func giver(set permission.Set, tag string) string {
-	for _, g := range set.Grants {
-		if g.Tag == tag && g.SHA256 == "" {
-			return g.By
-		}
-	}
-	return ""
-}
-
-// narrowed ends the processes of an agent that run by a right which it has no more, and
-// tells the agent.
-func (r *runtimeParts) narrowed(agent string, left permission.Set) {
-	ended := r.jobs.Narrow(agent, left)
-	if len(ended) == 0 {
-		return
-	}
-	text := "A right was taken back, so these background processes were ended: " + strings.Join(ended, "; ")
-	if err := r.family.Note(context.Background(), agent, "system", "narrowed:"+cuid2.Generate(), text); err != nil {
-		r.log.Warn("an agent was not told of processes that were ended", "agent", agent, "err", err)
-	}
-}
-
-// SubAgents are the definitions in force.
-func (k kin) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
-	list, _ := k.parts.toolset.registry.List()
-	infos := make([]control.SubAgentInfo, len(list))
-	for i, d := range list {
-		infos[i] = control.SubAgentInfo{Name: d.Name, Description: d.Description, Icon: d.Icon, Tools: d.Tools,
-			MaxIterations: d.MaxIterations, Model: d.Model, File: d.File}
-	}
-	return infos, nil
-}
 
 func (c *cli) permissionsGrants() *cobra.Command {
 	return &cobra.Command{
@@ -193,7 +52,7 @@ func grantTable(set permission.Set, now time.Time) table {
 		}
 		given[g.Tag] = g
 	}
-	for _, access := range rights(set) {
+	for _, access := range daemon.Rights(set) {
 		tag := access.Tag()
 		by, at := "the settings, or by hand", ""
 		if g, ok := given[tag]; ok {
@@ -202,32 +61,6 @@ func grantTable(set permission.Set, now time.Time) table {
 		t.row(tag, by, at)
 	}
 	return t
-}
-
-// rights are what a set holds.
-func rights(set permission.Set) []permission.Access {
-	list := []permission.Access{permission.Write{Path: set.WorkingDir}}
-	for _, dir := range set.WriteDirs {
-		list = append(list, permission.Write{Path: dir})
-	}
-	for _, dir := range set.ReadDirs {
-		list = append(list, permission.Read{Path: dir})
-	}
-	if set.Web {
-		list = append(list, permission.Web{})
-	}
-	for _, host := range set.Hosts {
-		list = append(list, permission.Web{Host: host})
-	}
-	for _, address := range set.Lan {
-		if a, err := permission.Parse("@lan:" + address); err == nil {
-			list = append(list, a)
-		}
-	}
-	for _, prefix := range set.Exec {
-		list = append(list, permission.Exec{Prefix: prefix})
-	}
-	return list
 }
 
 func (c *cli) permissionsGrant() *cobra.Command {
@@ -269,7 +102,7 @@ func (c *cli) give(cmd *cobra.Command, ref string, g control.Granting, done stri
 	if err != nil {
 		return err
 	}
-	what := orElse(g.Permission, g.Profile)
+	what := cmp.Or(g.Permission, g.Profile)
 	if err := client.Grant(cmd.Context(), ref, g); err != nil {
 		return fmt.Errorf("give %s %s: %w", ref, what, err)
 	}
@@ -360,7 +193,7 @@ func (c *cli) subagentsLs() *cobra.Command {
 			var t table
 			t.row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
 			for _, s := range list {
-				t.row(s.Name, orElse(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
+				t.row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
 					oneLine(s.Description, 60))
 			}
 			return t.write(c.stdout, c.data())

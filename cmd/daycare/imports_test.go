@@ -24,9 +24,17 @@ const module = "daycare"
 // A new folder gets a row here. Keep it as short as it can be: a package that
 // needs nothing cannot be broken by anything.
 var imports = map[string][]string{
-	"cmd/daycare":       {"..."},
-	"cmd/daycare/chaos": {"..."},
-	"cmd/daycare/bench": {"..."},
+	"cmd/daycare": {"..."},
+	// What builds and runs a workspace knows of no command line.
+	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version",
+		"engine/...", "agents/...", "tools/...", "connectors/..."},
+	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
+		"engine/config", "engine/event", "engine/record"},
+	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
+	"cmd/daycare/version": {},
+	"cmd/daycare/logfile": {"engine/config"},
+	"cmd/daycare/chaos":   {"..."},
+	"cmd/daycare/bench":   {"..."},
 
 	"engine":                 {"engine/..."},
 	"engine/attacktest":      {},
@@ -139,6 +147,10 @@ var only = map[string]string{
 	"github.com/spf13/viper":       "engine/config",
 }
 
+// noCommandLine are the folders of the command that know of no command line: whoever
+// runs a workspace otherwise than by a command can use them.
+var noCommandLine = []string{"cmd/daycare/daemon", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version", "cmd/daycare/logfile"}
+
 // A use is one import in one file.
 type use struct {
 	folder, pos, path string
@@ -151,6 +163,9 @@ func broken(u use) string {
 		if (u.path == foreign || strings.HasPrefix(u.path, foreign+"/")) && u.folder != folder {
 			return fmt.Sprintf("only %s may import %s: go through its exported functions", folder, foreign)
 		}
+	}
+	if strings.HasPrefix(u.path, "github.com/spf13/cobra") && slices.Contains(noCommandLine, u.folder) {
+		return u.folder + " may not import cobra: commands are in the packages that import it"
 	}
 	target, ours := strings.CutPrefix(u.path, module+"/")
 	if !ours || target == u.folder || slices.Contains(anywhere, target) {
@@ -323,6 +338,8 @@ func TestBrokenImportsAreFound(t *testing.T) {
 		{use{folder: "connectors/webhook", path: "daycare/engine", test: true}, ""},
 		{use{folder: "agents", path: "daycare/engine", test: true}, "put together by cmd/daycare alone"},
 		{use{folder: "util", path: "daycare/engine/disk"}, "has no row"},
+		{use{folder: "cmd/daycare/daemon", path: "github.com/spf13/cobra"}, "may not import cobra"},
+		{use{folder: "cmd/daycare/daemon", path: "daycare/cmd/daycare"}, "cmd/daycare/daemon may import only"},
 		{use{folder: "engine/config", path: "github.com/spf13/viper"}, ""},
 		{use{folder: "cmd/daycare", path: "github.com/spf13/viper"}, "only engine/config may import"},
 		{use{folder: "engine/schedule", path: "github.com/fsnotify/fsnotify/internal"}, "only engine/watch may import"},

@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 	"daycare/engine/finding"
-
-	"github.com/spf13/cobra"
 )
 
 // The files that init makes. None is needed: an empty .daycare works as well.
@@ -151,7 +152,7 @@ func (c *cli) init(ctx context.Context, s *setup) error {
 
 // setUp sees to where answers come from, if there is anything to see to.
 func (c *cli) setUp(ctx context.Context, dir string, s *setup, done *initResult) error {
-	conf, found, err := config.Load(done.Dir, os.LookupEnv, connectorTypes...)
+	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 )
 
@@ -133,7 +134,7 @@ func (r *terminalRun) ends() (code int, screen string) {
 
 func settingsOf(t *testing.T, dir string) *config.Config {
 	t.Helper()
-	conf, found, err := config.Load(filepath.Join(dir, home), os.LookupEnv, connectorTypes...)
+	conf, found, err := config.Load(filepath.Join(dir, home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil || len(found) > 0 {
 		t.Fatalf("the settings that init wrote: %v %v", found, err)
 	}

@@ -54,7 +54,7 @@ func TestIRCServer(t *testing.T) {
 	ada.reading.Go(ada.read)
 	fmt.Fprintf(ada.conn, "NICK ada\r\nUSER ada 0 * ada\r\nJOIN #room\r\n")
 
-	d := &daemon{t: t, workspace: t.TempDir()}
+	d := &process{t: t, workspace: t.TempDir()}
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers: [ { id: echo, type: scripted, options: { script: %q } } ]
 connectors:

@@ -13,8 +13,8 @@ import (
 	"daycare/engine/control"
 )
 
-// A daemon is the program in a process of its own, that a test may kill.
-type daemon struct {
+// A process is the program in a process of its own, that a test may kill.
+type process struct {
 	t         *testing.T
 	workspace string
 	env       []string
@@ -41,7 +41,7 @@ func (l *loudspeaker) String() string {
 	return l.text.String()
 }
 
-func (d *daemon) start() {
+func (d *process) start() {
 	d.t.Helper()
 	d.cmd = exec.Command("daycare", "--workspace", d.workspace, "start")
 	d.cmd.Env = append(os.Environ(), d.env...)
@@ -60,7 +60,7 @@ func (d *daemon) start() {
 }
 
 // kill ends it as a power cut would, short of the disk.
-func (d *daemon) kill() {
+func (d *process) kill() {
 	d.t.Helper()
 	if err := d.cmd.Process.Kill(); err != nil {
 		d.t.Error(err)
@@ -71,7 +71,7 @@ func (d *daemon) kill() {
 // converse has a person say words one after the other, each when the one before
 // was answered, to a daemon that is killed after it has accepted some of them and
 // before it answers. Every word must be in history once and be answered once.
-func converse(t *testing.T, d *daemon, connector string, say func(word string), heard func() string) {
+func converse(t *testing.T, d *process, connector string, say func(word string), heard func() string) {
 	t.Helper()
 	write(t, filepath.Join(d.workspace, "script.yaml"), `rules: [ { reply: [ { delay: 300ms, text: "heard {{.Text}}" } ] } ]`)
 	d.start()
@@ -108,7 +108,7 @@ func converse(t *testing.T, d *daemon, connector string, say func(word string), 
 }
 
 // read is what stands in a file of the only agent; "" if there is none yet.
-func read(t *testing.T, d *daemon, name string) string {
+func read(t *testing.T, d *process, name string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(d.workspace, home, "agents", "*", name))
 	if err != nil || len(paths) > 1 {

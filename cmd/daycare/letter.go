@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
-	"daycare/engine/message"
 	"daycare/engine/permission"
 )
 
@@ -48,15 +45,4 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
 	return c.sent(sendResult{Agent: a.ID, Item: item, Letter: dir})
-}
-
-// enclose keeps a copy of the nth file of a letter, which becomes the item with that
-// id. The id of the copy follows from the two, so that a letter which is tried again
-// has one.
-func (r *runtimeParts) enclose(item string, n int, e inbox.Enclosure) (message.File, error) {
-	if e.ID != "" {
-		return r.files.Get(e.ID)
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", item, n))
-	return r.files.AdoptAs(hex.EncodeToString(sum[:12]), e.Name, e.Path)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +17,10 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/address"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/logfile"
+	"daycare/engine/address"
 )
 
 func (c *cli) logsCommand() *cobra.Command {
@@ -78,7 +80,7 @@ func (c *cli) logs(ctx context.Context, q logQuery) error {
 	if err != nil {
 		return err
 	}
-	path := logPath(root, conf)
+	path := logfile.Path(root, conf)
 	if path == "" {
 		return notFound("name one in the settings: log.file", "the settings keep no log file")
 	}
@@ -110,8 +112,8 @@ func (c *cli) showNewest(q *logQuery, t *tailed) error {
 	if err := t.open(); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
-	for n := logFiles - 1; n > 0; n-- {
-		err := eachLine(numbered(t.path, n), t.is, keep)
+	for n := logfile.Kept - 1; n > 0; n-- {
+		err := eachLine(logfile.Numbered(t.path, n), t.is, keep)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read log: %w", err)
 		}
@@ -213,7 +215,7 @@ func prettyLog(raw []byte, name func(id string) string, s style) string {
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
 		value := fmt.Sprint(rest[key])
 		if key == "agent" {
-			value = orElse(name(value), value)
+			value = cmp.Or(name(value), value)
 		}
 		if strings.ContainsAny(value, " \t\n\"") || value == "" {
 			value = fmt.Sprintf("%q", value)

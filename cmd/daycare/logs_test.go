@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/cmd/daycare/logfile"
 )
 
 // lineNumbers reads the numbers that a test wrote into log files, oldest first.
 func lineNumbers(t *testing.T, path string, files int) (all []int) {
 	t.Helper()
 	for n := files; n >= 0; n-- {
-		err := eachLine(numbered(path, n), (&tailed{}).is, func(line []byte) error {
+		err := eachLine(logfile.Numbered(path, n), (&tailed{}).is, func(line []byte) error {
 			var l struct{ N int }
 			if err := json.Unmarshal(line, &l); err != nil {
 				return fmt.Errorf("%s: %w", line, err)
@@ -36,7 +38,7 @@ func lineNumbers(t *testing.T, path string, files int) (all []int) {
 
 func TestLogRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logs", "daycare.jsonl")
-	f, err := openLogFile(path, 1000, 3)
+	f, err := logfile.Open(path, 1000, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func TestLogRotation(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if f, err = openLogFile(path, 1000, 3); err != nil {
+			if f, err = logfile.Open(path, 1000, 3); err != nil {
 				t.Fatal(err)
 			}
 			log = slog.New(slog.NewJSONHandler(f, nil))
@@ -80,7 +82,7 @@ func TestLogRotation(t *testing.T) {
 // A log that cannot be written does not stop anybody.
 func TestLogWithoutFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
-	f, err := openLogFile(filepath.Join(dir, "l"), 10, 2)
+	f, err := logfile.Open(filepath.Join(dir, "l"), 10, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func TestLogWithoutFolder(t *testing.T) {
 
 func TestFollowLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycare.jsonl")
-	f, err := openLogFile(path, 2000, 3)
+	f, err := logfile.Open(path, 2000, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,26 +216,6 @@ func TestNoOutputSteersATerminal(t *testing.T) {
 		}
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Msg+got.Of.Msg != said {
 			t.Errorf("%s says %q, %v", name, got.Msg, err)
-		}
-	}
-}
-
-func TestMeter(t *testing.T) {
-	var m meter
-	m.add("daycare_tool_calls_total", 1, "tool", `a"b\c`, "status", "ok")
-	m.add("daycare_tool_calls_total", 2, "tool", `a"b\c`, "status", "ok")
-	m.turn(300 * time.Millisecond)
-	m.turn(time.Hour)
-	var b bytes.Buffer
-	m.write(&b)
-	for _, want := range []string{
-		"# TYPE daycare_items_accepted_total counter\n",
-		`daycare_tool_calls_total{tool="a\"b\\c",status="ok"} 3` + "\n",
-		`daycare_turn_seconds_bucket{le="0.1"} 0` + "\n", `daycare_turn_seconds_bucket{le="0.5"} 1` + "\n",
-		`daycare_turn_seconds_bucket{le="+Inf"} 2` + "\n", "daycare_turn_seconds_sum 3600.3\n", "daycare_turn_seconds_count 2\n",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in:\n%s", want, b.String())
 		}
 	}
 }

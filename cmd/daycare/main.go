@@ -4,7 +4,8 @@
 // One file holds one command or one group of commands. A command parses its
 // arguments, asks the control API (engine/control) and prints what came back;
 // it decides nothing that another user interface would have to decide again.
-// wiring.go lists the few things that need the engine itself.
+// What builds and runs a workspace is in cmd/daycare/daemon; wiring.go lists the few
+// things of it that commands need.
 package main
 
 import (

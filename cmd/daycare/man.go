@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"daycare/cmd/daycare/version"
 )
 
 func (c *cli) manCommand() *cobra.Command {
@@ -63,10 +66,10 @@ func manPage(cmd *cobra.Command) []byte {
 	cmd.InitDefaultHelpFlag()
 	var b bytes.Buffer
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"daycare manual\"\n", strings.ToUpper(name), "daycare "+version)
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"daycare manual\"\n", strings.ToUpper(name), "daycare "+version.Number)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", paragraphs(orElse(cmd.Long, cmd.Short+".")))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", paragraphs(cmp.Or(cmd.Long, cmd.Short+".")))
 	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
 	manFlags(&b, "GLOBAL OPTIONS", cmd.InheritedFlags())
 	if cmd.Example != "" {

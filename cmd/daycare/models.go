@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"daycare/agents/providers/catalogue"
+	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 	"daycare/engine/finding"
-
-	"github.com/spf13/cobra"
 )
 
 func (c *cli) modelsCommand() *cobra.Command {
@@ -33,9 +36,9 @@ func (c *cli) modelsCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return c.listModels(newCatalogue(conf, c.modelsFile()), conf)
+				return c.listModels(models.Catalogue(conf, c.modelsFile()), conf)
 			}
-			return c.showModel(newCatalogue(conf, c.modelsFile()), args[0])
+			return c.showModel(models.Catalogue(conf, c.modelsFile()), args[0])
 		},
 	}
 	cmd.AddCommand(c.modelsRefresh())
@@ -46,7 +49,7 @@ func (c *cli) modelsCommand() *cobra.Command {
 func (c *cli) modelNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	if conf, err := c.config(); err == nil && len(args) == 0 {
-		for _, m := range newCatalogue(conf, c.modelsFile()).All() {
+		for _, m := range models.Catalogue(conf, c.modelsFile()).All() {
 			names = append(names, cobra.CompletionWithDesc(m.ID, m.Vendor))
 		}
 	}
@@ -60,7 +63,7 @@ func (c *cli) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, connectorTypes...)
+	conf, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil && len(found) == 0 {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (c *cli) warnOfSettings() {
 	if err != nil {
 		return
 	}
-	_, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, connectorTypes...)
+	_, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return // whoever needs the settings reports it
 	}
@@ -112,7 +115,7 @@ func (c *cli) listModels(cat *catalogue.Catalogue, conf *config.Config) error {
 	t.row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
 	for _, m := range all {
 		p := m.PriceAt(time.Now(), 0)
-		t.row(m.ID, orElse(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
+		t.row(m.ID, cmp.Or(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
 			dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite), strings.Join(users[m.ID], ", "))
 	}
 	if err := t.write(c.stdout, c.data()); err != nil {
@@ -154,7 +157,7 @@ func (c *cli) showModel(cat *catalogue.Catalogue, name string) error {
 	p := m.PriceAt(time.Now(), 0)
 	c.fields("model", m.ID, "also", strings.Join(m.Aliases, ", "), "vendor", m.Vendor,
 		"window", tokens(m.Window), "answer", tokens(m.MaxOutput), "images", yes(m.Images),
-		"thinking", orElse(strings.Join(m.Thinking, ", "), "-"), "price", priceLine(p))
+		"thinking", cmp.Or(strings.Join(m.Thinking, ", "), "-"), "price", priceLine(p))
 	if m.Long != nil {
 		c.fields("long    ", fmt.Sprintf("prompts over %s: %s", tokens(int(m.Long.Over)), priceLine(m.PriceAt(time.Now(), m.Long.Over+1))))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,15 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"daycare/agents/providers/catalogue"
+	"daycare/cmd/daycare/models"
 	"daycare/engine/control"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
 )
-
-// modelsName is the file in .daycare with the list of models that a person fetched.
-const modelsName = "models.json"
 
 // maxModelsFile bounds it, in bytes.
 const maxModelsFile = 32 << 20
@@ -33,32 +32,11 @@ func (c *cli) modelsFile() string {
 	if err != nil {
 		return ""
 	}
-	path := filepath.Join(root, home, modelsName)
-	if _, err := newerModels(path); err != nil {
+	path := filepath.Join(root, home, models.FileName)
+	if _, err := models.ReadFetched(path); err != nil {
 		c.warn("%s is not used: %v; fetch it again with: daycare models refresh", path, err)
 	}
 	return path
-}
-
-// newerModels reads that file; nil where there is none.
-func newerModels(path string) (*catalogue.Newer, error) {
-	data, err := os.ReadFile(path)
-	if path == "" || errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return catalogue.ReadNewer(data, path, time.Now())
-}
-
-// stampOf tells versions of a file apart; "" is no file.
-func stampOf(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
 }
 
 // refreshed is what daycare models refresh prints with --json.
@@ -88,7 +66,7 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(root, home, modelsName)
+			path := filepath.Join(root, home, models.FileName)
 			if reset {
 				return c.forgetModels(cmd.Context(), root, path)
 			}
@@ -96,7 +74,7 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			source := orElse(from, conf.ModelsURL)
+			source := cmp.Or(from, conf.ModelsURL)
 			data, err := fetchModels(cmd.Context(), source)
 			if err != nil {
 				return err
@@ -106,7 +84,7 @@ func (c *cli) modelsRefresh() *cobra.Command {
 				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err),
 					do: "name another one with --from; the list of models is as it was"}
 			}
-			return c.keepModels(cmd.Context(), root, path, newCatalogue(conf, path), newer, dry, yes)
+			return c.keepModels(cmd.Context(), root, path, models.Catalogue(conf, path), newer, dry, yes)
 		},
 	}
 	flags := cmd.Flags()

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -74,7 +75,7 @@ type footprint struct {
 // crowdedHouse is a daemon with many agents beside the one that is talked to.
 type crowdedHouse struct {
 	*testing.T
-	r      *runtimeParts
+	r      *daemon.Daemon
 	client *control.Client
 	dir    string
 	own    string // the agent that is talked to
@@ -89,12 +90,12 @@ func costsBeside(t *testing.T, others int) (list []footprint) {
 		list = nil
 		h.quiet()
 		for _, op := range h.operations(round) {
-			opened, looked := h.opened.count(), h.r.index.Visited()
+			opened, looked := h.opened.count(), h.r.Index().Visited()
 			op.do()
 			if round == "counted" {
 				h.quiet()
 			}
-			list = append(list, footprint{op.name, h.opened.count() - opened, h.r.index.Visited() - looked, op.family})
+			list = append(list, footprint{op.name, h.opened.count() - opened, h.r.Index().Visited() - looked, op.family})
 		}
 	}
 	return list
@@ -118,9 +119,9 @@ func (h *crowdedHouse) operations(round string) []operation {
 	chat := func(channel, user string) func() {
 		return func() {
 			from := message.Address{Connector: "hooks", ChannelID: channel, UserID: user}
-			got, err := h.r.system.Deliver(ctx, message.Incoming{From: from, Text: "hello"})
+			got, err := h.r.System().Deliver(ctx, message.Incoming{From: from, Text: "hello"})
 			must(err)
-			_, err = h.r.system.Await(ctx, got.Agent, got.Item)
+			_, err = h.r.System().Await(ctx, got.Agent, got.Item)
 			must(err)
 		}
 	}
@@ -143,16 +144,16 @@ func (h *crowdedHouse) operations(round string) []operation {
 		{"a sub-agent", false, func() {
 			id := address.ChildID(h.own, round)
 			d := address.Descriptor{Type: address.Subagent, ID: id, ParentAgentID: h.own, Name: round, CallID: round}
-			_, err := h.r.family.Create(ctx, d,
+			_, err := h.r.Family().Create(ctx, d,
 				message.Incoming{Origin: h.own, Text: "hello", Dedupe: round})
 			must(err)
 			waitFor(h.T, "the sub-agent", func() bool {
-				a, err := h.r.system.Agent(ctx, id)
+				a, err := h.r.System().Agent(ctx, id)
 				return err == nil && a.Queued == 0 && a.State == event.Idle
 			})
 		}},
 		{"a message to nobody in particular", false, func() {
-			_, err := h.r.family.Post(ctx, message.Incoming{Origin: colleague, Text: "hello " + round, Dedupe: "nobody " + round})
+			_, err := h.r.Family().Post(ctx, message.Incoming{Origin: colleague, Text: "hello " + round, Dedupe: "nobody " + round})
 			must(err)
 		}},
 		{"an agent with many children looked at", true, func() {
@@ -198,9 +199,9 @@ func (h *crowdedHouse) run(line string) {
 // quiet waits until nothing was looked at for a while: hints of changed folders come late.
 func (h *crowdedHouse) quiet() {
 	const still = 300 * time.Millisecond
-	opened, looked := h.opened.count(), h.r.index.Visited()
+	opened, looked := h.opened.count(), h.r.Index().Visited()
 	for since, end := time.Now(), time.Now().Add(time.Minute); time.Since(since) < still; time.Sleep(10 * time.Millisecond) {
-		if o, l := h.opened.count(), h.r.index.Visited(); o != opened || l != looked {
+		if o, l := h.opened.count(), h.r.Index().Visited(); o != opened || l != looked {
 			opened, looked, since = o, l, time.Now()
 		}
 		if time.Now().After(end) {
@@ -239,7 +240,7 @@ func (h *crowdedHouse) start() {
 	t := h.T
 	h.r = started(t, h.dir)
 	var err error
-	if h.client, err = control.Dial(h.r.root); err != nil {
+	if h.client, err = control.Dial(filepath.Join(h.dir, home)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.client.Close)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func (c *cli) permissionsLs() *cobra.Command {
 // showAsk prints one request whole: nobody can answer for what they have not seen.
 func showAsk(w io.Writer, s style, a event.Ask, handles map[string]string) {
 	now := time.Now()
-	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.bold(a.Token), clean(orElse(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.bold(a.Token), clean(cmp.Or(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
 		oneLine(a.Shown, 60), s.dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
 	fmt.Fprint(w, clean(a.Card))
 	for _, choice := range a.Choices {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"daycare/agents/providers"
-	"daycare/engine/config"
-
 	"github.com/spf13/cobra"
+
+	"daycare/agents/providers"
+	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/plugins"
+	"daycare/engine/config"
 )
 
 func (c *cli) providersCommand() *cobra.Command {
@@ -54,7 +57,7 @@ func (c *cli) providersLs() *cobra.Command {
 			var t table
 			t.row("ID", "TYPE", "MODEL", "KEY", "ADDRESS", "FROM")
 			for _, p := range list {
-				t.row(p.ID, p.Type, p.Model, yes(p.Key), orElse(p.BaseURL, "the vendor's"), p.Why)
+				t.row(p.ID, p.Type, p.Model, yes(p.Key), cmp.Or(p.BaseURL, "the vendor's"), p.Why)
 			}
 			return t.write(c.stdout, c.data())
 		},
@@ -84,7 +87,7 @@ func (c *cli) providersTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.testProviders(cmd.Context(), newCatalogue(conf, c.modelsFile()), root, list, timeout)
+			return c.testProviders(cmd.Context(), models.Catalogue(conf, c.modelsFile()), root, list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
@@ -177,7 +180,7 @@ type pricer interface {
 // try makes one request, and none again.
 func try(ctx context.Context, cat pricer, workspace string, p config.Provider, timeout time.Duration) trial {
 	t := trial{ID: p.ID, Model: p.Model}
-	made, err := newProvider(workspace, p, p.APIKey.Reveal)
+	made, err := plugins.NewProvider(workspace, p, p.APIKey.Reveal)
 	if err != nil {
 		t.Error, t.Remedy = err.Error(), "correct the settings of this provider"
 		return t
@@ -197,7 +200,7 @@ func try(ctx context.Context, cat pricer, workspace string, p config.Provider, t
 			answer.WriteString(ev.Text)
 		case providers.Complete:
 			t.OK = true
-			t.Model = orElse(ev.Model, p.Model)
+			t.Model = cmp.Or(ev.Model, p.Model)
 			t.Cost, _ = cat.Cost(p.ID, t.Model, ev.Usage, began)
 		case providers.Error:
 			t.Error, t.Remedy = diagnose(p, ev.Err, timeout)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -42,7 +43,7 @@ func commandsDocument(root *cobra.Command) []byte {
 	for _, cmd := range documented(root) {
 		cmd.InitDefaultHelpFlag()
 		fmt.Fprintf(&b, "\n%s %s\n\n", strings.Repeat("#", min(4, 2+strings.Count(cmd.CommandPath(), " "))), cmd.CommandPath())
-		fmt.Fprintf(&b, "%s\n\n```text\n%s\n```\n", orElse(cmd.Long, cmd.Short+"."), cmd.UseLine())
+		fmt.Fprintf(&b, "%s\n\n```text\n%s\n```\n", cmp.Or(cmd.Long, cmd.Short+"."), cmd.UseLine())
 		if flags := strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n"); cmd.HasAvailableLocalFlags() && strings.Count(flags, "\n") > 0 {
 			fmt.Fprintf(&b, "\n```text\n%s\n```\n", flags)
 		}

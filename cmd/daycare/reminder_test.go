@@ -20,7 +20,7 @@ func TestReminderOverARestart(t *testing.T) {
 	const token = "777:canary-token_of-the-reminder"
 	bot := telegramtest.New(token)
 	t.Cleanup(bot.Close)
-	d := &daemon{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_TELEGRAM=" + token, "TZ=Europe/Berlin"}}
+	d := &process{t: t, workspace: t.TempDir(), env: []string{"DAYCARE_SECRET_TELEGRAM=" + token, "TZ=Europe/Berlin"}}
 	write(t, filepath.Join(d.workspace, home, "settings.yaml"), fmt.Sprintf(`
 providers: [ { id: script, type: scripted, options: { script: %q } } ]
 connectors:
@@ -106,7 +106,7 @@ func weekPasses(t *testing.T, ledger string) {
 }
 
 // histories is what stands in the histories of all agents.
-func histories(t *testing.T, d *daemon) string {
+func histories(t *testing.T, d *process) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(d.workspace, home, "agents", "*", "history.jsonl"))
 	if err != nil {

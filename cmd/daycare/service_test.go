@@ -181,7 +181,7 @@ func say(workspace, word string, more ...string) (accepted bool, said string) {
 // have one answer each.
 func once(t *testing.T, workspace string, words []string) {
 	t.Helper()
-	d := &daemon{t: t, workspace: workspace}
+	d := &process{t: t, workspace: workspace}
 	waitFor(t, "all answers", func() bool {
 		h := read(t, d, "history.jsonl")
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(h, `"text":"heard `+w+`"`) })

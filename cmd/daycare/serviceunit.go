@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,7 +46,7 @@ func newService(workspace, system string) (service, error) {
 		name: "daycare-" + slug(filepath.Base(workspace)) + "-" + hex.EncodeToString(sum[:3])}
 	switch system {
 	case "systemd":
-		base := orElse(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(house, ".config"))
+		base := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(house, ".config"))
 		s.path = filepath.Join(base, "systemd", "user", s.name+".service")
 	case "launchd":
 		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
@@ -67,7 +68,7 @@ func slug(name string) string {
 		}
 		return '-'
 	}, name)
-	return orElse(strings.Trim(s, "-"), "workspace")
+	return cmp.Or(strings.Trim(s, "-"), "workspace")
 }
 
 // unit is the content of the file. The daemon is started again whenever it ends by
@@ -170,7 +171,7 @@ func (s service) log() string {
 func (s service) state(ctx context.Context) string {
 	if s.system == "systemd" {
 		out, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", s.name+".service").Output() // it fails for "inactive" too
-		return orElse(strings.TrimSpace(string(out)), "unknown")
+		return cmp.Or(strings.TrimSpace(string(out)), "unknown")
 	}
 	if s.run(ctx, []string{"launchctl", "print", "gui/" + strconv.Itoa(os.Getuid()) + "/" + s.name}) == nil {
 		return "active"

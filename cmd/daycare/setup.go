@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/models"
 	"daycare/engine/config"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
 )
 
 // A choice is where answers may come from, as init offers it.
@@ -112,8 +114,8 @@ func (s *setup) choice() (choice, bool) {
 // asProvider is the setup as an entry of the settings, with the key that would be used.
 func (s *setup) asProvider(conf *config.Config) config.Provider {
 	c, _ := s.choice()
-	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: orElse(s.baseURL, c.baseURL),
-		Model: orElse(s.model, c.model), Concurrency: 1, APIKey: s.key}
+	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: cmp.Or(s.baseURL, c.baseURL),
+		Model: cmp.Or(s.model, c.model), Concurrency: 1, APIKey: s.key}
 	if p.APIKey.IsZero() && c.keyEnv != "" && s.baseURL == "" {
 		p.APIKey = conf.SecretEnv(c.keyEnv)
 	}
@@ -130,10 +132,10 @@ func (s *setup) block() string {
 		return "providers:\n  - { id: offline, type: scripted }\n"
 	}
 	text := "providers:\n  - id: " + c.name + "\n    type: " + c.kind + "\n"
-	if url := orElse(s.baseURL, c.baseURL); url != "" {
+	if url := cmp.Or(s.baseURL, c.baseURL); url != "" {
 		text += "    baseURL: " + strconv.Quote(url) + "\n"
 	}
-	if model := orElse(s.model, c.model); model != "" {
+	if model := cmp.Or(s.model, c.model); model != "" {
 		text += "    model: " + strconv.Quote(model) + "\n"
 	}
 	return text
@@ -154,8 +156,7 @@ func (s *setup) complete(ctx context.Context, conf *config.Config) error {
 		s.model = names[0]
 		return nil
 	}
-	chain := &chain{catalogue: newCatalogue(conf, "")}
-	if err := chain.check(p, p.Model); err != nil {
+	if err := models.Check(models.Catalogue(conf, ""), p, p.Model); err != nil {
 		return &problem{code: exitFailure, err: err}
 	}
 	return nil
@@ -216,8 +217,8 @@ func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *se
 			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider),
 				do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
 		}
-		c.note("asking %s for a word …", orElse(p.Model, p.ID))
-		done := try(ctx, newCatalogue(conf, ""), root, p, 60*time.Second)
+		c.note("asking %s for a word …", cmp.Or(p.Model, p.ID))
+		done := try(ctx, models.Catalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
 			return t, &problem{code: exitFailure,
 				err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model),

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"daycare/cmd/daycare/models"
 	"daycare/engine/config"
 )
 
@@ -117,8 +119,7 @@ func (c *cli) askDetails(ctx context.Context, conf *config.Config, s *setup, all
 		if s.model == "" {
 			continue
 		}
-		chain := &chain{catalogue: newCatalogue(conf, "")}
-		if err := chain.check(s.asProvider(conf), s.model); err != nil {
+		if err := models.Check(models.Catalogue(conf, ""), s.asProvider(conf), s.model); err != nil {
 			c.report(&problem{code: exitFailure, err: err})
 			s.model = ""
 		}
@@ -138,7 +139,7 @@ func (c *cli) answer(question, usual string) (string, error) {
 		fmt.Fprintln(c.stderr)
 		return "", errInterrupted
 	}
-	return orElse(strings.TrimSpace(line), usual), nil
+	return cmp.Or(strings.TrimSpace(line), usual), nil
 }
 
 // readLine reads no byte beyond the line, so that a secret may be asked for next.

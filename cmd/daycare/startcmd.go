@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/disk"
-	"daycare/tools/shell/sandbox"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/version"
+	"daycare/engine/disk"
+	"daycare/engine/workspace"
+	"daycare/tools/shell/sandbox"
 )
 
 func (c *cli) startCommand() *cobra.Command {
@@ -42,7 +46,7 @@ func (c *cli) startCommand() *cobra.Command {
 				c.warnOfSettings() // in the foreground the log shows it
 				return c.startBackground(cmd.Context(), root, listen)
 			}
-			return c.startForeground(cmd.Context(), startOptions{Workspace: root, Listen: listen})
+			return c.startForeground(cmd.Context(), daemon.Options{Workspace: root, Listen: listen})
 		},
 	}
 	cmd.Flags().BoolVar(&background, "background", false, "detach, wait until it answers, print its pid")
@@ -64,17 +68,17 @@ func (c *cli) ensureHome(root string) error {
 
 // nobodyRuns is an error that says who holds the workspace.
 func (c *cli) nobodyRuns(root string) error {
-	if !disk.Held(lockPath(root)) {
+	if !disk.Held(workspace.Lock(root)) {
 		return nil
 	}
-	if h, err := disk.ReadHolder(lockPath(root)); err == nil && h.PID > 0 && !h.Alive() {
+	if h, err := disk.ReadHolder(workspace.Lock(root)); err == nil && h.PID > 0 && !h.Alive() {
 		return nil // it was killed a moment ago, and what it started is about to go as well
 	}
 	return alreadyRunning(root)
 }
 
 func alreadyRunning(root string) error {
-	holder, err := disk.ReadHolder(lockPath(root))
+	holder, err := disk.ReadHolder(workspace.Lock(root))
 	if err != nil || holder.PID == 0 {
 		return &problem{code: exitFailure,
 			err: fmt.Errorf("another daycare is starting in %s", root),
@@ -88,13 +92,13 @@ func alreadyRunning(root string) error {
 
 // startForeground runs until a signal, then shuts down in order; a second signal
 // leaves everything as it is.
-func (c *cli) startForeground(ctx context.Context, o startOptions) error {
+func (c *cli) startForeground(ctx context.Context, o daemon.Options) error {
 	signals := c.takeSignals()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- c.start(ctx, o, func(b banner) { c.showBanner(o, b) })
+		done <- c.start(ctx, o, func(b daemon.Banner) { c.showBanner(o, b) })
 	}()
 	for stopping := false; ; {
 		select {
@@ -111,7 +115,7 @@ func (c *cli) startForeground(ctx context.Context, o startOptions) error {
 	}
 }
 
-func (c *cli) startEnded(o startOptions, err error, stopping bool) error {
+func (c *cli) startEnded(o daemon.Options, err error, stopping bool) error {
 	switch {
 	case errors.Is(err, disk.ErrLocked):
 		return alreadyRunning(o.Workspace)
@@ -125,7 +129,7 @@ func (c *cli) startEnded(o startOptions, err error, stopping bool) error {
 
 // showBanner says what runs and why. It is talk, not data; --json makes it one
 // object on stdout for scripts that wait for it.
-func (c *cli) showBanner(o startOptions, b banner) {
+func (c *cli) showBanner(o daemon.Options, b daemon.Banner) {
 	if c.json {
 		if err := c.printJSON(struct {
 			PID       int    `json:"pid"`
@@ -144,13 +148,13 @@ func (c *cli) showBanner(o startOptions, b banner) {
 			fmt.Fprintf(c.stderr, "%s %s\n", s.dim(fmt.Sprintf("%-11s", name)), clean(value))
 		}
 	}
-	fmt.Fprintln(c.stderr, s.bold("daycare "+version)+s.dim(fmt.Sprintf("  pid %d", os.Getpid())))
+	fmt.Fprintln(c.stderr, s.bold("daycare "+version.Number)+s.dim(fmt.Sprintf("  pid %d", os.Getpid())))
 	line("workspace", o.Workspace)
-	line("settings", orElse(b.Settings, "none: defaults"))
+	line("settings", cmp.Or(b.Settings, "none: defaults"))
 	line("socket", b.Socket)
 	line("listen", b.Listen)
 	line("agents", fmt.Sprintf("%d, %s waiting", b.Agents, plural(b.Waiting, "item", "items")))
-	line("connectors", orElse(strings.Join(b.Connectors, ", "), "none beside the command line"))
+	line("connectors", cmp.Or(strings.Join(b.Connectors, ", "), "none beside the command line"))
 	line("model", strings.TrimSpace(b.Model+"  "+parens(join(", ", b.Provider, b.Why))))
 	for _, n := range b.Notes {
 		line("note", n)
@@ -168,13 +172,6 @@ func (c *cli) cautionSandbox() {
 	if r, err := runner(conf); err == nil && r != nil && r.Level == sandbox.Landlock && !r.HasView() {
 		c.warn("%s\n%s", narrow, narrowRemedy)
 	}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func parens(s string) string {

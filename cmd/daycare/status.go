@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/version"
 	"daycare/engine/event"
 	"daycare/engine/finding"
-
-	"github.com/spf13/cobra"
 )
 
 func (c *cli) statusCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func (c *cli) readStatus(ctx context.Context) (event.Status, error) {
 	}
 	if !exists(filepath.Join(root, home)) {
 		c.note("nothing is set up here yet; daycare init does it")
-		return event.Status{Version: version, Workspace: root,
+		return event.Status{Version: version.Number, Workspace: root,
 			Connectors: []event.Service{}, Providers: []event.Service{}}, nil
 	}
 	client, err := c.reader(ctx)
@@ -94,15 +95,6 @@ func (c *cli) problems(workspace string, found []event.File) {
 		at := finding.Finding{File: strings.TrimPrefix(f.File, workspace+string(filepath.Separator)), Line: f.Line, Column: f.Column}
 		c.print("  %s  %s\n", c.data().red(clean(at.Place())), clean(oneLine(f.Text, 200)))
 	}
-}
-
-// asFiles are findings as user interfaces are told of them.
-func asFiles(found []finding.Finding) []event.File {
-	files := []event.File{}
-	for _, f := range found {
-		files = append(files, event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason})
-	}
-	return files
 }
 
 func (c *cli) services(title string, list []event.Service) {

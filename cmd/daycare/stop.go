@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"syscall"
@@ -42,18 +43,18 @@ func (c *cli) stop(ctx context.Context, timeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if !disk.Held(lockPath(root)) {
+	if !disk.Held(workspace.Lock(root)) {
 		if c.json {
 			return c.printJSON(stopResult{})
 		}
 		c.print("no daemon runs in %s\n", root)
 		return nil
 	}
-	holder, _ := disk.ReadHolder(lockPath(root))
+	holder, _ := disk.ReadHolder(workspace.Lock(root))
 	if err := c.askToEnd(ctx, root, holder.PID); err != nil {
 		return err
 	}
-	if err := untilEnded(ctx, lockPath(root), holder.PID); err != nil {
+	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
 		return &problem{code: exitTimeout,
 			err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
 			do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}

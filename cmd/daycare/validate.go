@@ -12,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"daycare/agents/subagent"
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
@@ -23,8 +26,6 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/tools/skills"
-
-	"github.com/spf13/cobra"
 )
 
 func (c *cli) validateCommand() *cobra.Command {
@@ -217,7 +218,7 @@ func taskFile(path string, content []byte) ([]finding.Finding, error) {
 }
 
 func validateSettings(path string, _ []byte) ([]finding.Finding, error) {
-	_, found, err := config.Load(filepath.Dir(path), os.LookupEnv, connectorTypes...)
+	_, found, err := config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorTypes...)
 	var bad finding.Finding
 	if err != nil && !errors.As(err, &bad) {
 		return found, fmt.Errorf("validate: %w", err)

@@ -1,59 +1,10 @@
 package main
 
 import (
-	goruntime "runtime"
-	"runtime/debug"
-	"strings"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/version"
 )
-
-// version is the release that this source becomes.
-const version = "0.1.0"
-
-// revision is set by .ci/release, which builds without looking at the repository.
-var revision string
-
-// A build is which source and tools this binary was made from.
-type build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision"` // "" when it is not known
-	Modified bool   `json:"modified"` // the source differed from the revision
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-}
-
-func thisBuild() build {
-	b := build{Version: version, Revision: revision, Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
-}
-
-// String leaves the revision out where nobody knows it: Go records it only in a clone,
-// not in a worktree, an unpacked archive, or with -buildvcs=false.
-func (b build) String() string {
-	parts := []string{b.Go, b.OS + "/" + b.Arch}
-	if b.Revision != "" {
-		rev := b.Revision[:min(len(b.Revision), 12)]
-		if b.Modified {
-			rev += " modified"
-		}
-		parts = append([]string{rev}, parts...)
-	}
-	return "daycare " + b.Version + " (" + strings.Join(parts, ", ") + ")"
-}
 
 func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -62,7 +13,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		Example: "  daycare version --json",
 		Args:    words(0),
 		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
+			b := version.This()
 			if c.json {
 				return c.printJSON(b)
 			}

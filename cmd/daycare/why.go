@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/address"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
-
-	"github.com/spf13/cobra"
 )
 
 func (c *cli) whyCommand() *cobra.Command {
@@ -28,12 +29,12 @@ func (c *cli) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := openFiles(cmd.Context(), root, c.warn)
+			files, err := daemon.OpenFiles(cmd.Context(), root, c.warn)
 			if err != nil {
 				return err
 			}
-			defer r.close()
-			w, err := findStory(cmd.Context(), r, args[0])
+			defer files.Close()
+			w, err := findStory(cmd.Context(), files, args[0])
 			if err != nil {
 				return err
 			}
@@ -79,12 +80,12 @@ type promptPart struct {
 }
 
 // findStory looks through all agents for who knows the id.
-func findStory(ctx context.Context, r *runtimeParts, id string) (why, error) {
-	for _, meta := range r.index.All() {
+func findStory(ctx context.Context, files *daemon.Files, id string) (why, error) {
+	for _, meta := range files.Agents() {
 		if ctx.Err() != nil {
 			return why{}, ctx.Err()
 		}
-		dir := filepath.Join(r.root, "agents", meta.ID)
+		dir := files.Dir(meta.ID)
 		s, ok, err := record.StoryOf(dir, id)
 		if err != nil {
 			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -92,10 +93,10 @@ func untrusted(source string) string {
 
 // answered is one call of the model.
 func (c *cli) answered(r *record.Assistant) string {
-	text := "answer    " + oneLine(orElse(r.Text, "(no text)"), 120)
+	text := "answer    " + oneLine(cmp.Or(r.Text, "(no text)"), 120)
 	if r.Provider != "" {
 		text = join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), money(r.Cost)) +
-			"\n            says: " + oneLine(orElse(r.Text, "(nothing)"), 120)
+			"\n            says: " + oneLine(cmp.Or(r.Text, "(nothing)"), 120)
 	}
 	for _, call := range r.ToolCalls {
 		text += "\n            calls: " + call.Name + " " + oneLine(string(call.Arguments), 120) + "  " + call.ID
@@ -118,7 +119,7 @@ func arrived(r *record.Delivery) string {
 	case r.Error != "":
 		return join("  ", "delivery  failed, will be tried again", part, r.Error, again)
 	}
-	return join("  ", "delivery  arrived", part, "as "+orElse(r.RemoteID, "(no id)"), again)
+	return join("  ", "delivery  arrived", part, "as "+cmp.Or(r.RemoteID, "(no id)"), again)
 }
 
 func tokensOf(t record.Tokens) string {

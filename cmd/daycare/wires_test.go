@@ -14,6 +14,7 @@ import (
 
 	"daycare/agents/prompt"
 	"daycare/agents/providers"
+	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -34,7 +35,7 @@ func TestWireOfOpenAI(t *testing.T) {
 		{"", 3, ""},
 	} {
 		p := config.Provider{ID: "p", Type: "openai", Model: "m", BaseURL: tt.baseURL, Options: config.Options{"wire": tt.wire, "seed": 1}}
-		made, err := newProvider("", p, func() string { return "k" })
+		made, err := plugins.NewProvider("", p, func() string { return "k" })
 		switch {
 		case tt.want == "" && err == nil:
 			t.Errorf("wire %v was accepted", tt.wire)
@@ -186,7 +187,7 @@ func TestConversationThatChangesProvider(t *testing.T) {
 		{ID: "gpt", Type: "openai", BaseURL: server.URL + "/v1", Model: "gpt-6.1-sol", Options: config.Options{"wire": "responses"}},
 		{ID: "google", Type: "gemini", BaseURL: server.URL, Model: "gemini-3.8-flash"},
 	} {
-		made, err := newProvider("", p, func() string { return "key" })
+		made, err := plugins.NewProvider("", p, func() string { return "key" })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"daycare/cmd/daycare/daemon"
 	"daycare/engine/control"
 )
 
@@ -12,31 +13,11 @@ type wiring struct {
 	// start runs the daemon in the foreground until ctx ends; then it shuts down
 	// in order and returns nil. It calls ready once, when the socket answers.
 	// Another daemon's lock is disk.ErrLocked, failed storage disk.ErrFailed.
-	start func(ctx context.Context, o startOptions, ready func(banner)) error
+	start func(ctx context.Context, o daemon.Options, ready func(daemon.Banner)) error
 	// offline serves the control API from the files of a workspace, with no
 	// daemon; what would change something is control.ErrNotRunning.
 	offline func(root string, warn func(format string, args ...any)) (*control.Client, error)
 	// inProcess runs the engine inside this process. It holds the lock until stop
 	// returned; stop ends or suspends what is under way.
 	inProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)
-}
-
-// startOptions are the flags of start.
-type startOptions struct {
-	Workspace string // the folder that holds .daycare, absolute
-	Listen    string // address of the TCP listener; "": as in settings
-}
-
-// A banner is what start says once it runs.
-type banner struct {
-	Socket     string
-	Settings   string // the file; "" if there is none
-	Listen     string // where else the API answers
-	Agents     int
-	Waiting    int      // items found in inboxes
-	Connectors []string // ids
-	Provider   string
-	Model      string
-	Why        string // why that provider: a setting, a key found in the environment, …
-	Notes      []string
 }

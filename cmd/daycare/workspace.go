@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +11,7 @@ import (
 	"daycare/engine/control"
 )
 
-// home is the folder inside a workspace that daycare keeps its files in.
-const home = ".daycare"
+const home = workspace.Home
 
 // root is the workspace: what --workspace says, else the nearest folder upwards
 // that holds .daycare, else the current folder.
@@ -81,14 +81,3 @@ func (c *cli) daemon(ctx context.Context) (*control.Client, error) {
 	}
 	return c.dial(ctx, dir)
 }
-
-// inWorkspace is a path that a setting names: a relative one is in the workspace, from
-// wherever daycare was started. "" stays "".
-func inWorkspace(workspace, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(workspace, path)
-}
-
-func lockPath(root string) string { return filepath.Join(root, home, "daycare.lock") }

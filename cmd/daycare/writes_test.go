@@ -224,10 +224,10 @@ var excuses = map[string]excuse{
 	"cmd/daycare/init.go":      {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
 
 	// Sockets and logs.
-	"connectors/terminal/memory.go": {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
-	"engine/control/unix.go":        {"MkdirTemp Remove RemoveAll Symlink", "the socket, which lives as long as the process"},
-	"cmd/daycare/background.go":     {"MkdirAll OpenFile", "the log; nothing waits for it"},
-	"cmd/daycare/logfile.go":        {"MkdirAll OpenFile Rename", "the log; nothing waits for it"},
+	"connectors/terminal/memory.go":  {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
+	"engine/control/unix.go":         {"MkdirTemp Remove RemoveAll Symlink", "the socket, which lives as long as the process"},
+	"cmd/daycare/background.go":      {"MkdirAll OpenFile", "the log; nothing waits for it"},
+	"cmd/daycare/logfile/logfile.go": {"MkdirAll OpenFile Rename", "the log; nothing waits for it"},
 
 	// Not in .daycare.
 	"cmd/daycare/agentedit.go":     {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},

@@ -8,6 +8,12 @@ import (
 	"strings"
 )
 
+// Home is the folder inside a workspace that daycare keeps its files in.
+const Home = ".daycare"
+
+// Lock is the path of the lock that whoever runs a workspace holds.
+func Lock(root string) string { return filepath.Join(root, Home, "daycare.lock") }
+
 // Of is the workspace that an agent's folder lies in: ROOT/.daycare/agents/ID, or one
 // beside agents.
 func Of(agentDir string) string {

@@ -6,7 +6,7 @@
 // many it may start, is decided by whoever implements Agents (engine.Family).
 //
 // To add a tool: a method that returns it, its name in New, and toolstest.Run in
-// the test. Which kinds of agents have it says cmd/daycare/toolset.go.
+// the test. Which kinds of agents have it says cmd/daycare/daemon/toolset.go.
 package peers
 
 import (

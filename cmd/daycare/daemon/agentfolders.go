@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/record"
+)
+
+// folders is the engine as the API wants it for what is done with agents' folders.
+type folders struct{ *backend }
+
+// Fork makes an agent that goes on from a record of another's history.
+func (h folders) Fork(ctx context.Context, id string, at int64, name string) (event.Agent, error) {
+	if h.parts.lock == nil {
+		return event.Agent{}, control.ErrNotRunning
+	}
+	a, err := h.System.Fork(ctx, id, at, name)
+	return a, inWords(err)
+}
+
+// Rewindable says whether a conversation has a place to go back to.
+func (h folders) Rewindable(ctx context.Context, id, to string) error {
+	return inWords(h.System.Rewindable(ctx, id, to))
+}
+
+// Trash lists the agents that were removed.
+func (h folders) Trash(ctx context.Context) ([]event.Trashed, error) { return h.System.Trash(ctx) }
+
+// Restore brings one back.
+func (h folders) Restore(ctx context.Context, ref string) (event.Agent, error) {
+	if h.parts.lock == nil {
+		return event.Agent{}, control.ErrNotRunning
+	}
+	a, err := h.System.Restore(ctx, ref)
+	return a, inWords(err)
+}
+
+// Import makes an agent of an exported one.
+func (h folders) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {
+	if h.parts.lock == nil {
+		return event.Agent{}, control.ErrNotRunning
+	}
+	a, err := h.System.Import(ctx, tar, name)
+	return a, inWords(err)
+}
+
+// ReadFile reads a file that people edit.
+func (h folders) ReadFile(ctx context.Context, id, name string) ([]byte, string, error) {
+	v, err := h.System.ReadFile(ctx, id, name)
+	return v.Content, v.Hash, inWords(err)
+}
+
+// WriteFile publishes one. With no daemon it is an editor like any other.
+func (h folders) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (string, error) {
+	if name == "state.json" {
+		if err := h.unfitChoice(filepath.Join(h.parts.root, "agents", id, name), content); err != nil {
+			return "", err
+		}
+	}
+	v, err := h.System.WriteFile(ctx, id, name, content, hash)
+	return v.Hash, inWords(err)
+}
+
+// inWords gives the errors of these methods the names that the API knows them by.
+func inWords(err error) error {
+	var changed *engine.Changed
+	var several *address.Ambiguous
+	var bad finding.Finding
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &changed):
+		return &control.Conflict{Content: string(changed.Now.Content), Hash: changed.Now.Hash}
+	case errors.As(err, &several):
+		return &control.Ambiguous{Ref: several.Ref, Candidates: several.Candidates}
+	case errors.As(err, &bad):
+		return &control.Unfit{Findings: findingsOf(err)}
+	case errors.Is(err, record.ErrNoRecord):
+		return sentinel(control.ErrNoRecord, err)
+	case errors.Is(err, engine.ErrNoTrash):
+		return sentinel(control.ErrNoTrash, err)
+	case errors.Is(err, engine.ErrTaken):
+		return sentinel(control.ErrTaken, err)
+	case errors.Is(err, engine.ErrNotForHands):
+		return sentinel(control.ErrNoHandFile, err)
+	case errors.Is(err, engine.ErrBadArchive):
+		return &control.Invalid{Reason: err.Error(), Hint: "give a file that daycare agents export wrote"}
+	}
+	return known(err)
+}
+
+// findingsOf lists the findings that an error was joined from.
+func findingsOf(err error) (found []finding.Finding) {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return nil
+	}
+	for _, one := range joined.Unwrap() {
+		var f finding.Finding
+		if errors.As(one, &f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// sentinel is the text of err under the name of another.
+func sentinel(name, err error) error { return &renamed{name, err.Error()} }
+
+type renamed struct {
+	name error
+	text string
+}
+
+func (r *renamed) Error() string { return r.text }
+func (r *renamed) Unwrap() error { return r.name }

@@ -1,0 +1,262 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"daycare/cmd/daycare/version"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// A backend is the engine as the API wants it: the same methods, with the words of
+// the API where the two differ.
+type backend struct {
+	*engine.System
+	parts *Daemon
+}
+
+// Resolve turns what a person typed into an agent's id.
+func (b *backend) Resolve(ref string) (string, error) {
+	id, err := b.parts.index.Resolve(ref)
+	var several *address.Ambiguous
+	if errors.As(err, &several) {
+		return "", &control.Ambiguous{Ref: several.Ref, Candidates: several.Candidates}
+	}
+	return id, err
+}
+
+// Create makes an agent by hand, and posts its first message.
+func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, error) {
+	if b.parts.lock == nil {
+		return event.Agent{}, control.ErrNotRunning
+	}
+	d, err := b.descriptor(n)
+	if err != nil {
+		return event.Agent{}, err
+	}
+	create := b.System.Create
+	if n.Spawned {
+		create = b.parts.family.Spawn
+	}
+	a, err := create(ctx, d)
+	if err != nil || n.Prompt == "" {
+		return a, inWords(err)
+	}
+	if _, err := b.Deliver(ctx, message.Incoming{Agent: a.ID, Text: n.Prompt}); err != nil {
+		return a, err
+	}
+	return b.Agent(ctx, a.ID)
+}
+
+func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
+	switch address.Type(n.Type) {
+	case "", address.User:
+		return address.Descriptor{Type: address.User, Connector: "terminal", UserID: engine.Terminal().UserID, Name: n.Name}, nil
+	case address.Permanent:
+		if n.Name == "" {
+			return address.Descriptor{}, &control.Invalid{Field: "name", Reason: "a permanent agent needs a name"}
+		}
+		return address.Descriptor{Type: address.Permanent, Name: n.Name, Description: n.Description,
+			SystemPrompt: n.SystemPrompt, WorkspaceDir: n.WorkspaceDir}, nil
+	case address.Subagent:
+		parent, err := b.Resolve(n.Parent)
+		if err != nil {
+			return address.Descriptor{}, err
+		}
+		name := n.Name
+		if name == "" {
+			name = "subagent"
+		}
+		return address.Descriptor{Type: address.Subagent, ParentAgentID: parent, Name: name}, nil
+	}
+	return address.Descriptor{}, &control.Invalid{Field: "type", Reason: "found " + n.Type + ", allowed: user, permanent, subagent"}
+}
+
+// Deliver refuses with nothing running: only the holder of the lock writes inboxes.
+func (b *backend) Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if b.parts.lock == nil {
+		return message.Receipt{}, control.ErrNotRunning
+	}
+	r, err := b.System.Deliver(ctx, in)
+	if errors.Is(err, engine.ErrEmpty) {
+		return r, &control.Invalid{Field: "text", Reason: "is empty", Hint: "say something"}
+	}
+	return r, err
+}
+
+// Await waits for the outcome of an item.
+func (b *backend) Await(ctx context.Context, id, item string) (event.Outcome, error) {
+	if b.parts.lock == nil {
+		return event.Outcome{}, control.ErrNotRunning
+	}
+	return b.System.Await(ctx, id, item)
+}
+
+// Drop removes an item that waits.
+func (b *backend) Drop(ctx context.Context, id, item string) error {
+	if b.parts.lock == nil {
+		return control.ErrNotRunning
+	}
+	return b.System.Drop(ctx, id, item)
+}
+
+// Front moves an item that waits before all others.
+func (b *backend) Front(ctx context.Context, id, item string) error {
+	if b.parts.lock == nil {
+		return control.ErrNotRunning
+	}
+	return b.System.Front(ctx, id, item)
+}
+
+// Stop cancels the turn under way.
+func (b *backend) Stop(ctx context.Context, id string) (bool, error) {
+	if b.parts.lock == nil {
+		return false, control.ErrNotRunning
+	}
+	return b.System.Stop(ctx, id)
+}
+
+// Kill ends an agent and its children.
+func (b *backend) Kill(ctx context.Context, id string) error {
+	if b.parts.lock == nil {
+		return control.ErrNotRunning
+	}
+	return known(b.System.Kill(ctx, id))
+}
+
+// Remove moves an agent to the trash.
+func (b *backend) Remove(ctx context.Context, id string, force bool) (string, error) {
+	if b.parts.lock == nil {
+		return "", control.ErrNotRunning
+	}
+	trash, err := b.System.Remove(ctx, id, force)
+	return trash, known(err)
+}
+
+// known gives the engine's errors the names that the API knows them by.
+func known(err error) error {
+	var limit *engine.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return sentinel(control.ErrAgentLimit, err)
+	case errors.Is(err, engine.ErrBusy):
+		return control.ErrBusy
+	case errors.Is(err, engine.ErrProtected):
+		return control.ErrProtected
+	}
+	return err
+}
+
+// Decide answers a permission request.
+func (b *backend) Decide(ctx context.Context, token, decision, by string) error {
+	if b.parts.lock == nil {
+		return control.ErrNotRunning
+	}
+	d := permission.Decision(decision)
+	switch d {
+	case permission.Once, permission.Always, permission.Prefix, permission.Deny:
+	default:
+		return &control.Invalid{Field: "decision", Reason: "found " + decision + ", allowed: once, always, deny, prefix"}
+	}
+	earlier, err := b.System.Decide(ctx, token, d, by)
+	if errors.Is(err, permission.ErrUnknown) {
+		return control.ErrNoAsk
+	}
+	if errors.Is(err, permission.ErrNoPrefix) {
+		return &control.Invalid{Field: "decision", Reason: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	if earlier != nil {
+		return &control.Decided{Decision: string(earlier.Decision), By: earlier.DecidedBy, At: earlier.DecidedAt}
+	}
+	return nil
+}
+
+// Status is the daemon as a whole.
+func (b *backend) Status(ctx context.Context) (event.Status, error) {
+	p := b.parts
+	asks, err := b.Asks(ctx)
+	if err != nil {
+		return event.Status{}, err
+	}
+	s := event.Status{Running: p.lock != nil, Version: version.Number, Workspace: p.workspace, Asks: len(asks), Connectors: b.connectors()}
+	s.Agents, s.Awake, s.Queued = b.Counts()
+	if s.Running {
+		s.PID, s.UptimeMS = os.Getpid(), time.Since(p.startAt).Milliseconds()
+		at := p.startAt.UTC()
+		s.StartedAt = &at
+		s.DiskFull = p.vol.Full()
+	}
+	if !s.Running {
+		if err := p.lookAtAll(); err != nil {
+			return event.Status{}, err
+		}
+	}
+	s.Problems = Problems(p.board.All())
+	s.Providers = p.models.Load().Services(s.Running)
+	return s, nil
+}
+
+// connectors are those of the settings, with how they do.
+func (b *backend) connectors() []event.Service {
+	state := map[string]event.Service{}
+	for _, s := range b.System.Connectors() {
+		state[s.ID] = s
+	}
+	list := []event.Service{}
+	for _, c := range b.parts.settings.Current().Connectors {
+		s := event.Service{ID: c.ID, Type: c.Type, State: "off"}
+		if live, ok := state[c.ID]; ok {
+			s.State, s.LastError = live.State, live.LastError
+		}
+		if why := b.parts.plugs.trouble(c.ID); why != "" {
+			s.LastError = why
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Reload reads the settings again, and has agents whose files were damaged look at
+// them.
+func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
+	if b.parts.lock == nil {
+		return nil, control.ErrNotRunning
+	}
+	found := reloader{b.parts}.reload(ctx)
+	return found, b.System.Rouse(ctx)
+}
+
+// Shutdown begins the orderly end.
+func (b *backend) Shutdown(context.Context) error {
+	if b.parts.lock == nil {
+		return control.ErrNotRunning
+	}
+	b.parts.shutdown()
+	return nil
+}
+
+// Config is the configuration in force, secrets masked.
+func (b *backend) Config(context.Context) (any, error) {
+	return b.parts.settings.Current().Masked(), nil
+}
+
+// Tools lists the tools that agents have.
+func (b *backend) Tools(context.Context) ([]control.ToolInfo, error) {
+	list := []control.ToolInfo{}
+	for s := range b.parts.toolset.all().All() {
+		list = append(list, control.ToolInfo{Name: s.Name, Description: s.Description, Replay: string(s.Replay),
+			Tokens: (len(s.Name) + len(s.Description) + len(s.Schema)) / 4})
+	}
+	return list, nil
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"sync"
+
+	"daycare/cmd/daycare/plugins"
+	"daycare/connectors/chat"
+	"daycare/engine"
+	"daycare/engine/config"
+	"daycare/engine/finding"
+)
+
+// plugs are the connectors of the settings, each remade when its settings or its
+// secrets are no longer those that it was made of.
+type plugs struct {
+	current func() *config.Config
+	host    chat.Host
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	made []plug
+}
+
+// A plug is one connector and what it was made of.
+type plug struct {
+	id       string
+	settings any
+	secrets  *plugins.Vault
+	conn     engine.Connector // nil: it could not be made
+	err      error            // why; with conn: why the newer settings do not count
+}
+
+func newPlugs(current func() *config.Config, host chat.Host, log *slog.Logger) *plugs {
+	return &plugs{current: current, host: host, log: log}
+}
+
+// fit makes what the settings in force ask for and lists all that can run. One that
+// cannot be made (its secret is missing) does not run, and a warning says why; the
+// others do. Where the settings became wrong and the secrets are as they were, the
+// connector goes on as before.
+func (p *plugs) fit() (all []engine.Connector, found []finding.Finding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := map[string]plug{}
+	for _, k := range p.made {
+		before[k.id] = k
+	}
+	p.made = nil
+	for _, s := range p.current().Connectors {
+		k := p.one(s, before[s.ID])
+		if k.err != nil {
+			file, line, column := s.Place()
+			found = append(found, finding.Finding{ID: "settings-connector", Severity: finding.Warning, File: file,
+				Line: line, Column: column, Reason: k.err.Error()})
+		}
+		if k.conn != nil {
+			all = append(all, k.conn)
+		}
+		p.made = append(p.made, k)
+	}
+	return all, found
+}
+
+func (p *plugs) one(s config.Connector, old plug) plug {
+	k := plug{id: s.ID, settings: plain(s), secrets: plugins.NewVault(p.current)}
+	if old.conn != nil && reflect.DeepEqual(k.settings, old.settings) && old.secrets.Good() {
+		old.err = nil
+		return old
+	}
+	if k.conn, k.err = plugins.NewConnector(k.secrets, s, p.host, p.log); k.err == nil {
+		return k
+	}
+	k.conn = nil // not an interface of a nil pointer
+	if old.conn != nil && old.secrets.Good() {
+		old.err = fmt.Errorf("%w\nit goes on with the settings that it had", k.err)
+		return old
+	}
+	return k
+}
+
+// trouble is why a connector does not run, or not as the settings say; "": it does.
+func (p *plugs) trouble(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.made {
+		if k.id == id && k.err != nil {
+			return k.err.Error()
+		}
+	}
+	return ""
+}
+
+// plain is what a connector is set to, without where in the file that stands.
+func plain(c config.Connector) any {
+	var value any
+	if c.Raw == nil || c.Raw.Decode(&value) != nil {
+		return c.ID
+	}
+	return value
+}
+
+// connect puts the connectors of the settings in force.
+func (r reloader) connect() []finding.Finding {
+	all, found := r.plugs.fit()
+	if err := r.system.Connect(all); err != nil { // two of one id; the settings' check allows none
+		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error,
+			File: filepath.Join(r.root, config.Name), Reason: err.Error()})
+	}
+	return found
+}

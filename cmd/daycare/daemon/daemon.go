@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"daycare/agents/budget"
+	"daycare/cmd/daycare/logfile"
+	"daycare/cmd/daycare/models"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/redact"
+	"daycare/engine/schedule"
+	"daycare/engine/unseen"
+	"daycare/engine/watch"
+	"daycare/tools"
+	toolshell "daycare/tools/shell"
+	"daycare/tools/skills"
+)
+
+// A Daemon is everything that is built for one workspace. With the lock it can run;
+// without, it only looks at the files. What it does is told by the types that embed it,
+// each with one purpose: factory, workbench, gate, budgets, authority, reloader, and
+// those that the API and the connectors are given.
+type Daemon struct {
+	place
+	logging
+	conf
+	troubles
+	people
+	kit
+	work
+	life
+}
+
+// A place is where a workspace is, and who has it.
+type place struct {
+	root      string // the .daycare directory
+	workspace string
+	startAt   time.Time
+	lock      *disk.Lock // nil: looking only
+	vol       *disk.Volume
+}
+
+// logging is where what happens is told.
+type logging struct {
+	loud    slog.Level // what a person on the terminal sees at least
+	log     *slog.Logger
+	logFile *logfile.File
+	meter   meter
+	events  *event.Stream
+}
+
+// conf is what the settings say now.
+type conf struct {
+	settings  *config.Reloader
+	reloading sync.Mutex      // one at a time, so that the newest applies
+	secrets   redact.Redactor // of what is written and sent
+	models    atomic.Pointer[models.Chain]
+	warn      func(format string, args ...any) // nil: broken settings are an error
+}
+
+// troubles are what is wrong with files now.
+type troubles struct {
+	board *finding.Board
+	tasks []string // files of tasks that something was wrong with when they were read last
+	notes []string // for the banner: what did not start
+}
+
+// people are who there is, and what each may do and see.
+type people struct {
+	index    *address.Index
+	asks     *permission.Queue
+	folders  *permission.Folders // that agents were given
+	tokens   *apitoken.Store     // of the API on TCP
+	texts    *unseen.Texts       // of prompts, as their owner saw them
+	attached *record.Attached    // which attachment belongs to whose conversation
+}
+
+// A kit is what agents work with.
+type kit struct {
+	tools   *tools.Set // without those between agents
+	toolset *toolsets
+	shelf   *skills.Shelf
+	jobs    *toolshell.Jobs // background processes; they end with the daemon
+	files   *control.FileStore
+}
+
+// work is what makes agents work: messages, connectors, clocks, budgets.
+type work struct {
+	system  *engine.System
+	family  *engine.Family
+	plugs   *plugs
+	clocks  *schedule.Scheduler
+	ledger  *budget.Ledger
+	freed   chan struct{} // a limit may have room again
+	watcher *watch.Watcher
+}
+
+// life is how a daemon is reached and ended while it runs.
+type life struct {
+	handler  http.Handler
+	rest     *time.Timer // gives memory back when there was no work for a while
+	stopOnce sync.Once
+	stopped  chan struct{} // closed: shut down
+}
+
+// System is the engine that the daemon runs.
+func (r *Daemon) System() *engine.System { return r.system }
+
+// Family is what ties its agents to each other.
+func (r *Daemon) Family() *engine.Family { return r.family }
+
+// Index is who its agents are.
+func (r *Daemon) Index() *address.Index { return r.index }

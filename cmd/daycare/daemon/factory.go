@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"daycare/agents"
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/beneath"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/sensitive"
+	ws "daycare/engine/workspace"
+	"daycare/tools"
+	"daycare/tools/cron"
+	"daycare/tools/fetch"
+	"daycare/tools/files"
+	"daycare/tools/memory"
+	toolshell "daycare/tools/shell"
+	"daycare/tools/shell/guard"
+	"daycare/tools/skills"
+)
+
+// newTools makes the tools that agents have, and the processes that those of them
+// left running, which are to be closed.
+func (r workbench) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, error) {
+	f, s := r.fileOptions(), r.shellOptions()
+	s.Guard = guard.New(sensitive.Here(), s.Denied...)
+	f.Accept = s.Guard.Accept
+	list := files.New(f)
+	shell, jobs := toolshell.New(s)
+	list = append(append(list, shell...), cron.New(r.clocks, clockRights{r.Daemon})...)
+	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
+	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
+	list = append(list, skills.New(r.shelf.List)...)
+	set, err := tools.NewSet(list...)
+	return set, jobs, err
+}
+
+// fileOptions say what the file tools reach.
+func (r workbench) fileOptions() files.Options {
+	return files.Options{Data: r.root, Folders: r.folders, Keep: r.keep, TaskDir: r.clocks.FilesOf, Attached: r.attachedTo}
+}
+
+// A factory makes agents: what each is, may do, is told and reports.
+type factory struct{ *Daemon }
+
+// start runs one agent: the engine calls it when the agent has work.
+func (r factory) start(ctx context.Context, seat engine.Seat) error {
+	configured := func() agents.Settings { return r.figures(seat.Meta.Descriptor) }
+	return agents.Run(ctx, r.fit(seat, agents.Options{
+		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(),
+		Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
+		Volume: r.vol, Events: r.events, Board: r.board,
+		Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
+		Raise: func(b permission.Budget, d permission.Decision, token, by string) error {
+			return budgets{r.Daemon}.raise(ctx, seat.Meta.ID, b, d, token, by)
+		},
+		Narrowed: func(now permission.Set) { authority{r.Daemon}.narrowed(seat.Meta.ID, now) },
+		Model:    func(m record.Model) agents.Model { return budgets{r.Daemon}.bounded(r.models.Load().Caller(m)) },
+		Price: func(provider, model string, u providers.Usage) float64 {
+			usd := r.models.Load().Price(provider, model, u)
+			r.meter.call(provider, model, u, usd)
+			return usd
+		}, Definition: r.define, Folders: r.folders,
+		Cut:    func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
+		Window: func(m record.Model) int { return r.models.Load().Window(m) },
+		Sources: prompt.Sources{
+			File: r.files.Read,
+			Blob: func(hash string) (string, error) { return record.ReadBlob(seat.Dir, hash) },
+		},
+		Settings: configured(), Configured: configured,
+		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
+		Redact:  &r.secrets, Zone: zone, Log: r.log,
+	}))
+}
+
+// figures are the settings in force, as they are for one agent.
+func (r factory) figures(d address.Descriptor) agents.Settings {
+	c := r.settings.Current()
+	rounds := c.Agents.ToolRounds.Background
+	if d.Type == address.User {
+		rounds = c.Agents.ToolRounds.Foreground
+	} else if def, ok := r.toolset.definition(d); ok {
+		rounds = def.MaxIterations
+	}
+	return agents.Settings{
+		Rounds: rounds, Parallel: c.Agents.ParallelTools, Queue: agents.Queue(c.Agents.Queue), Queues: queues(c),
+		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
+		Profile:      permission.Profile(c.Permissions.Profile),
+		StopAtLimit:  c.Budget.OnLimit == "stop",
+		ContextLimit: c.Agents.EmergencyContextLimit,
+	}
+}
+
+// queueOf is how the agents of a connector take what comes while they work.
+func (r *conf) queueOf(connector string) string {
+	c := r.settings.Current()
+	return cmp.Or(string(queues(c)[connector]), c.Agents.Queue)
+}
+
+// queues are how messages of some connectors are taken.
+func queues(c *config.Config) map[string]agents.Queue {
+	set := map[string]agents.Queue{}
+	for _, k := range c.Connectors {
+		if k.Queue != "" {
+			set[k.ID] = agents.Queue(k.Queue)
+		}
+	}
+	return set
+}
+
+const (
+	// idleAfter is how long an agent stays in memory without work.
+	idleAfter = time.Minute
+	// stuckAfter ends a turn without progress, of guarantee G17.
+	stuckAfter = 10 * time.Minute
+)
+
+// define is what the system prompt of an agent is made of.
+func (r factory) define(meta address.Meta, state record.State) prompt.Definition {
+	texts := r.promptFiles()
+	d := meta.Descriptor
+	workspace := state.Permissions.WorkingDir
+	if workspace == "" {
+		workspace = r.workspace
+	}
+	return r.known(meta, prompt.Definition{
+		Name: meta.Name, Handle: meta.Handle, Role: prompt.Role(d.Type), Parent: d.ParentAgentID,
+		Workspace: workspace, OS: runtime.GOOS, Prompt: d.SystemPrompt, Files: texts, Skills: r.knownSkills(),
+	})
+}
+
+// newState is the state.json of a new agent: it may work in the workspace.
+func (r factory) newState(d address.Descriptor) ([]byte, error) {
+	workspace, err := r.workplace(d.WorkspaceDir)
+	if err != nil {
+		return nil, err
+	}
+	now := disk.StampOf(time.Now())
+	rights := permission.Default(workspace)
+	defaults := r.settings.Current().Permissions.Defaults
+	rights.Web, rights.Hosts, rights.Lan = defaults.Web, defaults.Hosts, defaults.Lan
+	state, err := r.inherit(d, record.State{Permissions: rights, CreatedAt: now, UpdatedAt: now})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.folders.Know(state.Permissions); err != nil {
+		return nil, fmt.Errorf("pin folders of the agent: %w", err)
+	}
+	return record.EncodeState(r.workspace, state)
+}
+
+// workplace is the folder of a new agent that works in a part of the workspace; it is
+// made if it is not there. dir is "" for all of it.
+func (r factory) workplace(dir string) (string, error) {
+	if dir == "" {
+		return r.workspace, nil
+	}
+	wrong := func(reason string) (string, error) {
+		return "", &control.Invalid{Field: "workspaceDir", Reason: fmt.Sprintf("%q %s", dir, reason),
+			Hint: "name a folder in the workspace, such as ops"}
+	}
+	if !filepath.IsLocal(dir) {
+		return wrong("is not in the workspace")
+	}
+	for _, name := range strings.Split(filepath.Clean(dir), string(filepath.Separator)) {
+		if strings.EqualFold(name, ws.Home) {
+			return wrong("is daycare's own folder")
+		}
+	}
+	root, _, err := r.folders.Open(r.workspace)
+	if err != nil {
+		return "", fmt.Errorf("make folder of the agent: %w", err)
+	}
+	defer func() { root.Close() }()
+	for name := range strings.SplitSeq(filepath.Clean(dir), string(filepath.Separator)) {
+		err := disk.MkdirIn("tool.file", root, name, 0o755)
+		folder := root
+		if err == nil {
+			folder, err = beneath.Enter(root, name, nil) // a link is no way, wherever it leads
+		}
+		if err != nil {
+			return wrong("cannot be made: " + beneath.Reason(err).Error())
+		}
+		root.Close()
+		root = folder
+	}
+	return filepath.Join(r.workspace, dir), nil
+}
+
+// zone is the IANA name of the machine's time zone.
+func zone() string {
+	if name := os.Getenv("TZ"); name != "" {
+		return strings.TrimPrefix(name, ":")
+	}
+	if name := time.Local.String(); name != "Local" {
+		return name
+	}
+	if target, err := os.Readlink("/etc/localtime"); err == nil {
+		if _, name, ok := strings.Cut(target, "zoneinfo/"); ok {
+			return name
+		}
+	}
+	return "UTC"
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"path/filepath"
+
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/permission"
+)
+
+// FoldersNotSynced is what follows for a workspace on a file system that has no sync
+// for folders: many of FUSE, 9p, SMB.
+const FoldersNotSynced = "this file system cannot sync folders: after a power cut a file made just before may be gone"
+
+// keepFolders makes the folders durable that opening a workspace may have made:
+// what is synced inside a folder is lost in a power cut with the folder's own name.
+// A folder that was made by hand gets its .gitignore.
+func (r *Daemon) keepFolders() error {
+	if r.system == nil {
+		return nil // it was not opened
+	}
+	// What a death left of a file that was being written goes first.
+	if err := r.vol.Recover(r.root, config.IgnoreName, permission.FoldersFile, apitoken.Name, apitoken.UsedName); err != nil {
+		return err
+	}
+	if err := config.Ignore(r.root); err != nil {
+		r.log.Warn("git may commit secrets of this workspace", "err", err)
+	}
+	ok, err := disk.SyncsFolders(r.root)
+	if err != nil {
+		return r.vol.Fail(err)
+	}
+	if !ok {
+		r.log.Warn(FoldersNotSynced, "folder", r.root)
+	}
+	slot := filepath.Join(r.root, "drop")
+	// From the inside out; and a letter that was just taken has its new name before
+	// it loses the old one.
+	for _, dir := range []string{filepath.Join(slot, ".taken"), slot, r.root, r.workspace} {
+		if err := r.vol.SyncDir("home.dirsync", dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"daycare/agents/providers"
+)
+
+// A meter counts what the process did, for GET /metrics. Figures of how things
+// stand (what waits, what runs) are not here: they are in the status.
+type meter struct {
+	mu     sync.Mutex
+	counts map[string]map[string]float64 // by name, then by labels
+	turns  [len(turnBuckets) + 1]int     // by seconds; the last beyond all buckets
+	took   time.Duration
+}
+
+// metrics are the counters, in the order of the exposition.
+var metrics = []struct{ name, help string }{
+	{"daycare_items_accepted_total", "Items that inboxes accepted."},
+	{"daycare_items_done_total", "Items whose work is done."},
+	{"daycare_turns_total", "Turns that ended, by reason."},
+	{"daycare_tool_calls_total", "Tool calls that ended, by tool and status."},
+	{"daycare_model_calls_total", "Answers of models."},
+	{"daycare_model_retries_total", "Requests to models that failed and were made again, by HTTP status."},
+	{"daycare_tokens_total", "Tokens of models, by kind: input, output, cacheRead, cacheWrite."},
+	{"daycare_cost_dollars_total", "What models cost, in US dollars, as far as prices are known."},
+	{"daycare_deliveries_total", "Parts of answers given to chats, by connector and result."},
+	{"daycare_permission_requests_total", "Questions to people, by what became of them."},
+}
+
+// turnBuckets are the bounds of the histogram of turns, in seconds.
+var turnBuckets = [...]float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800}
+
+// add adds to a counter; labels come in pairs of name and value.
+func (m *meter) add(name string, v float64, labels ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts == nil {
+		m.counts = map[string]map[string]float64{}
+	}
+	if m.counts[name] == nil {
+		m.counts[name] = map[string]float64{}
+	}
+	m.counts[name][labelled(labels)] += v
+}
+
+// call counts an answer of a model.
+func (m *meter) call(provider, model string, u providers.Usage, usd float64) {
+	at := []string{"provider", provider, "model", model}
+	m.add("daycare_model_calls_total", 1, at...)
+	m.add("daycare_cost_dollars_total", usd, at...)
+	for kind, n := range map[string]int64{"input": u.Input, "output": u.Output, "cacheRead": u.CacheRead, "cacheWrite": u.CacheWrite} {
+		m.add("daycare_tokens_total", float64(n), append(slices.Clone(at), "kind", kind)...)
+	}
+}
+
+// turn counts a turn by how long it took.
+func (m *meter) turn(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := 0
+	for i < len(turnBuckets) && took.Seconds() > turnBuckets[i] {
+		i++
+	}
+	m.turns[i]++
+	m.took += took
+}
+
+// labelEscape is how the text format wants values.
+var labelEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func labelled(pairs []string) string {
+	if len(pairs) == 0 {
+		return ""
+	}
+	var all []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all = append(all, pairs[i]+`="`+labelEscape.Replace(pairs[i+1])+`"`)
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// write writes the counters in the text format of Prometheus.
+func (m *meter) write(w io.Writer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, one := range metrics {
+		head(w, one.name, one.help, "counter")
+		values := m.counts[one.name]
+		for _, labels := range slices.Sorted(maps.Keys(values)) {
+			fmt.Fprintf(w, "%s%s %g\n", one.name, labels, values[labels])
+		}
+	}
+	const turns = "daycare_turn_seconds"
+	head(w, turns, "How long turns took.", "histogram")
+	sum := 0
+	for i, bound := range turnBuckets {
+		sum += m.turns[i]
+		fmt.Fprintf(w, "%s_bucket{le=\"%g\"} %d\n", turns, bound, sum)
+	}
+	sum += m.turns[len(turnBuckets)]
+	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n", turns, sum, turns, m.took.Seconds(), turns, sum)
+}
+
+func head(w io.Writer, name, help, kind string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// WriteMetrics completes GET /metrics with what this process counted and uses.
+func (b *backend) WriteMetrics(w io.Writer) {
+	r := b.parts
+	r.meter.write(w)
+	if r.vol != nil {
+		barriers, spent := r.vol.Stats()
+		head(w, "daycare_barriers_total", "Syncs to the disk.", "counter")
+		fmt.Fprintf(w, "daycare_barriers_total %d\n", barriers)
+		head(w, "daycare_barrier_seconds_total", "Time spent in syncs to the disk.", "counter")
+		fmt.Fprintf(w, "daycare_barrier_seconds_total %g\n", spent.Seconds())
+	}
+	head(w, "go_goroutines", "Goroutines.", "gauge")
+	fmt.Fprintf(w, "go_goroutines %d\n", runtime.NumGoroutine())
+	if rss, ok := resident(); ok {
+		head(w, "process_resident_memory_bytes", "Memory in use.", "gauge")
+		fmt.Fprintf(w, "process_resident_memory_bytes %d\n", rss)
+	}
+}
+
+// resident is the memory of this process in bytes, where the system says it.
+func resident() (int64, bool) {
+	data, err := os.ReadFile("/proc/self/statm")
+	fields := bytes.Fields(data)
+	if err != nil || len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	return pages * int64(os.Getpagesize()), err == nil
+}

@@ -1,0 +1,201 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/plugins"
+	"daycare/engine"
+	"daycare/engine/address"
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/unseen"
+	"daycare/engine/watch"
+	ws "daycare/engine/workspace"
+)
+
+// shutdownGrace bounds how long answers under way may take to leave at the end.
+const shutdownGrace = 5 * time.Second
+
+// Open takes the lock of a workspace and builds everything. Nothing runs
+// before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
+func Open(ctx context.Context, workspace string, loud slog.Level) (*Daemon, error) {
+	r := newParts(workspace, loud)
+	var err error
+	if r.lock, _, err = disk.TryLock(ws.Lock(workspace), disk.Holder{
+		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
+		return nil, err
+	}
+	r.vol = disk.NewVolume(r.root)
+	if err := errors.Join(r.open(ctx), r.keepFolders()); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openFiles builds what is needed to look at a workspace, whoever runs it. Broken
+// settings are told to warn, and the defaults hold.
+func openFiles(ctx context.Context, workspace string, warn func(format string, args ...any)) (*Daemon, error) {
+	r := newParts(workspace, slog.LevelError)
+	r.warn = warn
+	if err := r.open(ctx); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// newParts is a runtime of which nothing is open. What is logged goes to the
+// terminal from loud on.
+func newParts(workspace string, loud slog.Level) *Daemon {
+	return &Daemon{
+		place:   place{root: filepath.Join(workspace, ws.Home), workspace: workspace, startAt: time.Now()},
+		logging: logging{loud: loud, log: slog.New(slog.DiscardHandler)},
+		people:  people{attached: record.NewAttached()},
+		work:    work{freed: make(chan struct{}, 1)},
+		life:    life{stopped: make(chan struct{})},
+	}
+}
+
+func (r *Daemon) open(ctx context.Context) (err error) {
+	var found []finding.Finding
+	if r.settings, found, err = config.NewReloader(r.root, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
+		if r.warn == nil {
+			return err
+		}
+		r.warn("%v\nthis is shown with the default settings; correct the file, or ask daycare doctor", err)
+		r.settings = config.NewDefaults(r.root, os.LookupEnv, plugins.ConnectorTypes...)
+	}
+	r.hideSecrets()
+	if r.lock != nil {
+		if err := r.openLog(); err != nil {
+			return err
+		}
+	}
+	r.events = event.NewStream(cuid2.Generate()[:8])
+	r.board = engine.NewBoard(r.log, r.events)
+	reloader{r}.readSettings(found)
+	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)
+	if r.lock != nil {
+		if err := r.vol.Reserve(); err != nil {
+			return fmt.Errorf("keep space back: %w", err)
+		}
+	}
+	c := r.settings.Current()
+	if err := r.openAgents(c); err != nil {
+		return err
+	}
+	if r.folders, err = permission.OpenFolders(r.vol, r.workspace, r.readFolder); err != nil {
+		return err
+	}
+	if r.texts, err = unseen.Open(r.vol, r.workspace); err != nil {
+		return err
+	}
+	r.watcher = watch.New(r.log)
+	chain, err := models.New(ctx, c, r.workspace, r.keyOf)
+	if err != nil {
+		return err
+	}
+	r.models.Store(chain)
+	if r.lock != nil {
+		if err := chain.CheckAll(); err != nil {
+			return err
+		}
+	}
+	if r.files, err = control.NewFileStore(r.root, r.vol, r.folders); err == nil && r.lock != nil {
+		err = r.files.Recover()
+	}
+	if err != nil {
+		return err
+	}
+	r.clocks = r.newSchedule(gate{r}.run)
+	if r.lock != nil {
+		if err := r.lookAtTasks(); err != nil {
+			return err
+		}
+	}
+	r.shelf = workbench{r}.newShelf()
+	if r.tools, r.jobs, err = (workbench{r}).newTools(c); err != nil {
+		return err
+	}
+	return r.build(c)
+}
+
+// openAgents reads who there is and what waits for a person. Without the lock it is read
+// for looking, and most commands look at one agent only.
+func (r *Daemon) openAgents(c *config.Config) error {
+	load, openQueue := address.Look, permission.ReadQueue
+	if r.lock != nil {
+		load = func(root string, log *slog.Logger) (*address.Index, []finding.Finding, error) {
+			return address.Load(r.vol, root, log)
+		}
+		openQueue = permission.OpenQueue
+	}
+
+	index, found, err := load(r.root, r.log)
+	if err != nil {
+		return fmt.Errorf("read agents: %w", err)
+	}
+	r.index = index
+	engine.NoteAgents(r.board, r.root, found)
+
+	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
+		return fmt.Errorf("read permission requests: %w", err)
+	}
+	r.board.Tell("", found...)
+	return nil
+}
+
+// build makes the system with its connectors, and the API before it.
+func (r *Daemon) build(c *config.Config) (err error) {
+	r.plugs = newPlugs(r.settings.Current, r.chatHost(), r.log)
+	connectors, troubles := r.plugs.fit()
+	r.board.Tell("", troubles...)
+	for _, f := range troubles {
+		r.notes = append(r.notes, f.Reason)
+	}
+	r.system, err = engine.New(engine.Options{
+		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
+		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Model: r.models.Load().First().Model,
+		Window: r.room, Grace: shutdownGrace,
+		Redact:    &r.secrets,
+		Folders:   r.folders,
+		Queue:     r.queueOf,
+		Enclose:   workbench{r}.enclose,
+		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },
+		Owns:      authority{r}.owns,
+		Foreign:   authority{r}.foreign,
+		PerMinute: func() int { return r.settings.Current().Agents.PerMinute },
+	})
+	if err != nil {
+		return err
+	}
+	r.family = engine.NewFamily(r.system, r.limits)
+	r.ledger = budgets{r}.newLedger()
+	if r.toolset, err = newToolsets(r.root, r.tools, (workbench{r}).sendFile(), r.family, r.events, r.readShared); err != nil {
+		return err
+	}
+	r.toolset.plans = authority{r}.plansFirst
+	b := &backend{System: r.system, parts: r}
+	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
+		Grants: grants{r}, SubAgents: grants{r}, Offers: choices{r}, Costs: costs{r},
+		Schedules: schedules{r.clocks, r.lock != nil}},
+		control.Options{Log: r.log})
+	return nil
+}

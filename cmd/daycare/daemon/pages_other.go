@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// dropPages is for Linux.
+func dropPages() {}

@@ -1,0 +1,189 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/oklog/run"
+
+	"daycare/engine"
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	ws "daycare/engine/workspace"
+)
+
+// Run runs the daemon in the foreground until ctx ends.
+func Run(ctx context.Context, o Options, ready func(Banner)) error {
+	r, err := Open(ctx, o.Workspace, slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, true, o.Listen, func() { ready(r.banner(o.Listen)) })
+}
+
+func (r *Daemon) banner(listen string) Banner {
+	c := r.settings.Current()
+	if listen == "" {
+		listen = c.Control.Listen
+	}
+	first := r.models.Load().First()
+	b := Banner{Socket: filepath.Join(r.root, control.SocketName), Listen: listen,
+		Provider: first.ID, Model: first.Model, Why: first.Why, Notes: r.notes}
+	if path := filepath.Join(r.root, config.Name); disk.Exists(path) {
+		b.Settings = path
+	}
+	for _, k := range c.Connectors {
+		b.Connectors = append(b.Connectors, k.ID)
+	}
+	b.Agents, _, b.Waiting = r.system.Counts()
+	return b
+}
+
+// Look serves the API from the files, with nothing running.
+func Look(root string, warn func(format string, args ...any)) (*control.Client, error) {
+	r, err := openFiles(context.Background(), root, warn)
+	if err != nil {
+		return nil, err
+	}
+	return r.client(), nil
+}
+
+// Inside runs the engine in this process, with the socket, so that other
+// commands join it, but without receiving from connectors: that is the daemon's.
+func Inside(ctx context.Context, root string) (*control.Client, func() error, error) {
+	r, err := Open(ctx, root, slog.LevelError)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- r.Run(ctx, false, "", func() { close(ready) }) }()
+	stop := func() error {
+		cancel()
+		return <-done
+	}
+	select {
+	case <-ready:
+		return r.client(), stop, nil
+	case err := <-done:
+		cancel()
+		return nil, nil, fmt.Errorf("start the engine: %w", err)
+	}
+}
+
+// Run runs until ctx ends, the API is asked to shut down, or storage fails. The
+// parts end in the order in which they are added: connectors stop taking, agents
+// suspend or end their turns and still send, the watcher and the API go last.
+func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready func()) error {
+	defer r.close()
+	if err := r.system.TakeLetters(ctx); err != nil {
+		return err
+	}
+	listeners, err := r.listen(listen)
+	if err != nil {
+		return err
+	}
+	var g run.Group
+	add(&g, func(inner context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-r.stopped:
+		case <-inner.Done():
+		}
+		return nil
+	})
+	if connect {
+		add(&g, r.system.Receive)
+		add(&g, r.clocks.Run)
+	}
+	add(&g, r.family.Run)
+	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
+	add(&g, budgets{r}.watchBudgets)
+	add(&g, reloader{r}.watchSettings)
+	add(&g, reloader{r}.watchPlace)
+	add(&g, r.keepJournal)
+	add(&g, r.watcher.Run)
+	add(&g, func(ctx context.Context) error { return control.Serve(ctx, r.handler, r.log, listeners...) })
+	ready()
+	SaveMemory()
+	r.rest = time.AfterFunc(restAfter, giveBack) // what the start needed
+	defer r.rest.Stop()
+	return g.Run()
+}
+
+func (r *Daemon) listen(addr string) ([]*control.Listener, error) {
+	l, err := control.ListenUnix(r.root, r.log)
+	if err != nil {
+		return nil, fmt.Errorf("open the API: %w", err)
+	}
+	c := r.settings.Current().Control
+	if addr == "" {
+		addr = c.Listen
+	}
+	if addr == "" {
+		return []*control.Listener{l}, nil
+	}
+	tcp, err := control.ListenTCP(control.TCP{Addr: addr, Token: c.Token.Reveal(),
+		Cert: ws.Resolve(r.workspace, c.TLSCert), Key: ws.Resolve(r.workspace, c.TLSKey),
+		Tokens: r.tokens, Log: r.log})
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("open the API: %w", err)
+	}
+	return []*control.Listener{l, tcp}, nil
+}
+
+// add adds a part whose interrupt waits until it has ended, so that the parts end
+// one after the other.
+func add(g *run.Group, part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	g.Add(func() error {
+		defer close(done)
+		return part(ctx)
+	}, func(error) {
+		cancel()
+		<-done
+	})
+}
+
+// shutdown asks run to end.
+func (r *Daemon) shutdown() { r.stopOnce.Do(func() { close(r.stopped) }) }
+
+func (r *Daemon) close() {
+	var errs []error
+	if r.jobs != nil {
+		r.jobs.Close()
+	}
+	if r.asks != nil {
+		errs = append(errs, r.asks.Close())
+	}
+	if r.index != nil {
+		errs = append(errs, r.index.Close())
+	}
+	if r.logFile != nil {
+		errs = append(errs, r.logFile.Close())
+	}
+	if r.lock != nil {
+		errs = append(errs, r.lock.Release())
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.log.Error("not closed cleanly", "err", err)
+	}
+}
+
+// client is this process as a client of itself.
+func (r *Daemon) client() *control.Client {
+	h := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		caller := control.Caller{Name: engine.Terminal().UserID, Local: true, Rights: apitoken.Everything}
+		r.handler.ServeHTTP(w, req.WithContext(control.WithCaller(req.Context(), caller)))
+	})
+	return control.NewClient(control.Local(h))
+}

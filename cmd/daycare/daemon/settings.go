@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/plugins"
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/watch"
+	ws "daycare/engine/workspace"
+)
+
+// A reloader applies what is changed while the daemon runs.
+type reloader struct{ *Daemon }
+
+// reload reads the settings again. What is good counts at once: models and limits
+// from each agent's next turn, connectors when those before have ended. Bad settings leave the last good ones in force.
+func (r reloader) reload(ctx context.Context) []finding.Finding {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	before := r.settings.Current()
+	found := r.settings.Reload()
+	now := r.settings.Current()
+	r.tokens.Refresh()
+	r.hideSecrets()
+	path := filepath.Join(r.root, config.Name)
+	list := filepath.Join(r.root, models.FileName)
+	if now != before || models.StampOf(list) != r.models.Load().Stamp {
+		chain, err := models.New(ctx, now, r.workspace, r.keyOf)
+		if err == nil {
+			err = chain.CheckAll()
+		}
+		if err != nil {
+			found = append(found, finding.Finding{ID: "settings-providers", Severity: finding.Error, File: path, Reason: err.Error()})
+		} else {
+			r.models.Store(chain)
+		}
+		r.asks.SetExpiry(now.Permissions.Expiry)
+		r.system.OwnersChanged()
+		budgets{r.Daemon}.roomAgain()
+		r.clocks.Changed() // the time zone and the heartbeat's pause may be others
+		found = append(found, r.connect()...)
+		found = append(found, needRestart(path, before, now)...)
+	}
+	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}
+	if err := finding.Join(found); err != nil {
+		body := event.File{File: path, Text: err.Error()}
+		if first := found[slices.IndexFunc(found, isError)]; first.File == path {
+			body.Line, body.Column = first.Line, first.Column
+		}
+		e = event.Event{Type: event.ConfigInvalid, Body: body}
+	}
+	r.events.Emit(e)
+	r.readSettings(found)
+	return found
+}
+
+func isError(f finding.Finding) bool { return f.Severity == finding.Error }
+
+// needRestart names the sections that were changed and take effect after a restart.
+func needRestart(path string, before, now *config.Config) (found []finding.Finding) {
+	for _, name := range config.NeedRestart(before, now) {
+		found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
+			Reason: name + " was changed and takes effect after a restart", Remedy: "daycare stop, then daycare start"})
+	}
+	return found
+}
+
+// rereads are the pauses after which broken settings are read again before anybody is
+// told.
+var rereads = [...]time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// pausing waits, and reports whether ctx still lasts.
+func pausing(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// settingsText is what the files of the settings hold.
+func (r reloader) settingsText() string {
+	settings, _ := os.ReadFile(filepath.Join(r.root, config.Name))
+	auth, _ := os.ReadFile(filepath.Join(r.root, config.AuthName))
+	return string(settings) + "\x00" + string(auth)
+}
+
+// lost ends the daemon whose folder is not at its place any more.
+func (r reloader) lost() error {
+	return r.vol.Fail(fmt.Errorf("%s was moved, or was removed or replaced while daycare ran", r.root))
+}
+
+// watchPlace ends the daemon when its folder, or one above it, is moved: everything that
+// it would write has another path from then on.
+func (r reloader) watchPlace(ctx context.Context) error {
+	for ctx.Err() == nil {
+		real, err := filepath.EvalSymlinks(r.root)
+		if err == nil {
+			var dirs []string
+			for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+				dirs = append(dirs, dir)
+			}
+			err = watch.Moved(ctx, dirs, r.lock.Lost)
+		}
+		if r.lock.Lost() {
+			return r.lost()
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("a move of the workspace would not be seen", "err", err)
+			<-ctx.Done()
+		}
+	}
+	return nil
+}
+
+// watchSettings reads the settings again when their file changes, and ends the daemon
+// when the folder in which it keeps everything is not there any more.
+func (r reloader) watchSettings(ctx context.Context) error {
+	hints := make(chan struct{}, 1)
+	watched := []string{config.Name, config.AuthName, apitoken.Name, filepath.Base(ws.Lock(r.workspace))}
+	r.watcher.Add(r.root, watch.Options{}, func(h watch.Hint) {
+		if !h.Overflow && !slices.ContainsFunc(h.Names, func(name string) bool { return slices.Contains(watched, name) }) {
+			return
+		}
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	})
+	defer r.watcher.Remove(r.root)
+	last := r.settingsText()
+	for {
+		select {
+		case <-hints:
+			if r.lock.Lost() {
+				return r.lost()
+			}
+			r.tokens.Refresh() // first: what was revoked ends at once
+			// A hint may mean nothing (after an overflow, or by time where nothing can be
+			// watched), and an editor that writes in pieces is not done with the first.
+			for _, pause := range rereads {
+				if _, _, err := config.Load(r.root, os.LookupEnv, plugins.ConnectorTypes...); err == nil || !pausing(ctx, pause) {
+					break
+				}
+			}
+			if now := r.settingsText(); now != last {
+				last = now
+				r.reload(ctx)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/config"
+	"daycare/engine/event"
+	"daycare/engine/message"
+	"daycare/tools"
+	"daycare/tools/fetch"
+	"daycare/tools/files"
+	toolshell "daycare/tools/shell"
+	"daycare/tools/shell/sandbox"
+)
+
+// A workbench makes the tools of agents, and says what they reach.
+type workbench struct{ *Daemon }
+
+// shellOptions say how agents' commands are run.
+func (r workbench) shellOptions() toolshell.Options {
+	root, taskDir, live := r.root, r.clocks.FilesOf, r.settings.Current
+	agent := func(id, name string) string { return filepath.Join(root, "agents", id, name) }
+	homes := commandHomes(root)
+	c := live()
+	return toolshell.Options{
+		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox,
+		Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
+		Began:   r.commandBegan,
+		Refused: r.refused,
+		Folders: r.folders,
+		// The home folders of all agents, so that none finds another's where they lie in
+		// what it was granted: what it put there would run with the other's rights.
+		Denied: []string{root, homes},
+		Shown: func(id string) (read, write []string) {
+			write = []string{filepath.Join(homes, id)}
+			if dir := taskDir(id); dir != "" {
+				write = append(write, dir)
+			}
+			return append(r.attachments(id), filepath.Join(root, "skills"), agent(id, "blobs")), write
+		},
+		Home:   func(id string) string { return filepath.Join(homes, id) },
+		Spill:  func(id string) string { return agent(id, "blobs") },
+		Redact: &r.secrets,
+		Jobs:   func(id string) string { return agent(id, "jobs") },
+		Dial:   fetch.Dial,
+	}
+}
+
+// liveMode is the mode of the settings now. The sandbox stays what it was at the start.
+func liveMode(start, now *config.Config) toolshell.Mode {
+	c := *now
+	c.Tools.Exec.Sandbox = start.Tools.Exec.Sandbox
+	return shellMode(&c)
+}
+
+func shellMode(c *config.Config) toolshell.Mode {
+	switch {
+	case c.Permissions.Defaults.Exec == "deny":
+		return toolshell.Deny
+	case c.Tools.Exec.Sandbox == "off":
+		return toolshell.Off
+	case c.Permissions.Defaults.Exec == "ask":
+		return toolshell.Ask
+	}
+	return toolshell.Sandbox
+}
+
+// commandHomes is where the home folders of agents' commands are: caches of
+// compilers and the like, which may be removed at any time.
+func commandHomes(root string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(cache, "daycare", "home", hex.EncodeToString(sum[:6]))
+}
+
+// refused tells everybody who watches what the sandbox kept an agent from.
+func (r workbench) refused(agent, what string) {
+	r.events.Emit(event.Event{Type: event.SandboxRefused, Agent: agent, Body: event.Refused{Text: what}})
+}
+
+// sendFile is the tool that sends a file to the chat of an agent.
+func (r workbench) sendFile() tools.Tool {
+	return files.NewSend(r.fileOptions(),
+		func(ctx context.Context, call tools.Call, text string, f message.File) error {
+			return r.family.Say(ctx, call.Agent, "", call.Route, call.ID, text, f)
+		})
+}
+
+// keep stores a picture that an agent read, or a file that it sends.
+func (r workbench) keep(name, _ string, data []byte) (message.File, error) {
+	return r.files.Put(name, bytes.NewReader(data))
+}

@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+
+	"daycare/agents/prompt"
+	"daycare/tools/skills"
+)
+
+// SkillFolders are where skills are looked for: the workspace's own, daycare's, the
+// user's. Of two with one name the first counts. Where no agent writes, a skill may be
+// a link to another such place.
+func SkillFolders(root string, agentsWrite func(path string) bool) []skills.Folder {
+	own := func(to string) bool { return !agentsWrite(to) }
+	folders := []skills.Folder{{Root: filepath.Dir(root), Path: filepath.Join(".agents", "skills")},
+		{Root: root, Path: "skills", Links: own}}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return folders
+	}
+	theirs := skills.Folder{Root: home, Path: filepath.Join(".agents", "skills")}
+	if path := filepath.Join(theirs.Root, theirs.Path); !agentsWrite(path) {
+		theirs = skills.Folder{Root: path, Path: ".", Links: own}
+	}
+	return append(folders, theirs)
+}
+
+// newShelf makes the skills in force, told of what is wrong with their files.
+func (r workbench) newShelf() *skills.Shelf {
+	return skills.NewShelf(func() []skills.Folder { return SkillFolders(r.root, r.folders.Writable) }, r.texts.Use, r.readShared)
+}
+
+// knownSkills is what the system prompt says of them.
+func (r factory) knownSkills() []prompt.Skill {
+	list := r.shelf.List()
+	told := make([]prompt.Skill, len(list))
+	for i, s := range list {
+		told[i] = prompt.Skill{Name: s.Name, Description: s.Description}
+	}
+	return told
+}
+
+// Within is a path as it is named from the workspace, if it lies in it.
+func Within(root, path string) string {
+	if rel, err := filepath.Rel(root, path); path != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}

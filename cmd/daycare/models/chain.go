@@ -1,0 +1,63 @@
+// Package models turns the providers of the settings into a chain that agents call, with
+// the catalogue of what each model costs and accepts.
+package models
+
+import (
+	"context"
+	"path/filepath"
+
+	"daycare/agents"
+	"daycare/agents/providers"
+	"daycare/agents/providers/catalogue"
+	"daycare/cmd/daycare/plugins"
+	"daycare/engine/config"
+	"daycare/engine/record"
+	ws "daycare/engine/workspace"
+)
+
+// A Chain is the models in force: the providers in fallback order.
+type Chain struct {
+	Settings  []config.Provider
+	providers []providers.Provider
+	observed  []*observed // the same
+	Catalogue *catalogue.Catalogue
+	Stamp     string // stamp of the list that a person fetched
+}
+
+// New makes the chain of the settings of a workspace.
+func New(ctx context.Context, c *config.Config, workspace string, key func(config.Provider) func() string) (*Chain, error) {
+	models := filepath.Join(workspace, ws.Home, FileName)
+	m := &Chain{Settings: c.Choose(ctx, config.Ollama), Catalogue: Catalogue(c, models), Stamp: StampOf(models)}
+	for _, s := range m.Settings {
+		p, err := plugins.NewProvider(workspace, s, key(s))
+		if err != nil {
+			return nil, err
+		}
+		if s.Type != "scripted" {
+			p = providers.Limit(p, s.Concurrency)
+		}
+		seen := &observed{Provider: providers.See(p, m.sight(s))}
+		m.providers, m.observed = append(m.providers, seen), append(m.observed, seen)
+	}
+	return m, nil
+}
+
+// First is the settings of the provider that is asked first.
+func (m *Chain) First() config.Provider { return m.Settings[0] }
+
+// Caller calls the models for an agent: its own provider first, if it named one.
+func (m *Chain) Caller(choice record.Model) agents.Model {
+	first, err := m.CheckChoice(choice)
+	if err != nil {
+		return noModel{err}
+	}
+	order := []providers.Provider{nil}
+	for _, p := range m.providers {
+		if p.ID() == first.ID {
+			order[0] = p
+		} else {
+			order = append(order, p)
+		}
+	}
+	return &providers.Caller{Chain: order}
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// dropPages is for Linux.
-func dropPages() {}

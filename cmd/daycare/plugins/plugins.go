@@ -1,0 +1,122 @@
+// Package plugins lists what settings can name: connectors and model vendors. Each is a
+// line here and a folder of its own.
+package plugins
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+
+	"daycare/agents/providers"
+	"daycare/agents/providers/anthropic"
+	"daycare/agents/providers/gemini"
+	"daycare/agents/providers/openai"
+	"daycare/agents/providers/responses"
+	"daycare/agents/providers/scripted"
+	"daycare/connectors/chat"
+	"daycare/connectors/email"
+	"daycare/connectors/irc"
+	"daycare/connectors/signal"
+	"daycare/connectors/slack"
+	"daycare/connectors/telegram"
+	"daycare/connectors/webhook"
+	"daycare/engine"
+	"daycare/engine/config"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	ws "daycare/engine/workspace"
+)
+
+// ConnectorTypes are the types that settings may name.
+var ConnectorTypes = []string{"email", "irc", "signal", "slack", "telegram", "webhook"}
+
+// NewConnector makes one connector of its settings. Its own secrets come from the
+// vault.
+func NewConnector(secrets *Vault, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
+	if _, err := permission.Ceiling(s.Ceiling); err != nil {
+		return nil, fmt.Errorf("connector %q: %w", s.ID, err)
+	}
+	switch s.Type {
+	case "email":
+		var o email.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return email.New(o, secrets.Of(o.SecretEnv, o.ID), host, log)
+	case "irc":
+		var o irc.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return irc.New(o, secrets.Of(o.SecretEnv, o.ID), host, log)
+	case "signal":
+		var o signal.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return signal.New(o, host, log)
+	case "slack":
+		var o slack.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return slack.New(o, slack.Secrets{Bot: secrets.Of("", o.ID), App: secrets.Of("", o.ID+"-app"),
+			Signing: secrets.Of("", o.ID+"-signing")}, host, log)
+	case "telegram":
+		var o telegram.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return telegram.New(o, secrets.Of(o.TokenEnv, o.ID), host, log)
+	case "webhook":
+		var o webhook.Options
+		if err := finding.Join(s.Decode(&o)); err != nil {
+			return nil, err
+		}
+		return webhook.New(o, secrets.Now, log)
+	}
+	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(ConnectorTypes, ", "))
+}
+
+// NewProvider makes one model provider of its settings; key is asked at every
+// request. Paths in them are those of the workspace.
+func NewProvider(workspace string, p config.Provider, key func() string) (providers.Provider, error) {
+	switch p.Type {
+	case "anthropic":
+		return anthropic.New(anthropic.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
+			KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: p.Options})
+	case "openai":
+		return newOpenAI(p, key)
+	case "gemini":
+		return gemini.New(gemini.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
+			Headers: p.Headers, Options: p.Options})
+	case "scripted":
+		script, _ := p.Options["script"].(string)
+		return scripted.New(scripted.Options{ID: p.ID, Model: p.Model, Path: ws.Resolve(workspace, script)})
+	}
+	return nil, fmt.Errorf("provider %q: type %q is not in this build", p.ID, p.Type)
+}
+
+// newOpenAI chooses between the two formats that OpenAI has: Responses at its own
+// address, Chat Completions, which everybody speaks, elsewhere. The option wire
+// says otherwise.
+func newOpenAI(p config.Provider, key func() string) (providers.Provider, error) {
+	options := maps.Clone(p.Options)
+	delete(options, "wire")
+	wire, ok := p.Options["wire"].(string)
+	if p.Options["wire"] == nil {
+		if wire, ok = "chat", true; responses.Own(p.BaseURL) {
+			wire = "responses"
+		}
+	}
+	switch {
+	case ok && wire == "responses":
+		return responses.New(responses.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key,
+			KeyEnv: p.KeyEnv(), Headers: p.Headers, Options: options})
+	case ok && wire == "chat":
+		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
+			Headers: p.Headers, Options: options})
+	}
+	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)", p.ID, p.Options["wire"])
+}
