@@ -34,13 +34,13 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   30,
-	"methods of one type":     245,
-	"structs over 12 fields":  53,
+	"types over 20 methods":   29,
+	"methods of one type":     128,
+	"structs over 12 fields":  52,
 	"lines over 140 columns":  60,
 	"folders over 40 files":   2,
 	"lines of one function":   75,
-	"lines of cmd/daycare":    18000,
+	"lines of cmd/daycare":    12450,
 	"lines of one file":       560,
 	"functions over 60 lines": 8,
 }

@@ -12,8 +12,10 @@ import (
 	"daycare/agents/prompt"
 	"daycare/agents/subagent"
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // A contextSize is what the model of an agent is sent, in tokens, about.
@@ -25,7 +27,7 @@ type contextSize struct {
 
 // measure tells what an agent's context is made of, from its files and the list of
 // tools. It works with the daemon stopped.
-func (c *cli) measure(ctx context.Context, client *control.Client, s shown) (*contextSize, error) {
+func measure(ctx context.Context, client *control.Client, s shown) (*contextSize, error) {
 	dir := s.Paths["folder"]
 	context, err := record.ContextOf(dir)
 	if err != nil {
@@ -44,12 +46,12 @@ func (c *cli) measure(ctx context.Context, client *control.Client, s shown) (*co
 }
 
 // conversation is how many tokens the messages of an agent take, about.
-func (c *cli) conversation(id string) (int, error) {
-	root, err := c.madeRoot()
+func conversation(c *term.App, id string) (int, error) {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return 0, err
 	}
-	context, err := record.ContextOf(filepath.Join(root, home, "agents", id))
+	context, err := record.ContextOf(filepath.Join(root, workspace.Home, "agents", id))
 	if err != nil {
 		return 0, fmt.Errorf("read context of %s: %w", id, err)
 	}
@@ -101,7 +103,7 @@ func definitionOf(dir string) string {
 	return d.Definition
 }
 
-func (c *cli) showContext(s *contextSize) {
+func showContext(c *term.App, s *contextSize) {
 	if s == nil {
 		return
 	}
@@ -119,7 +121,7 @@ func (c *cli) showContext(s *contextSize) {
 			pairs = append(pairs, part.name, thousands(part.tokens))
 		}
 	}
-	c.fields(pairs...)
+	c.Fields(pairs...)
 }
 
 // thousands is a number as people read it: 12,345.

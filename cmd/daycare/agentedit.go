@@ -8,23 +8,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"daycare/engine/control"
 
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 )
 
-func (c *cli) agentsEdit() *cobra.Command {
+func agentsEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit ID [FILE]", Short: "Edit a file of an agent; a mistake is shown with its place and not saved",
 		Long: "Edit descriptor.json (default), state.json or history.jsonl of an agent in $EDITOR.\n" +
 			"The editor gets a copy. What it saves is checked and put in place in one step;\n" +
 			"if the file was changed meanwhile, nothing is overwritten and your copy is kept.",
 		Example: "  daycare agents edit 0/ state.json",
-		Args:    words(1, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -32,12 +32,12 @@ func (c *cli) agentsEdit() *cobra.Command {
 			if len(args) > 1 {
 				name = filepath.Base(args[1])
 			}
-			return c.editAgent(cmd.Context(), client, args[0], name)
+			return editAgent(cmd.Context(), c, client, args[0], name)
 		},
 	}
 }
 
-func (c *cli) editAgent(ctx context.Context, client *control.Client, ref, name string) error {
+func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, name string) error {
 	a, err := client.Agent(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("find agent %s: %w", ref, err)
@@ -55,22 +55,22 @@ func (c *cli) editAgent(ctx context.Context, client *control.Client, ref, name s
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	for {
-		after, err := c.edit(ctx, path)
+		after, err := edit(ctx, path)
 		if err != nil {
 			return fmt.Errorf("edit %s: %w; your copy is %s", name, err, path)
 		}
 		if bytes.Equal(before, after) {
 			os.RemoveAll(dir)
-			c.note("nothing was changed")
+			c.Note("nothing was changed")
 			return nil
 		}
 		err = client.WriteFile(ctx, a.ID, name, after, hash)
 		if err == nil {
 			os.RemoveAll(dir)
-			c.print("%s of %s is in force from its next turn\n", name, a.Handle)
+			c.Print("%s of %s is in force from its next turn\n", name, a.Handle)
 			return nil
 		}
-		again, err := c.notSaved(err, path)
+		again, err := notSaved(c, err, path)
 		if !again {
 			return err
 		}
@@ -78,40 +78,32 @@ func (c *cli) editAgent(ctx context.Context, client *control.Client, ref, name s
 }
 
 // notSaved says why an edit was refused, and asks a person whether to go on.
-func (c *cli) notSaved(err error, path string) (again bool, _ error) {
+func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 	var unfit *control.Unfit
 	var conflict *control.Conflict
 	switch {
 	case errors.As(err, &unfit):
 		for _, f := range unfit.Findings {
 			f.File = path
-			c.warn("%s", f.Error())
+			c.Warn("%s", f.Error())
 		}
-		if !c.noInput && isTerminal(c.stdin) && c.yes("edit again? [Y/n] ") {
+		if !c.NoInput && term.IsTerminal(c.In) && c.Yes("edit again? [Y/n] ") {
 			return true, nil
 		}
-		return false, &problem{code: exitFailure, err: errors.New("nothing was saved"), do: "your copy is " + path}
+		return false, &term.Problem{Code: term.ExitFailure, Err: errors.New("nothing was saved"), Do: "your copy is " + path}
 	case errors.As(err, &conflict):
-		return false, &problem{code: exitFailure,
-			err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
-			do:  "your copy is " + path}
+		return false, &term.Problem{Code: term.ExitFailure,
+			Err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
+			Do:  "your copy is " + path}
 	}
 	return false, fmt.Errorf("save: %w; your copy is %s", err, path)
 }
 
 // edit runs the editor on a file and reads what it left.
-func (c *cli) edit(ctx context.Context, path string) ([]byte, error) {
+func edit(ctx context.Context, path string) ([]byte, error) {
 	editor := cmp.Or(os.Getenv("VISUAL"), cmp.Or(os.Getenv("EDITOR"), "vi"))
-	if err := c.runEditor(ctx, editor, path); err != nil {
+	if err := runEditor(ctx, editor, path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
-}
-
-// yes asks a question; an empty answer is yes.
-func (c *cli) yes(question string) bool {
-	fmt.Fprint(c.stderr, question)
-	var answer string
-	_, err := fmt.Fscanln(c.stdin, &answer)
-	return err != nil && err.Error() == "unexpected newline" || strings.HasPrefix(strings.ToLower(answer), "y")
 }

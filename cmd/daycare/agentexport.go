@@ -12,20 +12,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 )
 
-func (c *cli) agentsExport() *cobra.Command {
+func agentsExport(c *term.App) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "export ID", Short: "Write an agent with its files as a tar; works from the files",
 		Example: "  daycare agents export 0/ -o ops.tar\n  daycare agents export 0/ | ssh other 'cd work && daycare agents import -'",
-		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			files, err := daemon.OpenFiles(cmd.Context(), root, c.warn)
+			files, err := daemon.OpenFiles(cmd.Context(), root, c.Warn)
 			if err != nil {
 				return err
 			}
@@ -35,16 +36,16 @@ func (c *cli) agentsExport() *cobra.Command {
 				return err
 			}
 			if out == "" || out == "-" {
-				return files.Export(cmd.Context(), id, c.stdout)
+				return files.Export(cmd.Context(), id, c.Out)
 			}
 			bytes, err := exportTo(cmd.Context(), files, id, out)
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(exported{Agent: id, File: out, Bytes: bytes})
+			if c.JSON {
+				return c.PrintJSON(exported{Agent: id, File: out, Bytes: bytes})
 			}
-			c.print("exported %s to %s, %s\n", args[0], out, size(bytes))
+			c.Print("exported %s to %s, %s\n", args[0], out, term.Size(bytes))
 			return nil
 		},
 	}
@@ -81,21 +82,21 @@ func exportTo(ctx context.Context, files *daemon.Files, id, path string) (bytes 
 	return info.Size(), nil
 }
 
-func (c *cli) agentsImport() *cobra.Command {
+func agentsImport(c *term.App) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "import FILE", Short: "Make an agent of an exported one, with the rights it had",
 		Example: "  daycare agents import ops.tar --name Ops",
-		Args:    words(0, "a FILE that export wrote, or - for standard input"),
+		Args:    term.Words(0, "a FILE that export wrote, or - for standard input"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"tar"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from := io.Reader(c.stdin)
+			from := io.Reader(c.In)
 			if args[0] != "-" {
 				f, err := os.Open(args[0])
 				if errors.Is(err, fs.ErrNotExist) {
-					return notFound("", "there is no file %s", args[0])
+					return term.NotFound("", "there is no file %s", args[0])
 				}
 				if err != nil {
 					return fmt.Errorf("import agent: %w", err)
@@ -103,7 +104,7 @@ func (c *cli) agentsImport() *cobra.Command {
 				defer f.Close()
 				from = f
 			}
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -111,13 +112,13 @@ func (c *cli) agentsImport() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("import agent: %w", err)
 			}
-			if c.json {
-				return c.printJSON(a)
+			if c.JSON {
+				return c.PrintJSON(a)
 			}
-			c.print("%s  %s\n", a.Handle, a.ID)
-			s, err := c.lookAt(cmd.Context(), client, a.ID)
+			c.Print("%s  %s\n", a.Handle, a.ID)
+			s, err := lookAt(cmd.Context(), c, client, a.ID)
 			if err == nil {
-				c.showRights(s.Permissions) // they came with the file: whoever imports sees them
+				showRights(c, s.Permissions) // they came with the file: whoever imports sees them
 			}
 			return err
 		},

@@ -6,24 +6,25 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
-
-	"github.com/spf13/cobra"
 )
 
 // handCommands are the commands by which people copy agents, take back what was said
 // and edit their files.
-func (c *cli) handCommands() []*cobra.Command {
-	return []*cobra.Command{c.agentsFork(), c.agentsRewind(), c.agentsMark(), c.agentsRestore(), c.agentsTrash(),
-		c.agentsExport(), c.agentsImport(), c.agentsEdit(), c.agentsModel()}
+func handCommands(c *term.App) []*cobra.Command {
+	return []*cobra.Command{agentsFork(c), agentsRewind(c), agentsMark(c), agentsRestore(c), agentsTrash(c),
+		agentsExport(c), agentsImport(c), agentsEdit(c), agentsModel(c)}
 }
 
-func (c *cli) agentsFork() *cobra.Command {
+func agentsFork(c *term.App) *cobra.Command {
 	var at int64
 	var name string
-	cmd := c.onAgent("fork", "Make a new agent that goes on from a point of this one's history",
+	cmd := onAgent(c, "fork", "Make a new agent that goes on from a point of this one's history",
 		"  daycare agents fork 0/ --name \"the other way\"\n  daycare agents fork 0/ --at 42",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			made, err := client.Fork(ctx, a.ID, at, name)
@@ -32,14 +33,14 @@ func (c *cli) agentsFork() *cobra.Command {
 	must := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
-			return usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME", cmd.CommandPath(), args[1])
+			return term.Usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME", cmd.CommandPath(), args[1])
 		}
 		return must(cmd, args)
 	}
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("at") && at < 1 {
-			return usage(cmd, "--at %d is no seq; records are counted from 1", at)
+			return term.Usage(cmd, "--at %d is no seq; records are counted from 1", at)
 		}
 		return run(cmd, args)
 	}
@@ -48,22 +49,22 @@ func (c *cli) agentsFork() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) agentsRewind() *cobra.Command {
+func agentsRewind(c *term.App) *cobra.Command {
 	var to string
-	cmd := c.onAgent("rewind", "Take the newest part of the conversation back; it stays in the file",
+	cmd := onAgent(c, "rewind", "Take the newest part of the conversation back; it stays in the file",
 		"  daycare agents rewind 0/              # takes the newest turn back\n"+
 			"  daycare agents rewind 0/ 42           # back to the record with this seq\n"+
 			"  daycare agents rewind 0/ --to before  # back to a mark",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			return c.ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
+			return ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
 		})
 	cmd.Use = "rewind ID [TO]"
-	cmd.Args = words(1, "the ID of an agent")
+	cmd.Args = term.Words(1, "the ID of an agent")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			if cmd.Flags().Changed("to") {
-				return usage(cmd, "the place is given twice: %q and --to %q", args[1], to)
+				return term.Usage(cmd, "the place is given twice: %q and --to %q", args[1], to)
 			}
 			to = args[1]
 		}
@@ -73,13 +74,13 @@ func (c *cli) agentsRewind() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) agentsMark() *cobra.Command {
+func agentsMark(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "mark ID NAME", Short: "Name this place of the conversation, to rewind to it later",
 		Example: "  daycare agents mark 0/ before",
-		Args:    words(0, "the ID of an agent", "a NAME"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent", "a NAME"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -91,10 +92,10 @@ func (c *cli) agentsMark() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("mark %s: %w", a.Handle, err)
 			}
-			if c.json {
-				return c.printJSON(r)
+			if c.JSON {
+				return c.PrintJSON(r)
 			}
-			c.print("marked %s as %s\n", a.Handle, clean(args[1]))
+			c.Print("marked %s as %s\n", a.Handle, term.Clean(args[1]))
 			return nil
 		},
 	}
@@ -102,7 +103,7 @@ func (c *cli) agentsMark() *cobra.Command {
 
 // ordered posts an order and waits until the agent has carried it out, which it does
 // between two turns.
-func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent, m control.Message, said string) (any, string, error) {
+func ordered(ctx context.Context, client *control.Client, a event.Agent, m control.Message, said string) (any, string, error) {
 	o, err := client.Stream(ctx, a.ID, m, nil)
 	switch {
 	case err == nil && o.Reason == "refused":
@@ -110,18 +111,18 @@ func (c *cli) ordered(ctx context.Context, client *control.Client, a event.Agent
 	case !errors.Is(err, control.ErrNoRecord):
 		return o, said, err
 	}
-	return nil, "", &problem{code: exitNotFound, err: err, do: "see the records with: daycare agents tail " + a.Handle}
+	return nil, "", &term.Problem{Code: term.ExitNotFound, Err: err, Do: "see the records with: daycare agents tail " + a.Handle}
 }
 
-func (c *cli) agentsRestore() *cobra.Command {
+func agentsRestore(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "restore ID", Short: "Bring a removed agent back from the trash",
 		Long: "Bring a removed agent back from the trash, by its handle, name or id, or by its folder\n" +
 			"there where several fit. It is the same agent, with what had waited for it.",
 		Example: "  daycare agents restore 2/\n  daycare agents restore Ops",
-		Args:    words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.trashed,
+		Args:    term.Words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.Complete(trashed),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -129,37 +130,37 @@ func (c *cli) agentsRestore() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("restore agent: %w", err)
 			}
-			if c.json {
-				return c.printJSON(a)
+			if c.JSON {
+				return c.PrintJSON(a)
 			}
-			c.print("restored %s  %s\n", a.Handle, a.ID)
+			c.Print("restored %s  %s\n", a.Handle, a.ID)
 			return nil
 		},
 	}
 }
 
 // trashed completes the first argument with the handles of agents in the trash.
-func (c *cli) trashed(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func trashed(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	if client, err := c.reader(cmd.Context()); err == nil && len(args) == 0 {
+	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
 		list, err := client.Trash(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		for _, t := range list {
-			out = append(out, cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), oneLine(t.Title, 40)))
+			out = append(out, cobra.CompletionWithDesc(cmp.Or(t.Handle, t.Name), term.OneLine(t.Title, 40)))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *cli) agentsTrash() *cobra.Command {
+func agentsTrash(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "trash", Short: "List the agents that were removed",
 		Example: "  daycare agents trash",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -167,22 +168,22 @@ func (c *cli) agentsTrash() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list trash: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Trash []event.Trashed `json:"trash"`
 				}{list})
 			}
 			if len(list) == 0 {
-				c.note("the trash is empty")
+				c.Note("the trash is empty")
 				return nil
 			}
-			var t table
-			t.row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
+			var t term.Table
+			t.Row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
 			for _, e := range list {
-				t.row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
-					oneLine(cmp.Or(e.Title, "-"), 30), e.Name)
+				t.Row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
+					term.OneLine(cmp.Or(e.Title, "-"), 30), e.Name)
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }

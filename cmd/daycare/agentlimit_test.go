@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
 
@@ -31,7 +32,7 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 		if !errors.As(err, &api) || api.Status != 409 || api.Code != "agent_limit" || !errors.Is(err, control.ErrAgentLimit) {
 			t.Errorf("over the limit: %v (%+v), want 409 agent_limit", err, api)
 		}
-		if code, do := explain(err); code != exitFailure || do == "" {
+		if code, do := term.Explain(err); code != term.ExitFailure || do == "" {
 			t.Errorf("the command line says %q with code %d", do, code)
 		}
 	}

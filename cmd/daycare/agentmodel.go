@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 
-	"daycare/engine/control"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 )
 
-func (c *cli) agentsModel() *cobra.Command {
+func agentsModel(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "model ID [MODEL]", Short: "The model that an agent uses, or another one from its next turn on",
 		Long: "The model that an agent uses. With MODEL it uses another one from its next turn on:\n" +
@@ -16,9 +17,9 @@ func (c *cli) agentsModel() *cobra.Command {
 			"its own model), or PROVIDER/MODEL. \"default\" leaves it to the settings again. The\n" +
 			"conversation goes on as it is.",
 		Example: "  daycare agents model 0/\n  daycare agents model 0/ claude-opus-5-5\n  daycare agents model 0/ local/qwen3",
-		Args:    words(1, "the ID of an agent"), ValidArgsFunction: c.refsThenModels,
+		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Complete(refsThenModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -34,10 +35,10 @@ func (c *cli) agentsModel() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", a.Handle, err)
 			}
-			if c.json {
-				return c.printJSON(choice)
+			if c.JSON {
+				return c.PrintJSON(choice)
 			}
-			c.print("%s\n", choiceText(a.Handle, choice, typed != ""))
+			c.Print("%s\n", choiceText(a.Handle, choice, typed != ""))
 			return nil
 		},
 	}
@@ -45,10 +46,10 @@ func (c *cli) agentsModel() *cobra.Command {
 
 // choiceText says which model an agent uses.
 func choiceText(agent string, choice control.Choice, changed bool) string {
-	model, provider := clean(choice.Model), clean(choice.Provider)
+	model, provider := term.Clean(choice.Model), term.Clean(choice.Provider)
 	switch {
 	case choice.Problem != "":
-		return agent + " cannot answer: " + clean(choice.Problem)
+		return agent + " cannot answer: " + term.Clean(choice.Problem)
 	case changed:
 		return fmt.Sprintf("%s uses %s of %s from its next turn on", agent, model, provider)
 	case choice.Chosen:
@@ -58,9 +59,9 @@ func choiceText(agent string, choice control.Choice, changed bool) string {
 }
 
 // refsThenModels completes an agent, then a model.
-func (c *cli) refsThenModels(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func refsThenModels(c *term.App, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return c.refs(cmd, args, typed)
+		return c.Refs(cmd, args, typed)
 	}
-	return c.modelNames(cmd, nil, typed)
+	return modelNames(c, cmd, nil, typed)
 }

@@ -9,31 +9,32 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
-
-	"github.com/spf13/cobra"
 )
 
-func (c *cli) agentsCommand() *cobra.Command {
-	cmd := group("agents", "List agents, look at one, change one",
+func agentsCommand(c *term.App) *cobra.Command {
+	cmd := term.Group("agents", "List agents, look at one, change one",
 		"  daycare agents ls --tree\n  daycare agents tail 0/ -f",
-		c.agentsLs(), c.agentsShow(), c.agentsTail(), c.agentsSessions(), c.agentsNew(),
-		c.agentsStop(), c.agentsReset(), c.agentsCompact(), c.agentsKill(), c.agentsRm())
-	cmd.AddCommand(c.handCommands()...)
+		agentsLs(c), agentsShow(c), agentsTail(c), agentsSessions(c), agentsNew(c),
+		agentsStop(c), agentsReset(c), agentsCompact(c), agentsKill(c), agentsRm(c))
+	cmd.AddCommand(handCommands(c)...)
 	return cmd
 }
 
-func (c *cli) agentsLs() *cobra.Command {
+func agentsLs(c *term.App) *cobra.Command {
 	var tree bool
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List all agents",
 		Example: "  daycare agents ls --tree",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -42,25 +43,25 @@ func (c *cli) agentsLs() *cobra.Command {
 				return fmt.Errorf("list agents: %w", err)
 			}
 			slices.SortStableFunc(list, byHandle)
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Agents []event.Agent `json:"agents"`
 				}{append([]event.Agent{}, list...)})
 			}
 			if len(list) == 0 {
-				c.note("no agents yet; the first message makes one: daycare chat hello")
+				c.Note("no agents yet; the first message makes one: daycare chat hello")
 				return nil
 			}
-			return agentTable(list, tree, time.Now()).write(c.stdout, c.data())
+			return agentTable(list, tree, time.Now()).Write(c.Out, c.OutStyle())
 		},
 	}
 	cmd.Flags().BoolVar(&tree, "tree", false, "indent children below their parents")
 	return cmd
 }
 
-func agentTable(list []event.Agent, tree bool, now time.Time) table {
-	var t table
-	t.row("HANDLE", "NAME", "TYPE", "STATE", "INBOX", "LAST", "COST", "MODEL")
+func agentTable(list []event.Agent, tree bool, now time.Time) term.Table {
+	var t term.Table
+	t.Row("HANDLE", "NAME", "TYPE", "STATE", "INBOX", "LAST", "COST", "MODEL")
 	for _, a := range list {
 		handle := a.Handle
 		if tree {
@@ -68,14 +69,14 @@ func agentTable(list []event.Agent, tree bool, now time.Time) table {
 		}
 		state := string(a.State)
 		if a.Detail != "" {
-			state += " " + parens(oneLine(a.Detail, 32))
+			state += " " + term.Parens(term.OneLine(a.Detail, 32))
 		}
 		waiting := strconv.Itoa(a.Queued)
 		if a.OldestAt != nil && a.Queued > 0 {
-			waiting += " (" + span(now.Sub(*a.OldestAt)) + ")"
+			waiting += " (" + term.Span(now.Sub(*a.OldestAt)) + ")"
 		}
-		t.row(handle, oneLine(cmp.Or(a.Name, "-"), 30), a.Type, state, waiting,
-			agoPtr(a.LastAt, now), money(a.Cost), cmp.Or(a.Model, "-"))
+		t.Row(handle, term.OneLine(cmp.Or(a.Name, "-"), 30), a.Type, state, waiting,
+			term.AgoPtr(a.LastAt, now), term.Money(a.Cost), cmp.Or(a.Model, "-"))
 	}
 	return t
 }
@@ -100,19 +101,19 @@ func byHandle(a, b event.Agent) int {
 	return cmp.Or(slices.Compare(serials(a.Handle), serials(b.Handle)), cmp.Compare(a.ID, b.ID))
 }
 
-func (c *cli) agentsNew() *cobra.Command {
+func agentsNew(c *term.App) *cobra.Command {
 	var n control.NewAgent
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make an agent by hand",
 		Example: "  daycare agents new --name review --prompt \"Read main.go and list its flaws\"\n" +
 			"  daycare agents new --type permanent --name Ops --system-prompt \"You keep the servers running.\"",
-		Args: words(0),
+		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"user", "permanent", "subagent"}, n.Type) {
-				return usage(cmd, "--type %q is none of user, permanent, subagent", n.Type)
+				return term.Usage(cmd, "--type %q is none of user, permanent, subagent", n.Type)
 			}
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -120,10 +121,10 @@ func (c *cli) agentsNew() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make agent: %w", err)
 			}
-			if c.json {
-				return c.printJSON(a)
+			if c.JSON {
+				return c.PrintJSON(a)
 			}
-			c.print("%s  %s\n", a.Handle, a.ID)
+			c.Print("%s  %s\n", a.Handle, a.ID)
 			return nil
 		},
 	}
@@ -139,13 +140,13 @@ func (c *cli) agentsNew() *cobra.Command {
 }
 
 // onAgent is a command that does one thing to one agent.
-func (c *cli) onAgent(use, short, example string,
+func onAgent(c *term.App, use, short, example string,
 	do func(context.Context, *control.Client, event.Agent) (any, string, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " ID", Short: short, Example: example,
-		Args: words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args: term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -157,10 +158,10 @@ func (c *cli) onAgent(use, short, example string,
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", use, a.Handle, err)
 			}
-			if c.json {
-				return c.printJSON(result)
+			if c.JSON {
+				return c.PrintJSON(result)
 			}
-			c.print("%s\n", clean(said))
+			c.Print("%s\n", term.Clean(said))
 			return nil
 		},
 	}

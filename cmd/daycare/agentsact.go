@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
-
-	"github.com/spf13/cobra"
 )
 
-func (c *cli) agentsStop() *cobra.Command {
-	return c.onAgent("stop", "Cancel the turn of an agent; what waits in its inbox stays",
+func agentsStop(c *term.App) *cobra.Command {
+	return onAgent(c, "stop", "Cancel the turn of an agent; what waits in its inbox stays",
 		"  daycare agents stop 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			stopped, err := client.Stop(ctx, a.ID)
@@ -28,8 +29,8 @@ func (c *cli) agentsStop() *cobra.Command {
 		})
 }
 
-func (c *cli) agentsReset() *cobra.Command {
-	return c.onAgent("reset", "Begin a new conversation; the id and the files stay",
+func agentsReset(c *term.App) *cobra.Command {
+	return onAgent(c, "reset", "Begin a new conversation; the id and the files stay",
 		"  daycare agents reset 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			r, err := client.Reset(ctx, a.ID)
@@ -37,16 +38,16 @@ func (c *cli) agentsReset() *cobra.Command {
 		})
 }
 
-func (c *cli) agentsCompact() *cobra.Command {
-	cmd := c.onAgent("compact", "Shorten the context of an agent to a summary now",
+func agentsCompact(c *term.App) *cobra.Command {
+	cmd := onAgent(c, "compact", "Shorten the context of an agent to a summary now",
 		"  daycare agents compact 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			before, err := c.conversation(a.ID)
+			before, err := conversation(c, a.ID)
 			if err != nil {
 				return nil, "", err
 			}
 			if a.State != event.Idle || a.Queued > 0 {
-				c.note("%s is at work; its turn comes first (Ctrl-C: it is shortened all the same)", a.Handle)
+				c.Note("%s is at work; its turn comes first (Ctrl-C: it is shortened all the same)", a.Handle)
 			}
 			o, err := client.Stream(ctx, a.ID, control.Message{Kind: message.Compact}, nil)
 			if err == nil && o.Reason == "refused" {
@@ -55,7 +56,7 @@ func (c *cli) agentsCompact() *cobra.Command {
 			if err != nil {
 				return nil, "", err
 			}
-			after, err := c.conversation(a.ID)
+			after, err := conversation(c, a.ID)
 			return o, fmt.Sprintf("shortened the conversation of %s from about %s to %s tokens", a.Handle,
 				thousands(before), thousands(after)), err
 		})
@@ -64,8 +65,8 @@ func (c *cli) agentsCompact() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) agentsKill() *cobra.Command {
-	return c.onAgent("kill", "End a background agent and its children",
+func agentsKill(c *term.App) *cobra.Command {
+	return onAgent(c, "kill", "End a background agent and its children",
 		"  daycare agents kill 0/1",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			err := client.Kill(ctx, a.ID)
@@ -76,9 +77,9 @@ func (c *cli) agentsKill() *cobra.Command {
 		})
 }
 
-func (c *cli) agentsRm() *cobra.Command {
+func agentsRm(c *term.App) *cobra.Command {
 	var force bool
-	cmd := c.onAgent("rm", "Move an agent's folder to the trash",
+	cmd := onAgent(c, "rm", "Move an agent's folder to the trash",
 		"  daycare agents rm 2/ --force",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			trash, err := client.Remove(ctx, a.ID, force)

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/record"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
 // A sessionLine is one conversation of an agent in --json.
@@ -29,16 +31,16 @@ type sessionLine struct {
 	first, last int64 // seq of its records; last 0: it goes on
 }
 
-func (c *cli) agentsSessions() *cobra.Command {
+func agentsSessions(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sessions ID [SESSION]",
 		Short: "The conversations of an agent, also those that a reset ended; or one of them to read",
 		Long: "The conversations of an agent, the newest first. A reset ends one and begins the next.\n" +
 			"With the id of one, or enough of its beginning, it shows what was said in it.",
 		Example: "  daycare agents sessions 0/\n  daycare agents sessions 0/ x7k2",
-		Args:    words(1, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -46,29 +48,29 @@ func (c *cli) agentsSessions() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find agent %s: %w", args[0], err)
 			}
-			list, err := c.sessions(a)
+			list, err := sessions(c, a)
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 {
-				return c.listSessions(list)
+				return listSessions(c, list)
 			}
 			s, err := pickSession(list, args[1], a.Handle)
 			if err != nil {
 				return err
 			}
-			return c.readSession(cmd.Context(), client, a, s)
+			return readSession(cmd.Context(), c, client, a, s)
 		},
 	}
 }
 
 // sessions are the conversations of an agent, the newest first.
-func (c *cli) sessions(a event.Agent) ([]sessionLine, error) {
-	root, err := c.root()
+func sessions(c *term.App, a event.Agent) ([]sessionLine, error) {
+	root, err := c.Root()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(root, home, "agents", a.ID)
+	dir := filepath.Join(root, workspace.Home, "agents", a.ID)
 	ended, err := record.EndedSessions(dir)
 	if err != nil {
 		return nil, err
@@ -91,22 +93,23 @@ func (c *cli) sessions(a event.Agent) ([]sessionLine, error) {
 	return list, nil
 }
 
-func (c *cli) listSessions(list []sessionLine) error {
-	if c.json {
-		return c.printJSON(struct {
+func listSessions(c *term.App, list []sessionLine) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Sessions []sessionLine `json:"sessions"`
 		}{append([]sessionLine{}, list...)})
 	}
-	var t table
-	t.row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
+	var t term.Table
+	t.Row("SESSION", "BEGAN", "ENDED", "MESSAGES", "COST", "TITLE")
 	for _, s := range list {
 		end := "goes on"
 		if s.EndedAt != nil {
 			end = s.EndedAt.Local().Format("2006-01-02 15:04")
 		}
-		t.row(s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), end, fmt.Sprint(s.Messages), money(s.Cost), oneLine(s.Title, 60))
+		t.Row(s.ID, s.StartedAt.Local().Format("2006-01-02 15:04"), end, fmt.Sprint(s.Messages), term.Money(s.Cost),
+			term.OneLine(s.Title, 60))
 	}
-	return t.write(c.stdout, c.data())
+	return t.Write(c.Out, c.OutStyle())
 }
 
 func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
@@ -122,11 +125,11 @@ func pickSession(list []sessionLine, ref, agent string) (sessionLine, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return sessionLine{}, notFound("daycare agents sessions "+agent+" lists them", "%s has no session %q", agent, ref)
+	return sessionLine{}, term.NotFound("daycare agents sessions "+agent+" lists them", "%s has no session %q", agent, ref)
 }
 
 // readSession shows the records of a session, from whatever file they lie in.
-func (c *cli) readSession(ctx context.Context, client *control.Client, a event.Agent, s sessionLine) error {
+func readSession(ctx context.Context, c *term.App, client *control.Client, a event.Agent, s sessionLine) error {
 	const page = 500
 	before := int64(0)
 	if s.last > 0 {
@@ -147,5 +150,5 @@ func (c *cli) readSession(ctx context.Context, client *control.Client, a event.A
 		}
 		before = *p.Before
 	}
-	return c.showRecords(lines)
+	return showRecords(c, lines)
 }

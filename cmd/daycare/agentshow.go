@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -22,6 +23,7 @@ import (
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // A shown agent is everything about one agent in one object.
@@ -36,30 +38,30 @@ type shown struct {
 	Problems    []event.File      `json:"problems"` // what is wrong with its files
 }
 
-func (c *cli) agentsShow() *cobra.Command {
+func agentsShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Everything about one agent: state, rights, session, files, what waits",
 		Example: "  daycare agents show 0/",
-		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s, err := c.lookAt(cmd.Context(), client, args[0])
+			s, err := lookAt(cmd.Context(), c, client, args[0])
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(s)
+			if c.JSON {
+				return c.PrintJSON(s)
 			}
-			c.showAgent(s, time.Now())
+			showAgent(c, s, time.Now())
 			return nil
 		},
 	}
 }
 
-func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (shown, error) {
+func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string) (shown, error) {
 	var s shown
 	var err error
 	if s.Agent, err = client.Agent(ctx, ref); err != nil {
@@ -79,23 +81,23 @@ func (c *cli) lookAt(ctx context.Context, client *control.Client, ref string) (s
 			s.Asks = append(s.Asks, ask)
 		}
 	}
-	root, err := c.root()
+	root, err := c.Root()
 	if err != nil {
 		return s, err
 	}
-	dir := filepath.Join(root, home, "agents", s.ID)
+	dir := filepath.Join(root, workspace.Home, "agents", s.ID)
 	s.Paths = agentPaths(dir)
 	if s.Problems, err = problemsOf(dir); err != nil {
-		c.warn("%v", err)
+		c.Warn("%v", err)
 	}
 	s.Permissions = readRights(filepath.Join(dir, "state.json"))
 	if now, err := record.SessionOf(dir); err != nil {
-		c.warn("%v", err)
+		c.Warn("%v", err)
 	} else if now.ID != "" {
 		s.Session = &now
 	}
-	if s.Context, err = c.measure(ctx, client, s); err != nil {
-		c.warn("%v", err)
+	if s.Context, err = measure(ctx, client, s); err != nil {
+		c.Warn("%v", err)
 	}
 	return s, nil
 }
@@ -122,7 +124,7 @@ func problemsOf(dir string) ([]event.File, error) {
 func agentPaths(dir string) map[string]string {
 	paths := map[string]string{"folder": dir}
 	for _, name := range []string{"descriptor.json", "state.json", "inbox.jsonl", "history.jsonl", "SYSTEM.md"} {
-		if path := filepath.Join(dir, name); exists(path) {
+		if path := filepath.Join(dir, name); term.Exists(path) {
 			paths[name] = path
 		}
 	}
@@ -139,46 +141,46 @@ func readRights(path string) *permission.Set {
 	return &state.Permissions
 }
 
-func (c *cli) showAgent(s shown, now time.Time) {
+func showAgent(c *term.App, s shown, now time.Time) {
 	state := string(s.State)
 	if s.Detail != "" {
-		state += " " + parens(oneLine(s.Detail, 100))
+		state += " " + term.Parens(term.OneLine(s.Detail, 100))
 	}
 	memory := "no"
 	if s.Running {
 		memory = "yes"
 	}
-	c.fields("handle", s.Handle, "id", s.ID, "name", oneLine(s.Name, 100), "type", s.Type,
+	c.Fields("handle", s.Handle, "id", s.ID, "name", term.OneLine(s.Name, 100), "type", s.Type,
 		"parent", s.ParentAgentID, "state", state, "in memory", memory, "model", s.Model,
-		"cost", money(s.Cost), "last", agoPtr(s.LastAt, now), "folder", s.Paths["folder"])
-	c.showSession(s.Session, now)
-	c.showContext(s.Context)
-	c.showRights(s.Permissions)
-	c.heading("waiting", len(s.Waiting))
+		"cost", term.Money(s.Cost), "last", term.AgoPtr(s.LastAt, now), "folder", s.Paths["folder"])
+	showSession(c, s.Session, now)
+	showContext(c, s.Context)
+	showRights(c, s.Permissions)
+	heading(c, "waiting", len(s.Waiting))
 	for _, w := range s.Waiting {
-		c.print("  %s\n", clean(join("  ", w.ID, w.Type, w.State, ago(w.At, now), oneLine(w.Text, 60))))
+		c.Print("  %s\n", term.Clean(term.Join("  ", w.ID, w.Type, w.State, term.Ago(w.At, now), term.OneLine(w.Text, 60))))
 	}
-	c.problems(filepath.Dir(filepath.Dir(filepath.Dir(s.Paths["folder"]))), s.Problems)
-	c.heading("asks", len(s.Asks))
+	problems(c, filepath.Dir(filepath.Dir(filepath.Dir(s.Paths["folder"]))), s.Problems)
+	heading(c, "asks", len(s.Asks))
 	for _, a := range s.Asks {
-		c.print("  %s\n", clean(join("  ", a.Token, a.Tag, oneLine(a.Request, 80))))
+		c.Print("  %s\n", term.Clean(term.Join("  ", a.Token, a.Tag, term.OneLine(a.Request, 80))))
 	}
 }
 
-func (c *cli) heading(name string, n int) {
-	c.print("%s\n", c.data().dim(fmt.Sprintf("%s (%d)", name, n)))
+func heading(c *term.App, name string, n int) {
+	c.Print("%s\n", c.OutStyle().Dim(fmt.Sprintf("%s (%d)", name, n)))
 }
 
-func (c *cli) showSession(s *record.Session, now time.Time) {
+func showSession(c *term.App, s *record.Session, now time.Time) {
 	if s == nil {
 		return
 	}
-	c.fields("session", join(", ", cmp.Or(oneLine(s.Title, 60), s.ID), plural(s.Messages, "message", "messages"),
-		fmt.Sprintf("%d tokens in, %d out", s.PromptTokens, s.CompletionTokens), money(s.Cost),
-		"since "+ago(s.StartedAt.Time, now)))
+	c.Fields("session", term.Join(", ", cmp.Or(term.OneLine(s.Title, 60), s.ID), term.Plural(s.Messages, "message", "messages"),
+		fmt.Sprintf("%d tokens in, %d out", s.PromptTokens, s.CompletionTokens), term.Money(s.Cost),
+		"since "+term.Ago(s.StartedAt.Time, now)))
 }
 
-func (c *cli) showRights(p *permission.Set) {
+func showRights(c *term.App, p *permission.Set) {
 	if p == nil {
 		return
 	}
@@ -189,10 +191,10 @@ func (c *cli) showRights(p *permission.Set) {
 	case len(p.Hosts) > 0:
 		web = strings.Join(p.Hosts, ", ")
 	}
-	c.fields("works in", p.WorkingDir, "may read", strings.Join(p.ReadDirs, ", "),
+	c.Fields("works in", p.WorkingDir, "may read", strings.Join(p.ReadDirs, ", "),
 		"may write", strings.Join(p.WriteDirs, ", "), "web", web,
 		"own network", strings.Join(p.Lan, ", "), "may run", strings.Join(p.Exec, ", "))
 	for _, g := range p.Grants {
-		c.fields("granted", join("  ", g.Tag, g.At.Local().Format("2006-01-02 15:04"), "by "+g.By))
+		c.Fields("granted", term.Join("  ", g.Tag, g.At.Local().Format("2006-01-02 15:04"), "by "+g.By))
 	}
 }

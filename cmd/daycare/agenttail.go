@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
-
-	"github.com/spf13/cobra"
 )
 
-func (c *cli) agentsTail() *cobra.Command {
+func agentsTail(c *term.App) *cobra.Command {
 	var n int
 	var follow, all bool
 	cmd := &cobra.Command{
@@ -22,17 +23,17 @@ func (c *cli) agentsTail() *cobra.Command {
 			"events of a daemon, so it shows the same with the daemon stopped, and all of it.\n" +
 			"The number before a record is its SEQ, as `agents rewind` and `agents fork` take it.",
 		Example: "  daycare agents tail 0/ -n 50 -f\n  daycare agents tail --all -f",
-		Args:    words(1), ValidArgsFunction: c.refs,
+		Args:    term.Words(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case n < 0:
-				return usage(cmd, "-n %d is less than none", n)
+				return term.Usage(cmd, "-n %d is less than none", n)
 			case all == (len(args) == 1):
-				return usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
+				return term.Usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
 			case all:
-				return c.tailAll(cmd.Context(), n, follow)
+				return tailAll(cmd.Context(), c, n, follow)
 			}
-			return c.tail(cmd.Context(), args[0], n, follow)
+			return tail(cmd.Context(), c, args[0], n, follow)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", 20, "how many records")
@@ -41,8 +42,8 @@ func (c *cli) agentsTail() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) tail(ctx context.Context, ref string, n int, follow bool) error {
-	client, err := c.reader(ctx)
+func tail(ctx context.Context, c *term.App, ref string, n int, follow bool) error {
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,22 +64,22 @@ func (c *cli) tail(ctx context.Context, ref string, n int, follow bool) error {
 		seen = maxSeq(last)
 	}
 	if !follow {
-		return c.showRecords(records)
+		return showRecords(c, records)
 	}
 	f := newFollower(ctx)
 	defer f.close()
-	if err := c.followAgent(f, a.ID); err != nil {
+	if err := followAgent(c, f, a.ID); err != nil {
 		return err
 	}
 	for {
-		if err := c.showRecords(records); err != nil {
+		if err := showRecords(c, records); err != nil {
 			return err
 		}
 		seen = max(seen, maxSeq(records))
 		if _, err := f.next(ctx); err != nil {
 			return err
 		}
-		if records, err = c.after(ctx, a.ID, seen); err != nil {
+		if records, err = after(ctx, c, a.ID, seen); err != nil {
 			return err
 		}
 	}
@@ -86,8 +87,8 @@ func (c *cli) tail(ctx context.Context, ref string, n int, follow bool) error {
 
 // after reads the records that were added since seq. The client is made anew each
 // time, because the daemon may start or end in between.
-func (c *cli) after(ctx context.Context, id string, seq int64) ([]json.RawMessage, error) {
-	client, err := c.reader(ctx)
+func after(ctx context.Context, c *term.App, id string, seq int64) ([]json.RawMessage, error) {
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,24 +152,24 @@ func minSeq(records []json.RawMessage) int64 {
 }
 
 // showRecords prints records as text, or with --json as their lines stand on disk.
-func (c *cli) showRecords(records []json.RawMessage) error {
+func showRecords(c *term.App, records []json.RawMessage) error {
 	for _, line := range records {
-		if c.json {
-			if err := c.printLine(line); err != nil {
+		if c.JSON {
+			if err := c.PrintLine(line); err != nil {
 				return err
 			}
 			continue
 		}
 		entry, err := record.Decode(line)
 		if err != nil {
-			c.warn("skipped a line: %v", err)
+			c.Warn("skipped a line: %v", err)
 			continue
 		}
-		text := describe(entry, c.data())
+		text := describe(entry, c.OutStyle())
 		if text == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+		if _, err := fmt.Fprintln(c.Out, text); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -16,7 +17,7 @@ import (
 
 // approvals is how a talk deals with what its agents ask to be allowed.
 type approvals struct {
-	c      *cli
+	c      *term.App
 	policy string            // ask, deny, allow or, where nobody can be asked, leave
 	seen   map[string]bool   // tokens that were dealt with
 	old    map[string]bool   // tokens that waited before the talk began
@@ -27,11 +28,11 @@ type approvals struct {
 	left   *event.Ask // the first that was left waiting
 }
 
-func newApprovals(c *cli, flag string) *approvals {
+func newApprovals(c *term.App, flag string) *approvals {
 	policy := flag
 	if flag == "" || flag == "ask" {
 		policy = "leave"
-		if c.asks() {
+		if c.Asks() {
 			policy = "ask"
 		}
 	}
@@ -76,10 +77,10 @@ func (t *talk) waiting(ctx context.Context) error {
 		t.agent = id
 		return t.answerAsks(ctx, t.asks.fresh(asks, false))
 	}
-	t.c.warn("%s for an answer from before:", plural(len(asks), "request waits", "requests wait"))
+	t.c.Warn("%s for an answer from before:", term.Plural(len(asks), "request waits", "requests wait"))
 	names := handlesByID(ctx, t.client, asks...)
 	for _, ask := range asks {
-		showAsk(t.c.stderr, t.c.talk(), ask, names)
+		showAsk(t.c.Err, t.c.ErrStyle(), ask, names)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (t *talk) decidedElsewhere(a event.Asked) {
 	if !p.open() || p.queue[0].Token != a.Token {
 		return
 	}
-	p.c.warn("\nanswered elsewhere: %s by %s", a.Decision, a.By)
+	p.c.Warn("\nanswered elsewhere: %s by %s", a.Decision, a.By)
 	t.expectTurn(p.queue[0])
 	p.next()
 }
@@ -144,25 +145,25 @@ func (p *approvals) next() {
 
 // put shows the question whole: who asks, what it would do, and what each answer gives.
 func (p *approvals) put() {
-	a, s := p.queue[0], p.c.talk()
-	fmt.Fprintln(p.c.stderr, s.yellow("An agent asks for permission: "+clean(cmp.Or(p.names[a.AgentID], a.AgentID))))
-	fmt.Fprint(p.c.stderr, clean(a.Card))
+	a, s := p.queue[0], p.c.ErrStyle()
+	fmt.Fprintln(p.c.Err, s.Yellow("An agent asks for permission: "+term.Clean(cmp.Or(p.names[a.AgentID], a.AgentID))))
+	fmt.Fprint(p.c.Err, term.Clean(a.Card))
 	for _, c := range a.Choices {
-		fmt.Fprintf(p.c.stderr, "  %-7s %s\n", c.Decision, clean(c.Text))
+		fmt.Fprintf(p.c.Err, "  %-7s %s\n", c.Decision, term.Clean(c.Text))
 	}
 	p.ask()
 }
 
 func (p *approvals) ask() {
 	prefix := ""
-	if takes(p.queue[0], "prefix") {
+	if takenAs(p.queue[0], "prefix") {
 		prefix = " / [p]refix"
 	}
-	fmt.Fprint(p.c.stderr, p.c.talk().bold("[o]nce / [a]lways / [d]eny"+prefix+": "))
+	fmt.Fprint(p.c.Err, p.c.ErrStyle().Bold("[o]nce / [a]lways / [d]eny"+prefix+": "))
 }
 
-// takes reports whether a request offers an answer.
-func takes(a event.Ask, decision string) bool {
+// takenAs reports whether a request offers an answer.
+func takenAs(a event.Ask, decision string) bool {
 	return slices.ContainsFunc(a.Choices, func(c event.Choice) bool { return c.Decision == decision })
 }
 
@@ -179,7 +180,7 @@ func decisionOf(a event.Ask, line string) string {
 	case "d", "deny", "n", "no":
 		decision = "deny"
 	}
-	if !takes(a, decision) {
+	if !takenAs(a, decision) {
 		return ""
 	}
 	return decision
@@ -207,7 +208,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 	case "ask":
 		t.watch(ctx) // somebody else may be faster
 		if t.typed == nil {
-			t.typed = t.c.typedLines()
+			t.typed = typedLines(t.c)
 		}
 		p.names = handlesByID(ctx, t.client, append(slices.Clone(p.queue), fresh...)...)
 		first := !p.open()
@@ -258,7 +259,7 @@ func (t *talk) decide(ctx context.Context, a event.Ask, decision string) error {
 		return fmt.Errorf("answer %s: %w", a.Token, err)
 	default:
 		t.asks.denied = t.asks.denied || decision == "deny"
-		t.view.note("%s: %s", oneLine(join(" ", a.Tag, a.Shown), 120), decision)
+		t.view.note("%s: %s", term.OneLine(term.Join(" ", a.Tag, a.Shown), 120), decision)
 	}
 	t.expectTurn(a)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/attacktest"
 )
 
@@ -86,5 +87,5 @@ func notable(out string) string {
 			b.WriteString(line)
 		}
 	}
-	return oneLine(strings.ToValidUTF8(b.String(), "?"), 8000)
+	return term.OneLine(strings.ToValidUTF8(b.String(), "?"), 8000)
 }

@@ -1,28 +1,27 @@
 package main
 
 import (
-	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) authCommand() *cobra.Command {
-	return group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
+func authCommand(c *term.App) *cobra.Command {
+	return term.Group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
 		"  daycare auth set telegram\n  daycare auth ls",
-		c.authSet(), c.authLs(), c.authRm(), authToken(c))
+		authSet(c), authLs(c), authRm(c), authToken(c))
 }
 
-func (c *cli) authSet() *cobra.Command {
+func authSet(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set ID",
 		Short: "Keep a secret in auth.json; it is read from the terminal or stdin",
@@ -31,23 +30,23 @@ func (c *cli) authSet() *cobra.Command {
 			"read from stdin; never an argument, which other users of the machine could see.\n" +
 			"An environment variable wins over the file.",
 		Example: "  daycare auth set claude\n  pass show claude | daycare auth set claude",
-		Args:    words(-1, "the ID of the secret"), ValidArgsFunction: c.secretIDs,
+		Args:    term.Words(-1, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(cmd, "the secret is not an argument: it is read from the terminal or stdin")
+				return term.Usage(cmd, "the secret is not an argument: it is read from the terminal or stdin")
 			}
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			secret, err := c.readSecret(args[0])
+			secret, err := readSecret(c, args[0])
 			if err != nil {
 				return err
 			}
-			if err := config.SetSecret(filepath.Join(root, home), args[0], secret); err != nil {
+			if err := config.SetSecret(filepath.Join(root, workspace.Home), args[0], secret); err != nil {
 				return fmt.Errorf("keep the secret %s: %w", args[0], err)
 			}
-			return c.secretKept(root, args[0])
+			return secretKept(c, root, args[0])
 		},
 	}
 }
@@ -56,18 +55,18 @@ func (c *cli) authSet() *cobra.Command {
 const maxSecret = 64 << 10
 
 // readSecret asks for a secret, or reads all of stdin.
-func (c *cli) readSecret(id string) (config.Secret, error) {
+func readSecret(c *term.App, id string) (config.Secret, error) {
 	text := ""
 	var err error
 	switch {
-	case isTerminal(c.stdin) && c.noInput:
-		return config.Secret{}, &problem{code: exitUsage, err: errors.New("there is nobody to type the secret"),
-			do: "pipe it into the command"}
-	case isTerminal(c.stdin):
-		text, err = c.hidden("Secret for " + id + " (not shown)")
+	case term.IsTerminal(c.In) && c.NoInput:
+		return config.Secret{}, &term.Problem{Code: term.ExitUsage, Err: errors.New("there is nobody to type the secret"),
+			Do: "pipe it into the command"}
+	case term.IsTerminal(c.In):
+		text, err = c.Hidden("Secret for " + id + " (not shown)")
 	default:
 		var data []byte
-		data, err = io.ReadAll(io.LimitReader(c.stdin, maxSecret+1))
+		data, err = io.ReadAll(io.LimitReader(c.In, maxSecret+1))
 		text = string(data)
 	}
 	if err != nil {
@@ -80,42 +79,17 @@ func (c *cli) readSecret(id string) (config.Secret, error) {
 func asSecret(text string) (config.Secret, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxSecret || strings.ContainsAny(text, "\n\x00") {
-		return config.Secret{}, &problem{code: exitUsage, err: errors.New("the secret must be one line of text that is not empty")}
+		return config.Secret{}, &term.Problem{Code: term.ExitUsage,
+			Err: errors.New("the secret must be one line of text that is not empty")}
 	}
 	return config.NewSecret(text), nil
 }
 
-// hidden asks on the terminal for a line that is not shown. Whatever ends the program
-// meanwhile leaves a terminal behind that shows what is typed.
-func (c *cli) hidden(prompt string) (string, error) {
-	f, ok := c.stdin.(*os.File)
-	if !ok {
-		return "", errors.New("there is no terminal")
-	}
-	before, err := term.GetState(int(f.Fd()))
-	if err != nil {
-		return "", err
-	}
-	restore := func() {
-		_ = term.Restore(int(f.Fd()), before) // the program ends; nobody is left to be told
-		fmt.Fprintln(c.stderr)
-	}
-	c.leaving.Store(&restore)
-	defer c.leaving.Store(nil)
-	fmt.Fprint(c.stderr, prompt+": ")
-	data, err := term.ReadPassword(int(f.Fd()))
-	fmt.Fprintln(c.stderr)
-	if errors.Is(err, io.EOF) {
-		err = errInterrupted
-	}
-	return string(data), err
-}
-
 // secretKept says what becomes of it: whether a variable hides it, and that a
 // running daemon has to be told.
-func (c *cli) secretKept(root, id string) error {
+func secretKept(c *term.App, root, id string) error {
 	s := config.SecretSource{ID: id, Source: config.AuthName, File: true}
-	conf, err := c.config()
+	conf, err := c.Config()
 	if err != nil {
 		return err
 	}
@@ -124,50 +98,50 @@ func (c *cli) secretKept(root, id string) error {
 			s = known
 		}
 	}
-	if c.json {
-		return c.printJSON(s)
+	if c.JSON {
+		return c.PrintJSON(s)
 	}
-	c.print("kept %s in %s\n", id, filepath.Join(root, home, config.AuthName))
+	c.Print("kept %s in %s\n", id, filepath.Join(root, workspace.Home, config.AuthName))
 	if s.Source != config.AuthName {
-		c.warn("it is not used as long as %s is set: the environment wins", s.Source)
+		c.Warn("it is not used as long as %s is set: the environment wins", s.Source)
 	}
 	if disk.Held(workspace.Lock(root)) {
-		c.note("a running daemon uses it from its next request on")
+		c.Note("a running daemon uses it from its next request on")
 	}
 	return nil
 }
 
-func (c *cli) authLs() *cobra.Command {
+func authLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the secrets and where each comes from, never what they are",
 		Example: "  daycare auth ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := c.madeRoot(); err != nil {
+			if _, err := c.MadeRoot(); err != nil {
 				return err
 			}
-			conf, err := c.config()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
 			list := conf.SecretSources()
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Secrets []config.SecretSource `json:"secrets"`
 				}{list})
 			}
 			if len(list) == 0 {
-				c.note("no secrets are kept or asked for; keep one with: daycare auth set ID")
+				c.Note("no secrets are kept or asked for; keep one with: daycare auth set ID")
 				return nil
 			}
-			var t table
-			t.row("ID", "FROM", "USED BY")
+			var t term.Table
+			t.Row("ID", "FROM", "USED BY")
 			for _, s := range list {
-				t.row(s.ID, secretFrom(s), strings.Join(s.UsedBy, ", "))
+				t.Row(s.ID, secretFrom(s), strings.Join(s.UsedBy, ", "))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }
@@ -184,39 +158,39 @@ func secretFrom(s config.SecretSource) string {
 	return s.Source
 }
 
-func (c *cli) authRm() *cobra.Command {
+func authRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm ID",
 		Aliases: []string{"remove"},
 		Short:   "Remove a secret from auth.json",
 		Example: "  daycare auth rm telegram",
-		Args:    words(0, "the ID of the secret"), ValidArgsFunction: c.secretIDs,
+		Args:    term.Words(0, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			err = config.RemoveSecret(filepath.Join(root, home), args[0])
+			err = config.RemoveSecret(filepath.Join(root, workspace.Home), args[0])
 			if errors.Is(err, config.ErrNoSecret) {
-				return notFound("list them with: daycare auth ls", "there is no secret %q in %s", args[0], config.AuthName)
+				return term.NotFound("list them with: daycare auth ls", "there is no secret %q in %s", args[0], config.AuthName)
 			}
 			if err != nil {
 				return fmt.Errorf("remove the secret %s: %w", args[0], err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Removed string `json:"removed"`
 				}{args[0]})
 			}
-			c.print("removed %s\n", args[0])
+			c.Print("removed %s\n", args[0])
 			return nil
 		},
 	}
 }
 
 // secretIDs completes the ids of secrets.
-func (c *cli) secretIDs(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	conf, err := c.config()
+func secretIDs(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	conf, err := c.Config()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

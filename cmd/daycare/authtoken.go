@@ -11,14 +11,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/apitoken"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
-func authToken(c *cli) *cobra.Command {
-	return group("token", "Manage tokens of the API: what a program may do, and for how long",
+func authToken(c *term.App) *cobra.Command {
+	return term.Group("token", "Manage tokens of the API: what a program may do, and for how long",
 		"  daycare auth token create phone --scope chat\n  daycare auth token ls",
 		tokenCreate(c), tokenLs(c), tokenRevoke(c))
 }
@@ -35,7 +37,7 @@ type shownToken struct {
 	Expired  bool             `json:"expired"`
 }
 
-func tokenCreate(c *cli) *cobra.Command {
+func tokenCreate(c *term.App) *cobra.Command {
 	var scopes, agents []string
 	var expires string
 	cmd := &cobra.Command{
@@ -49,9 +51,9 @@ func tokenCreate(c *cli) *cobra.Command {
 			"that of a guest.",
 		Example: "  daycare auth token create phone --scope chat --scope approve --expires 30d\n" +
 			"  daycare auth token create display --scope read --agent 0/1",
-		Args: words(0, "the NAME of the token"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: term.Words(0, "the NAME of the token"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
@@ -63,20 +65,20 @@ func tokenCreate(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			secret, made, err := apitoken.Create(filepath.Join(root, home), args[0], rights, until)
+			secret, made, err := apitoken.Create(filepath.Join(root, workspace.Home), args[0], rights, until)
 			if errors.Is(err, apitoken.ErrTaken) {
-				return &problem{code: exitUsage, err: err,
-					do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
+				return &term.Problem{Code: term.ExitUsage, Err: err,
+					Do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
 			}
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes,
+			if c.JSON {
+				return c.PrintJSON(shownToken{Name: args[0], Token: secret, Scopes: made.Scopes,
 					Agents: made.Agents, Created: made.Created, Expires: made.Expires})
 			}
-			c.print("%s\n", secret)
-			c.note("keep it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
+			c.Print("%s\n", secret)
+			c.Note("keep it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
 			return nil
 		},
 	}
@@ -84,38 +86,38 @@ func tokenCreate(c *cli) *cobra.Command {
 	flags.StringSliceVar(&scopes, "scope", nil, "what it may do: "+apitoken.Names(apitoken.Scopes)+" (repeatable)")
 	flags.StringSliceVar(&agents, "agent", nil, "only about this agent: its `ID`, handle or name (repeatable)")
 	flags.StringVar(&expires, "expires", "", "when it stops working: a length of time (12h, 30d) or a day (2026-12-31)")
-	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("scope",
 		cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // rightsOf checks what --scope and --agent were given.
-func rightsOf(c *cli, cmd *cobra.Command, scopes, agents []string) (r apitoken.Rights, err error) {
+func rightsOf(c *term.App, cmd *cobra.Command, scopes, agents []string) (r apitoken.Rights, err error) {
 	for _, s := range scopes {
 		if !slices.Contains(apitoken.Scopes, apitoken.Scope(s)) {
-			return r, usage(cmd, "--scope %q is unknown; allowed: %s", s, apitoken.Names(apitoken.Scopes))
+			return r, term.Usage(cmd, "--scope %q is unknown; allowed: %s", s, apitoken.Names(apitoken.Scopes))
 		}
 		if !slices.Contains(r.Scopes, apitoken.Scope(s)) {
 			r.Scopes = append(r.Scopes, apitoken.Scope(s))
 		}
 	}
 	if len(r.Scopes) == 0 {
-		return r, usage(cmd, "say what the token may do with --scope: %s", apitoken.Names(apitoken.Scopes))
+		return r, term.Usage(cmd, "say what the token may do with --scope: %s", apitoken.Names(apitoken.Scopes))
 	}
 	if cmd.Flags().Changed("agent") && len(agents) == 0 {
-		return r, usage(cmd, "--agent is empty; name an agent, or leave it out for all agents")
+		return r, term.Usage(cmd, "--agent is empty; name an agent, or leave it out for all agents")
 	}
-	r.Agents, err = agentIDs(c, cmd.Context(), agents)
+	r.Agents, err = agentIDs(cmd.Context(), c, agents)
 	return r, err
 }
 
 // agentIDs are the ids that refs stand for; nil for no refs.
-func agentIDs(c *cli, ctx context.Context, refs []string) (ids []string, err error) {
+func agentIDs(ctx context.Context, c *term.App, refs []string) (ids []string, err error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	client, err := c.reader(ctx)
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,46 +141,46 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 	at, err := time.ParseInLocation(time.DateOnly, s, time.Local)
 	if err != nil {
 		var d time.Duration
-		if d, err = length(s); err == nil {
+		if d, err = term.Length(s); err == nil {
 			at = now.Add(d)
 		}
 	}
 	if err != nil || !at.After(now) {
-		return nil, usage(cmd, "--expires %q is neither a length of time (12h, 30d) nor a day to come (2026-12-31)", s)
+		return nil, term.Usage(cmd, "--expires %q is neither a length of time (12h, 30d) nor a day to come (2026-12-31)", s)
 	}
 	at = at.UTC().Truncate(time.Second)
 	return &at, nil
 }
 
-func tokenLs(c *cli) *cobra.Command {
+func tokenLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the tokens of the API with their scopes, agents and times, never the tokens themselves",
 		Example: "  daycare auth token ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := tokenList(c)
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Tokens []shownToken `json:"tokens"`
 				}{list})
 			}
 			if len(list) == 0 {
-				c.note("there are no tokens; create one with: daycare auth token create NAME --scope read")
+				c.Note("there are no tokens; create one with: daycare auth token create NAME --scope read")
 				return nil
 			}
-			var t table
-			t.row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
+			var t term.Table
+			t.Row("NAME", "SCOPES", "AGENTS", "CREATED", "LAST USED", "EXPIRES")
 			now := time.Now()
 			for _, k := range list {
-				t.row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
-					ago(k.Created.Time, now), agoPtr(k.LastUsed, now), k.expiry(now))
+				t.Row(k.Name, apitoken.Names(k.Scopes), cmp.Or(strings.Join(k.Agents, ", "), "all"),
+					term.Ago(k.Created.Time, now), term.AgoPtr(k.LastUsed, now), k.expiry(now))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }
@@ -189,22 +191,22 @@ func (k shownToken) expiry(now time.Time) string {
 	case k.Expires == nil:
 		return "never"
 	case k.Expired:
-		return "expired " + ago(*k.Expires, now)
+		return "expired " + term.Ago(*k.Expires, now)
 	}
-	return "in " + span(k.Expires.Sub(now))
+	return "in " + term.Span(k.Expires.Sub(now))
 }
 
 // tokenList are the tokens of the workspace by name.
-func tokenList(c *cli) ([]shownToken, error) {
-	root, err := c.madeRoot()
+func tokenList(c *term.App) ([]shownToken, error) {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := apitoken.List(filepath.Join(root, home))
+	tokens, err := apitoken.List(filepath.Join(root, workspace.Home))
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
-	used := apitoken.Used(filepath.Join(root, home))
+	used := apitoken.Used(filepath.Join(root, workspace.Home))
 	list := []shownToken{}
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
 		k := tokens[name]
@@ -218,38 +220,38 @@ func tokenList(c *cli) ([]shownToken, error) {
 	return list, nil
 }
 
-func tokenRevoke(c *cli) *cobra.Command {
+func tokenRevoke(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke NAME",
 		Aliases: []string{"rm", "remove"},
 		Short:   "Revoke a token of the API; what it has open ends at once",
 		Example: "  daycare auth token revoke phone",
-		Args:    words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),
+		Args:    term.Words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),
 		RunE: func(_ *cobra.Command, args []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			err = apitoken.Revoke(filepath.Join(root, home), args[0])
+			err = apitoken.Revoke(filepath.Join(root, workspace.Home), args[0])
 			if errors.Is(err, apitoken.ErrUnknown) {
-				return notFound("list them with: daycare auth token ls", "there is no token %q", args[0])
+				return term.NotFound("list them with: daycare auth token ls", "there is no token %q", args[0])
 			}
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Revoked string `json:"revoked"`
 				}{args[0]})
 			}
-			c.print("revoked %s\n", args[0])
+			c.Print("revoked %s\n", args[0])
 			return nil
 		},
 	}
 }
 
 // tokenNames returns what completes the name of a token.
-func tokenNames(c *cli) cobra.CompletionFunc {
+func tokenNames(c *term.App) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		list, err := tokenList(c)
 		if err != nil || len(args) > 0 {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/workspace"
 )
 
 // startWait bounds how long a background start may take until its socket
@@ -18,8 +21,8 @@ const startWait = 60 * time.Second
 
 // startBackground runs `daycare start` as a process of its own session, so that
 // closing the terminal does not end it, and returns when its socket answers.
-func (c *cli) startBackground(ctx context.Context, root, listen string) error {
-	path := filepath.Join(root, home, "logs", "daycare.log")
+func startBackground(ctx context.Context, c *term.App, root, listen string) error {
+	path := filepath.Join(root, workspace.Home, "logs", "daycare.log")
 	child, from, err := launch(root, listen, path)
 	if err != nil {
 		return err
@@ -32,18 +35,18 @@ func (c *cli) startBackground(ctx context.Context, root, listen string) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	for {
-		if client, err := c.dial(ctx, root); err == nil {
+		if client, err := c.Dial(ctx, root); err == nil {
 			if s, err := client.Status(ctx); err == nil && s.PID == child.Process.Pid {
-				return c.started(s.PID, root, path)
+				return reportStarted(c, s.PID, root, path)
 			}
 		}
 		select {
 		case <-ended:
-			return c.startFailed(root, path, from, child.ProcessState.ExitCode())
+			return startFailed(c, root, path, from, child.ProcessState.ExitCode())
 		case <-ctx.Done():
-			return &problem{code: exitTimeout,
-				err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, startWait),
-				do:  "see " + path}
+			return &term.Problem{Code: term.ExitTimeout,
+				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, startWait),
+				Do:  "see " + path}
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
@@ -81,36 +84,36 @@ func launch(root, listen, path string) (child *exec.Cmd, from int64, err error) 
 	return child, from, nil
 }
 
-func (c *cli) started(pid int, root, log string) error {
-	if c.json {
-		return c.printJSON(struct {
+func reportStarted(c *term.App, pid int, root, log string) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			PID       int    `json:"pid"`
 			Workspace string `json:"workspace"`
 			Log       string `json:"log"`
 		}{pid, root, log})
 	}
-	c.print("daycare runs in the background: pid %d\n", pid)
-	c.note("log %s; stop it with: daycare stop", log)
-	c.cautionSandbox()
+	c.Print("daycare runs in the background: pid %d\n", pid)
+	c.Note("log %s; stop it with: daycare stop", log)
+	cautionSandbox(c)
 	return nil
 }
 
 // startFailed repeats what the child said.
-func (c *cli) startFailed(root, path string, from int64, code int) error {
-	if err := c.nobodyRuns(root); err != nil {
+func startFailed(c *term.App, root, path string, from int64, code int) error {
+	if err := c.NobodyRuns(root); err != nil {
 		return err // another start was faster
 	}
 	said := ""
 	if data, err := os.ReadFile(path); err == nil && int64(len(data)) >= from {
 		said = strings.TrimSpace(string(data[from:]))
 	}
-	if code < 0 || code == exitOK {
-		code = exitFailure
+	if code < 0 || code == term.ExitOK {
+		code = term.ExitFailure
 	}
 	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
 	what = strings.TrimPrefix(what, "daycare: ")
-	return &problem{code: code, err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it ended without a word")),
-		do: join("\n", do, "its log: "+path)}
+	return &term.Problem{Code: code, Err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it ended without a word")),
+		Do: term.Join("\n", do, "its log: "+path)}
 }
 
 func lastLines(s string, n int) string {

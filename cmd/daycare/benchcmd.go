@@ -12,9 +12,10 @@ import (
 
 	"daycare/cmd/daycare/bench"
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 )
 
-func (c *cli) benchCommand() *cobra.Command {
+func benchCommand(c *term.App) *cobra.Command {
 	s := bench.Suite{}
 	var quick bool
 	var plot string
@@ -26,7 +27,7 @@ func (c *cli) benchCommand() *cobra.Command {
 			"It takes some minutes, --quick half a one; other work on the machine shows in the\n" +
 			"figures.",
 		Example: "  daycare bench --dir /var/tmp --plot cost.svg",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if s.Binary, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this binary: %w", err)
@@ -39,9 +40,9 @@ func (c *cli) benchCommand() *cobra.Command {
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}
 			}
-			s.Tell = func(what string) { c.note("%s", what) }
+			s.Tell = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
-			if perr := c.printRows(rows); err == nil {
+			if perr := printRows(c, rows); err == nil {
 				err = perr
 			}
 			if err != nil || plot == "" {
@@ -54,11 +55,11 @@ func (c *cli) benchCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&s.Span, "span", 2*time.Second, "how long each timed part takes")
 	cmd.Flags().BoolVar(&quick, "quick", false, "shorter parts, at most 1,000 agents")
 	cmd.Flags().StringVar(&plot, "plot", "", "also draw how the cost grows, as SVG, into `FILE`")
-	cmd.AddCommand(c.besideCommand(), c.floodCommand(), c.soakCommand())
+	cmd.AddCommand(besideCommand(c), floodCommand(c), soakCommand(c))
 	return cmd
 }
 
-func (c *cli) besideCommand() *cobra.Command {
+func besideCommand(c *term.App) *cobra.Command {
 	b := bench.Beside{}
 	cmd := &cobra.Command{
 		Use:   "beside",
@@ -67,7 +68,7 @@ func (c *cli) besideCommand() *cobra.Command {
 			"agent, a new agent and a chat's first message. The figures should not grow with the\n" +
 			"number of agents. --binary compares another version of daycare on the same machine.",
 		Example: "  daycare bench beside\n  daycare bench beside --agents 10,100000 --binary ./daycare-before",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if b.Binary == "" {
 				if b.Binary, err = os.Executable(); err != nil {
@@ -75,11 +76,11 @@ func (c *cli) besideCommand() *cobra.Command {
 				}
 			}
 			if b.Each < 1 || len(b.Others) == 0 || slices.Min(b.Others) < 0 {
-				return usage(cmd, "--times must be at least 1, and --agents must not be negative")
+				return term.Usage(cmd, "--times must be at least 1, and --agents must not be negative")
 			}
-			b.Tell = func(what string) { c.note("%s", what) }
+			b.Tell = func(what string) { c.Note("%s", what) }
 			rows, err := b.Run(cmd.Context())
-			return errors.Join(c.printRows(rows), err)
+			return errors.Join(printRows(c, rows), err)
 		},
 	}
 	cmd.Flags().StringVar(&b.Dir, "dir", "", "where the daemon's files are (default: the system's folder for temporary files)")
@@ -89,7 +90,7 @@ func (c *cli) besideCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) floodCommand() *cobra.Command {
+func floodCommand(c *term.App) *cobra.Command {
 	f := bench.Flood{}
 	cmd := &cobra.Command{
 		Use:   "flood",
@@ -100,17 +101,17 @@ func (c *cli) floodCommand() *cobra.Command {
 			"with 1 if a message is lost or taken twice, or if anything is left over at the end.\n" +
 			"It takes some minutes.",
 		Example: "  daycare bench flood\n  daycare bench flood --senders 100 --messages 20 --tool-bytes 100000000",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.Binary, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this binary: %w", err)
 			}
 			if f.Senders < 1 || f.Each < 1 || f.ToolBytes < 0 {
-				return usage(cmd, "--senders and --messages are at least 1")
+				return term.Usage(cmd, "--senders and --messages are at least 1")
 			}
-			f.Tell = func(what string) { c.note("%s", what) }
+			f.Tell = func(what string) { c.Note("%s", what) }
 			rows, err := f.Run(cmd.Context())
-			return errors.Join(c.printRows(rows), err)
+			return errors.Join(printRows(c, rows), err)
 		},
 	}
 	cmd.Flags().StringVar(&f.Dir, "dir", "", "where the daemon's files lie (default: the system's folder for such)")
@@ -120,7 +121,7 @@ func (c *cli) floodCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) soakCommand() *cobra.Command {
+func soakCommand(c *term.App) *cobra.Command {
 	s := bench.Soak{}
 	var plot string
 	cmd := &cobra.Command{
@@ -131,17 +132,17 @@ func (c *cli) soakCommand() *cobra.Command {
 			"it. It ends with 1 if a message is lost or taken twice, an answer is wrong, or\n" +
 			"descriptors or goroutines are left over.",
 		Example: "  daycare bench soak --for 10m --plot soak.svg",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if s.Binary, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this binary: %w", err)
 			}
 			if s.For < time.Second || s.Agents < 1 {
-				return usage(cmd, "--for is at least 1s, --agents at least 1")
+				return term.Usage(cmd, "--for is at least 1s, --agents at least 1")
 			}
-			s.Tell = func(what string) { c.note("%s", what) }
+			s.Tell = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
-			err = errors.Join(c.printRows(rows), err)
+			err = errors.Join(printRows(c, rows), err)
 			if plot == "" || len(curves) == 0 {
 				return err
 			}
@@ -166,9 +167,9 @@ func drawn(path string, draw func(io.Writer) error) error {
 	return errors.Join(draw(f), f.Close())
 }
 
-func (c *cli) printRows(rows []bench.Row) error {
-	if c.json {
-		return bench.PrintJSON(c.stdout, rows)
+func printRows(c *term.App, rows []bench.Row) error {
+	if c.JSON {
+		return bench.PrintJSON(c.Out, rows)
 	}
-	return bench.Print(c.stdout, rows)
+	return bench.Print(c.Out, rows)
 }

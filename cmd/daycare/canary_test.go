@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"daycare/cmd/daycare/term"
 )
 
 // noKeys is an environment in which the offline model answers.
@@ -63,7 +65,7 @@ func TestCanary(t *testing.T) {
 	}
 	var said bytes.Buffer
 	for _, message := range []string{"what is in notes.txt?", "what is in long.txt?"} {
-		if code := execute([]string{"--workspace", dir, "chat", message}, strings.NewReader(""), &said, &said); code != exitOK {
+		if code := execute([]string{"--workspace", dir, "chat", message}, strings.NewReader(""), &said, &said); code != term.ExitOK {
 			t.Fatalf("exit code %d: %s", code, said.String())
 		}
 	}

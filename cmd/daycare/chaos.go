@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"daycare/cmd/daycare/chaos"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/chaos"
+	"daycare/cmd/daycare/term"
 )
 
-func (c *cli) chaosCommand() *cobra.Command {
+func chaosCommand(c *term.App) *cobra.Command {
 	var o chaos.Options
 	var full, short bool
 	cmd := &cobra.Command{
@@ -31,25 +32,25 @@ func (c *cli) chaosCommand() *cobra.Command {
 			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
 			"  daycare chaos --bugs\n" +
 			"  daycare chaos --soak 1h --csv soak.csv",
-		Args: words(0),
+		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case full && short:
-				return usage(cmd, "--full and --short exclude each other")
+				return term.Usage(cmd, "--full and --short exclude each other")
 			case o.Soak < 0:
-				return usage(cmd, "--soak must be longer than 0")
+				return term.Usage(cmd, "--soak must be longer than 0")
 			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != ""):
-				return usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
+				return term.Usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
 			case o.CSV != "" && o.Soak == 0:
-				return usage(cmd, "--csv needs --soak")
+				return term.Usage(cmd, "--csv needs --soak")
 			case o.Bug != "" && !o.Bugs:
-				return usage(cmd, "--bug needs --bugs")
+				return term.Usage(cmd, "--bug needs --bugs")
 			case full:
 				o.Length = chaos.Full
 			case short:
 				o.Length = chaos.Short
 			}
-			return c.chaos(cmd.Context(), o)
+			return runChaos(cmd.Context(), c, o)
 		},
 	}
 	flags := cmd.Flags()
@@ -69,17 +70,17 @@ func (c *cli) chaosCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
+func runChaos(ctx context.Context, c *term.App, o chaos.Options) error {
 	var err error
 	if o.Binary, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	o.Build, o.Log = buildWithBugs, c.stderr
-	if !c.json {
-		o.Progress = c.progress()
+	o.Build, o.Log = buildWithBugs, c.Err
+	if !c.JSON {
+		o.Progress = progress(c)
 	}
 	// Ctrl-C ends it in order: file systems are given back, and daemons do not live on.
-	signals := c.takeSignals()
+	signals := c.TakeSignals()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -94,38 +95,38 @@ func (c *cli) chaos(ctx context.Context, o chaos.Options) error {
 		return runErr
 	}
 	// What was played before the harness itself failed is shown too.
-	if c.json {
-		err = r.PrintJSON(c.stdout)
+	if c.JSON {
+		err = r.PrintJSON(c.Out)
 	} else {
-		c.clearLine()
-		err = r.Print(c.stdout)
+		clearLine(c)
+		err = r.Print(c.Out)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return errInterrupted
+		return term.ErrInterrupted
 	case runErr != nil || err != nil:
 		return errors.Join(runErr, err)
 	case !r.OK():
-		return errSilent
+		return term.ErrSilent
 	}
 	return nil
 }
 
 // progress draws a bar on a terminal and nothing elsewhere.
-func (c *cli) progress() func(done, of int, what string) {
-	if !isTerminal(c.stderr) {
+func progress(c *term.App) func(done, of int, what string) {
+	if !term.IsTerminal(c.Err) {
 		return nil
 	}
 	const width = 30
 	return func(done, of int, what string) {
 		filled := width * done / max(of, 1)
-		fmt.Fprintf(c.stderr, "\r\x1b[K%s%s %d/%d %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), done, of, what)
+		fmt.Fprintf(c.Err, "\r\x1b[K%s%s %d/%d %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), done, of, what)
 	}
 }
 
-func (c *cli) clearLine() {
-	if isTerminal(c.stderr) {
-		fmt.Fprint(c.stderr, "\r\x1b[K")
+func clearLine(c *term.App) {
+	if term.IsTerminal(c.Err) {
+		fmt.Fprint(c.Err, "\r\x1b[K")
 	}
 }
 
@@ -133,8 +134,8 @@ func (c *cli) clearLine() {
 // the source around the current folder.
 func buildWithBugs(ctx context.Context, to string) error {
 	hint := func(err error) error {
-		return &problem{code: exitFailure, err: err,
-			do: "run it inside the source of daycare, with Go installed; people's binaries have no seeded bugs"}
+		return &term.Problem{Code: term.ExitFailure, Err: err,
+			Do: "run it inside the source of daycare, with Go installed; people's binaries have no seeded bugs"}
 	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
@@ -142,7 +143,7 @@ func buildWithBugs(ctx context.Context, to string) error {
 	}
 	module, err := exec.CommandContext(ctx, tool, "env", "GOMOD").Output()
 	root := filepath.Dir(strings.TrimSpace(string(module)))
-	if err != nil || !exists(filepath.Join(root, "cmd", "daycare")) {
+	if err != nil || !term.Exists(filepath.Join(root, "cmd", "daycare")) {
 		return hint(errors.New("seeded bugs have to be built in, and the source of daycare is not here"))
 	}
 	build := exec.CommandContext(ctx, tool, "build", "-tags", "seededbugs", "-o", to, "./cmd/daycare")

@@ -3,20 +3,20 @@ package main
 import (
 	"bufio"
 	"context"
-	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"io"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
 // chatOptions are the flags of chat.
@@ -26,7 +26,7 @@ type chatOptions struct {
 	permission string // ask, deny, allow; "": ask where a person can be asked
 }
 
-func (c *cli) chatCommand() *cobra.Command {
+func chatCommand(c *term.App) *cobra.Command {
 	var o chatOptions
 	cmd := &cobra.Command{
 		Use:   "chat [TEXT…]",
@@ -38,70 +38,70 @@ func (c *cli) chatCommand() *cobra.Command {
 			"Ctrl-C stops the turn, a second one leaves.",
 		Example: "  daycare chat what is in this folder?\n" +
 			"  git diff | daycare chat --agent reviewer",
-		Args: words(-1),
+		Args: term.Words(-1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"", "ask", "deny", "allow"}, o.permission) {
-				return usage(cmd, "--permission %q is none of ask, deny, allow", o.permission)
+				return term.Usage(cmd, "--permission %q is none of ask, deny, allow", o.permission)
 			}
-			text, err := c.chatText(cmd, args)
+			text, err := chatText(c, cmd, args)
 			if err != nil {
 				return err
 			}
-			return c.chat(cmd.Context(), text, o)
+			return talkToAgent(cmd.Context(), c, text, o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.agent, "agent", "", "the `ID` of another agent than the terminal's own")
 	flags.BoolVar(&o.wait, "wait", false, "stay until the agent and its background agents are done")
 	flags.StringVar(&o.permission, "permission", "", "what agents ask for: `ask` (default on a terminal), deny or allow (each once)")
-	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("permission",
 		cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // chatText is the message; "" means a conversation.
-func (c *cli) chatText(cmd *cobra.Command, args []string) (string, error) {
+func chatText(c *term.App, cmd *cobra.Command, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if len(args) > 0 && text != "-" {
-		return text, c.notEmpty(cmd, text)
+		return text, notEmpty(cmd, text)
 	}
-	if len(args) == 0 && isTerminal(c.stdin) {
-		if c.noInput {
-			return "", usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
+	if len(args) == 0 && term.IsTerminal(c.In) {
+		if c.NoInput {
+			return "", term.Usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
 		}
 		return "", nil
 	}
-	text, err := c.readStdin()
+	text, err := readStdin(c)
 	if err != nil {
 		return "", err
 	}
-	return text, c.notEmpty(cmd, text)
+	return text, notEmpty(cmd, text)
 }
 
-func (c *cli) notEmpty(cmd *cobra.Command, text string) error {
+func notEmpty(cmd *cobra.Command, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return usage(cmd, "the message is empty")
+		return term.Usage(cmd, "the message is empty")
 	}
 	return nil
 }
 
-func (c *cli) readStdin() (string, error) {
-	data, err := io.ReadAll(c.stdin)
+func readStdin(c *term.App) (string, error) {
+	data, err := io.ReadAll(c.In)
 	if err != nil {
 		return "", fmt.Errorf("read stdin: %w", err)
 	}
 	return strings.TrimRight(string(data), "\n"), nil
 }
 
-func (c *cli) chat(ctx context.Context, text string, o chatOptions) error {
-	c.warnOfSettings()
-	client, leave, err := c.join(ctx)
+func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) error {
+	c.WarnOfSettings()
+	client, leave, err := join(ctx, c)
 	if err != nil {
 		return err
 	}
-	signals := c.takeSignals()
-	t := c.newTalk(client, o, signals, text != "")
+	signals := c.TakeSignals()
+	t := newTalk(c, client, o, signals, text != "")
 	if o.agent != "" {
 		a, err := client.Agent(ctx, o.agent)
 		if err != nil {
@@ -116,26 +116,26 @@ func (c *cli) chat(ctx context.Context, text string, o chatOptions) error {
 	case stopErr := <-left:
 		return errors.Join(err, stopErr)
 	case <-signals:
-		return errInterrupted // quits at once; what was acknowledged is on disk
+		return term.ErrInterrupted // quits at once; what was acknowledged is on disk
 	}
 }
 
 // join is a client of the running daemon, or of an engine in this process.
-func (c *cli) join(ctx context.Context) (client *control.Client, leave func() error, err error) {
-	root, err := c.root()
+func join(ctx context.Context, c *term.App) (client *control.Client, leave func() error, err error) {
+	root, err := c.Root()
 	if err != nil {
 		return nil, nil, err
 	}
-	if client, err := c.dial(ctx, root); !errors.Is(err, control.ErrNotRunning) {
+	if client, err := c.Dial(ctx, root); !errors.Is(err, control.ErrNotRunning) {
 		return client, func() error { return nil }, err
 	}
-	if err := c.ensureHome(root); err != nil {
+	if err := ensureHome(c, root); err != nil {
 		return nil, nil, err
 	}
-	if client, err := c.joinStarting(ctx, root); client != nil || err != nil {
+	if client, err := joinStarting(ctx, c, root); client != nil || err != nil {
 		return client, func() error { return nil }, err
 	}
-	return c.inProcess(ctx, root)
+	return c.InProcess(ctx, root)
 }
 
 // startingWait is how long a process that holds the lock and does not answer yet
@@ -144,24 +144,19 @@ const startingWait = 10 * time.Second
 
 // joinStarting waits for the socket of a process that just starts, or ends; nil if
 // there is none.
-func (c *cli) joinStarting(ctx context.Context, root string) (*control.Client, error) {
+func joinStarting(ctx context.Context, c *term.App, root string) (*control.Client, error) {
 	for deadline := time.Now().Add(startingWait); disk.Held(workspace.Lock(root)); {
-		if client, err := c.dial(ctx, root); err == nil {
+		if client, err := c.Dial(ctx, root); err == nil {
 			return client, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, alreadyRunning(root)
+			return nil, term.AlreadyRunning(root)
 		}
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
-}
-
-// dial connects to the daemon of a workspace, or gives control.ErrNotRunning.
-func (c *cli) dial(_ context.Context, root string) (*control.Client, error) {
-	return control.Dial(filepath.Join(root, home))
 }
 
 // own says who speaks: the terminal's own agent is the one of this descriptor.
@@ -180,11 +175,11 @@ func osUser() string {
 
 // typedLines reads stdin line by line. Its goroutine ends with the input or with
 // the process: nothing can interrupt the reading of a terminal.
-func (c *cli) typedLines() <-chan string {
+func typedLines(c *term.App) <-chan string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
-		in := bufio.NewScanner(c.stdin)
+		in := bufio.NewScanner(c.In)
 		in.Buffer(nil, 1<<20)
 		for in.Scan() {
 			lines <- in.Text()

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // answer streams the answer of a turn that has begun, and ends it.
@@ -36,7 +37,7 @@ func TestChatOneMessage(t *testing.T) {
 		return answer(h, "t1", "It says hello.\x1b[2J")
 	})
 	s := newShell(t, h, "")
-	if code := s.do("chat", "what", "is", "in", "notes.txt?"); code != exitOK {
+	if code := s.do("chat", "what", "is", "in", "notes.txt?"); code != term.ExitOK {
 		t.Fatalf("exit code %d, want 0; stderr: %s", code, s.err.String())
 	}
 	if diff := cmp.Diff("Let me look.\nIt says hello.\x1b[2J\n", s.out.String()); diff != "" {
@@ -109,9 +110,9 @@ func TestChatPermission(t *testing.T) {
 		flag, out, decided string
 		code               int
 	}{
-		{"allow", "I need to push.\nDecided: once\n", "tok12345 once", exitOK},
-		{"deny", "I need to push.\nDecided: deny\n", "tok12345 deny", exitDenied},
-		{"ask", "I need to push.\n", "", exitDenied}, // nobody can be asked
+		{"allow", "I need to push.\nDecided: once\n", "tok12345 once", term.ExitOK},
+		{"deny", "I need to push.\nDecided: deny\n", "tok12345 deny", term.ExitDenied},
+		{"ask", "I need to push.\n", "", term.ExitDenied}, // nobody can be asked
 	} {
 		t.Run(test.flag, func(t *testing.T) {
 			h := asking(t)
@@ -136,7 +137,7 @@ func TestChatPermission(t *testing.T) {
 func TestChatAsks(t *testing.T) {
 	h := asking(t)
 	s := newShell(t, h, "maybe\no\n")
-	talk := s.newTalk(h.client(), chatOptions{}, s.takeSignals(), true)
+	talk := newTalk(s.App, h.client(), chatOptions{}, s.TakeSignals(), true)
 	talk.asks.policy = "ask"
 	if err := talk.run(t.Context(), "push"); err != nil {
 		t.Fatalf("talk: %v", err)
@@ -167,7 +168,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 	t.Run("conversation", func(t *testing.T) {
 		h := waiting("main")
 		s := newShell(t, h, "d\n/quit\n")
-		talk := s.newTalk(h.client(), chatOptions{}, s.takeSignals(), false)
+		talk := newTalk(s.App, h.client(), chatOptions{}, s.TakeSignals(), false)
 		talk.asks.policy = "ask"
 		if err := talk.run(t.Context(), ""); err != nil {
 			t.Fatal(err)
@@ -186,7 +187,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := waiting(map[bool]string{true: "other", false: "main"}[name == "an agent by name"])
 			s := newShell(t, h, "")
-			if code := s.do(args...); code != exitOK || s.out.String() != "Done.\n" || len(h.decided) > 0 {
+			if code := s.do(args...); code != term.ExitOK || s.out.String() != "Done.\n" || len(h.decided) > 0 {
 				t.Errorf("exit code %d, %q, decided %v", code, s.out.String(), h.decided)
 			}
 			for _, want := range []string{"1 request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
@@ -213,9 +214,9 @@ func TestChatConversation(t *testing.T) {
 	})
 	s := newShell(t, h, "")
 	lines := make(chan string)
-	talk := s.newTalk(h.client(), chatOptions{}, s.takeSignals(), false)
+	talk := newTalk(s.App, h.client(), chatOptions{}, s.TakeSignals(), false)
 	done := make(chan error, 1)
-	s.stdin = chanReader(lines)
+	s.In = chanReader(lines)
 	go func() { done <- talk.run(t.Context(), "") }()
 	for _, line := range []string{"one", "/help", "/nonsense", "/etc/hosts", "two", "/quit"} {
 		lines <- line + "\n"
@@ -243,9 +244,9 @@ func TestChatCommands(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	s := newShell(t, newHouse(t, nil), "")
-	talk := s.newTalk(client, chatOptions{}, s.takeSignals(), false)
+	talk := newTalk(s.App, client, chatOptions{}, s.TakeSignals(), false)
 	lines, done := make(chan string), make(chan error, 1)
-	s.stdin = chanReader(lines)
+	s.In = chanReader(lines)
 	go func() { done <- talk.run(t.Context(), "") }()
 	history := func() string {
 		paths, err := filepath.Glob(filepath.Join(workspace, home, "agents", "*", "history.jsonl"))
@@ -296,16 +297,16 @@ func TestChatInterrupt(t *testing.T) {
 	})
 	s := newShell(t, h, "")
 	go func() {
-		for !s.signalsTaken.Load() {
+		for !s.TakesSignals() {
 			time.Sleep(time.Millisecond)
 		}
 		for len(h.received()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(20 * time.Millisecond) // until the agent is known
-		s.signals <- os.Interrupt
+		s.Interrupts() <- os.Interrupt
 	}()
-	if code := s.do("chat", "work"); code != exitInterrupted {
+	if code := s.do("chat", "work"); code != term.ExitInterrupted {
 		t.Errorf("exit code %d, want 130; stderr: %s", code, s.err.String())
 	}
 }
@@ -326,10 +327,10 @@ func TestChatErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"chat", "hi"}, exitFailure, "daycare: The model does not answer.\n"},
-		{[]string{"chat"}, exitUsage, "the message is empty"},
-		{[]string{"chat", "--agent", "nobody", "hi"}, exitNotFound, "daycare agents ls"},
-		{[]string{"chat", "--permission", "perhaps", "hi"}, exitUsage, "none of ask, deny, allow"},
+		{[]string{"chat", "hi"}, term.ExitFailure, "daycare: The model does not answer.\n"},
+		{[]string{"chat"}, term.ExitUsage, "the message is empty"},
+		{[]string{"chat", "--agent", "nobody", "hi"}, term.ExitNotFound, "daycare agents ls"},
+		{[]string{"chat", "--permission", "perhaps", "hi"}, term.ExitUsage, "none of ask, deny, allow"},
 	} {
 		if code := s.do(test.args...); code != test.code || !strings.Contains(s.err.String(), test.says) {
 			t.Errorf("%v: exit code %d, want %d; stderr must have %q:\n%s", test.args, code, test.code, test.says, s.err.String())
@@ -346,7 +347,7 @@ func TestChatJSON(t *testing.T) {
 		return answer(h, "t1", "Hello.")
 	})
 	s := newShell(t, h, "")
-	if code := s.do("chat", "--json", "hi"); code != exitOK {
+	if code := s.do("chat", "--json", "hi"); code != term.ExitOK {
 		t.Fatalf("exit code %d; stderr: %s", code, s.err.String())
 	}
 	lines := strings.Split(strings.TrimSpace(s.out.String()), "\n")

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 )
 
 var shells = []cobra.Completion{"bash", "zsh", "fish", "powershell"}
 
-func (c *cli) completionCommand() *cobra.Command {
+func completionCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print the completion script for a shell",
@@ -21,7 +23,7 @@ func (c *cli) completionCommand() *cobra.Command {
 			"  daycare completion bash > ~/.local/share/bash-completion/completions/daycare\n" +
 			"  daycare completion zsh > \"${fpath[1]}/_daycare\"\n" +
 			"  daycare completion fish > ~/.config/fish/completions/daycare.fish",
-		Args: words(0, "a SHELL: "+strings.Join(shells, ", ")),
+		Args: term.Words(0, "a SHELL: "+strings.Join(shells, ", ")),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -34,7 +36,7 @@ func (c *cli) completionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.print("%s", script.String())
+			c.Print("%s", script.String())
 			return nil
 		},
 	}
@@ -53,7 +55,7 @@ func writeCompletion(cmd *cobra.Command, shell string, to *bytes.Buffer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(to)
 	}
-	return usage(cmd, "there is no completion for %q, only for %s", shell, strings.Join(shells, ", "))
+	return term.Usage(cmd, "there is no completion for %q, only for %s", shell, strings.Join(shells, ", "))
 }
 
 // bashWords takes the place of a function of the script that needs the package
@@ -86,39 +88,6 @@ __daycare_init_completion()
 }
 `
 
-// refs completes the first argument with agents.
-func (c *cli) refs(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return c.agentRefs(cmd, args, typed)
-}
-
-// agentRefs lists what can be typed for agents: all their handles, and the names that
-// begin with what was typed and stand for one agent. Names with a colon are left out:
-// bash takes them for two words.
-func (c *cli) agentRefs(cmd *cobra.Command, _ []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	client, err := c.reader(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp // nobody can be told while a line is being typed
-	}
-	agents, err := client.Agents(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	named := map[string]int{}
-	for _, a := range agents {
-		out = append(out, cobra.CompletionWithDesc(a.Handle, oneLine(a.Name, 40)))
-		named[a.Name]++
-	}
-	for _, a := range agents {
-		if typed != "" && strings.HasPrefix(a.Name, typed) && named[a.Name] == 1 && !strings.ContainsAny(a.Name, ":\t\r\n") {
-			out = append(out, cobra.CompletionWithDesc(a.Name, a.Handle))
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
 // helpCommand is help COMMAND; what is no command is an error, as everywhere.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
@@ -141,7 +110,7 @@ func helpCommand() *cobra.Command {
 			for _, word := range args {
 				i := slices.IndexFunc(at.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word || sub.HasAlias(word) })
 				if i < 0 {
-					return noSuchCommand(at, []string{word})
+					return term.NoSuchCommand(at, []string{word})
 				}
 				at = at.Commands()[i]
 			}

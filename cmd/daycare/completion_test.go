@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
 
@@ -59,8 +60,8 @@ func shellCommand(t *testing.T, workspace, shell string, argv []string) (cmd *ex
 		t.Skipf("NOT TESTED: there is no %s on this machine; install it to see whether its completion works", shell)
 	}
 	var out, problems bytes.Buffer
-	c := &cli{stdout: &out, stderr: &problems}
-	if code := c.run(t.Context(), []string{"completion", shell}); code != exitOK {
+	c := &term.App{Out: &out, Err: &problems}
+	if code := c.Run(t.Context(), newRoot, []string{"completion", shell}); code != term.ExitOK {
 		t.Fatalf("completion %s: exit code %d\n%s", shell, code, &problems)
 	}
 	script = filepath.Join(t.TempDir(), "_daycare")

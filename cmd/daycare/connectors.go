@@ -12,26 +12,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/event"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) connectorsCommand() *cobra.Command {
-	return group("connectors", "The ways in which agents are reached beside this command line",
+func connectorsCommand(c *term.App) *cobra.Command {
+	return term.Group("connectors", "The ways in which agents are reached beside this command line",
 		"  daycare connectors ls\n  daycare connectors test telegram",
-		c.connectorsLs(), c.connectorsTest())
+		connectorsLs(c), connectorsTest(c))
 }
 
-func (c *cli) connectorsLs() *cobra.Command {
+func connectorsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the connectors of the settings and how they do",
 		Example: "  daycare connectors ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -39,21 +41,21 @@ func (c *cli) connectorsLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list connectors: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Connectors []event.Service `json:"connectors"`
 				}{append([]event.Service{}, s.Connectors...)})
 			}
 			if len(s.Connectors) == 0 {
-				c.note("there are no connectors in settings.yaml; docs/connectors says how to set one up")
+				c.Note("there are no connectors in settings.yaml; docs/connectors says how to set one up")
 				return nil
 			}
-			var t table
-			t.row("ID", "TYPE", "STATE", "LAST ERROR")
+			var t term.Table
+			t.Row("ID", "TYPE", "STATE", "LAST ERROR")
 			for _, k := range s.Connectors {
-				t.row(k.ID, k.Type, string(k.State), oneLine(k.LastError, 80))
+				t.Row(k.ID, k.Type, string(k.State), term.OneLine(k.LastError, 80))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }
@@ -66,43 +68,45 @@ type prober interface {
 // probeTime bounds what connectors test may take.
 const probeTime = 20 * time.Second
 
-func (c *cli) connectorsTest() *cobra.Command {
+func connectorsTest(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test ID",
 		Short: "Ask a connector's platform whether the settings and the secret are good",
 		Long: "Ask the platform of a connector whether the settings and the secret are good. Nothing is\n" +
 			"received and nothing is sent to anybody; a daemon may be running.",
 		Example: "  daycare connectors test telegram",
-		Args:    words(0, "the ID of a connector"), ValidArgsFunction: c.connectorIDs,
+		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			verdict, err := c.probe(cmd.Context(), args[0])
+			verdict, err := probe(cmd.Context(), c, args[0])
 			if err != nil {
 				return fmt.Errorf("test connector %s: %w", args[0], err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					ID      string `json:"id"`
 					OK      bool   `json:"ok"`
 					Verdict string `json:"verdict"`
 				}{args[0], true, verdict})
 			}
-			c.print("%s: %s\n", args[0], clean(verdict))
+			c.Print("%s: %s\n", args[0], term.Clean(verdict))
 			return nil
 		},
 	}
 }
 
 // probe makes the connector of the settings beside whatever runs, and asks.
-func (c *cli) probe(ctx context.Context, id string) (string, error) {
-	settings, err := c.settings()
+func probe(ctx context.Context, c *term.App, id string) (string, error) {
+	settings, err := connectorSettings(c)
 	if err != nil {
 		return "", err
 	}
 	s, ok := settings.Connector(id)
 	if !ok {
-		return "", &problem{code: exitNotFound, err: fmt.Errorf("the settings have no connector %q", id), do: "see: daycare connectors ls"}
+		return "", &term.Problem{Code: term.ExitNotFound, Err: fmt.Errorf("the settings have no connector %q", id),
+			Do: "see: daycare connectors ls"}
 	}
-	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, chat.Host{}, slog.New(slog.DiscardHandler))
+	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, chat.Host{},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}
@@ -115,13 +119,13 @@ func (c *cli) probe(ctx context.Context, id string) (string, error) {
 	return p.Probe(ctx)
 }
 
-// settings reads the settings of the workspace.
-func (c *cli) settings() (*config.Config, error) {
-	root, err := c.madeRoot()
+// connectorSettings reads the settings of the workspace.
+func connectorSettings(c *term.App) (*config.Config, error) {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := config.NewReloader(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
+	r, _, err := config.NewReloader(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +133,9 @@ func (c *cli) settings() (*config.Config, error) {
 }
 
 // connectorIDs completes the ids of connectors.
-func (c *cli) connectorIDs(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func connectorIDs(c *term.App, _ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	if settings, err := c.settings(); err == nil && len(args) == 0 {
+	if settings, err := connectorSettings(c); err == nil && len(args) == 0 {
 		for _, k := range settings.Connectors {
 			if strings.HasPrefix(k.ID, typed) {
 				out = append(out, cobra.CompletionWithDesc(k.ID, k.Type))

@@ -9,10 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
 
-func (c *cli) costCommand() *cobra.Command {
+func costCommand(c *term.App) *cobra.Command {
 	var since, by string
 	cmd := &cobra.Command{
 		Use:   "cost",
@@ -20,16 +21,16 @@ func (c *cli) costCommand() *cobra.Command {
 		Long: "What was spent: tokens and US dollars of every call in the histories, removed agents\n" +
 			"included. The price is the one that held when the call was made.",
 		Example: "  daycare cost --since 7d --by day",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(control.CostBy, by) {
-				return usage(cmd, "--by %q is none of %s", by, strings.Join(control.CostBy, ", "))
+				return term.Usage(cmd, "--by %q is none of %s", by, strings.Join(control.CostBy, ", "))
 			}
-			from, err := sinceTime(cmd, since, time.Now())
+			from, err := term.SinceTime(cmd, since, time.Now())
 			if err != nil {
 				return err
 			}
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -37,41 +38,41 @@ func (c *cli) costCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("sum what was spent: %w", err)
 			}
-			return c.showBill(b)
+			return showBill(c, b)
 		},
 	}
-	sinceFlag(cmd, &since)
+	term.SinceFlag(cmd, &since)
 	cmd.Flags().StringVar(&by, "by", "agent", "one line for each `agent`, model or day")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (c *cli) showBill(b control.Bill) error {
-	if c.json {
-		return c.printJSON(b)
+func showBill(c *term.App, b control.Bill) error {
+	if c.JSON {
+		return c.PrintJSON(b)
 	}
 	if b.Total.Calls == 0 {
-		c.note("no model was called%s", map[bool]string{true: "", false: " in that time"}[b.Since.IsZero()])
+		c.Note("no model was called%s", map[bool]string{true: "", false: " in that time"}[b.Since.IsZero()])
 		return nil
 	}
-	var t table
-	t.row(strings.ToUpper(b.By), "CALLS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST")
+	var t term.Table
+	t.Row(strings.ToUpper(b.By), "CALLS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST")
 	for _, s := range append(b.Rows, &b.Total) {
-		cost := money(s.Cost)
+		cost := term.Money(s.Cost)
 		if s.Estimated > 0 {
 			cost = "~" + cost
 		}
-		t.row(strings.TrimSpace(s.Key+"  "+oneLine(s.Name, 30)), strconv.Itoa(s.Calls), number(s.Input), number(s.Output),
+		t.Row(strings.TrimSpace(s.Key+"  "+term.OneLine(s.Name, 30)), strconv.Itoa(s.Calls), number(s.Input), number(s.Output),
 			number(s.CacheRead), number(s.CacheWrite), cost)
 	}
-	if err := t.write(c.stdout, c.data()); err != nil {
+	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
 	if n := b.Total.Unpriced; n > 0 {
-		c.note("%s of a model without a known price counted as 0; the settings can say it (models)", plural(n, "call", "calls"))
+		c.Note("%s of a model without a known price counted as 0; the settings can say it (models)", term.Plural(n, "call", "calls"))
 	}
 	if b.Total.Estimated > 0 {
-		c.note("~ is estimated: the service did not say how many tokens it was")
+		c.Note("~ is estimated: the service did not say how many tokens it was")
 	}
 	return nil
 }

@@ -3,33 +3,34 @@ package main
 import (
 	"cmp"
 	"context"
-	"daycare/engine/workspace"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) cronCommand() *cobra.Command {
-	return group("cron", "Tasks that run on a schedule",
+func cronCommand(c *term.App) *cobra.Command {
+	return term.Group("cron", "Tasks that run on a schedule",
 		"  daycare cron add 'every weekday at 9' Summarise my inbox\n  daycare cron ls",
-		c.cronLs(), c.cronShow(), c.cronAdd(), c.cronEdit(), c.cronRm(),
-		c.cronSwitch("enable", "Switch a task on", true), c.cronSwitch("disable", "Switch a task off; its file stays", false),
-		c.cronRun(), c.cronRuns())
+		cronLs(c), cronShow(c), cronAdd(c), cronEdit(c), cronRm(c),
+		cronSwitch(c, "enable", "Switch a task on", true), cronSwitch(c, "disable", "Switch a task off; its file stays", false),
+		cronRun(c), cronRuns(c))
 }
 
 // tasks completes the first argument with the names of tasks.
-func (c *cli) tasks(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	client, err := c.reader(cmd.Context())
+	client, err := c.Reader(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -39,19 +40,19 @@ func (c *cli) tasks(cmd *cobra.Command, args []string, _ string) ([]cobra.Comple
 	}
 	var out []cobra.Completion
 	for _, t := range list {
-		out = append(out, cobra.CompletionWithDesc(t.Slug, oneLine(t.Words, 60)))
+		out = append(out, cobra.CompletionWithDesc(t.Slug, term.OneLine(t.Words, 60)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *cli) cronLs() *cobra.Command {
+func cronLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"},
 		Short:   "List tasks with their last outcome and next times",
 		Example: "  daycare cron ls",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -59,24 +60,24 @@ func (c *cli) cronLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list tasks: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Tasks []control.Task `json:"tasks"`
 				}{append([]control.Task{}, tasks...)})
 			}
 			if len(tasks) == 0 {
-				c.note("nothing is scheduled")
+				c.Note("nothing is scheduled")
 				return nil
 			}
-			c.showFindings(tasks)
-			return taskTable(tasks, time.Now()).write(c.stdout, c.data())
+			showFindings(c, tasks)
+			return taskTable(tasks, time.Now()).Write(c.Out, c.OutStyle())
 		},
 	}
 }
 
-func taskTable(tasks []control.Task, now time.Time) table {
-	var t table
-	t.row("NAME", "LAST", "NEXT", "WHEN")
+func taskTable(tasks []control.Task, now time.Time) term.Table {
+	var t term.Table
+	t.Row("NAME", "LAST", "NEXT", "WHEN")
 	for _, task := range tasks {
 		next, when := strings.Join(times(task), ", "), cmp.Or(task.Words, "?")
 		switch broken := finding.Join(task.Findings) != nil; {
@@ -89,7 +90,7 @@ func taskTable(tasks []control.Task, now time.Time) table {
 		case next == "":
 			next = "-"
 		}
-		t.row(task.Slug, lastRun(task.Last, now), next, when)
+		t.Row(task.Slug, lastRun(task.Last, now), next, when)
 	}
 	return t
 }
@@ -118,26 +119,26 @@ func lastRun(r *control.TaskRun, now time.Time) string {
 	case r.Outcome == "running":
 		return "running"
 	}
-	return r.Outcome + " " + ago(r.At, now)
+	return r.Outcome + " " + term.Ago(r.At, now)
 }
 
 // showFindings says what is wrong with files, for people.
-func (c *cli) showFindings(tasks []control.Task) {
+func showFindings(c *term.App, tasks []control.Task) {
 	for _, t := range tasks {
 		for _, f := range t.Findings {
-			c.warn("%s", f.Error())
+			c.Warn("%s", f.Error())
 		}
 	}
 }
 
-func (c *cli) cronShow() *cobra.Command {
+func cronShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
 		Short:   "One task in full",
 		Example: "  daycare cron show queue-watch",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
+		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -145,11 +146,11 @@ func (c *cli) cronShow() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("show task: %w", err)
 			}
-			if c.json {
-				return c.printJSON(t)
+			if c.JSON {
+				return c.PrintJSON(t)
 			}
-			c.showFindings([]control.Task{t})
-			root, err := c.root()
+			showFindings(c, []control.Task{t})
+			root, err := c.Root()
 			if err != nil {
 				return err
 			}
@@ -157,25 +158,26 @@ func (c *cli) cronShow() *cobra.Command {
 			if !t.Enabled {
 				state = "off"
 			}
-			c.fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next",
+			c.Fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next",
 				strings.Join(times(t), ", "), "state", state,
 				"last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
 				"model", t.Model, "gate", t.Gate,
-				"watches", join(", ", strings.Join(t.Watch, ", "), t.WatchCommand), "folder", filepath.Join(root, home, "cron", t.Slug))
-			c.print("\n%s\n", clean(t.Prompt))
+				"watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand), "folder", filepath.Join(root,
+					workspace.Home, "cron", t.Slug))
+			c.Print("\n%s\n", term.Clean(t.Prompt))
 			return nil
 		},
 	}
 }
 
-func (c *cli) cronRm() *cobra.Command {
+func cronRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
 		Short:   "Move a task to the trash",
 		Example: "  daycare cron rm queue-watch",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
+		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -183,37 +185,37 @@ func (c *cli) cronRm() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("remove task: %w", err)
 			}
-			return c.removed(args[0], trash)
+			return removed(c, args[0], trash)
 		},
 	}
 }
 
-func (c *cli) removed(name, trash string) error {
-	if c.json {
-		return c.printJSON(struct {
+func removed(c *term.App, name, trash string) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Name  string `json:"name"`
 			Trash string `json:"trash"`
 		}{name, trash})
 	}
-	c.print("removed %s; it lies in %s\n", name, trash)
+	c.Print("removed %s; it lies in %s\n", name, trash)
 	return nil
 }
 
-func (c *cli) cronSwitch(use, short string, on bool) *cobra.Command {
+func cronSwitch(c *term.App, use, short string, on bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     use + " NAME",
 		Short:   short,
 		Example: "  daycare cron " + use + " queue-watch",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
+		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.changeTask(cmd.Context(), args[0], control.TaskChange{Enabled: &on})
+			return changeTask(cmd.Context(), c, args[0], control.TaskChange{Enabled: &on})
 		},
 	}
 }
 
 // changeTask changes a task and says what it is now.
-func (c *cli) changeTask(ctx context.Context, name string, change control.TaskChange) error {
-	client, err := c.reader(ctx)
+func changeTask(ctx context.Context, c *term.App, name string, change control.TaskChange) error {
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,28 +223,28 @@ func (c *cli) changeTask(ctx context.Context, name string, change control.TaskCh
 	if err != nil {
 		return fmt.Errorf("change task: %w", err)
 	}
-	return c.echoTask(t)
+	return echoTask(c, t)
 }
 
 // echoTask says when a task is due, in words and in times.
-func (c *cli) echoTask(t control.Task) error {
-	if c.json {
-		return c.printJSON(t)
+func echoTask(c *term.App, t control.Task) error {
+	if c.JSON {
+		return c.PrintJSON(t)
 	}
-	c.showFindings([]control.Task{t})
+	showFindings(c, []control.Task{t})
 	next := strings.Join(times(t), ", ")
 	if !t.Enabled {
 		next = "switched off"
 	}
-	c.fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "nothing to come"))
-	return c.noteStopped()
+	c.Fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "nothing to come"))
+	return noteStopped(c)
 }
 
 // noteStopped says that clocks stand still while no daemon runs.
-func (c *cli) noteStopped() error {
-	dir, err := c.madeRoot()
+func noteStopped(c *term.App) error {
+	dir, err := c.MadeRoot()
 	if err == nil && !disk.Held(workspace.Lock(dir)) {
-		c.note("no daemon runs, so nothing runs by the clock; start it with: daycare start --background")
+		c.Note("no daemon runs, so nothing runs by the clock; start it with: daycare start --background")
 	}
 	return err
 }

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"daycare/engine/control"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
+	"daycare/engine/workspace"
 )
 
 // taskFlags are the flags of add and edit.
@@ -71,7 +73,7 @@ func (f *taskFlags) change(cmd *cobra.Command) control.TaskChange {
 	return c
 }
 
-func (c *cli) cronAdd() *cobra.Command {
+func cronAdd(c *term.App) *cobra.Command {
 	var f taskFlags
 	cmd := &cobra.Command{
 		Use:   "add [WHEN] PROMPT…",
@@ -82,29 +84,29 @@ func (c *cli) cronAdd() *cobra.Command {
 		Example: "  daycare cron add 'every weekday at 9' Summarise my inbox\n" +
 			"  daycare cron add --cron '*/20 8-18 * * mon-fri' --tz Europe/Berlin Look at the queue\n" +
 			"  daycare cron add --watch 'notes/**/*.md' Update the index of the notes",
-		Args: words(-1, "a PROMPT"),
+		Args: term.Words(-1, "a PROMPT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := f.change(cmd)
 			if !f.timed(cmd) {
 				if len(args) < 2 {
-					return usage(cmd, "say when it shall run and what it shall do: daycare cron add 'every day at 9' PROMPT")
+					return term.Usage(cmd, "say when it shall run and what it shall do: daycare cron add 'every day at 9' PROMPT")
 				}
 				change.When, args = &args[0], args[1:]
 			}
 			prompt := strings.Join(args, " ")
 			change.Prompt = &prompt
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := c.agentFlag(cmd.Context(), client, &change); err != nil {
+			if err := agentFlag(cmd.Context(), client, &change); err != nil {
 				return err
 			}
 			t, err := client.AddTask(cmd.Context(), change)
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add task: %w", err))
 			}
-			return c.echoTask(t)
+			return echoTask(c, t)
 		},
 	}
 	f.define(cmd)
@@ -115,13 +117,13 @@ func (c *cli) cronAdd() *cobra.Command {
 func unclear(cmd *cobra.Command, err error) error {
 	var invalid *control.Invalid
 	if errors.As(err, &invalid) {
-		return &problem{code: exitUsage, err: err, do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
+		return &term.Problem{Code: term.ExitUsage, Err: err, Do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
 	}
 	return err
 }
 
 // agentFlag makes an id of what was typed.
-func (c *cli) agentFlag(ctx context.Context, client *control.Client, change *control.TaskChange) error {
+func agentFlag(ctx context.Context, client *control.Client, change *control.TaskChange) error {
 	if change.AgentID == nil || *change.AgentID == "" {
 		return nil
 	}
@@ -133,7 +135,7 @@ func (c *cli) agentFlag(ctx context.Context, client *control.Client, change *con
 	return nil
 }
 
-func (c *cli) cronEdit() *cobra.Command {
+func cronEdit(c *term.App) *cobra.Command {
 	var f taskFlags
 	var when, prompt string
 	cmd := &cobra.Command{
@@ -142,10 +144,10 @@ func (c *cli) cronEdit() *cobra.Command {
 		Long: "Change a task. Flags change single keys; comments and everything else in the file stay.\n" +
 			"Without flags $EDITOR opens the file; what you save counts at once.",
 		Example: "  daycare cron edit queue-watch --every 1h\n  daycare cron edit queue-watch",
-		Args:    words(0, "the NAME of a task"), ValidArgsFunction: c.tasks,
+		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().NFlag() == 0 {
-				return c.cronEditor(cmd.Context(), args[0])
+				return cronEditor(cmd.Context(), c, args[0])
 			}
 			change := f.change(cmd)
 			if cmd.Flags().Changed("when") {
@@ -154,14 +156,14 @@ func (c *cli) cronEdit() *cobra.Command {
 			if cmd.Flags().Changed("prompt") {
 				change.Prompt = &prompt
 			}
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := c.agentFlag(cmd.Context(), client, &change); err != nil {
+			if err := agentFlag(cmd.Context(), client, &change); err != nil {
 				return err
 			}
-			return unclear(cmd, c.changeTask(cmd.Context(), args[0], change))
+			return unclear(cmd, changeTask(cmd.Context(), c, args[0], change))
 		},
 	}
 	f.define(cmd)
@@ -171,8 +173,8 @@ func (c *cli) cronEdit() *cobra.Command {
 }
 
 // cronEditor opens TASK.md and says what it means now.
-func (c *cli) cronEditor(ctx context.Context, name string) error {
-	client, err := c.reader(ctx)
+func cronEditor(ctx context.Context, c *term.App, name string) error {
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,21 +182,21 @@ func (c *cli) cronEditor(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("edit task: %w", err)
 	}
-	root, err := c.madeRoot()
+	root, err := c.MadeRoot()
 	if err != nil {
 		return err
 	}
-	if err := c.editFile(ctx, filepath.Join(root, home, "cron", t.Slug, "TASK.md")); err != nil {
+	if err := editFile(ctx, filepath.Join(root, workspace.Home, "cron", t.Slug, "TASK.md")); err != nil {
 		return err
 	}
 	if t, err = client.Task(ctx, name); err != nil {
 		return fmt.Errorf("read task again: %w", err)
 	}
-	return c.echoTask(t)
+	return echoTask(c, t)
 }
 
 // runEditor runs an editor, which may be a command with arguments, on a file.
-func (c *cli) runEditor(ctx context.Context, editor, path string) error {
+func runEditor(ctx context.Context, editor, path string) error {
 	run := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := run.Run(); err != nil {
@@ -204,14 +206,14 @@ func (c *cli) runEditor(ctx context.Context, editor, path string) error {
 }
 
 // editFile opens the person's editor on a file.
-func (c *cli) editFile(ctx context.Context, path string) error {
-	if !exists(path) {
-		return notFound("list them with: daycare cron ls", "there is no file %s", path)
+func editFile(ctx context.Context, path string) error {
+	if !term.Exists(path) {
+		return term.NotFound("list them with: daycare cron ls", "there is no file %s", path)
 	}
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
-		return &problem{code: exitUsage, err: errors.New("neither VISUAL nor EDITOR names an editor"),
-			do: "edit the file yourself: " + path}
+		return &term.Problem{Code: term.ExitUsage, Err: errors.New("neither VISUAL nor EDITOR names an editor"),
+			Do: "edit the file yourself: " + path}
 	}
-	return c.runEditor(ctx, editor, path)
+	return runEditor(ctx, editor, path)
 }

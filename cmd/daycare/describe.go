@@ -6,24 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
 )
 
 // describe is a record for people: its seq, as rewind and fork take it, a time, who,
 // and what. Records that only the runtime cares about give "".
-func describe(e *record.Entry, s style) string {
+func describe(e *record.Entry, s term.Style) string {
 	who, what := speak(e.Rec)
 	if who == "" {
 		return ""
 	}
-	at := s.dim(fmt.Sprintf("%4d  %s", e.Seq, e.At.Local().Format("01-02 15:04:05")))
-	text := strings.ReplaceAll(clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 32))
+	at := s.Dim(fmt.Sprintf("%4d  %s", e.Seq, e.At.Local().Format("01-02 15:04:05")))
+	text := strings.ReplaceAll(term.Clean(strings.TrimRight(what, "\n")), "\n", "\n"+strings.Repeat(" ", 32))
 	switch who {
 	case "you", "agent":
-		who = s.bold(fmt.Sprintf("%-10s", who))
+		who = s.Bold(fmt.Sprintf("%-10s", who))
 	default:
 		who = fmt.Sprintf("%-10s", who)
-		text = s.dim(text)
+		text = s.Dim(text)
 	}
 	return at + "  " + who + text
 }
@@ -35,20 +36,20 @@ func speak(r record.Record) (who, what string) {
 	case *record.Assistant:
 		return speakAssistant(r)
 	case *record.ToolResult:
-		return "result", fmt.Sprintf("%s %s %dms  %s", r.Name, r.Status, r.MS, oneLine(r.Output.Text, 160))
+		return "result", fmt.Sprintf("%s %s %dms  %s", r.Name, r.Status, r.MS, term.OneLine(r.Output.Text, 160))
 	case *record.TurnEnd:
 		if r.Reason == record.ReasonDone {
 			return "", ""
 		}
-		return "turn", join(": ", "ended "+r.Reason, r.Error)
+		return "turn", term.Join(": ", "ended "+r.Reason, r.Error)
 	case *record.Reset:
-		return "session", join(": ", "new ("+r.Reason+")", r.Message)
+		return "session", term.Join(": ", "new ("+r.Reason+")", r.Message)
 	case *record.Start:
 		return "session", "began"
 	case *record.Summary:
 		return "summary", r.Text
 	case *record.Permission:
-		return "rights", join("  ", r.Event, r.Tag, oneLine(r.Request, 120), by(r.By))
+		return "rights", term.Join("  ", r.Event, r.Tag, term.OneLine(r.Request, 120), by(r.By))
 	case *record.Delivery:
 		return speakDelivery(r)
 	case *record.Mark:
@@ -64,7 +65,7 @@ func speak(r record.Record) (who, what string) {
 func speakUser(r *record.User) (who, what string) {
 	what = r.Text
 	for _, f := range r.Files {
-		what += fmt.Sprintf("\n[file %s, %s, %s]", f.Name, f.MimeType, size(f.Size))
+		what += fmt.Sprintf("\n[file %s, %s, %s]", f.Name, f.MimeType, term.Size(f.Size))
 	}
 	switch {
 	case r.Origin == "":
@@ -115,9 +116,9 @@ var mainArguments = []string{"command", "path", "file", "file_path", "pattern", 
 func callLine(name string, arguments json.RawMessage) string {
 	var args map[string]any
 	if json.Unmarshal(arguments, &args) != nil {
-		return oneLine(name, 60)
+		return term.OneLine(name, 60)
 	}
-	return join(" ", oneLine(name, 60), oneLine(mainArgument(args), 100))
+	return term.Join(" ", term.OneLine(name, 60), term.OneLine(mainArgument(args), 100))
 }
 
 func mainArgument(args map[string]any) string {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"daycare/cmd/daycare/term"
 )
 
 // cited are the places of a document where commands stand: blocks for the shell,
@@ -155,7 +157,7 @@ func TestFilesTour(t *testing.T) {
 // parses goes as far as a command goes before it runs.
 func parses(args []string) error {
 	var out bytes.Buffer
-	root := newRoot(&cli{stdin: &out, stdout: &out, stderr: &out})
+	root := newRoot(&term.App{In: &out, Out: &out, Err: &out})
 	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil || len(rest) == 0 { // a command is named, not run

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/disk"
@@ -22,7 +23,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-func (c *cli) doctorCommand() *cobra.Command {
+func doctorCommand(c *term.App) *cobra.Command {
 	var fix, security bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -34,29 +35,29 @@ func (c *cli) doctorCommand() *cobra.Command {
 			"--security looks at the walls around agents alone: what holds their commands on this\n" +
 			"machine, and what could make a wall useless. The exit code is 1 if there are errors.",
 		Example: "  daycare doctor\n  daycare doctor --fix\n  daycare doctor --security",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
 			switch {
 			case security && fix:
-				return &problem{code: exitUsage, err: errors.New("--security and --fix cannot be combined"),
-					do: "repair first: daycare doctor --fix"}
+				return &term.Problem{Code: term.ExitUsage, Err: errors.New("--security and --fix cannot be combined"),
+					Do: "repair first: daycare doctor --fix"}
 			case security:
-				return c.showSecurity(root)
+				return showSecurity(c, root)
 			}
 			d, err := examine(root)
 			if err != nil {
 				return err
 			}
 			if fix {
-				if d, err = c.treat(cmd.Context(), d); err != nil {
+				if d, err = treat(cmd.Context(), c, d); err != nil {
 					return err
 				}
 			}
-			return c.showDoctor(d)
+			return showDoctor(c, d)
 		},
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything")
@@ -89,7 +90,7 @@ type ailment struct {
 
 // newDoctor reads the settings and the agents.
 func newDoctor(dir string) (*doctor, error) {
-	d := &doctor{workspace: dir, root: filepath.Join(dir, home), now: time.Now(), held: disk.Held(workspace.Lock(dir))}
+	d := &doctor{workspace: dir, root: filepath.Join(dir, workspace.Home), now: time.Now(), held: disk.Held(workspace.Lock(dir))}
 	var err error
 	var found []finding.Finding
 	if d.conf, found, err = config.Load(d.root, os.LookupEnv, plugins.ConnectorTypes...); err != nil {
@@ -164,7 +165,7 @@ type sickness struct {
 	Fixable bool `json:"fixable,omitempty"`
 }
 
-func (c *cli) showDoctor(d *doctor) error {
+func showDoctor(c *term.App, d *doctor) error {
 	count := map[finding.Severity]int{}
 	result := checkup{Running: d.held, Agents: len(d.index.All()), Findings: []sickness{}}
 	fixable, later := 0, 0 // now; with the daemon stopped
@@ -185,30 +186,30 @@ func (c *cli) showDoctor(d *doctor) error {
 	result.Healthy = count[finding.Error]+count[finding.Warning] == 0
 	var failed error
 	if !result.Healthy {
-		failed = errSilent
+		failed = term.ErrSilent
 	}
-	if c.json {
-		return errors.Join(c.printJSON(result), failed)
+	if c.JSON {
+		return errors.Join(c.PrintJSON(result), failed)
 	}
 	for _, f := range d.fixed {
-		c.print("%s  %s  %s\n", "repaired", f.ID, d.place(f))
+		c.Print("%s  %s  %s\n", "repaired", f.ID, d.place(f))
 	}
 	for i := 0; i < len(d.ailments); {
 		same := alike(d.ailments[i:])
-		c.showAilment(d, d.ailments[i], same)
+		showAilment(c, d, d.ailments[i], same)
 		i += len(same)
 	}
 	if len(d.ailments) == 0 {
-		c.print("nothing is wrong with %s\n", plural(result.Agents, "agent", "agents"))
+		c.Print("nothing is wrong with %s\n", term.Plural(result.Agents, "agent", "agents"))
 		return nil
 	}
-	c.note("%s, %s, %s", plural(count[finding.Error], "error", "errors"),
-		plural(count[finding.Warning], "warning", "warnings"), plural(count[finding.Info], "note", "notes"))
+	c.Note("%s, %s, %s", term.Plural(count[finding.Error], "error", "errors"),
+		term.Plural(count[finding.Warning], "warning", "warnings"), term.Plural(count[finding.Info], "note", "notes"))
 	if fixable > 0 {
-		c.note("%d of it can be repaired: daycare doctor --fix", fixable)
+		c.Note("%d of it can be repaired: daycare doctor --fix", fixable)
 	}
 	if later > 0 {
-		c.note("%d of it can be repaired while the daemon does not run: daycare stop && daycare doctor --fix", later)
+		c.Note("%d of it can be repaired while the daemon does not run: daycare stop && daycare doctor --fix", later)
 	}
 	return failed
 }
@@ -227,18 +228,18 @@ func alike(all []ailment) []ailment {
 }
 
 // showAilment shows an ailment, and in which other lines there is the same.
-func (c *cli) showAilment(d *doctor, a ailment, same []ailment) {
-	s := c.data()
+func showAilment(c *term.App, d *doctor, a ailment, same []ailment) {
+	s := c.OutStyle()
 	word := fmt.Sprintf("%-7s", a.Severity)
 	switch a.Severity {
 	case finding.Error:
-		word = s.red(word)
+		word = s.Red(word)
 	case finding.Warning:
-		word = s.yellow(word)
+		word = s.Yellow(word)
 	default:
-		word = s.dim(word)
+		word = s.Dim(word)
 	}
-	c.print("%s  %s  %s\n         %s\n", word, a.ID, s.bold(clean(d.place(a.Finding))), clean(a.Reason))
+	c.Print("%s  %s  %s\n         %s\n", word, a.ID, s.Bold(term.Clean(d.place(a.Finding))), term.Clean(a.Reason))
 	if n := len(same) - 1; n > 0 {
 		const shown = 10
 		var lines []string
@@ -248,10 +249,10 @@ func (c *cli) showAilment(d *doctor, a ailment, same []ailment) {
 		if n > shown {
 			lines = append(lines, fmt.Sprintf("and %d more, the last %d", n-shown, same[n].Line))
 		}
-		c.print("         the same in line %s\n", strings.Join(lines, ", "))
+		c.Print("         the same in line %s\n", strings.Join(lines, ", "))
 	}
 	if a.Remedy != "" {
-		c.print("         %s\n", s.dim("→ "+clean(a.Remedy)))
+		c.Print("         %s\n", s.Dim("→ "+term.Clean(a.Remedy)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/agents/subagent"
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -97,7 +98,7 @@ func (d *doctor) usage() error {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info,
 			File: filepath.Join(dir, day),
 			Reason: fmt.Sprintf("%s of that day are in histories and not here: budgets do not count them",
-				plural(len(calls), "request", "requests")),
+				term.Plural(len(calls), "request", "requests")),
 			Remedy: "doctor --fix writes them here, from the histories."},
 			fix: func(*repairer) error { return budget.Add(dir, calls) }})
 	}

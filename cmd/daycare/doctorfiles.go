@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
@@ -174,7 +175,7 @@ func (d *doctor) letters() error {
 		if err != nil {
 			why = []byte("nobody wrote down why")
 		}
-		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+oneLine(string(why), 200),
+		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+term.OneLine(string(why), 200),
 			"Correct it and move it to drop/, or remove it.")
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"daycare/engine/workspace"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,13 @@ import (
 	"slices"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // A repairer is what repairs need. The volume is nil while a daemon runs: files
@@ -29,7 +30,7 @@ const treatWait = 20 * time.Second
 
 // treat repairs what can be repaired and looks again. The files of agents that a
 // running daemon owns are repaired by it: it is asked to wake those agents.
-func (c *cli) treat(ctx context.Context, d *doctor) (*doctor, error) {
+func treat(ctx context.Context, c *term.App, d *doctor) (*doctor, error) {
 	fixed, err := d.repair()
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (c *cli) treat(ctx context.Context, d *doctor) (*doctor, error) {
 		return nil, err
 	}
 	if left := after.asleep(); d.held && len(left) > 0 {
-		client, err := c.dial(ctx, d.workspace)
+		client, err := c.Dial(ctx, d.workspace)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/finding"
@@ -75,7 +76,7 @@ func (d *doctor) programs() error {
 		where[beneath.Real(bwrap)] = "bubblewrap, which makes the sandbox,"
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) && exists(dir) {
+		if filepath.IsAbs(dir) && term.Exists(dir) {
 			where[beneath.Real(dir)] = "a folder of your PATH"
 		}
 	}
@@ -114,9 +115,9 @@ func homeCaution(workspace string) string {
 const homeRemedy = "Make the workspace a folder of its own, such as ~/daycare: daycare init --workspace ~/daycare"
 
 // cautionHome says that a workspace is a home.
-func (c *cli) cautionHome(workspace string) {
+func cautionHome(c *term.App, workspace string) {
 	if caution := homeCaution(workspace); caution != "" {
-		c.warn("%s\n%s", caution, homeRemedy)
+		c.Warn("%s\n%s", caution, homeRemedy)
 	}
 }
 
@@ -147,7 +148,7 @@ type securityCheck struct {
 
 // showSecurity shows what holds agents' commands on this machine, and what is wrong with
 // the walls around them.
-func (c *cli) showSecurity(workspace string) error {
+func showSecurity(c *term.App, workspace string) error {
 	d, err := newDoctor(workspace)
 	if err != nil {
 		return err
@@ -166,23 +167,23 @@ func (c *cli) showSecurity(workspace string) error {
 	for _, a := range d.ailments {
 		result.Findings = append(result.Findings, a.Finding)
 		if a.Severity == finding.Error {
-			failed = errSilent
+			failed = term.ErrSilent
 		}
 	}
-	if c.json {
-		return errors.Join(c.printJSON(result), failed)
+	if c.JSON {
+		return errors.Join(c.PrintJSON(result), failed)
 	}
-	s := c.data()
-	c.print("%s  %s\n", s.bold("sandbox "+string(result.Level)), clean(result.Why))
+	s := c.OutStyle()
+	c.Print("%s  %s\n", s.Bold("sandbox "+string(result.Level)), term.Clean(result.Why))
 	for _, h := range result.Holds {
 		mark := "held    "
 		if !h.Held {
-			mark = s.yellow("not held")
+			mark = s.Yellow("not held")
 		}
-		c.print("%s  %s%s  %s\n", mark, h.What, strings.Repeat(" ", max(0, 33-len(h.What))), s.dim(h.How))
+		c.Print("%s  %s%s  %s\n", mark, h.What, strings.Repeat(" ", max(0, 33-len(h.What))), s.Dim(h.How))
 	}
 	for _, a := range d.ailments {
-		c.showAilment(d, a, []ailment{a})
+		showAilment(c, d, a, []ailment{a})
 	}
 	return failed
 }

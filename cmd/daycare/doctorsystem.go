@@ -18,6 +18,7 @@ import (
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/control"
@@ -112,10 +113,10 @@ func (d *doctor) space() error {
 	free := int64(s.Bavail) * int64(s.Bsize)
 	switch {
 	case free < noSpace:
-		d.tell(finding.Error, "disk-full", d.root, 0, size(free)+" are free: soon nothing new is accepted",
+		d.tell(finding.Error, "disk-full", d.root, 0, term.Size(free)+" are free: soon nothing new is accepted",
 			"Make room on this disk; daycare gc shows what can go.")
 	case free < littleSpace:
-		d.tell(finding.Warning, "disk-low", d.root, 0, size(free)+" are free", "Make room on this disk; daycare gc shows what can go.")
+		d.tell(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" are free", "Make room on this disk; daycare gc shows what can go.")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
@@ -36,7 +37,7 @@ func ending(o event.Outcome) error {
 }
 
 func failed(what, do string) error {
-	return &problem{code: exitFailure, err: errors.New(what), do: do}
+	return &term.Problem{Code: term.ExitFailure, Err: errors.New(what), Do: do}
 }
 
 // asksOn reports whether a turn ended because a person has to answer first.
@@ -47,13 +48,13 @@ func asksOn(reason string) bool {
 // needsApproval says how to answer what an agent asks, and ends with exit code 5.
 func needsApproval(a event.Ask) error {
 	if isBudget(a) {
-		return &problem{code: exitDenied, err: fmt.Errorf("the agent is paused: %s", a.Reason),
-			do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
+		return &term.Problem{Code: term.ExitDenied, Err: fmt.Errorf("the agent is paused: %s", a.Reason),
+			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
 				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
-	return &problem{code: exitDenied,
-		err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, oneLine(cmp.Or(a.Request, a.Reason), 200)),
-		do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
+	return &term.Problem{Code: term.ExitDenied,
+		Err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
+		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -24,35 +25,35 @@ func TestExitCodes(t *testing.T) {
 		err  error
 		code int
 	}{
-		{errors.New("anything"), exitFailure},
-		{control.ErrBusy, exitFailure}, {control.ErrTaken, exitFailure}, {control.ErrProtected, exitFailure},
-		{control.ErrTaskBusy, exitFailure},
-		{control.ErrFileTooLarge, exitFailure}, {inbox.ErrFull, exitFailure}, {inbox.ErrTaken, exitFailure},
-		{inbox.ErrTooLarge, exitFailure},
-		{disk.ErrFull, exitFailure}, {fs.ErrPermission, exitFailure},
-		{&control.Invalid{Field: "name", Reason: "is missing", Hint: "give one"}, exitUsage},
-		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, exitUsage},
-		{message.ErrUnknownAgent, exitNotFound}, {inbox.ErrUnknown, exitNotFound}, {control.ErrNoAsk, exitNotFound},
-		{control.ErrNoFile, exitNotFound},
-		{control.ErrNoRecord, exitNotFound}, {control.ErrNoTrash, exitNotFound}, {control.ErrNoHandFile, exitNotFound},
-		{control.ErrNoTask, exitNotFound},
-		{config.ErrNoSecret, exitNotFound},
-		{control.ErrNotRunning, exitNotRunning}, {control.ErrCut, exitNotRunning},
-		{&control.Decided{Decision: "deny", By: "me"}, exitDenied},
-		{disk.ErrFailed, exitDisk},
-		{context.DeadlineExceeded, exitTimeout},
-		{context.Canceled, exitInterrupted}, {errInterrupted, exitInterrupted},
+		{errors.New("anything"), term.ExitFailure},
+		{control.ErrBusy, term.ExitFailure}, {control.ErrTaken, term.ExitFailure}, {control.ErrProtected, term.ExitFailure},
+		{control.ErrTaskBusy, term.ExitFailure},
+		{control.ErrFileTooLarge, term.ExitFailure}, {inbox.ErrFull, term.ExitFailure}, {inbox.ErrTaken, term.ExitFailure},
+		{inbox.ErrTooLarge, term.ExitFailure},
+		{disk.ErrFull, term.ExitFailure}, {fs.ErrPermission, term.ExitFailure},
+		{&control.Invalid{Field: "name", Reason: "is missing", Hint: "give one"}, term.ExitUsage},
+		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, term.ExitUsage},
+		{message.ErrUnknownAgent, term.ExitNotFound}, {inbox.ErrUnknown, term.ExitNotFound}, {control.ErrNoAsk, term.ExitNotFound},
+		{control.ErrNoFile, term.ExitNotFound},
+		{control.ErrNoRecord, term.ExitNotFound}, {control.ErrNoTrash, term.ExitNotFound}, {control.ErrNoHandFile, term.ExitNotFound},
+		{control.ErrNoTask, term.ExitNotFound},
+		{config.ErrNoSecret, term.ExitNotFound},
+		{control.ErrNotRunning, term.ExitNotRunning}, {control.ErrCut, term.ExitNotRunning},
+		{&control.Decided{Decision: "deny", By: "me"}, term.ExitDenied},
+		{disk.ErrFailed, term.ExitDisk},
+		{context.DeadlineExceeded, term.ExitTimeout},
+		{context.Canceled, term.ExitInterrupted}, {term.ErrInterrupted, term.ExitInterrupted},
 	} {
-		code, do := explain(fmt.Errorf("do something: %w", test.err))
+		code, do := term.Explain(fmt.Errorf("do something: %w", test.err))
 		if code != test.code {
 			t.Errorf("%v ends with %d, want %d", test.err, code, test.code)
 		}
-		silent := code == exitTimeout || code == exitInterrupted || test.err.Error() == "anything"
+		silent := code == term.ExitTimeout || code == term.ExitInterrupted || test.err.Error() == "anything"
 		if do == "" && !silent {
 			t.Errorf("%v: nobody is told what to do", test.err)
 		}
 	}
-	if code, do := explain(nil); code != exitOK || do != "" {
+	if code, do := term.Explain(nil); code != term.ExitOK || do != "" {
 		t.Errorf("no error ends with %d %q", code, do)
 	}
 }
@@ -64,12 +65,12 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(string(readme)), " ")
-	for _, e := range exitCodes {
-		if !strings.Contains(text, " "+strconv.Itoa(e.code)+" ") {
-			t.Errorf("README.md does not speak of exit code %d", e.code)
+	for _, e := range term.ExitCodes {
+		if !strings.Contains(text, " "+strconv.Itoa(e.Code)+" ") {
+			t.Errorf("README.md does not speak of exit code %d", e.Code)
 		}
 	}
-	if len(exitCodes) != 9 {
-		t.Errorf("there are %d exit codes; the list and this test have 9", len(exitCodes))
+	if len(term.ExitCodes) != 9 {
+		t.Errorf("there are %d exit codes; the list and this test have 9", len(term.ExitCodes))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -212,7 +213,7 @@ func (h *house) Tools(context.Context) ([]control.ToolInfo, error) {
 
 // A session of the command line without a terminal, in a workspace of its own.
 type shell struct {
-	*cli
+	*term.App
 	out, err bytes.Buffer
 	root     string
 }
@@ -224,15 +225,12 @@ func newShell(t *testing.T, h *house, stdin string) *shell {
 	if err := os.Mkdir(filepath.Join(s.root, home), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.cli = &cli{
-		wiring: wiring{
-			offline: func(string, func(string, ...any)) (*control.Client, error) { return h.client(), nil },
-			inProcess: func(context.Context, string) (*control.Client, func() error, error) {
-				return h.client(), func() error { return nil }, nil
-			},
+	s.App = &term.App{
+		Offline: func(string, func(string, ...any)) (*control.Client, error) { return h.client(), nil },
+		InProcess: func(context.Context, string) (*control.Client, func() error, error) {
+			return h.client(), func() error { return nil }, nil
 		},
-		stdin: strings.NewReader(stdin), stdout: &s.out, stderr: &s.err,
-		signals: make(chan os.Signal, 4),
+		In: strings.NewReader(stdin), Out: &s.out, Err: &s.err,
 	}
 	return s
 }
@@ -241,7 +239,7 @@ func newShell(t *testing.T, h *house, stdin string) *shell {
 func (s *shell) do(args ...string) int {
 	s.out.Reset()
 	s.err.Reset()
-	cmd := newRoot(s.cli)
+	cmd := newRoot(s.App)
 	cmd.SetArgs(append([]string{"--workspace", s.root}, args...))
-	return s.report(cmd.ExecuteContext(context.Background()))
+	return s.Report(cmd.ExecuteContext(context.Background()))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -145,7 +146,7 @@ func (h *answerHouse) answerers() []answerer {
 		{"file", "file", func(t *testing.T, token, decision, picture string) string {
 			before := len(h.said.String())
 			write(t, h.file(token), strings.Replace(picture, `"decision": null`, fmt.Sprintf(`"decision": %q`, decision), 1))
-			waitFor(t, "the file to be taken", func() bool { return !exists(h.file(token)) })
+			waitFor(t, "the file to be taken", func() bool { return !term.Exists(h.file(token)) })
 			if p, ok := h.log(t, token); ok && p.DecidedBy == "file" && string(p.Decision) == decision {
 				return ""
 			}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/watch"
 )
 
@@ -65,7 +66,7 @@ func (f *follower) close() {
 }
 
 // followLog prints what is added to the log until ctx ends, over rotations.
-func (c *cli) followLog(ctx context.Context, t *tailed, q *logQuery) error {
+func followLog(ctx context.Context, c *term.App, t *tailed, q *logQuery) error {
 	f := newFollower(ctx)
 	defer f.close()
 	f.add(filepath.Dir(t.path))
@@ -74,7 +75,7 @@ func (c *cli) followLog(ctx context.Context, t *tailed, q *logQuery) error {
 			if !q.fits(line) {
 				return nil
 			}
-			return c.showLog(q, line)
+			return showLog(c, q, line)
 		})
 		if err != nil {
 			return err

@@ -16,13 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/logfile"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/workspace"
 )
 
-func (c *cli) gcCommand() *cobra.Command {
+func gcCommand(c *term.App) *cobra.Command {
 	var sure bool
 	var older string
 	cmd := &cobra.Command{
@@ -34,30 +35,31 @@ func (c *cli) gcCommand() *cobra.Command {
 			"Nothing is deleted without --yes, or without your word on a terminal; by itself daycare\n" +
 			"keeps everything. What is deleted is no longer counted by daycare cost.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			conf, err := c.config()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
 			ages := conf.Retention
 			if older != "" {
-				age, err := length(older)
+				age, err := term.Length(older)
 				if err != nil || age < 0 {
-					return usage(cmd, "--older %q is no length of time, such as 30d", older)
+					return term.Usage(cmd, "--older %q is no length of time, such as 30d", older)
 				}
 				ages = sooner(ages, age)
 			}
-			g := collector{root: filepath.Join(root, home), log: logfile.Path(filepath.Join(root, home), conf), ages: ages,
+			g := collector{root: filepath.Join(root, workspace.Home), log: logfile.Path(filepath.Join(root,
+				workspace.Home), conf), ages: ages,
 				now: time.Now(), held: disk.Held(workspace.Lock(root))}
 			if err := g.look(); err != nil {
 				return fmt.Errorf("look for what can go: %w", err)
 			}
-			return c.collect(&g, sure)
+			return collect(c, &g, sure)
 		},
 	}
 	cmd.Flags().BoolVar(&sure, "yes", false, "delete it")
@@ -200,7 +202,7 @@ func (g *collector) closed() error {
 		g.add(path, "a closed part of a history", g.ages.History, false)
 	}
 	for n := 1; g.log != "" && n < logfile.Kept; n++ {
-		if path := logfile.Numbered(g.log, n); exists(path) {
+		if path := logfile.Numbered(g.log, n); term.Exists(path) {
 			g.add(path, "an older file of the log", g.ages.Logs, false)
 		}
 	}
@@ -240,29 +242,29 @@ func blobsOf(dir string) (map[string]bool, error) {
 }
 
 // collect shows what was found and deletes it if that is wanted.
-func (c *cli) collect(g *collector, sure bool) error {
+func collect(c *term.App, g *collector, sure bool) error {
 	total := int64(0)
 	for _, one := range g.found {
 		total += one.Bytes
 	}
-	if !c.json {
+	if !c.JSON {
 		if len(g.found) == 0 {
-			c.note("there is nothing to delete")
+			c.Note("there is nothing to delete")
 			return nil
 		}
-		var t table
-		t.row("SIZE", "AGE", "WHAT", "WHY")
+		var t term.Table
+		t.Row("SIZE", "AGE", "WHAT", "WHY")
 		for _, one := range g.found {
-			t.row(size(one.Bytes), span(time.Since(one.At)),
+			t.Row(term.Size(one.Bytes), term.Span(time.Since(one.At)),
 				strings.TrimPrefix(one.Path, filepath.Dir(g.root)+string(filepath.Separator)), one.Why)
 		}
-		if err := t.write(c.stdout, c.data()); err != nil {
+		if err := t.Write(c.Out, c.OutStyle()); err != nil {
 			return err
 		}
-		c.note("%s in all", size(total))
+		c.Note("%s in all", term.Size(total))
 	}
-	if !sure && !c.json && c.asks() {
-		sure = c.agrees("Delete it?")
+	if !sure && !c.JSON && c.Asks() {
+		sure = c.Agrees("Delete it?")
 	}
 	if sure {
 		for _, one := range g.found {
@@ -271,25 +273,17 @@ func (c *cli) collect(g *collector, sure bool) error {
 			}
 		}
 	}
-	if c.json {
-		return c.printJSON(struct {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Deleted bool      `json:"deleted"`
 			Bytes   int64     `json:"bytes"`
 			Found   []garbage `json:"found"`
 		}{sure, total, append([]garbage{}, g.found...)})
 	}
 	if !sure {
-		c.note("nothing was deleted; do it with: daycare gc --yes")
+		c.Note("nothing was deleted; do it with: daycare gc --yes")
 		return nil
 	}
-	c.print("deleted %s\n", size(total))
+	c.Print("deleted %s\n", term.Size(total))
 	return nil
-}
-
-// agrees asks a person a question that is answered with yes or no.
-func (c *cli) agrees(question string) bool {
-	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
-	line, err := readLine(c.stdin)
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
 }

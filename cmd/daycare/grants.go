@@ -9,18 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/permission"
 )
 
-func (c *cli) permissionsGrants() *cobra.Command {
+func permissionsGrants(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "grants ID",
 		Short:   "What an agent may do, and who allowed it",
 		Example: "  daycare permissions grants 0/",
-		Args:    words(0, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -28,26 +29,26 @@ func (c *cli) permissionsGrants() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list rights of %s: %w", args[0], err)
 			}
-			if c.json {
-				return c.printJSON(set)
+			if c.JSON {
+				return c.PrintJSON(set)
 			}
-			return grantTable(set, time.Now()).write(c.stdout, c.data())
+			return grantTable(set, time.Now()).Write(c.Out, c.OutStyle())
 		},
 	}
 }
 
 // grantTable is the rights of an agent, one a line, with who gave it where that is
 // known.
-func grantTable(set permission.Set, now time.Time) table {
-	var t table
-	t.row("PERMISSION", "ALLOWED BY", "WHEN")
+func grantTable(set permission.Set, now time.Time) term.Table {
+	var t term.Table
+	t.Row("PERMISSION", "ALLOWED BY", "WHEN")
 	if set.Profile != "" {
-		t.row("profile "+string(set.Profile), "", "")
+		t.Row("profile "+string(set.Profile), "", "")
 	}
 	given := map[string]permission.Grant{}
 	for _, g := range set.Grants {
 		if g.SHA256 != "" {
-			t.row(oneLine(g.Tag, 60)+" (one exact call)", g.By, ago(g.At.Time, now))
+			t.Row(term.OneLine(g.Tag, 60)+" (one exact call)", g.By, term.Ago(g.At.Time, now))
 			continue
 		}
 		given[g.Tag] = g
@@ -56,14 +57,14 @@ func grantTable(set permission.Set, now time.Time) table {
 		tag := access.Tag()
 		by, at := "the settings, or by hand", ""
 		if g, ok := given[tag]; ok {
-			by, at = g.By, ago(g.At.Time, now)
+			by, at = g.By, term.Ago(g.At.Time, now)
 		}
-		t.row(tag, by, at)
+		t.Row(tag, by, at)
 	}
 	return t
 }
 
-func (c *cli) permissionsGrant() *cobra.Command {
+func permissionsGrant(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "grant ID PERMISSION",
 		Short: "Give an agent a right: @read:/path, @write:/path, @web:host, @lan:host:port or @exec:git push",
@@ -73,14 +74,14 @@ func (c *cli) permissionsGrant() *cobra.Command {
 			"a script that the agent can change, the right is for the content that it has now.",
 		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com\n" +
 			"  daycare permissions grant 0/ @lan:nas.home:8080",
-		Args: words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.refs,
+		Args: term.Words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.give(cmd, args[0], control.Granting{Permission: strings.Join(args[1:], " ")}, "granted")
+			return give(c, cmd, args[0], control.Granting{Permission: strings.Join(args[1:], " ")}, "granted")
 		},
 	}
 }
 
-func (c *cli) permissionsProfile() *cobra.Command {
+func permissionsProfile(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "profile ID PROFILE",
 		Short: "Say in a word how much an agent does by itself: read-only, ask, auto, plan, default",
@@ -89,16 +90,16 @@ func (c *cli) permissionsProfile() *cobra.Command {
 			"asks. plan reads until you approve a plan, which it then carries out. default is\n" +
 			"permissions.profile of the settings.",
 		Example: "  daycare permissions profile 0/ plan",
-		Args:    words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.give(cmd, args[0], control.Granting{Profile: args[1]}, "set")
+			return give(c, cmd, args[0], control.Granting{Profile: args[1]}, "set")
 		},
 	}
 }
 
 // give gives an agent a right or a profile, and says so.
-func (c *cli) give(cmd *cobra.Command, ref string, g control.Granting, done string) error {
-	client, err := c.daemon(cmd.Context())
+func give(c *term.App, cmd *cobra.Command, ref string, g control.Granting, done string) error {
+	client, err := c.Daemon(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -106,22 +107,22 @@ func (c *cli) give(cmd *cobra.Command, ref string, g control.Granting, done stri
 	if err := client.Grant(cmd.Context(), ref, g); err != nil {
 		return fmt.Errorf("give %s %s: %w", ref, what, err)
 	}
-	if c.json {
-		return c.printJSON(g)
+	if c.JSON {
+		return c.PrintJSON(g)
 	}
-	c.print("%s: %s\n", what, done)
+	c.Print("%s: %s\n", what, done)
 	return nil
 }
 
-func (c *cli) permissionsWhy() *cobra.Command {
+func permissionsWhy(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why ID PERMISSION|COMMAND",
 		Short: "Say whether an agent may do something, and which rule decides",
 		Example: "  daycare permissions why 0/ 'git push origin main'\n" +
 			"  daycare permissions why 0/ @web:example.com",
-		Args: words(-1, "the ID of an agent", "a PERMISSION or a COMMAND"), ValidArgsFunction: c.refs,
+		Args: term.Words(-1, "the ID of an agent", "a PERMISSION or a COMMAND"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -130,23 +131,24 @@ func (c *cli) permissionsWhy() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("look at the rights of %s: %w", args[0], err)
 			}
-			if c.json {
-				return c.printJSON(v)
+			if c.JSON {
+				return c.PrintJSON(v)
 			}
-			c.fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", clean(v.By), "reason", clean(v.Reason))
+			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", term.Clean(v.By),
+				"reason", term.Clean(v.Reason))
 			return nil
 		},
 	}
 }
 
-func (c *cli) permissionsRevoke() *cobra.Command {
+func permissionsRevoke(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID PERMISSION",
 		Short:   "Take a right away from an agent; it counts at once",
 		Example: "  daycare permissions revoke 0/ @web:example.com",
-		Args:    words(-1, "the ID of an agent", "the PERMISSION, as `permissions grants` shows it"), ValidArgsFunction: c.refs,
+		Args:    term.Words(-1, "the ID of an agent", "the PERMISSION, as `permissions grants` shows it"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -154,30 +156,30 @@ func (c *cli) permissionsRevoke() *cobra.Command {
 			if err := client.Revoke(cmd.Context(), args[0], tag); err != nil {
 				return fmt.Errorf("revoke %s: %w", tag, err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Revoked string `json:"revoked"`
 				}{tag})
 			}
-			c.print("%s: revoked\n", tag)
+			c.Print("%s: revoked\n", tag)
 			return nil
 		},
 	}
 }
 
-func (c *cli) subagentsCommand() *cobra.Command {
-	return group("subagents", "The kinds of sub-agents there are", "  daycare subagents ls", c.subagentsLs())
+func subagentsCommand(c *term.App) *cobra.Command {
+	return term.Group("subagents", "The kinds of sub-agents there are", "  daycare subagents ls", subagentsLs(c))
 }
 
-func (c *cli) subagentsLs() *cobra.Command {
+func subagentsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the definitions in force: built in, and those in .daycare/subagents",
 		Example: "  daycare subagents ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -185,18 +187,18 @@ func (c *cli) subagentsLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list sub-agents: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					SubAgents []control.SubAgentInfo `json:"subagents"`
 				}{append([]control.SubAgentInfo{}, list...)})
 			}
-			var t table
-			t.row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
+			var t term.Table
+			t.Row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
 			for _, s := range list {
-				t.row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
-					oneLine(s.Description, 60))
+				t.Row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
+					term.OneLine(s.Description, 60))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }

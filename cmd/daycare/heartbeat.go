@@ -6,25 +6,26 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/control"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 )
 
-func (c *cli) heartbeatCommand() *cobra.Command {
-	return group("heartbeat", "What is looked at now and then, in the background",
+func heartbeatCommand(c *term.App) *cobra.Command {
+	return term.Group("heartbeat", "What is looked at now and then, in the background",
 		"  daycare heartbeat add --title Disk 'Is the disk filling up?'\n  daycare heartbeat ls",
-		c.heartbeatLs(), c.heartbeatAdd(), c.heartbeatRm(), c.heartbeatRun(), c.heartbeatRuns())
+		heartbeatLs(c), heartbeatAdd(c), heartbeatRm(c), heartbeatRun(c), heartbeatRuns(c))
 }
 
-func (c *cli) heartbeatLs() *cobra.Command {
+func heartbeatLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"},
 		Short:   "List what the heartbeat looks at, when it is due and how it went",
 		Example: "  daycare heartbeat ls",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -32,19 +33,19 @@ func (c *cli) heartbeatLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read heartbeat: %w", err)
 			}
-			if c.json {
-				return c.printJSON(h)
+			if c.JSON {
+				return c.PrintJSON(h)
 			}
 			if len(h.Prompts) == 0 {
-				c.note("the heartbeat has nothing to look at")
+				c.Note("the heartbeat has nothing to look at")
 				return nil
 			}
-			return c.showHeartbeat(h)
+			return showHeartbeat(c, h)
 		},
 	}
 }
 
-func (c *cli) showHeartbeat(h control.Heartbeat) error {
+func showHeartbeat(c *term.App, h control.Heartbeat) error {
 	next := "switched off (heartbeat.every in settings)"
 	switch {
 	case h.Stopped:
@@ -52,34 +53,34 @@ func (c *cli) showHeartbeat(h control.Heartbeat) error {
 	case h.Next != nil:
 		next = h.Next.Local().Format("Mon 2006-01-02 15:04")
 	}
-	c.fields("every", h.Every, "last", lastRun(h.Last, time.Now()), "next", next)
-	var t table
-	t.row("NAME", "STATE", "TITLE", "PROMPT")
+	c.Fields("every", h.Every, "last", lastRun(h.Last, time.Now()), "next", next)
+	var t term.Table
+	t.Row("NAME", "STATE", "TITLE", "PROMPT")
 	for _, p := range h.Prompts {
 		state := "on"
 		if !p.Enabled {
 			state = "off"
 		}
 		for _, f := range p.Findings {
-			c.warn("%s", f.Error())
+			c.Warn("%s", f.Error())
 			state = "broken"
 		}
-		t.row(p.Slug, state, oneLine(p.Title, 40), oneLine(p.Prompt, 80))
+		t.Row(p.Slug, state, term.OneLine(p.Title, 40), term.OneLine(p.Prompt, 80))
 	}
-	c.print("\n")
-	return t.write(c.stdout, c.data())
+	c.Print("\n")
+	return t.Write(c.Out, c.OutStyle())
 }
 
-func (c *cli) heartbeatAdd() *cobra.Command {
+func heartbeatAdd(c *term.App) *cobra.Command {
 	var p control.PromptChange
 	cmd := &cobra.Command{
 		Use:     "add PROMPT…",
 		Short:   "Add something to look at",
 		Example: "  daycare heartbeat add --title Disk --hours 08:00-22:00 'Is the disk filling up?'",
-		Args:    words(-1, "a PROMPT"),
+		Args:    term.Words(-1, "a PROMPT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Prompt = strings.Join(args, " ")
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -87,11 +88,11 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add to heartbeat: %w", err))
 			}
-			if c.json {
-				return c.printJSON(made)
+			if c.JSON {
+				return c.PrintJSON(made)
 			}
-			c.print("the heartbeat looks at %s\n", made.Slug)
-			return c.noteStopped()
+			c.Print("the heartbeat looks at %s\n", made.Slug)
+			return noteStopped(c)
 		},
 	}
 	cmd.Flags().StringVar(&p.Title, "title", "", "what people call it")
@@ -101,28 +102,28 @@ func (c *cli) heartbeatAdd() *cobra.Command {
 }
 
 // prompts completes the first argument with what the heartbeat looks at.
-func (c *cli) prompts(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func prompts(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	if client, err := c.reader(cmd.Context()); err == nil && len(args) == 0 {
+	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
 		h, err := client.Heartbeat(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		for _, p := range h.Prompts {
-			out = append(out, cobra.CompletionWithDesc(p.Slug, oneLine(p.Title, 60)))
+			out = append(out, cobra.CompletionWithDesc(p.Slug, term.OneLine(p.Title, 60)))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *cli) heartbeatRm() *cobra.Command {
+func heartbeatRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
 		Short:   "Move a point of the heartbeat to the trash",
 		Example: "  daycare heartbeat rm disk",
-		Args:    words(0, "a NAME of daycare heartbeat ls"), ValidArgsFunction: c.prompts,
+		Args:    term.Words(0, "a NAME of daycare heartbeat ls"), ValidArgsFunction: c.Complete(prompts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -130,43 +131,43 @@ func (c *cli) heartbeatRm() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("remove from heartbeat: %w", err)
 			}
-			return c.removed(args[0], trash)
+			return removed(c, args[0], trash)
 		},
 	}
 }
 
-func (c *cli) heartbeatRun() *cobra.Command {
+func heartbeatRun(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "run",
 		Short:   "Run the heartbeat now, changed or not",
 		Example: "  daycare heartbeat run",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
 			slot, err := client.RunHeartbeat(cmd.Context())
 			if errors.Is(err, control.ErrNoTask) {
-				return notFound("add something with: daycare heartbeat add PROMPT", "the heartbeat has nothing to look at")
+				return term.NotFound("add something with: daycare heartbeat add PROMPT", "the heartbeat has nothing to look at")
 			}
 			if err != nil {
 				return fmt.Errorf("run heartbeat: %w", err)
 			}
-			return c.begun("the heartbeat", slot, "daycare heartbeat runs")
+			return begun(c, "the heartbeat", slot, "daycare heartbeat runs")
 		},
 	}
 }
 
-func (c *cli) heartbeatRuns() *cobra.Command {
+func heartbeatRuns(c *term.App) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:     "runs",
 		Short:   "What became of each beat",
 		Example: "  daycare heartbeat runs -n 50",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -174,7 +175,7 @@ func (c *cli) heartbeatRuns() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list beats: %w", err)
 			}
-			return c.showRuns(runs)
+			return showRuns(c, runs)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many, the newest")

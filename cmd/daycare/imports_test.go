@@ -32,6 +32,8 @@ var imports = map[string][]string{
 		"engine/config", "engine/event", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
+	"cmd/daycare/term": {"cmd/daycare/plugins", "engine/config", "engine/control", "engine/disk", "engine/finding", "engine/inbox",
+		"engine/message"},
 	"cmd/daycare/logfile": {"engine/config"},
 	"cmd/daycare/chaos":   {"..."},
 	"cmd/daycare/bench":   {"..."},

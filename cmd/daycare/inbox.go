@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
-
-	"github.com/spf13/cobra"
 )
 
-func (c *cli) inboxCommand() *cobra.Command {
-	return group("inbox", "What waits in the inboxes of agents",
+func inboxCommand(c *term.App) *cobra.Command {
+	return term.Group("inbox", "What waits in the inboxes of agents",
 		"  daycare inbox ls\n  daycare inbox drop 0/ tz4a98xx",
-		c.inboxLs(), c.inboxShow(),
-		c.inboxChange("drop", "Remove an item that waits", "dropped", (*control.Client).Drop),
-		c.inboxChange("front", "Move an item before all others", "moved to the front", (*control.Client).Front))
+		inboxLs(c), inboxShow(c),
+		inboxChange(c, "drop", "Remove an item that waits", "dropped", (*control.Client).Drop),
+		inboxChange(c, "front", "Move an item before all others", "moved to the front", (*control.Client).Front))
 }
 
 // A waiting item with the agent it waits for.
@@ -27,15 +28,15 @@ type waitingFor struct {
 	event.Waiting
 }
 
-func (c *cli) inboxLs() *cobra.Command {
+func inboxLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
 		Aliases: []string{"list"},
 		Short:   "What waits for one agent, or for all",
 		Example: "  daycare inbox ls 0/",
-		Args:    words(1), ValidArgsFunction: c.refs,
+		Args:    term.Words(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -43,16 +44,16 @@ func (c *cli) inboxLs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Items []waitingFor `json:"items"`
 				}{items})
 			}
 			if len(items) == 0 {
-				c.note("nothing waits")
+				c.Note("nothing waits")
 				return nil
 			}
-			return inboxTable(items, time.Now()).write(c.stdout, c.data())
+			return inboxTable(items, time.Now()).Write(c.Out, c.OutStyle())
 		},
 	}
 }
@@ -90,23 +91,23 @@ func waiting(ctx context.Context, client *control.Client, args []string) ([]wait
 	return items, nil
 }
 
-func inboxTable(items []waitingFor, now time.Time) table {
-	var t table
-	t.row("AGENT", "ITEM", "TYPE", "STATE", "AT", "SIZE", "TEXT")
+func inboxTable(items []waitingFor, now time.Time) term.Table {
+	var t term.Table
+	t.Row("AGENT", "ITEM", "TYPE", "STATE", "AT", "SIZE", "TEXT")
 	for _, w := range items {
-		t.row(w.Handle, w.ID, w.Type, w.State, ago(w.At, now), size(int64(w.Bytes)), oneLine(w.Text, 60))
+		t.Row(w.Handle, w.ID, w.Type, w.State, term.Ago(w.At, now), term.Size(int64(w.Bytes)), term.OneLine(w.Text, 60))
 	}
 	return t
 }
 
-func (c *cli) inboxShow() *cobra.Command {
+func inboxShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID ITEM",
 		Short:   "One item that waits, in full",
 		Example: "  daycare inbox show 0/ tz4a98xx",
-		Args:    words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -114,25 +115,25 @@ func (c *cli) inboxShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(w)
+			if c.JSON {
+				return c.PrintJSON(w)
 			}
-			c.fields("item", w.ID, "agent", w.Handle, "type", w.Type, "state", w.State,
-				"at", w.At.Local().Format("2006-01-02 15:04:05"), "size", size(int64(w.Bytes)))
-			c.print("\n%s\n", clean(w.Text))
+			c.Fields("item", w.ID, "agent", w.Handle, "type", w.Type, "state", w.State,
+				"at", w.At.Local().Format("2006-01-02 15:04:05"), "size", term.Size(int64(w.Bytes)))
+			c.Print("\n%s\n", term.Clean(w.Text))
 			return nil
 		},
 	}
 }
 
-func (c *cli) inboxChange(use, short, done string, do func(*control.Client, context.Context, string, string) error) *cobra.Command {
+func inboxChange(c *term.App, use, short, done string, do func(*control.Client, context.Context, string, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     use + " ID ITEM",
 		Short:   short,
 		Example: "  daycare inbox " + use + " 0/ tz4a98xx",
-		Args:    words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.refs,
+		Args:    term.Words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.daemon(cmd.Context())
+			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -143,14 +144,14 @@ func (c *cli) inboxChange(use, short, done string, do func(*control.Client, cont
 			if err := do(client, cmd.Context(), w.Agent, w.ID); err != nil {
 				return fmt.Errorf("%s item %s: %w", use, w.ID, err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Agent string `json:"agent"`
 					Item  string `json:"item"`
 					Done  string `json:"done"`
 				}{w.Agent, w.ID, use})
 			}
-			c.print("%s %s\n", w.ID, done)
+			c.Print("%s %s\n", w.ID, done)
 			return nil
 		},
 	}
@@ -187,7 +188,7 @@ func byPrefix(what string, ids []string, typed, do string) (int, error) {
 	}
 	switch len(fits) {
 	case 0:
-		return 0, notFound(do, "no %s %s", what, typed)
+		return 0, term.NotFound(do, "no %s %s", what, typed)
 	case 1:
 		return fits[0], nil
 	}
@@ -195,6 +196,6 @@ func byPrefix(what string, ids []string, typed, do string) (int, error) {
 	for _, i := range fits {
 		names = append(names, ids[i])
 	}
-	return 0, &problem{code: exitUsage, err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
-		do: "type more of it"}
+	return 0, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
+		Do: "type more of it"}
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
 // The files that init makes. None is needed: an empty .daycare works as well.
@@ -91,7 +93,7 @@ type initResult struct {
 	Check    *trial   `json:"check,omitempty"`
 }
 
-func (c *cli) initCommand() *cobra.Command {
+func initCommand(c *term.App) *cobra.Command {
 	var s setup
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -104,22 +106,22 @@ func (c *cli) initCommand() *cobra.Command {
 			"  daycare init --workspace ~/notes --provider anthropic\n" +
 			"  daycare init --provider server --base-url http://127.0.0.1:8080/v1 --model qwen3\n" +
 			"  pass show openai | daycare init --provider openai --key-stdin",
-		Args: words(0),
+		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.told(cmd); err != nil {
 				return err
 			}
-			return c.init(cmd.Context(), &s)
+			return setUpHere(cmd.Context(), c, &s)
 		},
 	}
 	s.flags(cmd)
 	return cmd
 }
 
-// init sets up exactly the named or current folder: unlike other commands it
+// setUpHere sets up exactly the named or current folder: unlike other commands it
 // does not look upwards.
-func (c *cli) init(ctx context.Context, s *setup) error {
-	dir := c.workspace
+func setUpHere(ctx context.Context, c *term.App, s *setup) error {
+	dir := c.Workspace
 	if dir == "" {
 		dir = "."
 	}
@@ -131,27 +133,27 @@ func (c *cli) init(ctx context.Context, s *setup) error {
 	if err != nil {
 		return err
 	}
-	c.cautionHome(dir)
-	if !c.json {
+	cautionHome(c, dir)
+	if !c.JSON {
 		for _, name := range done.Created {
-			c.print("created  %s\n", filepath.Join(home, name))
+			c.Print("created  %s\n", filepath.Join(workspace.Home, name))
 		}
 		for _, name := range done.Kept {
-			c.print("kept     %s\n", filepath.Join(home, name))
+			c.Print("kept     %s\n", filepath.Join(workspace.Home, name))
 		}
 	}
-	if err := c.setUp(ctx, dir, s, &done); err != nil {
+	if err := setUp(ctx, c, dir, s, &done); err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(done)
+	if c.JSON {
+		return c.PrintJSON(done)
 	}
-	c.note("Next: daycare chat hello")
+	c.Note("Next: daycare chat hello")
 	return nil
 }
 
 // setUp sees to where answers come from, if there is anything to see to.
-func (c *cli) setUp(ctx context.Context, dir string, s *setup, done *initResult) error {
+func setUp(ctx context.Context, c *term.App, dir string, s *setup, done *initResult) error {
 	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
@@ -161,26 +163,26 @@ func (c *cli) setUp(ctx context.Context, dir string, s *setup, done *initResult)
 		p := conf.Providers[0]
 		done.Provider, done.Model = p.ID, p.Model
 		if ch, ok := s.choice(); ok && ch.name != p.ID && ch.name != choiceOffline {
-			return &problem{code: exitFailure, err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
-				do: "nothing was changed; edit " + filepath.Join(home, config.Name)}
+			return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
+				Do: "nothing was changed; edit " + filepath.Join(workspace.Home, config.Name)}
 		}
-		if !c.json {
-			c.print("kept     provider %s, model %s\n", p.ID, p.Model)
-			c.note("does it work? daycare providers test")
+		if !c.JSON {
+			c.Print("kept     provider %s, model %s\n", p.ID, p.Model)
+			c.Note("does it work? daycare providers test")
 		}
 		return nil
 	case s.provider != "":
 		if s.keyStdin {
-			if s.key, err = c.readSecret(s.provider); err != nil {
+			if s.key, err = readSecret(c, s.provider); err != nil {
 				return err
 			}
 		}
-		if done.Check, err = c.apply(ctx, dir, conf, s); err != nil {
+		if done.Check, err = apply(ctx, c, dir, conf, s); err != nil {
 			return err
 		}
-	case c.asks() && !c.json:
-		fmt.Fprintln(c.stderr)
-		if s, done.Check, err = c.ask(ctx, dir, conf); err != nil || s.provider == choiceOffline {
+	case c.Asks() && !c.JSON:
+		fmt.Fprintln(c.Err)
+		if s, done.Check, err = ask(ctx, c, dir, conf); err != nil || s.provider == choiceOffline {
 			return err // a key that is set later is found later
 		}
 	default:
@@ -188,25 +190,25 @@ func (c *cli) setUp(ctx context.Context, dir string, s *setup, done *initResult)
 	}
 	p := s.asProvider(conf)
 	done.Provider, done.Model = p.ID, p.Model
-	if !c.json {
-		c.setUpDone(s, p, done.Check)
+	if !c.JSON {
+		setUpDone(c, s, p, done.Check)
 	}
 	return nil
 }
 
-func (c *cli) setUpDone(s *setup, p config.Provider, t *trial) {
+func setUpDone(c *term.App, s *setup, p config.Provider, t *trial) {
 	if t != nil {
-		c.print("works    it said %q after %d ms\n", clean(t.Answer), t.MS)
+		c.Print("works    it said %q after %d ms\n", term.Clean(t.Answer), t.MS)
 	}
-	c.print("wrote    provider %s to %s\n", join(", model ", p.ID, p.Model), filepath.Join(home, config.Name))
+	c.Print("wrote    provider %s to %s\n", term.Join(", model ", p.ID, p.Model), filepath.Join(workspace.Home, config.Name))
 	if !s.key.IsZero() {
-		c.print("kept     its key in %s\n", filepath.Join(home, config.AuthName))
+		c.Print("kept     its key in %s\n", filepath.Join(workspace.Home, config.AuthName))
 	}
 }
 
 // makeHome makes .daycare in root with its first files, keeping what is there.
 func makeHome(root string) (initResult, error) {
-	done := initResult{Dir: filepath.Join(root, home), Created: []string{}, Kept: []string{}}
+	done := initResult{Dir: filepath.Join(root, workspace.Home), Created: []string{}, Kept: []string{}}
 	if err := os.MkdirAll(done.Dir, 0o700); err != nil {
 		return done, fmt.Errorf("make %s: %w", done.Dir, err)
 	}

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
+	"daycare/engine/workspace"
 )
 
 // leaveLetter leaves a message for an agent while no daemon runs. It writes no
 // inbox: only the holder of the lock may do that. Files are copied now, as they are.
-func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Message) error {
-	client, err := c.offline(root, c.warn)
+func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.Message) error {
+	client, err := c.Offline(root, c.Warn)
 	if err != nil {
 		return err
 	}
@@ -23,12 +25,12 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 		return fmt.Errorf("find agent %s: %w", ref, err)
 	}
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
-	vol := disk.NewVolume(filepath.Join(root, home))
+	vol := disk.NewVolume(filepath.Join(root, workspace.Home))
 	folders, err := permission.OpenFolders(nil, root, func(string, error) {})
 	if err != nil {
 		return err
 	}
-	files, err := control.NewFileStore(filepath.Join(root, home), vol, folders)
+	files, err := control.NewFileStore(filepath.Join(root, workspace.Home), vol, folders)
 	if err != nil {
 		return err
 	}
@@ -39,10 +41,10 @@ func (c *cli) leaveLetter(ctx context.Context, root, ref string, m control.Messa
 		}
 		letter.Files = append(letter.Files, inbox.Enclosure{ID: kept.ID})
 	}
-	dir := filepath.Join(root, home, "drop")
+	dir := filepath.Join(root, workspace.Home, "drop")
 	item, err := inbox.Post(vol, dir, a.ID, letter)
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
-	return c.sent(sendResult{Agent: a.ID, Item: item, Letter: dir})
+	return sent(c, sendResult{Agent: a.ID, Item: item, Letter: dir})
 }

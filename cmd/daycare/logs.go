@@ -20,10 +20,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/logfile"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) logsCommand() *cobra.Command {
+func logsCommand(c *term.App) *cobra.Command {
 	var q logQuery
 	var since, level string
 	cmd := &cobra.Command{
@@ -32,19 +34,19 @@ func (c *cli) logsCommand() *cobra.Command {
 		Long: "The log of the daemon: readable on a terminal, else the JSON lines as they stand in\n" +
 			"logs/daycare.jsonl and the older files beside it.",
 		Example: "  daycare logs -f\n  daycare logs --level warn --since 2h --agent 0/",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if q.since, err = sinceTime(cmd, since, time.Now()); err != nil {
+			if q.since, err = term.SinceTime(cmd, since, time.Now()); err != nil {
 				return err
 			}
 			if err := q.level.UnmarshalText([]byte(level)); err != nil {
-				return usage(cmd, "--level %q is none of debug, info, warn, error", level)
+				return term.Usage(cmd, "--level %q is none of debug, info, warn, error", level)
 			}
 			if q.lines < 0 {
-				return usage(cmd, "-n %d is less than none", q.lines)
+				return term.Usage(cmd, "-n %d is less than none", q.lines)
 			}
-			return c.logs(cmd.Context(), q)
+			return logs(cmd.Context(), c, q)
 		},
 	}
 	flags := cmd.Flags()
@@ -52,10 +54,10 @@ func (c *cli) logsCommand() *cobra.Command {
 	flags.StringVar(&q.agent, "agent", "", "only what is about the agent `ID`")
 	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and worse: debug, info, warn, error")
 	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
-	sinceFlag(cmd, &since)
+	term.SinceFlag(cmd, &since)
 	_ = cmd.RegisterFlagCompletionFunc("level",
 		cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("agent", c.agentRefs)
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	return cmd
 }
 
@@ -70,35 +72,35 @@ type logQuery struct {
 	name func(id string) string // its handle; "": none
 }
 
-func (c *cli) logs(ctx context.Context, q logQuery) error {
-	root, err := c.madeRoot()
+func logs(ctx context.Context, c *term.App, q logQuery) error {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return err
 	}
-	root = filepath.Join(root, home)
-	conf, err := c.config()
+	root = filepath.Join(root, workspace.Home)
+	conf, err := c.Config()
 	if err != nil {
 		return err
 	}
 	path := logfile.Path(root, conf)
 	if path == "" {
-		return notFound("name one in the settings: log.file", "the settings keep no log file")
+		return term.NotFound("name one in the settings: log.file", "the settings keep no log file")
 	}
 	if err := q.resolve(root); err != nil {
 		return err
 	}
 	t := &tailed{path: path}
 	defer t.close()
-	if err := c.showNewest(&q, t); err != nil || !q.follow {
+	if err := showNewest(c, &q, t); err != nil || !q.follow {
 		return err
 	}
-	return c.followLog(ctx, t, &q)
+	return followLog(ctx, c, t, &q)
 }
 
 // showNewest prints what the files hold now. The newest is opened first and read
 // last, so that a rotation in between neither hides nor doubles a line, and
 // following goes on where this ends.
-func (c *cli) showNewest(q *logQuery, t *tailed) error {
+func showNewest(c *term.App, q *logQuery, t *tailed) error {
 	var newest [][]byte
 	keep := func(line []byte) error {
 		if q.fits(line) {
@@ -125,7 +127,7 @@ func (c *cli) showNewest(q *logQuery, t *tailed) error {
 		newest = newest[len(newest)-q.lines:]
 	}
 	for _, line := range newest {
-		if err := c.showLog(q, line); err != nil {
+		if err := showLog(c, q, line); err != nil {
 			return err
 		}
 	}
@@ -147,7 +149,7 @@ func (q *logQuery) resolve(root string) error {
 		id, err = q.agent, nil
 	}
 	if err != nil {
-		return notFound("list agents with: daycare agents ls", "no agent %q", q.agent)
+		return term.NotFound("list agents with: daycare agents ls", "no agent %q", q.agent)
 	}
 	q.agent = id
 	return nil
@@ -184,22 +186,22 @@ func (q *logQuery) fits(raw []byte) bool {
 }
 
 // showLog prints a line: as it is, or for a person.
-func (c *cli) showLog(q *logQuery, raw []byte) error {
-	if !isTerminal(c.stdout) || c.json {
-		return c.printLine(raw)
+func showLog(c *term.App, q *logQuery, raw []byte) error {
+	if !term.IsTerminal(c.Out) || c.JSON {
+		return c.PrintLine(raw)
 	}
-	if _, err := fmt.Fprintln(c.stdout, prettyLog(raw, q.name, c.data())); err != nil {
+	if _, err := fmt.Fprintln(c.Out, prettyLog(raw, q.name, c.OutStyle())); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
 }
 
 // prettyLog is a line for people: when, how bad, what, and the data behind it.
-func prettyLog(raw []byte, name func(id string) string, s style) string {
+func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 	var l logLine
 	var rest map[string]any
 	if json.Unmarshal(raw, &l) != nil || json.Unmarshal(raw, &rest) != nil {
-		return clean(string(raw))
+		return term.Clean(string(raw))
 	}
 	for _, key := range []string{"time", "level", "msg"} {
 		delete(rest, key)
@@ -207,9 +209,9 @@ func prettyLog(raw []byte, name func(id string) string, s style) string {
 	level := fmt.Sprintf("%-5s", l.Level)
 	switch {
 	case l.Level >= slog.LevelError:
-		level = s.red(level)
+		level = s.Red(level)
 	case l.Level >= slog.LevelWarn:
-		level = s.yellow(level)
+		level = s.Yellow(level)
 	}
 	var data []string
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
@@ -220,8 +222,8 @@ func prettyLog(raw []byte, name func(id string) string, s style) string {
 		if strings.ContainsAny(value, " \t\n\"") || value == "" {
 			value = fmt.Sprintf("%q", value)
 		}
-		data = append(data, s.dim(key+"=")+clean(value))
+		data = append(data, s.Dim(key+"=")+term.Clean(value))
 	}
-	return strings.TrimSpace(s.dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + clean(l.Msg) + "  " +
+	return strings.TrimSpace(s.Dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + term.Clean(l.Msg) + "  " +
 		strings.Join(data, " "))
 }

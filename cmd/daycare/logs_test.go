@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/cmd/daycare/logfile"
+	"daycare/cmd/daycare/term"
 )
 
 // lineNumbers reads the numbers that a test wrote into log files, oldest first.
@@ -106,15 +107,15 @@ func TestFollowLog(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(f, nil))
 	log.Info("before", "n", -1)
 	out := newLines()
-	c := &cli{stdout: out}
+	c := &term.App{Out: out}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	tail := &tailed{path: path}
 	defer tail.close()
-	if err := c.showNewest(&logQuery{level: slog.LevelError}, tail); err != nil {
+	if err := showNewest(c, &logQuery{level: slog.LevelError}, tail); err != nil {
 		t.Fatal(err)
 	}
-	go func() { done <- c.followLog(ctx, tail, &logQuery{level: slog.LevelInfo}) }()
+	go func() { done <- followLog(ctx, c, tail, &logQuery{level: slog.LevelInfo}) }()
 	for n := 0; n < 60; n++ {
 		log.Info("line", "n", n)
 		if n%7 == 0 {
@@ -192,19 +193,19 @@ func TestNoOutputSteersATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, print := range map[string]func(c *cli) error{
-		"logs":           func(c *cli) error { return c.showLog(&logQuery{}, raw) },
-		"logs --json":    func(c *cli) error { c.json = true; return c.showLog(&logQuery{}, append(raw, '\r')) },
-		"agent records":  func(c *cli) error { c.json = true; return c.showRecords([]json.RawMessage{raw}) },
-		"any list":       func(c *cli) error { return c.printJSON(map[string]string{"msg": said}) },
-		"a broken line":  func(c *cli) error { return c.printLine([]byte("{\"msg\":\"\x1b[2J\u009b")) },
-		"a nested value": func(c *cli) error { return c.printJSON(map[string]json.RawMessage{"of": raw}) },
+	for name, print := range map[string]func(c *term.App) error{
+		"logs":           func(c *term.App) error { return showLog(c, &logQuery{}, raw) },
+		"logs --json":    func(c *term.App) error { c.JSON = true; return showLog(c, &logQuery{}, append(raw, '\r')) },
+		"agent records":  func(c *term.App) error { c.JSON = true; return showRecords(c, []json.RawMessage{raw}) },
+		"any list":       func(c *term.App) error { return c.PrintJSON(map[string]string{"msg": said}) },
+		"a broken line":  func(c *term.App) error { return c.PrintLine([]byte("{\"msg\":\"\x1b[2J\u009b")) },
+		"a nested value": func(c *term.App) error { return c.PrintJSON(map[string]json.RawMessage{"of": raw}) },
 	} {
 		var out bytes.Buffer
-		if err := print(&cli{stdout: &out}); err != nil {
+		if err := print(&term.App{Out: &out}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if strings.ContainsFunc(out.String(), steers) {
+		if strings.ContainsFunc(out.String(), term.Steers) {
 			t.Errorf("%s prints %q", name, out.String())
 		}
 		var got struct {

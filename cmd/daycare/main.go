@@ -4,17 +4,16 @@
 // One file holds one command or one group of commands. A command parses its
 // arguments, asks the control API (engine/control) and prints what came back;
 // it decides nothing that another user interface would have to decide again.
-// What builds and runs a workspace is in cmd/daycare/daemon; wiring.go lists the few
-// things of it that commands need.
+// What builds and runs a workspace is in cmd/daycare/daemon.
 package main
 
 import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -29,49 +28,9 @@ func main1() {
 }
 
 // execute is the whole program: it returns the exit code. A signal ends it at once
-// with 130, unless the command took the signals (cli.takeSignals); then the
+// with 130, unless the command took the signals (term.App.TakeSignals); then the
 // command decides.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &cli{
-		wiring: production(),
-		stdin:  stdin, stdout: stdout, stderr: stderr,
-		signals: make(chan os.Signal, 4),
-	}
-	return c.run(context.Background(), args)
-}
-
-func (c *cli) run(ctx context.Context, args []string) int {
-	arrived := make(chan os.Signal, 4)
-	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(arrived)
-
-	done := make(chan error, 1)
-	go func() {
-		cmd := newRoot(c)
-		cmd.SetArgs(args)
-		done <- cmd.ExecuteContext(ctx)
-	}()
-	for {
-		select {
-		case err := <-done:
-			return c.report(err)
-		case sig := <-arrived:
-			if !c.signalsTaken.Load() {
-				if restore := c.leaving.Load(); restore != nil {
-					(*restore)()
-				}
-				return exitInterrupted
-			}
-			select {
-			case c.signals <- sig:
-			default: // the command has four of them to look at already
-			}
-		}
-	}
-}
-
-// takeSignals gives the command Ctrl-C and SIGTERM to answer by itself.
-func (c *cli) takeSignals() <-chan os.Signal {
-	c.signalsTaken.Store(true)
-	return c.signals
+	c := &term.App{In: stdin, Out: stdout, Err: stderr, Offline: daemon.Look, InProcess: daemon.Inside}
+	return c.Run(context.Background(), newRoot, args)
 }

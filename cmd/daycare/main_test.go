@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"daycare/engine/workspace"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -89,3 +90,6 @@ func stopLeftover(dir string) {
 		return nil
 	})
 }
+
+// home is the folder inside a workspace that daycare keeps its files in.
+const home = workspace.Home

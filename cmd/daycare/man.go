@@ -11,17 +11,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 )
 
-func (c *cli) manCommand() *cobra.Command {
+func manCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the manual pages, one a command",
 		Long: "Write the manual pages into DIR, one a command: daycare.1, daycare-chat.1 and so on.\n" +
 			"They say what --help says.",
 		Example: "  daycare man ~/.local/share/man/man1 && man daycare-chat",
-		Args:    words(0, "the DIR to write them to"),
+		Args:    term.Words(0, "the DIR to write them to"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -37,13 +38,13 @@ func (c *cli) manCommand() *cobra.Command {
 				}
 				n++
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Dir   string `json:"dir"`
 					Pages int    `json:"pages"`
 				}{args[0], n})
 			}
-			c.print("wrote %s to %s\n", plural(n, "page", "pages"), args[0])
+			c.Print("wrote %s to %s\n", term.Plural(n, "page", "pages"), args[0])
 			return nil
 		},
 	}
@@ -77,8 +78,8 @@ func manPage(cmd *cobra.Command) []byte {
 	}
 	if !cmd.HasParent() {
 		b.WriteString(".SH EXIT STATUS\n")
-		for _, e := range exitCodes {
-			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.code, roff(e.means))
+		for _, e := range term.ExitCodes {
+			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.Code, roff(e.Means))
 		}
 		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
 			"files; .I .daycare/README.md says which\n")

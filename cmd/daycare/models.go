@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +13,11 @@ import (
 
 	"daycare/agents/providers/catalogue"
 	"daycare/cmd/daycare/models"
-	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
-	"daycare/engine/finding"
 )
 
-func (c *cli) modelsCommand() *cobra.Command {
+func modelsCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "The models that daycare knows, or one of them",
@@ -29,67 +26,31 @@ func (c *cli) modelsCommand() *cobra.Command {
 			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
 			"in front or a date behind.",
 		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5\n  daycare models refresh",
-		Args:    words(1), ValidArgsFunction: c.modelNames,
+		Args:    term.Words(1), ValidArgsFunction: c.Complete(modelNames),
 		RunE: func(_ *cobra.Command, args []string) error {
-			conf, err := c.config()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
 			if len(args) == 0 {
-				return c.listModels(models.Catalogue(conf, c.modelsFile()), conf)
+				return listModels(c, models.Catalogue(conf, modelsFile(c)), conf)
 			}
-			return c.showModel(models.Catalogue(conf, c.modelsFile()), args[0])
+			return showModel(c, models.Catalogue(conf, modelsFile(c)), args[0])
 		},
 	}
-	cmd.AddCommand(c.modelsRefresh())
+	cmd.AddCommand(modelsRefresh(c))
 	return cmd
 }
 
 // modelNames completes the name of a model.
-func (c *cli) modelNames(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func modelNames(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
-	if conf, err := c.config(); err == nil && len(args) == 0 {
-		for _, m := range models.Catalogue(conf, c.modelsFile()).All() {
+	if conf, err := c.Config(); err == nil && len(args) == 0 {
+		for _, m := range models.Catalogue(conf, modelsFile(c)).All() {
 			names = append(names, cobra.CompletionWithDesc(m.ID, m.Vendor))
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// config reads the settings of the workspace, if there is one. Commands that only
-// look something up get on without what is broken in it.
-func (c *cli) config() (*config.Config, error) {
-	root, err := c.root()
-	if err != nil {
-		return nil, err
-	}
-	conf, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
-	if err != nil && len(found) == 0 {
-		return nil, err
-	}
-	if err != nil {
-		c.warn("the settings are not used: %s", found[0])
-		return config.Default(), nil
-	}
-	return conf, nil
-}
-
-// warnOfSettings prints what is wrong with the settings but keeps nothing from
-// starting: a key with a typing error is not used, and a default takes its place.
-func (c *cli) warnOfSettings() {
-	root, err := c.root()
-	if err != nil {
-		return
-	}
-	_, found, err := config.Load(filepath.Join(root, home), os.LookupEnv, plugins.ConnectorTypes...)
-	if err != nil {
-		return // whoever needs the settings reports it
-	}
-	for _, f := range found {
-		if f.Severity == finding.Warning {
-			c.warn("warning: %s", f)
-		}
-	}
 }
 
 // A modelInfo is one model in --json; prices are those of today.
@@ -98,30 +59,30 @@ type modelInfo struct {
 	Providers []string `json:"providers,omitempty"` // of the settings, that use it
 }
 
-func (c *cli) listModels(cat *catalogue.Catalogue, conf *config.Config) error {
+func listModels(c *term.App, cat *catalogue.Catalogue, conf *config.Config) error {
 	all := cat.All()
 	users := usersOf(cat, conf)
-	if c.json {
+	if c.JSON {
 		list := make([]modelInfo, len(all))
 		for i, m := range all {
 			list[i] = modelInfo{today(m), users[m.ID]}
 		}
-		return c.printJSON(struct {
+		return c.PrintJSON(struct {
 			AsOf   string      `json:"asOf"`
 			Models []modelInfo `json:"models"`
 		}{cat.AsOf(), list})
 	}
-	var t table
-	t.row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
+	var t term.Table
+	t.Row("MODEL", "VENDOR", "WINDOW", "ANSWER", "IMAGES", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USED BY")
 	for _, m := range all {
 		p := m.PriceAt(time.Now(), 0)
-		t.row(m.ID, cmp.Or(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
+		t.Row(m.ID, cmp.Or(m.Vendor, "settings"), count(m.Window), count(m.MaxOutput), yes(m.Images),
 			dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite), strings.Join(users[m.ID], ", "))
 	}
-	if err := t.write(c.stdout, c.data()); err != nil {
+	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
-	c.note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", cat.AsOf())
+	c.Note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", cat.AsOf())
 	return nil
 }
 
@@ -141,28 +102,28 @@ func today(m catalogue.Model) catalogue.Model {
 	return m
 }
 
-func (c *cli) showModel(cat *catalogue.Catalogue, name string) error {
+func showModel(c *term.App, cat *catalogue.Catalogue, name string) error {
 	var unknown *catalogue.UnknownModel
 	if err := cat.Check("", name); errors.As(err, &unknown) {
 		do := "list all with: daycare models"
 		if len(unknown.Near) > 0 {
 			do = "near to it: " + strings.Join(unknown.Near, ", ")
 		}
-		return notFound(do, "no model %q is known", name)
+		return term.NotFound(do, "no model %q is known", name)
 	}
 	m, _ := cat.Find("", name)
-	if c.json {
-		return c.printJSON(modelInfo{Model: today(m)})
+	if c.JSON {
+		return c.PrintJSON(modelInfo{Model: today(m)})
 	}
 	p := m.PriceAt(time.Now(), 0)
-	c.fields("model", m.ID, "also", strings.Join(m.Aliases, ", "), "vendor", m.Vendor,
+	c.Fields("model", m.ID, "also", strings.Join(m.Aliases, ", "), "vendor", m.Vendor,
 		"window", tokens(m.Window), "answer", tokens(m.MaxOutput), "images", yes(m.Images),
 		"thinking", cmp.Or(strings.Join(m.Thinking, ", "), "-"), "price", priceLine(p))
 	if m.Long != nil {
-		c.fields("long    ", fmt.Sprintf("prompts over %s: %s", tokens(int(m.Long.Over)), priceLine(m.PriceAt(time.Now(), m.Long.Over+1))))
+		c.Fields("long    ", fmt.Sprintf("prompts over %s: %s", tokens(int(m.Long.Over)), priceLine(m.PriceAt(time.Now(), m.Long.Over+1))))
 	}
 	if m.Next != nil && time.Now().UTC().Format(time.DateOnly) < m.Next.From {
-		c.fields("later   ", fmt.Sprintf("from %s: %s", m.Next.From, priceLine(m.Next.Price)))
+		c.Fields("later   ", fmt.Sprintf("from %s: %s", m.Next.From, priceLine(m.Next.Price)))
 	}
 	return nil
 }

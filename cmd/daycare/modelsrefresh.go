@@ -19,22 +19,24 @@ import (
 
 	"daycare/agents/providers/catalogue"
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // maxModelsFile bounds it, in bytes.
 const maxModelsFile = 32 << 20
 
 // modelsFile is where it lies in this workspace; "" where there is none.
-func (c *cli) modelsFile() string {
-	root, err := c.root()
+func modelsFile(c *term.App) string {
+	root, err := c.Root()
 	if err != nil {
 		return ""
 	}
-	path := filepath.Join(root, home, models.FileName)
+	path := filepath.Join(root, workspace.Home, models.FileName)
 	if _, err := models.ReadFetched(path); err != nil {
-		c.warn("%s is not used: %v; fetch it again with: daycare models refresh", path, err)
+		c.Warn("%s is not used: %v; fetch it again with: daycare models refresh", path, err)
 	}
 	return path
 }
@@ -48,7 +50,7 @@ type refreshed struct {
 	Kept    bool                   `json:"kept"` // it is in force
 }
 
-func (c *cli) modelsRefresh() *cobra.Command {
+func modelsRefresh(c *term.App) *cobra.Command {
 	var from string
 	var dry, yes, reset bool
 	cmd := &cobra.Command{
@@ -60,17 +62,17 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			"daycare's own form or in that of OpenRouter's /api/v1/models. What the settings say\n" +
 			"of a model wins over it. No key is sent, and nothing is fetched but by this command.",
 		Example: "  daycare models refresh\n  daycare models refresh --from models.json --yes\n  daycare models refresh --reset",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(root, home, models.FileName)
+			path := filepath.Join(root, workspace.Home, models.FileName)
 			if reset {
-				return c.forgetModels(cmd.Context(), root, path)
+				return forgetModels(cmd.Context(), c, root, path)
 			}
-			conf, err := c.config()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
@@ -81,10 +83,10 @@ func (c *cli) modelsRefresh() *cobra.Command {
 			}
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
-				return &problem{code: exitFailure, err: fmt.Errorf("the list of %s is not used: %w", source, err),
-					do: "name another one with --from; the list of models is as it was"}
+				return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("the list of %s is not used: %w", source, err),
+					Do: "name another one with --from; the list of models is as it was"}
 			}
-			return c.keepModels(cmd.Context(), root, path, models.Catalogue(conf, path), newer, dry, yes)
+			return keepModels(cmd.Context(), c, root, path, models.Catalogue(conf, path), newer, dry, yes)
 		},
 	}
 	flags := cmd.Flags()
@@ -103,16 +105,16 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	if err != nil || u.Scheme == "" {
 		data, err := os.ReadFile(source)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, notFound("", "there is no file %s", source)
+			return nil, term.NotFound("", "there is no file %s", source)
 		}
 		return data, err
 	}
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
-		return nil, &problem{code: exitFailure,
-			err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source),
-			do:  "fetch it yourself, and name the file with --from"}
+		return nil, &term.Problem{Code: term.ExitFailure,
+			Err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source),
+			Do:  "fetch it yourself, and name the file with --from"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -123,15 +125,15 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	req.Header.Set("User-Agent", "daycare")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch the list of models: %w", err),
-			do: "check the network; the list of models is as it was"}
+		return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("fetch the list of models: %w", err),
+			Do: "check the network; the list of models is as it was"}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return nil, &problem{code: exitFailure, err: fmt.Errorf("fetch %s: %s", source, resp.Status),
-			do: "set modelsURL in the settings, or name another with --from"}
+		return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("fetch %s: %s", source, resp.Status),
+			Do: "set modelsURL in the settings, or name another with --from"}
 	case err != nil:
 		return nil, fmt.Errorf("fetch %s: %w", source, err)
 	case len(data) > maxModelsFile:
@@ -141,35 +143,36 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 }
 
 // keepModels shows what a list changes, and keeps it if the person wants that.
-func (c *cli) keepModels(ctx context.Context, root, path string, now *catalogue.Catalogue, newer *catalogue.Newer, dry, yes bool) error {
+func keepModels(ctx context.Context, c *term.App, root, path string, now *catalogue.Catalogue, newer *catalogue.Newer,
+	dry, yes bool) error {
 	r := refreshed{Source: newer.Source, AsOf: newer.AsOf, Models: len(newer.Models), Changes: now.Compare(newer)}
 	if r.Changes == nil {
 		r.Changes = []catalogue.Difference{}
 	}
-	if !c.json {
-		c.showChanges(r)
+	if !c.JSON {
+		showChanges(c, r)
 	}
 	switch {
 	case dry || len(r.Changes) == 0:
-	case !yes && (c.noInput || !isTerminal(c.stdin)):
-		return &problem{code: exitFailure, err: errors.New("nothing was changed: there is nobody to ask"),
-			do: "with --yes it counts at once"}
-	case yes || c.yes("use it? [Y/n] "):
+	case !yes && (c.NoInput || !term.IsTerminal(c.In)):
+		return &term.Problem{Code: term.ExitFailure, Err: errors.New("nothing was changed: there is nobody to ask"),
+			Do: "with --yes it counts at once"}
+	case yes || c.Yes("use it? [Y/n] "):
 		data, err := json.MarshalIndent(newer, "", " ")
 		if err == nil {
-			err = disk.NewVolume(filepath.Join(root, home)).WriteFile("models", path, append(data, '\n'))
+			err = disk.NewVolume(filepath.Join(root, workspace.Home)).WriteFile("models", path, append(data, '\n'))
 		}
 		if err != nil {
 			return fmt.Errorf("keep the list: %w", err)
 		}
 		r.Kept = true
-		c.reloadModels(ctx, root)
+		reloadModels(ctx, c, root)
 	}
-	if c.json {
-		return c.printJSON(r)
+	if c.JSON {
+		return c.PrintJSON(r)
 	}
 	if r.Kept {
-		c.print("it is in force, and kept in %s; daycare models refresh --reset goes back\n", path)
+		c.Print("it is in force, and kept in %s; daycare models refresh --reset goes back\n", path)
 	}
 	return nil
 }
@@ -177,8 +180,8 @@ func (c *cli) keepModels(ctx context.Context, root, path string, now *catalogue.
 // maxShown bounds what is listed of the changes.
 const maxShown = 40
 
-func (c *cli) showChanges(r refreshed) {
-	c.print("%d models, as of %s, from %s\n", r.Models, r.AsOf, clean(r.Source))
+func showChanges(c *term.App, r refreshed) {
+	c.Print("%d models, as of %s, from %s\n", r.Models, r.AsOf, term.Clean(r.Source))
 	fresh, shown := 0, 0
 	for _, d := range r.Changes {
 		if d.New {
@@ -186,33 +189,33 @@ func (c *cli) showChanges(r refreshed) {
 			continue
 		}
 		if shown++; shown <= maxShown {
-			c.print("changed  %s: %s\n", clean(d.ID), strings.Join(d.What, ", "))
+			c.Print("changed  %s: %s\n", term.Clean(d.ID), strings.Join(d.What, ", "))
 		}
 	}
 	if shown > maxShown {
-		c.print("         and %d more; all of them: --json\n", shown-maxShown)
+		c.Print("         and %d more; all of them: --json\n", shown-maxShown)
 	}
 	switch {
 	case len(r.Changes) == 0:
-		c.print("nothing that is not known already\n")
+		c.Print("nothing that is not known already\n")
 	case fresh > 0:
-		c.print("new      %d models that were not known\n", fresh)
+		c.Print("new      %d models that were not known\n", fresh)
 	}
 }
 
 // forgetModels goes back to the list of the program.
-func (c *cli) forgetModels(ctx context.Context, root, path string) error {
-	if err := disk.NewVolume(filepath.Join(root, home)).Remove("models", path); err != nil {
+func forgetModels(ctx context.Context, c *term.App, root, path string) error {
+	if err := disk.NewVolume(filepath.Join(root, workspace.Home)).Remove("models", path); err != nil {
 		return fmt.Errorf("remove the list: %w", err)
 	}
-	c.reloadModels(ctx, root)
-	c.print("the list that is part of the program is in force\n")
+	reloadModels(ctx, c, root)
+	c.Print("the list that is part of the program is in force\n")
 	return nil
 }
 
 // reloadModels has a running daemon read the list.
-func (c *cli) reloadModels(ctx context.Context, root string) {
-	client, err := c.dial(ctx, root)
+func reloadModels(ctx context.Context, c *term.App, root string) {
+	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		return
 	}
@@ -220,6 +223,6 @@ func (c *cli) reloadModels(ctx context.Context, root string) {
 		_, err = client.Reload(ctx)
 	}
 	if err != nil {
-		c.warn("the running daemon has not read it: %v; restart it", err)
+		c.Warn("the running daemon has not read it: %v; restart it", err)
 	}
 }

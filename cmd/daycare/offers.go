@@ -7,14 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
 
-func (c *cli) skillsCommand() *cobra.Command {
-	return group("skills", "The skills that agents have", "  daycare skills ls", c.skillsLs())
+func skillsCommand(c *term.App) *cobra.Command {
+	return term.Group("skills", "The skills that agents have", "  daycare skills ls", skillsLs(c))
 }
 
-func (c *cli) skillsLs() *cobra.Command {
+func skillsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -23,9 +24,9 @@ func (c *cli) skillsLs() *cobra.Command {
 			".daycare/skills and in .agents/skills of your home, and those built in. Of two with one\n" +
 			"name the first counts.",
 		Example: "  daycare skills ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -33,21 +34,22 @@ func (c *cli) skillsLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list skills: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Skills []control.SkillInfo `json:"skills"`
 				}{append([]control.SkillInfo{}, list...)})
 			}
-			root, err := c.root()
+			root, err := c.Root()
 			if err != nil {
 				return err
 			}
-			var t table
-			t.row("NAME", "FROM", "SHA256", "DESCRIPTION")
+			var t term.Table
+			t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
 			for _, s := range list {
-				t.row(s.Name, cmp.Or(daemon.Within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256), oneLine(s.Description, 60))
+				t.Row(s.Name, cmp.Or(daemon.Within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
+					term.OneLine(s.Description, 60))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }

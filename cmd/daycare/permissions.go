@@ -8,35 +8,36 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/permission"
-
-	"github.com/spf13/cobra"
 )
 
-func (c *cli) permissionsCommand() *cobra.Command {
-	cmd := group("permissions", "What agents ask to be allowed, and the answers",
+func permissionsCommand(c *term.App) *cobra.Command {
+	cmd := term.Group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
-		c.permissionsLs(), c.permissionsShow(), c.permissionsAllow(), c.permissionsDeny(), c.permissionsGrants(),
-		c.permissionsGrant(), c.permissionsRevoke(),
-		c.permissionsProfile(), c.permissionsWhy())
+		permissionsLs(c), permissionsShow(c), permissionsAllow(c), permissionsDeny(c), permissionsGrants(c),
+		permissionsGrant(c), permissionsRevoke(c),
+		permissionsProfile(c), permissionsWhy(c))
 	cmd.Aliases = []string{"permission"}
 	return cmd
 }
 
-func (c *cli) permissionsLs() *cobra.Command {
+func permissionsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
 		Aliases: []string{"list"},
 		Short:   "List the requests that wait, or the rights of one agent",
 		Example: "  daycare permissions ls\n  daycare permissions ls 0/",
-		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.refs,
+		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return c.permissionsGrants().RunE(cmd, args)
+				return permissionsGrants(c).RunE(cmd, args)
 			}
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -44,21 +45,21 @@ func (c *cli) permissionsLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list permissions: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Permissions []event.Ask `json:"permissions"`
 				}{append([]event.Ask{}, asks...)})
 			}
 			if len(asks) == 0 {
-				c.note("nobody asks for anything")
+				c.Note("nobody asks for anything")
 				return nil
 			}
 			handles := handlesByID(cmd.Context(), client, asks...)
 			for i, a := range asks {
 				if i > 0 {
-					c.print("\n")
+					c.Print("\n")
 				}
-				showAsk(c.stdout, c.data(), a, handles)
+				showAsk(c.Out, c.OutStyle(), a, handles)
 			}
 			return nil
 		},
@@ -66,13 +67,13 @@ func (c *cli) permissionsLs() *cobra.Command {
 }
 
 // showAsk prints one request whole: nobody can answer for what they have not seen.
-func showAsk(w io.Writer, s style, a event.Ask, handles map[string]string) {
+func showAsk(w io.Writer, s term.Style, a event.Ask, handles map[string]string) {
 	now := time.Now()
-	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.bold(a.Token), clean(cmp.Or(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
-		oneLine(a.Shown, 60), s.dim("asked "+ago(a.AskedAt, now)+", expires in "+span(a.ExpiresAt.Sub(now))))
-	fmt.Fprint(w, clean(a.Card))
+	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), term.Clean(cmp.Or(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+		term.OneLine(a.Shown, 60), s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
+	fmt.Fprint(w, term.Clean(a.Card))
 	for _, choice := range a.Choices {
-		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), clean(choice.Text))
+		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), term.Clean(choice.Text))
 	}
 }
 
@@ -87,14 +88,14 @@ func answerCommand(token, decision string) string {
 	return "daycare permissions allow " + token + " --" + decision
 }
 
-func (c *cli) permissionsShow() *cobra.Command {
+func permissionsShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TOKEN",
 		Short:   "Show one request whole: what would run, where, and what each answer allows",
 		Example: "  daycare permissions show tz4a98xx",
-		Args:    words(0, "the TOKEN of a request"), ValidArgsFunction: c.tokens,
+		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -110,10 +111,10 @@ func (c *cli) permissionsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(asks[n])
+			if c.JSON {
+				return c.PrintJSON(asks[n])
 			}
-			showAsk(c.stdout, c.data(), asks[n], handlesByID(cmd.Context(), client, asks[n]))
+			showAsk(c.Out, c.OutStyle(), asks[n], handlesByID(cmd.Context(), client, asks[n]))
 			return nil
 		},
 	}
@@ -133,7 +134,7 @@ func handlesByID(ctx context.Context, client *control.Client, asks ...event.Ask)
 	return out
 }
 
-func (c *cli) permissionsAllow() *cobra.Command {
+func permissionsAllow(c *term.App) *cobra.Command {
 	var once, prefix bool
 	cmd := &cobra.Command{
 		Use:   "allow TOKEN",
@@ -144,15 +145,15 @@ func (c *cli) permissionsAllow() *cobra.Command {
 			"names, with any further words but no other command, redirection or variable in the line.\n" +
 			"`daycare permissions revoke` takes a right back.",
 		Example: "  daycare permissions allow tz4a98xx --once\n  daycare permissions allow tz4a98xx --prefix",
-		Args:    words(0, "the TOKEN of a request"), ValidArgsFunction: c.tokens,
+		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if once {
-				return c.decide(cmd.Context(), args[0], "once")
+				return decide(cmd.Context(), c, args[0], "once")
 			}
 			if prefix {
-				return c.decide(cmd.Context(), args[0], "prefix")
+				return decide(cmd.Context(), c, args[0], "prefix")
 			}
-			return c.decide(cmd.Context(), args[0], "always")
+			return decide(cmd.Context(), c, args[0], "always")
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "this one call only")
@@ -161,20 +162,20 @@ func (c *cli) permissionsAllow() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) permissionsDeny() *cobra.Command {
+func permissionsDeny(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "deny TOKEN",
 		Short:   "Deny what an agent asks",
 		Example: "  daycare permissions deny tz4a98xx",
-		Args:    words(0, "the TOKEN of a request"), ValidArgsFunction: c.tokens,
+		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.decide(cmd.Context(), args[0], "deny")
+			return decide(cmd.Context(), c, args[0], "deny")
 		},
 	}
 }
 
-func (c *cli) decide(ctx context.Context, typed, decision string) error {
-	client, err := c.daemon(ctx)
+func decide(ctx context.Context, c *term.App, typed, decision string) error {
+	client, err := c.Daemon(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,17 +187,17 @@ func (c *cli) decide(ctx context.Context, typed, decision string) error {
 	if err := client.Decide(ctx, token, decision, ""); err != nil {
 		return fmt.Errorf("answer %s: %w", token, err)
 	}
-	if c.json {
-		return c.printJSON(struct {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Token    string `json:"token"`
 			Decision string `json:"decision"`
 		}{token, decision})
 	}
 	if i := slices.IndexFunc(ask.Choices, func(c event.Choice) bool { return c.Decision == decision }); isBudget(ask) && i >= 0 {
-		c.print("%s: %s\n", token, ask.Choices[i].Text)
+		c.Print("%s: %s\n", token, ask.Choices[i].Text)
 		return nil
 	}
-	c.print("%s: %s\n", token, map[string]string{
+	c.Print("%s: %s\n", token, map[string]string{
 		"once": "allowed this once", "always": "allowed from now on",
 		"prefix": "allowed from now on, with whatever follows those words", "deny": "denied"}[decision])
 	return nil
@@ -214,7 +215,7 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 		tokens = append(tokens, a.Token)
 	}
 	n, err := byPrefix("request", tokens, typed, "")
-	if code, _ := explain(err); code == exitNotFound {
+	if code, _ := term.Explain(err); code == term.ExitNotFound {
 		return event.Ask{Token: typed}, nil
 	}
 	if err != nil {
@@ -223,9 +224,9 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 	return asks[n], nil
 }
 
-// tokens completes the tokens of requests that wait.
-func (c *cli) tokens(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	client, err := c.reader(cmd.Context())
+// requestTokens completes the tokens of requests that wait.
+func requestTokens(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	client, err := c.Reader(cmd.Context())
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -235,7 +236,7 @@ func (c *cli) tokens(cmd *cobra.Command, args []string, _ string) ([]cobra.Compl
 	}
 	var out []cobra.Completion
 	for _, a := range asks {
-		out = append(out, cobra.CompletionWithDesc(a.Token, oneLine(a.Tag, 60)))
+		out = append(out, cobra.CompletionWithDesc(a.Token, term.OneLine(a.Tag, 60)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

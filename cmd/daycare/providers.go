@@ -14,12 +14,13 @@ import (
 	"daycare/agents/providers"
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 )
 
-func (c *cli) providersCommand() *cobra.Command {
-	return group("providers", "Model services: which are used, and whether they work",
-		"  daycare providers ls\n  daycare providers test", c.providersLs(), c.providersTest())
+func providersCommand(c *term.App) *cobra.Command {
+	return term.Group("providers", "Model services: which are used, and whether they work",
+		"  daycare providers ls\n  daycare providers test", providersLs(c), providersTest(c))
 }
 
 // A providerInfo is one model service in --json.
@@ -32,16 +33,16 @@ type providerInfo struct {
 	Why     string `json:"why"` // where it comes from
 }
 
-func (c *cli) providersLs() *cobra.Command {
+func providersLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the model services in the order in which they are asked",
 		Example: "  daycare providers ls",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.warnOfSettings()
-			conf, err := c.config()
+			c.WarnOfSettings()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
@@ -49,22 +50,22 @@ func (c *cli) providersLs() *cobra.Command {
 			for _, p := range conf.Choose(cmd.Context(), config.Ollama) {
 				list = append(list, providerInfo{p.ID, p.Type, p.Model, config.HideLogin(p.BaseURL), !p.APIKey.IsZero(), p.Why})
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Providers []providerInfo `json:"providers"`
 				}{list})
 			}
-			var t table
-			t.row("ID", "TYPE", "MODEL", "KEY", "ADDRESS", "FROM")
+			var t term.Table
+			t.Row("ID", "TYPE", "MODEL", "KEY", "ADDRESS", "FROM")
 			for _, p := range list {
-				t.row(p.ID, p.Type, p.Model, yes(p.Key), cmp.Or(p.BaseURL, "the vendor's"), p.Why)
+				t.Row(p.ID, p.Type, p.Model, yes(p.Key), cmp.Or(p.BaseURL, "the vendor's"), p.Why)
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }
 
-func (c *cli) providersTest() *cobra.Command {
+func providersTest(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "test [ID…]",
@@ -72,10 +73,10 @@ func (c *cli) providersTest() *cobra.Command {
 		Long: "Ask each model service, or those named, for a word, and say how long it took or what\n" +
 			"is wrong. It costs what a few dozen tokens cost.",
 		Example: "  daycare providers test\n  daycare providers test claude --timeout 10s",
-		Args:    words(-1), ValidArgsFunction: c.providerIDs,
+		Args:    term.Words(-1), ValidArgsFunction: c.Complete(providerIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.warnOfSettings()
-			conf, err := c.config()
+			c.WarnOfSettings()
+			conf, err := c.Config()
 			if err != nil {
 				return err
 			}
@@ -83,11 +84,11 @@ func (c *cli) providersTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			root, err := c.root()
+			root, err := c.Root()
 			if err != nil {
 				return err
 			}
-			return c.testProviders(cmd.Context(), models.Catalogue(conf, c.modelsFile()), root, list, timeout)
+			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
@@ -95,9 +96,9 @@ func (c *cli) providersTest() *cobra.Command {
 }
 
 // providerIDs completes the ids of providers that are not on the line yet.
-func (c *cli) providerIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func providerIDs(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var ids []cobra.Completion
-	if conf, err := c.config(); err == nil {
+	if conf, err := c.Config(); err == nil {
 		for _, p := range conf.Choose(cmd.Context(), nil) {
 			if !slices.Contains(args, p.ID) {
 				ids = append(ids, cobra.CompletionWithDesc(p.ID, p.Model))
@@ -121,7 +122,7 @@ func named(all []config.Provider, ids []string) ([]config.Provider, error) {
 			}
 		}
 		if !found {
-			return nil, notFound("list them with: daycare providers ls", "no provider %q", id)
+			return nil, term.NotFound("list them with: daycare providers ls", "no provider %q", id)
 		}
 	}
 	return some, nil
@@ -140,7 +141,7 @@ type trial struct {
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-func (c *cli) testProviders(ctx context.Context, cat pricer, workspace string, list []config.Provider, timeout time.Duration) error {
+func testProviders(ctx context.Context, c *term.App, cat pricer, workspace string, list []config.Provider, timeout time.Duration) error {
 	var failed error
 	var tried struct {
 		Providers []trial `json:"providers"`
@@ -148,28 +149,28 @@ func (c *cli) testProviders(ctx context.Context, cat pricer, workspace string, l
 	for _, p := range list {
 		t := try(ctx, cat, workspace, p, timeout)
 		if !t.OK {
-			failed = errSilent
+			failed = term.ErrSilent
 		}
-		if tried.Providers = append(tried.Providers, t); !c.json {
-			c.showTrial(t)
+		if tried.Providers = append(tried.Providers, t); !c.JSON {
+			showTrial(c, t)
 		}
 	}
-	if c.json {
-		return errors.Join(c.printJSON(tried), failed)
+	if c.JSON {
+		return errors.Join(c.PrintJSON(tried), failed)
 	}
 	return failed
 }
 
-func (c *cli) showTrial(t trial) {
-	s := c.data()
+func showTrial(c *term.App, t trial) {
+	s := c.OutStyle()
 	if !t.OK {
-		c.print("%s  %s  %s: %s\n", s.red("failed"), t.ID, t.Model, clean(t.Error))
+		c.Print("%s  %s  %s: %s\n", s.Red("failed"), t.ID, t.Model, term.Clean(t.Error))
 		if t.Remedy != "" {
-			c.print("        %s\n", s.dim("→ "+clean(t.Remedy)))
+			c.Print("        %s\n", s.Dim("→ "+term.Clean(t.Remedy)))
 		}
 		return
 	}
-	c.print("ok      %s  %s  first word after %d ms, done after %d ms, %s\n", t.ID, t.Model, t.FirstMS, t.MS, money(t.Cost))
+	c.Print("ok      %s  %s  first word after %d ms, done after %d ms, %s\n", t.ID, t.Model, t.FirstMS, t.MS, term.Money(t.Cost))
 }
 
 // A pricer knows what calls cost.
@@ -206,7 +207,7 @@ func try(ctx context.Context, cat pricer, workspace string, p config.Provider, t
 			t.Error, t.Remedy = diagnose(p, ev.Err, timeout)
 		}
 	}
-	t.MS, t.Answer = passed(began), oneLine(answer.String(), 80)
+	t.MS, t.Answer = passed(began), term.OneLine(answer.String(), 80)
 	return t
 }
 

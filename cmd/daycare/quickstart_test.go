@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"daycare/cmd/daycare/term"
 )
 
 // consoles are the transcripts of a document: what is typed stands behind "$ ", what
@@ -92,7 +94,7 @@ func typeAlong(t *testing.T, dir, transcript, url string) {
 	code, screen := r.ends()
 	// The address may be typed, or be what is offered.
 	screen = strings.ReplaceAll(screen, url, serverInDocs)
-	if code != exitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {
+	if code != term.ExitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {
 		t.Fatalf("exit code %d; the screen was\n%s\nand in docs/quickstart.md stands\n%s", code, screen, rest)
 	}
 	fmt.Fprintln(t.Output(), "the questions of init are as in the document")

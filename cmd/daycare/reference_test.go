@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew from the help of the commands")
@@ -20,7 +22,7 @@ var update = flag.Bool("update", false, "write docs/commands.md anew from the he
 // TestCommandsDocument holds docs/commands.md against what --help says.
 func TestCommandsDocument(t *testing.T) {
 	const path = "../../docs/commands.md"
-	want := commandsDocument(newRoot(&cli{}))
+	want := commandsDocument(newRoot(&term.App{}))
 	if *update {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -37,8 +39,8 @@ func commandsDocument(root *cobra.Command) []byte {
 		"[--workspace DIR] [--json] [--no-input] COMMAND\n```\n\n" +
 		"Data goes to stdout, talk to stderr. `--json` gives stable objects, one a line for streams. An ID is looked up as an exact id, a\n" +
 		"handle (`0/1`), a name, or the beginning of an id from four letters on.\n\n| exit code | |\n|---|---|\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.means)
+	for _, e := range term.ExitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Means)
 	}
 	for _, cmd := range documented(root) {
 		cmd.InitDefaultHelpFlag()
@@ -61,11 +63,11 @@ var overstruck = regexp.MustCompile(".\x08")
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if code := execute([]string{"man", dir}, strings.NewReader(""), &out, &out); code != exitOK {
+	if code := execute([]string{"man", dir}, strings.NewReader(""), &out, &out); code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", code, out.String())
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil || len(pages) != len(documented(newRoot(&cli{}))) || len(pages) < 60 {
+	if err != nil || len(pages) != len(documented(newRoot(&term.App{}))) || len(pages) < 60 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	groff, err := exec.LookPath("groff")

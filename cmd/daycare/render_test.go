@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
 	"daycare/engine/event"
@@ -16,8 +19,6 @@ import (
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -32,7 +33,7 @@ func TestAgentTable(t *testing.T) {
 	}
 	slices.SortStableFunc(list, byHandle)
 	var b strings.Builder
-	if err := agentTable(list, true, noon).write(&b, false); err != nil {
+	if err := agentTable(list, true, noon).Write(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `
@@ -74,11 +75,11 @@ func TestAgo(t *testing.T) {
 		{0, "just now"}, {-time.Hour, "just now"}, {30 * time.Second, "30s ago"}, {2 * time.Minute, "2m ago"},
 		{47 * time.Hour, "47h ago"}, {72 * time.Hour, "3d ago"}, {60 * 24 * time.Hour, "2026-09-21"},
 	} {
-		if got := ago(noon.Add(-test.d), noon); got != test.want {
+		if got := term.Ago(noon.Add(-test.d), noon); got != test.want {
 			t.Errorf("ago(%s) = %q, want %q", test.d, got, test.want)
 		}
 	}
-	if got := ago(time.Time{}, noon); got != "never" {
+	if got := term.Ago(time.Time{}, noon); got != "never" {
 		t.Errorf("ago(zero) = %q, want never", got)
 	}
 }
@@ -90,7 +91,7 @@ func TestClean(t *testing.T) {
 		"rm \u202egnp.txt": `rm \u202egnp.txt`,
 		"c\u009b31m\r":     `c\x9b31m\x0d`,
 	} {
-		if got := clean(in); got != want {
+		if got := term.Clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -99,7 +100,7 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[0m\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := clean(s); strings.IndexFunc(got, steers) >= 0 {
+		if got := term.Clean(s); strings.IndexFunc(got, term.Steers) >= 0 {
 			t.Errorf("clean(%q) = %q still steers a terminal", s, got)
 		}
 	})
@@ -110,27 +111,27 @@ func TestExplain(t *testing.T) {
 		err  error
 		code int
 	}{
-		{nil, exitOK},
-		{errors.New("anything"), exitFailure},
-		{usage(newRoot(&cli{}), "wrong"), exitUsage},
-		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, exitUsage},
-		{message.ErrUnknownAgent, exitNotFound},
-		{control.ErrNoAsk, exitNotFound},
-		{inbox.ErrUnknown, exitNotFound},
-		{control.ErrNotRunning, exitNotRunning},
-		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), exitNotRunning},
-		{&control.Decided{Decision: "once", By: "me"}, exitDenied},
-		{needsApproval(event.Ask{Token: "t"}), exitDenied},
-		{disk.ErrFailed, exitDisk},
-		{context.DeadlineExceeded, exitTimeout},
-		{errInterrupted, exitInterrupted},
-		{control.ErrBusy, exitFailure},
+		{nil, term.ExitOK},
+		{errors.New("anything"), term.ExitFailure},
+		{term.Usage(newRoot(&term.App{}), "wrong"), term.ExitUsage},
+		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, term.ExitUsage},
+		{message.ErrUnknownAgent, term.ExitNotFound},
+		{control.ErrNoAsk, term.ExitNotFound},
+		{inbox.ErrUnknown, term.ExitNotFound},
+		{control.ErrNotRunning, term.ExitNotRunning},
+		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), term.ExitNotRunning},
+		{&control.Decided{Decision: "once", By: "me"}, term.ExitDenied},
+		{needsApproval(event.Ask{Token: "t"}), term.ExitDenied},
+		{disk.ErrFailed, term.ExitDisk},
+		{context.DeadlineExceeded, term.ExitTimeout},
+		{term.ErrInterrupted, term.ExitInterrupted},
+		{control.ErrBusy, term.ExitFailure},
 	} {
 		err := test.err
 		if err != nil {
 			err = fmt.Errorf("do something: %w", err)
 		}
-		if code, _ := explain(err); code != test.code {
+		if code, _ := term.Explain(err); code != test.code {
 			t.Errorf("%v: exit code %d, want %d", test.err, code, test.code)
 		}
 	}
@@ -179,10 +180,10 @@ func TestCallLine(t *testing.T) {
 
 func TestByPrefix(t *testing.T) {
 	ids := []string{"abcd1111", "abcd2222", "xyz"}
-	for typed, want := range map[string]int{"abcd1111": exitOK, "abcd1": exitOK, "xyz": exitOK,
-		"abcd": exitUsage, "abc": exitNotFound, "nope": exitNotFound} {
+	for typed, want := range map[string]int{"abcd1111": term.ExitOK, "abcd1": term.ExitOK, "xyz": term.ExitOK,
+		"abcd": term.ExitUsage, "abc": term.ExitNotFound, "nope": term.ExitNotFound} {
 		_, err := byPrefix("item", ids, typed, "")
-		if code, _ := explain(err); code != want {
+		if code, _ := term.Explain(err); code != want {
 			t.Errorf("%q: exit code %d, want %d (%v)", typed, code, want, err)
 		}
 	}
@@ -225,21 +226,21 @@ func TestReading(t *testing.T) {
 		code int
 		has  string
 	}{
-		{[]string{"status"}, exitOK, "running, pid 42"},
-		{[]string{"status", "--json"}, exitOK, `"pid":42`},
-		{[]string{"agents", "ls"}, exitOK, "0/      me    user"},
-		{[]string{"agents", "show", "me"}, exitOK, "item1234  message  waiting"},
-		{[]string{"agents", "tail", "0/"}, exitOK, "you       hello"},
-		{[]string{"agents", "tail", "0/", "--json"}, exitOK, `{"seq":1,`},
-		{[]string{"inbox", "ls"}, exitOK, "item1234  message  waiting"},
-		{[]string{"inbox", "show", "0/", "item"}, exitOK, "\nhello\n"},
-		{[]string{"inbox", "show", "0/", "none"}, exitNotFound, ""},
-		{[]string{"permissions", "ls"}, exitOK, "tok12345  0/  @web"},
-		{[]string{"permissions", "ls"}, exitOK, strings.Repeat("x", 200) + "[U+202E];"},
-		{[]string{"permissions", "show", "tok1"}, exitOK,
+		{[]string{"status"}, term.ExitOK, "running, pid 42"},
+		{[]string{"status", "--json"}, term.ExitOK, `"pid":42`},
+		{[]string{"agents", "ls"}, term.ExitOK, "0/      me    user"},
+		{[]string{"agents", "show", "me"}, term.ExitOK, "item1234  message  waiting"},
+		{[]string{"agents", "tail", "0/"}, term.ExitOK, "you       hello"},
+		{[]string{"agents", "tail", "0/", "--json"}, term.ExitOK, `{"seq":1,`},
+		{[]string{"inbox", "ls"}, term.ExitOK, "item1234  message  waiting"},
+		{[]string{"inbox", "show", "0/", "item"}, term.ExitOK, "\nhello\n"},
+		{[]string{"inbox", "show", "0/", "none"}, term.ExitNotFound, ""},
+		{[]string{"permissions", "ls"}, term.ExitOK, "tok12345  0/  @web"},
+		{[]string{"permissions", "ls"}, term.ExitOK, strings.Repeat("x", 200) + "[U+202E];"},
+		{[]string{"permissions", "show", "tok1"}, term.ExitOK,
 			strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
-		{[]string{"tools", "ls"}, exitOK, "read  read-only      0       Read a file"},
-		{[]string{"agents", "kill", "0/"}, exitNotRunning, ""},
+		{[]string{"tools", "ls"}, term.ExitOK, "read  read-only      0       Read a file"},
+		{[]string{"agents", "kill", "0/"}, term.ExitNotRunning, ""},
 	} {
 		if code := s.do(test.args...); code != test.code || !strings.Contains(s.out.String(), test.has) {
 			t.Errorf("%v: exit code %d, want %d; stdout must have %q:\n%s%s",

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/agents/budget"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
@@ -122,7 +123,7 @@ func formNames() (names []string) {
 	return names
 }
 
-func (c *cli) schemaCommand() *cobra.Command {
+func schemaCommand(c *term.App) *cobra.Command {
 	names := formNames()
 	var dir string
 	cmd := &cobra.Command{
@@ -132,16 +133,16 @@ func (c *cli) schemaCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1), ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir != "" {
-				return c.writeSchemas(dir, names)
+				return writeSchemas(c, dir, names)
 			}
 			if len(args) == 0 {
-				return usage(cmd, "say the NAME of a file: %s", strings.Join(names, ", "))
+				return term.Usage(cmd, "say the NAME of a file: %s", strings.Join(names, ", "))
 			}
 			data, err := schemaText(args[0])
 			if err != nil {
 				return err
 			}
-			c.print("%s", data)
+			c.Print("%s", data)
 			return nil
 		},
 	}
@@ -162,7 +163,7 @@ func schemaText(name string) ([]byte, error) {
 }
 
 // writeSchemas writes NAME.schema.json for each file, where editors look for them.
-func (c *cli) writeSchemas(dir string, names []string) error {
+func writeSchemas(c *term.App, dir string, names []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write schemas: %w", err)
 	}
@@ -175,7 +176,7 @@ func (c *cli) writeSchemas(dir string, names []string) error {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return fmt.Errorf("write schemas: %w", err)
 		}
-		c.print("%s\n", path)
+		c.Print("%s\n", path)
 	}
 	return nil
 }
@@ -188,8 +189,8 @@ func schemaOf(name string) (*jsonschema.Schema, error) {
 			return f.schema()
 		}
 	}
-	return nil, &problem{code: exitUsage, err: fmt.Errorf("there is no schema %q", name),
-		do: "there are: " + strings.Join(formNames(), ", ")}
+	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("there is no schema %q", name),
+		Do: "there are: " + strings.Join(formNames(), ", ")}
 }
 
 func (f form) schema() (s *jsonschema.Schema, err error) {

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
-
-	"github.com/spf13/cobra"
 )
 
 // sendOptions are the flags of send.
@@ -27,7 +28,7 @@ type sendOptions struct {
 	timeout time.Duration
 }
 
-func (c *cli) sendCommand() *cobra.Command {
+func sendCommand(c *term.App) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send ID [TEXT…]",
@@ -37,9 +38,9 @@ func (c *cli) sendCommand() *cobra.Command {
 			"becomes a letter in .daycare/drop, which the next start takes. --wait streams the answer.",
 		Example: "  daycare send 0/ --wait summarise the log\n" +
 			"  make 2>&1 | daycare send Ops --as system -",
-		Args: words(-1, "the ID of an agent"), ValidArgsFunction: c.refs,
+		Args: term.Words(-1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := c.composed(cmd, args[1:], o)
+			m, err := composed(c, cmd, args[1:], o)
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func (c *cli) sendCommand() *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, o.timeout)
 				defer cancel()
 			}
-			return c.send(ctx, args[0], m, o)
+			return send(ctx, c, args[0], m, o)
 		},
 	}
 	flags := cmd.Flags()
@@ -63,21 +64,21 @@ func (c *cli) sendCommand() *cobra.Command {
 }
 
 // composed is the message that flags and words make.
-func (c *cli) composed(cmd *cobra.Command, args []string, o sendOptions) (control.Message, error) {
+func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (control.Message, error) {
 	var m control.Message
 	switch {
 	case o.as != "user" && o.as != "system":
-		return m, usage(cmd, "--as %q is none of user, system", o.as)
+		return m, term.Usage(cmd, "--as %q is none of user, system", o.as)
 	case o.silent && o.as == "user" && cmd.Flags().Changed("as"):
-		return m, usage(cmd, "--silent goes with --as system: a person's message gets an answer")
+		return m, term.Usage(cmd, "--silent goes with --as system: a person's message gets an answer")
 	case o.silent && o.wait:
-		return m, usage(cmd, "--silent makes no turn that --wait could wait for")
+		return m, term.Usage(cmd, "--silent makes no turn that --wait could wait for")
 	}
 	switch m.Queue = message.Queue(o.queue); {
 	case m.Queue != "" && m.Queue != message.Steer && m.Queue != message.Followup:
-		return m, usage(cmd, "--queue %q is none of %s, %s", o.queue, message.Steer, message.Followup)
+		return m, term.Usage(cmd, "--queue %q is none of %s, %s", o.queue, message.Steer, message.Followup)
 	case m.Queue != "" && (o.as == "system" || o.silent):
-		return m, usage(cmd, "--queue is for a person's message")
+		return m, term.Usage(cmd, "--queue is for a person's message")
 	}
 	m.Kind = message.Text
 	if o.as == "system" || o.silent {
@@ -85,16 +86,16 @@ func (c *cli) composed(cmd *cobra.Command, args []string, o sendOptions) (contro
 	}
 	m.Text = strings.Join(args, " ")
 	if m.Text == "" && len(o.files) == 0 || m.Text == "-" {
-		if isTerminal(c.stdin) && c.noInput {
-			return m, usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
+		if term.IsTerminal(c.In) && c.NoInput {
+			return m, term.Usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
 		}
 		var err error
-		if m.Text, err = c.readStdin(); err != nil {
+		if m.Text, err = readStdin(c); err != nil {
 			return m, err
 		}
 	}
 	if len(o.files) == 0 {
-		if err := c.notEmpty(cmd, m.Text); err != nil {
+		if err := notEmpty(cmd, m.Text); err != nil {
 			return m, err
 		}
 	}
@@ -112,29 +113,29 @@ func attached(paths []string) ([]control.File, error) {
 		}
 		switch info, err := os.Stat(abs); {
 		case errors.Is(err, os.ErrNotExist):
-			return nil, notFound("", "there is no file %s", p)
+			return nil, term.NotFound("", "there is no file %s", p)
 		case err != nil:
 			return nil, fmt.Errorf("attach: %w", err)
 		case !info.Mode().IsRegular():
-			return nil, notFound("attach a regular file", "%s is not a file", p)
+			return nil, term.NotFound("attach a regular file", "%s is not a file", p)
 		}
 		files = append(files, control.File{Path: abs})
 	}
 	return files, nil
 }
 
-func (c *cli) send(ctx context.Context, ref string, m control.Message, o sendOptions) error {
-	root, err := c.madeRoot()
+func send(ctx context.Context, c *term.App, ref string, m control.Message, o sendOptions) error {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return err
 	}
-	client, err := c.dial(ctx, root)
+	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		if o.wait {
-			return &problem{code: exitNotRunning, err: err,
-				do: "start it with: daycare start --background   (or leave the message without --wait)"}
+			return &term.Problem{Code: term.ExitNotRunning, Err: err,
+				Do: "start it with: daycare start --background   (or leave the message without --wait)"}
 		}
-		return c.leaveLetter(ctx, root, ref, m)
+		return leaveLetter(ctx, c, root, ref, m)
 	}
 	if err != nil {
 		return err
@@ -143,13 +144,13 @@ func (c *cli) send(ctx context.Context, ref string, m control.Message, o sendOpt
 		return err
 	}
 	if o.wait {
-		return c.sendAndWait(ctx, client, ref, m)
+		return sendAndWait(ctx, c, client, ref, m)
 	}
 	r, err := client.Send(ctx, ref, m)
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
-	return c.sent(sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
+	return sent(c, sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
 }
 
 // ownIfNew is the message as it must be sent so that the first one to "main", or to 0/
@@ -180,24 +181,24 @@ type sendResult struct {
 	Letter    string `json:"letter,omitempty"`
 }
 
-func (c *cli) sent(r sendResult) error {
-	if c.json {
-		return c.printJSON(r)
+func sent(c *term.App, r sendResult) error {
+	if c.JSON {
+		return c.PrintJSON(r)
 	}
-	c.print("%s\n", r.Item)
+	c.Print("%s\n", r.Item)
 	if r.Letter != "" {
-		c.note("no daemon runs; the next start takes it from %s", r.Letter)
+		c.Note("no daemon runs; the next start takes it from %s", r.Letter)
 	}
 	return nil
 }
 
 // sendAndWait shows the turn that the message is worked on in.
-func (c *cli) sendAndWait(ctx context.Context, client *control.Client, ref string, m control.Message) error {
-	v := c.newView()
+func sendAndWait(ctx context.Context, c *term.App, client *control.Client, ref string, m control.Message) error {
+	v := newView(c)
 	var trouble error
 	o, err := client.Stream(ctx, ref, m, func(e control.RawEvent) {
-		if c.json {
-			trouble = errors.Join(trouble, c.printJSON(e.Data))
+		if c.JSON {
+			trouble = errors.Join(trouble, c.PrintJSON(e.Data))
 			return
 		}
 		trouble = errors.Join(trouble, v.event(e))
@@ -206,18 +207,18 @@ func (c *cli) sendAndWait(ctx context.Context, client *control.Client, ref strin
 	if err = errors.Join(err, trouble); err != nil {
 		return fmt.Errorf("send to %s: %w", ref, err)
 	}
-	if c.json {
-		if err := c.printJSON(outcomeLine{"outcome", o}); err != nil {
+	if c.JSON {
+		if err := c.PrintJSON(outcomeLine{"outcome", o}); err != nil {
 			return err
 		}
 	} else {
 		v.finish(o.Turn, o.Reason, o.Text)
 	}
-	return c.afterWait(ctx, client, o)
+	return afterWait(ctx, client, o)
 }
 
 // afterWait is the exit of a command that waited for one item.
-func (c *cli) afterWait(ctx context.Context, client *control.Client, o event.Outcome) error {
+func afterWait(ctx context.Context, client *control.Client, o event.Outcome) error {
 	asks, err := familyAsks(ctx, client, o.Agent)
 	if err != nil {
 		return err

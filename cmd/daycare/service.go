@@ -10,18 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/config"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) serviceCommand() *cobra.Command {
-	return group("service", "Keep the daemon of this workspace running, from login on",
+func serviceCommand(c *term.App) *cobra.Command {
+	return term.Group("service", "Keep the daemon of this workspace running, from login on",
 		"  daycare service install --dry-run\n  daycare service status",
-		c.serviceInstall(), c.serviceUninstall(), c.serviceStatus())
+		serviceInstall(c), serviceUninstall(c), serviceStatus(c))
 }
 
-func (c *cli) serviceInstall() *cobra.Command {
+func serviceInstall(c *term.App) *cobra.Command {
 	var dry bool
 	var system string
 	cmd := &cobra.Command{
@@ -31,17 +33,17 @@ func (c *cli) serviceInstall() *cobra.Command {
 			"storage failed (exit code 75). A service does not see your shell's environment: keep\n" +
 			"keys with daycare auth set.",
 		Example: "  daycare service install --dry-run\n  daycare service install",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.service(system)
+			s, err := thisService(c, system)
 			if err != nil {
 				return err
 			}
-			c.warnOfEnvironment()
+			warnOfEnvironment(c)
 			if dry {
-				return c.showService(s)
+				return showService(c, s)
 			}
-			return c.installService(cmd.Context(), s)
+			return installService(cmd.Context(), c, s)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, and do nothing")
@@ -51,39 +53,39 @@ func (c *cli) serviceInstall() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) service(system string) (service, error) {
-	root, err := c.madeRoot()
+func thisService(c *term.App, system string) (service, error) {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return service{}, err
 	}
 	return newService(root, system)
 }
 
-func (c *cli) showService(s service) error {
-	if c.json {
-		return c.printJSON(struct {
+func showService(c *term.App, s service) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Name     string     `json:"name"`
 			Path     string     `json:"path"`
 			Unit     string     `json:"unit"`
 			Commands [][]string `json:"commands"`
 		}{s.name, s.path, s.unit(), s.commands(true)})
 	}
-	c.print("# %s\n%s", s.path, s.unit())
+	c.Print("# %s\n%s", s.path, s.unit())
 	for _, command := range s.commands(true) {
-		c.print("# then: %s\n", strings.Join(command, " "))
+		c.Print("# then: %s\n", strings.Join(command, " "))
 	}
 	return nil
 }
 
 // warnOfEnvironment names the keys that this shell knows and a service will not.
-func (c *cli) warnOfEnvironment() {
-	conf, err := c.config()
+func warnOfEnvironment(c *term.App) {
+	conf, err := c.Config()
 	if err != nil {
 		return // told when the daemon starts
 	}
 	for _, s := range conf.SecretSources() {
 		if s.Source != "" && s.Source != config.AuthName && !s.File && len(s.UsedBy) > 0 {
-			c.warn("a service does not see %s of this shell; keep it with: daycare auth set %s", s.Source, s.ID)
+			c.Warn("a service does not see %s of this shell; keep it with: daycare auth set %s", s.Source, s.ID)
 		}
 	}
 	if len(conf.Providers) > 0 {
@@ -91,28 +93,28 @@ func (c *cli) warnOfEnvironment() {
 	}
 	for _, ch := range choices() {
 		if ch.keyEnv != "" && !conf.SecretEnv(ch.keyEnv).IsZero() {
-			c.warn("a service does not see %s of this shell; set it up with: daycare init", ch.keyEnv)
+			c.Warn("a service does not see %s of this shell; set it up with: daycare init", ch.keyEnv)
 		}
 	}
 }
 
 // installService writes the unit and has it run. Again, it takes over what changed.
-func (c *cli) installService(ctx context.Context, s service) error {
+func installService(ctx context.Context, c *term.App, s service) error {
 	before, err := os.ReadFile(s.path)
 	again := err == nil && s.active(ctx)
 	switch {
 	case again && string(before) == s.unit():
-		c.print("installed already: %s\n", s.path)
-		return c.serviceAnswers(ctx, s)
+		c.Print("installed already: %s\n", s.path)
+		return serviceAnswers(ctx, c, s)
 	case !again:
-		if err := c.nobodyRuns(s.workspace); err != nil {
+		if err := c.NobodyRuns(s.workspace); err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
-	root := filepath.Join(s.workspace, home)
+	root := filepath.Join(s.workspace, workspace.Home)
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, "logs"), 0o700), config.Ignore(root)); err != nil {
 		return fmt.Errorf("install service: %w", err)
 	}
@@ -125,77 +127,77 @@ func (c *cli) installService(ctx context.Context, s service) error {
 	}
 	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
-			return &problem{code: exitFailure, err: fmt.Errorf("install service: %w", err),
-				do: "the file is written: " + s.path + "; run by hand: " + strings.Join(command, " ")}
+			return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("install service: %w", err),
+				Do: "the file is written: " + s.path + "; run by hand: " + strings.Join(command, " ")}
 		}
 	}
-	c.print("installed %s\n", s.path)
-	if err := c.serviceAnswers(ctx, s); err != nil {
+	c.Print("installed %s\n", s.path)
+	if err := serviceAnswers(ctx, c, s); err != nil {
 		return err
 	}
 	if s.system == "systemd" {
-		c.note("to have it run while you are not logged in: loginctl enable-linger")
+		c.Note("to have it run while you are not logged in: loginctl enable-linger")
 	}
 	return nil
 }
 
 // serviceAnswers waits until the daemon that the system started answers.
-func (c *cli) serviceAnswers(ctx context.Context, s service) error {
+func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	for {
-		if client, err := c.dial(ctx, s.workspace); err == nil {
+		if client, err := c.Dial(ctx, s.workspace); err == nil {
 			state, err := client.Status(ctx)
 			client.Close()
 			if err == nil {
-				c.note("the daemon runs with pid %d, and comes back when it ends badly; see: daycare service status", state.PID)
+				c.Note("the daemon runs with pid %d, and comes back when it ends badly; see: daycare service status", state.PID)
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return &problem{code: exitTimeout,
-				err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), do: "see why: " + s.log()}
+			return &term.Problem{Code: term.ExitTimeout,
+				Err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), Do: "see why: " + s.log()}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-func (c *cli) serviceUninstall() *cobra.Command {
+func serviceUninstall(c *term.App) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:     "uninstall",
 		Short:   "Stop the service and forget it",
 		Example: "  daycare service uninstall",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.service("")
+			s, err := thisService(c, "")
 			if err != nil {
 				return err
 			}
-			if !exists(s.path) {
-				return notFound("install it with: daycare service install", "no service is installed for %s", s.workspace)
+			if !term.Exists(s.path) {
+				return term.NotFound("install it with: daycare service install", "no service is installed for %s", s.workspace)
 			}
-			return c.uninstallService(cmd.Context(), s, dry)
+			return uninstallService(cmd.Context(), c, s, dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, and do nothing")
 	return cmd
 }
 
-func (c *cli) uninstallService(ctx context.Context, s service, dry bool) error {
+func uninstallService(ctx context.Context, c *term.App, s service, dry bool) error {
 	do := func(command []string) {
 		if dry {
-			c.print("%s\n", strings.Join(command, " "))
+			c.Print("%s\n", strings.Join(command, " "))
 		} else if err := s.run(ctx, command); err != nil {
-			c.warn("%v", err) // it may not have been running
+			c.Warn("%v", err) // it may not have been running
 		}
 	}
 	for _, command := range s.commands(false) {
 		do(command)
 	}
 	if dry {
-		c.print("rm %s\n", s.path)
+		c.Print("rm %s\n", s.path)
 	} else if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("uninstall service: %w", err)
 	}
@@ -203,36 +205,36 @@ func (c *cli) uninstallService(ctx context.Context, s service, dry bool) error {
 		do([]string{"systemctl", "--user", "daemon-reload"})
 	}
 	if !dry {
-		c.print("removed %s\n", s.path)
+		c.Print("removed %s\n", s.path)
 	}
 	return nil
 }
 
-func (c *cli) serviceStatus() *cobra.Command {
+func serviceStatus(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "Whether the service is installed and runs",
 		Example: "  daycare service status --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.service("")
+			s, err := thisService(c, "")
 			if err != nil {
 				return err
 			}
 			state := s.state(cmd.Context())
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Name      string `json:"name"`
 					Path      string `json:"path"`
 					Installed bool   `json:"installed"`
 					State     string `json:"state"`
-				}{s.name, s.path, exists(s.path), state})
+				}{s.name, s.path, term.Exists(s.path), state})
 			}
-			if !exists(s.path) {
-				c.print("not installed; do it with: daycare service install\n")
+			if !term.Exists(s.path) {
+				c.Print("not installed; do it with: daycare service install\n")
 				return nil
 			}
-			c.fields("service", s.name, "file", s.path, "state", state, "log", s.log())
+			c.Fields("service", s.name, "file", s.path, "state", state, "log", s.log())
 			return nil
 		},
 	}

@@ -14,6 +14,9 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/workspace"
 )
 
 // A service is what the system's keeper of programs is told: a systemd user unit,
@@ -51,8 +54,8 @@ func newService(workspace, system string) (service, error) {
 	case "launchd":
 		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
 	default:
-		return s, &problem{code: exitFailure, err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
-			do: "run it with: daycare start --background"}
+		return s, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
+			Do: "run it with: daycare start --background"}
 	}
 	return s, nil
 }
@@ -157,7 +160,9 @@ func (s service) replacing() [][]string {
 }
 
 // stderr is where launchd puts what the daemon says before it has its own log.
-func (s service) stderr() string { return filepath.Join(s.workspace, home, "logs", "daycare.log") }
+func (s service) stderr() string {
+	return filepath.Join(s.workspace, workspace.Home, "logs", "daycare.log")
+}
 
 // log is how to see what the daemon said.
 func (s service) log() string {
@@ -184,7 +189,7 @@ func (s service) active(ctx context.Context) bool { return s.state(ctx) == "acti
 func (s service) run(ctx context.Context, command []string) error {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, oneLine(string(out), 200))
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, term.OneLine(string(out), 200))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/event"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -84,7 +85,7 @@ func (t *talk) settled(ctx context.Context) (over bool, err error) {
 // leaving is the exit of a talk of one message.
 func (t *talk) leaving() error {
 	if t.flight.stopping {
-		return errInterrupted
+		return term.ErrInterrupted
 	}
 	if t.asks.left != nil {
 		return needsApproval(*t.asks.left)
@@ -93,10 +94,10 @@ func (t *talk) leaving() error {
 		return err
 	}
 	if t.asks.denied {
-		return &problem{code: exitDenied, err: errSilent}
+		return &term.Problem{Code: term.ExitDenied, Err: term.ErrSilent}
 	}
 	if t.flight.last.Reason == record.ReasonWaiting {
-		t.c.note("it waits for its background agents; with --wait the command does, too")
+		t.c.Note("it waits for its background agents; with --wait the command does, too")
 	}
 	return nil
 }

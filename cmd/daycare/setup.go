@@ -18,8 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/workspace"
 )
 
 // A choice is where answers may come from, as init offers it.
@@ -84,19 +86,19 @@ func (s *setup) flags(cmd *cobra.Command) {
 func (s *setup) told(cmd *cobra.Command) error {
 	if s.provider != "" {
 		if _, ok := s.choice(); !ok {
-			return usage(cmd, "--provider %q is none of %s", s.provider, cmd.Flag("provider").Usage[len("where answers come from: "):])
+			return term.Usage(cmd, "--provider %q is none of %s", s.provider, cmd.Flag("provider").Usage[len("where answers come from: "):])
 		}
 		if s.provider == choiceServer && s.baseURL == "" {
-			return usage(cmd, "--provider server needs --base-url, such as http://127.0.0.1:8080/v1")
+			return term.Usage(cmd, "--provider server needs --base-url, such as http://127.0.0.1:8080/v1")
 		}
 		if s.provider == choiceOffline && (s.model != "" || s.baseURL != "" || s.keyStdin) {
-			return usage(cmd, "--provider offline takes no model, address or key")
+			return term.Usage(cmd, "--provider offline takes no model, address or key")
 		}
 		return nil
 	}
 	for _, name := range []string{"model", "base-url", "key-stdin", "no-check"} {
 		if cmd.Flag(name).Changed {
-			return usage(cmd, "--%s needs --provider", name)
+			return term.Usage(cmd, "--%s needs --provider", name)
 		}
 	}
 	return nil
@@ -149,15 +151,15 @@ func (s *setup) complete(ctx context.Context, conf *config.Config) error {
 	if c.local() && p.Model == "" {
 		names, err := serverModels(ctx, p)
 		if err != nil || len(names) == 0 {
-			return &problem{code: exitFailure,
-				err: fmt.Errorf("%s does not say which models it has: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
-				do:  "start the server, or name the model with --model"}
+			return &term.Problem{Code: term.ExitFailure,
+				Err: fmt.Errorf("%s does not say which models it has: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
+				Do:  "start the server, or name the model with --model"}
 		}
 		s.model = names[0]
 		return nil
 	}
 	if err := models.Check(models.Catalogue(conf, ""), p, p.Model); err != nil {
-		return &problem{code: exitFailure, err: err}
+		return &term.Problem{Code: term.ExitFailure, Err: err}
 	}
 	return nil
 }
@@ -205,7 +207,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 
 // apply checks the setup against the service and writes it down: the key to auth.json,
 // the entry to settings.yaml, which has none yet.
-func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *setup) (*trial, error) {
+func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s *setup) (*trial, error) {
 	if s.provider != choiceOffline {
 		if err := s.complete(ctx, conf); err != nil {
 			return nil, err
@@ -214,18 +216,18 @@ func (c *cli) apply(ctx context.Context, root string, conf *config.Config, s *se
 	var t *trial
 	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
 		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
-			return nil, &problem{code: exitFailure, err: fmt.Errorf("there is no key for %s", s.provider),
-				do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
+			return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("there is no key for %s", s.provider),
+				Do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
 		}
-		c.note("asking %s for a word …", cmp.Or(p.Model, p.ID))
+		c.Note("asking %s for a word …", cmp.Or(p.Model, p.ID))
 		done := try(ctx, models.Catalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
-			return t, &problem{code: exitFailure,
-				err: fmt.Errorf("%s does not answer: %s", join(", model ", t.ID, t.Model),
-					strings.TrimPrefix(t.Error, t.ID+": ")), do: t.Remedy}
+			return t, &term.Problem{Code: term.ExitFailure,
+				Err: fmt.Errorf("%s does not answer: %s", term.Join(", model ", t.ID, t.Model),
+					strings.TrimPrefix(t.Error, t.ID+": ")), Do: t.Remedy}
 		}
 	}
-	home := filepath.Join(root, home)
+	home := filepath.Join(root, workspace.Home)
 	if !s.key.IsZero() {
 		if err := config.SetSecret(home, s.provider, s.key); err != nil {
 			return t, fmt.Errorf("keep the key: %w", err)

@@ -1,52 +1,51 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"daycare/cmd/daycare/models"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 )
 
 // ask asks a person where answers are to come from, until what they say works or they
 // keep it all the same. Without an answer (end of input) nothing is set up.
-func (c *cli) ask(ctx context.Context, root string, conf *config.Config) (*setup, *trial, error) {
+func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*setup, *trial, error) {
 	for {
-		s, err := c.askSetup(ctx, conf)
+		s, err := askSetup(ctx, c, conf)
 		if err != nil {
 			return nil, nil, err
 		}
 		if s.provider == choiceOffline {
 			return s, nil, nil
 		}
-		t, err := c.apply(ctx, root, conf, s)
+		t, err := apply(ctx, c, root, conf, s)
 		if err == nil {
 			return s, t, nil
 		}
 		if ctx.Err() != nil {
 			return nil, nil, err
 		}
-		c.report(err)
-		if !c.agrees("Write it down all the same?") {
-			fmt.Fprintln(c.stderr)
+		c.Report(err)
+		if !c.Agrees("Write it down all the same?") {
+			fmt.Fprintln(c.Err)
 			continue
 		}
 		s.noCheck = true
-		t, err = c.apply(ctx, root, conf, s)
+		t, err = apply(ctx, c, root, conf, s)
 		return s, t, err
 	}
 }
 
 // askSetup asks the questions.
-func (c *cli) askSetup(ctx context.Context, conf *config.Config) (*setup, error) {
+func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*setup, error) {
 	all := choices()
 	usual := len(all) // the offline model
 	found := conf.Choose(ctx, config.Ollama)[0]
-	fmt.Fprintln(c.stderr, c.talk().bold("Where do answers come from?"))
+	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Where do answers come from?"))
 	for i, ch := range all {
 		note := ""
 		switch {
@@ -58,17 +57,17 @@ func (c *cli) askSetup(ctx context.Context, conf *config.Config) (*setup, error)
 		if ch.name == found.ID {
 			usual = i + 1
 		}
-		fmt.Fprintf(c.stderr, "  %d  %s%s\n", i+1, ch.label, c.talk().dim(note))
+		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(note))
 	}
 	s := &setup{}
 	for s.provider == "" {
-		line, err := c.answer("Number", strconv.Itoa(usual))
+		line, err := c.Answer("Number", strconv.Itoa(usual))
 		if err != nil {
 			return nil, err
 		}
 		n, err := strconv.Atoi(line)
 		if err != nil || n < 1 || n > len(all) {
-			c.warn("%q is no number from 1 to %d", line, len(all))
+			c.Warn("%q is no number from 1 to %d", line, len(all))
 			continue
 		}
 		s.provider = all[n-1].name
@@ -76,20 +75,20 @@ func (c *cli) askSetup(ctx context.Context, conf *config.Config) (*setup, error)
 	if s.provider == choiceOffline {
 		return s, nil
 	}
-	return s, c.askDetails(ctx, conf, s, all)
+	return s, askDetails(ctx, c, conf, s, all)
 }
 
-func (c *cli) askDetails(ctx context.Context, conf *config.Config, s *setup, all []choice) (err error) {
+func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *setup, all []choice) (err error) {
 	ch, _ := s.choice()
 	if s.provider == choiceServer {
 		for {
-			if s.baseURL, err = c.answer("Its address", ch.baseURL); err != nil {
+			if s.baseURL, err = c.Answer("Its address", ch.baseURL); err != nil {
 				return err
 			}
 			if strings.HasPrefix(s.baseURL, "http://") || strings.HasPrefix(s.baseURL, "https://") {
 				break
 			}
-			c.warn("an address begins with http:// or https://, and mostly ends with /v1")
+			c.Warn("an address begins with http:// or https://, and mostly ends with /v1")
 		}
 	}
 	if s.asProvider(conf).APIKey.IsZero() && s.provider != "ollama" {
@@ -97,7 +96,7 @@ func (c *cli) askDetails(ctx context.Context, conf *config.Config, s *setup, all
 		if ch.local() {
 			prompt = "Key, if it wants one (not shown; Enter: none)"
 		}
-		if s.key, err = c.askKey(prompt, ch.local()); err != nil {
+		if s.key, err = askKey(c, prompt, ch.local()); err != nil {
 			return err
 		}
 	}
@@ -106,62 +105,31 @@ func (c *cli) askDetails(ctx context.Context, conf *config.Config, s *setup, all
 		names, err := serverModels(ctx, s.asProvider(conf))
 		switch {
 		case err != nil:
-			c.warn("it does not say which models it has: %v", err)
+			c.Warn("it does not say which models it has: %v", err)
 		case len(names) > 0:
 			usual = names[0]
-			c.note("it has %s", oneLine(strings.Join(names, ", "), 300))
+			c.Note("it has %s", term.OneLine(strings.Join(names, ", "), 300))
 		}
 	}
 	for s.model == "" {
-		if s.model, err = c.answer("Model", usual); err != nil {
+		if s.model, err = c.Answer("Model", usual); err != nil {
 			return err
 		}
 		if s.model == "" {
 			continue
 		}
 		if err := models.Check(models.Catalogue(conf, ""), s.asProvider(conf), s.model); err != nil {
-			c.report(&problem{code: exitFailure, err: err})
+			c.Report(&term.Problem{Code: term.ExitFailure, Err: err})
 			s.model = ""
 		}
 	}
 	return nil
 }
 
-// answer asks for a line; an empty one is the usual answer.
-func (c *cli) answer(question, usual string) (string, error) {
-	fmt.Fprint(c.stderr, question)
-	if usual != "" {
-		fmt.Fprintf(c.stderr, " [%s]", usual)
-	}
-	fmt.Fprint(c.stderr, ": ")
-	line, err := readLine(c.stdin)
-	if err != nil {
-		fmt.Fprintln(c.stderr)
-		return "", errInterrupted
-	}
-	return cmp.Or(strings.TrimSpace(line), usual), nil
-}
-
-// readLine reads no byte beyond the line, so that a secret may be asked for next.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	for one := make([]byte, 1); ; {
-		n, err := r.Read(one)
-		switch {
-		case n > 0 && one[0] == '\n':
-			return string(line), nil
-		case n > 0:
-			line = append(line, one[0])
-		case err != nil:
-			return "", err
-		}
-	}
-}
-
 // askKey asks for a key without showing it.
-func (c *cli) askKey(prompt string, optional bool) (config.Secret, error) {
+func askKey(c *term.App, prompt string, optional bool) (config.Secret, error) {
 	for {
-		text, err := c.hidden(prompt)
+		text, err := c.Hidden(prompt)
 		if err != nil {
 			return config.Secret{}, err
 		}
@@ -169,6 +137,6 @@ func (c *cli) askKey(prompt string, optional bool) (config.Secret, error) {
 		if err == nil || optional && strings.TrimSpace(text) == "" {
 			return key, nil
 		}
-		c.warn("%v", err)
+		c.Warn("%v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -298,7 +299,7 @@ func allowed(want *jsonschema.Schema) string {
 func found(token json.Token, kind string) string {
 	switch t := token.(type) {
 	case string:
-		return fmt.Sprintf("the text %q", oneLine(t, 40))
+		return fmt.Sprintf("the text %q", term.OneLine(t, 40))
 	case json.Number:
 		return t.String()
 	case bool:

@@ -9,26 +9,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) statusCommand() *cobra.Command {
+func statusCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "How things stand, with the daemon running or not",
 		Example: "  daycare status --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.readStatus(cmd.Context())
+			s, err := readStatus(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(s)
+			if c.JSON {
+				return c.PrintJSON(s)
 			}
-			c.showStatus(s, time.Now())
+			showStatus(c, s, time.Now())
 			return nil
 		},
 	}
@@ -36,17 +38,17 @@ func (c *cli) statusCommand() *cobra.Command {
 
 // readStatus also answers where nothing was set up yet: scripts ask before they
 // start anything.
-func (c *cli) readStatus(ctx context.Context) (event.Status, error) {
-	root, err := c.root()
+func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
+	root, err := c.Root()
 	if err != nil {
 		return event.Status{}, err
 	}
-	if !exists(filepath.Join(root, home)) {
-		c.note("nothing is set up here yet; daycare init does it")
+	if !term.Exists(filepath.Join(root, workspace.Home)) {
+		c.Note("nothing is set up here yet; daycare init does it")
 		return event.Status{Version: version.Number, Workspace: root,
 			Connectors: []event.Service{}, Providers: []event.Service{}}, nil
 	}
-	client, err := c.reader(ctx)
+	client, err := c.Reader(ctx)
 	if err != nil {
 		return event.Status{}, err
 	}
@@ -57,12 +59,12 @@ func (c *cli) readStatus(ctx context.Context) (event.Status, error) {
 	return s, nil
 }
 
-func (c *cli) showStatus(s event.Status, now time.Time) {
+func showStatus(c *term.App, s event.Status, now time.Time) {
 	daemon := "not running (this is from the files; start it with: daycare start --background)"
 	if s.Running {
 		daemon = fmt.Sprintf("running, pid %d", s.PID)
 		if s.StartedAt != nil {
-			daemon += ", started " + ago(*s.StartedAt, now)
+			daemon += ", started " + term.Ago(*s.StartedAt, now)
 		}
 	}
 	full := ""
@@ -77,36 +79,36 @@ func (c *cli) showStatus(s event.Status, now time.Time) {
 	if s.Asks > 0 {
 		asks += " (see: daycare permissions ls)"
 	}
-	c.fields("daemon", daemon, "version", s.Version, "workspace", s.Workspace,
-		"agents", agents, "waiting", plural(s.Queued, "item", "items"), "asks", asks, "disk", full)
-	c.services("connectors", s.Connectors)
-	c.services("providers", s.Providers)
-	c.problems(s.Workspace, s.Problems)
+	c.Fields("daemon", daemon, "version", s.Version, "workspace", s.Workspace,
+		"agents", agents, "waiting", term.Plural(s.Queued, "item", "items"), "asks", asks, "disk", full)
+	services(c, "connectors", s.Connectors)
+	services(c, "providers", s.Providers)
+	problems(c, s.Workspace, s.Problems)
 }
 
 // problems lists what is wrong with files, each with its place as one would type it in
 // the workspace.
-func (c *cli) problems(workspace string, found []event.File) {
+func problems(c *term.App, workspace string, found []event.File) {
 	if len(found) == 0 {
 		return
 	}
-	c.heading("problems", len(found))
+	heading(c, "problems", len(found))
 	for _, f := range found {
 		at := finding.Finding{File: strings.TrimPrefix(f.File, workspace+string(filepath.Separator)), Line: f.Line, Column: f.Column}
-		c.print("  %s  %s\n", c.data().red(clean(at.Place())), clean(oneLine(f.Text, 200)))
+		c.Print("  %s  %s\n", c.OutStyle().Red(term.Clean(at.Place())), term.Clean(term.OneLine(f.Text, 200)))
 	}
 }
 
-func (c *cli) services(title string, list []event.Service) {
+func services(c *term.App, title string, list []event.Service) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintln(c.stdout, c.data().dim(title))
+	fmt.Fprintln(c.Out, c.OutStyle().Dim(title))
 	for _, s := range list {
-		line := "  " + clean(join("  ", s.ID, parens(s.Type), s.State, s.Model, s.Detail))
+		line := "  " + term.Clean(term.Join("  ", s.ID, term.Parens(s.Type), s.State, s.Model, s.Detail))
 		if s.LastError != "" {
-			line += "  " + c.data().red(strings.TrimSpace(clean(s.LastError)))
+			line += "  " + c.OutStyle().Red(strings.TrimSpace(term.Clean(s.LastError)))
 		}
-		fmt.Fprintln(c.stdout, line)
+		fmt.Fprintln(c.Out, line)
 	}
 }

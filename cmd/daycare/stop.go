@@ -2,19 +2,20 @@ package main
 
 import (
 	"context"
-	"daycare/engine/workspace"
 	"errors"
 	"fmt"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
-
-	"github.com/spf13/cobra"
+	"daycare/engine/workspace"
 )
 
-func (c *cli) stopCommand() *cobra.Command {
+func stopCommand(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "stop",
@@ -22,11 +23,11 @@ func (c *cli) stopCommand() *cobra.Command {
 		Long: "Stop the daemon in order and wait until it has ended. Turns that are under way\n" +
 			"are suspended and go on at the next start. Without a daemon there is nothing to do.",
 		Example: "  daycare stop",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return c.stop(ctx, timeout)
+			return stop(ctx, c, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
@@ -38,38 +39,38 @@ type stopResult struct {
 	PID     int  `json:"pid,omitempty"`
 }
 
-func (c *cli) stop(ctx context.Context, timeout time.Duration) error {
-	root, err := c.root()
+func stop(ctx context.Context, c *term.App, timeout time.Duration) error {
+	root, err := c.Root()
 	if err != nil {
 		return err
 	}
 	if !disk.Held(workspace.Lock(root)) {
-		if c.json {
-			return c.printJSON(stopResult{})
+		if c.JSON {
+			return c.PrintJSON(stopResult{})
 		}
-		c.print("no daemon runs in %s\n", root)
+		c.Print("no daemon runs in %s\n", root)
 		return nil
 	}
 	holder, _ := disk.ReadHolder(workspace.Lock(root))
-	if err := c.askToEnd(ctx, root, holder.PID); err != nil {
+	if err := askToEnd(ctx, c, root, holder.PID); err != nil {
 		return err
 	}
 	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
-		return &problem{code: exitTimeout,
-			err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
-			do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
+		return &term.Problem{Code: term.ExitTimeout,
+			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
+			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
 	}
-	if c.json {
-		return c.printJSON(stopResult{true, holder.PID})
+	if c.JSON {
+		return c.PrintJSON(stopResult{true, holder.PID})
 	}
-	c.print("stopped (pid %d)\n", holder.PID)
+	c.Print("stopped (pid %d)\n", holder.PID)
 	return nil
 }
 
 // askToEnd asks by the API, or, where a process holds the lock without serving
 // it, with SIGTERM: the lock proves that the process lives and is daycare.
-func (c *cli) askToEnd(ctx context.Context, root string, pid int) error {
-	client, err := c.dial(ctx, root)
+func askToEnd(ctx context.Context, c *term.App, root string, pid int) error {
+	client, err := c.Dial(ctx, root)
 	if err == nil {
 		err = client.Shutdown(ctx)
 	}

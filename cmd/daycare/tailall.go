@@ -8,14 +8,16 @@ import (
 	"slices"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 // followAgent watches the folder of an agent.
-func (c *cli) followAgent(f *follower, id string) error {
-	root, err := c.madeRoot()
+func followAgent(c *term.App, f *follower, id string) error {
+	root, err := c.MadeRoot()
 	if err == nil {
-		f.add(filepath.Join(root, home, "agents", id))
+		f.add(filepath.Join(root, workspace.Home, "agents", id))
 	}
 	return err
 }
@@ -28,23 +30,23 @@ type said struct {
 }
 
 // tailAll is tail of all agents at once, in the order of time.
-func (c *cli) tailAll(ctx context.Context, n int, follow bool) error {
-	root, err := c.madeRoot()
+func tailAll(ctx context.Context, c *term.App, n int, follow bool) error {
+	root, err := c.MadeRoot()
 	if err != nil {
 		return err
 	}
-	agents := filepath.Join(root, home, "agents")
+	agents := filepath.Join(root, workspace.Home, "agents")
 	f := newFollower(ctx)
 	defer f.close()
 	f.add(agents)
-	t := &tailer{cli: c, follower: f, dir: agents, seen: map[string]int64{}, handles: map[string]string{}}
+	t := &tailer{App: c, follower: f, dir: agents, seen: map[string]int64{}, handles: map[string]string{}}
 	newest, err := t.look(ctx, n)
 	if err != nil {
 		return err
 	}
 	slices.SortStableFunc(newest, func(a, b said) int { return a.at.Compare(b.at) })
 	for _, s := range newest[max(0, len(newest)-n):] {
-		if err := c.showSaid(s); err != nil {
+		if err := showSaid(c, s); err != nil {
 			return err
 		}
 	}
@@ -58,7 +60,7 @@ func (c *cli) tailAll(ctx context.Context, n int, follow bool) error {
 			return err
 		}
 		for _, s := range more {
-			if err := c.showSaid(s); err != nil {
+			if err := showSaid(c, s); err != nil {
 				return err
 			}
 		}
@@ -68,7 +70,7 @@ func (c *cli) tailAll(ctx context.Context, n int, follow bool) error {
 
 // A tailer knows how much of each history was shown.
 type tailer struct {
-	*cli
+	*term.App
 	follower *follower
 	dir      string           // of all agents
 	seen     map[string]int64 // the highest seq, by id
@@ -77,7 +79,7 @@ type tailer struct {
 
 // look takes in agents that it does not know yet, each with its newest n records.
 func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
-	client, err := t.reader(ctx)
+	client, err := t.Reader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func (t *tailer) changed(ctx context.Context, dir string) ([]said, error) {
 		return t.look(ctx, 100)
 	}
 	id := filepath.Base(dir)
-	records, err := t.after(ctx, id, t.seen[id])
+	records, err := after(ctx, t.App, id, t.seen[id])
 	if err != nil {
 		return nil, nil // it was removed meanwhile
 	}
@@ -127,9 +129,9 @@ func (t *tailer) said(id string, records []json.RawMessage) []said {
 	return all
 }
 
-func (c *cli) showSaid(s said) error {
-	if c.json {
-		return c.printJSON(struct {
+func showSaid(c *term.App, s said) error {
+	if c.JSON {
+		return c.PrintJSON(struct {
 			Agent  string          `json:"agent"`
 			Handle string          `json:"handle"`
 			Record json.RawMessage `json:"record"`
@@ -139,11 +141,11 @@ func (c *cli) showSaid(s said) error {
 	if err != nil {
 		return nil // a line by hand that is broken; doctor says so
 	}
-	text := describe(entry, c.data())
+	text := describe(entry, c.OutStyle())
 	if text == "" {
 		return nil
 	}
-	if _, err := fmt.Fprintf(c.stdout, "%s %s\n", c.data().bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
+	if _, err := fmt.Fprintf(c.Out, "%s %s\n", c.OutStyle().Bold(fmt.Sprintf("%-6s", s.handle)), text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

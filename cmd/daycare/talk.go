@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 )
@@ -25,7 +26,7 @@ const lookEvery = 200 * time.Millisecond
 // elsewhere. How an item ended is never taken from events, which may be lost, but
 // from its stream's outcome, or from history.
 type talk struct {
-	c       *cli
+	c       *term.App
 	client  *control.Client
 	view    *view
 	asks    *approvals
@@ -61,8 +62,8 @@ type heard struct {
 	err   error // with ended: of the message; alone: of what is followed
 }
 
-func (c *cli) newTalk(client *control.Client, o chatOptions, signals <-chan os.Signal, once bool) *talk {
-	return &talk{c: c, client: client, view: c.newView(), asks: newApprovals(c, o.permission), signals: signals,
+func newTalk(c *term.App, client *control.Client, o chatOptions, signals <-chan os.Signal, once bool) *talk {
+	return &talk{c: c, client: client, view: newView(c), asks: newApprovals(c, o.permission), signals: signals,
 		once: once, wait: o.wait, heard: make(chan heard)}
 }
 
@@ -76,8 +77,8 @@ func (t *talk) run(ctx context.Context, text string) error {
 		return err
 	}
 	if !t.once {
-		t.typed = t.c.typedLines()
-		t.c.note("Enter sends, /help says what else there is.")
+		t.typed = typedLines(t.c)
+		t.c.Note("Enter sends, /help says what else there is.")
 	}
 	if err := t.waiting(ctx); err != nil {
 		return err
@@ -203,7 +204,7 @@ func (t *talk) unsent(err error) (over bool, _ error) {
 	if t.once || errors.Is(err, control.ErrNotRunning) {
 		return true, err
 	}
-	t.c.report(err)
+	t.c.Report(err)
 	t.prompt()
 	return false, nil
 }
@@ -220,8 +221,8 @@ func (t *talk) showEvent(e control.RawEvent) error {
 			return err
 		}
 	}
-	if t.c.json {
-		return t.c.printJSON(e.Data)
+	if t.c.JSON {
+		return t.c.PrintJSON(e.Data)
 	}
 	if err := t.view.event(e); err != nil {
 		return err
@@ -238,12 +239,12 @@ func (t *talk) conclude(o event.Outcome) error {
 	if !t.once {
 		t.flight.stopping = false // Ctrl-C had its effect; the next one is a first again
 	}
-	if t.c.json {
+	if t.c.JSON {
 		if t.view.closed[o.Turn] {
 			return nil
 		}
 		t.view.closed[o.Turn] = o.Turn != ""
-		return t.c.printJSON(outcomeLine{"outcome", o})
+		return t.c.PrintJSON(outcomeLine{"outcome", o})
 	}
 	t.view.finish(o.Turn, o.Reason, o.Text)
 	return nil
@@ -258,7 +259,7 @@ type outcomeLine struct {
 // nextLine makes ready for what the person types next.
 func (t *talk) nextLine() {
 	if t.flight.last.Reason != "" {
-		t.c.report(ending(t.flight.last))
+		t.c.Report(ending(t.flight.last))
 		t.flight.last.Reason = ""
 	}
 	t.prompt()
@@ -277,7 +278,7 @@ func (t *talk) prompt() {
 func (t *talk) signal(ctx context.Context, sig os.Signal) (over bool, err error) {
 	if t.flight.stopping || sig == syscall.SIGTERM || t.once && t.asks.open() {
 		t.view.typing = !t.once // the ^C stands on the line
-		return true, errInterrupted
+		return true, term.ErrInterrupted
 	}
 	t.flight.stopping = true
 	if t.agent == "" || t.flight.open == 0 && !t.flight.following && t.view.turn == "" {

@@ -52,12 +52,12 @@ func (t *talk) endOfInput(ctx context.Context) (over bool, err error) {
 	t.typed = nil
 	if t.asks.open() {
 		t.asks.unanswered()
-		fmt.Fprintln(t.c.stderr)
+		fmt.Fprintln(t.c.Err)
 	}
 	if t.once {
 		return t.settle(ctx)
 	}
-	fmt.Fprintln(t.c.stderr)
+	fmt.Fprintln(t.c.Err)
 	return true, t.left()
 }
 
@@ -67,7 +67,7 @@ func (t *talk) left() error {
 		return needsApproval(*t.asks.left)
 	}
 	if t.flight.open > 0 {
-		t.c.note("what was sent is on disk and goes on when daycare runs")
+		t.c.Note("what was sent is on disk and goes on when daycare runs")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	case rest == "" && (name == "/quit" || name == "/exit"):
 		return true, t.left()
 	case rest == "" && name == "/help":
-		fmt.Fprintln(t.c.stderr, talkHelp)
+		fmt.Fprintln(t.c.Err, talkHelp)
 	case rest == "" && name == "/stop":
 		err = t.stopTurn(ctx)
 	case rest == "" && name == "/reset":
@@ -104,10 +104,10 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	case name == "/model":
 		err = t.model(ctx, rest)
 	default:
-		t.c.warn("there is no %s; /help says what there is", line)
+		t.c.Warn("there is no %s; /help says what there is", line)
 	}
 	if err != nil {
-		t.c.report(err) // the conversation goes on
+		t.c.Report(err) // the conversation goes on
 	}
 	t.prompt()
 	return false, nil

@@ -4,24 +4,25 @@ import (
 	"fmt"
 	"strconv"
 
-	"daycare/engine/control"
-
 	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
 )
 
-func (c *cli) toolsCommand() *cobra.Command {
-	return group("tools", "The tools that agents can have", "  daycare tools ls", c.toolsLs())
+func toolsCommand(c *term.App) *cobra.Command {
+	return term.Group("tools", "The tools that agents can have", "  daycare tools ls", toolsLs(c))
 }
 
-func (c *cli) toolsLs() *cobra.Command {
+func toolsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the tools that agents can have",
 		Example: "  daycare tools ls --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.reader(cmd.Context())
+			client, err := c.Reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -29,17 +30,17 @@ func (c *cli) toolsLs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("list tools: %w", err)
 			}
-			if c.json {
-				return c.printJSON(struct {
+			if c.JSON {
+				return c.PrintJSON(struct {
 					Tools []control.ToolInfo `json:"tools"`
 				}{append([]control.ToolInfo{}, tools...)})
 			}
-			var t table
-			t.row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
+			var t term.Table
+			t.Row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
 			for _, tool := range tools {
-				t.row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), oneLine(tool.Description, 80))
+				t.Row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), term.OneLine(tool.Description, 80))
 			}
-			return t.write(c.stdout, c.data())
+			return t.Write(c.Out, c.OutStyle())
 		},
 	}
 }

@@ -9,46 +9,48 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/term"
 	"daycare/connectors/terminal"
 	"daycare/engine/control"
+	"daycare/engine/workspace"
 )
 
 // tui opens the full-screen UI where a person sits at a terminal that can show it;
 // else help is what they need.
-func (c *cli) tui(cmd *cobra.Command) error {
-	if c.noInput || c.json || !isTerminal(c.stdin) || !isTerminal(c.stdout) {
+func tui(c *term.App, cmd *cobra.Command) error {
+	if c.NoInput || c.JSON || !term.IsTerminal(c.In) || !term.IsTerminal(c.Out) {
 		return cmd.Help()
 	}
 	if os.Getenv("TERM") == "dumb" {
-		c.note("this terminal cannot show the full screen; line by line it is: daycare chat")
+		c.Note("this terminal cannot show the full screen; line by line it is: daycare chat")
 		return cmd.Help()
 	}
-	root, err := c.root()
+	root, err := c.Root()
 	if err != nil {
 		return err
 	}
-	if err := c.ensureHome(root); err != nil {
+	if err := ensureHome(c, root); err != nil {
 		return err
 	}
-	if err := c.ensureDaemon(cmd.Context(), root); err != nil {
+	if err := ensureDaemon(cmd.Context(), c, root); err != nil {
 		return err
 	}
-	c.takeSignals() // the UI answers them: it has the screen to give back first
+	c.TakeSignals() // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
-		Dial:      func(ctx context.Context) (*control.Client, error) { return c.dial(ctx, root) },
-		Start:     func(ctx context.Context) error { return c.ensureDaemon(ctx, root) },
+		Dial:      func(ctx context.Context) (*control.Client, error) { return c.Dial(ctx, root) },
+		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
 		Own:       own,
-		Hints:     filepath.Join(root, home, "connectors", "terminal"),
+		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
 		Workspace: root,
-		Input:     c.stdin,
-		Output:    c.stdout,
+		Input:     c.In,
+		Output:    c.Out,
 	})
 }
 
 // ensureDaemon joins the daemon of a workspace, or starts it in the background. It
 // says nothing: the screen belongs to the UI.
-func (c *cli) ensureDaemon(ctx context.Context, root string) error {
-	client, err := c.dial(ctx, root)
+func ensureDaemon(ctx context.Context, c *term.App, root string) error {
+	client, err := c.Dial(ctx, root)
 	if err == nil {
 		client.Close()
 		return nil
@@ -56,9 +58,9 @@ func (c *cli) ensureDaemon(ctx context.Context, root string) error {
 	if !errors.Is(err, control.ErrNotRunning) {
 		return err
 	}
-	if client, err := c.joinStarting(ctx, root); client != nil || err != nil {
+	if client, err := joinStarting(ctx, c, root); client != nil || err != nil {
 		return err
 	}
-	quiet := &cli{wiring: c.wiring, stdin: c.stdin, stdout: io.Discard, stderr: io.Discard, workspace: c.workspace}
-	return quiet.startBackground(ctx, root, "")
+	quiet := &term.App{Offline: c.Offline, InProcess: c.InProcess, In: c.In, Out: io.Discard, Err: io.Discard, Workspace: c.Workspace}
+	return startBackground(ctx, quiet, root, "")
 }

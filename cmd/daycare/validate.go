@@ -16,6 +16,7 @@ import (
 
 	"daycare/agents/subagent"
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
 	"daycare/engine"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
@@ -25,10 +26,11 @@ import (
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
+	"daycare/engine/workspace"
 	"daycare/tools/skills"
 )
 
-func (c *cli) validateCommand() *cobra.Command {
+func validateCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",
 		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
@@ -40,19 +42,19 @@ func (c *cli) validateCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			all := len(args) == 0
 			if all {
-				root, err := c.madeRoot()
+				root, err := c.MadeRoot()
 				if err != nil {
 					return err
 				}
-				if args, err = checkable(filepath.Join(root, home)); err != nil {
+				if args, err = checkable(filepath.Join(root, workspace.Home)); err != nil {
 					return err
 				}
 			}
 			var found []finding.Finding
 			for _, path := range args {
 				more, err := validate(path)
-				var gone *problem
-				if all && errors.As(err, &gone) && gone.code == exitNotFound {
+				var gone *term.Problem
+				if all && errors.As(err, &gone) && gone.Code == term.ExitNotFound {
 					continue // the daemon has taken it meanwhile
 				}
 				if err != nil {
@@ -60,14 +62,14 @@ func (c *cli) validateCommand() *cobra.Command {
 				}
 				found = append(found, more...)
 			}
-			return c.showChecked(len(args), found)
+			return showChecked(c, len(args), found)
 		},
 	}
 }
 
-func (c *cli) showChecked(files int, found []finding.Finding) error {
-	if c.json {
-		if err := c.printJSON(struct {
+func showChecked(c *term.App, files int, found []finding.Finding) error {
+	if c.JSON {
+		if err := c.PrintJSON(struct {
 			Files    int               `json:"files"`
 			Findings []finding.Finding `json:"findings"`
 		}{files, append([]finding.Finding{}, found...)}); err != nil {
@@ -75,15 +77,15 @@ func (c *cli) showChecked(files int, found []finding.Finding) error {
 		}
 	} else {
 		for _, f := range found {
-			c.print("%s\n", clean(fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Reason)))
+			c.Print("%s\n", term.Clean(fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Reason)))
 			if f.Remedy != "" {
-				c.print("  → %s\n", clean(f.Remedy))
+				c.Print("  → %s\n", term.Clean(f.Remedy))
 			}
 		}
-		c.note("%s, %s", plural(files, "file", "files"), plural(len(found), "finding", "findings"))
+		c.Note("%s, %s", term.Plural(files, "file", "files"), term.Plural(len(found), "finding", "findings"))
 	}
 	if finding.Join(found) != nil {
-		return &problem{code: exitFailure, err: errSilent}
+		return &term.Problem{Code: term.ExitFailure, Err: term.ErrSilent}
 	}
 	return nil
 }
@@ -169,7 +171,7 @@ func validate(path string) ([]finding.Finding, error) {
 	}
 	content, err := readWhole(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notFound("", "there is no file %s", path)
+		return nil, term.NotFound("", "there is no file %s", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
@@ -185,7 +187,8 @@ func validate(path string) ([]finding.Finding, error) {
 			return found, err
 		}
 	}
-	return nil, &problem{code: exitUsage, err: fmt.Errorf("%s is of no kind that is known", path), do: "daycare validate --help lists them"}
+	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("%s is of no kind that is known", path),
+		Do: "daycare validate --help lists them"}
 }
 
 // readWhole reads a file. Where the last of its lines is just being written, it looks

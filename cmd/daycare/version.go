@@ -3,21 +3,22 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 )
 
-func (c *cli) versionCommand() *cobra.Command {
+func versionCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  daycare version --json",
-		Args:    words(0),
+		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
 			b := version.This()
-			if c.json {
-				return c.printJSON(b)
+			if c.JSON {
+				return c.PrintJSON(b)
 			}
-			c.print("%s\n", b)
+			c.Print("%s\n", b)
 			return nil
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/record"
@@ -15,8 +16,8 @@ import (
 // end the whole text, which cannot; what was not printed by then is printed then.
 type view struct {
 	out, talk io.Writer
-	style     style // of talk
-	raw       bool  // stdout is not a terminal: the text goes out as it is
+	style     term.Style // of talk
+	raw       bool       // stdout is not a terminal: the text goes out as it is
 
 	turn   string          // the turn under way, "" between turns
 	answer strings.Builder // of the answer under way, what stands on stdout
@@ -27,8 +28,8 @@ type view struct {
 	closed map[string]bool // turns that were finished on screen
 }
 
-func (c *cli) newView() *view {
-	return &view{out: c.stdout, talk: c.stderr, style: c.talk(), raw: !isTerminal(c.stdout),
+func newView(c *term.App) *view {
+	return &view{out: c.Out, talk: c.Err, style: c.ErrStyle(), raw: !term.IsTerminal(c.Out),
 		closed: map[string]bool{}}
 }
 
@@ -71,7 +72,7 @@ func (v *view) compacted(c event.Compacted) {
 	case c.Failed != "":
 		v.note("nothing was shortened: %s", c.Failed)
 	case c.RequestCut > 0:
-		v.note("the conversation was shortened to a summary; the last message is too long for the model, which sees all but %s of it", size(int64(c.RequestCut)))
+		v.note("the conversation was shortened to a summary; the last message is too long for the model, which sees all but %s of it", term.Size(int64(c.RequestCut)))
 	default:
 		v.note("the conversation was shortened to a summary")
 	}
@@ -119,7 +120,7 @@ func (v *view) print(text string) {
 	v.wrote = true
 	v.broken = !strings.HasSuffix(text, "\n")
 	if !v.raw {
-		text = clean(text)
+		text = term.Clean(text)
 	}
 	io.WriteString(v.out, text)
 }
@@ -148,14 +149,14 @@ func (v *view) newline() {
 func (v *view) note(format string, args ...any) {
 	v.newline()
 	v.wrote = true
-	fmt.Fprintln(v.talk, v.style.dim(clean(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(v.talk, v.style.Dim(term.Clean(fmt.Sprintf(format, args...))))
 }
 
 // prompt stands before what a person types.
 func (v *view) prompt(text string) {
 	v.newline()
 	v.wrote, v.typing = false, true
-	io.WriteString(v.talk, v.style.bold(text))
+	io.WriteString(v.talk, v.style.Bold(text))
 }
 
 func (v *view) toolFinished(t event.Tool) {
@@ -163,7 +164,7 @@ func (v *view) toolFinished(t event.Tool) {
 	case record.StatusOK, "":
 		return
 	}
-	v.note("  %s %s: %s", t.Name, t.Status, oneLine(t.Output, 120))
+	v.note("  %s %s: %s", t.Name, t.Status, term.OneLine(t.Output, 120))
 }
 
 func (v *view) retry(a event.Attempt) {

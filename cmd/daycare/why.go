@@ -10,26 +10,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
-func (c *cli) whyCommand() *cobra.Command {
+func whyCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Everything that led from a message to its reply, told from the files",
 		Long: "Tell the story of a message (item), a reply (out), a turn, a tool call or a permission\n" +
 			"request by its id: what came in, what the model was given, what it called, who allowed\n" +
 			"it, what was answered and delivered, and what it cost. It reads files alone.",
 		Example: "  item=$(daycare send 0/ hello) && daycare why $item",
-		Args:    words(0, "the ID of an item, a reply, a turn or a tool call"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    term.Words(0, "the ID of an item, a reply, a turn or a tool call"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.madeRoot()
+			root, err := c.MadeRoot()
 			if err != nil {
 				return err
 			}
-			files, err := daemon.OpenFiles(cmd.Context(), root, c.warn)
+			files, err := daemon.OpenFiles(cmd.Context(), root, c.Warn)
 			if err != nil {
 				return err
 			}
@@ -38,10 +39,10 @@ func (c *cli) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(w)
+			if c.JSON {
+				return c.PrintJSON(w)
 			}
-			c.showStory(w)
+			showStory(c, w)
 			return nil
 		},
 	}
@@ -98,7 +99,7 @@ func findStory(ctx context.Context, files *daemon.Files, id string) (why, error)
 			return tell(meta, dir, id, s, items), nil
 		}
 	}
-	return why{}, notFound("ids stand in: daycare agents tail ID --json", "no history and no inbox knows %s", id)
+	return why{}, term.NotFound("ids stand in: daycare agents tail ID --json", "no history and no inbox knows %s", id)
 }
 
 // tell puts a story together.
@@ -196,7 +197,7 @@ func from(it inbox.Item) string {
 	case it.Kind == message.System:
 		return "agent or runtime " + it.Origin
 	case it.Route != nil:
-		return join("/", it.Route.Connector, it.Route.ChannelID, it.Route.UserID)
+		return term.Join("/", it.Route.Connector, it.Route.ChannelID, it.Route.UserID)
 	case it.Dedupe != "":
 		return it.Dedupe
 	}

@@ -5,33 +5,34 @@ import (
 	"fmt"
 	"time"
 
+	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
 )
 
 // showStory tells a why to a person, from what came in to what it cost.
-func (c *cli) showStory(w why) {
-	c.fields("agent", join("  ", w.Handle, w.Name, w.Agent), "turn", w.Turn)
-	c.heading("came in", len(w.Inbound))
+func showStory(c *term.App, w why) {
+	c.Fields("agent", term.Join("  ", w.Handle, w.Name, w.Agent), "turn", w.Turn)
+	heading(c, "came in", len(w.Inbound))
 	for _, it := range w.Inbound {
-		c.print("  %s\n", clean(join("  ", stamp(it.At), string(it.Kind), "from "+from(it), it.ID)))
-		c.print("    %s\n", oneLine(it.Text, 200))
+		c.Print("  %s\n", term.Clean(term.Join("  ", stamp(it.At), string(it.Kind), "from "+from(it), it.ID)))
+		c.Print("    %s\n", term.OneLine(it.Text, 200))
 	}
 	if w.Waiting {
-		c.print("it waits in the inbox; no turn has taken it yet\n")
+		c.Print("it waits in the inbox; no turn has taken it yet\n")
 		return
 	}
-	c.showPrompt(w.Prompt)
-	c.heading("what happened", len(w.Records))
+	showPrompt(c, w.Prompt)
+	heading(c, "what happened", len(w.Records))
 	began := w.Records[0].At
 	for i := range w.Records {
-		if text := c.happened(w.Records[i].Rec); text != "" {
-			c.print("  %8s  %s\n", "+"+w.Records[i].At.Sub(began).Round(time.Millisecond).String(), clean(text))
+		if text := happened(w.Records[i].Rec); text != "" {
+			c.Print("  %8s  %s\n", "+"+w.Records[i].At.Sub(began).Round(time.Millisecond).String(), term.Clean(text))
 		}
 	}
-	c.fields("model calls", fmt.Sprint(w.Calls), "tokens", tokensOf(w.Tokens), "cost", money(w.Cost))
+	c.Fields("model calls", fmt.Sprint(w.Calls), "tokens", tokensOf(w.Tokens), "cost", term.Money(w.Cost))
 }
 
-func (c *cli) showPrompt(parts []promptPart) {
+func showPrompt(c *term.App, parts []promptPart) {
 	if len(parts) == 0 {
 		return
 	}
@@ -39,48 +40,48 @@ func (c *cli) showPrompt(parts []promptPart) {
 	for _, p := range parts {
 		total += p.Tokens
 	}
-	c.print("%s\n", c.data().dim(fmt.Sprintf("the model was given about %d tokens, tools apart", total)))
+	c.Print("%s\n", c.OutStyle().Dim(fmt.Sprintf("the model was given about %d tokens, tools apart", total)))
 	for _, p := range parts {
 		count := ""
 		if p.Count > 0 {
-			count = parens(fmt.Sprint(p.Count))
+			count = term.Parens(fmt.Sprint(p.Count))
 		}
-		c.print("  %7d  %s\n", p.Tokens, join(" ", p.Part, count))
+		c.Print("  %7d  %s\n", p.Tokens, term.Join(" ", p.Part, count))
 	}
 }
 
 // happened is one record of a story in one line; "" is not worth one.
-func (c *cli) happened(r record.Record) string {
+func happened(r record.Record) string {
 	switch r := r.(type) {
 	case *record.TurnBegin:
 		if r.Attempt > 1 {
 			return fmt.Sprintf("taken up again after a stop or a crash, attempt %d", r.Attempt)
 		}
-		return join(" ", "turn began", parens(r.Model))
+		return term.Join(" ", "turn began", term.Parens(r.Model))
 	case *record.User:
-		return join("\n            ", "read      "+oneLine(r.Text, 120), untrusted(r.Source))
+		return term.Join("\n            ", "read      "+term.OneLine(r.Text, 120), untrusted(r.Source))
 	case *record.Assistant:
-		return c.answered(r)
+		return answered(r)
 	case *record.ToolStart:
 		used := ""
 		if r.Grant != "" {
 			used = "used up the approval " + r.Grant
 		}
-		return join("  ", "started   "+r.Name, used)
+		return term.Join("  ", "started   "+r.Name, used)
 	case *record.ToolResult:
-		return join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS,
-			oneLine(r.Output.Text, 120)), untrusted(r.Source))
+		return term.Join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS,
+			term.OneLine(r.Output.Text, 120)), untrusted(r.Source))
 	case *record.Permission:
-		return join("  ", "approval  "+r.Event, r.Tag, oneLine(r.Request, 80), by(r.By), r.Token)
+		return term.Join("  ", "approval  "+r.Event, r.Tag, term.OneLine(r.Request, 80), by(r.By), r.Token)
 	case *record.Delivery:
 		return arrived(r)
 	case *record.TurnEnd:
-		return join(": ", "turn ended, "+r.Reason, r.Error)
+		return term.Join(": ", "turn ended, "+r.Reason, r.Error)
 	case *record.Start:
 		return ""
 	}
 	who, what := speak(r)
-	return join("  ", who, oneLine(what, 160))
+	return term.Join("  ", who, term.OneLine(what, 160))
 }
 
 // untrusted says that a text does not speak for the owner.
@@ -88,21 +89,21 @@ func untrusted(source string) string {
 	if source == "" {
 		return ""
 	}
-	return "untrusted: it came from " + oneLine(source, 200)
+	return "untrusted: it came from " + term.OneLine(source, 200)
 }
 
 // answered is one call of the model.
-func (c *cli) answered(r *record.Assistant) string {
-	text := "answer    " + oneLine(cmp.Or(r.Text, "(no text)"), 120)
+func answered(r *record.Assistant) string {
+	text := "answer    " + term.OneLine(cmp.Or(r.Text, "(no text)"), 120)
 	if r.Provider != "" {
-		text = join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), money(r.Cost)) +
-			"\n            says: " + oneLine(cmp.Or(r.Text, "(nothing)"), 120)
+		text = term.Join("  ", "model     "+r.Provider+"/"+r.Model, string(r.Finish), tokensOf(r.Tokens), term.Money(r.Cost)) +
+			"\n            says: " + term.OneLine(cmp.Or(r.Text, "(nothing)"), 120)
 	}
 	for _, call := range r.ToolCalls {
-		text += "\n            calls: " + call.Name + " " + oneLine(string(call.Arguments), 120) + "  " + call.ID
+		text += "\n            calls: " + call.Name + " " + term.OneLine(string(call.Arguments), 120) + "  " + call.ID
 	}
 	if r.Out != nil {
-		text += "\n            promised to " + join("/", r.Out.To.Connector, r.Out.To.ChannelID, r.Out.To.UserID) + "  " + r.Out.ID
+		text += "\n            promised to " + term.Join("/", r.Out.To.Connector, r.Out.To.ChannelID, r.Out.To.UserID) + "  " + r.Out.ID
 	}
 	return text
 }
@@ -115,11 +116,11 @@ func arrived(r *record.Delivery) string {
 	}
 	switch {
 	case r.Error != "" && r.Final:
-		return join("  ", "delivery  given up", part, r.Error, again)
+		return term.Join("  ", "delivery  given up", part, r.Error, again)
 	case r.Error != "":
-		return join("  ", "delivery  failed, will be tried again", part, r.Error, again)
+		return term.Join("  ", "delivery  failed, will be tried again", part, r.Error, again)
 	}
-	return join("  ", "delivery  arrived", part, "as "+cmp.Or(r.RemoteID, "(no id)"), again)
+	return term.Join("  ", "delivery  arrived", part, "as "+cmp.Or(r.RemoteID, "(no id)"), again)
 }
 
 func tokensOf(t record.Tokens) string {

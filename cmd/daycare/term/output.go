@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"bytes"
@@ -10,25 +10,25 @@ import (
 	"unicode/utf8"
 )
 
-// printJSON writes v as one line: all of a command's output, or one of a stream.
-func (c *cli) printJSON(v any) error {
+// PrintJSON writes v as one line: all of a command's output, or one of a stream.
+func (c *App) PrintJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	return c.printLine(b.Bytes())
+	return c.PrintLine(b.Bytes())
 }
 
-// printLine writes a line of JSON as it is, but for characters that could steer a
+// PrintLine writes a line of JSON as it is, but for characters that could steer a
 // terminal, which may be at the other end of a pipe: JSON can spell them.
-func (c *cli) printLine(line []byte) error {
+func (c *App) PrintLine(line []byte) error {
 	text := strings.TrimSuffix(string(line), "\n")
-	if strings.ContainsFunc(text, steers) {
+	if strings.ContainsFunc(text, Steers) {
 		text = inert(text)
 	}
-	if _, err := fmt.Fprintln(c.stdout, text); err != nil {
+	if _, err := fmt.Fprintln(c.Out, text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -38,14 +38,14 @@ func (c *cli) printLine(line []byte) error {
 // in strings only; what is no JSON is cleaned.
 func inert(text string) string {
 	if !json.Valid([]byte(text)) {
-		return clean(text)
+		return Clean(text)
 	}
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r < ' ': // a tab or a line end between two values
 			b.WriteByte(' ')
-		case steers(r):
+		case Steers(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -54,31 +54,32 @@ func inert(text string) string {
 	return b.String()
 }
 
-// print writes data for a person.
-func (c *cli) print(format string, args ...any) {
-	fmt.Fprintf(c.stdout, format, args...)
+// Print writes data for a person.
+func (c *App) Print(format string, args ...any) {
+	fmt.Fprintf(c.Out, format, args...)
 }
 
-// A table is rows of cells, the first the headings.
-type table [][]string
+// A Table is rows of cells, the first the headings.
+type Table [][]string
 
-func (t *table) row(cells ...string) { *t = append(*t, cells) }
+// Row adds a row.
+func (t *Table) Row(cells ...string) { *t = append(*t, cells) }
 
-// write aligns columns by runes. The last column is as long as it is.
-func (t table) write(w io.Writer, s style) error {
+// Write aligns columns by runes. The last column is as long as it is.
+func (t Table) Write(w io.Writer, s Style) error {
 	var width []int
 	for _, row := range t {
 		for i, cell := range row {
 			if i == len(width) {
 				width = append(width, 0)
 			}
-			width[i] = max(width[i], utf8.RuneCountInString(clean(cell)))
+			width[i] = max(width[i], utf8.RuneCountInString(Clean(cell)))
 		}
 	}
 	for n, row := range t {
 		var b strings.Builder
 		for i, cell := range row {
-			cell = clean(cell)
+			cell = Clean(cell)
 			b.WriteString(cell)
 			if i < len(row)-1 {
 				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
@@ -86,7 +87,7 @@ func (t table) write(w io.Writer, s style) error {
 		}
 		line := strings.TrimRight(b.String(), " ")
 		if n == 0 {
-			line = s.dim(line)
+			line = s.Dim(line)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return fmt.Errorf("write output: %w", err)
@@ -95,8 +96,8 @@ func (t table) write(w io.Writer, s style) error {
 	return nil
 }
 
-// fields is a table of names and values without headings.
-func (c *cli) fields(pairs ...string) {
+// Fields is a table of names and values without headings.
+func (c *App) Fields(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		width = max(width, utf8.RuneCountInString(pairs[i]))
@@ -106,12 +107,12 @@ func (c *cli) fields(pairs ...string) {
 			continue
 		}
 		gap := strings.Repeat(" ", width-utf8.RuneCountInString(pairs[i])+2)
-		fmt.Fprintln(c.stdout, c.data().dim(pairs[i])+gap+clean(pairs[i+1]))
+		fmt.Fprintln(c.Out, c.OutStyle().Dim(pairs[i])+gap+Clean(pairs[i+1]))
 	}
 }
 
-// ago says how long ago t was, the way people do.
-func ago(t, now time.Time) string {
+// Ago says how long ago t was, the way people do.
+func Ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
@@ -122,18 +123,19 @@ func ago(t, now time.Time) string {
 	case d > 30*24*time.Hour:
 		return t.Local().Format("2006-01-02")
 	}
-	return span(d) + " ago"
+	return Span(d) + " ago"
 }
 
-func agoPtr(t *time.Time, now time.Time) string {
+// AgoPtr is Ago of a time that may be missing.
+func AgoPtr(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	return ago(*t, now)
+	return Ago(*t, now)
 }
 
-// span is a length of time in its largest unit.
-func span(d time.Duration) string {
+// Span is a length of time in its largest unit.
+func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d/time.Second))
@@ -145,12 +147,12 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }
 
-// money is US dollars to the hundredth of a cent, which is what one answer of a
+// Money is US dollars to the hundredth of a cent, which is what one answer of a
 // small model costs.
-func money(usd float64) string { return fmt.Sprintf("$%.4f", usd) }
+func Money(usd float64) string { return fmt.Sprintf("$%.4f", usd) }
 
-// size is a number of bytes for people.
-func size(n int64) string {
+// Size is a number of bytes for people.
+func Size(n int64) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
@@ -160,7 +162,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-func plural(n int, one, many string) string {
+// Plural is a number with the word for it: one for 1, else many.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sinceFlag adds --since to a command.
-func sinceFlag(cmd *cobra.Command, to *string) {
+// SinceFlag adds --since to a command.
+func SinceFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "since", "", "only what is newer: a length of time (90m, 12h, 7d) or a day (2026-11-20)")
 }
 
-// sinceTime reads what --since was given; "" is the zero time.
-func sinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
+// SinceTime reads what --since was given; "" is the zero time.
+func SinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
@@ -24,15 +24,15 @@ func sinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	d, err := length(s)
+	d, err := Length(s)
 	if err != nil || d < 0 {
-		return time.Time{}, usage(cmd, "--since %q is neither a length of time (90m, 12h, 7d) nor a day (2026-11-20)", s)
+		return time.Time{}, Usage(cmd, "--since %q is neither a length of time (90m, 12h, 7d) nor a day (2026-11-20)", s)
 	}
 	return now.Add(-d), nil
 }
 
-// length is time.ParseDuration with days and weeks in front.
-func length(s string) (time.Duration, error) {
+// Length is time.ParseDuration with days and weeks in front.
+func Length(s string) (time.Duration, error) {
 	for unit, one := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(s, unit); ok {
 			n, err := strconv.ParseFloat(number, 64)

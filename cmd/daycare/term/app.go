@@ -1,0 +1,79 @@
+// Package term is the terminal that commands have: streams, colours, tables, questions to a
+// person, errors with their exit codes, and the way to the daemon of a workspace.
+package term
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"daycare/engine/control"
+)
+
+// App is what all commands share: the streams, the global flags, and what they need of the
+// engine and cannot ask of a running daemon.
+type App struct {
+	// Offline serves the control API from the files of a workspace, with no daemon;
+	// what would change something is control.ErrNotRunning.
+	Offline func(root string, warn func(format string, args ...any)) (*control.Client, error)
+	// InProcess runs the engine inside this process. It has the lock until stop
+	// returned; stop ends or suspends what is under way.
+	InProcess func(ctx context.Context, root string) (client *control.Client, stop func() error, err error)
+
+	In       io.Reader
+	Out, Err io.Writer // data; talk
+
+	Workspace string // --workspace
+	JSON      bool
+	NoInput   bool
+
+	signals      chan os.Signal
+	signalsMade  sync.Once
+	signalsTaken atomic.Bool
+	leaving      atomic.Pointer[func()] // to be called before a signal ends the program
+}
+
+// Group is a command that only holds others.
+func Group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Args: NoSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// NoSuchCommand is the Args of commands that take none: a word there is a
+// command that does not exist.
+func NoSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	do := "see: " + cmd.CommandPath() + " --help"
+	cmd.SuggestionsMinimumDistance = 2
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		do = "did you mean " + strings.Join(names, ", ") + "?"
+	}
+	return &Problem{Code: ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]), Do: do}
+}
+
+// Words checks the positional arguments: the names of those that must be there,
+// and how many more there may be (-1: any number).
+func Words(extra int, must ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(must):
+			return Usage(cmd, "%s needs %s", cmd.CommandPath(), must[len(args)])
+		case extra >= 0 && len(args) > len(must)+extra:
+			return Usage(cmd, "%s does not know what to do with %q", cmd.CommandPath(), args[len(must)+extra])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,85 @@
+package term
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	xterm "golang.org/x/term"
+)
+
+// Answer asks for a line; an empty one is the usual answer.
+func (c *App) Answer(question, usual string) (string, error) {
+	fmt.Fprint(c.Err, question)
+	if usual != "" {
+		fmt.Fprintf(c.Err, " [%s]", usual)
+	}
+	fmt.Fprint(c.Err, ": ")
+	line, err := readLine(c.In)
+	if err != nil {
+		fmt.Fprintln(c.Err)
+		return "", ErrInterrupted
+	}
+	return cmp.Or(strings.TrimSpace(line), usual), nil
+}
+
+// readLine reads no byte beyond the line, so that a secret may be asked for next.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	for one := make([]byte, 1); ; {
+		n, err := r.Read(one)
+		switch {
+		case n > 0 && one[0] == '\n':
+			return string(line), nil
+		case n > 0:
+			line = append(line, one[0])
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// Agrees asks a person a question that is answered with yes or no.
+func (c *App) Agrees(question string) bool {
+	fmt.Fprintf(c.Err, "%s [y/N] ", question)
+	line, err := readLine(c.In)
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
+}
+
+// Yes asks a question; an empty answer is yes.
+func (c *App) Yes(question string) bool {
+	fmt.Fprint(c.Err, question)
+	var answer string
+	_, err := fmt.Fscanln(c.In, &answer)
+	return err != nil && err.Error() == "unexpected newline" || strings.HasPrefix(strings.ToLower(answer), "y")
+}
+
+// Hidden asks on the terminal for a line that is not shown. Whatever ends the program
+// meanwhile leaves a terminal behind that shows what is typed.
+func (c *App) Hidden(prompt string) (string, error) {
+	f, ok := c.In.(*os.File)
+	if !ok {
+		return "", errors.New("there is no terminal")
+	}
+	before, err := xterm.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	restore := func() {
+		_ = xterm.Restore(int(f.Fd()), before) // the program ends; nobody is left to be told
+		fmt.Fprintln(c.Err)
+	}
+	c.beforeLeaving(restore)
+	defer c.beforeLeaving(nil)
+	fmt.Fprint(c.Err, prompt+": ")
+	data, err := xterm.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(c.Err)
+	if errors.Is(err, io.EOF) {
+		err = ErrInterrupted
+	}
+	return string(data), err
+}

@@ -1,0 +1,54 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/workspace"
+)
+
+// NobodyRuns is an error that says who holds the workspace.
+func (c *App) NobodyRuns(root string) error {
+	if !disk.Held(workspace.Lock(root)) {
+		return nil
+	}
+	if h, err := disk.ReadHolder(workspace.Lock(root)); err == nil && h.PID > 0 && !h.Alive() {
+		return nil // it was killed a moment ago, and what it started is about to go as well
+	}
+	return AlreadyRunning(root)
+}
+
+// AlreadyRunning is the error for a workspace that another daycare has.
+func AlreadyRunning(root string) error {
+	holder, err := disk.ReadHolder(workspace.Lock(root))
+	if err != nil || holder.PID == 0 {
+		return &Problem{Code: ExitFailure,
+			Err: fmt.Errorf("another daycare is starting in %s", root),
+			Do:  "see what it does with: daycare status"}
+	}
+	return &Problem{Code: ExitFailure,
+		Err: fmt.Errorf("daycare runs already in %s: pid %d, since %s (%s)", root, holder.PID,
+			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), Ago(holder.StartedAt.Time, time.Now())),
+		Do: "stop it with: daycare stop"}
+}
+
+// Parens puts text in parentheses; "" stays empty.
+func Parens(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}
+
+// Join joins the parts that are not empty.
+func Join(sep string, parts ...string) string {
+	var some []string
+	for _, p := range parts {
+		if p != "" {
+			some = append(some, p)
+		}
+	}
+	return strings.Join(some, sep)
+}

@@ -1,0 +1,66 @@
+package term
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Run runs one command line and returns the exit code. A signal ends it at once with
+// 130, unless the command took the signals.
+func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string) int {
+	arrived := make(chan os.Signal, 4)
+	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(arrived)
+
+	done := make(chan error, 1)
+	go func() {
+		cmd := newRoot(c)
+		cmd.SetArgs(args)
+		done <- cmd.ExecuteContext(ctx)
+	}()
+	for {
+		select {
+		case err := <-done:
+			return c.Report(err)
+		case sig := <-arrived:
+			if !c.signalsTaken.Load() {
+				if restore := c.leaving.Load(); restore != nil {
+					(*restore)()
+				}
+				return ExitInterrupted
+			}
+			select {
+			case c.Interrupts() <- sig:
+			default: // the command has four of them to look at already
+			}
+		}
+	}
+}
+
+// TakeSignals gives the command Ctrl-C and SIGTERM to answer by itself.
+func (c *App) TakeSignals() <-chan os.Signal {
+	c.signalsTaken.Store(true)
+	return c.Interrupts()
+}
+
+// TakesSignals reports whether the command answers signals by itself.
+func (c *App) TakesSignals() bool { return c.signalsTaken.Load() }
+
+// beforeLeaving has a signal call restore before it ends the program; nil: no more.
+func (c *App) beforeLeaving(restore func()) {
+	if restore == nil {
+		c.leaving.Store(nil)
+		return
+	}
+	c.leaving.Store(&restore)
+}
+
+// Interrupts is where signals come to the command that took them.
+func (c *App) Interrupts() chan os.Signal {
+	c.signalsMade.Do(func() { c.signals = make(chan os.Signal, 4) })
+	return c.signals
+}

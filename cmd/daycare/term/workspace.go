@@ -1,0 +1,81 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"daycare/engine/control"
+	"daycare/engine/workspace"
+)
+
+// Root is the workspace: what --workspace says, else the nearest folder upwards
+// that holds .daycare, else the current folder.
+func (c *App) Root() (string, error) {
+	if c.Workspace != "" {
+		dir, err := filepath.Abs(c.Workspace)
+		if err != nil {
+			return "", fmt.Errorf("find workspace %s: %w", c.Workspace, err)
+		}
+		info, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return "", NotFound("make the folder first, or name another with --workspace", "there is no folder %s", dir)
+		case err != nil:
+			return "", fmt.Errorf("find workspace: %w", err)
+		case !info.IsDir():
+			return "", NotFound("name the folder that holds .daycare", "%s is not a folder", dir)
+		}
+		return dir, nil
+	}
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find workspace: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, workspace.Home)); err == nil && info.IsDir() {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return start, nil
+		}
+	}
+}
+
+// MadeRoot is root for commands that need a workspace which was set up.
+func (c *App) MadeRoot() (string, error) {
+	dir, err := c.Root()
+	if err != nil {
+		return "", err
+	}
+	if !Exists(filepath.Join(dir, workspace.Home)) {
+		return "", NotFound("make one with: daycare init   (or name its folder with --workspace)",
+			"there is no .daycare in %s or above it", dir)
+	}
+	return dir, nil
+}
+
+// Reader is a client for commands that read, or edit as a person would: of the daemon
+// if one runs, else of the files.
+func (c *App) Reader(ctx context.Context) (*control.Client, error) {
+	dir, err := c.MadeRoot()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.Dial(ctx, dir)
+	if errors.Is(err, control.ErrNotRunning) {
+		return c.Offline(dir, c.Warn)
+	}
+	return client, err
+}
+
+// Daemon is a client for commands that need the daemon.
+func (c *App) Daemon(ctx context.Context) (*control.Client, error) {
+	dir, err := c.Root()
+	if err != nil {
+		return nil, err
+	}
+	return c.Dial(ctx, dir)
+}
