@@ -37,10 +37,10 @@ var limits = map[string]int{
 	"types over 20 methods":   29,
 	"methods of one type":     128,
 	"structs over 12 fields":  52,
-	"lines over 140 columns":  60,
+	"lines over 140 columns":  64,
 	"folders over 40 files":   2,
 	"lines of one function":   75,
-	"lines of cmd/daycare":    12450,
+	"lines of cmd/daycare":    12480,
 	"lines of one file":       560,
 	"functions over 60 lines": 8,
 }
