@@ -5,7 +5,8 @@
 //
 // desk.go takes messages, waiting.go keeps those that are refused for now, gate.go keeps
 // strangers out, commands.go answers commands, asks.go shows permission requests,
-// cards.go remembers them, watch.go follows the events.
+// cards.go remembers them, watch.go follows the events. client.go calls HTTP APIs, retry.go
+// has what connectors do after failures.
 package chat
 
 import (

@@ -2,23 +2,15 @@ package chat
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"daycare/engine/message"
 )
 
-const (
-	// queued bounds what was read from a platform and is not durable: beyond it
-	// nothing more is read.
-	queued = 64
-	// maxStrikes is how often a message may break its handler before it is passed
-	// over: one message must not stop all that follow.
-	maxStrikes = 3
-	longPause  = 30 * time.Second
-)
+// queued bounds what was read from a platform and is not durable: beyond it nothing more
+// is read.
+const queued = 64
 
 // A Queue takes messages for platforms that say each thing once and offer nothing
 // again: a message that is refused is kept and tried until it is durable, also by
@@ -29,6 +21,7 @@ type Queue struct {
 	arrived chan Post
 	pause   time.Duration
 	taken   func(Post)
+	strikes Strikes
 
 	mu   sync.Mutex
 	head *Post // being taken, or was when Run ended
@@ -37,7 +30,7 @@ type Queue struct {
 // NewQueue makes the queue of a desk. pause is waited after the first refusal;
 // taken (nil: nobody) is told of each message that is done with.
 func NewQueue(d *Desk, pause time.Duration, taken func(Post)) *Queue {
-	return &Queue{desk: d, arrived: make(chan Post, queued), pause: pause, taken: taken}
+	return &Queue{desk: d, arrived: make(chan Post, queued), pause: pause, taken: taken, strikes: Strikes{Log: d.log}}
 }
 
 // Put adds a message. It waits while there is no room, or until ctx ends (false).
@@ -89,32 +82,15 @@ func (q *Queue) setHead(p *Post) {
 
 // take tries until the message is durable (true) or ctx ends.
 func (q *Queue) take(ctx context.Context, deliver message.Deliver, p Post) bool {
-	for n, strikes := 0, 0; ; n++ {
-		broke, err := q.try(ctx, deliver, p)
-		if broke {
-			strikes++
-		}
-		if err == nil || strikes >= maxStrikes {
+	for n := 0; ; n++ {
+		err := q.strikes.Guard(p.Key, func() error { return q.desk.Take(ctx, deliver, p) })
+		if err == nil {
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
 		q.desk.log.Warn("a message was not accepted and is tried again", "err", err)
-		select {
-		case <-time.After(min(q.pause<<min(n, 10), longPause)):
-		case <-ctx.Done():
-			return false
-		}
+		Rest(ctx, q.pause, n)
 	}
-}
-
-func (q *Queue) try(ctx context.Context, deliver message.Deliver, p Post) (broke bool, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			q.desk.log.Error("a message broke its handler", "err", r, "stack", string(debug.Stack()))
-			broke, err = true, fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return false, q.desk.Take(ctx, deliver, p)
 }

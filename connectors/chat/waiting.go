@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +34,7 @@ type waiting struct {
 	keeper    Keeper // keeps durably; nil: nothing waits here, the platform offers it again
 	log       *slog.Logger
 	wake      chan struct{} // capacity 1: something was added
+	strikes   Strikes
 
 	mu   sync.Mutex
 	read bool
@@ -48,7 +48,8 @@ type sender struct{ channel, user string }
 func senderOf(in message.Incoming) sender { return sender{in.From.ChannelID, in.From.UserID} }
 
 func newWaiting(connector string, k Keeper, log *slog.Logger) *waiting {
-	return &waiting{connector: connector, keeper: k, log: log, wake: make(chan struct{}, 1), told: map[sender]bool{}}
+	return &waiting{connector: connector, keeper: k, log: log, wake: make(chan struct{}, 1), told: map[sender]bool{},
+		strikes: Strikes{Log: log}}
 }
 
 // load reads what waited when the process ended. mu is held.
@@ -148,9 +149,8 @@ func (w *waiting) heads() (all []message.Incoming) {
 
 // An attempt is when a sender's oldest message is tried again.
 type attempt struct {
-	at      time.Time
-	n       int
-	strikes int // how often it broke its handler
+	at time.Time
+	n  int
 }
 
 // run tries what waits until ctx ends, each sender in order and none behind another.
@@ -191,27 +191,18 @@ func (w *waiting) run(ctx context.Context, pause time.Duration, deliver func(con
 // try tries one message and says when to go on with its sender.
 func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause time.Duration,
 	deliver func(context.Context, message.Incoming) error) (next attempt) {
-	err := func() (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				w.log.Error("a message broke its handler", "err", r, "stack", string(debug.Stack()))
-				a.strikes++
-				err = fmt.Errorf("panic: %v", r)
-			}
-		}()
-		return deliver(ctx, in)
-	}()
+	err := w.strikes.Guard(in.Dedupe, func() error { return deliver(ctx, in) })
 	var fast *message.TooFast
 	wait := min(pause<<min(a.n, 10), longPause)
 	switch {
-	case err == nil || a.strikes >= maxStrikes:
+	case err == nil:
 		w.remove(in)
 		return attempt{at: time.Now()}
 	case errors.As(err, &fast):
 		wait = max(wait, fast.After)
 	}
 	w.log.Debug("a message that waits was not accepted", "err", err, "in", wait)
-	return attempt{at: time.Now().Add(wait), n: a.n + 1, strikes: a.strikes}
+	return attempt{at: time.Now().Add(wait), n: a.n + 1}
 }
 
 // ofSender reports whether a refusal concerns the sender of a message alone. A disk that

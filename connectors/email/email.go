@@ -16,12 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/engine/message"
 )
-
-// maxFailures is how many failed connections in a row end Run.
-const maxFailures = 5
 
 // A Connector is one mailbox.
 type Connector struct {
@@ -30,10 +28,13 @@ type Connector struct {
 	desk     *chat.Desk
 	log      *slog.Logger
 	pause    time.Duration // after the first failure of anything that is tried again
-
-	mu      sync.Mutex
-	strikes map[string]int // mail -> how often it broke its handler
+	strikes  chat.Strikes
 }
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("email", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Secret(o.SecretEnv, o.ID), m.Host, m.Log)
+})
 
 // New makes the connector that o describes.
 func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connector, error) {
@@ -53,7 +54,8 @@ func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connect
 	for i, a := range o.Allow {
 		allow[i] = strings.ToLower(a)
 	}
-	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second, strikes: map[string]int{}}
+	c := &Connector{o: o, password: password, log: log.With("connector", o.ID), pause: time.Second}
+	c.strikes.Log = c.log
 	// Strangers are not answered: their address is mostly somebody else's.
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: allow, AgentID: o.AgentID, NoTell: true}, host, c, c.log)
 	return c, nil
@@ -65,44 +67,18 @@ func (c *Connector) ID() string { return c.o.ID }
 // Interim reports whether text beside tool calls is delivered too.
 func (c *Connector) Interim() bool { return c.o.Interim }
 
-// Run receives until ctx ends.
+// Run receives until the connection or ctx ends.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
 	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
-	for failures := 0; ctx.Err() == nil; {
-		begun := time.Now()
-		err := c.stay(ctx, deliver)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if failures++; time.Since(begun) > time.Minute {
-			failures = 1
-		}
-		var no *refused
-		if failures >= maxFailures || errors.As(err, &no) {
-			return err
-		}
-		c.log.Warn("the connection to the mailbox was lost", "err", err)
-		rest(ctx, c.pause<<failures)
+	if err := c.stay(ctx, deliver); ctx.Err() == nil {
+		return err
 	}
 	return nil
 }
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
-// refused is an answer that trying again does not change.
-type refused struct{ reason string }
-
-func (e *refused) Error() string { return e.reason }
 
 // clean takes the password out of what a server said.
 func (c *Connector) clean(err error) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -14,15 +13,15 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"daycare/connectors/chat"
 	"daycare/engine/message"
 )
 
 const (
-	dialTime  = 30 * time.Second
-	askEvery  = 30 * time.Second // where the server has no IDLE
-	idleTime  = 20 * time.Minute // servers may end an IDLE after 30
-	maxMail   = 25 << 20         // bytes
-	maxStrike = 3                // how often a mail may break its handler
+	dialTime = 30 * time.Second
+	askEvery = 30 * time.Second // where the server has no IDLE
+	idleTime = 20 * time.Minute // servers may end an IDLE after 30
+	maxMail  = 25 << 20         // bytes
 )
 
 // A mailbox is the mailbox, open.
@@ -53,7 +52,7 @@ func (c *Connector) open(ctx context.Context) (*mailbox, error) {
 		client.Close()
 		var no *imap.Error
 		if errors.As(err, &no) {
-			return nil, &refused{fmt.Sprintf("the IMAP server refused %s: %v\nset the password with: daycare auth set %s", c.o.User, c.clean(err), c.o.ID)}
+			return nil, fmt.Errorf("the IMAP server refused %s: %w\nset the password with: daycare auth set %s", c.o.User, c.clean(err), c.o.ID)
 		}
 		return nil, fmt.Errorf("log in to %s: %w", c.o.IMAP, c.clean(err))
 	}
@@ -98,9 +97,9 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 		var later *notTaken
 		switch {
 		case errors.As(err, &later):
-			failures++
 			c.log.Warn("a mail was not accepted and is fetched again", "err", err)
-			rest(ctx, min(c.pause<<min(failures, 10), 30*time.Second))
+			chat.Rest(ctx, c.pause, failures)
+			failures++
 		case err != nil:
 			return c.clean(err)
 		default:
@@ -206,30 +205,17 @@ func fetch(client *imapclient.Client, uid imap.UID) ([]byte, error) {
 	return got[0].FindBodySection(whole), nil
 }
 
-// take takes one mail. A panic in it is an error, until it has happened too often.
-func (c *Connector) take(ctx context.Context, deliver message.Deliver, raw []byte, uid string) (err error) {
-	defer func() {
-		p := recover()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if p == nil {
-			delete(c.strikes, uid)
-			return
+// take takes one mail.
+func (c *Connector) take(ctx context.Context, deliver message.Deliver, raw []byte, uid string) error {
+	return c.strikes.Guard(uid, func() error {
+		if len(raw) == 0 {
+			return nil
 		}
-		c.strikes[uid]++
-		c.log.Error("a mail broke its handler", "uid", uid, "err", p, "stack", string(debug.Stack()))
-		if err = fmt.Errorf("mail %s: panic: %v", uid, p); c.strikes[uid] >= maxStrike {
-			delete(c.strikes, uid)
-			err = nil
+		p, err := c.read(raw, uid)
+		if err != nil { // it will not get better
+			c.log.Info("a mail was passed over", "uid", uid, "why", err)
+			return nil
 		}
-	}()
-	if len(raw) == 0 {
-		return nil
-	}
-	p, err := c.read(raw, uid)
-	if err != nil { // it will not get better
-		c.log.Info("a mail was passed over", "uid", uid, "why", err)
-		return nil
-	}
-	return c.desk.Take(ctx, deliver, p)
+		return c.desk.Take(ctx, deliver, p)
+	})
 }

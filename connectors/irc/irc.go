@@ -11,20 +11,17 @@ package irc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/engine/message"
 )
-
-// maxFailures is how many failed connections in a row end Run.
-const maxFailures = 5
 
 // A Connector is one nick on one network.
 type Connector struct {
@@ -41,6 +38,11 @@ type Connector struct {
 	live  *session
 	users int // of live
 }
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("irc", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Secret(o.SecretEnv, o.ID), m.Host, m.Log)
+})
 
 // New makes the connector that o describes. password is of SASL; "" goes without.
 func New(o Options, password string, host chat.Host, log *slog.Logger) (*Connector, error) {
@@ -68,7 +70,7 @@ func (c *Connector) Split(text string) []string {
 	return format.Split(text, linesAPart, func(s string) int { return len(lines(format.Plain(s))) })
 }
 
-// Run receives until ctx ends, on a new connection whenever one is lost.
+// Run receives until the connection or ctx ends.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -76,27 +78,6 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer cancel()
 	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.arrived.Run(ctx, deliver) })
-	for failures := 0; ctx.Err() == nil; {
-		begun := time.Now()
-		err := c.stay(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		var no *refused
-		if failures++; time.Since(begun) > time.Minute {
-			failures = 1
-		}
-		if failures >= maxFailures || errors.As(err, &no) {
-			return err
-		}
-		c.log.Warn("the connection was lost", "err", err)
-		rest(ctx, c.pause<<failures)
-	}
-	return nil
-}
-
-// stay is connected until the connection or ctx ends.
-func (c *Connector) stay(ctx context.Context) error {
 	s, err := c.acquire(ctx)
 	if err != nil {
 		return err
@@ -137,14 +118,6 @@ func (c *Connector) release() {
 	if c.users--; c.users == 0 && c.live != nil {
 		c.live.close()
 		c.live = nil
-	}
-}
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

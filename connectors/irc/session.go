@@ -39,11 +39,6 @@ type flood struct {
 // wanted are the abilities of a server that we use, all optional but sasl.
 var wanted = []string{"account-tag", "message-tags", "server-time", "sasl"}
 
-// refused is an answer to our greeting that trying again does not change.
-type refused struct{ reason string }
-
-func (e *refused) Error() string { return e.reason }
-
 // A session is one connection.
 type session struct {
 	c       *Connector

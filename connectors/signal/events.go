@@ -19,24 +19,24 @@ const (
 	maxEvent = 8 << 20 // bytes
 )
 
-// stream reads one stream of events to its end and reports whether anything came.
-func (c *Connector) stream(ctx context.Context) (heard bool, err error) {
+// stream reads one stream of events to its end.
+func (c *Connector) stream(ctx context.Context) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(reading, http.MethodGet, c.o.URL+"/api/v1/events?account="+url.QueryEscape(c.o.Account), nil)
+	req, err := http.NewRequestWithContext(reading, http.MethodGet, c.client.Base+"/api/v1/events?account="+url.QueryEscape(c.o.Account), nil)
 	if err != nil {
-		return false, fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w", err)
 	}
 	c.mu.Lock()
 	req.Header.Set("Last-Event-ID", c.last)
 	c.mu.Unlock()
-	resp, err := c.client.Do(req)
+	resp, err := c.client.HTTP.Do(req)
 	if err != nil {
-		return false, fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("listen: the daemon answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return fmt.Errorf("listen: the daemon answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
@@ -45,7 +45,6 @@ func (c *Connector) stream(ctx context.Context) (heard bool, err error) {
 	var id string
 	var data strings.Builder
 	for lines.Scan() {
-		heard = true
 		watchdog.Reset(silence)
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
@@ -57,16 +56,16 @@ func (c *Connector) stream(ctx context.Context) (heard bool, err error) {
 		}
 		if lines.Text() == "" && data.Len() > 0 {
 			if !c.event(ctx, data.String()) {
-				return heard, ctx.Err()
+				return ctx.Err()
 			}
 			c.passed(id)
 			data.Reset()
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return heard, fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen: %w", err)
 	}
-	return heard, errors.New("listen: the daemon ended the stream")
+	return errors.New("listen: the daemon ended the stream")
 }
 
 func (c *Connector) passed(id string) {

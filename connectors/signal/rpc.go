@@ -5,14 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
-)
 
-const (
-	callTime    = time.Minute
-	maxResponse = 64 << 20 // bytes; attachments come in base64
+	"daycare/connectors/chat"
 )
 
 // Codes of the daemon's errors.
@@ -45,30 +41,19 @@ func (c *Connector) call(ctx context.Context, method string, params map[string]a
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.URL+"/api/v1/rpc", bytes.NewReader(body))
+	got, err := c.client.Post(ctx, chat.Call{Name: method, Path: "/api/v1/rpc", Media: "application/json", Body: bytes.NewReader(body),
+		Within: time.Minute})
 	if err != nil {
-		return fmt.Errorf("call %s: %w", method, err)
+		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("call %s: %w", method, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", method, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("call %s: the daemon answers %d %s", method, resp.StatusCode, http.StatusText(resp.StatusCode))
+	if got.Status != http.StatusOK {
+		return fmt.Errorf("call %s: the daemon answers %d %s", method, got.Status, http.StatusText(got.Status))
 	}
 	var answer struct {
 		Result json.RawMessage `json:"result"`
 		Error  *rpcError       `json:"error"`
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
+	if err := json.Unmarshal(got.Body, &answer); err != nil {
 		return fmt.Errorf("read answer of %s: %w", method, err)
 	}
 	if answer.Error != nil {

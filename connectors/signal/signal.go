@@ -10,13 +10,13 @@ package signal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/engine/message"
@@ -26,14 +26,14 @@ const (
 	// maxText is the longest text that goes as a text, in bytes; what is longer
 	// Signal sends as a file, and phones cut it.
 	maxText = 2000
-	// maxFailures is how many failed connections in a row end Run.
-	maxFailures = 8
+	// startTime is how long a daemon that we start has until it answers.
+	startTime = 2 * time.Minute
 )
 
 // A Connector is one Signal account.
 type Connector struct {
 	o       Options
-	client  *http.Client
+	client  *chat.Client
 	desk    *chat.Desk
 	log     *slog.Logger
 	pause   time.Duration // after the first failure of anything that is tried again
@@ -43,16 +43,20 @@ type Connector struct {
 	last string // id of the newest event that was read
 }
 
+// Kind is how settings make a connector.
+var Kind = connectors.Of("signal", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Host, m.Log)
+})
+
 // New makes the connector that o describes.
 func New(o Options, host chat.Host, log *slog.Logger) (*Connector, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("signal %q: %w", o.ID, err)
 	}
-	o.URL = strings.TrimRight(o.URL, "/")
 	// An id that the daemon does not know has it repeat all that it remembers:
 	// what came while we were away; the rest is dropped by its dedupe key.
 	c := &Connector{o: o, log: log.With("connector", o.ID), pause: time.Second, last: "0",
-		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
+		client: chat.NewClient(o.URL)}
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	c.arrived = chat.NewQueue(c.desk, c.pause, nil)
 	return c, nil
@@ -72,39 +76,41 @@ func (c *Connector) Split(text string) []string {
 	})
 }
 
-// Run receives until ctx ends, on a new stream whenever one is lost.
+// Run receives until ctx or the stream ends.
 func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel()
-	defer c.client.CloseIdleConnections()
-	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
-	beside.Go(func() { c.arrived.Run(ctx, deliver) })
-	failed := make(chan error, 1)
+	defer c.client.HTTP.CloseIdleConnections()
+	beside.Go(func() { c.desk.Run(running, deliver, c.pause) })
+	beside.Go(func() { c.arrived.Run(running, deliver) })
+	ended := make(chan error, 1)
 	if c.o.Command != "" {
-		beside.Go(func() { failed <- c.child(ctx) })
+		beside.Go(func() {
+			defer cancel()
+			ended <- c.child(running)
+		})
+		c.await(running)
 	}
-	for failures := 0; ctx.Err() == nil; {
-		heard, err := c.stream(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if heard {
-			failures = 0
-		}
-		if failures++; failures >= maxFailures {
-			return fmt.Errorf("%w\nis signal-cli's daemon running at %s?", err, c.o.URL)
-		}
-		c.log.Warn("the stream of messages was lost", "err", err)
-		select {
-		case <-time.After(min(c.pause<<(failures-1), 30*time.Second)):
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
+	err := c.stream(running)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case running.Err() != nil: // the daemon that we started has ended
+		return <-ended
+	}
+	return fmt.Errorf("%w\nis signal-cli's daemon running at %s?", err, c.o.URL)
+}
+
+// await waits until the daemon that was just started answers.
+func (c *Connector) await(ctx context.Context) {
+	var no *rpcError
+	for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < startTime; chat.Rest(ctx, c.pause, 0) {
+		if err := c.call(ctx, "version", nil, nil); err == nil || errors.As(err, &no) {
+			return
 		}
 	}
-	return nil
 }
 
 // Probe asks the daemon whether it serves our account, for `daycare connectors

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"daycare/connectors/chat"
@@ -13,53 +12,41 @@ import (
 	"daycare/engine/message"
 )
 
-// maxStrikes is how often an event may break its handler before it is passed over.
-const maxStrikes = 3
-
-// take takes one event, of whichever way in. A panic in it is an error, until it
-// has happened too often.
-func (c *Connector) take(ctx context.Context, deliver message.Deliver, kind string, payload json.RawMessage) (err error) {
+// take takes one event, of whichever way in.
+func (c *Connector) take(ctx context.Context, deliver message.Deliver, kind string, payload json.RawMessage) error {
 	c.order.Lock()
 	defer c.order.Unlock()
-	key := ""
-	defer func() {
-		p := recover()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if p == nil {
-			delete(c.strikes, key)
-			return
-		}
-		c.strikes[key]++
-		c.log.Error("an event broke its handler", "err", p, "stack", string(debug.Stack()))
-		if err = fmt.Errorf("panic: %v", p); c.strikes[key] >= maxStrikes {
-			delete(c.strikes, key)
-			err = nil
-		}
-	}()
-	p, ok := chat.Post{}, false
+	var p chat.Post
+	ok := false
+	err := c.strikes.Guard("", func() error {
+		p, ok = c.read(ctx, kind, payload)
+		return nil
+	})
+	if err != nil || !ok {
+		return err
+	}
+	return c.strikes.Guard(p.Key, func() error { return c.desk.Take(ctx, deliver, p) })
+}
+
+// read makes a post of what Slack says; false: there is nothing in it for an agent.
+func (c *Connector) read(ctx context.Context, kind string, payload json.RawMessage) (chat.Post, bool) {
 	switch kind {
 	case "events_api":
 		var e outer
 		if err := json.Unmarshal(payload, &e); err != nil {
 			c.log.Warn("an event cannot be read", "err", err)
-			return nil
+			return chat.Post{}, false
 		}
-		p, ok = c.event(e.Event)
+		return c.event(e.Event)
 	case "slash_commands":
 		var s slash
-		if err := json.Unmarshal(payload, &s); err != nil {
-			return nil
+		if err := json.Unmarshal(payload, &s); err == nil {
+			return s.post()
 		}
-		p, ok = s.post()
 	case "interactive":
 		c.pressed(ctx, payload)
 	}
-	if !ok {
-		return nil
-	}
-	key = p.Key
-	return c.desk.Take(ctx, deliver, p)
+	return chat.Post{}, false
 }
 
 type outer struct {

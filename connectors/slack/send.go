@@ -48,41 +48,17 @@ type element struct {
 // for messages; what of a part was sent is remembered, so that a second try goes
 // on there.
 func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID string, err error) {
-	key := out.Key()
-	if c.progress(key) == 0 {
-		if remoteID, err = c.say(ctx, out.To, out.Text); err != nil {
-			return "", judge(err)
-		}
-		c.advance(key, 1)
+	steps := []func() error{func() (err error) {
+		remoteID, err = c.say(ctx, out.To, out.Text)
+		return err
+	}}
+	for _, f := range out.Files {
+		steps = append(steps, func() error { return c.upload(ctx, out.To, f) })
 	}
-	for i, f := range out.Files {
-		if i+1 < c.progress(key) {
-			continue
-		}
-		if err := c.upload(ctx, out.To, f); err != nil {
-			return "", judge(err)
-		}
-		c.advance(key, i+2)
+	if err := c.sent.Send(out.Key(), steps); err != nil {
+		return "", judge(err)
 	}
-	c.advance(key, 0)
 	return remoteID, nil
-}
-
-func (c *Connector) progress(key string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sent[key]
-}
-
-// advance notes how many messages of a part were sent; 0 forgets it.
-func (c *Connector) advance(key string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n == 0 {
-		delete(c.sent, key)
-		return
-	}
-	c.sent[key] = n
 }
 
 func (c *Connector) say(ctx context.Context, to message.Address, markdown string) (ts string, err error) {
@@ -116,13 +92,9 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 		return errors.New("upload file: slack named an address that is none")
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
-	resp, err := c.api.client.Do(req)
+	resp, err := c.api.HTTP.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) { // the address is a ticket
-			err = u.Err
-		}
-		return fmt.Errorf("upload file: %w", err)
+		return fmt.Errorf("upload file: %w", c.api.Clean(err)) // the address is a ticket
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -16,19 +16,16 @@ import (
 	"sync"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
-const (
-	// maxText is the longest text of a message, in characters of mrkdwn: Slack
-	// takes more and shows it badly.
-	maxText = 3900
-	// maxFailures is how many failed connections in a row end Run.
-	maxFailures = 8
-)
+// maxText is the longest text of a message, in characters of mrkdwn: Slack takes more and
+// shows it badly.
+const maxText = 3900
 
 // A Connector is one app in one workspace.
 type Connector struct {
@@ -41,11 +38,18 @@ type Connector struct {
 	ingress ingress.Listener // of posted events
 	order   sync.Mutex       // held while an event is taken
 
-	mu      sync.Mutex
-	me      string         // the bot's member id
-	strikes map[string]int // event -> how often it broke its handler
-	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
+	strikes chat.Strikes
+	sent    chat.Progress
+
+	mu sync.Mutex
+	me string // the bot's member id
 }
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("slack", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, Secrets{Bot: m.Secret("", o.ID), App: m.Secret("", o.ID+"-app"), Signing: m.Secret("", o.ID+"-signing")},
+		m.Host, m.Log)
+})
 
 // New makes the connector that o describes.
 func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, error) {
@@ -55,8 +59,8 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	if err := o.missing(s); err != nil {
 		return nil, err
 	}
-	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second,
-		strikes: map[string]int{}, sent: map[string]int{}}
+	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second}
+	c.strikes.Log = c.log
 	c.ingress.Name, c.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
 	return c, nil
@@ -79,38 +83,21 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
-	defer c.api.client.CloseIdleConnections()
+	defer c.api.HTTP.CloseIdleConnections()
 	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
-	for failures := 0; ctx.Err() == nil; {
-		begun := time.Now()
+	for ctx.Err() == nil {
 		err := c.stay(ctx, deliver)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if errors.Is(err, errRefresh) { // Slack renews its connections every few hours
+		case errors.Is(err, errRefresh): // Slack renews its connections every few hours
 			continue
-		}
-		if failures++; time.Since(begun) > time.Minute {
-			failures = 1
-		}
-		if is(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "not_allowed_token_type", "missing_scope") {
+		case is(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "not_allowed_token_type", "missing_scope"):
 			return fmt.Errorf("%w\ncheck the tokens: daycare connectors test %s", err, c.o.ID)
 		}
-		if failures >= maxFailures {
-			return err
-		}
-		c.log.Warn("the connection to Slack was lost", "err", err)
-		rest(ctx, min(c.pause<<failures, 30*time.Second))
+		return err
 	}
 	return nil
-}
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // stay receives over one connection.

@@ -18,6 +18,7 @@ const (
 	// silence is how long the socket may say nothing: Slack pings every few seconds.
 	silence   = 2 * time.Minute
 	ackWithin = 10 * time.Second
+	dialTime  = 30 * time.Second
 )
 
 // errRefresh: Slack ended a connection and wants a new one.
@@ -46,8 +47,8 @@ func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
 	if err != nil {
 		return err
 	}
-	dialing, cancel := context.WithTimeout(ctx, callTime)
-	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.api.client})
+	dialing, cancel := context.WithTimeout(ctx, dialTime)
+	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.api.HTTP})
 	cancel()
 	if err != nil {
 		return errors.New("connect the socket: refused") // the address holds a ticket
@@ -63,7 +64,7 @@ func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
 				_ = conn.Close(websocket.StatusNormalClosure, "")
 				return nil
 			}
-			return fmt.Errorf("read the socket: %s", c.api.clean(err.Error()))
+			return fmt.Errorf("read the socket: %w", c.api.Clean(err))
 		}
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
@@ -81,7 +82,7 @@ func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
 			continue
 		}
 		if err := acknowledge(ctx, conn, f.Envelope); err != nil {
-			return fmt.Errorf("acknowledge: %s", c.api.clean(err.Error()))
+			return fmt.Errorf("acknowledge: %w", c.api.Clean(err))
 		}
 	}
 }

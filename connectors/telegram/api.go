@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,32 +10,20 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
+
+	"daycare/connectors/chat"
 )
 
-const (
-	callTime    = 30 * time.Second
-	maxResponse = 16 << 20 // bytes of an answer
-)
-
-// An api calls the methods of the Bot API. The token is part of every address, so
-// no address leaves this file: not in an error, not in a log line.
+// An api calls the methods of the Bot API. The token is part of every address.
 type api struct {
-	base   string
-	token  string
-	client *http.Client
+	*chat.Client
+	token string
 }
 
 func newAPI(base, token string) *api {
-	if base == "" {
-		base = officialAPI
-	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	// A redirect would carry the token to somebody else.
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &api{base: strings.TrimRight(base, "/"), token: token, client: &http.Client{Transport: t, CheckRedirect: stay}}
+	return &api{chat.NewClient(cmp.Or(base, officialAPI), token), token}
 }
 
 // An apiError is the Bot API's no.
@@ -98,21 +87,11 @@ func (a *api) upload(ctx context.Context, method string, params map[string]strin
 }
 
 func (a *api) post(ctx context.Context, method, media string, body io.Reader, result any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.token+"/"+method, body)
+	answer, err := a.Post(ctx, chat.Call{Name: method, Path: "/bot" + a.token + "/" + method, Media: media, Body: body, Within: callTime})
 	if err != nil {
-		return fmt.Errorf("call %s: the address of the Bot API cannot be used", method)
+		return err
 	}
-	req.Header.Set("Content-Type", media)
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("call %s: %w", method, a.clean(err))
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", method, a.clean(err))
-	}
-	return a.read(method, resp.StatusCode, data, result)
+	return a.read(method, answer.Status, answer.Body, result)
 }
 
 // read makes a result or an error of an answer.
@@ -140,7 +119,7 @@ func (a *api) read(method string, status int, data []byte, result any) error {
 		if answer.Description == "" {
 			answer.Description = http.StatusText(answer.Code)
 		}
-		return &apiError{Method: method, Code: answer.Code, Description: strings.ReplaceAll(answer.Description, a.token, "[redacted]"),
+		return &apiError{Method: method, Code: answer.Code, Description: a.Redact(answer.Description),
 			RetryAfter: time.Duration(answer.Parameters.RetryAfter) * time.Second, MigrateTo: answer.Parameters.MigrateTo}
 	}
 	if result == nil {
@@ -154,29 +133,5 @@ func (a *api) read(method string, status int, data []byte, result any) error {
 
 // download opens a file by the path that getFile named.
 func (a *api) download(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.token+"/"+path, nil)
-	if err != nil {
-		return nil, errors.New("download file: its path cannot be used")
-	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("download file: %w", a.clean(err))
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, fmt.Errorf("download file: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
-	return resp.Body, nil
-}
-
-// clean takes the address out of a client's error.
-func (a *api) clean(err error) error {
-	var e *url.Error
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	if strings.Contains(err.Error(), a.token) {
-		return errors.New(strings.ReplaceAll(err.Error(), a.token, "[redacted]"))
-	}
-	return err
+	return a.Download(ctx, a.Base+"/file/bot"+a.token+"/"+path, "")
 }

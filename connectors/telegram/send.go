@@ -30,20 +30,19 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 	if id, err := strconv.ParseInt(out.ReplyTo, 10, 64); err == nil && out.Part == 0 {
 		base.Reply = &replyTo{id, true}
 	}
-	for i, step := range c.steps(out, base) {
-		if i < c.progress(out.Key()) {
-			continue
-		}
-		id, err := step(ctx)
-		if err != nil {
-			return "", judge(err)
-		}
-		if remoteID == "" && id != 0 {
-			remoteID = decimal(id)
-		}
-		c.advance(out.Key(), i+1)
+	var steps []func() error
+	for _, step := range c.steps(out, base) {
+		steps = append(steps, func() error {
+			id, err := step(ctx)
+			if remoteID == "" && id != 0 {
+				remoteID = decimal(id)
+			}
+			return err
+		})
 	}
-	c.advance(out.Key(), 0)
+	if err := c.sent.Send(out.Key(), steps); err != nil {
+		return "", judge(err)
+	}
 	return remoteID, nil
 }
 
@@ -64,23 +63,6 @@ func (c *Connector) steps(out message.Outgoing, base outgoing) []step {
 		all = append(all, func(ctx context.Context) (int64, error) { return c.sendFile(ctx, base, f, "") })
 	}
 	return all
-}
-
-func (c *Connector) progress(key string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sent[key]
-}
-
-// advance notes how many messages of a part were sent; 0 forgets it.
-func (c *Connector) advance(key string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n == 0 {
-		delete(c.sent, key)
-		return
-	}
-	c.sent[key] = n
 }
 
 func outgoingTo(to message.Address) (outgoing, error) {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
 	"daycare/connectors/ingress"
@@ -39,11 +40,17 @@ type Connector struct {
 	ingress ingress.Listener // of the webhook
 	order   sync.Mutex       // held while a posted update is taken
 
-	mu      sync.Mutex
-	me      user
-	sent    map[string]int // key of an answer -> its messages that were sent, while some are not
-	strikes map[int64]int  // update -> how often it broke its handler
+	sent    chat.Progress
+	strikes chat.Strikes
+
+	mu sync.Mutex
+	me user
 }
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("telegram", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Secret(o.TokenEnv, o.ID), m.Host, m.Log)
+})
 
 // New makes the connector that o describes.
 func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector, error) {
@@ -56,8 +63,8 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	if strings.ContainsAny(token, "/?# \t\n") {
 		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\nset it again: daycare auth set %s", o.ID, o.ID)
 	}
-	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second,
-		sent: map[string]int{}, strikes: map[int64]int{}}
+	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second}
+	c.strikes.Log = c.log
 	c.ingress.Name, c.ingress.Log = "telegram", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	return c, nil
@@ -81,8 +88,23 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	defer watch.Wait()
 	defer cancel()
 	watch.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
-	defer c.api.client.CloseIdleConnections()
-	if err := c.introduce(ctx); err != nil || ctx.Err() != nil {
+	defer c.api.HTTP.CloseIdleConnections()
+	err := c.receive(ctx, deliver)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	var no *apiError
+	if errors.As(err, &no) && no.RetryAfter > 0 { // Telegram asks for it
+		select {
+		case <-time.After(no.RetryAfter):
+		case <-ctx.Done():
+		}
+	}
+	return c.explain(err)
+}
+
+func (c *Connector) receive(ctx context.Context, deliver message.Deliver) error {
+	if err := c.introduce(ctx); err != nil {
 		return err
 	}
 	if c.o.Webhook.URL != "" {
@@ -94,8 +116,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 // introduce learns the bot's own name and gives Telegram the menu of commands.
 func (c *Connector) introduce(ctx context.Context) error {
 	var me user
-	err := c.persist(ctx, func(ctx context.Context) error { return c.api.call(ctx, "getMe", struct{}{}, &me) })
-	if err != nil || ctx.Err() != nil {
+	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -115,52 +136,15 @@ func (c *Connector) introduce(ctx context.Context) error {
 	return nil
 }
 
-// maxFailures is how many failures in a row end Run: the engine then shows the
-// connector as failing and starts it again after a pause.
-const maxFailures = 8
-
-// persist calls f until it succeeds, ctx ends, or there is no use in trying.
-func (c *Connector) persist(ctx context.Context, f func(context.Context) error) error {
-	for n := 1; ; n++ {
-		once, cancel := context.WithTimeout(ctx, callTime)
-		err := f(once)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		if err := c.hopeless(err, n); err != nil {
-			return err
-		}
-		c.rest(ctx, err, n)
-	}
-}
-
-// hopeless explains errors that no repetition heals.
-func (c *Connector) hopeless(err error, n int) error {
+// explain says what to do about errors that no repetition heals.
+func (c *Connector) explain(err error) error {
 	switch {
 	case is(err, http.StatusUnauthorized), is(err, http.StatusNotFound):
 		return fmt.Errorf("%w\nthe token is not valid; get one from @BotFather, then: daycare auth set %s", err, c.o.ID)
-	case n < maxFailures:
-		return nil
 	case is(err, http.StatusConflict):
 		return fmt.Errorf("%w\nanother program receives for this bot: stop it, or use another token", err)
 	}
 	return err
-}
-
-// rest waits before the next try, as long as Telegram asks to.
-func (c *Connector) rest(ctx context.Context, err error, n int) {
-	const longest = 30 * time.Second
-	wait := min(c.pause<<min(n-1, 10), longest)
-	var no *apiError
-	if errors.As(err, &no) {
-		wait = max(wait, no.RetryAfter)
-	}
-	c.log.Debug("telegram did not answer; trying again", "err", err, "in", wait)
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
-	}
 }
 
 // Probe asks Telegram who the bot is, for `daycare connectors test`.
@@ -170,10 +154,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 		ReadsAll bool `json:"can_read_all_group_messages"`
 	}
 	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
-		if hint := c.hopeless(err, 0); hint != nil {
-			return "", hint
-		}
-		return "", err
+		return "", c.explain(err)
 	}
 	var hook struct {
 		URL     string `json:"url"`

@@ -41,10 +41,8 @@ func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
 
 // register tells Telegram where to post.
 func (c *Connector) register(ctx context.Context) error {
-	return c.persist(ctx, func(ctx context.Context) error {
-		return c.api.call(ctx, "setWebhook", map[string]any{"url": c.o.Webhook.URL, "secret_token": c.hookSecret(),
-			"allowed_updates": allowedUpdates, "max_connections": 1}, nil)
-	})
+	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.o.Webhook.URL, "secret_token": c.hookSecret(),
+		"allowed_updates": allowedUpdates, "max_connections": 1}, nil)
 }
 
 // posted takes one update that was posted.

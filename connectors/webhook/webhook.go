@@ -18,6 +18,7 @@ import (
 	"text/template"
 	"time"
 
+	"daycare/connectors"
 	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
@@ -54,6 +55,11 @@ type hook struct {
 	Hook
 	template *template.Template
 }
+
+// Kind is how settings make a connector.
+var Kind = connectors.Of("webhook", func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, m.Named, m.Log)
+})
 
 // New makes the connector that o describes. secret gives the value found under a
 // name, "" if there is none; every hook must have one.

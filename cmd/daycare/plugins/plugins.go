@@ -14,6 +14,7 @@ import (
 	"daycare/agents/providers/openai"
 	"daycare/agents/providers/responses"
 	"daycare/agents/providers/scripted"
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/email"
 	"daycare/connectors/irc"
@@ -28,8 +29,11 @@ import (
 	ws "daycare/engine/workspace"
 )
 
-// ConnectorTypes are the types that settings may name.
-var ConnectorTypes = []string{"email", "irc", "signal", "slack", "telegram", "webhook"}
+// connectorKinds are the platforms that settings may name.
+var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, signal.Kind, slack.Kind, telegram.Kind, webhook.Kind}
+
+// ConnectorTypes are their types.
+var ConnectorTypes = connectors.Types(connectorKinds)
 
 // NewConnector makes one connector of its settings. Its own secrets come from the
 // vault.
@@ -37,44 +41,11 @@ func NewConnector(secrets *Vault, s config.Connector, host chat.Host, log *slog.
 	if _, err := permission.Ceiling(s.Ceiling); err != nil {
 		return nil, fmt.Errorf("connector %q: %w", s.ID, err)
 	}
-	switch s.Type {
-	case "email":
-		var o email.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
+	for _, k := range connectorKinds {
+		if k.Type == s.Type {
+			return k.New(connectors.Making{Decode: func(o any) error { return finding.Join(s.Decode(o)) },
+				Secret: secrets.Of, Named: secrets.Now, Host: host, Log: log})
 		}
-		return email.New(o, secrets.Of(o.SecretEnv, o.ID), host, log)
-	case "irc":
-		var o irc.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
-		}
-		return irc.New(o, secrets.Of(o.SecretEnv, o.ID), host, log)
-	case "signal":
-		var o signal.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
-		}
-		return signal.New(o, host, log)
-	case "slack":
-		var o slack.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
-		}
-		return slack.New(o, slack.Secrets{Bot: secrets.Of("", o.ID), App: secrets.Of("", o.ID+"-app"),
-			Signing: secrets.Of("", o.ID+"-signing")}, host, log)
-	case "telegram":
-		var o telegram.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
-		}
-		return telegram.New(o, secrets.Of(o.TokenEnv, o.ID), host, log)
-	case "webhook":
-		var o webhook.Options
-		if err := finding.Join(s.Decode(&o)); err != nil {
-			return nil, err
-		}
-		return webhook.New(o, secrets.Now, log)
 	}
 	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(ConnectorTypes, ", "))
 }

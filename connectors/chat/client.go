@@ -1,0 +1,122 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	callTime    = 30 * time.Second
+	maxResponse = 64 << 20 // bytes of an answer; Signal's attachments come in one
+)
+
+// A Client calls the HTTP API of a platform. Neither its secrets nor an address, which may
+// have one in it, are in an error that it returns.
+type Client struct {
+	Base string // without a slash at its end
+	HTTP *http.Client
+
+	secrets []string
+}
+
+// NewClient makes the client of the API at base.
+func NewClient(base string, secrets ...string) *Client {
+	// A redirect would carry the token to somebody else.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{Base: strings.TrimRight(base, "/"), secrets: secrets,
+		HTTP: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: stay}}
+}
+
+// A Call is one request to an API.
+type Call struct {
+	Name   string // for errors
+	Path   string // behind Base
+	Bearer string // "": no such header
+	Media  string // of Body
+	Body   io.Reader
+	Within time.Duration // 0: half a minute
+}
+
+// An Answer is what an API said, whatever its status.
+type Answer struct {
+	Status     int
+	RetryAfter time.Duration // as the header says; 0: it does not
+	Body       []byte
+}
+
+// Post makes a call.
+func (c *Client) Post(ctx context.Context, call Call) (Answer, error) {
+	if call.Within == 0 {
+		call.Within = callTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, call.Within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+call.Path, call.Body)
+	if err != nil {
+		return Answer{}, fmt.Errorf("call %s: %w", call.Name, c.Clean(err))
+	}
+	req.Header.Set("Content-Type", call.Media)
+	if call.Bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+call.Bearer)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return Answer{}, fmt.Errorf("call %s: %w", call.Name, c.Clean(err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	if err != nil {
+		return Answer{}, fmt.Errorf("read answer of %s: %w", call.Name, c.Clean(err))
+	}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // what is no number is not said
+	return Answer{resp.StatusCode, time.Duration(seconds) * time.Second, body}, nil
+}
+
+// Download opens what is at an address.
+func (c *Client) Download(ctx context.Context, address, bearer string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("download file: %w", c.Clean(err))
+	}
+	if bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("download file: %w", c.Clean(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("download file: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return resp.Body, nil
+}
+
+// Clean returns err without the address and the secrets in it.
+func (c *Client) Clean(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	if text := c.Redact(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// Redact takes the secrets out of what somebody else wrote.
+func (c *Client) Redact(text string) string {
+	for _, secret := range c.secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return text
+}
