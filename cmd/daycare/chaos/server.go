@@ -1,9 +1,7 @@
 package chaos
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -54,17 +52,16 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	id, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	w := s.worlds[id]
 	s.mu.Unlock()
-	body, err := io.ReadAll(r.Body)
-	if err != nil || w == nil {
+	if w == nil {
 		rw.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if method, ok := strings.CutPrefix(rest, "bot"+botToken+"/"); ok {
-		w.bot.answer(rw, r, method, body)
+	if strings.HasPrefix(rest, "bot") {
+		http.StripPrefix("/"+id, w.bot).ServeHTTP(rw, r)
 		return
 	}
 	var answer struct{ ID, Hook, Text string }
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil {
 		rw.WriteHeader(http.StatusBadRequest)
 		return
 	}

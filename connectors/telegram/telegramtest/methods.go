@@ -164,17 +164,20 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 			"delete the webhook first", nil)
 		return
 	}
-	if !deaf {
-		var left []*entry
-		for _, e := range s.waiting {
-			if !e.handed || e.id >= offset {
-				left = append(left, e)
-			}
+	var left, confirmed []*entry
+	for _, e := range s.waiting {
+		if deaf || !e.handed || e.id >= offset {
+			left = append(left, e)
+		} else {
+			confirmed = append(confirmed, e)
 		}
-		s.waiting = left
 	}
+	s.waiting = left
 	s.touch() // and whoever asked before sees that somebody else does
 	s.mu.Unlock()
+	for _, e := range confirmed {
+		e.told()
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout)*time.Second)
 	defer cancel()
 	ended := false

@@ -72,14 +72,20 @@ type entry struct {
 	id     int64
 	body   map[string]any
 	handed bool
+	told   func() // called once it is confirmed by a question for those after it
 }
 
 // New starts a fake for one bot, whose number is 777 and whose name is test_bot.
 func New(token string) *Server {
-	s := &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, changed: make(chan struct{}),
-		next: 1000, ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
+	s := Handler(token)
 	s.Server = httptest.NewServer(s)
 	return s
+}
+
+// Handler makes a fake that does not listen itself: ServeHTTP answers for it.
+func Handler(token string) *Server {
+	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, changed: make(chan struct{}),
+		next: 1000, ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
 }
 
 // Close ends it.
@@ -107,11 +113,15 @@ func (s *Server) touch() {
 }
 
 // Push queues an update and returns its id. The body is without update_id.
-func (s *Server) Push(body map[string]any) int64 {
+func (s *Server) Push(body map[string]any) int64 { return s.PushTold(body, func() {}) }
+
+// PushTold queues an update, and calls told when the bot confirms it by asking for those
+// after it, before the bot is answered.
+func (s *Server) PushTold(body map[string]any, told func()) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
-	s.add(s.next, body)
+	s.add(s.next, body, told)
 	return s.next
 }
 
@@ -119,15 +129,15 @@ func (s *Server) Push(body map[string]any) int64 {
 func (s *Server) Repeat(id int64, body map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(id, body)
+	s.add(id, body, func() {})
 }
 
-func (s *Server) add(id int64, body map[string]any) {
+func (s *Server) add(id int64, body map[string]any, told func()) {
 	full := map[string]any{"update_id": id}
 	for k, v := range body {
 		full[k] = v
 	}
-	s.waiting = append(s.waiting, &entry{id: id, body: full})
+	s.waiting = append(s.waiting, &entry{id: id, body: full, told: told})
 	s.touch()
 }
 
