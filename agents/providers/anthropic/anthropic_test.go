@@ -60,36 +60,24 @@ func TestContract(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	hot := 0.7
-	tests := []struct {
-		name   string
-		change func(*Options)
-		req    func(*providers.Request)
-	}{
-		{"all.json", nil, nil},
-		{"temperature.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model = &hot, 99, "claude-haiku-4-5" }},
-		{"adaptive.json", nil, func(r *providers.Request) { r.Temperature, r.Thinking = &hot, "medium" }},
-		{"budget.json", func(o *Options) { o.Model = "claude-sonnet-4-5-20250929" }, func(r *providers.Request) { r.Thinking = "high" }},
-		{"bound.json", func(o *Options) {
+	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
+		{Name: "all.json"},
+		{Name: "temperature.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model = &hot, 99, "claude-haiku-4-5" }},
+		{Name: "adaptive.json", Edit: func(r *providers.Request) { r.Temperature, r.Thinking = &hot, "medium" }},
+		{Name: "budget.json", Change: func(o *Options) { o.Model = "claude-sonnet-4-5-20250929" },
+			Edit: func(r *providers.Request) { r.Thinking = "high" }},
+		{Name: "bound.json", Change: func(o *Options) {
 			o.Model = "claude-sonnet-5-5"
 			o.Headers = map[string]string{"anthropic-beta": "x-1"}
-		}, func(r *providers.Request) { r.Temperature = &hot }},
-		{"bound-thinking.json", func(o *Options) { o.Model = "claude-opus-5-5" }, func(r *providers.Request) { r.Thinking = "high" }},
-		{"options.json", func(o *Options) {
+		}, Edit: func(r *providers.Request) { r.Temperature = &hot }},
+		{Name: "bound-thinking.json", Change: func(o *Options) { o.Model = "claude-opus-5-5" },
+			Edit: func(r *providers.Request) { r.Thinking = "high" }},
+		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/v1/"
 			o.Headers = map[string]string{"anthropic-version": "2026-10-21", "anthropic-beta": "x-1"}
 			o.Options = map[string]any{"metadata": map[string]any{"user_id": "u"}, "max_tokens": 5, "temperature": nil, "top_k": 3}
-		}, func(r *providers.Request) { r.Temperature = &hot }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			req := providertest.Conversation(Wire)
-			if tt.req != nil { // the details are in all.json
-				req.Messages, req.Tools, req.System = providertest.Hello().Messages, nil, ""
-				tt.req(req)
-			}
-			providertest.GoldenRequest(t, tt.name, with(tt.change), req)
-		})
-	}
+		}, Edit: func(r *providers.Request) { r.Temperature = &hot }},
+	})
 }
 
 func TestMarkersMove(t *testing.T) {
@@ -153,15 +141,7 @@ func TestNew(t *testing.T) {
 		t.Error("an option that replaces the conversation was accepted")
 	}
 	p, err := New(Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ev := range p.Stream(t.Context(), providertest.Hello()) {
-		e, ok := ev.(providers.Error)
-		if !ok || providers.Classify("", e.Err).Kind != providers.NoKey {
-			t.Errorf("without a key: %+v, want NoKey and no request", ev)
-		}
-	}
+	providertest.NoKey(t, p, err)
 }
 
 func TestAimock(t *testing.T) { providertest.Aimock(t, with(nil), "") }

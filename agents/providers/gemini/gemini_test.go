@@ -67,32 +67,18 @@ func TestContract(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	hot := 0.7
-	tests := []struct {
-		name   string
-		change func(*Options)
-		req    func(*providers.Request)
-	}{
-		{"all.json", nil, nil},
-		{"hello.json", nil, func(*providers.Request) {}},
-		{"thinking.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Thinking = &hot, 99, "low" }},
-		{"budget.json", nil, func(r *providers.Request) { r.Model, r.Thinking = "models/gemini-2.5-pro", "high" }},
-		{"options.json", func(o *Options) {
+	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
+		{Name: "all.json"},
+		{Name: "hello.json", Edit: func(*providers.Request) {}},
+		{Name: "thinking.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Thinking = &hot, 99, "low" }},
+		{Name: "budget.json", Edit: func(r *providers.Request) { r.Model, r.Thinking = "models/gemini-2.5-pro", "high" }},
+		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/v1/"
 			o.MaxTokens = 10
 			o.Options = map[string]any{"safetySettings": []any{map[string]any{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}},
 				"generationConfig": map[string]any{"topK": 3}}
-		}, func(*providers.Request) {}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			req := providertest.Conversation(Wire)
-			if tt.req != nil { // the details are in all.json
-				req.Messages, req.Tools, req.System = providertest.Hello().Messages, nil, ""
-				tt.req(req)
-			}
-			providertest.GoldenRequest(t, tt.name, with(tt.change), req)
-		})
-	}
+		}, Edit: func(*providers.Request) {}},
+	})
 }
 
 // What the model signed goes back to where it stood; a call of another model gets
@@ -195,15 +181,7 @@ func TestNew(t *testing.T) {
 		t.Error("an option that replaces the conversation was accepted")
 	}
 	p, err := New(Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ev := range p.Stream(t.Context(), providertest.Hello()) {
-		e, ok := ev.(providers.Error)
-		if !ok || providers.Classify("", e.Err).Kind != providers.NoKey {
-			t.Errorf("without a key: %+v, want NoKey and no request", ev)
-		}
-	}
+	providertest.NoKey(t, p, err)
 }
 
 func TestAimock(t *testing.T) { providertest.Aimock(t, with(nil), "") }

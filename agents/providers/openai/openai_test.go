@@ -60,40 +60,28 @@ func TestContract(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	hot := 0.7
-	tests := []struct {
-		name   string
-		change func(*Options)
-		req    func(*providers.Request)
-	}{
-		{"all.json", nil, nil},
-		{"limits.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
-		{"options.json", func(o *Options) {
+	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
+		{Name: "all.json"},
+		{Name: "limits.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
+		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/chat/completions"
 			o.Headers = map[string]string{"X-Title": "daycare"}
 			o.Options = map[string]any{"provider": map[string]any{"order": []string{"a"}}, "max_completion_tokens": 5,
 				"stream_options": nil}
-		}, func(r *providers.Request) { r.MaxTokens = 7 }},
-		{"option-limit.json", func(o *Options) { o.Options = map[string]any{"max_completion_tokens": 5} }, func(*providers.Request) {}},
-		{"own.json", func(o *Options) { o.MaxTokens = 1000 }, func(r *providers.Request) {}},
+		}, Edit: func(r *providers.Request) { r.MaxTokens = 7 }},
+		{Name: "option-limit.json", Change: func(o *Options) { o.Options = map[string]any{"max_completion_tokens": 5} },
+			Edit: func(*providers.Request) {}},
+	})
+	own := func(change func(*Options)) providertest.New { // what is sent to api.openai.com
+		return func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
+			p := with(change)(t, baseURL, client).(*Provider)
+			p.Own, p.limit = true, "max_completion_tokens"
+			return p
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			req := providertest.Conversation(Wire)
-			if tt.req != nil { // the details are in all.json
-				req.Messages, req.Tools, req.System = providertest.Hello().Messages, nil, ""
-				tt.req(req)
-			}
-			make := with(tt.change)
-			if tt.name == "own.json" { // what is sent to api.openai.com
-				make = func(t testing.TB, baseURL string, client *http.Client) providers.Provider {
-					p := with(tt.change)(t, baseURL, client).(*Provider)
-					p.Own, p.limit = true, "max_completion_tokens"
-					return p
-				}
-			}
-			providertest.GoldenRequest(t, tt.name, make, req)
-		})
-	}
+	providertest.GoldenRequests(t, Wire, own, []providertest.Case[Options]{
+		{Name: "own.json", Change: func(o *Options) { o.MaxTokens = 1000 }, Edit: func(r *providers.Request) {}},
+	})
 }
 
 func TestHosts(t *testing.T) {
@@ -168,15 +156,7 @@ func TestNew(t *testing.T) {
 		t.Error("an option that replaces the conversation was accepted")
 	}
 	p, err := New(Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ev := range p.Stream(t.Context(), providertest.Hello()) {
-		e, ok := ev.(providers.Error)
-		if !ok || providers.Classify("", e.Err).Kind != providers.NoKey {
-			t.Errorf("without a key: %+v, want NoKey and no request", ev)
-		}
-	}
+	providertest.NoKey(t, p, err)
 }
 
 func TestAimock(t *testing.T) { providertest.Aimock(t, with(nil), "/v1") }

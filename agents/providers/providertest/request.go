@@ -103,6 +103,36 @@ func GoldenRequest(t *testing.T, name string, provider New, req *providers.Reque
 	Golden(t, "requests/"+name, b.Bytes())
 }
 
+// A Case is one request and the options of the provider that sends it.
+type Case[O any] struct {
+	Name   string                   // of the golden file
+	Change func(*O)                 // nil: the options of the suite
+	Edit   func(*providers.Request) // of a request with one message; nil: Conversation, with all details
+}
+
+// GoldenRequests compares what is sent in each case with testdata/requests.
+func GoldenRequests[O any](t *testing.T, wire string, with func(change func(*O)) New, cases []Case[O]) {
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			req := Conversation(wire)
+			if c.Edit != nil {
+				req.Messages, req.Tools, req.System = Hello().Messages, nil, ""
+				c.Edit(req)
+			}
+			GoldenRequest(t, c.Name, with(c.Change), req)
+		})
+	}
+}
+
+// NoKey: a provider without a key says so and sends nothing.
+func NoKey(t *testing.T, p providers.Provider, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, Collect(t, t.Context(), p, Hello()), providers.NoKey)
+}
+
 // prefix: what a turn sent is, but for cache markers and the closing brackets, the
 // beginning of what the next one sends. The vendors' caches depend on it.
 func (s suite) prefix(t *testing.T) {

@@ -57,32 +57,18 @@ func TestContract(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	hot := 0.7
-	tests := []struct {
-		name   string
-		change func(*Options)
-		req    func(*providers.Request)
-	}{
-		{"all.json", nil, nil},
-		{"limits.json", nil, func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
-		{"options.json", func(o *Options) {
+	providertest.GoldenRequests(t, Wire, with, []providertest.Case[Options]{
+		{Name: "all.json"},
+		{Name: "limits.json", Edit: func(r *providers.Request) { r.Temperature, r.MaxTokens, r.Model, r.Thinking = &hot, 99, "other", "low" }},
+		{Name: "options.json", Change: func(o *Options) {
 			o.BaseURL += "/responses"
 			o.Headers = map[string]string{"X-Title": "daycare"}
 			o.Options = map[string]any{"service_tier": "flex", "max_output_tokens": 5, "include": nil,
 				"reasoning": map[string]any{"effort": "high"}}
-		}, func(r *providers.Request) { r.Thinking = "low" }},
-		{"plain-model.json", func(o *Options) { o.Model, o.MaxTokens = "gpt-4.1-mini", 1000 },
-			func(r *providers.Request) { r.Temperature = &hot }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			req := providertest.Conversation(Wire)
-			if tt.req != nil { // the details are in all.json
-				req.Messages, req.Tools, req.System = providertest.Hello().Messages, nil, ""
-				tt.req(req)
-			}
-			providertest.GoldenRequest(t, tt.name, with(tt.change), req)
-		})
-	}
+		}, Edit: func(r *providers.Request) { r.Thinking = "low" }},
+		{Name: "plain-model.json", Change: func(o *Options) { o.Model, o.MaxTokens = "gpt-4.1-mini", 1000 },
+			Edit: func(r *providers.Request) { r.Temperature = &hot }},
+	})
 }
 
 // OpenAI's models that reason answer 400 to a temperature; without reasoning, and
@@ -180,15 +166,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	p, err := New(Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ev := range p.Stream(t.Context(), providertest.Hello()) {
-		e, ok := ev.(providers.Error)
-		if !ok || providers.Classify("", e.Err).Kind != providers.NoKey {
-			t.Errorf("without a key: %+v, want NoKey and no request", ev)
-		}
-	}
+	providertest.NoKey(t, p, err)
 }
 
 func TestAimock(t *testing.T) { providertest.Aimock(t, with(nil), "/v1") }
