@@ -80,7 +80,10 @@ func (c *confinement) view(agent string, set permission.Set, dir string) (sandbo
 			list[i] = beneath.Real(path)
 		}
 	}
-	watch, found := c.options.Guard.Begin(v.Read, v.Write, read, write)
+	watch, found, err := c.options.Guard.Begin(v.Read, v.Write, read, write)
+	if err != nil {
+		return v, nil, fmt.Errorf("nothing is run: %w", err)
+	}
 	for _, item := range found {
 		switch item.Kind {
 		case guard.Data, guard.Secret:

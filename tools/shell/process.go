@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -218,6 +219,11 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 func (p process) settle(out io.Writer) {
 	for _, held := range p.watch.End() {
 		what := fmt.Sprintf("%s was put aside as %s: it runs something later, or tells programs of your user what to run", held.Path, held.Aside)
+		if errors.Is(held.Err, guard.ErrTooMany) {
+			fmt.Fprintf(out, "\n[what runs later was not looked for: %v]\n", held.Err)
+			p.refused(fmt.Sprintf("what a command made that runs later was not looked for: %v", held.Err))
+			continue
+		}
 		if held.Err != nil {
 			what = fmt.Sprintf("%s runs something later and could not be put aside: %v", held.Path, held.Err)
 		}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"daycare/engine/beneath"
@@ -45,7 +46,7 @@ type Item struct {
 type Guard struct {
 	table sensitive.Table
 	skip  map[string]bool
-	mu    sync.Mutex
+	mu    sync.Mutex       // of trees and of how many use each; never held while a folder is looked into
 	trees map[string]*tree // by granted folder
 }
 
@@ -72,36 +73,57 @@ type Watch struct {
 // Begin looks into the folders that a command may read and write. The others are the
 // paths that its rights name. Found are the items, without those that are named; End must
 // be called when nothing of the command is left. All paths are without symbolic links.
-func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, found []Item) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Where there is too much to look into it returns ErrTooMany, and no command must run.
+func (g *Guard) Begin(read, write, namedRead, namedWrite []string) (w *Watch, found []Item, err error) {
 	w = &Watch{guard: g, named: namedWrite}
 	for _, root := range write {
-		t := g.tree(root)
-		for _, item := range t.look(root, g.table, g.skip) {
-			if item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
-				continue // the command may go on with it
-			}
-			if t.running == 0 {
-				t.known[item.Path] = linkAt(item.Path)
-			}
-			if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(root, hooks) == nil {
-				t.known[hooks] = noLink
-				found = append(found, Item{hooks, Inner})
-			}
-			found = append(found, item)
+		items, err := g.use(root).begin(root, g)
+		w.roots, found = append(w.roots, root), append(found, items...)
+		if err != nil {
+			w.End()
+			return nil, nil, err
 		}
-		t.running++
-		w.roots = append(w.roots, root)
 	}
 	for _, root := range read {
-		if !slices.Contains(w.roots, root) {
-			found = append(found, g.tree(root).look(root, g.table, g.skip)...)
+		if slices.Contains(w.roots, root) {
+			continue
 		}
+		t := g.use(root)
+		t.mu.Lock()
+		items, err := t.look(root, g.table, g.skip)
+		t.mu.Unlock()
+		g.leave(t)
+		if err != nil {
+			w.End()
+			return nil, nil, err
+		}
+		found = append(found, items...)
 	}
 	return w, slices.DeleteFunc(found, func(item Item) bool {
 		return item.Kind == Sealed || item.isNamed(namedWrite) || item.Kind == Secret && item.isNamed(namedRead)
-	})
+	}), nil
+}
+
+// begin looks into a folder that a command may write, which from now on runs.
+func (t *tree) begin(root string, g *Guard) (found []Item, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	items, err := t.look(root, g.table, g.skip)
+	for _, item := range items {
+		if item.Kind == Unfinished && !goesOnWithProgram(item.Path) {
+			continue // the command may go on with it
+		}
+		if t.running == 0 {
+			t.known[item.Path] = linkAt(item.Path)
+		}
+		if hooks := filepath.Join(item.Path, "hooks"); item.Kind == Repository && !exists(hooks) && makeHooks(root, hooks) == nil {
+			t.known[hooks] = noLink
+			found = append(found, Item{hooks, Inner})
+		}
+		found = append(found, item)
+	}
+	t.running++
+	return found, err
 }
 
 // isNamed reports whether one of the paths is the item, or the repository that it is in.
@@ -121,21 +143,28 @@ func (i Item) isNamed(paths []string) bool {
 
 func isGit(path string) bool { return sensitive.Fold(filepath.Base(path)) == ".git" }
 
-// tree is what is remembered of a granted folder.
-func (g *Guard) tree(root string) *tree {
-	if t := g.trees[root]; t != nil {
-		return t
-	}
-	if len(g.trees) >= maxTrees {
-		for other, t := range g.trees {
-			if t.running == 0 {
+// use is what is remembered of a granted folder, until leave is called.
+func (g *Guard) use(root string) *tree {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.trees[root]
+	if t == nil {
+		for other, old := range g.trees {
+			if len(g.trees) >= maxTrees && old.users == 0 {
 				delete(g.trees, other)
 			}
 		}
+		t = &tree{folders: map[string]folder{}, known: map[string]uint64{}}
+		g.trees[root] = t
 	}
-	t := &tree{folders: map[string]folder{}, known: map[string]uint64{}}
-	g.trees[root] = t
+	t.users++
 	return t
+}
+
+func (g *Guard) leave(t *tree) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.users--
 }
 
 // A Held is what was put aside.
@@ -149,21 +178,28 @@ func (w *Watch) End() (held []Held) {
 	if w == nil {
 		return nil
 	}
-	g := w.guard
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	for _, root := range w.roots {
-		t := g.trees[root]
-		for { // what was put aside is a folder as others are, and looked into
-			more, changed := w.settle(root, t)
-			held = append(held, more...)
-			if !changed {
-				break
-			}
+		t := w.guard.use(root)
+		held = append(held, w.end(root, t)...)
+		w.guard.leave(t)
+		w.guard.leave(t) // of Begin
+	}
+	return held
+}
+
+// end is End for one folder.
+func (w *Watch) end(root string, t *tree) (held []Held) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for { // what was put aside is a folder as others are, and looked into
+		more, changed := w.settle(root, t)
+		held = append(held, more...)
+		if !changed {
+			break
 		}
-		if t.running--; t.running == 0 {
-			t.known = map[string]uint64{} // what a person makes from now on is his
-		}
+	}
+	if t.running--; t.running == 0 {
+		t.known = map[string]uint64{} // what a person makes from now on is his
 	}
 	return held
 }
@@ -171,7 +207,11 @@ func (w *Watch) End() (held []Held) {
 // settle judges what is new in one folder. changed tells that there is more to look at.
 func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 	fine, aside := "", "" // repositories that were judged already
-	for _, item := range t.look(root, w.guard.table, w.guard.skip) {
+	items, err := t.look(root, w.guard.table, w.guard.skip)
+	if err != nil {
+		held = append(held, Held{Path: root, Err: err})
+	}
+	for _, item := range items {
 		above := filepath.Dir(item.Path)
 		if t.knows(item.Path) || item.isNamed(w.named) || item.Kind == Inner && above == aside {
 			continue
@@ -205,11 +245,19 @@ func (w *Watch) settle(root string, t *tree) (held []Held, changed bool) {
 // Accept has a path stay that daycare itself made, for a person who was asked.
 func (g *Guard) Accept(path string) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	around := map[string]*tree{}
 	for root, t := range g.trees {
+		if strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/") {
+			around[root] = t
+		}
+	}
+	g.mu.Unlock()
+	for root, t := range around {
+		t.mu.Lock()
 		for p := path; t.running > 0 && len(p) > len(root); p = filepath.Dir(p) {
 			t.known[p] = noLink
 		}
+		t.mu.Unlock()
 	}
 }
 

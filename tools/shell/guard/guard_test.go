@@ -1,11 +1,14 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"daycare/engine/sensitive"
 )
@@ -50,7 +53,7 @@ func TestLookSeesEveryChange(t *testing.T) {
 	root, table := t.TempDir(), sensitive.With()
 	tr := &tree{folders: map[string]folder{}}
 	write(t, root+"/a/b/file", "x")
-	if found := tr.look(root, table, nil); len(found) > 0 {
+	if found, _ := tr.look(root, table, nil); len(found) > 0 {
 		t.Fatalf("%v", found)
 	}
 	for i := range 200 {
@@ -60,13 +63,13 @@ func TestLookSeesEveryChange(t *testing.T) {
 		if err := os.Rename(path, hidden); err != nil {
 			t.Fatal(err)
 		}
-		if found := tr.look(root, table, nil); !slices.Contains(found, Item{hidden, Later}) {
+		if found, _ := tr.look(root, table, nil); !slices.Contains(found, Item{hidden, Later}) {
 			t.Fatalf("change %d was not seen: %v", i, found)
 		}
 		if err := os.RemoveAll(hidden); err != nil {
 			t.Fatal(err)
 		}
-		if found := tr.look(root, table, nil); len(found) > 0 {
+		if found, _ := tr.look(root, table, nil); len(found) > 0 {
 			t.Fatalf("change %d back was not seen: %v", i, found)
 		}
 	}
@@ -77,16 +80,16 @@ func TestLookSeesEveryChange(t *testing.T) {
 func TestWhatIsOfAPersonStays(t *testing.T) {
 	root := t.TempDir()
 	g := New(sensitive.With())
-	first, _ := g.Begin(nil, []string{root}, nil, []string{root})
+	first, _, _ := g.Begin(nil, []string{root}, nil, []string{root})
 	if held := first.End(); len(held) > 0 {
 		t.Fatal(held)
 	}
 	write(t, root+"/.envrc", "mine")
-	second, found := g.Begin(nil, []string{root}, nil, []string{root})
+	second, found, _ := g.Begin(nil, []string{root}, nil, []string{root})
 	if !slices.Contains(found, Item{root + "/.envrc", Later}) {
 		t.Errorf("what is there is not protected: %v", found)
 	}
-	third, _ := g.Begin(nil, []string{root}, nil, []string{root})
+	third, _, _ := g.Begin(nil, []string{root}, nil, []string{root})
 	g.Accept(root + "/sub/.vscode/tasks.json")
 	write(t, root+"/sub/.vscode/tasks.json", "allowed")
 	write(t, root+"/sub/.npmrc", "not allowed")
@@ -102,8 +105,8 @@ func TestWhatIsOfAPersonStays(t *testing.T) {
 func TestARepositoryThatWasHarmlessIsJudgedAgain(t *testing.T) {
 	root := t.TempDir()
 	g := New(sensitive.With())
-	first, _ := g.Begin(nil, []string{root}, nil, nil)
-	second, _ := g.Begin(nil, []string{root}, nil, nil)
+	first, _, _ := g.Begin(nil, []string{root}, nil, nil)
+	second, _, _ := g.Begin(nil, []string{root}, nil, nil)
 	repository := root + "/new/.git"
 	write(t, repository+"/HEAD", "ref: refs/heads/main\n")
 	write(t, repository+"/config", "[core]\n\tbare = false\n")
@@ -135,5 +138,66 @@ func BenchmarkLook(b *testing.B) {
 				tr.look(root, table, nil)
 			}
 		})
+	}
+}
+
+// TestOneFolderHoldsUpNoOther: while one granted folder is looked into, which takes long if
+// a command made many folders, commands of others begin and end.
+func TestOneFolderHoldsUpNoOther(t *testing.T) {
+	g, slow, other := New(sensitive.With()), t.TempDir(), t.TempDir()
+	tr := g.use(slow)
+	tr.mu.Lock() // as look does
+	done := make(chan error)
+	go func() {
+		w, _, err := g.Begin([]string{other}, []string{other}, nil, nil)
+		w.End()
+		g.Accept(filepath.Join(other, ".envrc"))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a command in another folder waits for it")
+	}
+	tr.mu.Unlock()
+}
+
+// TestTooManyFolders: where a command has made more folders than can be looked into no other
+// is run, and the end of that one says so.
+func TestTooManyFolders(t *testing.T) {
+	defer func(n int) { maxFolders = n }(maxFolders)
+	maxFolders = 10
+	g, root := New(sensitive.With()), t.TempDir()
+	w, _, err := g.Begin(nil, []string{root}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if err := os.Mkdir(filepath.Join(root, strconv.Itoa(i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := w.End(); len(held) != 1 || !errors.Is(held[0].Err, ErrTooMany) {
+		t.Errorf("the end of the command: %+v", held)
+	}
+	for _, read := range []bool{true, false} {
+		roots := [2][]string{}
+		roots[map[bool]int{true: 0, false: 1}[read]] = []string{root}
+		if w, _, err := g.Begin(roots[0], roots[1], nil, nil); w != nil || !errors.Is(err, ErrTooMany) {
+			t.Errorf("the next command: %v", err)
+		}
+	}
+	os.RemoveAll(filepath.Join(root, "1"))
+	for i := 10; i < 20; i++ {
+		os.Remove(filepath.Join(root, strconv.Itoa(i)))
+	}
+	if w, _, err = g.Begin(nil, []string{root}, nil, nil); err != nil {
+		t.Errorf("after some were removed: %v", err)
+	}
+	if held := w.End(); len(held) > 0 || g.trees[root].users != 0 || g.trees[root].running != 0 {
+		t.Errorf("it is not at rest: %+v, %d, %d", held, g.trees[root].users, g.trees[root].running)
 	}
 }

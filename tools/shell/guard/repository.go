@@ -222,7 +222,8 @@ type Vector struct{ Path, Why string }
 // could not have left there. A configuration and hooks of a repository called .git are
 // none: people have these.
 func Vectors(root string, table sensitive.Table) (all []Vector) {
-	for _, item := range (&tree{folders: map[string]folder{}}).look(root, table, nil) {
+	items, _ := (&tree{folders: map[string]folder{}}).look(root, table, nil) // as far as it can be looked into
+	for _, item := range items {
 		switch name := filepath.Base(item.Path); {
 		case item.Kind == Inner && name == "commondir" && isGit(filepath.Dir(item.Path)):
 			all = append(all, Vector{item.Path, "git reads the configuration of another folder, which this names"})

@@ -1,8 +1,11 @@
 package guard
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -11,6 +14,8 @@ import (
 
 // A tree is what is known of a granted folder.
 type tree struct {
+	users   int // commands that look into it; of the Guard's lock
+	mu      sync.Mutex
 	folders map[string]folder // as they were looked at last
 	known   map[string]uint64 // items that were there before the commands that run, by path: see linkAt
 	running int               // commands that may write in it
@@ -58,8 +63,15 @@ type node struct {
 // twice has the same one.
 const grain = 50 * time.Millisecond
 
-// look returns the items below root; root itself is none. What is skipped is passed by.
-func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (found []Item) {
+// maxFolders bounds how many folders are looked into beneath a granted one.
+var maxFolders = 1_000_000
+
+// ErrTooMany: what a command made, or could run, in so many folders cannot be judged.
+var ErrTooMany = errors.New("it has too many folders to be watched")
+
+// look returns the items below root; root itself is none. What is skipped is passed by. With
+// ErrTooMany the items are those that were found until then.
+func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (found []Item, err error) {
 	type place struct {
 		path  string
 		later bool // in an item of that kind
@@ -71,6 +83,10 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 		n, ok := nodeOf(p.path)
 		if !ok || skip[p.path] {
 			continue // a file, gone, or a link by now
+		}
+		if len(seen) == maxFolders {
+			t.folders = seen
+			return found, fmt.Errorf("%s: %w (more than %d); remove some", root, ErrTooMany, maxFolders)
 		}
 		f, had := t.folders[p.path]
 		if !had || f.node != n || f.read.Sub(time.Unix(n.changed, n.nsec)) < grain {
@@ -93,7 +109,7 @@ func (t *tree) look(root string, table sensitive.Table, skip map[string]bool) (f
 		}
 	}
 	t.folders = seen
-	return found
+	return found, nil
 }
 
 // nodeOf is the node of a folder.
