@@ -150,6 +150,8 @@ type Tools struct {
 type Exec struct {
 	Sandbox string        `json:"sandbox" allow:"auto|bwrap|landlock|seatbelt|off"`
 	Timeout time.Duration `json:"timeout" min:"1s" max:"30m"` // for calls that name none
+	// ReserveMB stays free on the disks that commands write to; 0: nothing.
+	ReserveMB int `json:"reserveMB" min:"0" max:"1000000"`
 }
 
 // Web is of web_fetch and web_search.
@@ -231,7 +233,7 @@ func Default() *Config {
 			ParallelTools: 4, Queue: "steer", PerMinute: 300, MaxChildren: 8, MaxRunningChildren: 32, MaxSpawned: 20,
 			SubagentTTL: time.Hour,
 		},
-		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second}},
+		Tools:       Tools{Exec: Exec{Sandbox: "auto", Timeout: 30 * time.Second, ReserveMB: 256}},
 		Heartbeat:   Heartbeat{Every: 30 * time.Minute},
 		Budget:      Budget{OnLimit: "ask"},
 		Permissions: Permissions{Expiry: 24 * time.Hour, Defaults: Defaults{Exec: "sandbox"}},

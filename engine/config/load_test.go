@@ -107,7 +107,7 @@ func fullWant() *Config {
 	want.Models = []Model{{ID: "gpt-4.1", Provider: "local", Window: 1_000_000, Price: Price{Input: &zero, Output: &out}}}
 	want.Connectors = []Connector{{ID: "Team.Chat", Type: "telegram", Allow: []string{"5550001", "@ann", "007"}, AgentID: "ops"}}
 	want.Agents.ToolRounds.Foreground, want.Agents.Queue, want.Agents.SubagentTTL = 5, "collect", 90*time.Minute
-	want.Tools = Tools{Exec: Exec{Sandbox: "landlock", Timeout: 30 * time.Second}}
+	want.Tools = Tools{Exec: Exec{Sandbox: "landlock", Timeout: 30 * time.Second, ReserveMB: 256}}
 	want.Cron.Timezone = "Europe/Berlin"
 	want.Heartbeat = Heartbeat{ActiveHours: "08:00-24:00"}
 	want.Permissions = Permissions{Expiry: time.Hour, Defaults: Defaults{Web: true, Hosts: []string{"example.org"}, Exec: "ask"}}

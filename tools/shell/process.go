@@ -46,6 +46,7 @@ type process struct {
 	view           sandbox.View
 	watch          *guard.Watch // over what it makes; nil: it is not watched
 	refused        func(what string)
+	room           *room    // on its disks
 	proxy          *proxy   // its network, closed with its end; nil: none
 	domains        []string // that it reaches through proxy
 	secrets        *redact.Redactor
@@ -63,6 +64,7 @@ type ending struct {
 type running struct {
 	pid   int
 	stdin io.WriteCloser // nil: closed, or given beforehand
+	ended chan struct{}  // closed when the command has ended
 	done  chan struct{}  // closed when nothing of it is left and all output is written
 	end   ending         // valid when done is closed
 
@@ -129,7 +131,7 @@ func (p process) start(out io.Writer) (_ *running, err error) {
 	cmd.Stdout, cmd.Stderr = write, write
 	cmd.SysProcAttr = attributes(p.runner.Supervised())
 	cmd.WaitDelay = last
-	r := &running{done: make(chan struct{}), grace: p.grace}
+	r := &running{ended: make(chan struct{}), done: make(chan struct{}), grace: p.grace}
 	if err := p.connect(cmd, r, launch.Files); err != nil {
 		read.Close()
 		return nil, err
@@ -198,7 +200,9 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		defer close(copied)
 		io.Copy(clean, read) // ends with the last writer, or when read is closed
 	}()
+	go p.room.watch(r.ended, r.kill)
 	cmd.Wait() // how it ended is in ProcessState
+	close(r.ended)
 	r.release()
 	p.sweep(r.pid)
 	select {
@@ -208,6 +212,7 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		<-copied
 	}
 	p.settle(clean)
+	p.room.tell(clean)
 	clean.Close() // what keeps output never fails
 	p.proxy.close()
 	ended()

@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -59,6 +60,9 @@ type Options struct {
 	Helper string
 	// Timeout is for calls that name none; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Reserve is how many bytes stay free on the disks that a command writes to: it is
+	// ended before. 0: it may fill them.
+	Reserve int64
 	// Keep are names of environment variables that commands get beside the usual
 	// ones.
 	Keep []string
@@ -208,6 +212,7 @@ func (e *Exec) process(call tools.Call, a arguments, dir string, open permission
 		p.view.Proxy, p.domains = p.proxy.path(), a.Domains
 		env = append(env, runner.Environment(p.view)...)
 	}
+	p.room = newRoom(e.options.Reserve, append(slices.Clone(p.view.Write), dir, cmp.Or(p.view.Home, os.TempDir()))...)
 	p.env = append(env, a.environment()...)
 	for name := range a.Env { // what the call says wins over what was there before
 		p.env = slices.DeleteFunc(p.env, func(kv string) bool {

@@ -29,7 +29,7 @@ func (r workbench) shellOptions() toolshell.Options {
 	c := live()
 	return toolshell.Options{
 		Mode: shellMode(c), Live: func() toolshell.Mode { return liveMode(c, live()) }, Sandbox: c.Tools.Exec.Sandbox,
-		Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout,
+		Helper: sandbox.Self(), Timeout: c.Tools.Exec.Timeout, Reserve: int64(c.Tools.Exec.ReserveMB) << 20,
 		Began:   r.commandBegan,
 		Refused: r.refused,
 		Folders: r.folders,
