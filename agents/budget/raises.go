@@ -36,17 +36,46 @@ type raises struct {
 }
 
 func (o Options) loadRaises() []raise {
-	path := filepath.Join(o.Dir, raisesFile)
+	list, _, err := o.readRaises()
+	if err != nil {
+		o.Log.Warn("what budgets were raised by once cannot be read and does not apply",
+			"file", filepath.Join(o.Dir, raisesFile), "err", err)
+	}
+	return list
+}
+
+// readRaises is what the file says; data is its content, also if it cannot be parsed.
+func (o Options) readRaises() (list []raise, data []byte, err error) {
+	data, err = os.ReadFile(filepath.Join(o.Dir, raisesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	var r raises
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &r)
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, data, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		o.Log.Warn("what budgets were raised by once cannot be read and does not apply", "file", path, "err", err)
-		return nil
+	return r.Raises, data, nil
+}
+
+// standing are the raises to which another one is added: those of the file, which a person
+// may have changed since the start. A file that cannot be parsed is kept under another name
+// before it is replaced; one that cannot be read is not replaced.
+func (o Options) standing() ([]raise, error) {
+	list, data, err := o.readRaises()
+	if err == nil || data == nil {
+		return list, err
 	}
-	return r.Raises
+	kept := raisesFile + ".conflict-" + o.Now().UTC().Format("20060102T150405.000Z")
+	if err := o.Volume.WriteFile("raises", filepath.Join(o.Dir, kept), data); err != nil {
+		return nil, fmt.Errorf("keep what cannot be parsed: %w", err)
+	}
+	o.Log.Error(raisesFile+" cannot be parsed and is written anew; what stood there is kept beside it. "+
+		"To have it apply, put its entries into "+raisesFile+" and restart",
+		"file", filepath.Join(o.Dir, raisesFile), "kept", kept, "err", err)
+	return nil, nil
 }
 
 // Raise lifts a limit that an agent has reached, once, durably. The same
@@ -64,8 +93,12 @@ func (l *Ledger) Raise(agent string, b permission.Budget, token, by string) erro
 		Unit: b.Unit, Amount: b.More, Of: limits[i].amount.in(b.Unit)}
 	l.file.Lock()
 	defer l.file.Unlock()
+	list, err := l.o.standing()
+	if err != nil {
+		return fmt.Errorf("raise budget: %w", err)
+	}
 	l.mu.Lock()
-	list, day := slices.Clone(l.raises), l.calendar.Day
+	day := l.calendar.Day
 	l.mu.Unlock()
 	if slices.ContainsFunc(list, func(r raise) bool { return r.Token == token }) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,5 +172,76 @@ func TestWhatIsOverOfRaisesGoes(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(w.dir, raisesFile))
 	if err != nil || strings.Contains(string(data), `"t1"`) || !strings.Contains(string(data), `"t2"`) {
 		t.Errorf("%v: %s", err, data)
+	}
+}
+
+// A raise never replaces what it does not know: a file that cannot be parsed is kept beside
+// the new one, and what a person wrote into it since the start stays in it.
+func TestARaiseKeepsWhatStoodInTheFile(t *testing.T) {
+	const broken = `{"raises": [{"token": "old", "amount": 5,` // as an editor saved it too soon
+	const edited = `{"raises": [{"at": "2026-01-02T03:04:05Z", "token": "by-hand", "scope": "total", "unit": "tokens",
+		"amount": 5, "of": 7}]}`
+	for name, tt := range map[string]struct {
+		content string
+		tokens  []string
+		kept    int
+	}{
+		"broken": {broken, []string{"t"}, 1},
+		"edited": {edited, []string{"by-hand", "t"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.limits.Total.Tokens = 7
+			_, r := spend(t, w, "a")
+			path := filepath.Join(w.dir, raisesFile)
+			if err := errors.Join(os.MkdirAll(w.dir, 0o700), os.WriteFile(path, []byte(tt.content), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+				t.Fatal(err)
+			}
+			list, _, err := Options{Dir: w.dir}.readRaises()
+			var tokens []string
+			for _, r := range list {
+				tokens = append(tokens, r.Token)
+			}
+			if err != nil || !slices.Equal(tokens, tt.tokens) {
+				t.Errorf("the file has the raises %q (%v), want %q", tokens, err, tt.tokens)
+			}
+			entries, err := os.ReadDir(w.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := 0
+			for _, e := range entries {
+				if !strings.HasPrefix(e.Name(), raisesFile+".conflict-") {
+					continue
+				}
+				kept++
+				if content, err := os.ReadFile(filepath.Join(w.dir, e.Name())); err != nil || string(content) != broken {
+					t.Errorf("kept is %q (%v)", content, err)
+				}
+			}
+			if kept != tt.kept {
+				t.Errorf("%d files are kept, want %d", kept, tt.kept)
+			}
+		})
+	}
+}
+
+// A file that cannot be read is not replaced: the raise fails and is tried again.
+func TestARaiseDoesNotReplaceAFileThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 7
+	_, r := spend(t, w, "a")
+	// Reading a folder fails for root, too.
+	if err := os.MkdirAll(filepath.Join(w.dir, raisesFile, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raise("a", r.Budget, "t", "ada"); err == nil {
+		t.Error("a file that cannot be read was replaced")
+	}
+	if w.Freed("a", r.Budget) {
+		t.Error("the limit is raised although that is not written down")
 	}
 }
