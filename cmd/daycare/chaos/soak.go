@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/message"
 )
 
 // A soak is one workspace that lives long: many agents at work, a person who edits files
@@ -20,6 +24,7 @@ const (
 	soakLife    = time.Minute      // of a process; a fifth of a soak that is short
 	soakSamples = 360
 	soakEdit    = 2 * time.Second // between two edits by hand
+	soakReset   = 2 * time.Second // between two resets: an agent's conversation lasts 400 s
 )
 
 // soak plays it.
@@ -60,8 +65,31 @@ func soaked(end time.Time) *Scenario {
 		s.Hooks = append(s.Hooks, hook)
 		all = append(all, talksOn(hook, end))
 	}
-	s.Steps = []step{together(append(all, editsOn(end))...)}
+	s.Steps = []step{together(append(all, editsOn(end), resetsOn(end))...)}
 	return s
+}
+
+// resetsOn ends the conversation of one agent after the other. The model's context, which an
+// agent that is awake keeps in memory, grows until then, as its history does for ever.
+func resetsOn(end time.Time) step {
+	return func(ctx context.Context, u *user) error {
+		for n := 0; ; n++ {
+			if !sleepUntil(ctx, soakReset, end) {
+				return context.Cause(ctx)
+			}
+			dirs, err := agentFolders(u.root)
+			if err != nil {
+				return err
+			}
+			if len(dirs) == 0 {
+				continue
+			}
+			key, ref := fmt.Sprintf("reset-%d", n), filepath.Base(dirs[n%len(dirs)])
+			if err := u.tell(ctx, ref, key, "reset", control.Message{Kind: message.Reset}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // talksOn says one thing after the other on a hook, with pauses.
