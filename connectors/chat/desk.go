@@ -3,8 +3,6 @@ package chat
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -151,71 +149,7 @@ func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
 	return in, nil
 }
 
-const (
-	maxFile = 20 << 20 // bytes: what the file store keeps of one
-	// fetchTries is how often a file is asked for before the message goes on
-	// without it: one broken picture must not hold up a chat for good.
-	fetchTries = 4
-	fetchTime  = time.Minute
-	maxQuote   = 500 // characters of a quoted message
-)
-
-// notKept is why a file will not come.
-type notKept struct{ reason string }
-
-func (e *notKept) Error() string { return e.reason }
-
-// TooLarge is what a File's Open returns for one that the platform does not hand
-// out.
-var TooLarge error = &notKept{"it is over 20 MB"}
-
-func (d *Desk) keep(ctx context.Context, p Post, f File) (message.File, error) {
-	if d.host.Files == nil {
-		return message.File{}, &notKept{"files are not taken here"}
-	}
-	if f.Size > maxFile {
-		return message.File{}, TooLarge
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	body, err := f.Open(ctx)
-	if err == nil {
-		defer body.Close()
-		limited := &io.LimitedReader{R: body, N: maxFile + 1}
-		var kept message.File
-		kept, err = d.host.Files.Put(f.Name, limited)
-		if err == nil {
-			d.forgive(p.Key)
-			return kept, nil
-		}
-		if limited.N == 0 {
-			return kept, TooLarge
-		}
-	}
-	var lost *notKept
-	if errors.As(err, &lost) {
-		return message.File{}, err
-	}
-	if d.strike(p.Key) >= fetchTries {
-		d.forgive(p.Key)
-		d.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
-		return message.File{}, &notKept{"it could not be fetched"}
-	}
-	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
-}
-
-func (d *Desk) strike(key string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed[key]++
-	return d.failed[key]
-}
-
-func (d *Desk) forgive(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.failed, key)
-}
+const maxQuote = 500 // characters of a quoted message
 
 // quoted is a text as a Markdown quotation, shortened.
 func quoted(text string) string {

@@ -1,0 +1,117 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"daycare/engine/message"
+)
+
+const (
+	maxFile = 20 << 20 // bytes: what the file store keeps of one
+	// fetchTries is how often a file is asked for before the message goes on
+	// without it: one broken picture must not hold up a chat for good.
+	fetchTries = 4
+	// A file that comes too slowly is not asked for again: others wait behind its message.
+	fetchTime = time.Minute
+	stallTime = 30 * time.Second // without a byte
+)
+
+// notKept is why a file will not come.
+type notKept struct{ reason string }
+
+func (e *notKept) Error() string { return e.reason }
+
+// TooLarge is what a File's Open returns for one that the platform does not hand
+// out.
+var TooLarge error = &notKept{"it is over 20 MB"}
+
+func (d *Desk) keep(ctx context.Context, p Post, f File) (message.File, error) {
+	if d.host.Files == nil {
+		return message.File{}, &notKept{"files are not taken here"}
+	}
+	if f.Size > maxFile {
+		return message.File{}, TooLarge
+	}
+	ctx, w := newWatched(ctx)
+	defer w.end(nil)
+	kept, err := d.fetch(ctx, w, f)
+	if err == nil {
+		d.forgive(p.Key)
+		return kept, nil
+	}
+	var lost *notKept
+	if errors.As(context.Cause(ctx), &lost) { // whatever reading it then failed with
+		d.log.Warn("a file could not be fetched", "name", f.Name, "err", lost)
+		err = lost
+	}
+	if errors.As(err, &lost) {
+		d.forgive(p.Key)
+		return message.File{}, lost
+	}
+	if d.strike(p.Key) >= fetchTries {
+		d.forgive(p.Key)
+		d.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
+		return message.File{}, &notKept{"it could not be fetched"}
+	}
+	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
+}
+
+// fetch reads a file into the file store.
+func (d *Desk) fetch(ctx context.Context, w *watched, f File) (kept message.File, err error) {
+	body, err := f.Open(ctx)
+	if err != nil {
+		return kept, err
+	}
+	defer body.Close()
+	w.from = body
+	limited := &io.LimitedReader{R: w, N: maxFile + 1}
+	kept, err = d.host.Files.Put(f.Name, limited)
+	if err != nil && limited.N == 0 {
+		return kept, TooLarge
+	}
+	return kept, err
+}
+
+// watched ends the reading of a file that takes too long, or of which nothing comes.
+type watched struct {
+	from    io.Reader
+	end     context.CancelCauseFunc
+	stalled *time.Timer
+}
+
+// newWatched begins to watch; its end stops that.
+func newWatched(parent context.Context) (context.Context, *watched) {
+	ctx, end := context.WithCancelCause(parent)
+	w := &watched{end: end, stalled: time.AfterFunc(stallTime, func() { end(&notKept{"nothing of it came for 30 s"}) })}
+	slow := time.AfterFunc(fetchTime, func() { end(&notKept{"it took longer than a minute"}) })
+	context.AfterFunc(ctx, func() {
+		w.stalled.Stop()
+		slow.Stop()
+	})
+	return ctx, w
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	if n > 0 {
+		w.stalled.Reset(stallTime)
+	}
+	return n, err
+}
+
+func (d *Desk) strike(key string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed[key]++
+	return d.failed[key]
+}
+
+func (d *Desk) forgive(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.failed, key)
+}
