@@ -53,7 +53,7 @@ var errGone = errors.New("entry is gone")
 func (e *entry) open() (inbox.Mailbox, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ended {
+	if e.ended = e.ended && !e.revived(); e.ended {
 		return nil, fmt.Errorf("%w: %s has ended", message.ErrUnknownAgent, e.meta.Handle)
 	}
 	if e.gone {
@@ -64,6 +64,17 @@ func (e *entry) open() (inbox.Mailbox, error) {
 	}
 	e.users++
 	return e.box, nil
+}
+
+// revived reports whether a person took the end of an agent out of its state.json. The end
+// is written there before the agent is stopped, so that one which is about to end is none of
+// these. The lock is held.
+func (e *entry) revived() bool {
+	if e.running || e.box != nil || !disk.Exists(filepath.Join(e.dir, address.File)) {
+		return false
+	}
+	state, _, err := record.CurrentState(e.sys.vol, e.dir)
+	return err == nil && state.Ended == nil
 }
 
 // load opens the mailbox if the agent sleeps. An agent that was ended, by this

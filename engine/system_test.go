@@ -513,6 +513,38 @@ func TestAnEndedAgentStaysEnded(t *testing.T) {
 	}
 }
 
+// Who takes the end out of state.json has the agent back at its next message, without a restart.
+func TestAHandRevivesAnAgent(t *testing.T) {
+	answered := make(chan string, 1)
+	h := newHouse(t, t.TempDir(), echo(func(_ string, it inbox.Item) { answered <- it.Text }))
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Kill(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second answer is from what memory keeps
+		_, err := h.Deliver(t.Context(), message.Incoming{Agent: a.ID, Text: "x"})
+		if !errors.Is(err, message.ErrUnknownAgent) {
+			t.Fatalf("posting to an agent that has ended: %v, want ErrUnknownAgent", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(h.folder(a.ID), "state.json"), []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := h.Agent(t.Context(), a.ID); err != nil || now.State == event.Ended {
+		t.Errorf("it is shown as %s, %v", now.State, err)
+	}
+	h.deliver(message.Incoming{Agent: a.ID, Text: "are you back?"})
+	if text := <-answered; text != "are you back?" {
+		t.Errorf("it works on %q", text)
+	}
+	if h.ended(a.ID) {
+		t.Error("it works and counts as one that has ended")
+	}
+}
+
 func TestABrokenStateDoesNotReviveAnAgent(t *testing.T) {
 	root := t.TempDir()
 	h := newHouse(t, root, echo(func(string, inbox.Item) {}))
