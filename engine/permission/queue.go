@@ -241,8 +241,10 @@ func (q *Queue) claim(key string) (release func()) {
 // durable. The same request of the same agent that waits already is not asked
 // twice: it is returned, with fresh false.
 func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool, err error) {
-	if _, err := Parse(r.Tag); err != nil {
-		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
+	for _, tag := range append([]string{r.Tag}, r.Also...) {
+		if _, err := Parse(tag); err != nil {
+			return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
+		}
 	}
 	hash := r.SHA256(agent)
 	q.mu.Lock()

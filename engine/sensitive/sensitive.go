@@ -110,7 +110,8 @@ func (t Table) Later(folder, name string) bool {
 		return true
 	}
 	name = Fold(name)
-	if later[name] {
+	if later[name] || slices.ContainsFunc(laterEnds, func(end string) bool { return strings.HasSuffix(name, end) }) ||
+		later[Fold(filepath.Base(folder))+"/"+name] {
 		return name == ".git" || name == Data ||
 			!slices.ContainsFunc(installed, func(dir string) bool { return strings.Contains(folder+"/", "/"+dir+"/") })
 	}

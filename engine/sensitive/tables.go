@@ -2,7 +2,8 @@ package sensitive
 
 import "strings"
 
-// later are names, in any folder, of files and folders that run something later.
+// later are names, in any folder or in the named one, of files and folders that run
+// something later.
 // Build files (Makefile, package.json) are not in it: they are what agents work on,
 // and whoever runs a build knows that he runs it.
 var later = names(
@@ -22,17 +23,24 @@ var later = names(
 	// Interpreters and notebooks read these where they are started.
 	".ghci .ocamlinit .iex.exs .erlang .octaverc .RData .Renviron .byebugrc .rdbgrc ipython_config.py jupyter_config.py "+
 		"jupyter_notebook_config.py jupyter_server_config.py",
-	"jupyter_lab_config.py sitecustomize.py usercustomize.py",
+	"jupyter_lab_config.py sitecustomize.py usercustomize.py .latexmkrc latexmkrc",
 	// Package managers and language tools.
 	".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs pip.conf .pip .pydistutils.cfg .condarc .cargo .gemrc "+
 		".bundle .irbrc .pryrc .Rprofile .pythonrc .mvn .jvmopts .sbtopts",
+	// What chooses the program that runs: a toolchain by its path, a release of yarn.
+	"rust-toolchain rust-toolchain.toml .bazelrc .bazeliskrc .buckconfig bunfig.toml uv.toml "+
+		".yarn/releases .yarn/plugins .yarn/sdks",
 	// What other agents of the person obey, daycare's included.
 	"AGENTS.md AGENT.md CLAUDE.md CLAUDE.local.md GEMINI.md .agents .claude .codex .gemini .cursor .cursorrules "+
 		".windsurf .windsurfrules .clinerules .roo .continue .aider.conf.yml .mcp.json .daycare",
 	"AGENTS.override.md copilot-instructions.md QWEN.md CRUSH.md WARP.md .qwen .kiro .junie .amazonq .opencode "+
 		"opencode.json .crush.json crush.json .goosehints .rules .kilocode",
-	".augment .augment-guidelines .trae .factory",
+	".augment .augment-guidelines .trae .factory .openhands .goose .serena .zencoder .replit .gitpod.yml",
+	".github/instructions .github/prompts .github/agents .github/chatmodes .github/hooks",
 )
+
+// laterEnds are the ends of names of workspaces of editors, which have tasks in them.
+var laterEnds = []string{".code-workspace", ".sublime-project"}
 
 // installed are folders that package managers fill with the trees of others. Nobody opens
 // an editor in there, so of the names in later only those of version control count.

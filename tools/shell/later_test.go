@@ -247,6 +247,7 @@ var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.v
 	"opencode.json", ".rules", ".kiro/steering/x.md", ".jvmopts", "mise.local.toml", ".sl/config",
 	"_darcs/prefs/defaults", ".v\u017fcode/tasks.json", ".gdbinit.d/../.lldbinit",
 	"sub/.zed/tasks.json", ".exrc", ".nvim.lua", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".pnpmfile.cjs",
+	".yarn/releases/yarn.cjs", "rust-toolchain.toml", "x.code-workspace", ".latexmkrc", ".github/instructions/a.instructions.md",
 	".bundle/config", ".mvn/jvm.config", ".cursor/rules/x.mdc", "GEMINI.md"}
 
 // TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
