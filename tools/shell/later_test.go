@@ -298,6 +298,21 @@ func TestWhatRunsLaterIsPutAside(t *testing.T) {
 	attacktest.AsUser(t)
 }
 
+// TestManyThingsPutAsideAreCounted: a command that makes thousands fills neither the log nor
+// the conversation.
+func TestManyThingsPutAsideAreCounted(t *testing.T) {
+	x := newWorld(t, sandbox.Landlock)
+	var refused []string
+	x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
+	text := x.runIn(x.w, "cd sub; for i in $(seq 300); do mkdir -p m/$i && echo x > m/$i/.envrc; done; echo end")
+	if left, err := filepath.Glob(filepath.Join(x.w, "sub/m/*/.envrc")); err != nil || len(left) > 0 {
+		t.Errorf("%d stayed, %v", len(left), err)
+	}
+	if len(refused) != maxHeld+1 || !strings.Contains(text, "[280 more were put aside") || strings.Count(text, ".envrc.held") != maxHeld {
+		t.Errorf("%d were reported, and the model reads %s", len(refused), text)
+	}
+}
+
 func (x *world) runIn(dir, script string) string {
 	x.t.Helper()
 	return run(x.t, x.t.Context(), x.exec, newCall(x.t, x.access, a{"command": script, "workdir": dir})).Text

@@ -220,9 +220,21 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 	close(r.done)
 }
 
+// maxHeld bounds how many things that were put aside are named.
+const maxHeld = 20
+
 // settle has what the command left behind put aside that runs later, and says so.
 func (p process) settle(out io.Writer) {
-	for _, held := range p.watch.End() {
+	all := p.watch.End()
+	if more := len(all) - maxHeld; more > 0 {
+		all = all[:maxHeld]
+		what := fmt.Sprintf("%d more were put aside, or could not be", more)
+		defer func() {
+			p.refused(what)
+			fmt.Fprintf(out, "\n[%s]\n", what)
+		}()
+	}
+	for _, held := range all {
 		what := fmt.Sprintf("%s was put aside as %s: it runs something later, or tells programs of your user what to run", held.Path, held.Aside)
 		if errors.Is(held.Err, guard.ErrTooMany) {
 			fmt.Fprintf(out, "\n[what runs later was not looked for: %v]\n", held.Err)
