@@ -317,6 +317,38 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// TestRunWithChild: Run receives once the daemon that it started answers, and ends with its error
+// when the daemon ends.
+func TestRunWithChild(t *testing.T) {
+	d := newDaemon(t)
+	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c.o.Command = filepath.Join(t.TempDir(), "signal-cli")
+	if err := os.WriteFile(c.o.Command, []byte("#!/bin/sh\nwhile [ ! -e \"$0.end\" ]; do sleep 0.05; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Run(t.Context(), func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil })
+	}()
+	d.push(envelopeOf("1", "hello"))
+	select {
+	case text := <-got:
+		if text != "hello" {
+			t.Errorf("took %q", text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+	}
+	if err := os.WriteFile(c.o.Command+".end", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal-cli ended by itself") {
+		t.Errorf("Run = %v", err)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	good := Options{ID: "signal", Account: account, URL: "http://127.0.0.1:1", Allow: []string{ada, "+49151234"}}
 	if err := good.Validate(); err != nil {
