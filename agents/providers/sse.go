@@ -22,7 +22,9 @@ type Frame struct {
 
 // sseReader reads a text/event-stream as the HTML standard has it, but for a lone
 // CR as line end, which no vendor sends. Comments and unknown fields are skipped.
-// seen is called for every line: also a comment is a sign of life.
+// seen is called for every line: also a comment is a sign of life. go-sse v0.11.0 would do
+// most of it, but looks at an event from its beginning again whenever more of it comes:
+// 8 MB took 32 s instead of 0.07 s.
 type sseReader struct {
 	r    *bufio.Reader
 	seen func()
