@@ -16,7 +16,14 @@ import (
 
 // A request whose file or whose line in the log may be lost is not asked, not answered.
 func TestEveryFailedStepIsReported(t *testing.T) {
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	for _, fault := range []string{"eio", "emfile"} {
+		t.Run(fault, func(t *testing.T) { eachStepFails(t, fault) })
+	}
+}
+
+func eachStepFails(t *testing.T, fault string) {
+	t.Helper()
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		q := open(t, t.TempDir())
 		return func() error {
 			p, fresh, err := q.Ask(agent, owner, request)
@@ -26,7 +33,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 			return err
 		}
 	})
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		q := open(t, t.TempDir())
 		p := ask(t, q, request)
 		return func() error {
@@ -37,7 +44,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 			return err
 		}
 	})
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error { // a log that was moved away
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error { // a log that was moved away
 		q := open(t, t.TempDir())
 		p := ask(t, q, request)
 		if err := os.Remove(q.logPath()); err != nil {
@@ -45,7 +52,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 		}
 		return func() error { _, err := q.Settle(p.Token, Once, "me", noon); return err }
 	})
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error { // an answer that a crash left half moved
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error { // an answer that a crash left half moved
 		root := t.TempDir()
 		leftover(t, root)
 		return func() error {
@@ -56,7 +63,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 			return err
 		}
 	})
-	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error {
 		root := t.TempDir()
 		q := open(t, root)
 		p := ask(t, q, request)

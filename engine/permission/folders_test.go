@@ -157,6 +157,18 @@ func TestPinsAfterABoot(t *testing.T) {
 			t.Errorf("boot %q: %s", boot, got)
 		}
 	}
+
+	// A boot may give the disk another number, and the pins are as good as before.
+	kept.Boot = "another"
+	data, _ = json.Marshal(kept)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	move(t, mole, mole+".away")
+	mkdir(t, mole)
+	if f, _ := folders(t, ws); opened(f, mole) == "" {
+		t.Error("another folder was taken for the pinned one after a boot")
+	}
 }
 
 func TestBrokenPinsSayWhatToDo(t *testing.T) {
