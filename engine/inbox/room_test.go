@@ -1,0 +1,106 @@
+package inbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"daycare/engine/beneath"
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/message"
+)
+
+// What could not be written uses nothing of the quota, and a disk that is full takes nothing
+// before it has room for the work under way.
+func TestRoomOfWhatWasNotAccepted(t *testing.T) {
+	q := NewQuota(0)
+	dir := t.TempDir()
+	f := openIn(t, dir, q)
+	if err := os.MkdirAll(filepath.Join(dir, ".ballast", "x"), 0o700); err != nil { // no room can be kept back
+		t.Fatal(err)
+	}
+	crash.Arm(t, "enospc@inbox.write#1")
+	for try := range 2 {
+		if _, err := f.Accept(t.Context(), text("x")); !errors.Is(err, disk.ErrFull) || q.Used() != 0 || f.Len() != 0 {
+			t.Errorf("try %d: %v, used are %d bytes, open %d", try, err, q.Used(), f.Len())
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".ballast")); err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, f, text("x"))
+}
+
+// An inbox is settled when the last of its items is dropped, not before.
+func TestDropOfOneOfTwo(t *testing.T) {
+	dir := t.TempDir()
+	f := openIn(t, dir, nil)
+	one, two := accepted(t, f, text("x")), accepted(t, f, text("y"))
+	for _, step := range []struct {
+		id   string
+		want bool
+	}{{one, false}, {two, true}} {
+		if err := f.Drop(step.id); err != nil {
+			t.Fatal(err)
+		}
+		if settled, err := Settled(dir); err != nil || settled != step.want {
+			t.Errorf("settled: %v, %v, want %v", settled, err, step.want)
+		}
+	}
+}
+
+// Only a report of the system can be silent.
+func TestSilentItems(t *testing.T) {
+	f := openIn(t, t.TempDir(), nil)
+	accepted(t, f, Item{Kind: message.Text, Text: "x", Silent: true})
+	accepted(t, f, Item{Kind: message.System, Text: "x"})
+	accepted(t, f, Item{Kind: message.System, Text: "x", Silent: true})
+	var got []bool
+	for _, h := range f.Open() {
+		got = append(got, h.Silent)
+	}
+	if !slices.Equal(got, []bool{false, false, true}) {
+		t.Errorf("silent are %v", got)
+	}
+}
+
+// Letters come in the order in which they were dropped, whatever their names; what else is in
+// the folder of those that were taken is no letter.
+func TestOrderOfLetters(t *testing.T) {
+	dir := t.TempDir()
+	s, err := OpenSlot(disk.NewVolume(dir), filepath.Join(dir, "drop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last time.Time
+	for _, name := range []string{"b.txt", "c.txt", "a.txt"} {
+		for path := filepath.Join(dir, "drop", name); ; {
+			if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := beneath.ChangedAt(info); at.After(last) { // by a tick of the file system's clock
+				last = at
+				break
+			}
+		}
+	}
+	names, _, err := s.Ready(time.Now().Add(time.Minute))
+	if err != nil || !slices.Equal(names, []string{"b.txt", "c.txt", "a.txt"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.takenDir(), "folder"), 0o700),
+		os.WriteFile(filepath.Join(s.takenDir(), ".hidden"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := s.Taken(); err != nil || len(taken) != 0 {
+		t.Errorf("taken are %+v, %v", taken, err)
+	}
+}
