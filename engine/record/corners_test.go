@@ -116,7 +116,7 @@ func TestLookingIsNoEdit(t *testing.T) {
 	if changed, _ := refresh(t, h); changed {
 		t.Error("the search for a place changed the history")
 	}
-	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user"})
+	add(t, h, &Note{Text: "in one write with it"}, &Reset{Session: "s2", V: Version, Reason: "user"})
 	if !rotate(t, h) {
 		t.Fatal("not rotated")
 	}
@@ -361,6 +361,23 @@ func TestHistoryCutShortWhileItIsRead(t *testing.T) {
 	}
 }
 
+// A record that was refused is not among those that are appended again after an edit.
+func TestRefusedRecordIsNotAppendedAgain(t *testing.T) {
+	h := editable(t)
+	whole := content(t, h)
+	if err := os.Remove(h.path()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Append(&Note{Text: "refused"}); !errors.Is(err, ErrGone) {
+		t.Fatalf("append to no file: %v", err)
+	}
+	save(t, h, bytes.Join(splitLines(whole)[:9], nil))
+	refresh(t, h)
+	if got := content(t, h); !bytes.Equal(got, whole) {
+		t.Errorf("the history is\n%s\nwant\n%s", got, whole)
+	}
+}
+
 // What is kept to be appended again is bounded.
 func TestKeptLinesAreBounded(t *testing.T) {
 	h := begun(t)
@@ -452,6 +469,9 @@ func TestWordsOfStateFindings(t *testing.T) {
 	}
 	f := finding.Finding{}
 	if _, err := Decode([]byte(`{"type":`)); !errors.As(err, &f) || f.Column != 8 {
+		t.Errorf("column %d, %v", f.Column, err)
+	}
+	if _, err := Decode([]byte("7")); !errors.As(err, &f) || f.Column != 1 {
 		t.Errorf("column %d, %v", f.Column, err)
 	}
 }
