@@ -1,0 +1,282 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/connectors/chat"
+	"daycare/engine/message"
+)
+
+// canned is a Bot API that answers each method with a text; "" is a cut connection.
+func canned(t *testing.T, answers map[string]string) *Connector {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := answers[filepath.Base(r.URL.Path)]
+		if answer == "" {
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, `{"ok":`)
+			return
+		}
+		io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.api.client.CloseIdleConnections)
+	return c
+}
+
+// Nothing is made of updates that hold nothing for an agent.
+func TestUpdatesWithoutAMessage(t *testing.T) {
+	c := canned(t, nil)
+	for name, u := range map[string]update{"nothing": {ID: 1}, "of nobody": {Message: &incoming{Text: "x"}},
+		"of a channel":         {Message: &incoming{From: &user{ID: 1}, Chat: room{Type: "channel"}}},
+		"a reaction of nobody": {Reaction: &reaction{}}} {
+		if p, ok := c.read(u); ok {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	off := &reaction{User: &user{ID: 1}, ID: 7}
+	if p, ok := c.read(update{Reaction: off}); !ok || p.Text != "The person took their reaction off message 7" {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	quoted := &incoming{From: &user{ID: 1}, ReplyTo: &incoming{Caption: "under a picture"}}
+	if p, ok := c.read(update{Message: quoted}); !ok || p.Quote != "under a picture" {
+		t.Errorf("%+v, %v", p, ok)
+	}
+}
+
+// Each attachment is there once, under its own name or one of its kind.
+func TestAttachmentsOfAMessage(t *testing.T) {
+	c := canned(t, nil)
+	named := func(m *incoming) (names []string) {
+		for _, f := range c.files(m) {
+			names = append(names, f.Name)
+		}
+		return names
+	}
+	all := &incoming{Photo: []file{{Name: "small"}, {}}, Document: &file{Name: "d.pdf"}, Voice: &file{}, Audio: &file{}, Video: &file{},
+		VideoNote: &file{Name: "round.mp4"}}
+	if diff := cmp.Diff([]string{"photo.jpg", "d.pdf", "voice.ogg", "audio.mp3", "video.mp4", "round.mp4"}, named(all)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"animation.mp4"}, named(&incoming{Animation: &file{}, Document: &file{Name: "same"}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A file that Telegram does not name, or names outside of its folder, is not fetched.
+func TestFilesThatCannotBeFetched(t *testing.T) {
+	for want, answer := range map[string]string{
+		"a path that is none": `{"ok":true,"result":{"file_path":"../../x"}}`, "500": `{"ok":false,"error_code":500}`,
+		"read answer of getFile": "",
+	} {
+		if r, err := canned(t, map[string]string{"getFile": answer}).open(t.Context(), "f"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", answer, r, err)
+		}
+	}
+	if _, err := canned(t, map[string]string{"getFile": `{"ok":false,"error_code":400,"description":"file is too big"}`}).
+		open(t.Context(), "f"); !errors.Is(err, chat.TooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// A chat that is none is an error of everything that is sent there.
+func TestChatsThatAreNone(t *testing.T) {
+	c := canned(t, nil)
+	none := message.Address{ChannelID: "@name"}
+	_, card := c.Card(t.Context(), none, "x", nil)
+	_, sent := c.Send(t.Context(), message.Outgoing{ID: "o", To: none, Text: "x"})
+	for what, err := range map[string]error{"say": c.Say(t.Context(), none, "", "x"), "react": c.React(t.Context(), none, "1", "👍"),
+		"typing": c.Typing(t.Context(), none), "card": card, "send": sent, "settle": c.Settle(t.Context(), none, "1", "x")} {
+		if err == nil || !strings.Contains(err.Error(), "is no chat of telegram") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	here := message.Address{ChannelID: "5550001"}
+	_, card = c.Card(t.Context(), here, "x", nil)
+	for what, err := range map[string]error{"say": c.Say(t.Context(), here, "", "x"), "react": c.React(t.Context(), here, "1", "👍"),
+		"typing": c.Typing(t.Context(), here), "card": card, "settle": c.Settle(t.Context(), here, "1", "x")} {
+		if err == nil || strings.Contains(err.Error(), token) {
+			t.Errorf("%s over a cut connection: %v", what, err)
+		}
+	}
+}
+
+// An answer is known by its first message, quotes in its first part alone, and leaves nothing
+// behind once it is sent.
+func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
+	s := newStage(t, Options{}, chat.Host{})
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := message.File{Name: "n", MimeType: "text/plain", Path: path, Size: 1}
+	for part, reply := range []string{"5", ""} {
+		before := len(s.Sent())
+		id, err := s.c.Send(t.Context(), message.Outgoing{ID: "o", To: message.Address{ChannelID: "5550001"}, Text: "x", ReplyTo: "5",
+			Part: part, Parts: 2, Files: []message.File{f, f}})
+		sent := s.Sent()[before:]
+		if err != nil || len(sent) != 2 || sent[0].Reply != reply || id != decimal(sent[0].ID) || len(s.c.sent) != 0 {
+			t.Errorf("part %d: %q, %v, sent %+v, remembered %v", part, id, err, sent, s.c.sent)
+		}
+	}
+	s.c.api.client.CloseIdleConnections()
+}
+
+// A chat without topics is not sent to twice where Telegram knows no thread.
+func TestThreadThatIsGone(t *testing.T) {
+	c := canned(t, nil)
+	no := &apiError{Code: http.StatusBadRequest, Description: "Bad Request: message thread not found"}
+	for thread, want := range map[int64]int{0: 1, 3: 2} {
+		calls := 0
+		o := outgoing{Thread: thread}
+		err := c.adapt(&o, func() error {
+			if calls++; calls == 1 {
+				return no
+			}
+			return nil
+		})
+		if calls != want || o.Thread != 0 || (err == nil) != (want == 2) {
+			t.Errorf("thread %d: %d calls, %v", thread, calls, err)
+		}
+	}
+	done := &message.NotSent{Err: no}
+	if judge(done) != error(done) {
+		t.Errorf("a verdict was judged again: %v", judge(done))
+	}
+}
+
+// The pause doubles, up to half a minute, or is as long as Telegram asks for; nothing is waited
+// for once it is over.
+func TestPauses(t *testing.T) {
+	c := canned(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		c.pause = time.Second
+		for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 6: 30 * time.Second, 99: 30 * time.Second} {
+			begin := time.Now()
+			c.rest(t.Context(), errors.New("x"), n)
+			if got := time.Since(begin); got != want {
+				t.Errorf("after failure %d: %v, want %v", n, got, want)
+			}
+		}
+		begin := time.Now()
+		c.rest(t.Context(), &apiError{RetryAfter: time.Minute}, 1)
+		tries := 0
+		err := c.persist(t.Context(), func(ctx context.Context) error {
+			if _, limited := ctx.Deadline(); !limited {
+				t.Error("a call may take for ever")
+			}
+			if tries++; tries < 3 {
+				return errors.New("x")
+			}
+			return nil
+		})
+		if got := time.Since(begin); got != time.Minute+3*time.Second || err != nil || tries != 3 {
+			t.Errorf("%v, %v after %d tries", got, err, tries)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		if err := c.persist(over, func(context.Context) error { cancel(); return errors.New("x") }); err != nil {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}
+
+// A connector that cannot work is not made.
+func TestOptionsThatCannotWork(t *testing.T) {
+	good := Options{ID: "telegram", Allow: []string{"5550001"}}
+	for name, tt := range map[string]struct {
+		o     Options
+		token string
+	}{"no token": {good, ""}, "a path as token": {good, "1:a/b"}, "a name allowed": {Options{ID: "t", Allow: []string{"@ada"}}, "1:a"},
+		"no port": {Options{ID: "t", Webhook: Webhook{URL: "https://x/", Listen: "127.0.0.1:"}}, "1:a"}} {
+		if c, err := New(tt.o, tt.token, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s: %+v", name, c.o)
+		}
+	}
+}
+
+// The probe of a webhook says why Telegram cannot post.
+func TestProbeOfAWebhook(t *testing.T) {
+	for last, want := range map[string]bool{"": false, "Connection refused": true} {
+		for _, hook := range []string{"", "https://example.com/"} {
+			c := canned(t, map[string]string{"getMe": `{"ok":true,"result":{"id":7,"username":"b"}}`,
+				"getWebhookInfo": `{"ok":true,"result":{"url":"https://example.com/","last_error_message":"` + last + `"}}`})
+			c.o.Webhook.URL = hook
+			verdict, err := c.Probe(t.Context())
+			if err != nil || strings.Contains(verdict, "could not post: "+last) != (want && hook != "") {
+				t.Errorf("%q with hook %q: %q, %v", last, hook, verdict, err)
+			}
+		}
+	}
+}
+
+// A webhook that cannot be removed ends the connector, and the error says what to do.
+func TestPollingThatCannotBegin(t *testing.T) {
+	c := canned(t, map[string]string{"deleteWebhook": `{"ok":false,"error_code":401}`,
+		"getUpdates": `{"ok":false,"error_code":404}`})
+	if err := c.poll(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "deleteWebhook") {
+		t.Errorf("%v", err)
+	}
+	if c = canned(t, map[string]string{"getMe": `{"ok":false,"error_code":401}`}); true {
+		if err := c.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "getMe") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What is posted must be to the path of the webhook, by Telegram, and not too large.
+func TestPostsThatAreRefused(t *testing.T) {
+	c := canned(t, nil)
+	other := canned(t, nil)
+	other.o.ID = "another"
+	if c.hookSecret() == other.hookSecret() {
+		t.Error("two connectors of one bot have one secret")
+	}
+	c.o.Webhook.URL = "https://example.com"
+	post := func(method, path string, body io.Reader) (int, http.Header) {
+		r := httptest.NewRequest(method, path, body)
+		r.Header.Set(secretHeader, c.hookSecret())
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		_, status := c.authentic(w, r)
+		return status, w.Header()
+	}
+	if status, _ := post("POST", "/", strings.NewReader(`{"update_id":7}`)); status != http.StatusOK {
+		t.Errorf("a post to a webhook without a path: %d", status)
+	}
+	if status, h := post("GET", "/", nil); status != http.StatusMethodNotAllowed || h.Get("Allow") != "POST" {
+		t.Errorf("GET: %d, Allow %q", status, h.Get("Allow"))
+	}
+	long := `{"update_id":7,"x":"` + strings.Repeat("x", maxUpdate) + `"}`
+	for _, body := range []io.Reader{strings.NewReader(long), io.MultiReader(strings.NewReader(long))} { // its length is told, or not
+		if status, _ := post("POST", "/", body); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("a long body: %d", status)
+		}
+	}
+}
+
+// An error of the client has no address, which has the token.
+func TestCleanErrors(t *testing.T) {
+	a := newAPI("", token)
+	cause := errors.New("refused")
+	if err := a.clean(&url.Error{Op: "Post", URL: "http://x", Err: cause}); err != cause {
+		t.Errorf("%v", err)
+	}
+	if _, err := canned(t, nil).updates(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "read answer of getUpdates") {
+		t.Errorf("a cut connection: %v", err)
+	}
+}
