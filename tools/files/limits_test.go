@@ -1,0 +1,151 @@
+package files
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/tools"
+)
+
+// What is too much, or makes no sense, is refused with what would do.
+func TestArgumentsThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	w.file("a.txt", "one\n")
+	big := strings.Repeat("x", maxChange+1)
+	for _, tt := range []struct {
+		tool string
+		args a
+		want string
+	}{
+		{"write", a{"path": "b", "content": big}, "at most 10.5 MB can be written at once"},
+		{"apply_patch", a{"patch": big}, "can be applied at once"},
+		{"grep", a{"pattern": "("}, "not a regular expression"},
+		{"grep", a{"pattern": "x", "include": "[a"}, "[a"},
+		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b", "*** Move to: c", "-one", "+1"), "comes once"},
+		{"apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Move to: c"), "comes once"},
+		{"apply_patch", patchOf("*** Update File: a.txt", "*** Move to:  ", "-one", "+1"), "comes once"},
+	} {
+		w.want(w.call(tt.tool, tt.args), tools.Failed, tt.want)
+	}
+	if got := w.content("a.txt"); got != "one\n" {
+		t.Errorf("the file became %q", got)
+	}
+	for text, ok := range map[string]bool{"1": true, "2147483648": true, "-2147483648": true, "2147483650": false, "-2147483650": false,
+		"1e400": false, `"x"`: false, "{}": false} {
+		var n number
+		if err := json.Unmarshal([]byte(text), &n); (err == nil) != ok {
+			t.Errorf("%s is %v, %v", text, n, err)
+		}
+	}
+	for text, want := range map[string]string{"": "0 lines", "a": "1 line", "a\n": "1 line", "a\nb": "2 lines"} {
+		if got := countLines(text); got != want {
+			t.Errorf("%q has %s", text, got)
+		}
+	}
+	if got := string(whole(json.RawMessage(" \n"))) + string(whole(json.RawMessage(`{"a":1}`))); got != `{}{"a":1}` {
+		t.Errorf("arguments are %s", got)
+	}
+	if cutAt("aé", 2) != "a" || cutAt("aé", 3) != "aé" || cutAt("é", 1) != "" {
+		t.Error("a character is cut in two")
+	}
+}
+
+// A patch may have blank lines around it, and what it wrote can be changed again at once.
+func TestPatchedFilesAreKnown(t *testing.T) {
+	w := newWorld(t)
+	patch := patchOf("*** Add File: a.txt", "+one")
+	patch["patch"] = "\n \n" + patch["patch"].(string) + "\n\n"
+	w.want(w.call("apply_patch", patch), tools.OK, "created a.txt")
+	w.want(w.call("edit", a{"path": "a.txt", "old": "one", "new": "two"}), tools.OK)
+	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-two", "+three")), tools.OK, "which is b.txt now")
+	w.want(w.call("write", a{"path": "b.txt", "content": "four\n"}), tools.OK, "overwrote b.txt")
+	w.want(w.call("apply_patch", patchOf("*** Delete File: b.txt")), tools.OK, "deleted b.txt")
+}
+
+// A search shows each line once, in the order of the file, with its own number.
+func TestGrepAround(t *testing.T) {
+	w := newWorld(t)
+	w.file("a.txt", "1\nhit\n3\nhit\n5\n6\n7\n8\nhit")
+	w.file(".gitignore", "\n  \n# a.txt\n!\nskipped\n")
+	w.file("skipped", "hit\n")
+	want := "a.txt:1- 1\na.txt:2: hit\na.txt:3- 3\na.txt:4: hit\na.txt:5- 5\n--\na.txt:8- 8\na.txt:9: hit\n"
+	if diff := cmp.Diff(want, w.call("grep", a{"pattern": "hit", "context": 1}).Text); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("a.txt:2: hit\na.txt:4: hit\na.txt:9: hit\n", w.call("grep", a{"pattern": "hit"}).Text); diff != "" {
+		t.Error(diff)
+	}
+	long := strings.Repeat("y", 200_000)
+	w.file("long.txt", "hit "+long+"\nhit\n"+long+"hit")
+	res := w.call("grep", a{"pattern": "^hit", "include": "long.txt"})
+	w.want(res, tools.OK, "long.txt:1: hit", "long.txt:2: hit\n")
+	if strings.Contains(res.Text, "long.txt:3") {
+		t.Error("the end of a long line was taken for a line")
+	}
+}
+
+// Only so much is found, compared and read.
+func TestBoundsOfLooks(t *testing.T) {
+	w := newWorld(t)
+	for i := range maxFound + 3 {
+		w.file(fmt.Sprintf("many/%d.txt", i), "")
+	}
+	w.want(w.call("glob", a{"pattern": "many/*.txt"}), tools.OK, "[the newest 200 of 203; make the pattern narrower]")
+	w.file("lines", strings.Repeat("-\n", maxCompared+10)+"func almost() {\n")
+	w.want(w.call("edit", a{"path": "lines", "old": "func almots() {", "new": "x"}), tools.Failed, "No line is like")
+	pdf := w.file("big.pdf", somePDF(1, "x"))
+	if err := os.Truncate(pdf, maxPDF+1); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.call("read", a{"path": "big.pdf"}), tools.Failed, "can be read")
+	for head, want := range map[string]string{"RIFF1234WEBPxx": "image/webp", "RIFF1234WAVExx": "", "RIFF1234WEB": "", "GIF89a": "image/gif"} {
+		if got := imageType([]byte(head)); got != want {
+			t.Errorf("%q is %q, want %q", head, got, want)
+		}
+	}
+	w.want(w.call("ls", a{"path": w.ws}), tools.OK, "big.pdf")
+}
+
+// A link that leads to itself is an error of every tool, and no tool leaves a file open.
+func TestLinksThatLeadNowhere(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten
+	w := newWorld(t)
+	w.link("loop", "loop")
+	w.link(filepath.Join("loop", "x"), "into")
+	w.file("a.txt", "one\n")
+	w.call("read", a{"path": "a.txt"})
+	before := descriptors(t)
+	for _, path := range []string{"loop", "into", "loop/x"} {
+		for tool, args := range map[string]a{"read": {}, "write": {"content": "x"}, "edit": {"old": "x", "new": "y"}, "ls": {},
+			"grep": {"pattern": "x"}, "glob": {"pattern": "*"}} {
+			args["path"] = path
+			if res := w.call(tool, args); res.Status != tools.Failed && res.Status != tools.Denied {
+				t.Errorf("%s %s: %q %s", tool, path, res.Status, res.Text)
+			}
+		}
+		w.call("apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: "+path))
+		w.call("apply_patch", patchOf("*** Add File: "+path, "+one"))
+	}
+	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-one", "+1")), tools.OK)
+	w.want(w.call("read", a{"path": "none"}), tools.Failed)
+	w.want(w.call("ls", a{}), tools.OK)
+	if after := descriptors(t); after != before {
+		t.Errorf("%d files are left open", after-before)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return len(entries)
+}
