@@ -245,3 +245,22 @@ func TestARaiseDoesNotReplaceAFileThatCannotBeRead(t *testing.T) {
 		t.Error("the limit is raised although that is not written down")
 	}
 }
+
+// Of several limits the one that was reached is raised and looked at, not the first; one that
+// cannot be known is neither.
+func TestRaiseOfOneOfSeveralLimits(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens, w.limits.PerAgent.Tokens = 100_000, 300
+	_, r := spend(t, w, "a")
+	if r.Budget.Scope != permission.BudgetPerAgent || w.Freed("a", r.Budget) {
+		t.Fatalf("reached is %+v, and it is free: %v", r.Budget, w.Freed("a", r.Budget))
+	}
+	w.broken = map[string]error{"a": errors.New("state.json: unexpected end")}
+	if err := w.Raise("a", r.Budget, "t", "ada"); err == nil || w.Freed("a", r.Budget) {
+		t.Errorf("raised without knowing the limits: %v", err)
+	}
+	w.broken = nil
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil || !w.Freed("a", r.Budget) {
+		t.Errorf("after it was raised: %v", err)
+	}
+}

@@ -26,6 +26,10 @@ func TestReachedSaysEachLimit(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	r := &Reached{Setting: "x", Spent: spent, Limit: Amount{USD: 0.3, Tokens: 75}, Next: Amount{USD: 0.1, Tokens: 9}}
+	if got, want := r.Error(), " (the next request may take $0.1000, 9 tokens)"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q at its end", got, want)
+	}
 }
 
 // What has come of a stream that broke is paid for, whatever it was.

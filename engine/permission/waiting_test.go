@@ -35,6 +35,9 @@ func TestRequestsThatWait(t *testing.T) {
 	if got := tokens(w.of("a0")); got != "p6 p3 p0" {
 		t.Errorf("of one agent wait %q", got)
 	}
+	if w.remove("p3"); tokens(w.of("a0")) != "p6 p0" {
+		t.Errorf("after an answer wait %q", tokens(w.of("a0")))
+	}
 	for i := range 9 {
 		w.remove(fmt.Sprint("p", i))
 	}
