@@ -34,7 +34,8 @@ func canned(t *testing.T, answers map[string]string) *Connector {
 		io.WriteString(w, answer)
 	}))
 	t.Cleanup(server.Close)
-	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{}, slog.New(slog.DiscardHandler))
+	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{},
+		slog.New(slog.DiscardHandler))
 	t.Cleanup(c.api.client.CloseIdleConnections)
 	return c
 }
@@ -68,12 +69,15 @@ func TestAttachmentsOfAMessage(t *testing.T) {
 		}
 		return names
 	}
-	all := &incoming{Photo: []file{{Name: "small"}, {}}, Document: &file{Name: "d.pdf"}, Voice: &file{}, Audio: &file{}, Video: &file{},
+	all := &incoming{Photo: []file{{Name: "small"}, {}}, Document: &file{Name: "d.pdf"}, Voice: &file{},
+		Audio: &file{}, Video: &file{},
 		VideoNote: &file{Name: "round.mp4"}}
-	if diff := cmp.Diff([]string{"photo.jpg", "d.pdf", "voice.ogg", "audio.mp3", "video.mp4", "round.mp4"}, named(all)); diff != "" {
+	if diff := cmp.Diff([]string{"photo.jpg", "d.pdf", "voice.ogg", "audio.mp3", "video.mp4", "round.mp4"},
+		named(all)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"animation.mp4"}, named(&incoming{Animation: &file{}, Document: &file{Name: "same"}})); diff != "" {
+	if diff := cmp.Diff([]string{"animation.mp4"}, named(&incoming{Animation: &file{},
+		Document: &file{Name: "same"}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -84,7 +88,8 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 		"a path that is none": `{"ok":true,"result":{"file_path":"../../x"}}`, "500": `{"ok":false,"error_code":500}`,
 		"read answer of getFile": "",
 	} {
-		if r, err := canned(t, map[string]string{"getFile": answer}).open(t.Context(), "f"); err == nil || !strings.Contains(err.Error(), want) {
+		if r, err := canned(t, map[string]string{"getFile": answer}).open(t.Context(), "f"); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", answer, r, err)
 		}
 	}
@@ -127,7 +132,8 @@ func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
 	f := message.File{Name: "n", MimeType: "text/plain", Path: path, Size: 1}
 	for part, reply := range []string{"5", ""} {
 		before := len(s.Sent())
-		id, err := s.c.Send(t.Context(), message.Outgoing{ID: "o", To: message.Address{ChannelID: "5550001"}, Text: "x", ReplyTo: "5",
+		id, err := s.c.Send(t.Context(), message.Outgoing{ID: "o", To: message.Address{ChannelID: "5550001"},
+			Text: "x", ReplyTo: "5",
 			Part: part, Parts: 2, Files: []message.File{f, f}})
 		sent := s.Sent()[before:]
 		if err != nil || len(sent) != 2 || sent[0].Reply != reply || id != decimal(sent[0].ID) || len(s.c.sent) != 0 {
@@ -166,7 +172,8 @@ func TestPauses(t *testing.T) {
 	c := canned(t, nil)
 	synctest.Test(t, func(t *testing.T) {
 		c.pause = time.Second
-		for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 6: 30 * time.Second, 99: 30 * time.Second} {
+		for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second,
+			6: 30 * time.Second, 99: 30 * time.Second} {
 			begin := time.Now()
 			c.rest(t.Context(), errors.New("x"), n)
 			if got := time.Since(begin); got != want {
@@ -201,7 +208,8 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	for name, tt := range map[string]struct {
 		o     Options
 		token string
-	}{"no token": {good, ""}, "a path as token": {good, "1:a/b"}, "a name allowed": {Options{ID: "t", Allow: []string{"@ada"}}, "1:a"},
+	}{"no token": {good, ""}, "a path as token": {good, "1:a/b"}, "a name allowed": {Options{ID: "t",
+		Allow: []string{"@ada"}}, "1:a"},
 		"no port": {Options{ID: "t", Webhook: Webhook{URL: "https://x/", Listen: "127.0.0.1:"}}, "1:a"}} {
 		if c, err := New(tt.o, tt.token, chat.Host{}, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: %+v", name, c.o)
@@ -262,7 +270,8 @@ func TestPostsThatAreRefused(t *testing.T) {
 		t.Errorf("GET: %d, Allow %q", status, h.Get("Allow"))
 	}
 	long := `{"update_id":7,"x":"` + strings.Repeat("x", maxUpdate) + `"}`
-	for _, body := range []io.Reader{strings.NewReader(long), io.MultiReader(strings.NewReader(long))} { // its length is told, or not
+	for _, body := range []io.Reader{strings.NewReader(long),
+		io.MultiReader(strings.NewReader(long))} { // its length is told, or not
 		if status, _ := post("POST", "/", body); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("a long body: %d", status)
 		}

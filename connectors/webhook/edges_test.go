@@ -60,8 +60,9 @@ func TestPayloadsArePrintedAsTheyCame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v, want := range map[string]string{"1.5": "1.5", "1.50": "1.50", "1e400": "1e400", "12345678901234567890": "12345678901234567890",
-		`{"t":"<&>"}`: `{"t":"<&>"}`, `[1.50]`: "[1.50]"} {
+	for v, want := range map[string]string{"1.5": "1.5", "1.50": "1.50", "1e400": "1e400",
+		"12345678901234567890": "12345678901234567890",
+		`{"t":"<&>"}`:          `{"t":"<&>"}`, `[1.50]`: "[1.50]"} {
 		if got, err := render(tmpl, "application/json", []byte(`{"v":`+v+`}`)); err != nil || got != want {
 			t.Errorf("%s: %q, %v", v, got, err)
 		}
@@ -137,7 +138,8 @@ func TestAnswersToRequests(t *testing.T) {
 		t.Errorf("GET: %d, %v", w.Code, w.Header())
 	}
 	broken := func(context.Context, message.Incoming) (message.Receipt, error) { panic("seeded") }
-	if w := ask("POST", "/hooks/a", broken); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), `"internal"`) {
+	if w := ask("POST", "/hooks/a", broken); w.Code != http.StatusInternalServerError ||
+		!strings.Contains(w.Body.String(), `"internal"`) {
 		t.Errorf("a broken handler: %d %s", w.Code, w.Body)
 	}
 	if text, p := (&hook{}).text(signed("a", "text/plain", " \n"), []byte(" \n")); p != emptyText {
@@ -157,7 +159,8 @@ func TestAnswersAreSigned(t *testing.T) {
 	t.Cleanup(server.Close)
 	out := message.Outgoing{ID: "o", To: message.Address{ChannelID: "a"}, Text: "x"}
 	c := alone(t, Hook{Callback: server.URL}, canary)
-	if _, err := c.Send(t.Context(), out); err != nil || seen.Get("Content-Type") != "application/json" || seen.Get("User-Agent") != "daycare" {
+	if _, err := c.Send(t.Context(), out); err != nil || seen.Get("Content-Type") != "application/json" ||
+		seen.Get("User-Agent") != "daycare" {
 		t.Errorf("%v, %v", err, seen)
 	}
 	seen = nil
@@ -169,7 +172,8 @@ func TestAnswersAreSigned(t *testing.T) {
 	if withoutURL(plain) != plain {
 		t.Error("an error without an address was changed")
 	}
-	if got := retryAfter(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), time.Now()); got < 59*time.Minute || got > time.Hour {
+	if got := retryAfter(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), time.Now()); got < 59*time.Minute ||
+		got > time.Hour {
 		t.Errorf("until a date: %v", got)
 	}
 }

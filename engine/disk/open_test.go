@@ -30,7 +30,7 @@ func descriptors(t *testing.T) int {
 
 // Whatever fails, and whatever works, leaves no file open.
 func TestNothingIsLeftOpen(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))  // it would close what was forgotten
 	write(t, filepath.Join(t.TempDir(), "first"), "") // the runtime opens files of its own with the first one
 	for name, prepare := range operations {
 		for k := range 12 {

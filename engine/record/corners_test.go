@@ -285,7 +285,8 @@ func TestCutOverBrokenLines(t *testing.T) {
 			t.Errorf("cut at %d: %+v, %v", at, c.Session, err)
 		}
 	}
-	if _, err := CutAt(t.TempDir(), "a", 0, "s2", checkedAt); !errors.Is(err, ErrNoRecord) || err.Error() != "the history is empty" {
+	if _, err := CutAt(t.TempDir(), "a", 0, "s2", checkedAt); !errors.Is(err, ErrNoRecord) ||
+		err.Error() != "the history is empty" {
 		t.Errorf("of nothing: %v", err)
 	}
 	add(t, h, &Summary{Text: "S", From: 2, KeptFrom: 9})
@@ -356,7 +357,8 @@ func TestHistoryCutShortWhileItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries := 0
-	if err := h.steady(func() error { tries++; return fmt.Errorf("x: %w", io.ErrUnexpectedEOF) }); !errors.Is(err, ErrGone) || tries != 1 {
+	if err := h.steady(func() error { tries++; return fmt.Errorf("x: %w", io.ErrUnexpectedEOF) }); !errors.Is(err,
+		ErrGone) || tries != 1 {
 		t.Errorf("%v after %d tries", err, tries)
 	}
 }
@@ -392,7 +394,8 @@ func TestKeptLinesAreBounded(t *testing.T) {
 // A line that was just written and is there is not missing, whatever else is.
 func TestMissingLines(t *testing.T) {
 	for _, tt := range []struct{ found, want []int64 }{
-		{[]int64{1, 2, 5}, []int64{3, 4}}, {[]int64{1, 2, 4}, []int64{5}}, {[]int64{1, 2, 3, 4, 5}, nil}, {nil, []int64{1, 2, 3, 4, 5}},
+		{[]int64{1, 2, 5}, []int64{3, 4}}, {[]int64{1, 2, 4}, []int64{5}}, {[]int64{1, 2, 3, 4, 5}, nil}, {nil,
+			[]int64{1, 2, 3, 4, 5}},
 	} {
 		var r recent
 		for seq := range int64(5) {
@@ -413,7 +416,8 @@ func TestPublishWithoutAChange(t *testing.T) {
 	dir := t.TempDir()
 	state(t, dir, `{"seq":1}`)
 	met := crash.Arm(t, "eio@#1")
-	if other, err := Publish(disk.NewVolume(dir), dir, stateName, []byte("{}"), []byte("{}")); err != nil || other != nil || len(met()) > 0 {
+	if other, err := Publish(disk.NewVolume(dir), dir, stateName, []byte("{}"), []byte("{}")); err != nil ||
+		other != nil || len(met()) > 0 {
 		t.Errorf("%q, %v, %v", other, err, met())
 	}
 }
@@ -481,7 +485,8 @@ func TestPathsInLinesByHand(t *testing.T) {
 	ws := t.TempDir()
 	dir := agentIn(t, ws)
 	file := `"files":[{"id":"f","mimeType":"x","path":".daycare/files/f__n"}]`
-	text := string(Encode(&Entry{Seq: 1, At: time.Unix(0, 0), Rec: &Start{Session: "s"}})) + `{"type":"user_message","text":"x",` + file + "}\n" +
+	text := string(Encode(&Entry{Seq: 1, At: time.Unix(0, 0),
+		Rec: &Start{Session: "s"}})) + `{"type":"user_message","text":"x",` + file + "}\n" +
 		`{"type":"later","x":1}` + "\n"
 	if err := os.WriteFile(filepath.Join(dir, historyName), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

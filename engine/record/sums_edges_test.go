@@ -42,7 +42,8 @@ func TestTotalsOfAnswersAndSummaries(t *testing.T) {
 	save(t, h, append(content(t, h), "garbage\n"+`{"type":"assistant_message","provider":"p","model":"m","cost":8}`+"\n"...))
 	refresh(t, h)
 	stats, last, err := h.Totals(0)
-	if diff := cmp.Diff(Stats{"p": {"m": {Input: 15, Output: 2, Cost: 12.25, Calls: 3}}}, stats); diff != "" || err != nil || last == nil {
+	if diff := cmp.Diff(Stats{"p": {"m": {Input: 15, Output: 2, Cost: 12.25, Calls: 3}}}, stats); diff != "" ||
+		err != nil || last == nil {
 		t.Errorf("%v, %v (-want +got):\n%s", last, err, diff)
 	}
 	if stats, _, err := h.Totals(2); err != nil || stats["p"]["m"].Cost != 12 {
@@ -88,7 +89,8 @@ func TestStaleSummaries(t *testing.T) {
 		}
 		return told
 	}
-	for name, s := range map[string]*Summary{"of a fork": {Text: "S", KeptFrom: 5, SHA256: "x"}, "without a hash": {Text: "S", From: 2, KeptFrom: 5}} {
+	for name, s := range map[string]*Summary{"of a fork": {Text: "S", KeptFrom: 5, SHA256: "x"},
+		"without a hash": {Text: "S", From: 2, KeptFrom: 5}} {
 		h := editable(t)
 		add(t, h, s)
 		if told := edit(h, `"text":"a"`, `"text":"A"`); len(told) != 0 {
@@ -151,7 +153,8 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	spoil(&bad)
 	_, encode := EncodeState(dir, bad)
 	_, change := ChangeState(dir, []byte("{}"), spoil)
-	for what, err := range map[string]error{"encode": encode, "change": change, "update": UpdateState(disk.NewVolume(dir), dir, spoil)} {
+	for what, err := range map[string]error{"encode": encode, "change": change,
+		"update": UpdateState(disk.NewVolume(dir), dir, spoil)} {
 		if err == nil {
 			t.Errorf("%s: no error", what)
 		}
@@ -273,7 +276,8 @@ func TestStoriesOfLooseThings(t *testing.T) {
 	turn(t, h, "t2", "c", "d")
 	add(t, h, &Reset{Session: "s2", V: Version, Reason: "user", Item: "reset1"}, user("loose2", "no turn yet"),
 		&TurnEnd{Turn: "t3", Items: []string{"taken3"}, Reason: ReasonDone},
-		&TurnBegin{Turn: "t4", Items: []string{"taken4"}, Attempt: 1}, user("i4", "x"), &Mark{Name: "m", Item: "mark4"}, user("i5", "y"))
+		&TurnBegin{Turn: "t4", Items: []string{"taken4"}, Attempt: 1}, user("i4", "x"), &Mark{Name: "m",
+			Item: "mark4"}, user("i5", "y"))
 	save(t, h, append(content(t, h), "garbage\n"...))
 	for id, want := range map[string][]Type{
 		"loose1": {TypeUser}, "loose2": {TypeUser, TypeTurnEnd}, "reset1": {TypeReset}, "taken3": {TypeUser, TypeTurnEnd},

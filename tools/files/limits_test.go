@@ -37,8 +37,9 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 	if got := w.content("a.txt"); got != "one\n" {
 		t.Errorf("the file became %q", got)
 	}
-	for text, ok := range map[string]bool{"1": true, "2147483648": true, "-2147483648": true, "2147483650": false, "-2147483650": false,
-		"1e400": false, `"x"`: false, "{}": false} {
+	for text, ok := range map[string]bool{"1": true, "2147483648": true, "-2147483648": true, "2147483650": false,
+		"-2147483650": false,
+		"1e400":       false, `"x"`: false, "{}": false} {
 		var n number
 		if err := json.Unmarshal([]byte(text), &n); (err == nil) != ok {
 			t.Errorf("%s is %v, %v", text, n, err)
@@ -64,7 +65,8 @@ func TestPatchedFilesAreKnown(t *testing.T) {
 	patch["patch"] = "\n \n" + patch["patch"].(string) + "\n\n"
 	w.want(w.call("apply_patch", patch), tools.OK, "created a.txt")
 	w.want(w.call("edit", a{"path": "a.txt", "old": "one", "new": "two"}), tools.OK)
-	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-two", "+three")), tools.OK, "which is b.txt now")
+	w.want(w.call("apply_patch", patchOf("*** Update File: a.txt", "*** Move to: b.txt", "-two", "+three")), tools.OK,
+		"which is b.txt now")
 	w.want(w.call("write", a{"path": "b.txt", "content": "four\n"}), tools.OK, "overwrote b.txt")
 	w.want(w.call("apply_patch", patchOf("*** Delete File: b.txt")), tools.OK, "deleted b.txt")
 }
@@ -105,7 +107,8 @@ func TestBoundsOfLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(w.call("read", a{"path": "big.pdf"}), tools.Failed, "can be read")
-	for head, want := range map[string]string{"RIFF1234WEBPxx": "image/webp", "RIFF1234WAVExx": "", "RIFF1234WEB": "", "GIF89a": "image/gif"} {
+	for head, want := range map[string]string{"RIFF1234WEBPxx": "image/webp", "RIFF1234WAVExx": "", "RIFF1234WEB": "",
+		"GIF89a": "image/gif"} {
 		if got := imageType([]byte(head)); got != want {
 			t.Errorf("%q is %q, want %q", head, got, want)
 		}
