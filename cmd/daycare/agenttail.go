@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
@@ -15,7 +16,7 @@ import (
 
 func agentsTail(c *term.App) *cobra.Command {
 	var n int
-	var follow, all bool
+	var following, all bool
 	cmd := &cobra.Command{
 		Use:   "tail ID | --all",
 		Short: "The newest history of an agent, readable",
@@ -31,18 +32,18 @@ func agentsTail(c *term.App) *cobra.Command {
 			case all == (len(args) == 1):
 				return term.Usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
 			case all:
-				return tailAll(cmd.Context(), c, n, follow)
+				return tailAll(cmd.Context(), c, n, following)
 			}
-			return tail(cmd.Context(), c, args[0], n, follow)
+			return tail(cmd.Context(), c, args[0], n, following)
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", 20, "how many records")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
+	cmd.Flags().BoolVarP(&following, "follow", "f", false, "go on with what is added")
 	cmd.Flags().BoolVar(&all, "all", false, "of all agents")
 	return cmd
 }
 
-func tail(ctx context.Context, c *term.App, ref string, n int, follow bool) error {
+func tail(ctx context.Context, c *term.App, ref string, n int, following bool) error {
 	client, err := c.Reader(ctx)
 	if err != nil {
 		return err
@@ -56,18 +57,18 @@ func tail(ctx context.Context, c *term.App, ref string, n int, follow bool) erro
 		return err
 	}
 	seen := int64(0)
-	if n == 0 && follow {
+	if n == 0 && following {
 		last, err := newest(ctx, client, a.ID, 1)
 		if err != nil {
 			return err
 		}
 		seen = maxSeq(last)
 	}
-	if !follow {
+	if !following {
 		return showRecords(c, records)
 	}
-	f := newFollower(ctx)
-	defer f.close()
+	f := follow.Watch(ctx)
+	defer f.Close()
 	if err := followAgent(c, f, a.ID); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func tail(ctx context.Context, c *term.App, ref string, n int, follow bool) erro
 			return err
 		}
 		seen = max(seen, maxSeq(records))
-		if _, err := f.next(ctx); err != nil {
+		if _, err := f.Next(ctx); err != nil {
 			return err
 		}
 		if records, err = after(ctx, c, a.ID, seen); err != nil {

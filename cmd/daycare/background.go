@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/workspace"
 )
@@ -94,7 +95,7 @@ func reportStarted(c *term.App, pid int, root, log string) error {
 	}
 	c.Print("daycare runs in the background: pid %d\n", pid)
 	c.Note("log %s; stop it with: daycare stop", log)
-	cautionSandbox(c)
+	doctor.CautionSandbox(c)
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"daycare/cmd/daycare/doctor"
 )
 
 // busyScript has the model use what writes files.
@@ -163,25 +165,20 @@ func busyWorkspace(t *testing.T) (root string) {
 // checks and by a validator of JSON Schemas that knows nothing of us.
 func TestBusyWorkspaceIsValid(t *testing.T) {
 	root := busyWorkspace(t)
-	paths, err := checkable(root)
+	paths, err := doctor.Files(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := map[string]int{}
 	for _, path := range paths {
-		found, err := validate(path)
+		found, err := doctor.CheckFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range found {
 			t.Errorf("%v", f)
 		}
-		for _, k := range checks {
-			if k.fits(path) {
-				kinds[k.pattern]++
-				break
-			}
-		}
+		kinds[doctor.PatternOf(path)]++
 	}
 	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "USER.md", "agents/*/descriptor.json",
 		"agents/*/state.json", "agents/*/history.jsonl",
@@ -289,7 +286,7 @@ func planted(t *testing.T, root string) {
 			t.Errorf("%s was not spoiled: %s", tt.pattern, old)
 		}
 		write(t, paths[0], text)
-		found, err := validate(paths[0])
+		found, err := doctor.CheckFile(paths[0])
 		if err != nil {
 			t.Error(err)
 		}

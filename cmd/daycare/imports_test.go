@@ -32,6 +32,10 @@ var imports = map[string][]string{
 		"engine/config", "engine/event", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
+	"cmd/daycare/follow":  {"engine/watch"},
+	// doctor knows the form of every file, so it imports those who own them.
+	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",
+		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},
 	"cmd/daycare/term": {"cmd/daycare/plugins", "engine/config", "engine/control", "engine/disk", "engine/finding", "engine/inbox",
 		"engine/message"},
 	"cmd/daycare/logfile": {"engine/config"},

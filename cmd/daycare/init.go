@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
@@ -133,7 +134,7 @@ func setUpHere(ctx context.Context, c *term.App, s *setup) error {
 	if err != nil {
 		return err
 	}
-	cautionHome(c, dir)
+	doctor.CautionHome(c, dir)
 	if !c.JSON {
 		for _, name := range done.Created {
 			c.Print("created  %s\n", filepath.Join(workspace.Home, name))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
@@ -89,8 +89,8 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 	if err := q.resolve(root); err != nil {
 		return err
 	}
-	t := &tailed{path: path}
-	defer t.close()
+	t := follow.Open(path)
+	defer t.Close()
 	if err := showNewest(c, &q, t); err != nil || !q.follow {
 		return err
 	}
@@ -100,7 +100,7 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 // showNewest prints what the files hold now. The newest is opened first and read
 // last, so that a rotation in between neither hides nor doubles a line, and
 // following goes on where this ends.
-func showNewest(c *term.App, q *logQuery, t *tailed) error {
+func showNewest(c *term.App, q *logQuery, t *follow.File) error {
 	var newest [][]byte
 	keep := func(line []byte) error {
 		if q.fits(line) {
@@ -111,16 +111,16 @@ func showNewest(c *term.App, q *logQuery, t *tailed) error {
 		}
 		return nil
 	}
-	if err := t.open(); err != nil {
+	if err := t.Open(); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	for n := logfile.Kept - 1; n > 0; n-- {
-		err := eachLine(logfile.Numbered(t.path, n), t.is, keep)
+		err := eachLine(logfile.Numbered(t.Path, n), t.Is, keep)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read log: %w", err)
 		}
 	}
-	if err := t.read(keep); err != nil {
+	if err := t.Read(keep); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	if q.lines > 0 && len(newest) > q.lines {
@@ -165,8 +165,7 @@ func eachLine(path string, skip func(*os.File) bool, fn func([]byte) error) erro
 	if skip(f) {
 		return nil
 	}
-	t := &tailed{f: f, r: bufio.NewReaderSize(f, 64<<10)}
-	return t.rest(fn)
+	return follow.Lines(f, fn)
 }
 
 // A logLine is the part of a line that is asked for.
@@ -226,4 +225,25 @@ func prettyLog(raw []byte, name func(id string) string, s term.Style) string {
 	}
 	return strings.TrimSpace(s.Dim(l.Time.Local().Format("01-02 15:04:05")) + " " + level + " " + term.Clean(l.Msg) + "  " +
 		strings.Join(data, " "))
+}
+
+// followLog prints what is added to the log until ctx ends, over rotations.
+func followLog(ctx context.Context, c *term.App, t *follow.File, q *logQuery) error {
+	f := follow.Watch(ctx)
+	defer f.Close()
+	f.Add(t.Dir())
+	for {
+		err := t.Read(func(line []byte) error {
+			if !q.fits(line) {
+				return nil
+			}
+			return showLog(c, q, line)
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := f.Next(ctx); err != nil {
+			return err
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/term"
 )
@@ -22,7 +23,7 @@ import (
 func lineNumbers(t *testing.T, path string, files int) (all []int) {
 	t.Helper()
 	for n := files; n >= 0; n-- {
-		err := eachLine(logfile.Numbered(path, n), (&tailed{}).is, func(line []byte) error {
+		err := eachLine(logfile.Numbered(path, n), follow.Open("").Is, func(line []byte) error {
 			var l struct{ N int }
 			if err := json.Unmarshal(line, &l); err != nil {
 				return fmt.Errorf("%s: %w", line, err)
@@ -110,8 +111,8 @@ func TestFollowLog(t *testing.T) {
 	c := &term.App{Out: out}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	tail := &tailed{path: path}
-	defer tail.close()
+	tail := follow.Open(path)
+	defer tail.Close()
 	if err := showNewest(c, &logQuery{level: slog.LevelError}, tail); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
 )
 
@@ -45,7 +46,7 @@ func newRoot(c *term.App) *cobra.Command {
 	addGroup(root, "Set up:",
 		initCommand(c), authCommand(c), providersCommand(c), modelsCommand(c), connectorsCommand(c), costCommand(c))
 	addGroup(root, "Check and clean:",
-		doctorCommand(c), validateCommand(c), schemaCommand(c), gcCommand(c), benchCommand(c), chaosCommand(c))
+		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), benchCommand(c), chaosCommand(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	return root

@@ -2,25 +2,19 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
-	"daycare/agents/subagent"
-	"daycare/engine/finding"
-	"daycare/engine/schedule"
+	"daycare/cmd/daycare/doctor"
 )
 
 // check validates YAML or JSON against a schema.
 func check(t *testing.T, name, text string) error {
 	t.Helper()
-	s, err := schemaOf(name)
+	s, err := doctor.SchemaOf(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,29 +72,4 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s %.60q: %v, want good %v", tt.name, tt.text, err, tt.good)
 		}
 	}
-}
-
-// The keys of a front matter are those that its reader knows.
-func TestFrontMatterKeys(t *testing.T) {
-	text := func(of reflect.Type) string {
-		var b strings.Builder
-		b.WriteString("---\n")
-		for i := range of.NumField() {
-			fmt.Fprintf(&b, "%s: \n", of.Field(i).Tag.Get("json"))
-		}
-		return b.String() + "---\ntext\n"
-	}
-	unknown := func(kind string, found []finding.Finding) {
-		for _, f := range found {
-			if strings.Contains(f.ID, "unknown") {
-				t.Errorf("%s: the schema has a key that its reader does not know: %v", kind, f)
-			}
-		}
-	}
-	_, found := schedule.DecodeTask("TASK.md", "x", []byte(text(reflect.TypeFor[taskFront]())), time.UTC)
-	unknown("task", found)
-	_, found = schedule.DecodePrompt("x.md", "x", []byte(text(reflect.TypeFor[heartbeatFront]())))
-	unknown("heartbeat", found)
-	_, found = subagent.Parse("x.md", []byte(text(reflect.TypeFor[subagentFront]())))
-	unknown("subagent", found)
 }

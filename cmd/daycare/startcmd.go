@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 	"daycare/engine/disk"
 	"daycare/engine/workspace"
-	"daycare/tools/shell/sandbox"
 )
 
 func startCommand(c *term.App) *cobra.Command {
@@ -41,7 +41,7 @@ func startCommand(c *term.App) *cobra.Command {
 			if err := c.NobodyRuns(root); err != nil {
 				return err
 			}
-			cautionHome(c, root)
+			doctor.CautionHome(c, root)
 			if background {
 				c.WarnOfSettings() // in the foreground the log shows it
 				return startBackground(cmd.Context(), c, root, listen)
@@ -136,16 +136,5 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 		line("note", n)
 	}
 	line("stop", "Ctrl-C, or: daycare stop")
-	cautionSandbox(c)
-}
-
-// cautionSandbox says what commands cannot do here because their sandbox is a narrow one.
-func cautionSandbox(c *term.App) {
-	conf, err := c.Config()
-	if err != nil {
-		return // said already
-	}
-	if r, err := runner(conf); err == nil && r != nil && r.Level == sandbox.Landlock && !r.HasView() {
-		c.Warn("%s\n%s", narrow, narrowRemedy)
-	}
+	doctor.CautionSandbox(c)
 }

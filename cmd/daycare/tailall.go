@@ -8,16 +8,17 @@ import (
 	"slices"
 	"time"
 
+	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
 )
 
 // followAgent watches the folder of an agent.
-func followAgent(c *term.App, f *follower, id string) error {
+func followAgent(c *term.App, f *follow.Folders, id string) error {
 	root, err := c.MadeRoot()
 	if err == nil {
-		f.add(filepath.Join(root, workspace.Home, "agents", id))
+		f.Add(filepath.Join(root, workspace.Home, "agents", id))
 	}
 	return err
 }
@@ -30,15 +31,15 @@ type said struct {
 }
 
 // tailAll is tail of all agents at once, in the order of time.
-func tailAll(ctx context.Context, c *term.App, n int, follow bool) error {
+func tailAll(ctx context.Context, c *term.App, n int, following bool) error {
 	root, err := c.MadeRoot()
 	if err != nil {
 		return err
 	}
 	agents := filepath.Join(root, workspace.Home, "agents")
-	f := newFollower(ctx)
-	defer f.close()
-	f.add(agents)
+	f := follow.Watch(ctx)
+	defer f.Close()
+	f.Add(agents)
 	t := &tailer{App: c, follower: f, dir: agents, seen: map[string]int64{}, handles: map[string]string{}}
 	newest, err := t.look(ctx, n)
 	if err != nil {
@@ -50,8 +51,8 @@ func tailAll(ctx context.Context, c *term.App, n int, follow bool) error {
 			return err
 		}
 	}
-	for follow {
-		dir, err := f.next(ctx)
+	for following {
+		dir, err := f.Next(ctx)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func tailAll(ctx context.Context, c *term.App, n int, follow bool) error {
 // A tailer knows how much of each history was shown.
 type tailer struct {
 	*term.App
-	follower *follower
+	follower *follow.Folders
 	dir      string           // of all agents
 	seen     map[string]int64 // the highest seq, by id
 	handles  map[string]string
@@ -93,7 +94,7 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 			continue
 		}
 		t.handles[a.ID] = a.Handle
-		t.follower.add(filepath.Join(t.dir, a.ID))
+		t.follower.Add(filepath.Join(t.dir, a.ID))
 		records, err := newest(ctx, client, a.ID, max(n, 1))
 		if err != nil {
 			return nil, err

@@ -219,9 +219,9 @@ var excuses = map[string]excuse{
 	"engine/address/index.go": {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
 	"engine/archive.go": {"MkdirAll MkdirTemp OpenFile RemoveAll Rename",
 		"unpacks into a folder that the next start removes; everything is synced before it gets its name"},
-	"cmd/daycare/doctorfix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
-	"cmd/daycare/gc.go":        {"RemoveAll", "what nothing needs; gc finds it again"},
-	"cmd/daycare/init.go":      {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
+	"cmd/daycare/doctor/fix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
+	"cmd/daycare/doctor/gc.go":  {"RemoveAll", "what nothing needs; gc finds it again"},
+	"cmd/daycare/init.go":       {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
 
 	// Sockets and logs.
 	"connectors/terminal/memory.go":  {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
@@ -234,7 +234,7 @@ var excuses = map[string]excuse{
 	"cmd/daycare/agentexport.go":   {"OpenFile Remove", "a file of the user, which can be exported again"},
 	"cmd/daycare/benchcmd.go":      {"Create", "a report"},
 	"cmd/daycare/man.go":           {"MkdirAll WriteFile", "manual pages"},
-	"cmd/daycare/schema.go":        {"MkdirAll WriteFile", "schemas"},
+	"cmd/daycare/doctor/schema.go": {"MkdirAll WriteFile", "schemas"},
 	"cmd/daycare/service.go":       {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
 	"connectors/terminal/shell.go": {"CreateTemp Remove", "a temporary file for an editor"},
 }

@@ -1,4 +1,7 @@
-package main
+// Package doctor looks for what is wrong in a workspace, repairs it, checks single files,
+// prints their schemas, and collects what nothing needs any more: the commands doctor,
+// validate, schema and gc.
+package doctor
 
 import (
 	"cmp"
@@ -23,7 +26,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func doctorCommand(c *term.App) *cobra.Command {
+// Command is daycare doctor.
+func Command(c *term.App) *cobra.Command {
 	var fix, security bool
 	cmd := &cobra.Command{
 		Use:   "doctor",

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"os"
@@ -43,7 +43,7 @@ func TestHomeAsWorkspaceIsCautionedOf(t *testing.T) {
 	}
 	for _, above := range []string{filepath.Dir(workspace), "/"} {
 		if homeCaution(above) == "" {
-			t.Errorf("%s holds a home, and nothing is said", above)
+			t.Errorf("%s holds a ws.Home, and nothing is said", above)
 		}
 	}
 }

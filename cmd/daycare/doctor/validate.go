@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ import (
 	"daycare/tools/skills"
 )
 
-func validateCommand(c *term.App) *cobra.Command {
+// ValidateCommand is daycare validate.
+func ValidateCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",
 		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
@@ -46,13 +48,13 @@ func validateCommand(c *term.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if args, err = checkable(filepath.Join(root, workspace.Home)); err != nil {
+				if args, err = Files(filepath.Join(root, workspace.Home)); err != nil {
 					return err
 				}
 			}
 			var found []finding.Finding
 			for _, path := range args {
-				more, err := validate(path)
+				more, err := CheckFile(path)
 				var gone *term.Problem
 				if all && errors.As(err, &gone) && gone.Code == term.ExitNotFound {
 					continue // the daemon has taken it meanwhile
@@ -140,8 +142,23 @@ func (k checked) fits(file string) bool {
 	return ok && err == nil
 }
 
-// checkable lists the files in a .daycare directory that have a form.
-func checkable(root string) (all []string, err error) {
+// kindOfFile is the kind of a file.
+func kindOfFile(file string) (checked, bool) {
+	i := slices.IndexFunc(checks, func(k checked) bool { return k.fits(file) })
+	if i < 0 {
+		return checked{}, false
+	}
+	return checks[i], true
+}
+
+// PatternOf is where in .daycare files of the kind of a file are; "": it is of no kind.
+func PatternOf(file string) string {
+	k, _ := kindOfFile(file)
+	return k.pattern
+}
+
+// Files lists the files in a .daycare directory that have a form.
+func Files(root string) (all []string, err error) {
 	seen := map[string]bool{}
 	for _, k := range checks {
 		paths, err := disk.Glob(root, k.pattern)
@@ -163,8 +180,8 @@ func checkable(root string) (all []string, err error) {
 	return all, nil
 }
 
-// validate checks one file by its name.
-func validate(path string) ([]finding.Finding, error) {
+// CheckFile checks one file by its name.
+func CheckFile(path string) ([]finding.Finding, error) {
 	full, err := filepath.Abs(path) // its folder counts, too
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
@@ -176,16 +193,14 @@ func validate(path string) ([]finding.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	for _, k := range checks {
-		if k.fits(full) {
-			found, err := k.check(path, content)
-			for i, f := range found {
-				if f.Remedy == "" && f.Severity != finding.Info {
-					found[i].Remedy = "Correct it, then look again: daycare validate " + path
-				}
+	if k, ok := kindOfFile(full); ok {
+		found, err := k.check(path, content)
+		for i, f := range found {
+			if f.Remedy == "" && f.Severity != finding.Info {
+				found[i].Remedy = "Correct it, then look again: daycare validate " + path
 			}
-			return found, err
 		}
+		return found, err
 	}
 	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("%s is of no kind that is known", path),
 		Do: "daycare validate --help lists them"}

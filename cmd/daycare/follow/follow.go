@@ -1,4 +1,6 @@
-package main
+// Package follow reads files on as they grow, and waits for changes of folders without
+// looking at them by time.
+package follow
 
 import (
 	"bufio"
@@ -12,7 +14,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"daycare/cmd/daycare/term"
 	"daycare/engine/watch"
 )
 
@@ -20,18 +21,18 @@ import (
 // because somebody is watching, and long enough not to look at every byte.
 const followDebounce = 50 * time.Millisecond
 
-// A follower waits for changes of folders without looking at them by time.
-type follower struct {
+// A Folders waits for changes of folders without looking at them by time.
+type Folders struct {
 	watcher *watch.Watcher
 	changed chan string // a folder
 	cancel  context.CancelFunc
 	ended   chan struct{}
 }
 
-// newFollower watches until close. Hints that nobody takes are merged.
-func newFollower(ctx context.Context) *follower {
+// Watch watches until close. Hints that nobody takes are merged.
+func Watch(ctx context.Context) *Folders {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &follower{watcher: watch.New(slog.New(slog.DiscardHandler)), changed: make(chan string, 256), cancel: cancel,
+	f := &Folders{watcher: watch.New(slog.New(slog.DiscardHandler)), changed: make(chan string, 256), cancel: cancel,
 		ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
@@ -40,8 +41,8 @@ func newFollower(ctx context.Context) *follower {
 	return f
 }
 
-// add watches a folder; a hint about any file in it counts.
-func (f *follower) add(dir string) {
+// Add watches a folder; a hint about any file in it counts.
+func (f *Folders) Add(dir string) {
 	f.watcher.Add(dir, watch.Options{Debounce: followDebounce}, func(h watch.Hint) {
 		select {
 		case f.changed <- h.Dir:
@@ -50,8 +51,8 @@ func (f *follower) add(dir string) {
 	})
 }
 
-// next waits for a change and says in which folder.
-func (f *follower) next(ctx context.Context) (dir string, err error) {
+// Next waits for a change and says in which folder.
+func (f *Folders) Next(ctx context.Context) (dir string, err error) {
 	select {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
@@ -60,44 +61,33 @@ func (f *follower) next(ctx context.Context) (dir string, err error) {
 	}
 }
 
-func (f *follower) close() {
+// Close ends the watching.
+func (f *Folders) Close() {
 	f.cancel()
 	<-f.ended
 }
 
-// followLog prints what is added to the log until ctx ends, over rotations.
-func followLog(ctx context.Context, c *term.App, t *tailed, q *logQuery) error {
-	f := newFollower(ctx)
-	defer f.close()
-	f.add(filepath.Dir(t.path))
-	for {
-		err := t.read(func(line []byte) error {
-			if !q.fits(line) {
-				return nil
-			}
-			return showLog(c, q, line)
-		})
-		if err != nil {
-			return err
-		}
-		if _, err := f.next(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// A tailed file is read on as it grows. When another file takes its name, the rest
+// A File file is read on as it grows. When another file takes its name, the rest
 // of the old one is read first.
-type tailed struct {
-	path string
+type File struct {
+	Path string
 	f    *os.File
 	r    *bufio.Reader
 	part []byte // of a line whose end has not come yet
 }
 
-// open opens the file that has the name now; there may be none yet.
-func (t *tailed) open() error {
-	f, err := os.Open(t.path)
+// Open reads the file of a path, over its replacements.
+func Open(path string) *File { return &File{Path: path} }
+
+// Lines calls fn for every whole line of an open file.
+func Lines(f *os.File, fn func([]byte) error) error {
+	t := &File{f: f, r: bufio.NewReaderSize(f, 64<<10)}
+	return t.rest(fn)
+}
+
+// Open opens the file that has the name now; there may be none yet.
+func (t *File) Open() error {
+	f, err := os.Open(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -108,11 +98,11 @@ func (t *tailed) open() error {
 	return nil
 }
 
-// read calls fn for every line that was completed since.
-func (t *tailed) read(fn func([]byte) error) error {
+// Read calls fn for every line that was completed since.
+func (t *File) Read(fn func([]byte) error) error {
 	for {
 		if t.f == nil {
-			if err := t.open(); err != nil || t.f == nil {
+			if err := t.Open(); err != nil || t.f == nil {
 				return err
 			}
 		}
@@ -123,18 +113,18 @@ func (t *tailed) read(fn func([]byte) error) error {
 		if err != nil {
 			return err
 		}
-		now, err := os.Stat(t.path)
+		now, err := os.Stat(t.Path)
 		if err == nil && os.SameFile(mine, now) {
 			return nil
 		}
-		t.close() // its name is another file's: go on with that
+		t.Close() // its name is another file's: go on with that
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 	}
 }
 
-func (t *tailed) rest(fn func([]byte) error) error {
+func (t *File) rest(fn func([]byte) error) error {
 	for {
 		more, err := t.r.ReadBytes('\n')
 		t.part = append(t.part, more...)
@@ -155,8 +145,11 @@ func (t *tailed) rest(fn func([]byte) error) error {
 	}
 }
 
-// is reports whether f is the file that is being read.
-func (t *tailed) is(f *os.File) bool {
+// Dir is the folder of the file.
+func (t *File) Dir() string { return filepath.Dir(t.Path) }
+
+// Is reports whether f is the file that is being read.
+func (t *File) Is(f *os.File) bool {
 	if t.f == nil {
 		return false
 	}
@@ -165,7 +158,8 @@ func (t *tailed) is(f *os.File) bool {
 	return err == nil && terr == nil && os.SameFile(mine, theirs)
 }
 
-func (t *tailed) close() {
+// Close closes what is open.
+func (t *File) Close() {
 	if t.f != nil {
 		t.f.Close()
 	}

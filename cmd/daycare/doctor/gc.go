@@ -1,7 +1,6 @@
-package main
+package doctor
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/follow"
 	"daycare/cmd/daycare/logfile"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
@@ -23,7 +23,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func gcCommand(c *term.App) *cobra.Command {
+// CollectCommand is daycare gc.
+func CollectCommand(c *term.App) *cobra.Command {
 	var sure bool
 	var older string
 	cmd := &cobra.Command{
@@ -224,8 +225,7 @@ func blobsOf(dir string) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := &tailed{f: f, r: bufio.NewReaderSize(f, 64<<10)}
-		err = t.rest(func(line []byte) error {
+		err = follow.Lines(f, func(line []byte) error {
 			if bytes.Contains(line, []byte("blob")) {
 				for _, hash := range blobName.FindAll(line, -1) {
 					named[string(hash)] = true
@@ -233,7 +233,7 @@ func blobsOf(dir string) (map[string]bool, error) {
 			}
 			return nil
 		})
-		t.close()
+		f.Close()
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"errors"
@@ -114,8 +114,8 @@ func homeCaution(workspace string) string {
 
 const homeRemedy = "Make the workspace a folder of its own, such as ~/daycare: daycare init --workspace ~/daycare"
 
-// cautionHome says that a workspace is a home.
-func cautionHome(c *term.App, workspace string) {
+// CautionHome says that a workspace is a home.
+func CautionHome(c *term.App, workspace string) {
 	if caution := homeCaution(workspace); caution != "" {
 		c.Warn("%s\n%s", caution, homeRemedy)
 	}
@@ -186,4 +186,15 @@ func showSecurity(c *term.App, workspace string) error {
 		showAilment(c, d, a, []ailment{a})
 	}
 	return failed
+}
+
+// CautionSandbox says what commands cannot do here because their sandbox is a narrow one.
+func CautionSandbox(c *term.App) {
+	conf, err := c.Config()
+	if err != nil {
+		return // said already
+	}
+	if r, err := runner(conf); err == nil && r != nil && r.Level == sandbox.Landlock && !r.HasView() {
+		c.Warn("%s\n%s", narrow, narrowRemedy)
+	}
 }

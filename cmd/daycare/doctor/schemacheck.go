@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ type shape struct {
 // newShape is a shape for files of the form of that name. severity is that of what is
 // wrong; a member that is unknown is worth knowing, and kept.
 func newShape(name string, severity finding.Severity) (*shape, error) {
-	s, err := schemaOf(name)
+	s, err := SchemaOf(name)
 	if err != nil {
 		return nil, err
 	}

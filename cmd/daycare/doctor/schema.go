@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"encoding/json"
@@ -123,7 +123,8 @@ func formNames() (names []string) {
 	return names
 }
 
-func schemaCommand(c *term.App) *cobra.Command {
+// SchemaCommand is daycare schema.
+func SchemaCommand(c *term.App) *cobra.Command {
 	names := formNames()
 	var dir string
 	cmd := &cobra.Command{
@@ -151,7 +152,7 @@ func schemaCommand(c *term.App) *cobra.Command {
 }
 
 func schemaText(name string) ([]byte, error) {
-	s, err := schemaOf(name)
+	s, err := SchemaOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +182,8 @@ func writeSchemas(c *term.App, dir string, names []string) error {
 	return nil
 }
 
-// schemaOf makes the schema of a file by its short name or its file name.
-func schemaOf(name string) (*jsonschema.Schema, error) {
+// SchemaOf makes the schema of a file by its short name or its file name.
+func SchemaOf(name string) (*jsonschema.Schema, error) {
 	short, _, _ := strings.Cut(name, ".")
 	for _, f := range forms() {
 		if f.name == short {

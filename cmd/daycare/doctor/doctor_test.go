@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/record"
+	ws "daycare/engine/workspace"
 )
 
 // A ward is a workspace that tests plant faults in.
@@ -28,8 +29,10 @@ type ward struct {
 
 func newWard(t *testing.T) *ward {
 	t.Helper()
-	noKeys(t)
-	w := &ward{t, filepath.Join(t.TempDir(), home)}
+	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"} {
+		t.Setenv(name, "") // the offline model answers
+	}
+	w := &ward{t, filepath.Join(t.TempDir(), ws.Home)}
 	if err := os.Mkdir(w.root, 0o700); err != nil {
 		t.Fatal(err)
 	}

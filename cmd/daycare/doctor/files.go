@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -200,7 +200,7 @@ func (d *doctor) forms() error {
 	for _, a := range d.ailments {
 		told[fmt.Sprintf("%s:%d", a.File, a.Line)] = true
 	}
-	paths, err := checkable(d.root)
+	paths, err := Files(d.root)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (d *doctor) forms() error {
 			!strings.HasPrefix(rel, "drop"+string(filepath.Separator)) {
 			continue
 		}
-		found, err := validate(path)
+		found, err := CheckFile(path)
 		if err != nil {
 			continue // told by leftovers, or gone
 		}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 // The front matter of Markdown files is read key by key; these are its types, for
 // their JSON Schemas. A test holds the keys against the readers.
