@@ -40,7 +40,7 @@ var limits = map[string]int{
 	"lines over 140 columns":  62,
 	"folders over 40 files":   2,
 	"lines of one function":   75,
-	"lines of cmd/daycare":    9250,
+	"lines of cmd/daycare":    7000,
 	"lines of one file":       560,
 	"functions over 60 lines": 8,
 }

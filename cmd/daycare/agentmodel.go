@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
@@ -63,5 +64,5 @@ func refsThenModels(c *term.App, cmd *cobra.Command, args []string, typed string
 	if len(args) == 0 {
 		return c.Refs(cmd, args, typed)
 	}
-	return modelNames(c, cmd, nil, typed)
+	return setup.ModelNames(c, cmd, nil, typed)
 }

@@ -16,10 +16,6 @@ import (
 	"daycare/engine/workspace"
 )
 
-// startWait bounds how long a background start may take until its socket
-// answers: recovery of a large workspace included.
-const startWait = 60 * time.Second
-
 // startBackground runs `daycare start` as a process of its own session, so that
 // closing the terminal does not end it, and returns when its socket answers.
 func startBackground(ctx context.Context, c *term.App, root, listen string) error {
@@ -33,7 +29,7 @@ func startBackground(ctx context.Context, c *term.App, root, listen string) erro
 		child.Wait() // how it ended is in its log
 		close(ended)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, startWait)
+	ctx, cancel := context.WithTimeout(ctx, term.StartWait)
 	defer cancel()
 	for {
 		if client, err := c.Dial(ctx, root); err == nil {
@@ -46,7 +42,7 @@ func startBackground(ctx context.Context, c *term.App, root, listen string) erro
 			return startFailed(c, root, path, from, child.ProcessState.ExitCode())
 		case <-ctx.Done():
 			return &term.Problem{Code: term.ExitTimeout,
-				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, startWait),
+				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, term.StartWait),
 				Do:  "see " + path}
 		case <-time.After(25 * time.Millisecond):
 		}

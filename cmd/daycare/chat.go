@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -129,7 +130,7 @@ func join(ctx context.Context, c *term.App) (client *control.Client, leave func(
 	if client, err := c.Dial(ctx, root); !errors.Is(err, control.ErrNotRunning) {
 		return client, func() error { return nil }, err
 	}
-	if err := ensureHome(c, root); err != nil {
+	if err := setup.EnsureHome(c, root); err != nil {
 		return nil, nil, err
 	}
 	if client, err := joinStarting(ctx, c, root); client != nil || err != nil {

@@ -33,6 +33,9 @@ var imports = map[string][]string{
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
 	"cmd/daycare/follow":  {"engine/watch"},
+	"cmd/daycare/setup": {"cmd/daycare/doctor", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/term",
+		"agents/providers", "agents/providers/catalogue", "connectors/chat", "engine/apitoken", "engine/config", "engine/control",
+		"engine/disk", "engine/event", "engine/finding"},
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",
 		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},

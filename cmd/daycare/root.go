@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 )
 
@@ -42,9 +43,9 @@ func newRoot(c *term.App) *cobra.Command {
 		agentsCommand(c), inboxCommand(c), toolsCommand(c), subagentsCommand(c), skillsCommand(c), cronCommand(c),
 		heartbeatCommand(c))
 	addGroup(root, "Run the daemon:",
-		startCommand(c), stopCommand(c), statusCommand(c), reloadCommand(c), logsCommand(c), serviceCommand(c))
+		startCommand(c), stopCommand(c), statusCommand(c), reloadCommand(c), logsCommand(c), setup.Service(c))
 	addGroup(root, "Set up:",
-		initCommand(c), authCommand(c), providersCommand(c), modelsCommand(c), connectorsCommand(c), costCommand(c))
+		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), costCommand(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), benchCommand(c), chaosCommand(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
@@ -164,12 +165,11 @@ func aService(t *testing.T, workspace string) string {
 	write(t, filepath.Join(workspace, home, "settings.yaml"),
 		"providers: [ { id: offline, type: scripted, options: { script: script.yaml } } ]\n")
 	write(t, filepath.Join(workspace, "script.yaml"), `rules: [ { reply: [ { text: "heard {{.Text}}" } ] } ]`)
-	s, err := newService(workspace, "systemd")
+	unit, err := setup.Unit(workspace, "systemd", program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.program = program
-	return s.unit()
+	return unit
 }
 
 // say sends a message by the command line; accepted is exit code 0.

@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 	"daycare/engine/disk"
-	"daycare/engine/workspace"
 )
 
 func startCommand(c *term.App) *cobra.Command {
@@ -35,7 +34,7 @@ func startCommand(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := ensureHome(c, root); err != nil {
+			if err := setup.EnsureHome(c, root); err != nil {
 				return err
 			}
 			if err := c.NobodyRuns(root); err != nil {
@@ -52,18 +51,6 @@ func startCommand(c *term.App) *cobra.Command {
 	cmd.Flags().BoolVar(&background, "background", false, "detach, wait until it answers, print its pid")
 	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
 	return cmd
-}
-
-// ensureHome makes .daycare where it is missing, and says so.
-func ensureHome(c *term.App, root string) error {
-	if term.Exists(filepath.Join(root, workspace.Home)) {
-		return nil
-	}
-	if _, err := makeHome(root); err != nil {
-		return err
-	}
-	c.Note("made %s", filepath.Join(root, workspace.Home))
-	return nil
 }
 
 // startForeground runs until a signal, then shuts down in order; a second signal

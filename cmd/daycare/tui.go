@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/connectors/terminal"
 	"daycare/engine/control"
@@ -29,7 +30,7 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := ensureHome(c, root); err != nil {
+	if err := setup.EnsureHome(c, root); err != nil {
 		return err
 	}
 	if err := ensureDaemon(cmd.Context(), c, root); err != nil {

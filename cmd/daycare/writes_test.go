@@ -221,7 +221,7 @@ var excuses = map[string]excuse{
 		"unpacks into a folder that the next start removes; everything is synced before it gets its name"},
 	"cmd/daycare/doctor/fix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
 	"cmd/daycare/doctor/gc.go":  {"RemoveAll", "what nothing needs; gc finds it again"},
-	"cmd/daycare/init.go":       {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
+	"cmd/daycare/setup/init.go": {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
 
 	// Sockets and logs.
 	"connectors/terminal/memory.go":  {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
@@ -235,6 +235,6 @@ var excuses = map[string]excuse{
 	"cmd/daycare/benchcmd.go":      {"Create", "a report"},
 	"cmd/daycare/man.go":           {"MkdirAll WriteFile", "manual pages"},
 	"cmd/daycare/doctor/schema.go": {"MkdirAll WriteFile", "schemas"},
-	"cmd/daycare/service.go":       {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
+	"cmd/daycare/setup/service.go": {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
 	"connectors/terminal/shell.go": {"CreateTemp Remove", "a temporary file for an editor"},
 }

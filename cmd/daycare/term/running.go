@@ -20,6 +20,10 @@ func (c *App) NobodyRuns(root string) error {
 	return AlreadyRunning(root)
 }
 
+// StartWait bounds how long a background start may take until its socket answers:
+// recovery of a large workspace included.
+const StartWait = 60 * time.Second
+
 // AlreadyRunning is the error for a workspace that another daycare has.
 func AlreadyRunning(root string) error {
 	holder, err := disk.ReadHolder(workspace.Lock(root))

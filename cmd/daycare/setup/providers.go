@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"cmp"
@@ -18,7 +18,8 @@ import (
 	"daycare/engine/config"
 )
 
-func providersCommand(c *term.App) *cobra.Command {
+// Providers is daycare providers.
+func Providers(c *term.App) *cobra.Command {
 	return term.Group("providers", "Model services: which are used, and whether they work",
 		"  daycare providers ls\n  daycare providers test", providersLs(c), providersTest(c))
 }

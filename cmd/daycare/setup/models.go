@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"cmp"
@@ -17,7 +17,8 @@ import (
 	"daycare/engine/config"
 )
 
-func modelsCommand(c *term.App) *cobra.Command {
+// Models is daycare models.
+func Models(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "The models that daycare knows, or one of them",
@@ -26,7 +27,7 @@ func modelsCommand(c *term.App) *cobra.Command {
 			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
 			"in front or a date behind.",
 		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5\n  daycare models refresh",
-		Args:    term.Words(1), ValidArgsFunction: c.Complete(modelNames),
+		Args:    term.Words(1), ValidArgsFunction: c.Complete(ModelNames),
 		RunE: func(_ *cobra.Command, args []string) error {
 			conf, err := c.Config()
 			if err != nil {
@@ -42,8 +43,8 @@ func modelsCommand(c *term.App) *cobra.Command {
 	return cmd
 }
 
-// modelNames completes the name of a model.
-func modelNames(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// ModelNames completes the name of a model.
+func ModelNames(c *term.App, _ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	if conf, err := c.Config(); err == nil && len(args) == 0 {
 		for _, m := range models.Catalogue(conf, modelsFile(c)).All() {

@@ -1,4 +1,6 @@
-package main
+// Package setup is the commands that set a workspace up: init, auth, providers, models,
+// connectors and service.
+package setup
 
 import (
 	"context"
@@ -94,8 +96,9 @@ type initResult struct {
 	Check    *trial   `json:"check,omitempty"`
 }
 
-func initCommand(c *term.App) *cobra.Command {
-	var s setup
+// Init is daycare init.
+func Init(c *term.App) *cobra.Command {
+	var s plan
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make .daycare, and set up where answers come from",
@@ -121,7 +124,7 @@ func initCommand(c *term.App) *cobra.Command {
 
 // setUpHere sets up exactly the named or current folder: unlike other commands it
 // does not look upwards.
-func setUpHere(ctx context.Context, c *term.App, s *setup) error {
+func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 	dir := c.Workspace
 	if dir == "" {
 		dir = "."
@@ -154,7 +157,7 @@ func setUpHere(ctx context.Context, c *term.App, s *setup) error {
 }
 
 // setUp sees to where answers come from, if there is anything to see to.
-func setUp(ctx context.Context, c *term.App, dir string, s *setup, done *initResult) error {
+func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResult) error {
 	conf, found, err := config.Load(done.Dir, os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return fmt.Errorf("read settings: %w", errors.Join(finding.Join(found), err))
@@ -197,7 +200,7 @@ func setUp(ctx context.Context, c *term.App, dir string, s *setup, done *initRes
 	return nil
 }
 
-func setUpDone(c *term.App, s *setup, p config.Provider, t *trial) {
+func setUpDone(c *term.App, s *plan, p config.Provider, t *trial) {
 	if t != nil {
 		c.Print("works    it said %q after %d ms\n", term.Clean(t.Answer), t.MS)
 	}
@@ -239,4 +242,16 @@ func writeNew(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
+}
+
+// EnsureHome makes .daycare where it is missing, and says so.
+func EnsureHome(c *term.App, root string) error {
+	if term.Exists(filepath.Join(root, workspace.Home)) {
+		return nil
+	}
+	if _, err := makeHome(root); err != nil {
+		return err
+	}
+	c.Note("made %s", filepath.Join(root, workspace.Home))
+	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func connectorsCommand(c *term.App) *cobra.Command {
+// Connectors is daycare connectors.
+func Connectors(c *term.App) *cobra.Command {
 	return term.Group("connectors", "The ways in which agents are reached beside this command line",
 		"  daycare connectors ls\n  daycare connectors test telegram",
 		connectorsLs(c), connectorsTest(c))

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"errors"
@@ -15,7 +15,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func authCommand(c *term.App) *cobra.Command {
+// Auth is daycare auth.
+func Auth(c *term.App) *cobra.Command {
 	return term.Group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
 		"  daycare auth set telegram\n  daycare auth ls",
 		authSet(c), authLs(c), authRm(c), authToken(c))

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // ask asks a person where answers are to come from, until what they say works or they
 // keep it all the same. Without an answer (end of input) nothing is set up.
-func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*setup, *trial, error) {
+func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*plan, *trial, error) {
 	for {
 		s, err := askSetup(ctx, c, conf)
 		if err != nil {
@@ -41,7 +41,7 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*s
 }
 
 // askSetup asks the questions.
-func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*setup, error) {
+func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, error) {
 	all := choices()
 	usual := len(all) // the offline model
 	found := conf.Choose(ctx, config.Ollama)[0]
@@ -59,7 +59,7 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*setup, er
 		}
 		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(note))
 	}
-	s := &setup{}
+	s := &plan{}
 	for s.provider == "" {
 		line, err := c.Answer("Number", strconv.Itoa(usual))
 		if err != nil {
@@ -78,7 +78,7 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*setup, er
 	return s, askDetails(ctx, c, conf, s, all)
 }
 
-func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *setup, all []choice) (err error) {
+func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, all []choice) (err error) {
 	ch, _ := s.choice()
 	if s.provider == choiceServer {
 		for {

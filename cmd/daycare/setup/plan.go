@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bytes"
@@ -57,8 +57,8 @@ func choices() []choice {
 // local reports a server that may need no key.
 func (c choice) local() bool { return c.name == "ollama" || c.name == choiceServer }
 
-// A setup is what init was told, by flags or by a person.
-type setup struct {
+// A plan is what init was told, by flags or by a person.
+type plan struct {
 	provider string // name of a choice; "": not told
 	model    string
 	baseURL  string
@@ -68,7 +68,7 @@ type setup struct {
 	key config.Secret // given now, to be kept in auth.json
 }
 
-func (s *setup) flags(cmd *cobra.Command) {
+func (s *plan) flags(cmd *cobra.Command) {
 	var names []string
 	for _, c := range choices() {
 		names = append(names, c.name)
@@ -83,7 +83,7 @@ func (s *setup) flags(cmd *cobra.Command) {
 }
 
 // told reports whether flags say what is wanted.
-func (s *setup) told(cmd *cobra.Command) error {
+func (s *plan) told(cmd *cobra.Command) error {
 	if s.provider != "" {
 		if _, ok := s.choice(); !ok {
 			return term.Usage(cmd, "--provider %q is none of %s", s.provider, cmd.Flag("provider").Usage[len("where answers come from: "):])
@@ -104,7 +104,7 @@ func (s *setup) told(cmd *cobra.Command) error {
 	return nil
 }
 
-func (s *setup) choice() (choice, bool) {
+func (s *plan) choice() (choice, bool) {
 	all := choices()
 	i := slices.IndexFunc(all, func(c choice) bool { return c.name == s.provider })
 	if i < 0 {
@@ -114,7 +114,7 @@ func (s *setup) choice() (choice, bool) {
 }
 
 // asProvider is the setup as an entry of the settings, with the key that would be used.
-func (s *setup) asProvider(conf *config.Config) config.Provider {
+func (s *plan) asProvider(conf *config.Config) config.Provider {
 	c, _ := s.choice()
 	p := config.Provider{ID: c.name, Type: c.kind, BaseURL: cmp.Or(s.baseURL, c.baseURL),
 		Model: cmp.Or(s.model, c.model), Concurrency: 1, APIKey: s.key}
@@ -128,7 +128,7 @@ func (s *setup) asProvider(conf *config.Config) config.Provider {
 }
 
 // block is the entry as text of settings.yaml.
-func (s *setup) block() string {
+func (s *plan) block() string {
 	c, _ := s.choice()
 	if c.name == choiceOffline {
 		return "providers:\n  - { id: offline, type: scripted }\n"
@@ -145,7 +145,7 @@ func (s *setup) block() string {
 
 // complete fills in what a server is asked for: its first model. Then it looks whether
 // the model is known.
-func (s *setup) complete(ctx context.Context, conf *config.Config) error {
+func (s *plan) complete(ctx context.Context, conf *config.Config) error {
 	c, _ := s.choice()
 	p := s.asProvider(conf)
 	if c.local() && p.Model == "" {
@@ -207,7 +207,7 @@ func serverModels(ctx context.Context, p config.Provider) ([]string, error) {
 
 // apply checks the setup against the service and writes it down: the key to auth.json,
 // the entry to settings.yaml, which has none yet.
-func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s *setup) (*trial, error) {
+func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s *plan) (*trial, error) {
 	if s.provider != choiceOffline {
 		if err := s.complete(ctx, conf); err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bytes"
@@ -28,6 +28,16 @@ type service struct {
 	programs  string // the folders where the commands of agents are found
 	name      string
 	path      string // of the unit
+}
+
+// Unit is the unit of a workspace for a program that may be another than this one.
+func Unit(workspace, system, program string) (string, error) {
+	s, err := newService(workspace, system)
+	if err != nil {
+		return "", err
+	}
+	s.program = program
+	return s.unit(), nil
 }
 
 // newService finds out who keeps programs here; system "" is the one of this

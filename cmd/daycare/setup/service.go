@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -17,7 +17,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func serviceCommand(c *term.App) *cobra.Command {
+// Service is daycare service.
+func Service(c *term.App) *cobra.Command {
 	return term.Group("service", "Keep the daemon of this workspace running, from login on",
 		"  daycare service install --dry-run\n  daycare service status",
 		serviceInstall(c), serviceUninstall(c), serviceStatus(c))
@@ -143,7 +144,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 
 // serviceAnswers waits until the daemon that the system started answers.
 func serviceAnswers(ctx context.Context, c *term.App, s service) error {
-	ctx, cancel := context.WithTimeout(ctx, startWait)
+	ctx, cancel := context.WithTimeout(ctx, term.StartWait)
 	defer cancel()
 	for {
 		if client, err := c.Dial(ctx, s.workspace); err == nil {
@@ -157,7 +158,8 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 		select {
 		case <-ctx.Done():
 			return &term.Problem{Code: term.ExitTimeout,
-				Err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", startWait), Do: "see why: " + s.log()}
+				Err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", term.StartWait),
+				Do:  "see why: " + s.log()}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
