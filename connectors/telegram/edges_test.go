@@ -36,7 +36,7 @@ func canned(t *testing.T, answers map[string]string) *Connector {
 	t.Cleanup(server.Close)
 	c := connector(t, Options{ID: "telegram", Allow: []string{"5550001"}, BaseURL: server.URL}, chat.Host{},
 		slog.New(slog.DiscardHandler))
-	t.Cleanup(c.api.client.CloseIdleConnections)
+	t.Cleanup(c.api.HTTP.CloseIdleConnections)
 	return c
 }
 
@@ -140,7 +140,7 @@ func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
 			t.Errorf("part %d: %q, %v, sent %+v, remembered %v", part, id, err, sent, s.c.sent)
 		}
 	}
-	s.c.api.client.CloseIdleConnections()
+	s.c.api.HTTP.CloseIdleConnections()
 }
 
 // A chat without topics is not sent to twice where Telegram knows no thread.
