@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -121,8 +118,7 @@ func TestChatsThatAreNone(t *testing.T) {
 	}
 }
 
-// An answer is known by its first message, quotes in its first part alone, and leaves nothing
-// behind once it is sent.
+// An answer is known by its first message, and quotes in its first part alone.
 func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
 	s := newStage(t, Options{}, chat.Host{})
 	path := filepath.Join(t.TempDir(), "f")
@@ -136,8 +132,8 @@ func TestWhatIsRememberedOfAnAnswer(t *testing.T) {
 			Text: "x", ReplyTo: "5",
 			Part: part, Parts: 2, Files: []message.File{f, f}})
 		sent := s.Sent()[before:]
-		if err != nil || len(sent) != 2 || sent[0].Reply != reply || id != decimal(sent[0].ID) || len(s.c.sent) != 0 {
-			t.Errorf("part %d: %q, %v, sent %+v, remembered %v", part, id, err, sent, s.c.sent)
+		if err != nil || len(sent) != 2 || sent[0].Reply != reply || id != decimal(sent[0].ID) {
+			t.Errorf("part %d: %q, %v, sent %+v", part, id, err, sent)
 		}
 	}
 	s.c.api.HTTP.CloseIdleConnections()
@@ -164,42 +160,6 @@ func TestThreadThatIsGone(t *testing.T) {
 	if judge(done) != error(done) {
 		t.Errorf("a verdict was judged again: %v", judge(done))
 	}
-}
-
-// The pause doubles, up to half a minute, or is as long as Telegram asks for; nothing is waited
-// for once it is over.
-func TestPauses(t *testing.T) {
-	c := canned(t, nil)
-	synctest.Test(t, func(t *testing.T) {
-		c.pause = time.Second
-		for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second,
-			6: 30 * time.Second, 99: 30 * time.Second} {
-			begin := time.Now()
-			c.rest(t.Context(), errors.New("x"), n)
-			if got := time.Since(begin); got != want {
-				t.Errorf("after failure %d: %v, want %v", n, got, want)
-			}
-		}
-		begin := time.Now()
-		c.rest(t.Context(), &apiError{RetryAfter: time.Minute}, 1)
-		tries := 0
-		err := c.persist(t.Context(), func(ctx context.Context) error {
-			if _, limited := ctx.Deadline(); !limited {
-				t.Error("a call may take for ever")
-			}
-			if tries++; tries < 3 {
-				return errors.New("x")
-			}
-			return nil
-		})
-		if got := time.Since(begin); got != time.Minute+3*time.Second || err != nil || tries != 3 {
-			t.Errorf("%v, %v after %d tries", got, err, tries)
-		}
-		over, cancel := context.WithCancel(t.Context())
-		if err := c.persist(over, func(context.Context) error { cancel(); return errors.New("x") }); err != nil {
-			t.Errorf("cancelled: %v", err)
-		}
-	})
 }
 
 // A connector that cannot work is not made.
@@ -282,7 +242,7 @@ func TestPostsThatAreRefused(t *testing.T) {
 func TestCleanErrors(t *testing.T) {
 	a := newAPI("", token)
 	cause := errors.New("refused")
-	if err := a.clean(&url.Error{Op: "Post", URL: "http://x", Err: cause}); err != cause {
+	if err := a.Clean(&url.Error{Op: "Post", URL: "http://x", Err: cause}); err != cause {
 		t.Errorf("%v", err)
 	}
 	if _, err := canned(t, nil).updates(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "read answer of getUpdates") {
