@@ -29,7 +29,6 @@ func agentsLs(c *term.App) *cobra.Command {
 	var tree bool
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List all agents",
 		Example: "  daycare agents ls --tree",
 		Args:    term.Words(0),

@@ -88,7 +88,6 @@ func agentsRm(c *term.App) *cobra.Command {
 				Trash string `json:"trash"`
 			}{a.ID, trash}, fmt.Sprintf("removed %s; it is in %s", a.Handle, trash), err
 		})
-	cmd.Aliases = []string{"remove"}
 	cmd.Flags().BoolVar(&force, "force", false, "also with work or replies waiting; they go along")
 	return cmd
 }

@@ -47,7 +47,7 @@ func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 
 func cronLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Aliases: []string{"list"},
+		Use:     "ls",
 		Short:   "List tasks with their last outcome and next times",
 		Example: "  daycare cron ls",
 		Args:    term.Words(0),

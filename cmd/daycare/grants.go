@@ -174,7 +174,6 @@ func subagentsCommand(c *term.App) *cobra.Command {
 func subagentsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the definitions in force: built in, and those in .daycare/subagents",
 		Example: "  daycare subagents ls --json",
 		Args:    term.Words(0),

@@ -20,7 +20,7 @@ func heartbeatCommand(c *term.App) *cobra.Command {
 
 func heartbeatLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Aliases: []string{"list"},
+		Use:     "ls",
 		Short:   "List what the heartbeat looks at, when it is due and how it went",
 		Example: "  daycare heartbeat ls",
 		Args:    term.Words(0),

@@ -31,7 +31,6 @@ type waitingFor struct {
 func inboxLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
-		Aliases: []string{"list"},
 		Short:   "What waits for one agent, or for all",
 		Example: "  daycare inbox ls 0/",
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,

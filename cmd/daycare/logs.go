@@ -29,14 +29,17 @@ func logsCommand(c *term.App) *cobra.Command {
 	var q logQuery
 	var since, level string
 	cmd := &cobra.Command{
-		Use:   "logs",
+		Use:   "logs [AGENT]",
 		Short: "The log of the daemon, with it running or not",
 		Long: "The log of the daemon: readable on a terminal, else the JSON lines as they stand in\n" +
 			"logs/daycare.jsonl and the older files beside it.",
-		Example: "  daycare logs -f\n  daycare logs --level warn --since 2h --agent 0/",
-		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example: "  daycare logs -f\n  daycare logs 0/ --level warn --since 2h",
+		Args:    term.Words(1), ValidArgsFunction: c.AgentRefs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
+			if len(args) > 0 {
+				q.agent = args[0]
+			}
 			if q.since, err = term.SinceTime(cmd, since, time.Now()); err != nil {
 				return err
 			}
@@ -51,7 +54,7 @@ func logsCommand(c *term.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what is added")
-	flags.StringVar(&q.agent, "agent", "", "only what is about the agent `ID`")
+	flags.StringVar(&q.agent, "agent", "", "only what is about the agent `ID`, as AGENT says it")
 	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and worse: debug, info, warn, error")
 	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
 	term.SinceFlag(cmd, &since)

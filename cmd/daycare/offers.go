@@ -17,9 +17,8 @@ func skillsCommand(c *term.App) *cobra.Command {
 
 func skillsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the skills in force, with the hash of what they say",
+		Use:   "ls",
+		Short: "List the skills in force, with the hash of what they say",
 		Long: "List the skills in force: folders with a SKILL.md in .agents/skills of the workspace, in\n" +
 			".daycare/skills and in .agents/skills of your home, and those built in. Of two with one\n" +
 			"name the first counts.",

@@ -22,14 +22,12 @@ func permissionsCommand(c *term.App) *cobra.Command {
 		permissionsLs(c), permissionsShow(c), permissionsAllow(c), permissionsDeny(c), permissionsGrants(c),
 		permissionsGrant(c), permissionsRevoke(c),
 		permissionsProfile(c), permissionsWhy(c))
-	cmd.Aliases = []string{"permission"}
 	return cmd
 }
 
 func permissionsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
-		Aliases: []string{"list"},
 		Short:   "List the requests that wait, or the rights of one agent",
 		Example: "  daycare permissions ls\n  daycare permissions ls 0/",
 		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.Refs,

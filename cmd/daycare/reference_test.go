@@ -36,8 +36,11 @@ func TestCommandsDocument(t *testing.T) {
 func commandsDocument(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\nWritten from the help of the commands; do not edit it here.\n\n```text\ndaycare " +
-		"[--workspace DIR] [--json] [--no-input] COMMAND\n```\n\n" +
-		"Data goes to stdout, talk to stderr. `--json` gives stable objects, one a line for streams. An ID is looked up as an exact id, a\n" +
+		"[-C DIR] [--json] [--no-input] COMMAND\n```\n\n" +
+		"Data goes to stdout, talk to stderr. `--json` gives stable objects, one a line for streams; an error is one object on stderr,\n" +
+		"`{\"error\":{\"code\":…,\"message\":…,\"hint\":…,\"exit\":…}}`. `daycare --version` prints the version. Commands about agents may leave out\n" +
+		"`agents`: `daycare ls` (or `ps`, `list`), `show` (`inspect`, `view`), `new` (`create`), `rm` (`remove`, `delete`); `daycare approve` is\n" +
+		"`permissions allow`, `daycare ask` and `run` are `chat`, `daycare prune` is `gc`. An ID is looked up as an exact id, a\n" +
 		"handle (`0/1`), a name, or the beginning of an id from four letters on.\n\n| exit code | |\n|---|---|\n")
 	for _, e := range term.ExitCodes {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Means)

@@ -11,15 +11,21 @@ import (
 // newRoot builds the tree of commands. Building is all it does: `daycare version`
 // must not pay for what other commands need.
 func newRoot(c *term.App) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "daycare",
 		Short: "Long-lived agents from a directory of plain files",
 		Long: "daycare runs long-lived agents from a directory of plain files.\n" +
 			"Everything it knows is in .daycare: read it, edit it, copy it.\n\n" +
 			"Without a command, on a terminal, it opens the full-screen UI.",
-		Example:           "  daycare init && daycare chat hello",
-		Args:              term.NoSuchCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return tui(c, cmd) },
+		Example: "  daycare init && daycare chat hello",
+		Args:    term.NoSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return printVersion(c)
+			}
+			return tui(c, cmd)
+		},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
@@ -31,25 +37,29 @@ func newRoot(c *term.App) *cobra.Command {
 		return term.Usage(cmd, "%s", err)
 	})
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.Workspace, "workspace", "",
+	flags.StringVarP(&c.Workspace, "workspace", "C", "",
 		"the `DIR` that holds .daycare (default: the nearest one upwards, else the current one)")
 	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one a line for streams")
 	flags.BoolVar(&c.NoInput, "no-input", false, "never ask anything")
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, as daycare version does")
 
 	addGroup(root, "Talk to agents:", chatCommand(c), sendCommand(c), permissionsCommand(c), whyCommand(c))
 	addGroup(root, "Look at agents, and change them:",
 		agentsCommand(c), inboxCommand(c), toolsCommand(c), subagentsCommand(c), skillsCommand(c), cronCommand(c),
 		heartbeatCommand(c))
 	addGroup(root, "Run the daemon:",
-		startCommand(c), stopCommand(c), statusCommand(c), reloadCommand(c), logsCommand(c), setup.Service(c))
+		startCommand(c), stopCommand(c), restartCommand(c), statusCommand(c), reloadCommand(c), logsCommand(c), setup.Service(c))
 	addGroup(root, "Set up:",
 		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), costCommand(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), benchCommand(c), chaosCommand(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
+	addSynonyms(root)
+	addShortcuts(root, map[string]*cobra.Command{
+		"ls": agentsLs(c), "new": agentsNew(c), "rm": agentsRm(c), "show": agentsShow(c), "allow": permissionsAllow(c)})
 	return root
 }
 
@@ -58,6 +68,38 @@ func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range cmds {
 		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
+}
+
+// synonyms are the names under which people look for a command that other tools have, too.
+var synonyms = map[string][]string{
+	"ls": {"list", "ps"}, "show": {"inspect", "view"}, "new": {"create"}, "add": {"create", "new"}, "rm": {"remove", "delete"},
+	"allow": {"approve"}, "tail": {"logs"}, "chat": {"ask", "run"}, "gc": {"prune"}, "permissions": {"permission"},
+}
+
+// addSynonyms gives each command its synonyms, but for names that a command beside it has.
+func addSynonyms(parent *cobra.Command) {
+	taken := map[string]bool{}
+	for _, cmd := range parent.Commands() {
+		taken[cmd.Name()] = true
+	}
+	for _, cmd := range parent.Commands() {
+		for _, name := range synonyms[cmd.Name()] {
+			if !taken[name] {
+				cmd.Aliases = append(cmd.Aliases, name)
+				taken[name] = true
+			}
+		}
+		addSynonyms(cmd)
+	}
+}
+
+// addShortcuts adds commands about agents to the root as well, under their names and
+// synonyms, without listing them in the help.
+func addShortcuts(root *cobra.Command, cmds map[string]*cobra.Command) {
+	for name, cmd := range cmds {
+		cmd.Hidden, cmd.Aliases = true, synonyms[name]
 		root.AddCommand(cmd)
 	}
 }

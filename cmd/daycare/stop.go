@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -27,44 +28,82 @@ func stopCommand(c *term.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return stop(ctx, c, timeout)
+			ended, err := stop(ctx, c, timeout)
+			switch {
+			case err != nil:
+				return err
+			case c.JSON:
+				return c.PrintJSON(ended)
+			case ended.Stopped:
+				c.Print("stopped (pid %d)\n", ended.PID)
+			default:
+				c.Print("no daemon runs in %s\n", ended.root)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
 	return cmd
 }
 
+// restartCommand ends the daemon and starts it again, for a new version, or for settings
+// that need it.
+func restartCommand(c *term.App) *cobra.Command {
+	var timeout time.Duration
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "restart",
+		Short: "Stop the daemon, if it runs, and start it in the background",
+		Long: "Stop the daemon in order, wait until it has ended, and start it in the background.\n" +
+			"One that a service manager keeps is started by that.",
+		Example: "  daycare restart",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			ended, err := stop(ctx, c, timeout)
+			if err != nil {
+				return err
+			}
+			if err := setup.EnsureHome(c, ended.root); err != nil {
+				return err
+			}
+			if c.NobodyRuns(ended.root) != nil {
+				c.Note("somebody started it again: daycare status")
+				return nil
+			}
+			c.WarnOfSettings()
+			return startBackground(cmd.Context(), c, ended.root, listen)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
+	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
+	return cmd
+}
+
 type stopResult struct {
 	Stopped bool `json:"stopped"` // false: none ran
 	PID     int  `json:"pid,omitempty"`
+
+	root string
 }
 
-func stop(ctx context.Context, c *term.App, timeout time.Duration) error {
+// stop ends the daemon of the workspace, if one runs.
+func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, error) {
 	root, err := c.Root()
-	if err != nil {
-		return err
-	}
-	if !disk.Held(workspace.Lock(root)) {
-		if c.JSON {
-			return c.PrintJSON(stopResult{})
-		}
-		c.Print("no daemon runs in %s\n", root)
-		return nil
+	if err != nil || !disk.Held(workspace.Lock(root)) {
+		return stopResult{root: root}, err
 	}
 	holder, _ := disk.ReadHolder(workspace.Lock(root))
 	if err := askToEnd(ctx, c, root, holder.PID); err != nil {
-		return err
+		return stopResult{}, err
 	}
 	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
-		return &term.Problem{Code: term.ExitTimeout,
+		return stopResult{}, &term.Problem{Code: term.ExitTimeout,
 			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
 			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
 	}
-	if c.JSON {
-		return c.PrintJSON(stopResult{true, holder.PID})
-	}
-	c.Print("stopped (pid %d)\n", holder.PID)
-	return nil
+	return stopResult{Stopped: true, PID: holder.PID, root: root}, nil
 }
 
 // askToEnd asks by the API, or, where a process holds the lock without serving

@@ -17,7 +17,6 @@ func toolsCommand(c *term.App) *cobra.Command {
 func toolsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the tools that agents can have",
 		Example: "  daycare tools ls --json",
 		Args:    term.Words(0),

@@ -13,13 +13,15 @@ func versionCommand(c *term.App) *cobra.Command {
 		Short:   "Print the version",
 		Example: "  daycare version --json",
 		Args:    term.Words(0),
-		RunE: func(*cobra.Command, []string) error {
-			b := version.This()
-			if c.JSON {
-				return c.PrintJSON(b)
-			}
-			c.Print("%s\n", b)
-			return nil
-		},
+		RunE:    func(*cobra.Command, []string) error { return printVersion(c) },
 	}
+}
+
+func printVersion(c *term.App) error {
+	b := version.This()
+	if c.JSON {
+		return c.PrintJSON(b)
+	}
+	c.Print("%s\n", b)
+	return nil
 }

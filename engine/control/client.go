@@ -141,7 +141,7 @@ func readError(resp *http.Response) error {
 	var body errorBody
 	if json.Unmarshal(data, &body) != nil || body.Error == nil {
 		text := strings.TrimSpace(string(data[:min(len(data), 200)]))
-		return &APIError{Status: resp.StatusCode, Code: codeInternal, Message: resp.Status + ": " + text}
+		return &APIError{Status: resp.StatusCode, Code: CodeInternal, Message: resp.Status + ": " + text}
 	}
 	body.Error.Status = resp.StatusCode
 	return body.Error

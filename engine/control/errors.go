@@ -133,7 +133,7 @@ const (
 	codeUnauthorized = "unauthorized"
 	codeForbidden    = "forbidden"
 	codeScope        = "scope"
-	codeInternal     = "internal"
+	CodeInternal     = "internal" // nothing else is known of it
 	codeConflict     = "file_changed"
 	codeUnfit        = "invalid_file"
 )
@@ -173,8 +173,8 @@ var sentinels = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "canceled", ""},
 }
 
-// toAPI is the one function from errors to what is sent.
-func toAPI(err error) *APIError {
+// Describe is the one function from errors to what is sent, and to what --json prints.
+func Describe(err error) *APIError {
 	var (
 		api       *APIError
 		bad       *malformed
@@ -202,6 +202,6 @@ func toAPI(err error) *APIError {
 			return &APIError{Status: s.status, Code: s.code, Message: err.Error(), Hint: s.hint}
 		}
 	}
-	return &APIError{Status: http.StatusInternalServerError, Code: codeInternal, Message: err.Error(),
+	return &APIError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: err.Error(),
 		Hint: "the log has more: daycare logs"}
 }

@@ -183,7 +183,7 @@ func (a *api) tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnF
 				return
 			}
 		case <-closingOf(ctx):
-			_ = out.send("", errorType, errorBody{toAPI(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
+			_ = out.send("", errorType, errorBody{Describe(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
 			return
 		case <-ctx.Done():
 			return
@@ -200,7 +200,7 @@ type errorBody struct {
 
 func (a *api) endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end awaited) {
 	if end.err != nil {
-		_ = out.send("", errorType, errorBody{toAPI(end.err)})
+		_ = out.send("", errorType, errorBody{Describe(end.err)})
 		return
 	}
 	t := turn.teller(out)

@@ -136,7 +136,7 @@ func (a *api) send(w http.ResponseWriter, r *http.Request, status int, v any) {
 
 // fail sends an error.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	e := toAPI(err)
+	e := Describe(err)
 	quiet := errors.Is(err, ErrNotRunning) || errors.Is(err, context.Canceled) // the caller knows
 	if e.Status >= http.StatusInternalServerError && !quiet {
 		a.log.Warn("request failed", "method", r.Method, "route", r.Pattern, "code", e.Code, "err", err)

@@ -420,7 +420,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if e := toAPI(err); e.Status < 400 || e.Status >= 500 || e.Message == "" {
+		if e := Describe(err); e.Status < 400 || e.Status >= 500 || e.Message == "" {
 			t.Errorf("%q gives %d %s", body, e.Status, e.Message)
 		}
 	})

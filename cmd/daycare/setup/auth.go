@@ -115,7 +115,6 @@ func secretKept(c *term.App, root, id string) error {
 func authLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the secrets and where each comes from, never what they are",
 		Example: "  daycare auth ls --json",
 		Args:    term.Words(0),
@@ -162,7 +161,6 @@ func secretFrom(s config.SecretSource) string {
 func authRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm ID",
-		Aliases: []string{"remove"},
 		Short:   "Remove a secret from auth.json",
 		Example: "  daycare auth rm telegram",
 		Args:    term.Words(0, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),

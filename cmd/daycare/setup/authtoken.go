@@ -155,7 +155,6 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 func tokenLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the tokens of the API with their scopes, agents and times, never the tokens themselves",
 		Example: "  daycare auth token ls --json",
 		Args:    term.Words(0),
@@ -223,7 +222,6 @@ func tokenList(c *term.App) ([]shownToken, error) {
 func tokenRevoke(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke NAME",
-		Aliases: []string{"rm", "remove"},
 		Short:   "Revoke a token of the API; what it has open ends at once",
 		Example: "  daycare auth token revoke phone",
 		Args:    term.Words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),

@@ -29,7 +29,6 @@ func Connectors(c *term.App) *cobra.Command {
 func connectorsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the connectors of the settings and how they do",
 		Example: "  daycare connectors ls --json",
 		Args:    term.Words(0),

@@ -37,7 +37,6 @@ type providerInfo struct {
 func providersLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Aliases: []string{"list"},
 		Short:   "List the model services in the order in which they are asked",
 		Example: "  daycare providers ls",
 		Args:    term.Words(0),

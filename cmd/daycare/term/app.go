@@ -57,7 +57,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	do := "see: " + cmd.CommandPath() + " --help"
-	cmd.SuggestionsMinimumDistance = 2
+	cmd.SuggestionsMinimumDistance = 1 // one letter, or the beginning of the name
 	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
 		do = "did you mean " + strings.Join(names, ", ") + "?"
 	}

@@ -30,20 +30,22 @@ const (
 	ExitInterrupted = 130
 )
 
-// ExitCodes say what each means, for the manual.
+// ExitCodes say what each means, for the manual, and how an error with it is called in JSON
+// if the API has no name for it.
 var ExitCodes = []struct {
 	Code  int
+	Name  string
 	Means string
 }{
-	{ExitOK, "it is done"},
-	{ExitFailure, "it failed; the message says why, and what to do"},
-	{ExitUsage, "the command line is wrong, or names more than one thing"},
-	{ExitNotFound, "there is no such agent, item, file or name"},
-	{ExitNotRunning, "the daemon is needed and does not run"},
-	{ExitDenied, "denied, or an approval is needed first"},
-	{ExitDisk, "durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
-	{ExitTimeout, "it took longer than allowed; what was sent goes on"},
-	{ExitInterrupted, "interrupted"},
+	{ExitOK, "", "it is done"},
+	{ExitFailure, "failed", "it failed; the message says why, and what to do"},
+	{ExitUsage, "usage", "the command line is wrong, or names more than one thing"},
+	{ExitNotFound, "not_found", "there is no such agent, item, file or name"},
+	{ExitNotRunning, "not_running", "the daemon is needed and does not run"},
+	{ExitDenied, "denied", "denied, or an approval is needed first"},
+	{ExitDisk, "disk_failed", "durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
+	{ExitTimeout, "timeout", "it took longer than allowed; what was sent goes on"},
+	{ExitInterrupted, "interrupted", "interrupted"},
 }
 
 // A Problem is an error that knows its exit code and what to do about it.
@@ -168,7 +170,7 @@ func remedy(err error) string {
 	return ""
 }
 
-// Report prints err for a person and returns the exit code.
+// Report prints err, for a person or with --json as one object, and returns the exit code.
 func (c *App) Report(err error) int {
 	code, do := Explain(err)
 	if err == nil || err.Error() == "" || errors.Is(err, ErrInterrupted) {
@@ -178,11 +180,31 @@ func (c *App) Report(err error) int {
 	if code == ExitTimeout && errors.Is(err, context.DeadlineExceeded) {
 		what = "it took longer than allowed; what was sent is on disk and goes on"
 	}
+	if c.JSON {
+		c.reportJSON(err, what, do, code)
+		return code
+	}
 	fmt.Fprintln(c.Err, "daycare: "+Clean(what))
 	if do != "" {
 		fmt.Fprintln(c.Err, Clean(do))
 	}
 	return code
+}
+
+// reportJSON prints {"error":{"code":…,"message":…,"hint":…,"exit":…}}, with what the API
+// says of the error beside these. It goes where errors go: stdout has data alone.
+func (c *App) reportJSON(err error, what, do string, exit int) {
+	body := *control.Describe(err)
+	body.Message, body.Hint = what, do
+	for _, e := range ExitCodes {
+		if e.Code == exit && body.Code == control.CodeInternal {
+			body.Code = e.Name
+		}
+	}
+	_ = printJSON(c.Err, map[string]any{"error": struct { // there is nowhere left to say that this failed
+		control.APIError
+		Exit int `json:"exit"`
+	}{body, exit}})
 }
 
 // Warn says something that does not stop the command.

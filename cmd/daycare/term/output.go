@@ -11,24 +11,28 @@ import (
 )
 
 // PrintJSON writes v as one line: all of a command's output, or one of a stream.
-func (c *App) PrintJSON(v any) error {
+func (c *App) PrintJSON(v any) error { return printJSON(c.Out, v) }
+
+func printJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	return c.PrintLine(b.Bytes())
+	return printLine(w, b.Bytes())
 }
 
 // PrintLine writes a line of JSON as it is, but for characters that could steer a
 // terminal, which may be at the other end of a pipe: JSON can spell them.
-func (c *App) PrintLine(line []byte) error {
+func (c *App) PrintLine(line []byte) error { return printLine(c.Out, line) }
+
+func printLine(w io.Writer, line []byte) error {
 	text := strings.TrimSuffix(string(line), "\n")
 	if strings.ContainsFunc(text, Steers) {
 		text = inert(text)
 	}
-	if _, err := fmt.Fprintln(c.Out, text); err != nil {
+	if _, err := fmt.Fprintln(w, text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
