@@ -38,21 +38,25 @@ func ValidateCommand(c *term.App) *cobra.Command {
 		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
 			"tokens.json, descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
 			"notes, letters in drop/) and what daycare alone writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
-			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in .daycare.\n" +
+			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in .daycare, and what is ignored there.\n" +
 			"What belongs together is checked by daycare doctor. The exit code is 1 if there are errors.",
 		Example: "  daycare validate .daycare/settings.yaml && git commit -am settings",
 		RunE: func(_ *cobra.Command, args []string) error {
+			var found []finding.Finding
 			all := len(args) == 0
 			if all {
 				root, err := c.MadeRoot()
 				if err != nil {
 					return err
 				}
-				if args, err = Files(filepath.Join(root, workspace.Home)); err != nil {
+				home := filepath.Join(root, workspace.Home)
+				if args, err = Files(home); err != nil {
+					return err
+				}
+				if found, err = schedule.Strays(home); err != nil { // which have no form, and were meant to
 					return err
 				}
 			}
-			var found []finding.Finding
 			for _, path := range args {
 				more, err := CheckFile(path)
 				var gone *term.Problem
