@@ -79,6 +79,9 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	beside.Go(func() { c.desk.Run(ctx, deliver, c.pause) })
 	beside.Go(func() { c.arrived.Run(ctx, deliver) })
 	s, err := c.acquire(ctx)
+	if ctx.Err() != nil && err != nil {
+		return nil // the greeting was cut short
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package attacktest
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -37,10 +38,14 @@ func AsUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(t.Name(), "/")
-		cmd := exec.Command(bin, "-test.run", "^"+name+"$", "-test.v")
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		out, err := cmd.CombinedOutput()
+		var out []byte
+		// What another test starts just now has the copy open for writing until its exec.
+		for again := true; again; again = errors.Is(err, syscall.ETXTBSY) {
+			cmd := exec.Command(bin, "-test.run", "^"+name+"$", "-test.v")
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			out, err = cmd.CombinedOutput()
+		}
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, "tries") || strings.Contains(line, "SKIP") || len(Rows(line)) > 0 {
 				t.Log(strings.TrimSpace(line))

@@ -198,6 +198,17 @@ func ReadFile(root, rel string, limit int64) ([]byte, error) {
 // Own reads a file of .daycare, where no agent writes: it may be a link that its owner made. Like
 // Read it never blocks, and reads at most limit bytes of a regular file.
 func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
+	f, info, err := OpenOwn(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	data, err = within(f, path, limit)
+	return data, info, err
+}
+
+// OpenOwn opens such a file.
+func OpenOwn(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ENXIO) { // a socket
 		err = &fs.PathError{Op: "read", Path: path, Err: ErrKind}
@@ -205,15 +216,15 @@ func Own(path string, limit int64) (data []byte, info fs.FileInfo, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: ErrKind}
+	}
+	if err != nil {
+		f.Close()
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrKind}
-	}
-	data, err = within(f, path, limit)
-	return data, info, err
+	return f, info, nil
 }
 
 func within(r io.Reader, name string, limit int64) ([]byte, error) {

@@ -3,6 +3,7 @@ package permission
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -54,12 +56,42 @@ func (q *Queue) move(p Pending) (late []Pending, err error) {
 	if err := q.append(line); err != nil {
 		return nil, fmt.Errorf("log decision on %s: %w", p.Token, err)
 	}
-	if in, err := q.read(q.path(p.Token)); err == nil && in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
+	in, err := q.take(p.Token)
+	if in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
 		late = []Pending{in}
 	}
-	// Without a barrier of its own: a file that comes back after a power cut is
-	// in the log, so the next start removes it.
-	return late, q.remove(p.Token)
+	return late, err
+}
+
+// saving is how long somebody who writes into a file may take between the first byte and the
+// last.
+const saving = 50 * time.Millisecond
+
+// take removes the file of a request that was settled, and returns what stood in it; nothing
+// of what cannot be read. It reads after the removal: what is saved meanwhile is in the file
+// that is open, or in a new one, which the next look finds. The removal has no barrier of its
+// own: a file that comes back after a power cut is in the log, so the next start removes it.
+func (q *Queue) take(token string) (Pending, error) {
+	path := q.path(token)
+	f, _, err := beneath.OpenOwn(path)
+	if err != nil {
+		return Pending{}, q.remove(token)
+	}
+	defer f.Close()
+	if err := q.remove(token); err != nil {
+		return Pending{}, err
+	}
+	for range 2 {
+		data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
+		if err != nil {
+			return Pending{}, nil
+		}
+		if p, err := parse(path, data); err == nil {
+			return p, nil
+		}
+		time.Sleep(saving)
+	}
+	return Pending{}, nil
 }
 
 // append writes one line to the log. A person may have edited the log or moved
@@ -166,14 +198,8 @@ func (q *Queue) Late(tokens ...string) ([]Pending, error) {
 		return late, err
 	}
 	for _, path := range paths {
-		p, err := q.read(path)
-		if err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == p.Token }) {
-			continue // what is wrong with it is said at a start
-		}
-		if _, err := q.Get(p.Token); err == nil {
-			continue // it is being settled
-		}
-		if err := q.remove(p.Token); err != nil {
+		p, err := q.takeLate(path, log)
+		if err != nil {
 			return late, err
 		}
 		if p.Decision != "" {
@@ -181,6 +207,24 @@ func (q *Queue) Late(tokens ...string) ([]Pending, error) {
 		}
 	}
 	return late, nil
+}
+
+// takeLate removes the file of a request that was settled, and returns what stood in it; no
+// decision where there is nothing to tell. Who comes second finds no file.
+func (q *Queue) takeLate(path string, log []Pending) (Pending, error) {
+	token := strings.TrimSuffix(filepath.Base(path), ".json")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.claim(token)()
+	if _, waits := q.waiting.byToken[token]; waits {
+		return Pending{}, nil
+	}
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	if _, err := q.read(path); err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == token }) {
+		return Pending{}, nil // what is wrong with it is said at a start
+	}
+	return q.take(token)
 }
 
 // gone are the files of requests that do not wait: of these tokens, without tokens of all.
