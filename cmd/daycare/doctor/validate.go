@@ -38,7 +38,8 @@ func ValidateCommand(c *term.App) *cobra.Command {
 		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
 			"tokens.json, descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
 			"notes, letters in drop/) and what daycare alone writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
-			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in .daycare, and what is ignored there.\n" +
+			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in\n" +
+			".daycare, and what is ignored there.\n" +
 			"What belongs together is checked by daycare doctor. The exit code is 1 if there are errors.",
 		Example: "  daycare validate .daycare/settings.yaml && git commit -am settings",
 		RunE: func(_ *cobra.Command, args []string) error {
