@@ -43,7 +43,8 @@ var ExitCodes = []struct {
 	{ExitNotFound, "not_found", "there is no such agent, item, file or name"},
 	{ExitNotRunning, "not_running", "the daemon is needed and does not run"},
 	{ExitDenied, "denied", "denied, or an approval is needed first"},
-	{ExitDisk, "disk_failed", "durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
+	{ExitDisk, "disk_failed",
+		"durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
 	{ExitTimeout, "timeout", "it took longer than allowed; what was sent goes on"},
 	{ExitInterrupted, "interrupted", "interrupted"},
 }
