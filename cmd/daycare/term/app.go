@@ -57,11 +57,36 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	do := "see: " + cmd.CommandPath() + " --help"
-	cmd.SuggestionsMinimumDistance = 1 // one letter, or the beginning of the name
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && near(args[0], sub.Name()) {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(names) > 0 {
 		do = "did you mean " + strings.Join(names, ", ") + "?"
 	}
 	return &Problem{Code: ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]), Do: do}
+}
+
+// near reports whether a name begins as typed, or one slip away from it: another letter, one
+// too many, one missing, or two in the wrong order.
+func near(typed, name string) bool {
+	if strings.HasPrefix(name, typed) {
+		return true
+	}
+	same := 0
+	for same < min(len(typed), len(name)) && typed[same] == name[same] {
+		same++
+	}
+	t, n := typed[same:], name[same:]
+	switch {
+	case t == "" || n == "":
+		return len(t)+len(n) <= 1
+	case t[1:] == n[1:] || t[1:] == n || t == n[1:]:
+		return true
+	}
+	return len(t) > 1 && len(n) > 1 && t[0] == n[1] && t[1] == n[0] && t[2:] == n[2:]
 }
 
 // Words checks the positional arguments: the names of those that must be there,
