@@ -81,17 +81,24 @@ func (q *Queue) take(token string) (Pending, error) {
 	if err := q.remove(token); err != nil {
 		return Pending{}, err
 	}
-	for range 2 {
-		data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
-		if err != nil {
-			return Pending{}, nil
-		}
-		if p, err := parse(path, data); err == nil {
-			return p, nil
-		}
+	p, err := contentOf(f, path)
+	if err != nil {
 		time.Sleep(saving)
+		p, err = contentOf(f, path)
 	}
-	return Pending{}, nil
+	if err != nil {
+		return Pending{}, nil
+	}
+	return p, nil
+}
+
+// contentOf reads the request in an open file, from its beginning.
+func contentOf(f *os.File, path string) (Pending, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
+	if err != nil {
+		return Pending{}, err
+	}
+	return parse(path, data)
 }
 
 // append writes one line to the log. A person may have edited the log or moved
