@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 	for {
 		select {
 		case err := <-done:
+			c.JSON = c.JSON || err != nil && wantsJSON(args) // where a flag before it was wrong, nobody read it
 			return c.Report(err)
 		case sig := <-arrived:
 			if !c.signalsTaken.Load() {
@@ -39,6 +41,14 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 			}
 		}
 	}
+}
+
+// wantsJSON reports whether --json is among the flags.
+func wantsJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json")
 }
 
 // TakeSignals gives the command Ctrl-C and SIGTERM to answer by itself.
