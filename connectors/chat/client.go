@@ -12,6 +12,8 @@ import (
 	"time"
 )
 
+// The HTTP API of a platform, as all connectors call it.
+
 const (
 	callTime    = 30 * time.Second
 	maxResponse = 64 << 20 // bytes of an answer; Signal's attachments come in one

@@ -10,6 +10,8 @@ import (
 	"daycare/engine/message"
 )
 
+// Files that come with messages: fetched once, within bounds of time and size.
+
 const (
 	maxFile = 20 << 20 // bytes: what the file store keeps of one
 	// fetchTries is how often a file is asked for before the message goes on

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+// What connectors do again: after a pause, at most so often, and where they left off.
+
 const longPause = 30 * time.Second
 
 // Rest waits after the nth failure in a row (from 0), longer after each, or until ctx ends.

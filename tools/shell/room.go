@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+// The space that commands leave free on the disks they write to.
+
 const (
 	// fastest is how many bytes a second a command is taken to write at most: so often is
 	// the room looked at that it cannot use up a reserve in between.
