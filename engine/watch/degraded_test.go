@@ -221,6 +221,8 @@ func TestAnEventLooksAtNoQuietDirectory(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait() // what is added before Run begins gets a hint
+
 		heard := 0
 		var last string
 		for n := range 100 {
