@@ -152,6 +152,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Fates == nil {
 		o.Fates = message.NewFates()
 	}
+	o.Sources.Dir = o.Dir
 	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), pending: map[string]bool{}, over: ctx.Done(),
 		log: o.Log.With("agent", o.Meta.ID)}
 	var found findings

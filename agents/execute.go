@@ -281,7 +281,7 @@ func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 	whole = &tools.Whole{Bytes: int64(len(text))}
 	err := a.kept(a.untilRoom(func() (err error) {
 		if r.Output.Blob, err = record.PutBlob(a.Volume, a.Dir, text); err == nil {
-			whole.Path, whole.Kept = a.path("blobs", r.Output.Blob), whole.Bytes
+			whole.Blob, whole.Kept = r.Output.Blob, whole.Bytes
 		}
 		return err
 	}))

@@ -102,8 +102,8 @@ func (s spilling) Run(context.Context, tools.Call) (tools.Result, error) {
 	output := "begin" + strings.Repeat("x", s.bytes-8) + "end"
 	sum := sha256.Sum256([]byte(output))
 	whole := &tools.Whole{Blob: hex.EncodeToString(sum[:]), Bytes: int64(len(output)), Kept: int64(len(output))}
-	whole.Path = filepath.Join(*s.dir, "blobs", whole.Blob)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(whole.Path), 0o700), os.WriteFile(whole.Path, []byte(output), 0o600)); err != nil {
+	path := filepath.Join(*s.dir, "blobs", whole.Blob)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(output), 0o600)); err != nil {
 		return tools.Result{}, err
 	}
 	half := s.shown / 2
@@ -155,6 +155,9 @@ func TestShortenedOutputsAreCutOnce(t *testing.T) {
 		}
 		if named := `"blob":"` + filepath.Base(marker[0][2]) + `"`; strings.Count(b.history(), named) != tt.calls {
 			t.Errorf("%+v: history does not name the blob %s", tt, named)
+		}
+		if strings.Contains(b.history(), dir) {
+			t.Errorf("%+v: history names a place on this machine", tt)
 		}
 	}
 }

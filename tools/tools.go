@@ -120,8 +120,7 @@ const MaxOutput = 30_000
 // Whole describes an output that its tool shortened, so that whoever shortens the
 // text again still names the file that holds all of it.
 type Whole struct {
-	Path   string // the file; "" if the output could not be kept
-	Blob   string // its name in the agent's blobs/, the SHA-256 of what it holds
+	Blob   string // the file in the agent's blobs/, named by the SHA-256 of what it holds; "" if the output could not be kept
 	Bytes  int64  // length of the output
 	Kept   int64  // how many of them the file holds, from the beginning
 	Left   int64  // how many of them are missing from Text
@@ -129,14 +128,16 @@ type Whole struct {
 }
 
 // Shorten makes the text for which left bytes of the output are missing between head
-// and tail, and notes it in w.
+// and tail, and notes it in w. The file is named as it lies in the agent's folder, so that
+// a folder which is moved, forked or imported names its own; the model gets the absolute
+// path.
 func (w *Whole) Shorten(head, tail string, left int64) string {
 	where := "they could not be kept"
 	switch {
-	case w.Path != "" && w.Kept < w.Bytes:
-		where = fmt.Sprintf("the first %d bytes are in %s", w.Kept, w.Path)
-	case w.Path != "":
-		where = "the whole output is in " + w.Path
+	case w.Blob != "" && w.Kept < w.Bytes:
+		where = fmt.Sprintf("the first %d bytes are in blobs/%s", w.Kept, w.Blob)
+	case w.Blob != "":
+		where = "the whole output is in blobs/" + w.Blob
 	}
 	w.Left = left
 	w.Marker = fmt.Sprintf("\n[… %d of %d bytes left out; %s …]\n", left, w.Bytes, where)

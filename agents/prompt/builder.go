@@ -19,7 +19,7 @@ var ErrNothingNew = errors.New("nothing new since the model's last answer")
 // give nothing; what it should have given is then named instead of shown.
 type Sources struct {
 	File func(f message.File) ([]byte, error) // an attachment
-	Blob func(hash string) (string, error)    // the text of a long tool output
+	Dir  string                               // the agent's folder, with its long outputs in blobs/
 }
 
 // Options are the parts of a request that do not come from the conversation.

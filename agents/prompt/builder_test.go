@@ -26,12 +26,7 @@ var sources = Sources{
 		}
 		return []byte("text of <" + f.Name + ">\n"), nil
 	},
-	Blob: func(hash string) (string, error) {
-		if hash == "b10b" {
-			return "the whole long output", nil
-		}
-		return "", errors.New("no such blob")
-	},
+	Dir: "testdata/agent",
 }
 
 func build(t *testing.T, b *Builder, ctx *record.Context) *providers.Request {

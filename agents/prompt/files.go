@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -135,8 +136,11 @@ func (b *Builder) read(f message.File) (_ []byte, note string) {
 // result renders a ToolResult record. Diffs among its blocks are for people.
 func (b *Builder) result(r *record.ToolResult) providers.Result {
 	text := r.Output.Text
-	if r.Output.Blob != "" && text == "" {
+	switch {
+	case r.Output.Blob != "" && text == "":
 		text = b.blob(r.Output.Blob)
+	case r.Output.Blob != "":
+		text = b.locate(text, r.Output.Blob)
 	}
 	out := providers.Result{CallID: r.ToolCallID, Name: r.Name}
 	var lines []string
@@ -172,12 +176,33 @@ func (b *Builder) result(r *record.ToolResult) providers.Result {
 
 // blob fetches an output that was too long for a line of history.
 func (b *Builder) blob(hash string) string {
-	if b.src.Blob != nil {
-		if text, err := b.src.Blob(hash); err == nil {
-			return text
-		}
+	text, err := record.ReadBlob(b.src.Dir, hash)
+	if err != nil {
+		return "[the output was kept in " + record.BlobPath(hash) + ", which cannot be read]"
 	}
-	return "[the output was kept in blobs/" + hash + ", which cannot be read]"
+	return text
+}
+
+// locate gives the model the absolute path of a kept output that a shortened one names.
+// Older versions recorded an absolute path, which may be that of another place where the
+// workspace lay.
+func (b *Builder) locate(text, hash string) string {
+	const before = " in "
+	file := record.BlobPath(hash)
+	at := strings.Index(text, file)
+	if at < 0 {
+		return text
+	}
+
+	from := strings.LastIndex(text[:at], before)
+	if from < 0 {
+		return text
+	}
+	from += len(before)
+	if dir := text[from:at]; dir != "" && !filepath.IsAbs(dir) || strings.Contains(dir, "\n") {
+		return text
+	}
+	return text[:from] + filepath.Join(b.src.Dir, file) + text[at+len(file):]
 }
 
 // image fetches a picture for the model, or says why it is not shown. For what

@@ -69,6 +69,9 @@ func plainTalk() *record.Context {
 	)
 }
 
+// longOutput is the name of "the whole long output" in testdata/agent/blobs.
+const longOutput = "332010978eebab2162dddf5014a8d71177b0f2d7129361651f6a36e121b95beb"
+
 func toolTalk() *record.Context {
 	denied := gave("c4", "write", record.StatusDenied, "needs @write:/etc")
 	return talk(
@@ -82,7 +85,7 @@ func toolTalk() *record.Context {
 		gave("c3", "exec", record.StatusTimeout, "half of it"),
 		denied,
 		gave("c5", "glob", record.StatusError, "arguments are not JSON"),
-		&record.ToolResult{ToolCallID: "c6", Name: "read", Status: record.StatusOK, Output: record.Output{Blob: "b10b"}},
+		&record.ToolResult{ToolCallID: "c6", Name: "read", Status: record.StatusOK, Output: record.Output{Blob: longOutput}},
 	)
 }
 

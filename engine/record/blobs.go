@@ -16,6 +16,10 @@ const blobDir = "blobs"
 
 var blobName = lazyregexp.New(`^[0-9a-f]{64}$`)
 
+// BlobPath is where a blob lies in its agent's folder, as the text of a shortened output
+// names it.
+func BlobPath(sha string) string { return blobDir + "/" + sha }
+
 // PutBlob stores a text under its hash in the folder's blobs/ and returns the hash.
 // It is durable on return; the same text is stored once.
 func PutBlob(vol *disk.Volume, dir, text string) (sha string, err error) {

@@ -195,7 +195,7 @@ func (c *capture) text() (text string, whole *tools.Whole) {
 
 	whole = &tools.Whole{Bytes: c.total}
 	if c.saved != "" {
-		whole.Path, whole.Blob, whole.Kept = c.saved, filepath.Base(c.saved), c.kept
+		whole.Blob, whole.Kept = filepath.Base(c.saved), c.kept
 	}
 	return whole.Shorten(head, strings.ToValidUTF8(string(end), "\uFFFD"), left), whole
 }
