@@ -9,6 +9,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
@@ -210,7 +211,11 @@ func (m *Model) factLines(ask event.Ask, width int) (lines []string) {
 		if f.Name == "untrusted" || f.Name == "sandbox" && ask.Sandbox == permission.NoSandbox {
 			style = t.Warn
 		}
-		for i, l := range m.screen.render.Code(markdown.Clean(f.Value), "", width-12) {
+		value := m.screen.render.Code(markdown.Clean(f.Value), "", width-12)
+		if f.Name == "reason" || f.Name == "sandbox" { // prose: what names a file or command keeps each space
+			value = strings.Split(lipgloss.Wrap(markdown.Clean(f.Value), max(width-12, 1), ""), "\n")
+		}
+		for i, l := range value {
 			name := ""
 			if i == 0 {
 				name = f.Name

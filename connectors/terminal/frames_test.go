@@ -61,8 +61,9 @@ func twelve() *daemon {
 				Workdir: "/home/ada/shop", Sandbox: "bwrap", Programs: []string{"git: /usr/bin/git"}, Prefix: "@exec:git push"}}.Ask(),
 		permission.Pending{Token: "tok2", Agent: "agent1xzzzzzzzzzzzzzzzzzz",
 			AskedAt: time.Now().Add(-10 * time.Second), ExpiresAt: time.Now().Add(24 * time.Hour),
-			Request: permission.Request{Tag: "@write:/etc/hosts", Reason: "the test needs a name",
-				Detail: permission.Detail{Diff: "--- a/etc/hosts\n+++ b/etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 " +
+			Request: permission.Request{Tag: "@write:/etc/hosts", Reason: "the test of the login needs a name that leads to this machine " +
+				"while it runs, and takes the line away again when it ends",
+				Detail: permission.Detail{Diff: "--- /etc/hosts\n+++ /etc/hosts\n@@ -1,2 +1,3 @@\n 127.0.0.1 " +
 					"localhost\n-::1 localhost\n+::1 localhost ip6-localhost\n+127.0.0.1 login.test\n"}}}.Ask(),
 	}
 	return d

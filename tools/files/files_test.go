@@ -273,6 +273,9 @@ func TestEdit(t *testing.T) {
 		!strings.Contains(res.Blocks[0].Text, "--- a/a.go") {
 		t.Errorf("diff:\n%s", res.Blocks[0].Text)
 	}
+	if text := diff("/etc/hosts", "a\n", "b\n")[0].Text; !strings.HasPrefix(text, "--- /etc/hosts\n+++ /etc/hosts\n") {
+		t.Errorf("diff of a file outside:\n%s", text)
+	}
 	w.want(w.call("edit", a{"path": "a.go", "old": "return 1", "new": "x"}), tools.Failed, "old is 2 times in a.go (lines 4, 8)")
 	w.want(w.call("edit", a{"path": "a.go", "old": "return 1", "new": "return 2", "all": true}), tools.OK, "changed 2 places")
 	w.want(w.call("edit", a{"path": "a.go", "old": "func tow() {", "new": "x"}), tools.Failed, "The closest line is\n7\tfunc two() {")

@@ -187,5 +187,9 @@ func diff(name, before, after string) []tools.Block {
 	if len(before)+len(after) > maxDiff {
 		return nil
 	}
-	return []tools.Block{{Type: "diff", Text: udiff.Unified("a/"+name, "b/"+name, before, after)}}
+	old, changed := "a/"+name, "b/"+name
+	if filepath.IsAbs(name) {
+		old, changed = name, name
+	}
+	return []tools.Block{{Type: "diff", Text: udiff.Unified(old, changed, before, after)}}
 }
