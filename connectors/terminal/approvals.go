@@ -36,7 +36,7 @@ type approvals struct {
 	token  string
 	choice int       // of the answers that are offered
 	read   bool      // all of it was on the screen: before, nothing can be allowed
-	since  time.Time // when it took the place of another question; zero: it was opened by hand
+	from   time.Time // keys before it answer nothing: they were meant for something else
 	sent   bool      // it is being answered
 	top    int       // first line of the request that is shown
 }
@@ -52,8 +52,9 @@ func (o *approvals) offered(a event.Ask) []event.Choice {
 	return slices.DeleteFunc(slices.Clone(a.Choices), func(c event.Choice) bool { return c.Decision != "deny" })
 }
 
-// openApprovals opens the question of the agent that is shown, else the oldest.
-func (m *Model) openApprovals() {
+// openApprovals opens the question of the agent that is shown, else the oldest. It takes
+// answers from then on.
+func (m *Model) openApprovals(from time.Time) {
 	if len(m.world.asks) == 0 {
 		m.say1("nobody asks for anything")
 		return
@@ -65,7 +66,7 @@ func (m *Model) openApprovals() {
 			break
 		}
 	}
-	m.over = &approvals{token: token}
+	m.over = &approvals{token: token, from: from}
 }
 
 // open is the question that is read, and its place in the queue.
@@ -83,7 +84,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		return true, nil
 	}
 	answers := o.offered(ask)
-	tooSoon := o.sent || time.Since(o.since) < settling
+	tooSoon := o.sent || time.Now().Before(o.from)
 	switch name := k.String(); name {
 	case "esc", "ctrl+y", "q":
 		return true, nil
@@ -112,6 +113,7 @@ func (o *approvals) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 				return false, o.answer(m, a.Decision)
 			}
 		}
+		o.from = later(o.from, time.Now().Add(typingPause))
 	}
 	return false, nil
 }
@@ -152,7 +154,7 @@ func (m *Model) asksChanged() tea.Cmd {
 		m.over, m.emptied = nil, time.Now()
 		return nil
 	}
-	m.over = &approvals{token: m.world.asks[0].Token, since: time.Now()}
+	m.over = &approvals{token: m.world.asks[0].Token, from: time.Now().Add(settling)}
 	return nil
 }
 
@@ -160,6 +162,17 @@ func (m *Model) asksChanged() tea.Cmd {
 // before: answers, after the next question took its place, and Esc, after the last
 // question's dialog closed by itself.
 const settling = time.Second
+
+// typingPause is the longest pause between two letters of a sentence that is typed: who types
+// one on the page of all agents, where a letter may open this dialog, answers nothing.
+const typingPause = 400 * time.Millisecond
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
 
 func (o *approvals) help(m *Model) string {
 	next := ""

@@ -220,6 +220,31 @@ func TestReceiveEndsWithAWord(t *testing.T) {
 	})
 }
 
+// A sentence that is typed on the page of all agents finds agents by name or answers
+// nothing: no letter of it starts an agent, decides a question or ends a turn.
+func TestASentenceOnThePageOfAllAgentsDoesNothing(t *testing.T) {
+	for _, sentence := range []string{"can you run the nightly tests now", "also run all of it", "add a proxy", "hello new agent",
+		"do it once", "push and deploy", "approve nothing"} {
+		bubble(t, func(t *testing.T) {
+			d0 := twelve()
+			drive(t, d0, 100, 30, func(d *driver) {
+				d.wait(time.Second)
+				for _, r := range sentence {
+					d.press(string(r))
+					d.wait(200 * time.Millisecond)
+				}
+				d.wait(2 * time.Second)
+				if got := d0.calls(); len(got) != 0 {
+					t.Errorf("%q asked of the daemon: %q", sentence, got)
+				}
+				if n := len(d0.got); n != 0 {
+					t.Errorf("%q sent %d messages", sentence, n)
+				}
+			})
+		})
+	}
+}
+
 func TestApprovals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		drive(t, twelve(), 100, 30, func(d *driver) {
@@ -313,6 +338,7 @@ func TestNothingIsAllowedThatWasNotShownWhole(t *testing.T) {
 			}
 			d.press("pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
 			d.shows("rm -rf last", "[o] Once")
+			d.wait(time.Second)
 			d.press("o")
 			if got := d.daemon.calls(); len(got) != 1 || got[0] != "decide tok9 once" {
 				t.Fatalf("not allowed when it was read: %q", got)

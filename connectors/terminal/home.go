@@ -139,7 +139,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "n":
 		return m.show(m.spawnHere())
 	case "a":
-		m.openApprovals()
+		m.openApprovals(time.Now().Add(typingPause))
 	case "x":
 		if m.world.get(h.selected) != nil {
 			return m.call.stop(h.selected)
@@ -148,6 +148,11 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		m.over = &help{}
 	case "q":
 		return m.leave()
+	default:
+		if strings.TrimSpace(k.Text) != "" { // the beginning of a name, or of a sentence: no letter of it is a key
+			h.filter, h.asking = "", true
+			return h.filterKey(m, k)
+		}
 	}
 	return nil
 }

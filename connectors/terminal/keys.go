@@ -59,7 +59,7 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 	case "ctrl+p":
 		m.over = newPicker()
 	case "ctrl+y":
-		m.openApprovals()
+		m.openApprovals(time.Time{})
 	case "ctrl+g":
 		return m.goHome(), true
 	case "f1":

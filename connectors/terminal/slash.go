@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -34,7 +35,7 @@ func commands() []command {
 		{name: "mark", args: "NAME", does: "name this place, to come back to", run: markCommand},
 		{name: "rewind", args: "[NAME]", does: "go back to a mark, or to one of your messages", run: rewindCommand},
 		{name: "permissions", does: "answer what agents ask (Ctrl+Y)",
-			run: func(m *Model, _ string) tea.Cmd { m.openApprovals(); return nil }},
+			run: func(m *Model, _ string) tea.Cmd { m.openApprovals(time.Time{}); return nil }},
 		{name: "queue", does: "what waits for this agent (Ctrl+Q)", run: func(m *Model, _ string) tea.Cmd { m.openQueue(); return nil }},
 		{name: "cron", does: "the tasks that run by the clock", run: cronCommand},
 		{name: "skills", does: "what agents know how to do, and the sub-agents they can ask", run: skillsCommand},
