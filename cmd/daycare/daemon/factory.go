@@ -76,9 +76,9 @@ func (r factory) start(ctx context.Context, seat engine.Seat) error {
 			r.meter.call(provider, model, u, usd)
 			return usd
 		}, Definition: r.define, Folders: r.folders,
-		Cut:    func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
-		Window: func(m record.Model) int { return r.models.Load().Window(m) },
-		Sources: prompt.Sources{File: r.files.Read},
+		Cut:      func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
+		Window:   func(m record.Model) int { return r.models.Load().Window(m) },
+		Sources:  prompt.Sources{File: r.files.Read},
 		Settings: configured(), Configured: configured,
 		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
 		Redact:  &r.secrets, Zone: zone, Log: r.log,
