@@ -3,7 +3,9 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -218,9 +220,10 @@ func (b *bench) outcome(item string) record.Outcome {
 	return o
 }
 
+// history is what was recorded; an agent that was only just started has no file of it yet.
 func (b *bench) history() string {
 	data, err := os.ReadFile(filepath.Join(b.dir, "history.jsonl"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.t.Fatal(err)
 	}
 	return string(data)

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"daycare/engine/inbox"
 )
 
 // An inbox with a line that cannot be read costs a message no more than another: what is
-// wrong with it is known from when it was read.
+// wrong with it is known from when it was read. What costs it is counted in bytes of memory.
 func TestABrokenLineMakesNoMessageDearer(t *testing.T) {
 	const many = 2000
 	per := map[bool]uint64{}
@@ -50,15 +51,19 @@ func TestABrokenLineMakesNoMessageDearer(t *testing.T) {
 		}
 		const messages = 50
 		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		var each []uint64
 		for i := range messages {
+			runtime.ReadMemStats(&before)
 			r := h.deliver(from("one", fmt.Sprint("message ", i)))
 			if _, err := h.Await(t.Context(), r.Agent, r.Item); err != nil {
 				t.Fatal(err)
 			}
+			runtime.ReadMemStats(&after)
+			each = append(each, after.TotalAlloc-before.TotalAlloc)
 		}
-		runtime.ReadMemStats(&after)
-		per[broken] = (after.TotalAlloc - before.TotalAlloc) / messages
+		// Others in this process allocate as well, now and then a lot: the message in the middle.
+		slices.Sort(each)
+		per[broken] = each[messages/2]
 		e.release()
 		if err := h.end(); err != nil {
 			t.Fatal(err)
