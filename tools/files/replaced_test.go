@@ -146,7 +146,10 @@ func TestGrantedFolderSwapper(t *testing.T) {
 			defer wg.Wait()
 			defer stop.Store(true)
 			seen, tries, wins := map[tools.Status]int{}, 0, 0
-			for end := time.Now().Add(runFor); time.Now().Before(end); {
+			// However the machine shares its time out, both of the two were met in the end.
+			met := func() bool { return seen[""] > 0 && seen[tools.Denied] > 0 }
+			end := time.Now().Add(runFor)
+			for last := end.Add(time.Minute); time.Now().Before(end) || !met() && time.Now().Before(last); {
 				for tool, args := range map[string]a{"read": {"path": "f.txt"}, "grep": {"pattern": "."},
 					"edit": {"path": "f.txt", "old": secret, "new": "owned"}} {
 					res := w.call(tool, args)
@@ -160,7 +163,7 @@ func TestGrantedFolderSwapper(t *testing.T) {
 			if wins > 0 || w.content(w.outside+"/f.txt") != secret {
 				t.Errorf("%d wins in %d tries", wins, tries)
 			}
-			if seen[""] == 0 || seen[tools.Denied] == 0 {
+			if !met() {
 				t.Errorf("%v: nothing was swapped", seen)
 			}
 		})
