@@ -11,6 +11,7 @@ import (
 
 	"github.com/nrednav/cuid2"
 
+	"daycare/engine/inbox"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -75,7 +76,7 @@ func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (sche
 			needs = append(needs, *need)
 		}
 	}
-	if refused, err := r.permit(ctx, agent, state.Permissions, needs, g.ByHand); refused != "" || err != nil {
+	if refused, err := r.permit(ctx, agent, needs, g.ByHand); refused != "" || err != nil {
 		return schedule.Output{Refused: refused}, err
 	}
 	res, err := exec.Run(ctx, call)
@@ -100,16 +101,16 @@ func gateTags(g schedule.Gate) ([]string, error) {
 
 // permit asks the owner for what is needed and not granted, without waiting; refused
 // says what is waited for. What was allowed once is used up when nothing is missing.
-func (r gate) permit(ctx context.Context, agent string, set permission.Set, needs []permission.Request,
-	again bool) (refused string, err error) {
-	once, err := record.OnceOf(filepath.Join(r.root, "agents", agent))
+func (r gate) permit(ctx context.Context, agent string, needs []permission.Request, again bool) (refused string,
+	err error) {
+	state, once, err := r.allowed(ctx, agent, needs)
 	if err != nil {
 		return "", err
 	}
 	var uses, waits []string
 	for _, need := range needs {
 		sha := need.SHA256(agent)
-		if granted(set, sha) {
+		if granted(state.Permissions, sha) {
 			continue
 		}
 		if slices.ContainsFunc(once, func(g record.OnceGrant) bool { return g.SHA256 == sha }) {
@@ -138,6 +139,35 @@ func (r gate) permit(ctx context.Context, agent string, set permission.Set, need
 		}
 	}
 	return "", nil
+}
+
+// allowed is what was allowed to an agent for good and once. An answer to one of these
+// requests that lies in its inbox counts as well: it is waited for until the agent has
+// recorded it.
+func (r gate) allowed(ctx context.Context, agent string, needs []permission.Request) (state record.State,
+	once []record.OnceGrant, err error) {
+	if len(needs) == 0 {
+		return state, nil, nil
+	}
+	dir := filepath.Join(r.root, "agents", agent)
+	items, err := inbox.ReadAll(dir)
+	if err != nil {
+		return state, nil, err
+	}
+	for _, it := range items {
+		answers := func(need permission.Request) bool { return need.SHA256(agent) == it.SHA256 }
+		if it.Kind != message.Permission || !slices.ContainsFunc(needs, answers) {
+			continue
+		}
+		if _, err := r.system.Await(ctx, agent, it.ID); err != nil {
+			return state, nil, fmt.Errorf("wait until the agent has recorded an answer: %w", err)
+		}
+	}
+	if state, _, err = record.CurrentState(r.vol, dir); err != nil {
+		return state, nil, fmt.Errorf("read rights of the agent: %w", err)
+	}
+	once, err = record.OnceOf(dir)
+	return state, once, err
 }
 
 // saidNo is who denied a request the last time that it was answered; "": nobody.
