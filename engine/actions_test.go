@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -574,18 +575,19 @@ func TestDelivered(t *testing.T) {
 		message.Fate{Error: "gone", Final: true})); err == nil || err.Error() != "gone" {
 		t.Error(err)
 	}
-	over, cancel := context.WithCancel(t.Context())
-	fates := put(message.Fate{Parts: 2}, message.Fate{Error: "busy"})
-	go func() {
-		for len(fates) > 0 {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		over, cancel := context.WithCancel(t.Context())
+		fates := put(message.Fate{Parts: 2}, message.Fate{Error: "busy"})
+		go func() {
+			synctest.Wait() // it has heard of both, and waits for more
+			cancel()
+		}()
+		if err := delivered(over, fates); err == nil || !strings.Contains(err.Error(), "busy") {
+			t.Error(err)
 		}
-		time.Sleep(50 * time.Millisecond)
-		cancel()
-	}()
-	if err := delivered(over, fates); err == nil || !strings.Contains(err.Error(), "busy") {
-		t.Error(err)
-	}
+	})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
 	if err := delivered(over, put()); err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Error(err)
 	}

@@ -118,7 +118,7 @@ func TestLimitsOfChildren(t *testing.T) {
 	h.mu.Lock()
 	close(h.hold["a"])
 	h.mu.Unlock()
-	for deadline := time.Now().Add(5 * time.Second); len(h.Running(t.Context(), one)) > 1 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(h.Running(t.Context(), one)) > 1 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := h.child(one, "f", true); err != nil {
@@ -502,7 +502,7 @@ func TestIdleSubagentsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); !h.ended(idle.ID) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !h.ended(idle.ID) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		h.reap(t.Context())
 	}
 	if !h.ended(idle.ID) {

@@ -104,7 +104,7 @@ func TestOnlyWhatIsHeldIsShared(t *testing.T) {
 		}
 	}
 	var got inbox.Item
-	for deadline := time.Now().Add(5 * time.Second); got.ID == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); got.ID == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		h.mu.Lock()
 		for _, it := range h.told {
 			if it.Kind == message.Permission {

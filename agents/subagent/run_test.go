@@ -157,9 +157,8 @@ func TestResults(t *testing.T) {
 }
 
 func TestAStoppedCallStopsItsSubAgent(t *testing.T) {
-	h := &house{block: true}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &house{block: true, during: func(string) { cancel() }}
 	if r := run(t, ctx, toolOf(t, h, event.NewStream("t"), plain), `{"task":"x"}`); r.Status != tools.Canceled {
 		t.Errorf("result %+v", r)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/engine/disk"
@@ -183,28 +184,30 @@ func TestALinkIntoTheWorkspaceIsNoFileOfTokens(t *testing.T) {
 }
 
 func TestExpiryEndsATokenAndWhatItHasOpen(t *testing.T) {
-	root := t.TempDir()
-	past, soon := time.Now().Add(-time.Second), time.Now().Add(300*time.Millisecond)
-	old, short := create(t, root, "old", Rights{Scopes: []Scope{Read}}, &past), create(t, root, "short",
-		Rights{Scopes: []Scope{Read}}, &soon)
-	s, _ := open(t, root)
-	if _, ok := s.Find(old); ok {
-		t.Error("an expired token is found")
-	}
-	h, ok := s.Find(short)
-	if !ok {
-		t.Fatal("a token that has not expired is refused")
-	}
-	ctx, cancel := h.Within(t.Context())
-	defer cancel()
-	select {
-	case <-ctx.Done():
-	case <-time.After(10 * time.Second):
-		t.Error("what it has open goes on after it expired")
-	}
-	if _, ok := s.Find(short); ok {
-		t.Error("it is found after it expired")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		past, soon := time.Now().Add(-time.Second), time.Now().Add(300*time.Millisecond)
+		old, short := create(t, root, "old", Rights{Scopes: []Scope{Read}}, &past), create(t, root, "short",
+			Rights{Scopes: []Scope{Read}}, &soon)
+		s, _ := open(t, root)
+		if _, ok := s.Find(old); ok {
+			t.Error("an expired token is found")
+		}
+		h, ok := s.Find(short)
+		if !ok {
+			t.Fatal("a token that has not expired is refused")
+		}
+		ctx, cancel := h.Within(t.Context())
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Error("what it has open goes on after it expired")
+		}
+		if _, ok := s.Find(short); ok {
+			t.Error("it is found after it expired")
+		}
+	})
 }
 
 // Two processes that change tokens at once lose nothing and bring nothing back.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/engine/finding"
@@ -197,30 +198,32 @@ func TestGone(t *testing.T) {
 
 // TestEditorThatMovesTheFileAway does what vim does with backupcopy=no.
 func TestEditorThatMovesTheFileAway(t *testing.T) {
-	h := editable(t)
-	h.limits.quiet = 20 * time.Millisecond
-	data := content(t, h)
-	if err := os.Rename(h.path(), h.path()+"~"); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	go func() {
-		time.Sleep(15 * time.Millisecond)
-		f, err := os.Create(h.path())
-		for half := range slices.Chunk(data, len(data)/3) {
-			if err == nil {
-				_, err = f.Write(half)
-			}
-			time.Sleep(5 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		h := editable(t)
+		h.limits.quiet = 20 * time.Millisecond
+		data := content(t, h)
+		if err := os.Rename(h.path(), h.path()+"~"); err != nil {
+			t.Fatal(err)
 		}
-		done <- errors.Join(err, f.Close())
-	}()
-	turn(t, h, "t4", "g", "h")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	refresh(t, h)
-	wantTexts(t, h, "a", "b", "c", "d", "e", "f", "g", "h")
+		done := make(chan error)
+		go func() {
+			time.Sleep(15 * time.Millisecond)
+			f, err := os.Create(h.path())
+			for half := range slices.Chunk(data, len(data)/3) {
+				if err == nil {
+					_, err = f.Write(half)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			done <- errors.Join(err, f.Close())
+		}()
+		turn(t, h, "t4", "g", "h")
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		refresh(t, h)
+		wantTexts(t, h, "a", "b", "c", "d", "e", "f", "g", "h")
+	})
 }
 
 // TestHostileSaves: an editor that keeps saving what it read some time ago. What

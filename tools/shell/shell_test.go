@@ -166,20 +166,32 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	start := time.Now()
-	res := sh(t, a{"command": "echo begun; sleep 60", "timeoutMs": 200})
-	if res.Status != tools.TimedOut || !strings.Contains(res.Text, "begun\n[stopped: it ran longer than 200ms") {
-		t.Errorf("%q %s", res.Status, res.Text)
-	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("took %v", took)
+	for limit := 200 * time.Millisecond; ; limit *= 2 {
+		start := time.Now()
+		res := sh(t, a{"command": "echo begun; sleep 60", "timeoutMs": limit.Milliseconds()})
+		if !strings.Contains(res.Text, "begun") && limit < 20*time.Second {
+			continue // a machine under load: the shell has not come to its first command
+		}
+		if res.Status != tools.TimedOut || !strings.Contains(res.Text, "begun\n[stopped: it ran longer than "+limit.String()) {
+			t.Errorf("%q %s", res.Status, res.Text)
+		}
+		if took := time.Since(start); took > limit+3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		return
 	}
 }
 
 func TestCancel(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	res := run(t, ctx, newExec(Options{Mode: Off}), newCall(t, workspace(t), a{"command": "echo begun; sleep 60"}))
+	call := newCall(t, workspace(t), a{"command": "echo begun; sleep 60"})
+	call.Progress = func(text string) {
+		if strings.Contains(text, "begun") {
+			cancel()
+		}
+	}
+	res := run(t, ctx, newExec(Options{Mode: Off}), call)
 	if res.Status != tools.Canceled || res.Text != "begun\n[Cancelled]" {
 		t.Errorf("%q %q", res.Status, res.Text)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"daycare/engine/finding"
@@ -214,19 +215,21 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 
 // A save in pieces is not taken for a broken file.
 func TestShelfWaitsForASaveInPieces(t *testing.T) {
-	dir := t.TempDir()
-	shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
-	put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
-	saved := make(chan struct{})
-	go func() {
-		defer close(saved)
-		time.Sleep(30 * time.Millisecond)
-		put(t, dir+"/tea/SKILL.md", "---\nname: tea\ndescription: d\n---\n")
-	}()
-	if named(shelf.List(), "tea") < 0 {
-		t.Error("the skill is not there when it is saved")
-	}
-	<-saved
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
+		put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
+		saved := make(chan struct{})
+		go func() {
+			defer close(saved)
+			time.Sleep(30 * time.Millisecond)
+			put(t, dir+"/tea/SKILL.md", "---\nname: tea\ndescription: d\n---\n")
+		}()
+		if named(shelf.List(), "tea") < 0 {
+			t.Error("the skill is not there when it is saved")
+		}
+		<-saved
+	})
 }
 
 func remove(t *testing.T, path string) {

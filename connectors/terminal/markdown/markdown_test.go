@@ -83,7 +83,7 @@ func FuzzLines(f *testing.F) {
 		}
 		began := time.Now()
 		lines := r.Lines(source, width)
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Fatalf("%d bytes took %s", len(source), took)
 		}
 		for _, line := range lines {

@@ -2,9 +2,9 @@ package markdown
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,16 +37,26 @@ func TestStreamIsCheap(t *testing.T) {
 	text := strings.Repeat("A paragraph of some words, **strong** and `code`, as models write it.\n\n", 3000)
 	r := New(theme.New(theme.Terminal{Dark: true}))
 	var s Stream
-	began := time.Now()
-	s.Lines(r, text, 80)
-	whole := time.Since(began)
-	began = time.Now()
 	const pieces = 50
-	for range pieces {
-		text += "more words. "
-		s.Lines(r, text, 80)
+	lines := func() { s.Lines(r, text, 80) }
+	whole := allocations(lines)
+	more := allocations(func() {
+		for range pieces {
+			text += "more words. "
+			lines()
+		}
+	})
+	t.Logf("a text of %d KB makes %d allocations, %d pieces more of it %d", len(text)>>10, whole, pieces, more)
+	if more > whole/2 {
+		t.Errorf("%d pieces of a text of %d KB make %d allocations, all of it %d", pieces, len(text)>>10, more, whole)
 	}
-	if took := time.Since(began); took > pieces*whole/5 {
-		t.Errorf("%d pieces of a text of %d KB take %s, all of it %s", pieces, len(text)>>10, took, whole)
-	}
+}
+
+// allocations is how many f makes: work that no other load of the machine changes.
+func allocations(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
 }
