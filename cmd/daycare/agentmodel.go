@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/setup"
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
-	"daycare/engine/control"
 )
 
 func agentsModel(c *term.App) *cobra.Command {
@@ -39,24 +39,10 @@ func agentsModel(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(choice)
 			}
-			c.Print("%s\n", choiceText(a.Handle, choice, typed != ""))
+			c.Print("%s\n", show.Choice(a.Handle, choice, typed != ""))
 			return nil
 		},
 	}
-}
-
-// choiceText says which model an agent uses.
-func choiceText(agent string, choice control.Choice, changed bool) string {
-	model, provider := term.Clean(choice.Model), term.Clean(choice.Provider)
-	switch {
-	case choice.Problem != "":
-		return agent + " cannot answer: " + term.Clean(choice.Problem)
-	case changed:
-		return fmt.Sprintf("%s uses %s of %s from its next turn on", agent, model, provider)
-	case choice.Chosen:
-		return fmt.Sprintf("%s uses %s of %s", agent, model, provider)
-	}
-	return fmt.Sprintf("%s uses %s of %s, as the settings say", agent, model, provider)
 }
 
 // refsThenModels completes an agent, then a model.

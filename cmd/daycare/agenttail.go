@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/follow"
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
-	"daycare/engine/control"
 	"daycare/engine/record"
 )
 
@@ -52,13 +52,13 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	if err != nil {
 		return fmt.Errorf("find agent %s: %w", ref, err)
 	}
-	records, err := newest(ctx, client, a.ID, n)
+	records, err := show.Newest(ctx, client, a.ID, n)
 	if err != nil {
 		return err
 	}
 	seen := int64(0)
 	if n == 0 && following {
-		last, err := newest(ctx, client, a.ID, 1)
+		last, err := show.Newest(ctx, client, a.ID, 1)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func after(ctx context.Context, c *term.App, id string, seq int64) ([]json.RawMe
 	}
 	var found []json.RawMessage
 	for n := 20; ; n *= 4 {
-		if found, err = newest(ctx, client, id, n); err != nil {
+		if found, err = show.Newest(ctx, client, id, n); err != nil {
 			return nil, err
 		}
 		if len(found) < n || minSeq(found) <= seq {
@@ -103,25 +103,6 @@ func after(ctx context.Context, c *term.App, id string, seq int64) ([]json.RawMe
 		}
 	}
 	return slices.DeleteFunc(found, func(r json.RawMessage) bool { return seqOf(r) <= seq }), nil
-}
-
-// newest reads the last n records of a history, oldest first.
-func newest(ctx context.Context, client *control.Client, id string, n int) ([]json.RawMessage, error) {
-	const pageSize = 500
-	var all []json.RawMessage
-	before := int64(0)
-	for len(all) < n {
-		page, err := client.History(ctx, id, before, min(n-len(all), pageSize))
-		if err != nil {
-			return nil, fmt.Errorf("read history: %w", err)
-		}
-		all = append(slices.Clone(page.Records), all...)
-		if page.Before == nil || len(page.Records) == 0 {
-			break
-		}
-		before = *page.Before
-	}
-	return all, nil
 }
 
 func seqOf(line json.RawMessage) int64 {
@@ -166,7 +147,7 @@ func showRecords(c *term.App, records []json.RawMessage) error {
 			c.Warn("skipped a line: %v", err)
 			continue
 		}
-		text := describe(entry, c.OutStyle())
+		text := show.Record(entry, c.OutStyle())
 		if text == "" {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
 	"daycare/engine/event"
 )
@@ -37,7 +38,7 @@ func TestEventsNameTheirAgent(t *testing.T) {
 	seen := watchAll(t, client)
 
 	for _, text := range []string{"may I?", "delegate"} {
-		if _, err := client.Stream(t.Context(), "", own(control.Message{Text: text}), func(control.RawEvent) {}); err != nil {
+		if _, err := client.Stream(t.Context(), "", talk.Own(control.Message{Text: text}), func(control.RawEvent) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

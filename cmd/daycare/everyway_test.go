@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/commandtest"
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
 )
 
@@ -63,7 +64,7 @@ connectors:
 
 	// A person at the terminal.
 	ctx := t.Context()
-	o, err := client.Stream(ctx, "", own(control.Message{Text: "alpha"}), func(control.RawEvent) {})
+	o, err := client.Stream(ctx, "", talk.Own(control.Message{Text: "alpha"}), func(control.RawEvent) {})
 	if err != nil || o.Text != "heard alpha" {
 		t.Fatalf("terminal: %+v, %v", o, err)
 	}
@@ -131,16 +132,7 @@ func started(t *testing.T, workspace string) *daemon.Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- r.Run(ctx, true, "", func() { close(ready) }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	<-ready
+	commandtest.Start(t, r)
 	return r
 }
 

@@ -36,14 +36,19 @@ var imports = map[string][]string{
 	"cmd/daycare/setup": {"cmd/daycare/doctor", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/term",
 		"agents/providers", "agents/providers/catalogue", "connectors/chat", "engine/apitoken", "engine/config", "engine/control",
 		"engine/disk", "engine/event", "engine/finding"},
+	"cmd/daycare/talk": {"cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "engine/address", "engine/control",
+		"engine/disk", "engine/event", "engine/inbox", "engine/message", "engine/permission", "engine/record"},
+	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",
 		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},
 	"cmd/daycare/term": {"cmd/daycare/plugins", "engine/config", "engine/control", "engine/disk", "engine/finding", "engine/inbox",
 		"engine/message"},
 	"cmd/daycare/logfile": {"engine/config"},
-	"cmd/daycare/chaos":   {"..."},
-	"cmd/daycare/bench":   {"..."},
+	"cmd/daycare/commandtest": {"cmd/daycare/term", "engine/control", "engine/event", "engine/finding", "engine/message",
+		"engine/record"},
+	"cmd/daycare/chaos": {"..."},
+	"cmd/daycare/bench": {"..."},
 
 	"engine":                 {"engine/..."},
 	"engine/attacktest":      {},
@@ -143,7 +148,7 @@ var imports = map[string][]string{
 // to be used by tests.
 var suites = []string{
 	"engine/inbox/inboxtest", "engine/crash/crashtest", "engine/attacktest", "agents/providers/providertest", "agents/providers/scripted",
-	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest",
+	"connectors/connectortest", "connectors/telegram/telegramtest", "tools/toolstest", "cmd/daycare/commandtest",
 }
 
 // anywhere are packages that know nothing of daycare: every folder may import them.
@@ -196,9 +201,11 @@ func broken(u use) string {
 }
 
 // forTests reports what tests may import on top. The suite of the connectors
-// speaks of engine.Connector, so the tests that call it must, too.
+// speaks of engine.Connector, so the tests that call it must, too. Commands are
+// tested against a daemon.
 func forTests(folder, target string) bool {
-	return slices.Contains(suites, target) || target == "engine" && strings.HasPrefix(folder, "connectors/")
+	return slices.Contains(suites, target) || target == "engine" && strings.HasPrefix(folder, "connectors/") ||
+		target == "cmd/daycare/daemon" && strings.HasPrefix(folder, "cmd/daycare/")
 }
 
 func orNothing(list []string) string {

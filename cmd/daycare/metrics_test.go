@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/cmd/daycare/talk"
 	"daycare/engine/control"
 )
 
@@ -28,7 +29,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.Stream(t.Context(), "", own(control.Message{Text: "what is in README.md?"}),
+	if _, err := client.Stream(t.Context(), "", talk.Own(control.Message{Text: "what is in README.md?"}),
 		func(control.RawEvent) {}); err != nil {
 		t.Fatal(err)
 	}

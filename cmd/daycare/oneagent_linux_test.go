@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/talk"
 	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/disk"
@@ -224,7 +225,7 @@ providers:
 			t.Fatal(err)
 		}
 		defer client.Close()
-		o, err := client.Stream(t.Context(), "", own(control.Message{Text: "hello"}), func(control.RawEvent) {})
+		o, err := client.Stream(t.Context(), "", talk.Own(control.Message{Text: "hello"}), func(control.RawEvent) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
-	"daycare/engine/permission"
 )
 
 func permissionsCommand(c *term.App) *cobra.Command {
@@ -52,38 +49,16 @@ func permissionsLs(c *term.App) *cobra.Command {
 				c.Note("nobody asks for anything")
 				return nil
 			}
-			handles := handlesByID(cmd.Context(), client, asks...)
+			handles := show.Handles(cmd.Context(), client, asks...)
 			for i, a := range asks {
 				if i > 0 {
 					c.Print("\n")
 				}
-				showAsk(c.Out, c.OutStyle(), a, handles)
+				show.Ask(c.Out, c.OutStyle(), a, handles)
 			}
 			return nil
 		},
 	}
-}
-
-// showAsk prints one request whole: nobody can answer for what they have not seen.
-func showAsk(w io.Writer, s term.Style, a event.Ask, handles map[string]string) {
-	now := time.Now()
-	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), term.Clean(cmp.Or(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
-		term.OneLine(a.Shown, 60), s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
-	fmt.Fprint(w, term.Clean(a.Card))
-	for _, choice := range a.Choices {
-		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), term.Clean(choice.Text))
-	}
-}
-
-// answerCommand is the command that gives an answer.
-func answerCommand(token, decision string) string {
-	switch decision {
-	case "deny":
-		return "daycare permissions deny " + token
-	case "always":
-		return "daycare permissions allow " + token
-	}
-	return "daycare permissions allow " + token + " --" + decision
 }
 
 func permissionsShow(c *term.App) *cobra.Command {
@@ -112,24 +87,10 @@ func permissionsShow(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(asks[n])
 			}
-			showAsk(c.Out, c.OutStyle(), asks[n], handlesByID(cmd.Context(), client, asks[n]))
+			show.Ask(c.Out, c.OutStyle(), asks[n], show.Handles(cmd.Context(), client, asks[n]))
 			return nil
 		},
 	}
-}
-
-// handlesByID names the agents that ask the short way; on trouble by their ids.
-func handlesByID(ctx context.Context, client *control.Client, asks ...event.Ask) map[string]string {
-	out := map[string]string{}
-	for _, ask := range asks {
-		if _, known := out[ask.AgentID]; known {
-			continue
-		}
-		if a, err := client.Agent(ctx, ask.AgentID); err == nil {
-			out[a.ID] = a.Handle
-		}
-	}
-	return out
 }
 
 func permissionsAllow(c *term.App) *cobra.Command {
@@ -191,7 +152,7 @@ func decide(ctx context.Context, c *term.App, typed, decision string) error {
 			Decision string `json:"decision"`
 		}{token, decision})
 	}
-	if i := slices.IndexFunc(ask.Choices, func(c event.Choice) bool { return c.Decision == decision }); isBudget(ask) && i >= 0 {
+	if i := slices.IndexFunc(ask.Choices, func(c event.Choice) bool { return c.Decision == decision }); show.IsBudget(ask) && i >= 0 {
 		c.Print("%s: %s\n", token, ask.Choices[i].Text)
 		return nil
 	}

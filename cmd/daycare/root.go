@@ -5,6 +5,7 @@ import (
 
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/setup"
+	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
 )
 
@@ -26,26 +27,12 @@ func newRoot(c *term.App) *cobra.Command {
 			}
 			return tui(c, cmd)
 		},
-		SilenceUsage:      true,
-		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
-	root.SetIn(c.In)
-	root.SetOut(c.Out)
-	root.SetErr(c.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return term.Usage(cmd, "%s", err)
-	})
-	flags := root.PersistentFlags()
-	flags.StringVarP(&c.Workspace, "workspace", "C", "",
-		"the `DIR` that holds .daycare (default: the nearest one upwards, else the current one)")
-	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one a line for streams")
-	flags.BoolVar(&c.NoInput, "no-input", false, "never ask anything")
-	// Flags named like files or folders complete as such.
-	_ = root.MarkPersistentFlagDirname("workspace")
+	c.Attach(root)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, as daycare version does")
 
-	addGroup(root, "Talk to agents:", chatCommand(c), sendCommand(c), permissionsCommand(c), whyCommand(c))
+	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), permissionsCommand(c), whyCommand(c))
 	addGroup(root, "Look at agents, and change them:",
 		agentsCommand(c), inboxCommand(c), toolsCommand(c), subagentsCommand(c), skillsCommand(c), cronCommand(c),
 		heartbeatCommand(c))

@@ -127,7 +127,7 @@ func askToEnd(ctx context.Context, c *term.App, root string, pid int) error {
 // No longer: where nobody collects it, an ended process keeps its pid.
 func untilEnded(ctx context.Context, lock string, pid int) error {
 	for disk.Held(lock) {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := term.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -135,19 +135,9 @@ func untilEnded(ctx context.Context, lock string, pid int) error {
 		if pid <= 1 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := term.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/follow"
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
@@ -95,7 +96,7 @@ func (t *tailer) look(ctx context.Context, n int) ([]said, error) {
 		}
 		t.handles[a.ID] = a.Handle
 		t.follower.Add(filepath.Join(t.dir, a.ID))
-		records, err := newest(ctx, client, a.ID, max(n, 1))
+		records, err := show.Newest(ctx, client, a.ID, max(n, 1))
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +143,7 @@ func showSaid(c *term.App, s said) error {
 	if err != nil {
 		return nil // a line by hand that is broken; doctor says so
 	}
-	text := describe(entry, c.OutStyle())
+	text := show.Record(entry, c.OutStyle())
 	if text == "" {
 		return nil
 	}

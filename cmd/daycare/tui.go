@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/setup"
+	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
 	"daycare/connectors/terminal"
 	"daycare/engine/control"
@@ -40,7 +41,7 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	return terminal.Run(cmd.Context(), terminal.Options{
 		Dial:      func(ctx context.Context) (*control.Client, error) { return c.Dial(ctx, root) },
 		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
-		Own:       own,
+		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
 		Workspace: root,
 		Input:     c.In,
@@ -59,7 +60,7 @@ func ensureDaemon(ctx context.Context, c *term.App, root string) error {
 	if !errors.Is(err, control.ErrNotRunning) {
 		return err
 	}
-	if client, err := joinStarting(ctx, c, root); client != nil || err != nil {
+	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
 		return err
 	}
 	quiet := &term.App{Offline: c.Offline, InProcess: c.InProcess, In: c.In, Out: io.Discard, Err: io.Discard, Workspace: c.Workspace}

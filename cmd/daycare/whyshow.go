@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/record"
 )
@@ -72,7 +73,7 @@ func happened(r record.Record) string {
 		return term.Join("\n            ", fmt.Sprintf("result    %s %s in %d ms: %s", r.Name, r.Status, r.MS,
 			term.OneLine(r.Output.Text, 120)), untrusted(r.Source))
 	case *record.Permission:
-		return term.Join("  ", "approval  "+r.Event, r.Tag, term.OneLine(r.Request, 80), by(r.By), r.Token)
+		return term.Join("  ", "approval  "+r.Event, r.Tag, term.OneLine(r.Request, 80), show.By(r.By), r.Token)
 	case *record.Delivery:
 		return arrived(r)
 	case *record.TurnEnd:
@@ -80,7 +81,7 @@ func happened(r record.Record) string {
 	case *record.Start:
 		return ""
 	}
-	who, what := speak(r)
+	who, what := show.Words(r)
 	return term.Join("  ", who, term.OneLine(what, 160))
 }
 

@@ -1,13 +1,13 @@
 package daemon
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"daycare/cmd/daycare/commandtest"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -26,16 +26,7 @@ func started(t *testing.T, workspace string) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- r.Run(ctx, true, "", func() { close(ready) }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	<-ready
+	commandtest.Start(t, r)
 	return r
 }
 

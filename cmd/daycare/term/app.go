@@ -39,6 +39,25 @@ type App struct {
 	leaving      atomic.Pointer[func()] // to be called before a signal ends the program
 }
 
+// Attach gives a root command the streams of the app and the flags that all commands have.
+func (c *App) Attach(root *cobra.Command) {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return Usage(cmd, "%s", err)
+	})
+
+	flags := root.PersistentFlags()
+	flags.StringVarP(&c.Workspace, "workspace", "C", "",
+		"the `DIR` that holds .daycare (default: the nearest one upwards, else the current one)")
+	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one a line for streams")
+	flags.BoolVar(&c.NoInput, "no-input", false, "never ask anything")
+	// Flags named like files or folders complete as such.
+	_ = root.MarkPersistentFlagDirname("workspace")
+}
+
 // Group is a command that only holds others.
 func Group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{

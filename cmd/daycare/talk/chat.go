@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"bufio"
@@ -9,15 +9,12 @@ import (
 	"os/user"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
-	"daycare/engine/disk"
-	"daycare/engine/workspace"
 )
 
 // chatOptions are the flags of chat.
@@ -27,7 +24,7 @@ type chatOptions struct {
 	permission string // ask, deny, allow; "": ask where a person can be asked
 }
 
-func chatCommand(c *term.App) *cobra.Command {
+func Chat(c *term.App) *cobra.Command {
 	var o chatOptions
 	cmd := &cobra.Command{
 		Use:   "chat [TEXT…]",
@@ -133,35 +130,14 @@ func join(ctx context.Context, c *term.App) (client *control.Client, leave func(
 	if err := setup.EnsureHome(c, root); err != nil {
 		return nil, nil, err
 	}
-	if client, err := joinStarting(ctx, c, root); client != nil || err != nil {
+	if client, err := c.JoinStarting(ctx, root); client != nil || err != nil {
 		return client, func() error { return nil }, err
 	}
 	return c.InProcess(ctx, root)
 }
 
-// startingWait is how long a process that holds the lock and does not answer yet
-// is waited for.
-const startingWait = 10 * time.Second
-
-// joinStarting waits for the socket of a process that just starts, or ends; nil if
-// there is none.
-func joinStarting(ctx context.Context, c *term.App, root string) (*control.Client, error) {
-	for deadline := time.Now().Add(startingWait); disk.Held(workspace.Lock(root)); {
-		if client, err := c.Dial(ctx, root); err == nil {
-			return client, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, term.AlreadyRunning(root)
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-// own says who speaks: the terminal's own agent is the one of this descriptor.
-func own(m control.Message) control.Message {
+// Own says who speaks: the terminal's own agent is the one of this descriptor.
+func Own(m control.Message) control.Message {
 	m.Connector, m.UserID, m.ChannelID = "terminal", osUser(), "default"
 	return m
 }

@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"context"
@@ -115,7 +115,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 
 // say sends a message and hears of its end.
 func (t *talk) say(ctx context.Context, text string) {
-	m := own(control.Message{Text: text})
+	m := Own(control.Message{Text: text})
 	show := func(control.RawEvent) {}
 	if !t.flight.watching && t.flight.open == 0 {
 		show = func(e control.RawEvent) { t.tell(ctx, heard{event: &e}) }
@@ -217,7 +217,7 @@ func (t *talk) showEvent(e control.RawEvent) error {
 		t.agent = e.Agent
 	}
 	if e.Type == event.PermissionDecided {
-		if err := show(e, t.decidedElsewhere); err != nil {
+		if err := decode(e, t.decidedElsewhere); err != nil {
 			return err
 		}
 	}

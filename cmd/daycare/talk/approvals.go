@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/control"
@@ -78,9 +79,9 @@ func (t *talk) waiting(ctx context.Context) error {
 		return t.answerAsks(ctx, t.asks.fresh(asks, false))
 	}
 	t.c.Warn("%s for an answer from before:", term.Plural(len(asks), "request waits", "requests wait"))
-	names := handlesByID(ctx, t.client, asks...)
+	names := show.Handles(ctx, t.client, asks...)
 	for _, ask := range asks {
-		showAsk(t.c.Err, t.c.ErrStyle(), ask, names)
+		show.Ask(t.c.Err, t.c.ErrStyle(), ask, names)
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 	case "allow", "deny":
 		decision := map[string]string{"allow": "once", "deny": "deny"}[p.policy]
 		for _, a := range fresh {
-			if decision == "once" && isBudget(a) { // a flag allows calls, and spends no more money
+			if decision == "once" && show.IsBudget(a) { // a flag allows calls, and spends no more money
 				p.left = &a
 				continue
 			}
@@ -210,7 +211,7 @@ func (t *talk) answerAsks(ctx context.Context, fresh []event.Ask) error {
 		if t.typed == nil {
 			t.typed = typedLines(t.c)
 		}
-		p.names = handlesByID(ctx, t.client, append(slices.Clone(p.queue), fresh...)...)
+		p.names = show.Handles(ctx, t.client, append(slices.Clone(p.queue), fresh...)...)
 		first := !p.open()
 		p.queue = append(p.queue, fresh...)
 		if first {

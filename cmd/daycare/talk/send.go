@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type sendOptions struct {
 	timeout time.Duration
 }
 
-func sendCommand(c *term.App) *cobra.Command {
+func Send(c *term.App) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send ID [TEXT…]",
@@ -168,7 +168,7 @@ func ownIfNew(ctx context.Context, client *control.Client, ref string, m control
 			return ref, m, err
 		}
 	}
-	return "", own(m), nil
+	return "", Own(m), nil
 }
 
 // sendResult is where the message is now: in an inbox, or a letter that the next

@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"cmp"
@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/message"
-	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -47,7 +47,7 @@ func asksOn(reason string) bool {
 
 // needsApproval says how to answer what an agent asks, and ends with exit code 5.
 func needsApproval(a event.Ask) error {
-	if isBudget(a) {
+	if show.IsBudget(a) {
 		return &term.Problem{Code: term.ExitDenied, Err: fmt.Errorf("the agent is paused: %s", a.Reason),
 			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
 				"daycare permissions deny %s)", a.Token, a.Token)}
@@ -56,12 +56,6 @@ func needsApproval(a event.Ask) error {
 		Err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
 		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}
-}
-
-// isBudget reports whether a request is to go on beyond a budget.
-func isBudget(a event.Ask) bool {
-	_, ok := permission.BudgetOf(a.Tag)
-	return ok
 }
 
 // familyAsks lists what an agent and its descendants ask for.
@@ -131,7 +125,7 @@ const pastReach = 500
 // heard of.
 func readPast(ctx context.Context, client *control.Client, id string) (past, error) {
 	p := past{last: event.Outcome{Agent: id}, followed: map[string]bool{}}
-	lines, err := newest(ctx, client, id, pastReach)
+	lines, err := show.Newest(ctx, client, id, pastReach)
 	if err != nil {
 		return p, err
 	}

@@ -1,10 +1,11 @@
-package main
+package talk
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"daycare/cmd/daycare/show"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
@@ -43,18 +44,18 @@ func (v *view) event(e control.RawEvent) error {
 	case event.TurnStarted:
 		v.begin(e)
 	case event.MessageDelta:
-		return show(e, v.delta)
+		return decode(e, v.delta)
 	case event.ToolStarted:
 		v.endAnswer()
-		return show(e, func(t event.Tool) { v.note("→ %s", callLine(t.Name, t.Arguments)) })
+		return decode(e, func(t event.Tool) { v.note("→ %s", show.Call(t.Name, t.Arguments)) })
 	case event.ToolFinished:
-		return show(e, v.toolFinished)
+		return decode(e, v.toolFinished)
 	case event.Retry:
-		return show(e, v.retry)
+		return decode(e, v.retry)
 	case event.SubAgentStart, event.SubAgentEnd:
-		return show(e, func(s subAgent) { v.subAgent(e.Type, s) })
+		return decode(e, func(s subAgent) { v.subAgent(e.Type, s) })
 	case event.AgentCompacted:
-		return show(e, v.compacted)
+		return decode(e, v.compacted)
 	case event.AgentReset:
 		v.note("a new conversation begins")
 	case event.BudgetReached:
@@ -62,7 +63,7 @@ func (v *view) event(e control.RawEvent) error {
 	case control.GapType:
 		v.note("some of what happened was missed")
 	case event.TurnFinished:
-		return show(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
+		return decode(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
 	}
 	return nil
 }
@@ -78,8 +79,8 @@ func (v *view) compacted(c event.Compacted) {
 	}
 }
 
-// show decodes the body of an event for f.
-func show[T any](e control.RawEvent, f func(T)) error {
+// decode decodes the body of an event for f.
+func decode[T any](e control.RawEvent, f func(T)) error {
 	body, err := control.Body[T](e)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func show[T any](e control.RawEvent, f func(T)) error {
 func (v *view) begin(e control.RawEvent) {
 	v.endAnswer()
 	v.turn, v.last = e.Turn, ""
-	_ = show(e, func(s event.Started) {
+	_ = decode(e, func(s event.Started) {
 		if s.Attempt > 1 {
 			v.note("going on after an interruption (attempt %d)", s.Attempt)
 		}

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"daycare/engine/record"
 )
 
-// describe is a record for people: its seq, as rewind and fork take it, a time, who,
+// Record is a record for people: its seq, as rewind and fork take it, a time, who,
 // and what. Records that only the runtime cares about give "".
-func describe(e *record.Entry, s term.Style) string {
-	who, what := speak(e.Rec)
+func Record(e *record.Entry, s term.Style) string {
+	who, what := Words(e.Rec)
 	if who == "" {
 		return ""
 	}
@@ -29,7 +29,7 @@ func describe(e *record.Entry, s term.Style) string {
 	return at + "  " + who + text
 }
 
-func speak(r record.Record) (who, what string) {
+func Words(r record.Record) (who, what string) {
 	switch r := r.(type) {
 	case *record.User:
 		return speakUser(r)
@@ -49,7 +49,7 @@ func speak(r record.Record) (who, what string) {
 	case *record.Summary:
 		return "summary", r.Text
 	case *record.Permission:
-		return "rights", term.Join("  ", r.Event, r.Tag, term.OneLine(r.Request, 120), by(r.By))
+		return "rights", term.Join("  ", r.Event, r.Tag, term.OneLine(r.Request, 120), By(r.By))
 	case *record.Delivery:
 		return speakDelivery(r)
 	case *record.Mark:
@@ -82,7 +82,7 @@ func speakAssistant(r *record.Assistant) (who, what string) {
 		lines = append(lines, r.Text)
 	}
 	for _, call := range r.ToolCalls {
-		lines = append(lines, "→ "+callLine(call.Name, call.Arguments))
+		lines = append(lines, "→ "+Call(call.Name, call.Arguments))
 	}
 	if r.Finish != record.FinishEndTurn && r.Finish != record.FinishToolUse {
 		lines = append(lines, "("+string(r.Finish)+")")
@@ -101,7 +101,7 @@ func speakDelivery(r *record.Delivery) (who, what string) {
 	return "", ""
 }
 
-func by(who string) string {
+func By(who string) string {
 	if who == "" {
 		return ""
 	}
@@ -112,8 +112,8 @@ func by(who string) string {
 var mainArguments = []string{"command", "path", "file", "file_path", "pattern", "query", "url",
 	"permission", "name", "task", "prompt", "text"}
 
-// callLine is a tool call on one line: its name and what it is about.
-func callLine(name string, arguments json.RawMessage) string {
+// Call is a tool call on one line: its name and what it is about.
+func Call(name string, arguments json.RawMessage) string {
 	var args map[string]any
 	if json.Unmarshal(arguments, &args) != nil {
 		return term.OneLine(name, 60)

@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"daycare/cmd/daycare/show"
 	"daycare/engine/control"
 	"daycare/engine/message"
 )
@@ -134,7 +135,7 @@ func (t *talk) model(ctx context.Context, name string) error {
 	}
 	choice, err := t.client.Switch(ctx, t.agent, name)
 	if err == nil {
-		t.view.note("%s", choiceText("the agent", choice, name != ""))
+		t.view.note("%s", show.Choice("the agent", choice, name != ""))
 	}
 	return err
 }
@@ -161,7 +162,7 @@ func (t *talk) reset(ctx context.Context) error {
 	if t.agent != "" {
 		r, err = t.client.Reset(ctx, t.agent)
 	} else {
-		r, err = t.client.Send(ctx, "", own(control.Message{Kind: message.Reset}))
+		r, err = t.client.Send(ctx, "", Own(control.Message{Kind: message.Reset}))
 	}
 	if err != nil {
 		return fmt.Errorf("reset: %w", err)

@@ -1,0 +1,58 @@
+// Package show puts into words what agents said, did and ask for, so that a conversation and
+// a command say it in the same way.
+package show
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/permission"
+)
+
+// Ask prints one request whole: nobody can answer for what they have not seen.
+func Ask(w io.Writer, s term.Style, a event.Ask, handles map[string]string) {
+	now := time.Now()
+	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), term.Clean(cmp.Or(handles[a.AgentID], a.AgentID)), permission.VisibleLine(a.Tag),
+		term.OneLine(a.Shown, 60), s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
+	fmt.Fprint(w, term.Clean(a.Card))
+	for _, choice := range a.Choices {
+		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), term.Clean(choice.Text))
+	}
+}
+
+// answerCommand is the command that gives an answer.
+func answerCommand(token, decision string) string {
+	switch decision {
+	case "deny":
+		return "daycare permissions deny " + token
+	case "always":
+		return "daycare permissions allow " + token
+	}
+	return "daycare permissions allow " + token + " --" + decision
+}
+
+// Handles names the agents that ask the short way; on trouble by their ids.
+func Handles(ctx context.Context, client *control.Client, asks ...event.Ask) map[string]string {
+	out := map[string]string{}
+	for _, ask := range asks {
+		if _, known := out[ask.AgentID]; known {
+			continue
+		}
+		if a, err := client.Agent(ctx, ask.AgentID); err == nil {
+			out[a.ID] = a.Handle
+		}
+	}
+	return out
+}
+
+// IsBudget reports whether a request is to go on beyond a budget.
+func IsBudget(a event.Ask) bool {
+	_, ok := permission.BudgetOf(a.Tag)
+	return ok
+}

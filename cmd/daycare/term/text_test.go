@@ -1,0 +1,88 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestAgo(t *testing.T) {
+	for _, test := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "just now"}, {-time.Hour, "just now"}, {30 * time.Second, "30s ago"}, {2 * time.Minute, "2m ago"},
+		{47 * time.Hour, "47h ago"}, {72 * time.Hour, "3d ago"}, {60 * 24 * time.Hour, "2026-09-21"},
+	} {
+		if got := Ago(noon.Add(-test.d), noon); got != test.want {
+			t.Errorf("ago(%s) = %q, want %q", test.d, got, test.want)
+		}
+	}
+	if got := Ago(time.Time{}, noon); got != "never" {
+		t.Errorf("ago(zero) = %q, want never", got)
+	}
+}
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\n\ttext ü":  "plain\n\ttext ü",
+		"a\x1b]0;title\ab": `a\x1b]0;title\x07b`,
+		"rm \u202egnp.txt": `rm \u202egnp.txt`,
+		"c\u009b31m\r":     `c\x9b31m\x0d`,
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("a\x1b[0m\u202e")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := Clean(s); strings.IndexFunc(got, Steers) >= 0 {
+			t.Errorf("clean(%q) = %q still steers a terminal", s, got)
+		}
+	})
+}
+
+func TestExplain(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		code int
+	}{
+		{nil, ExitOK},
+		{errors.New("anything"), ExitFailure},
+		{Usage(&cobra.Command{}, "wrong"), ExitUsage},
+		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, ExitUsage},
+		{message.ErrUnknownAgent, ExitNotFound},
+		{control.ErrNoAsk, ExitNotFound},
+		{inbox.ErrUnknown, ExitNotFound},
+		{control.ErrNotRunning, ExitNotRunning},
+		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), ExitNotRunning},
+		{&control.Decided{Decision: "once", By: "me"}, ExitDenied},
+		{disk.ErrFailed, ExitDisk},
+		{context.DeadlineExceeded, ExitTimeout},
+		{ErrInterrupted, ExitInterrupted},
+		{control.ErrBusy, ExitFailure},
+	} {
+		err := test.err
+		if err != nil {
+			err = fmt.Errorf("do something: %w", err)
+		}
+		if code, _ := Explain(err); code != test.code {
+			t.Errorf("%v: exit code %d, want %d", test.err, code, test.code)
+		}
+	}
+}
