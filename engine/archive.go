@@ -33,10 +33,10 @@ var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inb
 // maxMember bounds one file of an archive, in bytes.
 const maxMember = 512 << 20
 
-// Export writes an agent as a tar, from its files alone. A line that is being
-// appended at this moment is left out.
-func (s *System) Export(_ context.Context, id string, to io.Writer) error {
-	dir := s.folder(id)
+// Export writes an agent of a workspace as a tar, from its files alone. home is the
+// workspace's .daycare. A line that is being appended at this moment is left out.
+func Export(home, id string, to io.Writer) error {
+	dir := filepath.Join(home, "agents", id)
 	w := tar.NewWriter(to)
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *System) Export(_ context.Context, id string, to io.Writer) error {
 			data = data[:strings.LastIndexByte(string(data), '\n')+1]
 		}
 		if rel == "state.json" { // older versions wrote whole paths; a broken file stays as it is
-			if relative, err := record.ChangeState(filepath.Dir(s.root), data, func(*record.State) {}); err == nil {
+			if relative, err := record.ChangeState(filepath.Dir(home), data, func(*record.State) {}); err == nil {
 				data = relative
 			}
 		}

@@ -86,7 +86,7 @@ func TestExportAndImport(t *testing.T) {
 		writeFile(t, path, strings.Replace(readFile(t, path), "}", `,"mine": 1}`, 1))
 	}
 	var out bytes.Buffer
-	if err := a.Export(t.Context(), made.ID, &out); err != nil {
+	if err := Export(a.root, made.ID, &out); err != nil {
 		t.Fatal(err)
 	}
 	data := out.Bytes()

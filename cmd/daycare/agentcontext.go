@@ -11,11 +11,11 @@ import (
 
 	"daycare/agents/prompt"
 	"daycare/agents/subagent"
-	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
+	"daycare/tools/peers"
 )
 
 // A contextSize is what the model of an agent is sent, in tokens, about.
@@ -70,7 +70,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 	}
 	has := func(string) bool { return true }
 	if kind != "user" {
-		has = func(tool string) bool { return !slices.Contains(daemon.ToChat, tool) }
+		has = func(tool string) bool { return !slices.Contains(peers.ToChat, tool) }
 	}
 	if kind == "subagent" {
 		definition := definitionOf(dir)
@@ -79,7 +79,7 @@ func toolTokens(ctx context.Context, client *control.Client, dir, kind string) (
 			if definition != "" {
 				return i >= 0 && slices.Contains(subs[i].Tools, tool)
 			}
-			return i < 0 && !slices.Contains(daemon.ToChat, tool) && !subagent.Forbidden(tool)
+			return i < 0 && !slices.Contains(peers.ToChat, tool) && !subagent.Forbidden(tool)
 		}
 	}
 	sum := 0

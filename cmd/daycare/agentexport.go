@@ -2,17 +2,18 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
+	"daycare/engine"
+	"daycare/engine/workspace"
 )
 
 func agentsExport(c *term.App) *cobra.Command {
@@ -26,24 +27,24 @@ func agentsExport(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, err := daemon.OpenFiles(cmd.Context(), root, c.Warn)
+			client, err := c.Offline(root, c.Warn)
 			if err != nil {
 				return err
 			}
-			defer files.Close()
-			id, err := files.Resolve(args[0])
+			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("find agent %s: %w", args[0], err)
 			}
+			home := filepath.Join(root, workspace.Home)
 			if out == "" || out == "-" {
-				return files.Export(cmd.Context(), id, c.Out)
+				return engine.Export(home, a.ID, c.Out)
 			}
-			bytes, err := exportTo(cmd.Context(), files, id, out)
+			bytes, err := exportTo(home, a.ID, out)
 			if err != nil {
 				return err
 			}
 			if c.JSON {
-				return c.PrintJSON(exported{Agent: id, File: out, Bytes: bytes})
+				return c.PrintJSON(exported{Agent: a.ID, File: out, Bytes: bytes})
 			}
 			c.Print("exported %s to %s, %s\n", args[0], out, term.Size(bytes))
 			return nil
@@ -61,7 +62,7 @@ type exported struct {
 }
 
 // exportTo writes the agent to a new file and returns its size in bytes.
-func exportTo(ctx context.Context, files *daemon.Files, id, path string) (bytes int64, err error) {
+func exportTo(home, id, path string) (bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("export agent: %w", err)
@@ -72,7 +73,7 @@ func exportTo(ctx context.Context, files *daemon.Files, id, path string) (bytes 
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := errors.Join(files.Export(ctx, id, w), w.Flush()); err != nil {
+	if err := errors.Join(engine.Export(home, id, w), w.Flush()); err != nil {
 		return 0, err
 	}
 	info, err := f.Stat()

@@ -3,24 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/daemon"
+	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
-	"daycare/engine"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
-	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/workspace"
@@ -87,7 +81,7 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 	}
 	dir := filepath.Join(root, workspace.Home, "agents", s.ID)
 	s.Paths = agentPaths(dir)
-	if s.Problems, err = problemsOf(dir); err != nil {
+	if s.Problems, err = doctor.OfAgent(dir); err != nil {
 		c.Warn("%v", err)
 	}
 	s.Permissions = readRights(filepath.Join(dir, "state.json"))
@@ -100,24 +94,6 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 		c.Warn("%v", err)
 	}
 	return s, nil
-}
-
-// problemsOf are the warnings and errors of an agent's files.
-func problemsOf(dir string) ([]event.File, error) {
-	all, err := inbox.Check(dir)
-	for _, name := range []string{"descriptor.json", "state.json", "history.jsonl"} {
-		path := filepath.Join(dir, name)
-		data, rerr := os.ReadFile(path)
-		if rerr != nil {
-			if name == "descriptor.json" || !errors.Is(rerr, fs.ErrNotExist) {
-				all = append(all, finding.Finding{Severity: finding.Error, File: path, Reason: rerr.Error()})
-			}
-			continue
-		}
-		found, cerr := engine.CheckFile(path, data)
-		all, err = append(all, found...), errors.Join(err, cerr)
-	}
-	return daemon.Problems(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err
 }
 
 // agentPaths are the files of an agent that are there.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/permission"
@@ -53,7 +52,7 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 		}
 		given[g.Tag] = g
 	}
-	for _, access := range daemon.Rights(set) {
+	for _, access := range set.Rights() {
 		tag := access.Tag()
 		by, at := "the settings, or by hand", ""
 		if g, ok := given[tag]; ok {

@@ -3,10 +3,10 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 )
@@ -45,10 +45,18 @@ func skillsLs(c *term.App) *cobra.Command {
 			var t term.Table
 			t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
 			for _, s := range list {
-				t.Row(s.Name, cmp.Or(daemon.Within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
+				t.Row(s.Name, cmp.Or(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
 					term.OneLine(s.Description, 60))
 			}
 			return t.Write(c.Out, c.OutStyle())
 		},
 	}
+}
+
+// within is a path as it is named from the workspace, if it lies in it.
+func within(root, path string) string {
+	if rel, err := filepath.Rel(root, path); path != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }

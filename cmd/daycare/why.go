@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
+	"daycare/engine/workspace"
 )
 
 func whyCommand(c *term.App) *cobra.Command {
@@ -30,12 +31,7 @@ func whyCommand(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, err := daemon.OpenFiles(cmd.Context(), root, c.Warn)
-			if err != nil {
-				return err
-			}
-			defer files.Close()
-			w, err := findStory(cmd.Context(), files, args[0])
+			w, err := findStory(cmd.Context(), filepath.Join(root, workspace.Home), args[0])
 			if err != nil {
 				return err
 			}
@@ -81,12 +77,16 @@ type promptPart struct {
 }
 
 // findStory looks through all agents for who knows the id.
-func findStory(ctx context.Context, files *daemon.Files, id string) (why, error) {
-	for _, meta := range files.Agents() {
+func findStory(ctx context.Context, home, id string) (why, error) {
+	index, _, err := address.Look(home, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return why{}, fmt.Errorf("read agents: %w", err)
+	}
+	for _, meta := range index.All() {
 		if ctx.Err() != nil {
 			return why{}, ctx.Err()
 		}
-		dir := files.Dir(meta.ID)
+		dir := filepath.Join(home, "agents", meta.ID)
 		s, ok, err := record.StoryOf(dir, id)
 		if err != nil {
 			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)

@@ -245,3 +245,29 @@ func with(list []string, v string) []string {
 func without(list []string, v string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(old string) bool { return old == v })
 }
+
+// Rights lists what a set allows, one permission after the other.
+func (s Set) Rights() []Access {
+	list := []Access{Write{Path: s.WorkingDir}}
+	for _, dir := range s.WriteDirs {
+		list = append(list, Write{Path: dir})
+	}
+	for _, dir := range s.ReadDirs {
+		list = append(list, Read{Path: dir})
+	}
+	if s.Web {
+		list = append(list, Web{})
+	}
+	for _, host := range s.Hosts {
+		list = append(list, Web{Host: host})
+	}
+	for _, address := range s.Lan {
+		if a, err := Parse("@lan:" + address); err == nil {
+			list = append(list, a)
+		}
+	}
+	for _, prefix := range s.Exec {
+		list = append(list, Exec{Prefix: prefix})
+	}
+	return list
+}

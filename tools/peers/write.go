@@ -179,6 +179,9 @@ type reactArgs struct {
 	MessageID string `json:"messageId"`
 }
 
+// ToChat lists the tools that reach the chat of a person.
+var ToChat = []string{"message", "send_file", "set_reaction"}
+
 // maxEmoji is how long an emoji, or a platform's name for one, may be, in bytes.
 const maxEmoji = 64
 

@@ -238,7 +238,7 @@ func (r clockRights) missing(agent string, other address.Descriptor, adjust func
 	theirs.Grants = nil
 	adjust(&own, &theirs)
 	var missing []string
-	for _, access := range Rights(theirs) {
+	for _, access := range theirs.Rights() {
 		if !own.Allows(access) {
 			missing = append(missing, access.Tag())
 		}

@@ -100,7 +100,7 @@ func (k grants) Why(_ context.Context, id, what string) (control.Verdict, error)
 		}
 		return control.Verdict{Decision: "asks", Reason: "no right covers it; the agent may ask for it"}, nil
 	}
-	for _, right := range Rights(set) {
+	for _, right := range set.Rights() {
 		if narrow := alone(right); narrow.Allows(access) {
 			return control.Verdict{Decision: "allowed", Rule: right.Tag(), By: giver(set, right.Tag()), Reason: "this right covers it"}, nil
 		}
@@ -149,30 +149,4 @@ func (k grants) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
 			MaxIterations: d.MaxIterations, Model: d.Model, File: d.File}
 	}
 	return infos, nil
-}
-
-// Rights are what a set holds.
-func Rights(set permission.Set) []permission.Access {
-	list := []permission.Access{permission.Write{Path: set.WorkingDir}}
-	for _, dir := range set.WriteDirs {
-		list = append(list, permission.Write{Path: dir})
-	}
-	for _, dir := range set.ReadDirs {
-		list = append(list, permission.Read{Path: dir})
-	}
-	if set.Web {
-		list = append(list, permission.Web{})
-	}
-	for _, host := range set.Hosts {
-		list = append(list, permission.Web{Host: host})
-	}
-	for _, address := range set.Lan {
-		if a, err := permission.Parse("@lan:" + address); err == nil {
-			list = append(list, a)
-		}
-	}
-	for _, prefix := range set.Exec {
-		list = append(list, permission.Exec{Prefix: prefix})
-	}
-	return list
 }

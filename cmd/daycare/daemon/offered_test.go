@@ -17,6 +17,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/message"
 	ws "daycare/engine/workspace"
+	"daycare/tools/peers"
 )
 
 // toolTaker is a model service that remembers the tools each conversation was given, by a word
@@ -75,7 +76,7 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 		"no connector": {},
 		"a hook":       {"connectors: [ { id: hook, type: webhook } ]", nil, nil},
 		"a chat as well": {fmt.Sprintf("connectors: [ { id: telegram, type: telegram, baseURL: %q, allow: ['1001'] } ]",
-			bot.URL), ToChat[:2], ToChat},
+			bot.URL), peers.ToChat[:2], peers.ToChat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &toolTaker{given: map[string][]string{}}
@@ -89,7 +90,7 @@ func TestToolsToAChatAreGivenWhereThereIsOne(t *testing.T) {
 			check := func(word string, want []string) {
 				t.Helper()
 				waitFor(t, "a request "+word, func() bool { return o.of(word) != nil })
-				got := slices.DeleteFunc(o.of(word), func(name string) bool { return !slices.Contains(ToChat, name) })
+				got := slices.DeleteFunc(o.of(word), func(name string) bool { return !slices.Contains(peers.ToChat, name) })
 				slices.Sort(got)
 				if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
 					t.Errorf("%s the model has %q, want %q", word, got, want)

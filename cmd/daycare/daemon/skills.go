@@ -40,11 +40,3 @@ func (r factory) knownSkills() []prompt.Skill {
 	}
 	return told
 }
-
-// Within is a path as it is named from the workspace, if it lies in it.
-func Within(root, path string) string {
-	if rel, err := filepath.Rel(root, path); path != "" && err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
-}

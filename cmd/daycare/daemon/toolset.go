@@ -113,9 +113,6 @@ func (t *toolsets) planning(full *tools.Set, d address.Descriptor) *tools.Set {
 	return set
 }
 
-// ToChat are the tools that reach the chat of a person.
-var ToChat = []string{"message", "send_file", reaction}
-
 const reaction = "set_reaction"
 
 // names are those of the tools that an agent may have; a user's agent that comes
@@ -133,11 +130,11 @@ func (t *toolsets) names(full *tools.Set, d address.Descriptor) []string {
 	var names []string
 	for _, name := range full.Names() {
 		switch {
-		case d.Type == address.User && !slices.Contains(ToChat, name):
+		case d.Type == address.User && !slices.Contains(peers.ToChat, name):
 			names = append(names, name)
 		case d.Type == address.User && name != reaction && t.family.Speaks(d):
 			names = append(names, name)
-		case slices.Contains(ToChat, name):
+		case slices.Contains(peers.ToChat, name):
 		case d.Type == address.Subagent && (agent[name] || subagent.Forbidden(name)):
 		default:
 			names = append(names, name)
