@@ -38,6 +38,10 @@ var imports = map[string][]string{
 		"engine/disk", "engine/event", "engine/finding"},
 	"cmd/daycare/talk": {"cmd/daycare/setup", "cmd/daycare/show", "cmd/daycare/term", "engine/address", "engine/control",
 		"engine/disk", "engine/event", "engine/inbox", "engine/message", "engine/permission", "engine/record"},
+	"cmd/daycare/commands": {"cmd/daycare/doctor", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/setup", "cmd/daycare/show",
+		"cmd/daycare/term", "cmd/daycare/version", "agents/prompt", "agents/subagent", "tools/peers", "engine", "engine/address",
+		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/inbox", "engine/message", "engine/permission",
+		"engine/record"},
 	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",

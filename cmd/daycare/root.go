@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
@@ -32,21 +33,20 @@ func newRoot(c *term.App) *cobra.Command {
 	c.Attach(root)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, as daycare version does")
 
-	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), permissionsCommand(c), whyCommand(c))
+	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), commands.Permissions(c), commands.Why(c))
 	addGroup(root, "Look at agents, and change them:",
-		agentsCommand(c), inboxCommand(c), toolsCommand(c), subagentsCommand(c), skillsCommand(c), cronCommand(c),
-		heartbeatCommand(c))
+		commands.Agents(c), commands.Inbox(c), commands.Tools(c), commands.SubAgents(c), commands.Skills(c), commands.Cron(c),
+		commands.Heartbeat(c))
 	addGroup(root, "Run the daemon:",
-		startCommand(c), stopCommand(c), restartCommand(c), statusCommand(c), reloadCommand(c), logsCommand(c), setup.Service(c))
+		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Reload(c), commands.Logs(c), setup.Service(c))
 	addGroup(root, "Set up:",
-		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), costCommand(c))
+		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), benchCommand(c), chaosCommand(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)
-	addShortcuts(root, map[string]*cobra.Command{
-		"ls": agentsLs(c), "new": agentsNew(c), "rm": agentsRm(c), "show": agentsShow(c), "allow": permissionsAllow(c)})
+	addShortcuts(root, commands.Shortcuts(c))
 	return root
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/setup"
@@ -43,7 +44,7 @@ func startCommand(c *term.App) *cobra.Command {
 			doctor.CautionHome(c, root)
 			if background {
 				c.WarnOfSettings() // in the foreground the log shows it
-				return startBackground(cmd.Context(), c, root, listen)
+				return commands.StartBackground(cmd.Context(), c, root, listen)
 			}
 			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen})
 		},

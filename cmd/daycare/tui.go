@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
@@ -64,5 +65,5 @@ func ensureDaemon(ctx context.Context, c *term.App, root string) error {
 		return err
 	}
 	quiet := &term.App{Offline: c.Offline, InProcess: c.InProcess, In: c.In, Out: io.Discard, Err: io.Discard, Workspace: c.Workspace}
-	return startBackground(ctx, quiet, root, "")
+	return commands.StartBackground(ctx, quiet, root, "")
 }

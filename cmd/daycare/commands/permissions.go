@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"daycare/engine/event"
 )
 
-func permissionsCommand(c *term.App) *cobra.Command {
+// Permissions is the group of commands that answer requests, and give and revoke rights.
+func Permissions(c *term.App) *cobra.Command {
 	cmd := term.Group("permissions", "What agents ask to be allowed, and the answers",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
 		permissionsLs(c), permissionsShow(c), permissionsAllow(c), permissionsDeny(c), permissionsGrants(c),

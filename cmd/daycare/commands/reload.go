@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"errors"
@@ -11,7 +11,8 @@ import (
 	"daycare/engine/finding"
 )
 
-func reloadCommand(c *term.App) *cobra.Command {
+// Reload makes the daemon read its settings again, and prints what is wrong with them.
+func Reload(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reload",
 		Short:   "Make the daemon read its settings again",

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -17,7 +17,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func cronCommand(c *term.App) *cobra.Command {
+// Cron is the group of commands for tasks that run on a schedule.
+func Cron(c *term.App) *cobra.Command {
 	return term.Group("cron", "Tasks that run on a schedule",
 		"  daycare cron add 'every weekday at 9' Summarise my inbox\n  daycare cron ls",
 		cronLs(c), cronShow(c), cronAdd(c), cronEdit(c), cronRm(c),

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -120,7 +120,7 @@ func TestFollowLog(t *testing.T) {
 	for n := 0; n < 60; n++ {
 		log.Info("line", "n", n)
 		if n%7 == 0 {
-			time.Sleep(10 * time.Millisecond)
+			out.until(t, n+1) // who falls back by two files loses one
 		}
 	}
 	out.until(t, 60)

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"slices"
@@ -81,7 +81,7 @@ func TestReading(t *testing.T) {
 		Request: permission.Request{Tag: "@web", Reason: "to look it up",
 			Detail: permission.Detail{Command: strings.Repeat("x", 200) + "\u202e;"}}}.Ask()}
 	h.Record(&record.User{Text: "hello", Zone: "UTC"})
-	s := commandtest.NewShell(t, h, "", statusCommand, agentsCommand, inboxCommand, permissionsCommand, toolsCommand)
+	s := commandtest.NewShell(t, h, "", Status, Agents, Inbox, Permissions, Tools)
 	for _, test := range []struct {
 		args []string
 		code int

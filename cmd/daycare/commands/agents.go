@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -16,13 +16,20 @@ import (
 	"daycare/engine/event"
 )
 
-func agentsCommand(c *term.App) *cobra.Command {
+// Agents is the group of commands that list agents, look into one and change one.
+func Agents(c *term.App) *cobra.Command {
 	cmd := term.Group("agents", "List agents, look at one, change one",
 		"  daycare agents ls --tree\n  daycare agents tail 0/ -f",
 		agentsLs(c), agentsShow(c), agentsTail(c), agentsSessions(c), agentsNew(c),
 		agentsStop(c), agentsReset(c), agentsCompact(c), agentsKill(c), agentsRm(c))
 	cmd.AddCommand(handCommands(c)...)
 	return cmd
+}
+
+// Shortcuts are the commands that people also find at the root, by their names there.
+func Shortcuts(c *term.App) map[string]*cobra.Command {
+	return map[string]*cobra.Command{
+		"ls": agentsLs(c), "new": agentsNew(c), "rm": agentsRm(c), "show": agentsShow(c), "allow": permissionsAllow(c)}
 }
 
 func agentsLs(c *term.App) *cobra.Command {

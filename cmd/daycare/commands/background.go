@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -16,9 +16,9 @@ import (
 	"daycare/engine/workspace"
 )
 
-// startBackground runs `daycare start` as a process of its own session, so that
+// StartBackground runs `daycare start` as a process of its own session, so that
 // closing the terminal does not end it, and returns when its socket answers.
-func startBackground(ctx context.Context, c *term.App, root, listen string) error {
+func StartBackground(ctx context.Context, c *term.App, root, listen string) error {
 	path := filepath.Join(root, workspace.Home, "logs", "daycare.log")
 	child, from, err := launch(root, listen, path)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"daycare/engine/event"
 )
 
-func inboxCommand(c *term.App) *cobra.Command {
+// Inbox is the group of commands that list and reorder what waits for agents.
+func Inbox(c *term.App) *cobra.Command {
 	return term.Group("inbox", "What waits in the inboxes of agents",
 		"  daycare inbox ls\n  daycare inbox drop 0/ tz4a98xx",
 		inboxLs(c), inboxShow(c),

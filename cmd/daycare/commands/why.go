@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -18,7 +18,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func whyCommand(c *term.App) *cobra.Command {
+// Why tells how a reply came about, from the files alone.
+func Why(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Everything that led from a message to its reply, told from the files",
 		Long: "Tell the story of a message (item), a reply (out), a turn, a tool call or a permission\n" +

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"daycare/engine/control"
 )
 
-func costCommand(c *term.App) *cobra.Command {
+// Cost sums what calls of models cost, by agent, model or day.
+func Cost(c *term.App) *cobra.Command {
 	var since, by string
 	cmd := &cobra.Command{
 		Use:   "cost",

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func statusCommand(c *term.App) *cobra.Command {
+// Status prints how the daemon, its connectors and its providers are.
+func Status(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "How things stand, with the daemon running or not",

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"errors"
@@ -12,7 +12,8 @@ import (
 	"daycare/engine/control"
 )
 
-func heartbeatCommand(c *term.App) *cobra.Command {
+// Heartbeat is the group of commands for what the heartbeat looks at.
+func Heartbeat(c *term.App) *cobra.Command {
 	return term.Group("heartbeat", "What is looked at now and then, in the background",
 		"  daycare heartbeat add --title Disk 'Is the disk filling up?'\n  daycare heartbeat ls",
 		heartbeatLs(c), heartbeatAdd(c), heartbeatRm(c), heartbeatRun(c), heartbeatRuns(c))

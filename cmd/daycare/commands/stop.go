@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func stopCommand(c *term.App) *cobra.Command {
+// Stop ends the daemon and waits until its process is gone.
+func Stop(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "stop",
@@ -46,9 +47,9 @@ func stopCommand(c *term.App) *cobra.Command {
 	return cmd
 }
 
-// restartCommand ends the daemon and starts it again, for a new version, or for settings
+// Restart ends the daemon and starts it again, for a new version, or for settings
 // that need it.
-func restartCommand(c *term.App) *cobra.Command {
+func Restart(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	var listen string
 	cmd := &cobra.Command{
@@ -73,7 +74,7 @@ func restartCommand(c *term.App) *cobra.Command {
 				return nil
 			}
 			c.WarnOfSettings()
-			return startBackground(cmd.Context(), c, ended.root, listen)
+			return StartBackground(cmd.Context(), c, ended.root, listen)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")

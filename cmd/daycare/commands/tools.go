@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"fmt"
@@ -10,7 +10,8 @@ import (
 	"daycare/engine/control"
 )
 
-func toolsCommand(c *term.App) *cobra.Command {
+// Tools lists the tools that agents can have.
+func Tools(c *term.App) *cobra.Command {
 	return term.Group("tools", "The tools that agents can have", "  daycare tools ls", toolsLs(c))
 }
 

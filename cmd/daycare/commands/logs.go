@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -25,7 +25,8 @@ import (
 	"daycare/engine/workspace"
 )
 
-func logsCommand(c *term.App) *cobra.Command {
+// Logs prints the log of the daemon, and follows it.
+func Logs(c *term.App) *cobra.Command {
 	var q logQuery
 	var since, level string
 	cmd := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -166,7 +166,8 @@ func permissionsRevoke(c *term.App) *cobra.Command {
 	}
 }
 
-func subagentsCommand(c *term.App) *cobra.Command {
+// SubAgents lists the kinds of sub-agents that agents can start.
+func SubAgents(c *term.App) *cobra.Command {
 	return term.Group("subagents", "The kinds of sub-agents there are", "  daycare subagents ls", subagentsLs(c))
 }
 

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -11,7 +11,8 @@ import (
 	"daycare/engine/control"
 )
 
-func skillsCommand(c *term.App) *cobra.Command {
+// Skills lists the skills that agents can read.
+func Skills(c *term.App) *cobra.Command {
 	return term.Group("skills", "The skills that agents have", "  daycare skills ls", skillsLs(c))
 }
 
