@@ -1,10 +1,3 @@
-// Command daycare runs long-lived agents from a directory of plain files and is
-// the command line to talk to them.
-//
-// One file holds one command or one group of commands. A command parses its
-// arguments, asks the control API (engine/control) and prints what came back;
-// it decides nothing that another user interface would have to decide again.
-// What builds and runs a workspace is in cmd/daycare/daemon.
 package main
 
 import (

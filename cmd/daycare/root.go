@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/bench"
+	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/setup"
@@ -42,7 +44,7 @@ func newRoot(c *term.App) *cobra.Command {
 	addGroup(root, "Set up:",
 		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Cost(c))
 	addGroup(root, "Check and clean:",
-		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), benchCommand(c), chaosCommand(c))
+		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/bench"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/term"
 )
 
-func benchCommand(c *term.App) *cobra.Command {
-	s := bench.Suite{}
+// Command measures daycare on this machine; its subcommands measure one thing each.
+func Command(c *term.App) *cobra.Command {
+	s := Suite{}
 	var quick bool
 	var plot string
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ func benchCommand(c *term.App) *cobra.Command {
 }
 
 func besideCommand(c *term.App) *cobra.Command {
-	b := bench.Beside{}
+	b := Beside{}
 	cmd := &cobra.Command{
 		Use:   "beside",
 		Short: "Measure what one agent costs beside many others",
@@ -91,7 +91,7 @@ func besideCommand(c *term.App) *cobra.Command {
 }
 
 func floodCommand(c *term.App) *cobra.Command {
-	f := bench.Flood{}
+	f := Flood{}
 	cmd := &cobra.Command{
 		Use:   "flood",
 		Short: "Write far more to a daemon than it can work off, and look for what is missing",
@@ -122,7 +122,7 @@ func floodCommand(c *term.App) *cobra.Command {
 }
 
 func soakCommand(c *term.App) *cobra.Command {
-	s := bench.Soak{}
+	s := Soak{}
 	var plot string
 	cmd := &cobra.Command{
 		Use:   "soak",
@@ -147,7 +147,7 @@ func soakCommand(c *term.App) *cobra.Command {
 				return err
 			}
 			return errors.Join(err, drawn(plot, func(w io.Writer) error {
-				return bench.Plot(w, bench.Chart{Title: "Held by the daemon", X: "seconds", Y: "MiB, descriptors"}, curves...)
+				return Plot(w, Chart{Title: "Held by the daemon", X: "seconds", Y: "MiB, descriptors"}, curves...)
 			}))
 		},
 	}
@@ -167,9 +167,9 @@ func drawn(path string, draw func(io.Writer) error) error {
 	return errors.Join(draw(f), f.Close())
 }
 
-func printRows(c *term.App, rows []bench.Row) error {
+func printRows(c *term.App, rows []Row) error {
 	if c.JSON {
-		return bench.PrintJSON(c.Out, rows)
+		return PrintJSON(c.Out, rows)
 	}
-	return bench.Print(c.Out, rows)
+	return Print(c.Out, rows)
 }

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/term"
 )
 
-func chaosCommand(c *term.App) *cobra.Command {
-	var o chaos.Options
+// Command plays cases in which daycare dies, and compares its files with the outside world.
+func Command(c *term.App) *cobra.Command {
+	var o Options
 	var full, short bool
 	cmd := &cobra.Command{
 		Use:   "chaos",
@@ -46,9 +46,9 @@ func chaosCommand(c *term.App) *cobra.Command {
 			case o.Bug != "" && !o.Bugs:
 				return term.Usage(cmd, "--bug needs --bugs")
 			case full:
-				o.Length = chaos.Full
+				o.Length = Full
 			case short:
-				o.Length = chaos.Short
+				o.Length = Short
 			}
 			return runChaos(cmd.Context(), c, o)
 		},
@@ -70,7 +70,7 @@ func chaosCommand(c *term.App) *cobra.Command {
 	return cmd
 }
 
-func runChaos(ctx context.Context, c *term.App, o chaos.Options) error {
+func runChaos(ctx context.Context, c *term.App, o Options) error {
 	var err error
 	if o.Binary, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -90,7 +90,7 @@ func runChaos(ctx context.Context, c *term.App, o chaos.Options) error {
 		case <-ctx.Done():
 		}
 	}()
-	r, runErr := chaos.Run(ctx, o)
+	r, runErr := Run(ctx, o)
 	if r == nil {
 		return runErr
 	}
