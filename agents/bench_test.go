@@ -33,7 +33,7 @@ import (
 // A bench is one agent on real files with a scripted model, and a stage that the
 // test stands in for.
 type bench struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	vol   *disk.Volume
 	box   *inbox.File
@@ -82,13 +82,13 @@ func (r *recording) calls() int {
 
 // inMemory puts the files of a test that waits for thousands of flushes where they take no
 // time, if there is such a place.
-func inMemory(t *testing.T) {
+func inMemory(t testing.TB) {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		t.Setenv("TMPDIR", "/dev/shm")
 	}
 }
 
-func newBench(t *testing.T, script string, list ...tools.Tool) *bench {
+func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	t.Helper()
 	root := t.TempDir()
 	id := cuid2.Generate()
