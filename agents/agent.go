@@ -10,126 +10,22 @@ import (
 	"time"
 
 	"daycare/agents/prompt"
-	"daycare/agents/providers"
 	"daycare/engine/address"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
-	"daycare/engine/finding"
-	"daycare/engine/inbox"
 	"daycare/engine/message"
-	"daycare/engine/permission"
 	"daycare/engine/record"
-	"daycare/engine/redact"
 	"daycare/tools"
 )
-
-// An Outbox is where answers go.
-type Outbox interface {
-	// Send gives a promised answer to the sender of its chat and returns at once.
-	Send(p message.Promise)
-	// Answers reports whether answers to an address are promised at all.
-	Answers(to message.Address) bool
-	// Interim reports whether a chat wants the text beside tool calls too.
-	Interim(to message.Address) bool
-}
-
-// A Stage is where an agent is seen and stopped.
-type Stage interface {
-	// Turn makes the context of a turn, which ends when somebody stops the turn.
-	Turn(ctx context.Context) (context.Context, func())
-	// Show says what the agent is doing.
-	Show(state event.State, detail string)
-}
-
-// A Model answers requests: *providers.Caller.
-type Model interface {
-	Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error)
-}
-
-// Permits asks a person for what a tool call needs: *permission.Queue.
-type Permits interface {
-	Ask(agent string, owner permission.Owner, r permission.Request) (p permission.Pending, fresh bool, err error)
-	// Find is the request with that hash, if it waits.
-	Find(agent, sha string) (p permission.Pending, ok bool)
-	// Settle takes a request whose decision is recorded out of the queue. It is
-	// called for every decision, because a crash may have come before whoever
-	// answered could do it.
-	Settle(token string, d permission.Decision, by string, at time.Time) (permission.Pending, error)
-}
-
-// Settings are the figures of behaviour; the zero value is not usable, Defaults is.
-type Settings struct {
-	Rounds     int                // of tool calls in one turn
-	Parallel   int                // parallel-safe tools beside each other
-	Queue      Queue              // how messages that wait are taken
-	Queues     map[string]Queue   // the same for those of some connectors, by id
-	Idle       time.Duration      // in memory without work before it sleeps
-	Stuck      time.Duration      // a turn without progress is canceled after this
-	ExecDenied bool               // what would ask is refused instead
-	Profile    permission.Profile // of an agent whose own rights name none
-	// StopAtLimit: at the limit of a budget a turn ends, and nobody is asked to raise it.
-	StopAtLimit bool
-	// ContextLimit is how many tokens of context there may be, whatever the
-	// model takes; 0 is the default.
-	ContextLimit int
-}
-
-// Options are what an agent is run with.
-type Options struct {
-	Meta   address.Meta
-	Dir    string // the agent's folder
-	Inbox  inbox.Mailbox
-	Outbox Outbox
-	Stage  Stage
-	Volume *disk.Volume
-	Events *event.Stream
-	Tools  *tools.Set
-	// Toolset gives the tools anew at the beginning of each turn; nil: they stay.
-	Toolset func() *tools.Set
-	Reports Reports
-	Preface func() string // what stands before a person's message: agents at work; nil: nothing
-	Permits Permits
-	// Raise raises a limit of what may be spent, once or for good; nil: none can be raised.
-	Raise func(b permission.Budget, d permission.Decision, token, by string) error
-	// Narrowed is told of the rights after one was taken back; may be nil.
-	Narrowed func(now permission.Set)
-	Overseer Overseer                                                // of an agent in the background; nil: its own person answers
-	Model    func(p record.Model) Model                              // the chain for an agent's choice
-	Price    func(provider, model string, u providers.Usage) float64 // US dollars
-	// Cut is told of an answer that a death cut, and about what it cost; may be nil.
-	Cut        func(provider, model string, u providers.Usage)
-	Definition func(meta address.Meta, state record.State) prompt.Definition
-	Sources    prompt.Sources // of pictures and long outputs
-	Settings   Settings
-	// Configured gives the settings anew before each piece of work; nil: they stay.
-	Configured func() Settings
-	Redact     *redact.Redactor         // of secrets, before anything is written; nil: none are known
-	Window     func(p record.Model) int // tokens of context that a model takes; 0, or nil: not known
-	Running    func() []string          // what works for the agent meanwhile, for its summaries; may be nil
-	Zone       func() string            // IANA name of the zone people are in
-	Log        *slog.Logger
-	// Identity is the descriptor as it is now; nil: Meta, for ever.
-	Identity func() address.Meta
-	// Folders pins the folders of the agent's rights; nil: nobody does.
-	Folders *permission.Folders
-	// Board takes what is wrong with the agent's files; nil: the log alone is told.
-	Board *finding.Board
-	// Broken is what is wrong with files now that the model is to hear of; nil: what the
-	// Board has of this agent's own.
-	Broken func() []finding.Finding
-	// Fates is what became of answers, of this run and of earlier ones that failed; nil:
-	// of this run alone.
-	Fates *message.Fates
-	// Leave receives when an idle agent should make room for others; may be nil.
-	Leave <-chan struct{}
-	// Edited is sent to when somebody changed files in the folder; may be nil.
-	Edited <-chan struct{}
-}
 
 // agent is the state of a running agent. Only its own goroutine touches it.
 type agent struct {
 	Options
+	Meta     address.Meta
+	Settings Settings
+	Tools    *tools.Set
+
 	history *record.History
 	state   record.State
 	edits
@@ -154,7 +50,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	o.Sources.Dir = o.Dir
 	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), pending: map[string]bool{}, over: ctx.Done(),
-		log: o.Log.With("agent", o.Meta.ID)}
+		log: o.Log.With("agent", o.ID), Settings: o.Identity.Settings(), Tools: o.Identity.Tools()}
 	var found findings
 	if a.history, found, err = record.Open(o.Volume, o.Dir, crash.Now, a.log); err != nil {
 		return fmt.Errorf("open history: %w", err)
@@ -199,9 +95,7 @@ func (a *agent) loop(ctx context.Context) error {
 // step does the first thing that is to be done: an open turn, a turn that is owed
 // after a decision, what waits in the inbox.
 func (a *agent) step(ctx context.Context) (worked bool, err error) {
-	if a.Configured != nil {
-		a.Settings = a.Configured()
-	}
+	a.Settings = a.Identity.Settings()
 	switch ob := a.history.Obligations(); {
 	case ob.Turn != nil:
 		return true, a.resume(ctx, ob.Turn)
@@ -317,7 +211,7 @@ func (a *agent) saveState(change func(*record.State)) error {
 }
 
 func (a *agent) emit(t event.Type, turn string, body event.Body) {
-	a.Events.Emit(event.Event{Type: t, Agent: a.Meta.ID, Turn: turn, Body: body})
+	a.Events.Emit(event.Event{Type: t, Agent: a.ID, Turn: turn, Body: body})
 }
 
 // foreground reports whether a person waits for the answers of this agent.

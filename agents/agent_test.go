@@ -348,7 +348,7 @@ func TestPoisonousTurnIsSetAside(t *testing.T) {
 	for range maxAttempts {
 		func() {
 			defer func() { recover() }()
-			Run(context.Background(), b.opts)
+			b.opts.Run(context.Background())
 		}()
 		b.box.Close()
 		b.openBox()
@@ -368,7 +368,7 @@ func TestAgentFailsAndIsRunAgain(t *testing.T) {
 	item := b.say("x")
 	func() {
 		defer func() { recover() }()
-		Run(context.Background(), b.opts)
+		b.opts.Run(context.Background())
 	}()
 	b.opts.Model = good
 	b.run()

@@ -38,7 +38,7 @@ type bench struct {
 	vol   *disk.Volume
 	box   *inbox.File
 	model *recording
-	opts  Options
+	opts  world
 
 	mu   sync.Mutex
 	sent []message.Promise
@@ -119,20 +119,20 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	}
 	t.Cleanup(func() { queue.Close() })
 	events := event.NewStream("t")
-	b.opts = Options{
+	b.opts = world{Options: Options{Outbox: b, Stage: b, Permits: queue, Place: Place{
+		Dir: b.dir, Volume: b.vol, Events: events, Log: slog.New(slog.DiscardHandler),
 		Board: finding.NewBoard(func(agent string, f finding.Finding) {
 			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 				Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 		}, func(agent, file string) {
 			events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again"}})
-		}),
+		})}},
 		Meta: address.Meta{ID: id, Handle: "0/", Name: "test", Descriptor: address.Descriptor{
 			Type: address.User, Connector: "chat", ChannelID: "c1", UserID: "u1"}},
-		Dir: b.dir, Outbox: b, Stage: b, Volume: b.vol, Events: events, Tools: set, Permits: queue,
+		Tools:      set,
 		Model:      func(record.Model) Model { return b.model },
 		Definition: func(m address.Meta, _ record.State) prompt.Definition { return prompt.Definition{Name: m.Name} },
-		Settings:   Settings{Rounds: 20, Parallel: 4, Queue: Steer, Idle: time.Hour, Stuck: time.Minute},
-		Zone:       func() string { return "UTC" }, Log: slog.New(slog.DiscardHandler),
+		Settings:   Settings{Rounds: 20, Parallel: 4, Queue: Steer, Idle: time.Hour, Stuck: time.Minute, Zone: "UTC"},
 	}
 	b.openBox()
 	return b
@@ -173,7 +173,7 @@ func (b *bench) Turn(ctx context.Context) (context.Context, func()) {
 func (b *bench) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.end, b.done = cancel, make(chan error, 1)
-	go func() { b.done <- Run(ctx, b.opts) }()
+	go func() { b.done <- b.opts.Run(ctx) }()
 	b.t.Cleanup(func() { b.halt() })
 }
 

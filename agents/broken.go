@@ -24,9 +24,9 @@ import (
 func (a *agent) tell(found findings) {
 	for _, f := range found {
 		if record.Unreadable(f) {
-			a.Board.Add(a.Meta.ID, f)
+			a.Board.Add(a.ID, f)
 		} else {
-			a.Board.Tell(a.Meta.ID, f)
+			a.Board.Tell(a.ID, f)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (a *agent) checkHistory() {
 		a.log.Warn("history not checked", "err", err)
 		return
 	}
-	a.Board.Read(a.Meta.ID, path, slices.DeleteFunc(record.CheckHistory(path, content),
+	a.Board.Read(a.ID, path, slices.DeleteFunc(record.CheckHistory(path, content),
 		func(f finding.Finding) bool { return !record.Unreadable(f) }))
 }
 
@@ -54,7 +54,7 @@ const (
 
 // notices are the lines on broken files that the model has not read yet.
 func (a *agent) notices() []string {
-	broken := a.wrong()
+	broken := a.Briefing.Broken()
 	open := a.readNotices()
 	if len(broken)+len(open) == 0 {
 		return nil
@@ -76,13 +76,6 @@ func (a *agent) notices() []string {
 		}
 	}
 	return lines
-}
-
-func (a *agent) wrong() findings {
-	if a.Broken != nil {
-		return a.Broken()
-	}
-	return a.Board.Wrong(a.Meta.ID)
 }
 
 // notice is how the model is told of a finding.

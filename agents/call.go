@@ -35,7 +35,7 @@ func (a *agent) build(t *turn) (*providers.Request, error) {
 	req, err := a.builder.Build(context, a.system, a.offer(), prompt.Options{
 		Model: a.state.Provider.Model, MaxTokens: a.state.Provider.MaxTokens,
 		Temperature: a.state.Provider.Temperature, Thinking: a.state.Provider.Thinking,
-		Agent: a.Meta.ID, Foreground: a.foreground(),
+		Agent: a.ID, Foreground: a.foreground(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
@@ -46,7 +46,7 @@ func (a *agent) build(t *turn) (*providers.Request, error) {
 // introduce renders the system prompt of a session. It is kept for the whole
 // session, because a changed prompt is a new prefix for every cache.
 func (a *agent) introduce(session string) error {
-	a.definition = a.Definition(a.Meta, a.state)
+	a.definition = a.Briefing.Definition(a.Meta, a.state)
 	a.system, a.session = a.Redact.Text(prompt.System(a.definition)), session
 	if err := a.Volume.WriteDraft("draft", a.path("SYSTEM.md"), []byte(a.system)); err != nil {
 		a.log.Warn("system prompt not written for people to read", "err", err)

@@ -28,7 +28,7 @@ func (a *agent) control(ctx context.Context, id string) error {
 	case message.Reset:
 		return a.reset(it.ID, "user", it.Text)
 	case message.Permission:
-		return a.decided(it)
+		return a.decided(ctx, it)
 	case message.Compact:
 		return a.compact(ctx, it)
 	case message.Rewind:
@@ -63,14 +63,14 @@ func (a *agent) reset(item, reason, text string) error {
 
 // decided records a person's answer to a request of this agent. The decision is
 // true from here on; a turn follows in which the model hears of it.
-func (a *agent) decided(it inbox.Item) error {
+func (a *agent) decided(ctx context.Context, it inbox.Item) error {
 	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
 		it.Decision = string(permission.Once)
 	}
 	if access := rightGiven(it); access != nil {
 		a.giveFolders(access)
 	}
-	if err := a.raise(it); err != nil {
+	if err := a.raise(ctx, it); err != nil {
 		return a.postpone(it, err)
 	}
 	if change := a.change(it); change != nil {
@@ -108,15 +108,12 @@ func (a *agent) decided(it inbox.Item) error {
 
 // narrowed ends what runs by a right that was taken back.
 func (a *agent) narrowed() {
-	if a.Narrowed == nil {
-		return
-	}
 	now, err := a.access()
 	if err != nil { // whoever took the right back has ended them already
 		a.log.Warn("what runs by a right that was taken back is not looked at", "err", err)
 		return
 	}
-	a.Narrowed(now)
+	a.Jobs.Narrowed(now)
 }
 
 // conclude does what follows from a decision that is in history: who oversees the agent
@@ -154,7 +151,7 @@ func (a *agent) permit(t *turn, p *prepared) (grant string, refused *tools.Resul
 	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && p.call.Access.Allows(access) {
 		return "", nil, nil
 	}
-	sha := need.SHA256(a.Meta.ID)
+	sha := need.SHA256(a.ID)
 	for _, g := range p.call.Access.Grants {
 		if g.SHA256 == sha && !(outside(*need) && given(g, p.sources)) {
 			p.call.Approved = need.Tag
@@ -212,7 +209,7 @@ func (a *agent) request(t *turn, need permission.Request, sha string) (*tools.Re
 // askOnce puts a request into the queue, if it does not wait there or was not answered
 // just now, and returns its token. The turn waits for the answer.
 func (a *agent) askOnce(t *turn, need permission.Request, sha string) (token string, err error) {
-	pending, waits := a.Permits.Find(a.Meta.ID, sha)
+	pending, waits := a.Permits.Find(a.ID, sha)
 	fresh := false
 	if !waits { // in this order: a decision is in the inbox before its request is gone
 		if token := a.decisionWaits(sha); token != "" {
@@ -220,7 +217,7 @@ func (a *agent) askOnce(t *turn, need permission.Request, sha string) (token str
 			a.noteRequest(token, need) // a crash may have come before it
 			return token, nil
 		}
-		if pending, fresh, err = a.Permits.Ask(a.Meta.ID, a.owner(), need); err != nil {
+		if pending, fresh, err = a.Permits.Ask(a.ID, a.owner(), need); err != nil {
 			return "", fmt.Errorf("ask for permission: %w", err)
 		}
 	}

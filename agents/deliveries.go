@@ -27,7 +27,7 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	}
 	a.pending[out.ID] = true
 	a.Outbox.Send(message.Promise{
-		Agent:    a.Meta.ID,
+		Agent:    a.ID,
 		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry, Report: a.reported(out, as)},
 		Since:    e.At, Done: delivered, Report: a.Fates.Put,
 	})
@@ -119,7 +119,7 @@ func (a *agent) meanwhile(work func(do func(f func()))) {
 }
 
 // model is the model that the agent uses now. Its calls run meanwhile.
-func (a *agent) model() Model { return besideModel{a, a.Model(a.state.Provider)} }
+func (a *agent) model() Model { return besideModel{a, a.Models.Model(a.state.Provider)} }
 
 type besideModel struct {
 	agent *agent

@@ -44,9 +44,7 @@ func (a *agent) lookAtFiles() error {
 
 // lookAround takes over the descriptor and state.json, and announces rights.
 func (a *agent) lookAround() error {
-	if a.Identity != nil {
-		a.Meta = a.Identity()
-	}
+	a.Meta = a.Identity.Meta()
 	a.lookAtState()
 	return a.announceRights()
 }
@@ -86,7 +84,7 @@ func (a *agent) lookAtState() {
 	before := a.state
 	a.stated = info
 	a.postponed.soon()
-	a.Board.Read(a.Meta.ID, a.path("state.json"), found)
+	a.Board.Read(a.ID, a.path("state.json"), found)
 	if finding.Join(found) != nil && a.loaded {
 		return
 	}
@@ -115,11 +113,11 @@ func (a *agent) readState() (s record.State, info os.FileInfo, found findings, o
 		}
 		switch path := a.path("state.json"); {
 		case err != nil:
-			a.Board.Read(a.Meta.ID, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
+			a.Board.Read(a.ID, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
 				Remedy: "Check who owns the file and its mode."}})
 			return s, nil, nil, false
 		case raw == nil: // it is written again; what was wrong with it is gone with it
-			a.Board.Hold(a.Meta.ID, path, nil)
+			a.Board.Hold(a.ID, path, nil)
 			a.tellMissing(path)
 		}
 		if finding.Join(found) == nil || try == len(rereads) {
@@ -137,7 +135,7 @@ func (a *agent) tellMissing(path string) {
 	if !woke || a.history.Obligations().LastSeq == 0 {
 		return
 	}
-	a.Board.Tell(a.Meta.ID, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
+	a.Board.Tell(a.ID, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
 		Reason: "it was not there when the agent woke: the agent begins without rights",
 		Remedy: "Put the file back, or write the rights into the new one: daycare agents edit"})
 }
@@ -206,7 +204,7 @@ func (a *agent) lookAtPrompt() error {
 	if a.session == "" {
 		return nil // rendered at the next call anyway
 	}
-	was, now := a.definition, a.Definition(a.Meta, a.state)
+	was, now := a.definition, a.Briefing.Definition(a.Meta, a.state)
 	if prompt.System(was) == prompt.System(now) {
 		return nil
 	}

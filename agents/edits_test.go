@@ -156,7 +156,7 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 func TestOwnGrantsAreNotAnnounced(t *testing.T) {
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]}}`)
-	a := &agent{Options: b.opts, log: b.opts.Log}
+	a := &agent{Options: b.opts.options(), log: b.opts.Log}
 	var err error
 	if a.history, _, err = record.Open(b.vol, b.dir, time.Now, b.opts.Log); err != nil {
 		t.Fatal(err)

@@ -146,7 +146,7 @@ func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	}
 	p.tool, p.spec = tool, spec
 	p.sources = a.history.Obligations().Sources
-	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID, Turn: t.id,
+	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.ID, Turn: t.id,
 		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t),
 		Message: t.replyTo, Progress: func(text string) {
 			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -52,7 +53,7 @@ func (a *agent) askToRaise(t *turn, f *providers.Failure) (token string, err err
 		return "", nil
 	}
 	need := reached.Request()
-	sha := need.SHA256(a.Meta.ID)
+	sha := need.SHA256(a.ID)
 	if a.answered(sha, permission.Deny, permission.Expired) != nil {
 		return "", nil
 	}
@@ -60,14 +61,14 @@ func (a *agent) askToRaise(t *turn, f *providers.Failure) (token string, err err
 }
 
 // raise raises a limit as a person said, durably. Doing it again is harmless.
-func (a *agent) raise(it inbox.Item) error {
+func (a *agent) raise(ctx context.Context, it inbox.Item) error {
 	b, ok := permission.BudgetOf(it.Tag)
-	if !ok || a.Raise == nil {
+	if !ok {
 		return nil
 	}
 	switch d := permission.Decision(it.Decision); d {
 	case permission.Once, permission.Always:
-		if err := a.Raise(b, d, it.Token, it.By); err != nil {
+		if err := a.Costs.Raise(ctx, b, d, it.Token, it.By); err != nil {
 			return fmt.Errorf("raise %s: %w", b.Key(), err)
 		}
 	}

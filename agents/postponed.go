@@ -74,7 +74,7 @@ func (a *agent) postpone(it inbox.Item, err error) error {
 			file = filepath.Join(filepath.Dir(filepath.Dir(a.Dir)), "settings.yaml")
 		}
 	}
-	a.Board.Tell(a.Meta.ID, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
+	a.Board.Tell(a.ID, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
 		Reason: fmt.Sprintf("%s, because the file could not be changed: %v", what, err),
 		Remedy: "Repair the file or make room on the disk; daycare keeps trying."})
 	return nil

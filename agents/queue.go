@@ -185,7 +185,7 @@ func (a *agent) hear(heads []inbox.Head) error {
 func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 	recs := make([]record.Record, len(items))
 	for i, it := range items {
-		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: a.Zone(),
+		u := &record.User{Item: it.ID, Text: it.Text, Files: it.Files, Route: it.Route, Zone: a.Settings.Zone,
 			Silent: it.Silent, Hops: it.Hops, Untrusted: it.Untrusted, Source: it.Source}
 		if it.Kind == message.System {
 			u.Origin = it.Origin
@@ -222,8 +222,8 @@ func (a *agent) users(turn string, items []inbox.Item) []record.Record {
 // preface is what stands before a message: what varies, rendered once.
 func (a *agent) preface(kind message.Kind) string {
 	lines := a.notices()
-	if kind == message.Text && a.Preface != nil {
-		if text := a.Preface(); text != "" {
+	if kind == message.Text {
+		if text := a.Briefing.Preface(); text != "" {
 			lines = append(lines, text)
 		}
 	}

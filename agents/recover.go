@@ -144,7 +144,7 @@ func (a *agent) nextAttempt(open *record.OpenTurn) int {
 func (a *agent) waited(c record.ToolCall, since time.Time) bool {
 	tool, _, _ := a.Tools.Get(c.Name)
 	w, waits := tool.(tools.Waits)
-	return waits && w.AtWork(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.Meta.ID}, since)
+	return waits && w.AtWork(tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.ID}, since)
 }
 
 // complete writes the closing record that a torn write lost.
@@ -215,9 +215,7 @@ func (a *agent) interrupted(open *record.OpenTurn) []record.Record {
 		if as.Provider, as.Model = d.Provider, d.Model; d.Provider != "" {
 			used := providers.Usage{Input: d.Input, Output: providers.EstimateText(d.Text + d.Thinking), Estimated: true}
 			as = a.paid(as, used)
-			if a.Cut != nil {
-				a.Cut(d.Provider, d.Model, used)
-			}
+			a.Costs.Cut(d.Provider, d.Model, used)
 		}
 		recs = append(recs, as)
 	}

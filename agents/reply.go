@@ -72,9 +72,7 @@ func (a *agent) assistant(t *turn, r *providers.Response, finish record.Finish) 
 // paid puts into a record what its call of the model used and cost.
 func (a *agent) paid(as *record.Assistant, u providers.Usage) *record.Assistant {
 	as.Tokens = record.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Estimated: u.Estimated}
-	if a.Price != nil {
-		as.Cost = a.Price(as.Provider, as.Model, u)
-	}
+	as.Cost = a.Costs.Price(as.Provider, as.Model, u)
 	return as
 }
 

@@ -8,23 +8,6 @@ import (
 	"daycare/engine/record"
 )
 
-// Reports say whom an agent tells how its turns ended. The zero value is nobody:
-// the agent of a person, whose answer goes to a chat.
-type Reports struct {
-	To string // id of the parent
-	// Always: each turn is reported, also one in which the agent told its parent
-	// something itself.
-	Always bool
-	// Awaited is the item whose turn is not reported, because somebody waits for
-	// its outcome: the tool call that started the agent.
-	Awaited string
-	// Told reports whether a call, which succeeded, told the parent something.
-	Told func(c record.ToolCall) bool
-	// Waits reports whether the agent goes on later by itself, because agents of
-	// its own are at work.
-	Waits func() bool
-}
-
 // reporting is the last answer of a turn with the report in it, where one is due.
 // A turn without an answer gets an empty one to carry it. An answer that goes to a
 // chat already, because a person wrote to this agent from there, is no report too.
@@ -59,7 +42,7 @@ func (a *agent) report(t *turn, reason string, as *record.Assistant) *record.Out
 			return nil
 		}
 	}
-	return &record.Out{ID: "report:" + a.Meta.ID + ":" + t.id, Hops: t.hops + 1,
+	return &record.Out{ID: "report:" + a.ID + ":" + t.id, Hops: t.hops + 1,
 		To: message.Address{Connector: message.ToAgent, ChannelID: r.To}}
 }
 
@@ -81,5 +64,5 @@ func (a *agent) reported(out record.Out, as *record.Assistant) *message.Report {
 	if out.To.Connector != message.ToAgent {
 		return nil
 	}
-	return &message.Report{From: a.Meta.ID, Failed: failed(as), Hops: out.Hops}
+	return &message.Report{From: a.ID, Failed: failed(as), Hops: out.Hops}
 }

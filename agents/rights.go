@@ -14,16 +14,6 @@ import (
 	"daycare/tools"
 )
 
-// An Overseer is who answers for an agent in the background: the person of its
-// nearest ancestor that speaks with one, else of whom a person wrote to last.
-type Overseer interface {
-	// Owner is who may answer in a chat.
-	Owner() permission.Owner
-	// Note tells that person's agent something that asks for no turn. key is the
-	// same each time that the same is told.
-	Note(key, text string) error
-}
-
 // owner is who may answer a request of this agent in a chat.
 func (a *agent) owner() permission.Owner {
 	if a.Overseer != nil {
@@ -48,7 +38,7 @@ func (a *agent) note(key, text string) {
 func (a *agent) noteRequest(token string, need permission.Request) {
 	a.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is "+
 		"%s; the answer is the person's, not yours.",
-		a.Meta.Name, a.Meta.ID, need.Tag, need.Detail, need.Reason, token))
+		a.Meta.Name, a.ID, need.Tag, need.Detail, need.Reason, token))
 }
 
 // noteDecision tells the agent of the person who answered.
@@ -82,7 +72,7 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 			return nil
 		}
 		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
-		if permission.IsGeneral(a.Meta.ID, it.Tag, it.SHA256) {
+		if permission.IsGeneral(a.ID, it.Tag, it.SHA256) {
 			grant.SHA256, grant.Scripts = "", it.Scripts
 		}
 		return grants(grant)

@@ -31,10 +31,8 @@ func (a *agent) limit() int {
 	if limit <= 0 {
 		limit = defaultContextLimit
 	}
-	if a.Window != nil {
-		if w := a.Window(a.state.Provider); w > 0 {
-			limit = min(limit, w)
-		}
+	if w := a.Models.Window(a.state.Provider); w > 0 {
+		limit = min(limit, w)
 	}
 	if a.room.model != model {
 		a.room = room{model: model, rotate: a.room.rotate}
@@ -135,10 +133,8 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 		return nothingOlder, false, nil
 	}
 	a.Stage.Show(event.Thinking, "shortening the conversation")
-	task := compact.Task{Plan: plan, Limits: l, Model: a.state.Provider.Model, Agent: a.Meta.ID, Focus: focus, Waiting: a.foreground()}
-	if a.Running != nil {
-		task.Running = a.Running()
-	}
+	task := compact.Task{Plan: plan, Limits: l, Model: a.state.Provider.Model, Agent: a.ID, Focus: focus, Waiting: a.foreground(),
+		Running: a.Jobs.Running()}
 	if t != nil {
 		task.Watch = func(providers.Event) { t.clock.tick() }
 	}
@@ -186,10 +182,8 @@ func (a *agent) shortenOnce(ctx context.Context, t *turn, limit int, item, focus
 // stands for.
 func (a *agent) summarized(plan compact.Plan, s record.Summary, item string) error {
 	s.From, s.KeptFrom, s.SHA256, s.Item = plan.From, plan.KeptFrom, plan.SHA256(), item
-	if a.Price != nil {
-		s.Cost = a.Price(s.Provider, s.Model, providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output,
-			CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite})
-	}
+	s.Cost = a.Costs.Price(s.Provider, s.Model, providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output,
+		CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite})
 	if _, err := a.append(&s); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	if err := a.lookAtFiles(); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
-	a.retool()
+	a.Tools = a.Identity.Tools()
 	t := &turn{id: cuid2.Generate(), attempt: 1}
 	recs := append([]record.Record{a.opening(t, items)}, a.users(t.id, items)...)
 	entries, err := a.append(recs...)
@@ -64,13 +64,6 @@ func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
 	a.join(t, entries)
 	crash.Point("turn.taken")
 	return a.run(ctx, t, nil)
-}
-
-// retool takes over what a person changed in the tools since the last turn.
-func (a *agent) retool() {
-	if a.Toolset != nil {
-		a.Tools = a.Toolset()
-	}
 }
 
 func (a *agent) opening(t *turn, items []inbox.Item) *record.TurnBegin {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"daycare/agents"
-	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine"
 	"daycare/engine/address"
@@ -86,14 +85,11 @@ func (w *World) runWith(start engine.StartFunc) {
 }
 
 func (w *World) start(ctx context.Context, seat engine.Seat) error {
+	s := seated{w, seat}
 	return agents.Run(ctx, agents.Options{
-		Meta: seat.Meta, Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat, Volume: w.Volume,
-		Events: w.Events, Board: w.board, Tools: w.tools, Permits: w.Asks, Model: func(record.Model) agents.Model { return w.model },
-		Definition: func(m address.Meta, _ record.State) prompt.Definition {
-			return prompt.Definition{Name: m.Name, Handle: m.Handle, Workspace: filepath.Dir(w.Root), OS: "linux"}
-		},
-		Settings: agents.Settings{Rounds: 20, Parallel: 4, Queue: w.queue, Idle: time.Minute, Stuck: time.Minute},
-		Zone:     func() string { return "UTC" }, Log: slog.New(slog.DiscardHandler),
+		Place: agents.Place{ID: seat.Meta.ID, Dir: seat.Dir, Inbox: seat.Inbox, Volume: w.Volume, Events: w.Events,
+			Board: w.board, Log: slog.New(slog.DiscardHandler)},
+		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: seat, Stage: seat, Permits: w.Asks,
 	})
 }
 

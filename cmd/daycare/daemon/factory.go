@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,14 +11,11 @@ import (
 
 	"daycare/agents"
 	"daycare/agents/prompt"
-	"daycare/agents/providers"
-	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/beneath"
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
-	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/sensitive"
@@ -58,33 +54,6 @@ func (r workbench) fileOptions() files.Options {
 // A factory makes agents: what each is, may do, is told and reports.
 type factory struct{ *Daemon }
 
-// start runs one agent: the engine calls it when the agent has work.
-func (r factory) start(ctx context.Context, seat engine.Seat) error {
-	configured := func() agents.Settings { return r.figures(seat.Meta.Descriptor) }
-	return agents.Run(ctx, r.fit(seat, agents.Options{
-		Meta: seat.Meta, Identity: seat.Identity, Edited: seat.Edited(), Fates: seat.Fates, Leave: seat.Leave(),
-		Dir: seat.Dir, Inbox: seat.Inbox, Outbox: seat, Stage: seat,
-		Volume: r.vol, Events: r.events, Board: r.board,
-		Broken: func() []finding.Finding { return r.brokenFor(seat.Meta) }, Tools: r.tools, Permits: r.asks,
-		Raise: func(b permission.Budget, d permission.Decision, token, by string) error {
-			return budgets{r.Daemon}.raise(ctx, seat.Meta.ID, b, d, token, by)
-		},
-		Narrowed: func(now permission.Set) { authority{r.Daemon}.narrowed(seat.Meta.ID, now) },
-		Model:    func(m record.Model) agents.Model { return budgets{r.Daemon}.bounded(r.models.Load().Caller(m)) },
-		Price: func(provider, model string, u providers.Usage) float64 {
-			usd := r.models.Load().Price(provider, model, u)
-			r.meter.call(provider, model, u, usd)
-			return usd
-		}, Definition: r.define, Folders: r.folders,
-		Cut:      func(provider, model string, u providers.Usage) { r.ledger.Spend(seat.Meta.ID, provider, model, u) },
-		Window:   func(m record.Model) int { return r.models.Load().Window(m) },
-		Sources:  prompt.Sources{File: r.files.Read},
-		Settings: configured(), Configured: configured,
-		Running: func() []string { return r.jobs.Running(seat.Meta.ID) },
-		Redact:  &r.secrets, Zone: zone, Log: r.log,
-	}))
-}
-
 // figures are the settings in force, as they are for one agent.
 func (r factory) figures(d address.Descriptor) agents.Settings {
 	c := r.settings.Current()
@@ -99,7 +68,7 @@ func (r factory) figures(d address.Descriptor) agents.Settings {
 		Idle: idleAfter, Stuck: stuckAfter, ExecDenied: c.Permissions.Defaults.Exec == "deny",
 		Profile:      permission.Profile(c.Permissions.Profile),
 		StopAtLimit:  c.Budget.OnLimit == "stop",
-		ContextLimit: c.Agents.EmergencyContextLimit,
+		ContextLimit: c.Agents.EmergencyContextLimit, Zone: zone(),
 	}
 }
 

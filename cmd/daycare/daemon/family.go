@@ -21,23 +21,6 @@ import (
 // This file ties agents to each other: who reports to whom, what a child inherits,
 // what a person's agent is told of those that work for it.
 
-// fit makes an agent's options what its place in the family asks for.
-func (r factory) fit(seat engine.Seat, o agents.Options) agents.Options {
-	meta := seat.Meta
-	o.Toolset = r.toolset.of(meta)
-	o.Tools = o.Toolset()
-	if meta.Descriptor.Type != address.User {
-		o.Overseer = overseer{r.Daemon, meta.ID}
-	}
-	switch meta.Descriptor.Type {
-	case address.User:
-		o.Preface = func() string { return r.preface(meta.ID) }
-	case address.Subagent:
-		o.Reports = r.reports(meta)
-	}
-	return o
-}
-
 // reports is how a child's turns are reported to its parent.
 func (r factory) reports(meta address.Meta) agents.Reports {
 	d := meta.Descriptor
@@ -113,7 +96,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 // known is the part of a system prompt that follows from the agent's tools and
 // definition.
 func (r factory) known(meta address.Meta, p prompt.Definition) prompt.Definition {
-	names := r.toolset.of(meta)().Names()
+	names := r.toolset.of(meta).Names()
 	p.Tools, p.Peers = names, slices.Contains(names, "send_agent_message")
 	if !slices.Contains(names, "skill") {
 		p.Skills = nil

@@ -60,7 +60,7 @@ connectors:
 		t.Fatalf("sent: %+v", bot.Sent())
 	}
 	for connector, want := range map[string]bool{"telegram": true, "terminal": false} {
-		set := r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.User, Connector: connector}})()
+		set := r.toolset.of(address.Meta{Descriptor: address.Descriptor{Type: address.User, Connector: connector}})
 		if _, _, ok := set.Get("set_reaction"); ok != want {
 			t.Errorf("an agent of %s has set_reaction: %v, want %v", connector, ok, want)
 		}

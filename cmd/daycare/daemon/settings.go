@@ -14,6 +14,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/record"
 	"daycare/engine/watch"
 	ws "daycare/engine/workspace"
 )
@@ -161,4 +162,14 @@ func (r reloader) watchSettings(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// room is how many tokens of context an agent has room for with a model: its window,
+// or what the settings allow at most.
+func (r *conf) room(choice record.Model) int {
+	limit := r.settings.Current().Agents.EmergencyContextLimit
+	if w := r.models.Load().Window(choice); w > 0 {
+		return min(limit, w)
+	}
+	return limit
 }

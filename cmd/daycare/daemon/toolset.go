@@ -79,25 +79,22 @@ func (t *toolsets) definition(d address.Descriptor) (subagent.Definition, bool) 
 	return t.registry.Get(d.Definition)
 }
 
-// of gives an agent's tools, each time as they are then.
-func (t *toolsets) of(meta address.Meta) func() *tools.Set {
-	d := meta.Descriptor
-	return func() *tools.Set {
-		full := t.all()
-		if t.plans != nil && t.plans(meta.ID) {
-			return t.planning(full, d)
-		}
-		if d.Type == address.User && t.family.Reacts(d.Connector) {
-			return full
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		key := fmt.Sprintf("%s/%s/%v", d.Type, d.Definition, d.Type == address.User && t.family.Speaks(d))
-		if t.only[key] == nil {
-			t.only[key], _ = full.Only(t.names(full, d)...)
-		}
-		return t.only[key]
+// of are an agent's tools as they are now.
+func (t *toolsets) of(meta address.Meta) *tools.Set {
+	d, full := meta.Descriptor, t.all()
+	if t.plans != nil && t.plans(meta.ID) {
+		return t.planning(full, d)
 	}
+	if d.Type == address.User && t.family.Reacts(d.Connector) {
+		return full
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := fmt.Sprintf("%s/%s/%v", d.Type, d.Definition, d.Type == address.User && t.family.Speaks(d))
+	if t.only[key] == nil {
+		t.only[key], _ = full.Only(t.names(full, d)...)
+	}
+	return t.only[key]
 }
 
 // planning are the tools of an agent that plans first: the usual ones and submit_plan.

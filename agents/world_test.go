@@ -1,0 +1,99 @@
+package agents
+
+import (
+	"context"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine/address"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// A world is what a test gives its agent: its options, and what its interfaces answer. A
+// function that is nil is one that has nothing to say.
+type world struct {
+	Options
+	Meta     address.Meta
+	Settings Settings
+	Tools    *tools.Set
+
+	Identity   func() address.Meta
+	Model      func(record.Model) Model
+	Window     func(record.Model) int
+	Raise      func(b permission.Budget, d permission.Decision, token, by string) error
+	Definition func(address.Meta, record.State) prompt.Definition
+	Preface    func() string
+	Broken     func() []finding.Finding
+}
+
+// Run runs the agent in its world.
+func (w *world) Run(ctx context.Context) error { return Run(ctx, w.options()) }
+
+func (w *world) options() Options {
+	o := w.Options
+	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, jobs{}
+	return o
+}
+
+type identity struct{ *world }
+
+func (i identity) Settings() Settings { return i.world.Settings }
+func (i identity) Tools() *tools.Set  { return i.world.Tools }
+func (i identity) Meta() address.Meta {
+	if i.world.Identity == nil {
+		return i.world.Meta
+	}
+	return i.world.Identity()
+}
+
+type models struct{ *world }
+
+func (m models) Model(choice record.Model) Model { return m.world.Model(choice) }
+func (m models) Window(choice record.Model) int {
+	if m.world.Window == nil {
+		return 0
+	}
+	return m.world.Window(choice)
+}
+
+type costs struct{ *world }
+
+func (costs) Price(_, _ string, _ providers.Usage) float64 { return 0 }
+func (costs) Cut(_, _ string, _ providers.Usage)           {}
+func (c costs) Raise(_ context.Context, b permission.Budget, d permission.Decision, token, by string) error {
+	if c.world.Raise == nil {
+		return nil
+	}
+	return c.world.Raise(b, d, token, by)
+}
+
+type briefing struct{ *world }
+
+func (b briefing) Definition(meta address.Meta, state record.State) prompt.Definition {
+	return b.world.Definition(meta, state)
+}
+
+func (b briefing) Preface() string {
+	if b.world.Preface == nil {
+		return ""
+	}
+	return b.world.Preface()
+}
+
+func (b briefing) Broken() []finding.Finding {
+	if b.world.Broken != nil {
+		return b.world.Broken()
+	}
+	if b.Board == nil {
+		return nil
+	}
+	return b.Board.Wrong(b.world.Meta.ID)
+}
+
+type jobs struct{}
+
+func (jobs) Running() []string       { return nil }
+func (jobs) Narrowed(permission.Set) {}
