@@ -1,65 +1,41 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	"daycare/agents/prompt"
-	"daycare/engine/address"
 	"daycare/engine/crash"
-	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
-	"daycare/tools"
 )
 
-// agent is the state of a running agent. Only its own goroutine touches it.
+// An agent is its loop: it takes one piece of work after the other, and has its parts do
+// it. Only the agent's own goroutine touches it.
 type agent struct {
-	Options
-	Meta     address.Meta
-	Settings Settings
-	Tools    *tools.Set
-
-	history *record.History
-	state   record.State
-	edits
-	builder   *prompt.Builder
-	system    string
-	session   string // the session that system was rendered for
-	room      room
-	pending   map[string]bool // ids of the answers that were given to the outbox and have no recorded result yet
-	postponed postponed
-	syncs     sync.WaitGroup  // barriers that run beside the work
-	over      <-chan struct{} // closed when the agent is to stop
-	log       *slog.Logger
+	Place
+	stage      Stage
+	journal    *journal
+	deliveries *deliveries
+	files      *files
+	intake     *intake
+	permits    *permits
+	requests   *requests
+	shortener  *shortener
+	worker     *worker
 }
 
 // Run runs the agent until it may sleep (nil), ctx ends (nil), or it fails.
 func Run(ctx context.Context, o Options) (err error) {
-	if o.Board == nil {
-		o.Board = logBoard(o.Log)
+	a, err := open(ctx, o)
+	if err != nil {
+		return err
 	}
-	if o.Fates == nil {
-		o.Fates = message.NewFates()
-	}
-	o.Sources.Dir = o.Dir
-	a := &agent{Options: o, builder: prompt.NewBuilder(o.Sources), pending: map[string]bool{}, over: ctx.Done(),
-		log: o.Log.With("agent", o.ID), Settings: o.Identity.Settings(), Tools: o.Identity.Tools()}
-	var found findings
-	if a.history, found, err = record.Open(o.Volume, o.Dir, crash.Now, a.log); err != nil {
-		return fmt.Errorf("open history: %w", err)
-	}
-	a.tell(found)
-	defer func() {
-		a.syncs.Wait()
-		err = errors.Join(err, a.history.Close())
-	}()
+	defer func() { err = errors.Join(err, a.close()) }()
 	if err := a.lookAround(); err != nil {
 		return fmt.Errorf("look at files: %w", err)
 	}
@@ -69,10 +45,54 @@ func Run(ctx context.Context, o Options) (err error) {
 	return a.loop(ctx)
 }
 
+// open makes the parts of an agent and opens its history.
+func open(ctx context.Context, o Options) (*agent, error) {
+	if o.Board == nil {
+		o.Board = logBoard(o.Log)
+	}
+	if o.Fates == nil {
+		o.Fates = message.NewFates()
+	}
+	o.Sources.Dir = o.Dir
+	j := &journal{id: o.ID, volume: o.Volume, dir: o.Dir, redact: o.Redact, events: o.Events, show: o.Stage.Show,
+		board: o.Board, over: ctx.Done(), log: o.Log.With("agent", o.ID)}
+	history, found, err := record.Open(o.Volume, o.Dir, crash.Now, j.log)
+	if err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
+	}
+	j.history = history
+	j.tell(found)
+
+	rights := &rights{journal: j, box: o.Inbox, jobs: o.Jobs}
+	files := &files{self: self{settings: o.Identity.Settings(), tools: o.Identity.Tools()}, identity: o.Identity, journal: j,
+		rights: rights, folders: o.Folders}
+	in := &intake{box: o.Inbox, journal: j, briefing: o.Briefing}
+	permits := &permits{queue: o.Permits, overseer: o.Overseer, journal: j, intake: in, files: files, rights: rights,
+		costs: o.Costs}
+
+	d := &deliveries{journal: j, outbox: o.Outbox, fates: o.Fates, pending: map[string]bool{}}
+	requests := &requests{journal: j, briefing: o.Briefing, builder: prompt.NewBuilder(o.Sources)}
+	caller := &caller{journal: j, deliveries: d, box: o.Inbox, models: o.Models, costs: o.Costs}
+	shortener := &shortener{journal: j, requests: requests, caller: caller, models: o.Models, costs: o.Costs, jobs: o.Jobs}
+
+	worker := &worker{stage: o.Stage, journal: j, intake: in, requests: requests, shortener: shortener, caller: caller,
+		permits:  permits,
+		executor: &executor{journal: j, deliveries: d, permits: permits, rights: rights},
+		replies:  &replies{journal: j, deliveries: d, intake: in, outbox: o.Outbox, costs: o.Costs, reports: o.Reports}}
+	return &agent{Place: o.Place, stage: o.Stage, journal: j, deliveries: d, files: files, intake: in, permits: permits,
+		requests: requests, shortener: shortener, worker: worker}, nil
+}
+
+// close waits for what is being written, and closes history.
+func (a *agent) close() error {
+	a.deliveries.syncs.Wait()
+	return a.journal.history.Close()
+}
+
 // loop takes one piece of work after the other.
 func (a *agent) loop(ctx context.Context) error {
 	for {
-		if err := errors.Join(a.settle(), a.rotate()); err != nil {
+		if err := errors.Join(a.deliveries.settle(), a.shortener.rotate()); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -85,7 +105,7 @@ func (a *agent) loop(ctx context.Context) error {
 		if worked {
 			continue
 		}
-		a.Stage.Show(event.Idle, "")
+		a.journal.show(event.Idle, "")
 		if sleep, err := a.wait(ctx); sleep || err != nil {
 			return errors.Join(err, a.sleep())
 		}
@@ -95,10 +115,10 @@ func (a *agent) loop(ctx context.Context) error {
 // step does the first thing that is to be done: an open turn, a turn that is owed
 // after a decision, what waits in the inbox.
 func (a *agent) step(ctx context.Context) (worked bool, err error) {
-	a.Settings = a.Identity.Settings()
-	switch ob := a.history.Obligations(); {
+	a.files.settings = a.files.identity.Settings()
+	switch ob := a.journal.history.Obligations(); {
 	case ob.Turn != nil:
-		return true, a.resume(ctx, ob.Turn)
+		return true, a.ended(a.worker.resume(ctx, a.files.self, ob.Turn))
 	case ob.Owed:
 		return true, a.begin(ctx, nil)
 	}
@@ -109,10 +129,10 @@ func (a *agent) step(ctx context.Context) (worked bool, err error) {
 // for the idle time, or when others wait for its place. Answers may still be on their
 // way then: what becomes of them wakes the agent again.
 func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
-	again, leave := a.postponed.due(), a.Leave
+	again, leave := a.permits.postponed.due(), a.Leave
 	var idle <-chan time.Time
 	if again == nil {
-		timer := time.NewTimer(a.Settings.Idle)
+		timer := time.NewTimer(a.files.settings.Idle)
 		defer timer.Stop()
 		idle = timer.C
 	} else {
@@ -139,80 +159,59 @@ func (a *agent) leave() error {
 	if crash.Bug("slowstop") {
 		time.Sleep(15 * time.Second)
 	}
-	for len(a.pending) > 0 {
-		<-a.Fates.Arrived()
-		if err := a.settle(); err != nil {
-			return err
-		}
+	if err := a.deliveries.wait(); err != nil {
+		return err
 	}
 	return a.sleep()
 }
 
 // sleep writes what is only cached in memory into state.json.
 func (a *agent) sleep() error {
-	if a.history.Obligations().LastSeq == 0 {
+	if a.journal.history.Obligations().LastSeq == 0 {
 		return nil // it never did anything
 	}
-	return a.cacheState()
+	return a.files.cacheState()
 }
 
-// cacheState is saveState of the caches alone: where they cannot be written that is
-// logged, and work goes on.
-func (a *agent) cacheState() error {
-	err := a.saveState(nil)
-	if err == nil || errors.Is(err, disk.ErrFailed) {
+// lookAround takes over what a person changed in the descriptor and state.json.
+func (a *agent) lookAround() error {
+	read, err := a.files.lookAround()
+	if read {
+		a.permits.postponed.soon()
+	}
+	return err
+}
+
+// disturbed is called while the agent waits and something in its folder changed. It
+// may have been the agent itself, so it costs no more than a look.
+func (a *agent) disturbed() error {
+	if err := a.lookAround(); err != nil {
 		return err
 	}
-	a.log.Warn("state not written", "err", err)
-	return nil
+	return a.journal.refresh("")
 }
 
-// saveState brings the caches of state.json up to date, with one change more. Without
-// an error the change is durable.
-func (a *agent) saveState(change func(*record.State)) error {
-	session, err := a.history.Session()
-	if err != nil {
-		return fmt.Errorf("count session: %w", err)
+// begin works on a turn over items; none: the turn that a decision asks for. What people
+// changed since the last turn counts from here on.
+func (a *agent) begin(ctx context.Context, items []inbox.Item) error {
+	if err := a.journal.begin(); err != nil {
+		return err
 	}
-	session.Parent = cmp.Or(session.Parent, a.Meta.Descriptor.ParentAgentID)
-	var failed error
-	announced := a.announced
-	if change != nil && announced != nil { // what the runtime gives is announced by its own record
-		s := record.State{Permissions: *copyOf(*announced)}
-		change(&s)
-		announced = &s.Permissions
+	if err := a.lookAround(); err != nil {
+		return fmt.Errorf("look at files: %w", err)
 	}
-	err = record.UpdateState(a.Volume, a.Dir, func(s *record.State) {
-		if a.loaded && !disk.Exists(a.path("state.json")) { // the last good version stays in force
-			a.log.Warn("state.json was gone and is written again", "dir", a.Dir)
-			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(a.state.Permissions), a.state.Provider, a.state.Queue, a.state.Budget
-			s.CreatedAt = a.state.CreatedAt
-		}
-		used, last, err := a.history.Totals(s.Seq)
-		if err != nil {
-			failed = err
-			return
-		}
-		if s.Stats == nil {
-			s.Stats = record.Stats{}
-		}
-		s.Stats.Add(used)
-		if last != nil {
-			s.Tokens = last
-		}
-		s.Session, s.Seq, s.UpdatedAt = session, a.history.Obligations().LastSeq, disk.StampOf(crash.Now())
-		if change != nil {
-			change(s)
-		}
-		s.Announced, a.announced = announced, announced
-		a.state = *s
-	})
-	return errors.Join(err, failed)
+	if err := a.requests.lookAtPrompt(&a.files.self); err != nil {
+		return fmt.Errorf("look at files: %w", err)
+	}
+	a.files.tools = a.files.identity.Tools()
+	return a.ended(a.worker.begin(ctx, a.files.self, items))
 }
 
-func (a *agent) emit(t event.Type, turn string, body event.Body) {
-	a.Events.Emit(event.Event{Type: t, Agent: a.ID, Turn: turn, Body: body})
+// ended begins a new session where a turn ended because the conversation has outgrown
+// the model.
+func (a *agent) ended(outgrown, err error) error {
+	if err != nil || outgrown == nil {
+		return err
+	}
+	return a.reset("", "emergency", outgrown.Error())
 }
-
-// foreground reports whether a person waits for the answers of this agent.
-func (a *agent) foreground() bool { return a.Meta.Descriptor.Type == address.User }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"daycare/engine/finding"
 	"daycare/engine/record"
@@ -19,43 +17,15 @@ import (
 // was told is read in its context, so that it holds over sleep and restarts, and what
 // left the context is told again.
 
-// tell reports what was found in the history. Lines that cannot be read stay on the
-// board until somebody mends them.
-func (a *agent) tell(found findings) {
-	for _, f := range found {
-		if record.Unreadable(f) {
-			a.Board.Add(a.ID, f)
-		} else {
-			a.Board.Tell(a.ID, f)
-		}
-	}
-}
-
-// checkHistory looks whether lines that could not be read were mended.
-func (a *agent) checkHistory() {
-	path := a.path("history.jsonl")
-	if !a.Board.Has(path) {
-		return
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		a.log.Warn("history not checked", "err", err)
-		return
-	}
-	a.Board.Read(a.ID, path, slices.DeleteFunc(record.CheckHistory(path, content),
-		func(f finding.Finding) bool { return !record.Unreadable(f) }))
-}
-
 const (
 	brokenFile = "Broken file "
 	mendedFile = "Mended file "
 	mostBroken = 5 // lines in one message
 )
 
-// notices are the lines on broken files that the model has not read yet.
-func (a *agent) notices() []string {
-	broken := a.Briefing.Broken()
-	open := a.readNotices()
+// notices are the lines on broken files that the model has not read yet. open is what it
+// has read.
+func notices(broken findings, open map[string][]string) []string {
 	if len(broken)+len(open) == 0 {
 		return nil
 	}
@@ -92,34 +62,6 @@ func notice(f finding.Finding) string {
 		force = "that part of it is not used"
 	}
 	return brokenFile + strconv.Quote(f.File) + ":" + place + " " + firstLine(f.Reason) + ". Until a person mends it, " + force + "."
-}
-
-// readNotices are the lines in the context on files that are broken as far as the model
-// knows, by file.
-func (a *agent) readNotices() map[string][]string {
-	c, err := a.history.Context()
-	if err != nil {
-		a.log.Warn("what the model was told of files is not known", "err", err)
-		return nil
-	}
-	var open map[string][]string
-	for _, e := range c.Entries {
-		u, ok := e.Rec.(*record.User)
-		if !ok || u.Preface == "" {
-			continue
-		}
-		for line := range strings.SplitSeq(u.Preface, "\n") {
-			if rest, ok := strings.CutPrefix(line, brokenFile); ok {
-				if open == nil {
-					open = map[string][]string{}
-				}
-				open[quoted(rest)] = append(open[quoted(rest)], line)
-			} else if rest, ok := strings.CutPrefix(line, mendedFile); ok {
-				delete(open, quoted(rest))
-			}
-		}
-	}
-	return open
 }
 
 // quoted is the file name that a line begins with.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"daycare/agents/prompt"
 	"daycare/agents/providers"
 	"daycare/engine/event"
+	"daycare/engine/inbox"
 	"daycare/engine/record"
 	"daycare/engine/redact"
 )
@@ -17,84 +17,9 @@ import (
 // draftEvery is how often the streaming answer is replaced on disk at most.
 const draftEvery = 250 * time.Millisecond
 
-// build makes the request of the next model call from history as it is now: what a
-// person edited since the last call counts.
-func (a *agent) build(t *turn) (*providers.Request, error) {
-	if err := a.refresh(t.id); err != nil {
-		return nil, err
-	}
-	context, err := a.history.Context()
-	if err != nil {
-		return nil, fmt.Errorf("read context: %w", err)
-	}
-	if context.Session != a.session {
-		if err := a.introduce(context.Session); err != nil {
-			return nil, err
-		}
-	}
-	req, err := a.builder.Build(context, a.system, a.offer(), prompt.Options{
-		Model: a.state.Provider.Model, MaxTokens: a.state.Provider.MaxTokens,
-		Temperature: a.state.Provider.Temperature, Thinking: a.state.Provider.Thinking,
-		Agent: a.ID, Foreground: a.foreground(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("build request: %w", err)
-	}
-	return req, nil
-}
-
-// introduce renders the system prompt of a session. It is kept for the whole
-// session, because a changed prompt is a new prefix for every cache.
-func (a *agent) introduce(session string) error {
-	a.definition = a.Briefing.Definition(a.Meta, a.state)
-	a.system, a.session = a.Redact.Text(prompt.System(a.definition)), session
-	if err := a.Volume.WriteDraft("draft", a.path("SYSTEM.md"), []byte(a.system)); err != nil {
-		a.log.Warn("system prompt not written for people to read", "err", err)
-	}
-	return nil
-}
-
-// offer is the list of tools as the model is told of it.
-func (a *agent) offer() []providers.Tool {
-	if a.Tools == nil {
-		return nil
-	}
-	offer := make([]providers.Tool, 0, a.Tools.Len())
-	for s := range a.Tools.All() {
-		offer = append(offer, providers.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
-	}
-	return offer
-}
-
-// call asks the model and streams its answer to whoever watches and to the draft
-// on disk. With a callError, which is the model's, it returns what had come so far.
-func (a *agent) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
-	a.Stage.Show(event.Thinking, "")
-	s := &stream{agent: a, turn: t, req: req, drafted: time.Now(), text: shown{clean: a.Redact.Stream()},
-		thinking: shown{clean: a.Redact.Stream()}}
-	stop := func() bool { return true }
-	if a.interrupts() {
-		ctx, stop = a.interruptible(ctx)
-	}
-	answer, err := a.model().Call(ctx, req, s.see)
-	if !stop() && err != nil {
-		err = errInterrupt
-	}
-	if s.failed != nil {
-		return nil, s.failed
-	}
-	if err != nil {
-		return &providers.Response{Text: s.text.all()}, callError{err}
-	}
-	if s.onDisk {
-		defer record.RemoveDraft(a.Dir)
-	}
-	return answer, nil
-}
-
 // A stream follows one answer as it comes.
 type stream struct {
-	agent    *agent
+	caller   *caller
 	turn     *turn
 	req      *providers.Request
 	asking   providers.Asking
@@ -137,12 +62,12 @@ func (s *stream) see(ev providers.Event) {
 	s.turn.clock.tick()
 	if s.retried {
 		s.retried = false
-		s.agent.Stage.Show(event.Thinking, "")
+		s.caller.journal.show(event.Thinking, "")
 	}
 	switch ev := ev.(type) {
 	case providers.ContentDelta:
 		if offset, text := s.text.add(ev.Text); text != "" {
-			s.agent.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: offset, Text: text})
+			s.caller.journal.emit(event.MessageDelta, s.turn.id, event.Delta{Offset: offset, Text: text})
 		}
 		s.draft()
 	case providers.ThinkingDelta:
@@ -150,7 +75,7 @@ func (s *stream) see(ev providers.Event) {
 			break
 		}
 		if offset, text := s.thinking.add(ev.Text); text != "" {
-			s.agent.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
+			s.caller.journal.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
 		}
 		s.draft()
 	case providers.Asking:
@@ -168,8 +93,9 @@ func (s *stream) wasted(w providers.Wasted) {
 	if s.asking = (providers.Asking{}); s.onDisk {
 		s.write()
 	}
-	as := s.agent.paid(&record.Assistant{Turn: s.turn.id, Finish: record.FinishInterrupted, Provider: w.Provider, Model: w.Model}, w.Usage)
-	if _, err := s.agent.append(as); err != nil {
+	as := paid(s.caller.costs, &record.Assistant{Turn: s.turn.id, Finish: record.FinishInterrupted, Provider: w.Provider,
+		Model: w.Model}, w.Usage)
+	if _, err := s.caller.journal.append(as); err != nil {
 		s.failed = errors.Join(s.failed, err)
 	}
 }
@@ -179,8 +105,9 @@ func (s *stream) retry(r providers.Retry) {
 		s.text.discard()
 		s.thinking.discard()
 	}
-	s.agent.Stage.Show(event.Retrying, fmt.Sprintf("retry %d/%d in %s: %s", r.N, r.Of, r.In.Round(100*time.Millisecond), r.Reason))
-	s.agent.emit(event.Retry, s.turn.id, event.Attempt{N: r.N, Of: r.Of, InMS: r.In.Milliseconds(),
+	s.caller.journal.show(event.Retrying,
+		fmt.Sprintf("retry %d/%d in %s: %s", r.N, r.Of, r.In.Round(100*time.Millisecond), r.Reason))
+	s.caller.journal.emit(event.Retry, s.turn.id, event.Attempt{N: r.N, Of: r.Of, InMS: r.In.Milliseconds(),
 		Status: r.Status, Reason: r.Reason, Discard: r.Discard, Fallback: r.Fallback})
 	s.turn.clock.pause(r.In)
 	s.retried = true
@@ -202,23 +129,58 @@ func (s *stream) write() {
 	if d.Provider != "" {
 		d.Input = providers.Estimate(s.req)
 	}
-	if err := record.WriteDraft(s.agent.Volume, s.agent.Dir, d); err != nil {
-		s.agent.log.Warn("draft not written", "err", err)
+	if err := record.WriteDraft(s.caller.journal.volume, s.caller.journal.dir, d); err != nil {
+		s.caller.journal.log.Warn("draft not written", "err", err)
 	}
+}
+
+// A caller calls the agent's model.
+type caller struct {
+	journal    *journal
+	deliveries *deliveries
+	box        inbox.Mailbox
+	models     Models
+	costs      Costs
+}
+
+// call asks the model and streams its answer to whoever watches and to the draft
+// on disk. With a callError, which is the model's, it returns what had come so far.
+func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*providers.Response, error) {
+	c.journal.show(event.Thinking, "")
+	s := &stream{caller: c, turn: t, req: req, drafted: time.Now(), text: shown{clean: c.journal.redact.Stream()},
+		thinking: shown{clean: c.journal.redact.Stream()}}
+	stop := func() bool { return true }
+	if t.interrupts() {
+		ctx, stop = c.interruptible(ctx, &t.self)
+	}
+	answer, err := c.model(&t.self).Call(ctx, req, s.see)
+	if !stop() && err != nil {
+		err = errInterrupt
+	}
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	if err != nil {
+		return &providers.Response{Text: s.text.all()}, callError{err}
+	}
+	if s.onDisk {
+		defer record.RemoveDraft(c.journal.dir)
+	}
+	return answer, nil
 }
 
 // interruptible makes a context that ends when a message arrives that is to
 // interrupt. stop reports whether none did.
-func (a *agent) interruptible(ctx context.Context) (_ context.Context, stop func() bool) {
+func (c *caller) interruptible(ctx context.Context, s *self) (_ context.Context, stop func() bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan bool)
 	quit := make(chan struct{})
 	go func() {
 		for {
 			select {
-			case <-a.Inbox.Arrived():
-				for _, h := range a.Inbox.Open() {
-					if !h.Taken && !control(h.Kind) && !h.Silent && a.queue(h) == Interrupt {
+			case <-c.box.Arrived():
+				for _, h := range c.box.Open() {
+					if !h.Taken && !control(h.Kind) && !h.Silent && s.queue(h) == Interrupt {
 						cancel(errInterrupt)
 						ended <- false
 						return
@@ -236,4 +198,53 @@ func (a *agent) interruptible(ctx context.Context) (_ context.Context, stop func
 		cancel(nil)
 		return quiet
 	}
+}
+
+// model is the model that the agent uses now. Its calls run meanwhile.
+func (c *caller) model(s *self) Model {
+	return besideModel{c.deliveries, c.models.Model(s.state.Provider)}
+}
+
+// cut is the record of an answer that the crash cut; nil: there is none.
+func (c *caller) cut(turn string) *record.Assistant {
+	d, ok, err := record.ReadDraft(c.journal.dir)
+	if err != nil || !ok || d.Turn != turn || d.Text+d.Thinking == "" {
+		return nil
+	}
+	as := &record.Assistant{Turn: turn, Text: d.Text, Finish: record.FinishInterrupted}
+	if d.Thinking != "" {
+		as.Thinking = []record.Thinking{{Text: d.Thinking}}
+	}
+	if as.Provider, as.Model = d.Provider, d.Model; d.Provider != "" {
+		used := providers.Usage{Input: d.Input, Output: providers.EstimateText(d.Text + d.Thinking), Estimated: true}
+		as = paid(c.costs, as, used)
+		c.costs.Cut(d.Provider, d.Model, used)
+	}
+	return as
+}
+
+// paid puts into a record what its call of the model used and cost.
+func paid(costs Costs, as *record.Assistant, u providers.Usage) *record.Assistant {
+	as.Tokens = record.Tokens{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Estimated: u.Estimated}
+	as.Cost = costs.Price(as.Provider, as.Model, u)
+	return as
+}
+
+// A besideModel is called while deliveries are recorded.
+type besideModel struct {
+	deliveries *deliveries
+	model      Model
+}
+
+func (m besideModel) Call(ctx context.Context, req *providers.Request,
+	watch func(providers.Event)) (answer *providers.Response, err error) {
+	m.deliveries.meanwhile(func(do func(func())) {
+		there := watch
+		if watch != nil {
+			there = func(ev providers.Event) { do(func() { watch(ev) }) }
+		}
+		answer, err = m.model.Call(ctx, req, there)
+	})
+	return answer, err
 }

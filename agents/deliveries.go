@@ -1,19 +1,27 @@
 package agents
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 
-	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
 
+// deliveries give answers to the outbox, and record what became of them.
+type deliveries struct {
+	journal *journal
+	outbox  Outbox
+	fates   *message.Fates
+	pending map[string]bool // ids of the answers that were given to the outbox and have no recorded result yet
+	syncs   sync.WaitGroup  // barriers that run beside the work
+}
+
 // send gives a promised answer to the outbox; parts that arrived before are not
 // sent again.
-func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, retry bool) {
+func (d *deliveries) send(out record.Out, e *record.Entry, delivered map[int]bool, retry bool) {
 	as, ok := e.Rec.(*record.Assistant)
 	if !ok {
 		return
@@ -25,25 +33,26 @@ func (a *agent) send(out record.Out, e *record.Entry, delivered map[int]bool, re
 	if crash.Bug("wrongchat") {
 		out.To = crash.Swap("chat", out.To).(message.Address)
 	}
-	a.pending[out.ID] = true
-	a.Outbox.Send(message.Promise{
-		Agent:    a.ID,
-		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry, Report: a.reported(out, as)},
-		Since:    e.At, Done: delivered, Report: a.Fates.Put,
+	d.pending[out.ID] = true
+	d.outbox.Send(message.Promise{
+		Agent: d.journal.id,
+		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry,
+			Report: asReport(d.journal.id, out, as)},
+		Since: e.At, Done: delivered, Report: d.fates.Put,
 	})
 }
 
 // settle records the delivery results that came since it was last called. With an
 // error they are kept for the next call.
-func (a *agent) settle() error {
+func (d *deliveries) settle() error {
 	var recs []record.Record
-	list := a.Fates.Take()
+	list := d.fates.Take()
 	for _, f := range list {
 		if crash.Bug("nodelivery") && crash.Once("delivery") {
 			continue
 		}
 		if f.Kept {
-			delete(a.pending, f.Out)
+			delete(d.pending, f.Out)
 		}
 		if d := record.DeliveryOf(f); d != nil {
 			recs = append(recs, d)
@@ -52,23 +61,23 @@ func (a *agent) settle() error {
 	if len(recs) == 0 {
 		return nil
 	}
-	if _, err := a.append(recs...); err != nil {
-		a.Fates.Return(list)
+	if _, err := d.journal.append(recs...); err != nil {
+		d.fates.Return(list)
 		return err
 	}
 	open := map[string]bool{}
-	for _, o := range a.history.Obligations().Outs {
+	for _, o := range d.journal.history.Obligations().Outs {
 		open[o.ID] = true
 	}
-	for out := range a.pending {
+	for out := range d.pending {
 		if !open[out] {
-			delete(a.pending, out)
+			delete(d.pending, out)
 		}
 	}
 	// Beside the next turn, not before it.
-	a.syncs.Go(func() {
-		if err := a.history.Barrier(); err != nil {
-			a.log.Error("delivery not synced", "err", err)
+	d.syncs.Go(func() {
+		if err := d.journal.history.Barrier(); err != nil {
+			d.journal.log.Error("delivery not synced", "err", err)
 		}
 	})
 	return nil
@@ -78,7 +87,7 @@ func (a *agent) settle() error {
 // results until it returns: a death in the middle of it must not send again what a chat
 // has had for minutes. The agent's files stay with the agent's goroutine: work touches
 // the agent only in functions that it hands to do, which runs them there.
-func (a *agent) meanwhile(work func(do func(f func()))) {
+func (d *deliveries) meanwhile(work func(do func(f func()))) {
 	asked, done, over := make(chan func()), make(chan string, 1), make(chan struct{})
 	defer close(over)
 	go func() {
@@ -102,12 +111,12 @@ func (a *agent) meanwhile(work func(do func(f func()))) {
 		select {
 		case f := <-asked:
 			f()
-		case <-a.Fates.Arrived():
+		case <-d.fates.Arrived():
 			if crash.Bug("deliverylate") {
 				continue
 			}
-			if err := a.settle(); err != nil { // the next write to history meets it, too
-				a.log.Warn("delivery not recorded yet", "err", err)
+			if err := d.settle(); err != nil { // the next write to history meets it, too
+				d.journal.log.Warn("delivery not recorded yet", "err", err)
 			}
 		case crashed := <-done:
 			if crashed != "" {
@@ -118,22 +127,13 @@ func (a *agent) meanwhile(work func(do func(f func()))) {
 	}
 }
 
-// model is the model that the agent uses now. Its calls run meanwhile.
-func (a *agent) model() Model { return besideModel{a, a.Models.Model(a.state.Provider)} }
-
-type besideModel struct {
-	agent *agent
-	model Model
-}
-
-func (m besideModel) Call(ctx context.Context, req *providers.Request,
-	watch func(providers.Event)) (answer *providers.Response, err error) {
-	m.agent.meanwhile(func(do func(func())) {
-		there := watch
-		if watch != nil {
-			there = func(ev providers.Event) { do(func() { watch(ev) }) }
+// wait waits until every answer under way arrived, or is to be kept for the next start.
+func (d *deliveries) wait() error {
+	for len(d.pending) > 0 {
+		<-d.fates.Arrived()
+		if err := d.settle(); err != nil {
+			return err
 		}
-		answer, err = m.model.Call(ctx, req, there)
-	})
-	return answer, err
+	}
+	return nil
 }

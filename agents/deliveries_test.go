@@ -105,13 +105,13 @@ func (b *bench) killed() *bench {
 
 // What breaks beside the agent's goroutine breaks the agent, not the process.
 func TestPanicOfAModelIsTheAgentsError(t *testing.T) {
-	a := &agent{Options: Options{Place: Place{Fates: message.NewFates()}}}
+	d := &deliveries{fates: message.NewFates()}
 	defer func() {
 		if v, ok := recover().(string); !ok || !strings.Contains(v, "odd answer") || !strings.Contains(v, "deliveries_test.go") {
 			t.Errorf("recovered %v, want the panic and where it was", v)
 		}
 	}()
-	a.meanwhile(func(do func(func())) {
+	d.meanwhile(func(do func(func())) {
 		do(func() {})
 		panic("odd answer")
 	})

@@ -156,19 +156,18 @@ func TestRightsChangedByHandAreAnnounced(t *testing.T) {
 func TestOwnGrantsAreNotAnnounced(t *testing.T) {
 	b := newBench(t, hear)
 	b.writeState(`{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]}}`)
-	a := &agent{Options: b.opts.options(), log: b.opts.Log}
-	var err error
-	if a.history, _, err = record.Open(b.vol, b.dir, time.Now, b.opts.Log); err != nil {
+	a, err := open(t.Context(), b.opts.options())
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.history.Close()
-	if err := a.history.Begin("s"); err != nil {
+	defer a.close()
+	if err := a.journal.begin(); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.lookAround(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.saveState(func(s *record.State) {
+	if err := a.files.saveState(func(s *record.State) {
 		s.Permissions.Grants = append(s.Permissions.Grants, permission.Grant{Tag: "@web", SHA256: "1"})
 	}); err != nil {
 		t.Fatal(err)

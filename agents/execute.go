@@ -24,96 +24,16 @@ const (
 	shownBytes = 400      // of an output, in events
 )
 
-// execute runs the calls of one answer, in order; calls of parallel-safe tools that
-// stand side by side run beside each other. It returns the reason to end the turn,
-// "" to go on.
-func (a *agent) execute(ctx, inner context.Context, t *turn, calls []record.ToolCall) (reason string, err error) {
-	t.share = a.share(len(calls))
-	for len(calls) > 0 {
-		if ctx.Err() != nil {
-			return suspended, a.suspend(t)
-		}
-		if inner.Err() != nil {
-			return record.ReasonCanceled, a.cancelled(calls)
-		}
-		n := a.beside(calls)
-		results, err := a.batch(inner, t, calls[:n])
-		if err != nil {
-			return "", err
-		}
-		if ctx.Err() != nil {
-			results = a.keep(results)
-		}
-		if _, err := a.append(results...); err != nil {
-			return "", err
-		}
-		for i, r := range results {
-			if len(results) == n && t.loop.again(calls[i], r.(*record.ToolResult)) {
-				reason = record.ReasonLoop
-			}
-		}
-		calls = calls[n:]
-	}
-	if ctx.Err() != nil {
-		return suspended, a.suspend(t)
-	}
-	if inner.Err() != nil {
-		return record.ReasonCanceled, nil
-	}
-	return reason, nil
-}
-
 // beside is how many of the first calls may run beside each other.
-func (a *agent) beside(calls []record.ToolCall) int {
+func (s *self) beside(calls []record.ToolCall) int {
 	n := 0
-	for n < len(calls) && n < a.Settings.Parallel {
-		if _, spec, ok := a.Tools.Get(calls[n].Name); !ok || !spec.Parallel {
+	for n < len(calls) && n < s.settings.Parallel {
+		if _, spec, ok := s.tools.Get(calls[n].Name); !ok || !spec.Parallel {
 			break
 		}
 		n++
 	}
 	return max(n, 1)
-}
-
-// batch runs calls beside each other; the results keep their order.
-func (a *agent) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]record.Record, error) {
-	prepared := make([]prepared, len(calls))
-	for i, c := range calls {
-		p, err := a.prepare(t, c)
-		if err != nil {
-			return nil, err
-		}
-		prepared[i] = p
-	}
-	if err := a.barrier(); err != nil { // the answer and every start, before any tool runs
-		return nil, err
-	}
-	a.Stage.Show(event.UsingTool, calls[0].Name)
-	results := make([]record.Record, len(calls))
-	wholes := make([]*tools.Whole, len(calls))
-	a.meanwhile(func(func(func())) {
-		var wg sync.WaitGroup
-		for i := range calls {
-			wg.Go(func() {
-				release := t.clock.hold()
-				defer release()
-				results[i], wholes[i] = a.one(ctx, t, calls[i], prepared[i])
-			})
-		}
-		wg.Wait()
-	})
-	if last := len(results) - 1; crash.Bug("swapresults") && last > 0 {
-		first, second := results[0].(*record.ToolResult), results[last].(*record.ToolResult)
-		first.Output, second.Output = second.Output, first.Output
-	}
-	for i, r := range results {
-		a.hide(r)
-		if err := a.cap(t, r.(*record.ToolResult), wholes[i]); err != nil {
-			return nil, err
-		}
-		a.finished(t, calls[i], r.(*record.ToolResult))
-	}
-	return results, nil
 }
 
 // A prepared call is ready to run, or has its result already.
@@ -124,71 +44,6 @@ type prepared struct {
 	answer *tools.Result
 	// sources are what the turn has read from outside; nil: it speaks for the owner.
 	sources []record.Source
-}
-
-// prepare finds the tool, checks the arguments and the permission, and writes the
-// start of a call that must not run twice.
-func (a *agent) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
-	refuse := func(format string, args ...any) (prepared, error) {
-		r := tools.Errorf(format, args...)
-		return prepared{answer: &r}, nil
-	}
-	tool, spec, ok := a.Tools.Get(c.Name)
-	if !ok {
-		return refuse("Tool not found: %s", c.Name)
-	}
-	if err := a.Tools.Validate(c.Name, c.Arguments); err != nil {
-		return refuse("%v", err)
-	}
-	access, err := a.access()
-	if err != nil {
-		return refuse("what this agent may do is not known now: %v", err)
-	}
-	p.tool, p.spec = tool, spec
-	p.sources = a.history.Obligations().Sources
-	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: a.ID, Turn: t.id,
-		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: a.workRoute(t),
-		Message: t.replyTo, Progress: func(text string) {
-			a.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
-		}}
-	_, _, asks := a.Tools.Get(tools.RequestPermission)
-	p.call.Unasked = !asks
-	grant, refused, err := a.permit(t, &p)
-	if err != nil {
-		return p, err
-	}
-	if refused != nil {
-		return prepared{answer: refused}, nil
-	}
-	if (spec.Replay == tools.Once || grant != "") && !crash.Bug("nostart") {
-		_, err = a.append(&record.ToolStart{ToolCallID: c.ID, Name: c.Name, Grant: grant})
-	}
-	return p, err
-}
-
-// one runs one prepared call. whole is nil unless its tool shortened the output.
-func (a *agent) one(ctx context.Context, t *turn, c record.ToolCall, p prepared) (out *record.ToolResult, whole *tools.Whole) {
-	a.emit(event.ToolStarted, t.id, event.Tool{Call: c.ID, Name: c.Name, Arguments: c.Arguments})
-	began := time.Now()
-	r := p.answer
-	if r == nil {
-		crash.Point("tool.before")
-		var got tools.Result
-		if p.spec.Replay != tools.Once || !crash.Bug("skipcall") {
-			got = run(ctx, p)
-		}
-		crash.Point("tool.after")
-		r = &got
-	}
-	out = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
-		Output: record.Output{Text: r.Text}, Files: r.Files, Source: r.Source, MS: time.Since(began).Milliseconds()}
-	if out.Status == "" {
-		out.Status = record.StatusOK
-	}
-	for _, b := range r.Blocks {
-		out.Output.Blocks = append(out.Output.Blocks, record.Block{Type: b.Type, File: b.File, Text: b.Text})
-	}
-	return out, r.Whole
 }
 
 // run calls the tool under its time limit; a panic is the tool's error, not the
@@ -221,44 +76,189 @@ func run(ctx context.Context, p prepared) (r tools.Result) {
 // keep is the results that count when an orderly stop cut calls: one that may be
 // run again has none then, so that it is at the next start and finds the agent, the
 // item or the file that it had begun with.
-func (a *agent) keep(results []record.Record) []record.Record {
+func (s *self) keep(results []record.Record) []record.Record {
 	return slices.DeleteFunc(results, func(rec record.Record) bool {
 		r := rec.(*record.ToolResult)
-		_, spec, ok := a.Tools.Get(r.Name)
+		_, spec, ok := s.tools.Get(r.Name)
 		return ok && r.Status == record.StatusCanceled && spec.Replay != tools.Once
 	})
 }
 
+// An executor runs tool calls.
+type executor struct {
+	journal    *journal
+	deliveries *deliveries
+	permits    *permits
+	rights     *rights
+}
+
+// execute runs the calls of one answer, in order; calls of parallel-safe tools that
+// stand side by side run beside each other. It returns the reason to end the turn,
+// "" to go on.
+func (x *executor) execute(ctx, inner context.Context, t *turn, calls []record.ToolCall) (reason string, err error) {
+	for len(calls) > 0 {
+		if ctx.Err() != nil {
+			return suspended, x.journal.suspend(t.id)
+		}
+		if inner.Err() != nil {
+			return record.ReasonCanceled, x.cancelled(calls)
+		}
+		n := t.beside(calls)
+		results, err := x.batch(inner, t, calls[:n])
+		if err != nil {
+			return "", err
+		}
+		if ctx.Err() != nil {
+			results = t.keep(results)
+		}
+		if _, err := x.journal.append(results...); err != nil {
+			return "", err
+		}
+		for i, r := range results {
+			if len(results) == n && t.loop.again(calls[i], r.(*record.ToolResult)) {
+				reason = record.ReasonLoop
+			}
+		}
+		calls = calls[n:]
+	}
+	if ctx.Err() != nil {
+		return suspended, x.journal.suspend(t.id)
+	}
+	if inner.Err() != nil {
+		return record.ReasonCanceled, nil
+	}
+	return reason, nil
+}
+
+// batch runs calls beside each other; the results keep their order.
+func (x *executor) batch(ctx context.Context, t *turn, calls []record.ToolCall) ([]record.Record, error) {
+	prepared := make([]prepared, len(calls))
+	for i, c := range calls {
+		p, err := x.prepare(t, c)
+		if err != nil {
+			return nil, err
+		}
+		prepared[i] = p
+	}
+	if err := x.journal.barrier(); err != nil { // the answer and every start, before any tool runs
+		return nil, err
+	}
+	x.journal.show(event.UsingTool, calls[0].Name)
+	results := make([]record.Record, len(calls))
+	wholes := make([]*tools.Whole, len(calls))
+	x.deliveries.meanwhile(func(func(func())) {
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				release := t.clock.hold()
+				defer release()
+				results[i], wholes[i] = x.one(ctx, t, calls[i], prepared[i])
+			})
+		}
+		wg.Wait()
+	})
+	if last := len(results) - 1; crash.Bug("swapresults") && last > 0 {
+		first, second := results[0].(*record.ToolResult), results[last].(*record.ToolResult)
+		first.Output, second.Output = second.Output, first.Output
+	}
+	for i, r := range results {
+		x.journal.hide(r)
+		if err := x.cap(t, r.(*record.ToolResult), wholes[i]); err != nil {
+			return nil, err
+		}
+		x.finished(t, calls[i], r.(*record.ToolResult))
+	}
+	return results, nil
+}
+
+// prepare finds the tool, checks the arguments and the permission, and writes the
+// start of a call that must not run twice.
+func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
+	refuse := func(format string, args ...any) (prepared, error) {
+		r := tools.Errorf(format, args...)
+		return prepared{answer: &r}, nil
+	}
+	tool, spec, ok := t.tools.Get(c.Name)
+	if !ok {
+		return refuse("Tool not found: %s", c.Name)
+	}
+	if err := t.tools.Validate(c.Name, c.Arguments); err != nil {
+		return refuse("%v", err)
+	}
+	access, err := x.rights.access(&t.self)
+	if err != nil {
+		return refuse("what this agent may do is not known now: %v", err)
+	}
+	p.tool, p.spec = tool, spec
+	p.sources = x.journal.history.Obligations().Sources
+	p.call = tools.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Agent: x.journal.id, Turn: t.id,
+		Access: guarded(access, p.sources), Sources: texts(p.sources), Hops: t.hops + 1, Route: t.workRoute(x.journal),
+		Message: t.replyTo, Progress: func(text string) {
+			x.journal.emit(event.ToolProgress, t.id, event.Progress{Call: c.ID, Text: text})
+		}}
+	_, _, asks := t.tools.Get(tools.RequestPermission)
+	p.call.Unasked = !asks
+	grant, refused, err := x.permits.permit(t, &p)
+	if err != nil {
+		return p, err
+	}
+	if refused != nil {
+		return prepared{answer: refused}, nil
+	}
+	if (spec.Replay == tools.Once || grant != "") && !crash.Bug("nostart") {
+		_, err = x.journal.append(&record.ToolStart{ToolCallID: c.ID, Name: c.Name, Grant: grant})
+	}
+	return p, err
+}
+
+// one runs one prepared call. whole is nil unless its tool shortened the output.
+func (x *executor) one(ctx context.Context, t *turn, c record.ToolCall, p prepared) (out *record.ToolResult, whole *tools.Whole) {
+	x.journal.emit(event.ToolStarted, t.id, event.Tool{Call: c.ID, Name: c.Name, Arguments: c.Arguments})
+	began := time.Now()
+	r := p.answer
+	if r == nil {
+		crash.Point("tool.before")
+		var got tools.Result
+		if p.spec.Replay != tools.Once || !crash.Bug("skipcall") {
+			got = run(ctx, p)
+		}
+		crash.Point("tool.after")
+		r = &got
+	}
+	out = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.Status(r.Status),
+		Output: record.Output{Text: r.Text}, Files: r.Files, Source: r.Source, MS: time.Since(began).Milliseconds()}
+	if out.Status == "" {
+		out.Status = record.StatusOK
+	}
+	for _, b := range r.Blocks {
+		out.Output.Blocks = append(out.Output.Blocks, record.Block{Type: b.Type, File: b.File, Text: b.Text})
+	}
+	return out, r.Whole
+}
+
 // cancelled gives every call that did not run the result it needs.
-func (a *agent) cancelled(calls []record.ToolCall) error {
+func (x *executor) cancelled(calls []record.ToolCall) error {
 	recs := make([]record.Record, len(calls))
 	for i, c := range calls {
 		recs[i] = &record.ToolResult{ToolCallID: c.ID, Name: c.Name, Status: record.StatusCanceled,
 			Output: record.Output{Text: "Cancelled"}}
 	}
-	_, err := a.append(recs...)
+	_, err := x.journal.append(recs...)
 	return err
-}
-
-// share is how many characters each of n results of one round may have, whatever its
-// tool is. All of them together take a quarter of the context at most, so that the
-// round fits beside the summary of what was before it.
-func (a *agent) share(n int) int {
-	return max(a.limit()/max(n, 1), 500)
 }
 
 // cap shortens an output that is too long for the context: head and tail stay, and a
 // marker between them names the file that holds the whole. An output that its tool
 // shortened already keeps the tool's file.
-func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
+func (x *executor) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 	if whole != nil && whole.Blob != "" {
-		if err := a.kept(record.KeepBlob(a.Volume, a.Dir, whole.Blob)); err != nil {
+		if err := x.kept(record.KeepBlob(x.journal.volume, x.journal.dir, whole.Blob)); err != nil {
 			return err
 		}
 		r.Output.Blob = whole.Blob
 	}
 	text, most := r.Output.Text, tools.MaxOutput
-	if _, spec, ok := a.Tools.Get(r.Name); ok && spec.MaxOutput > 0 {
+	if _, spec, ok := t.tools.Get(r.Name); ok && spec.MaxOutput > 0 {
 		most = spec.MaxOutput
 	}
 	most = min(most, t.share)
@@ -279,8 +279,8 @@ func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 		return nil
 	}
 	whole = &tools.Whole{Bytes: int64(len(text))}
-	err := a.kept(a.untilRoom(func() (err error) {
-		if r.Output.Blob, err = record.PutBlob(a.Volume, a.Dir, text); err == nil {
+	err := x.kept(x.journal.untilRoom(func() (err error) {
+		if r.Output.Blob, err = record.PutBlob(x.journal.volume, x.journal.dir, text); err == nil {
 			whole.Blob, whole.Kept = r.Output.Blob, whole.Bytes
 		}
 		return err
@@ -291,20 +291,27 @@ func (a *agent) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error {
 
 // kept judges an error of keeping an output whole. The call worked all the same, so the
 // agent goes on without it, unless nothing can be recorded any more.
-func (a *agent) kept(err error) error {
+func (x *executor) kept(err error) error {
 	if errors.Is(err, disk.ErrFailed) || errors.Is(err, disk.ErrFull) {
 		return fmt.Errorf("keep tool output: %w", err)
 	}
 	if err != nil {
-		a.log.Warn("tool output not kept whole", "err", err)
+		x.journal.log.Warn("tool output not kept whole", "err", err)
 	}
 	return nil
 }
 
-func (a *agent) finished(t *turn, c record.ToolCall, r *record.ToolResult) {
+func (x *executor) finished(t *turn, c record.ToolCall, r *record.ToolResult) {
 	shown := r.Output.Text
 	if len(shown) > shownBytes {
 		shown = strings.ToValidUTF8(shown[:shownBytes], "") + "…"
 	}
-	a.emit(event.ToolFinished, t.id, event.Tool{Call: c.ID, Name: c.Name, Status: string(r.Status), Output: shown, MS: r.MS})
+	x.journal.emit(event.ToolFinished, t.id, event.Tool{Call: c.ID, Name: c.Name, Status: string(r.Status), Output: shown, MS: r.MS})
+}
+
+// share is how many characters each of n results of one round may have, whatever its
+// tool is. All of them together take a quarter of the context at most, so that the
+// round fits beside the summary of what was before it.
+func share(limit, n int) int {
+	return max(limit/max(n, 1), 500)
 }

@@ -1,13 +1,15 @@
 package agents
 
-import "daycare/engine/record"
+import (
+	"daycare/engine/record"
+)
 
 // hide takes the secrets that daycare knows of out of a record, in place, before it
 // is written: what is in history goes to the model, to chats and to whoever reads
 // the files. Every record passes here; a tool's result a first time before it is
 // shortened, because the whole of it is kept too.
-func (a *agent) hide(rec record.Record) {
-	text := func(s *string) { *s = a.Redact.Text(*s) }
+func (j *journal) hide(rec record.Record) {
+	text := func(s *string) { *s = j.redact.Text(*s) }
 	switch r := rec.(type) {
 	case *record.User:
 		text(&r.Text)
@@ -15,12 +17,12 @@ func (a *agent) hide(rec record.Record) {
 	case *record.Assistant:
 		text(&r.Text)
 		for i := range r.ToolCalls {
-			r.ToolCalls[i].Arguments = a.Redact.JSON(r.ToolCalls[i].Arguments)
+			r.ToolCalls[i].Arguments = j.redact.JSON(r.ToolCalls[i].Arguments)
 		}
 		for i := range r.Thinking {
 			// A signature holds for the text as the model wrote it.
-			if before := r.Thinking[i].Text; a.Redact.Text(before) != before {
-				r.Thinking[i] = record.Thinking{Text: a.Redact.Text(before)}
+			if before := r.Thinking[i].Text; j.redact.Text(before) != before {
+				r.Thinking[i] = record.Thinking{Text: j.redact.Text(before)}
 			}
 		}
 	case *record.ToolResult:

@@ -11,8 +11,8 @@ import (
 // reporting is the last answer of a turn with the report in it, where one is due.
 // A turn without an answer gets an empty one to carry it. An answer that goes to a
 // chat already, because a person wrote to this agent from there, is no report too.
-func (a *agent) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
-	out := a.report(t, reason, as)
+func (rs *replies) reporting(t *turn, reason string, as *record.Assistant) *record.Assistant {
+	out := rs.report(t, reason, as)
 	if out == nil {
 		return as
 	}
@@ -28,8 +28,8 @@ func (a *agent) reporting(t *turn, reason string, as *record.Assistant) *record.
 // durable together with the turn's end: a crash before leaves the turn open, and
 // it is decided again after the calls that the crash cut have been run again; a
 // crash after finds the promise, like any promise to a chat.
-func (a *agent) report(t *turn, reason string, as *record.Assistant) *record.Out {
-	r := a.Reports
+func (rs *replies) report(t *turn, reason string, as *record.Assistant) *record.Out {
+	r := rs.reports
 	if crash.Bug("noreport") {
 		return nil
 	}
@@ -38,17 +38,17 @@ func (a *agent) report(t *turn, reason string, as *record.Assistant) *record.Out
 		return nil
 	}
 	if !r.Always && !failed(as) {
-		if as == nil || nothing(as.Text) || a.told(r) {
+		if as == nil || nothing(as.Text) || rs.told(r) {
 			return nil
 		}
 	}
-	return &record.Out{ID: "report:" + a.ID + ":" + t.id, Hops: t.hops + 1,
+	return &record.Out{ID: "report:" + rs.journal.id + ":" + t.id, Hops: t.hops + 1,
 		To: message.Address{Connector: message.ToAgent, ChannelID: r.To}}
 }
 
 // told reports whether the open turn told the parent something.
-func (a *agent) told(r Reports) bool {
-	open := a.history.Obligations().Turn
+func (rs *replies) told(r Reports) bool {
+	open := rs.journal.history.Obligations().Turn
 	return open != nil && slices.ContainsFunc(open.Worked, r.Told)
 }
 
@@ -58,11 +58,11 @@ func failed(as *record.Assistant) bool {
 	return as != nil && (as.Finish == record.FinishError || as.Finish == record.FinishCanceled)
 }
 
-// reported is a promise to the parent as the outbox takes it; nil: the promise is
+// asReport is a promise to the parent as the outbox takes it; nil: the promise is
 // to a chat.
-func (a *agent) reported(out record.Out, as *record.Assistant) *message.Report {
+func asReport(agent string, out record.Out, as *record.Assistant) *message.Report {
 	if out.To.Connector != message.ToAgent {
 		return nil
 	}
-	return &message.Report{From: a.ID, Failed: failed(as), Hops: out.Hops}
+	return &message.Report{From: agent, Failed: failed(as), Hops: out.Hops}
 }

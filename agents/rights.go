@@ -14,42 +14,9 @@ import (
 	"daycare/tools"
 )
 
-// owner is who may answer a request of this agent in a chat.
-func (a *agent) owner() permission.Owner {
-	if a.Overseer != nil {
-		return a.Overseer.Owner()
-	}
-	d := a.Meta.Descriptor
-	return permission.Owner{Connector: d.Connector, UserID: d.UserID}
-}
-
-// note tells the agent of the person who answers. The request stands without it, so
-// a failure is only logged.
-func (a *agent) note(key, text string) {
-	if a.Overseer == nil {
-		return
-	}
-	if err := a.Overseer.Note(key, text); err != nil {
-		a.log.Warn("the person's agent was not told of a request", "key", key, "err", err)
-	}
-}
-
-// noteRequest tells the agent of the person who is asked.
-func (a *agent) noteRequest(token string, need permission.Request) {
-	a.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is "+
-		"%s; the answer is the person's, not yours.",
-		a.Meta.Name, a.ID, need.Tag, need.Detail, need.Reason, token))
-}
-
-// noteDecision tells the agent of the person who answered.
-func (a *agent) noteDecision(it inbox.Item) {
-	a.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token,
-		a.Meta.Name, it.Tag, it.By, it.Decision))
-}
-
 // change is what a decision does to state.json; nil: nothing. A right that was asked
 // for as such is widened; a decision on one exact call holds for exactly that call.
-func (a *agent) change(it inbox.Item) func(*record.State) {
+func change(agent string, it inbox.Item) func(*record.State) {
 	if _, budget := permission.BudgetOf(it.Tag); budget {
 		return nil
 	}
@@ -72,7 +39,7 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 			return nil
 		}
 		grant := permission.Grant{Tag: it.Tag, At: disk.StampOf(crash.Now()), By: it.By, Token: it.Token, SHA256: it.SHA256}
-		if permission.IsGeneral(a.ID, it.Tag, it.SHA256) {
+		if permission.IsGeneral(agent, it.Tag, it.SHA256) {
 			grant.SHA256, grant.Scripts = "", it.Scripts
 		}
 		return grants(grant)
@@ -80,33 +47,18 @@ func (a *agent) change(it inbox.Item) func(*record.State) {
 	return nil
 }
 
+// rights are what the agent may do.
+type rights struct {
+	journal *journal
+	box     inbox.Mailbox // may have decisions that are not recorded yet
+	jobs    Jobs
+}
+
 // grants is the change that gives a right.
 func grants(g permission.Grant) func(*record.State) {
 	return func(s *record.State) {
 		if more, err := s.Permissions.Grant(g); err == nil {
 			s.Permissions = more
-		}
-	}
-}
-
-// knowFolders pins the folders of rights that were never pinned.
-func (a *agent) knowFolders(set permission.Set) {
-	if a.Folders == nil {
-		return
-	}
-	if err := a.Folders.Know(set); err != nil {
-		a.log.Error("folders of the agent are not pinned on disk", "err", err)
-	}
-}
-
-// giveFolders pins folders as they are now: their owner gave them, perhaps again.
-func (a *agent) giveFolders(given ...permission.Access) {
-	for _, access := range given {
-		if a.Folders == nil {
-			return
-		}
-		if err := a.Folders.Give(access); err != nil {
-			a.log.Error("folder is not pinned on disk", "right", access.Tag(), "err", err)
 		}
 	}
 }
@@ -126,15 +78,15 @@ func rightGiven(it inbox.Item) permission.Access {
 
 // access is what the agent may do now: what state.json says, less what was taken
 // away since the turn began, and what was allowed once in this turn.
-func (a *agent) access() (permission.Set, error) {
-	set := a.state.Permissions.Under(a.Settings.Profile)
-	for _, h := range a.Inbox.Open() {
+func (r *rights) access(s *self) (permission.Set, error) {
+	set := s.state.Permissions.Under(s.settings.Profile)
+	for _, h := range r.box.Open() {
 		if h.Kind != message.Permission {
 			continue
 		}
 		// The item waits for the end of the turn, or for a state.json that can be
 		// written; its effect does not.
-		it, err := a.Inbox.Read(h.ID)
+		it, err := r.box.Read(h.ID)
 		if errors.Is(err, inbox.ErrUnknown) {
 			continue // dropped meanwhile
 		}
@@ -144,19 +96,19 @@ func (a *agent) access() (permission.Set, error) {
 		switch it.Decision {
 		case string(permission.Profiled):
 			set.Profile = permission.Profile(it.Tag)
-			set = set.Under(a.Settings.Profile)
+			set = set.Under(s.settings.Profile)
 		case string(permission.Revoked):
 			if less, err := set.Revoke(it.Tag); err == nil {
 				set = less
 			}
 		}
 	}
-	open := a.history.Obligations().Turn
+	open := r.journal.history.Obligations().Turn
 	if open == nil {
 		return set, nil
 	}
 	for _, c := range open.Worked {
-		tool, _, ok := a.Tools.Get(c.Name)
+		tool, _, ok := s.tools.Get(c.Name)
 		w, widens := tool.(tools.Widens)
 		if !ok || !widens {
 			continue
@@ -166,4 +118,14 @@ func (a *agent) access() (permission.Set, error) {
 		}
 	}
 	return set, nil
+}
+
+// narrowed ends what runs by a right that was taken back.
+func (r *rights) narrowed(s *self) {
+	now, err := r.access(s)
+	if err != nil { // whoever took the right back has ended them already
+		r.journal.log.Warn("what runs by a right that was taken back is not looked at", "err", err)
+		return
+	}
+	r.jobs.Narrowed(now)
 }

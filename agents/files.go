@@ -1,0 +1,251 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// What people edit while the agent works is looked at when a turn begins, and when
+// the engine saw that something in the folder changed while the agent waits. What
+// is good counts; what is broken is told once and leaves the last good version in
+// force.
+
+// rereads are how long after a broken file was seen it is read again before it is
+// told: an editor that writes in pieces is not done yet.
+var rereads = [...]time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond}
+
+// files are what people edit of an agent while it works: its descriptor, and state.json
+// with its rights.
+type files struct {
+	self      // as the files say
+	identity  Identity
+	journal   *journal
+	rights    *rights
+	folders   *permission.Folders // nil: nobody pins the folders of rights
+	stated    os.FileInfo         // of state.json as it was read last
+	loaded    bool                // state was read from a good file
+	missed    bool                // there was none since the agent woke
+	announced *permission.Set     // rights as people were last told of them
+}
+
+// lookAround takes over the descriptor and state.json, and announces rights. It reports
+// whether state.json was read.
+func (f *files) lookAround() (read bool, err error) {
+	f.meta = f.identity.Meta()
+	read = f.lookAtState()
+	return read, f.announceRights()
+}
+
+// lookAtState takes over what a person wrote into state.json. A file that cannot be
+// read leaves the last good version in force.
+func (f *files) lookAtState() (read bool) {
+	state, info, found, ok := f.readState()
+	if !ok {
+		return false
+	}
+	before := f.state
+	f.stated = info
+	f.journal.board.Read(f.journal.id, f.journal.path("state.json"), found)
+	if finding.Join(found) != nil && f.loaded {
+		return true
+	}
+	known := f.loaded
+	f.knowFolders(state.Permissions)
+	f.state, f.loaded = state, finding.Join(found) == nil
+	if names := owned(before, state); known && len(names) > 0 {
+		text := strings.Join(names, ", ") + " changed; it counts from the next turn"
+		f.journal.log.Info("file edited by hand", "file", "state.json", "change", text)
+		f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: text})
+	}
+	return true
+}
+
+// readState reads state.json, if it was written since it was last read. A broken
+// one is read again for a while.
+func (f *files) readState() (s record.State, info os.FileInfo, found findings, ok bool) {
+	for try := 0; ; try++ {
+		var err error
+		if info, err = os.Stat(f.journal.path("state.json")); err == nil && f.stated != nil && unchanged(info, f.stated) {
+			return s, nil, nil, false
+		}
+		var raw []byte
+		s, raw, found, err = record.ReadState(f.journal.dir)
+		if !f.loaded && finding.Join(found) != nil { // it was broken while the agent slept
+			s, found, _ = record.CurrentState(f.journal.volume, f.journal.dir)
+		}
+		switch path := f.journal.path("state.json"); {
+		case err != nil:
+			f.journal.board.Read(f.journal.id, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path,
+				Reason: err.Error(), Remedy: "Check who owns the file and its mode."}})
+			return s, nil, nil, false
+		case raw == nil: // it is written again; what was wrong with it is gone with it
+			f.journal.board.Hold(f.journal.id, path, nil)
+			f.tellMissing(path)
+		}
+		if finding.Join(found) == nil || try == len(rereads) {
+			return s, info, found, info != nil
+		}
+		time.Sleep(rereads[try])
+	}
+}
+
+// tellMissing tells, once, that an agent that has worked before woke without its
+// state.json. Without rights it can do no harm, and somebody will wonder.
+func (f *files) tellMissing(path string) {
+	woke := !f.loaded && !f.missed
+	f.missed = true
+	if !woke || f.journal.history.Obligations().LastSeq == 0 {
+		return
+	}
+	f.journal.board.Tell(f.journal.id, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
+		Reason: "it was not there when the agent woke: the agent begins without rights",
+		Remedy: "Put the file back, or write the rights into the new one: daycare agents edit"})
+}
+
+// announceRights says what a person changed by hand in the agent's rights. What people
+// were told last is kept in state.json, so that an edit while the agent slept is
+// announced too.
+func (f *files) announceRights() error {
+	if f.announced == nil {
+		if f.announced = f.state.Announced; f.announced == nil {
+			f.announced = copyOf(f.state.Permissions)
+		}
+	}
+	diff := permission.Diff(*f.announced, f.state.Permissions)
+	if len(diff) == 0 || !f.loaded {
+		return nil
+	}
+	text := strings.Join(diff, ", ")
+	f.journal.log.Log(context.Background(), finding.Warning.Level(), "rights changed by hand", "diff", text)
+	f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
+	f.giveFolders(permission.Added(*f.announced, f.state.Permissions)...)
+	f.announced = copyOf(f.state.Permissions)
+	f.rights.narrowed(&f.self)
+	if f.journal.history.Obligations().LastSeq == 0 {
+		return nil // it never did anything
+	}
+	if _, err := f.journal.append(&record.Permission{Event: "changed-by-hand", Tag: text, By: "state.json"}); err != nil {
+		return err
+	}
+	return f.cacheState()
+}
+
+// knowFolders pins the folders of rights that were never pinned.
+func (f *files) knowFolders(set permission.Set) {
+	if f.folders == nil {
+		return
+	}
+	if err := f.folders.Know(set); err != nil {
+		f.journal.log.Error("folders of the agent are not pinned on disk", "err", err)
+	}
+}
+
+// giveFolders pins folders as they are now: their owner gave them, perhaps again.
+func (f *files) giveFolders(given ...permission.Access) {
+	for _, access := range given {
+		if f.folders == nil {
+			return
+		}
+		if err := f.folders.Give(access); err != nil {
+			f.journal.log.Error("folder is not pinned on disk", "right", access.Tag(), "err", err)
+		}
+	}
+}
+
+// saveState brings the caches of state.json up to date, with one change more. Without
+// an error the change is durable.
+func (f *files) saveState(change func(*record.State)) error {
+	session, err := f.journal.history.Session()
+	if err != nil {
+		return fmt.Errorf("count session: %w", err)
+	}
+	session.Parent = cmp.Or(session.Parent, f.meta.Descriptor.ParentAgentID)
+	var failed error
+	announced := f.announced
+	if change != nil && announced != nil { // what the runtime gives is announced by its own record
+		s := record.State{Permissions: *copyOf(*announced)}
+		change(&s)
+		announced = &s.Permissions
+	}
+	err = record.UpdateState(f.journal.volume, f.journal.dir, func(s *record.State) {
+		if f.loaded && !disk.Exists(f.journal.path("state.json")) { // the last good version stays in force
+			f.journal.log.Warn("state.json was gone and is written again", "dir", f.journal.dir)
+			was := f.state
+			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(was.Permissions), was.Provider, was.Queue, was.Budget
+			s.CreatedAt = was.CreatedAt
+		}
+		used, last, err := f.journal.history.Totals(s.Seq)
+		if err != nil {
+			failed = err
+			return
+		}
+		if s.Stats == nil {
+			s.Stats = record.Stats{}
+		}
+		s.Stats.Add(used)
+		if last != nil {
+			s.Tokens = last
+		}
+		s.Session, s.Seq, s.UpdatedAt = session, f.journal.history.Obligations().LastSeq, disk.StampOf(crash.Now())
+		if change != nil {
+			change(s)
+		}
+		s.Announced, f.announced = announced, announced
+		f.state = *s
+	})
+	return errors.Join(err, failed)
+}
+
+// cacheState is saveState of the caches alone: where they cannot be written that is
+// logged, and work goes on.
+func (f *files) cacheState() error {
+	err := f.saveState(nil)
+	if err == nil || errors.Is(err, disk.ErrFailed) {
+		return err
+	}
+	f.journal.log.Warn("state not written", "err", err)
+	return nil
+}
+
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// owned are the members of state.json that belong to people and differ, rights
+// apart: those are announced.
+func owned(before, now record.State) (names []string) {
+	for _, m := range []struct {
+		name string
+		a, b any
+	}{{"provider", before.Provider, now.Provider}, {"queue", before.Queue, now.Queue}, {"budget", before.Budget, now.Budget}} {
+		if !reflect.DeepEqual(m.a, m.b) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+func copyOf(s permission.Set) *permission.Set {
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		panic("agents: a set of plain strings cannot be copied: " + err.Error())
+	}
+	return &s
+}

@@ -1,0 +1,220 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nrednav/cuid2"
+
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/engine/redact"
+)
+
+// A journal is what happened: the agent's history, and what those hear who watch. All
+// that is written to history passes here.
+type journal struct {
+	id      string
+	volume  *disk.Volume
+	dir     string // the agent's folder
+	history *record.History
+	redact  *redact.Redactor
+	events  *event.Stream
+	show    func(state event.State, detail string) // what the agent is doing
+	board   *finding.Board
+	over    <-chan struct{} // closed when the agent is to stop
+	log     *slog.Logger
+}
+
+// path is that of a file in the agent's folder.
+func (j *journal) path(elem ...string) string {
+	return filepath.Join(append([]string{j.dir}, elem...)...)
+}
+
+// begin has the next records written to a history, a new one if there is none.
+func (j *journal) begin() error {
+	if err := j.history.Begin(cuid2.Generate()); err != nil {
+		return fmt.Errorf("begin history: %w", err)
+	}
+	return nil
+}
+
+// append writes records. What they say has happened, so it waits while the disk is full.
+func (j *journal) append(recs ...record.Record) (entries []*record.Entry, err error) {
+	for _, rec := range recs {
+		j.hide(rec)
+	}
+	err = j.untilRoom(func() (err error) {
+		entries, err = j.history.Append(recs...)
+		return err
+	})
+	if err != nil {
+		return entries, fmt.Errorf("write history: %w", err)
+	}
+	return entries, nil
+}
+
+// untilRoom calls write again, with a growing pause, while the disk is full and the
+// agent is not to stop. To give up instead would be to forget a call that had its
+// effect, an answer that was paid for, or a delivery.
+func (j *journal) untilRoom(write func() error) error {
+	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
+		err := write()
+		if !errors.Is(err, disk.ErrFull) {
+			return err
+		}
+		j.log.Warn("disk full, waiting", "again", pause, "err", err)
+		j.show(event.Failing, err.Error())
+		select {
+		case <-time.After(pause):
+		case <-j.over:
+			return err
+		}
+	}
+}
+
+// barrier waits until all that was written is durable.
+func (j *journal) barrier() error {
+	if err := j.history.Barrier(); err != nil {
+		return fmt.Errorf("sync history: %w", err)
+	}
+	return nil
+}
+
+// Pauses between tries to write to a full disk.
+const (
+	roomFirst = 100 * time.Millisecond
+	roomLast  = 10 * time.Second
+)
+
+// emit tells those who watch.
+func (j *journal) emit(t event.Type, turn string, body event.Body) {
+	j.events.Emit(event.Event{Type: t, Agent: j.id, Turn: turn, Body: body})
+}
+
+// tell reports what was found in the history. Lines that cannot be read stay on the
+// board until somebody mends them.
+func (j *journal) tell(found findings) {
+	for _, f := range found {
+		if record.Unreadable(f) {
+			j.board.Add(j.id, f)
+		} else {
+			j.board.Tell(j.id, f)
+		}
+	}
+}
+
+// checkHistory looks whether lines that could not be read were mended.
+func (j *journal) checkHistory() {
+	path := j.path("history.jsonl")
+	if !j.board.Has(path) {
+		return
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		j.log.Warn("history not checked", "err", err)
+		return
+	}
+	j.board.Read(j.id, path, slices.DeleteFunc(record.CheckHistory(path, content),
+		func(f finding.Finding) bool { return !record.Unreadable(f) }))
+}
+
+// refresh takes over a history that a person edited.
+func (j *journal) refresh(turn string) error {
+	changed, found, err := j.history.Refresh()
+	if err != nil {
+		return err
+	}
+	if changed {
+		j.checkHistory()
+	}
+	j.tell(found)
+	if changed {
+		j.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
+	}
+	return nil
+}
+
+// answered is how the same request was answered last, in one of those ways, if no person
+// has spoken since: a model that goes on asking is answered without them.
+func (j *journal) answered(sha string, ways ...permission.Decision) *record.Permission {
+	c, err := j.history.Context()
+	if err != nil {
+		j.log.Warn("earlier answers are not known", "err", err)
+		return nil
+	}
+	for _, e := range slices.Backward(c.Entries) {
+		switch r := e.Rec.(type) {
+		case *record.User:
+			if r.Origin == "" {
+				return nil
+			}
+		case *record.Permission:
+			if r.SHA256 == sha && slices.Contains(ways, permission.Decision(r.Event)) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// lastRoute is the route of the newest message of a person, if it had one.
+func (j *journal) lastRoute() *message.Address {
+	c, err := j.history.Context()
+	if err != nil {
+		return nil
+	}
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		if u, ok := c.Entries[i].Rec.(*record.User); ok && u.Origin == "" {
+			return u.Route
+		}
+	}
+	return nil
+}
+
+// readNotices are the lines in the context on files that are broken as far as the model
+// knows, by file.
+func (j *journal) readNotices() map[string][]string {
+	c, err := j.history.Context()
+	if err != nil {
+		j.log.Warn("what the model was told of files is not known", "err", err)
+		return nil
+	}
+	var open map[string][]string
+	for _, e := range c.Entries {
+		u, ok := e.Rec.(*record.User)
+		if !ok || u.Preface == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(u.Preface, "\n") {
+			if rest, ok := strings.CutPrefix(line, brokenFile); ok {
+				if open == nil {
+					open = map[string][]string{}
+				}
+				open[quoted(rest)] = append(open[quoted(rest)], line)
+			} else if rest, ok := strings.CutPrefix(line, mendedFile); ok {
+				delete(open, quoted(rest))
+			}
+		}
+	}
+	return open
+}
+
+// suspend leaves the turn open for the next start, which is not another attempt.
+func (j *journal) suspend(turn string) error {
+	if _, err := j.append(&record.Note{Text: "daycare stopped in the middle of this turn; it goes on at the next start",
+		Suspended: turn}); err != nil {
+		return err
+	}
+	return j.barrier()
+}

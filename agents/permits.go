@@ -1,0 +1,310 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"daycare/agents/providers"
+	"daycare/engine/crash"
+	"daycare/engine/disk"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// permits ask a person for what a tool call needs, and record what people decide.
+type permits struct {
+	queue     Permits  // nil: nobody is asked
+	overseer  Overseer // of an agent in the background; nil: its own person answers
+	journal   *journal
+	intake    *intake
+	files     *files
+	rights    *rights
+	costs     Costs
+	postponed postponed
+}
+
+// permit decides whether a call may run. grant is the once approval that it uses
+// up; refused is the result that the model reads instead.
+func (pm *permits) permit(t *turn, p *prepared) (grant string, refused *tools.Result, err error) {
+	if refused := refusedBy(*p); refused != nil {
+		return "", refused, nil
+	}
+	need, err := needs(*p)
+	if err != nil {
+		r := tools.Errorf("%v", err)
+		return "", &r, nil
+	}
+	if need == nil {
+		return "", nil, nil
+	}
+	if access, err := permission.Parse(need.Tag); err == nil && !need.AskAlways && p.call.Access.Allows(access) {
+		return "", nil, nil
+	}
+	sha := need.SHA256(pm.journal.id)
+	for _, g := range p.call.Access.Grants {
+		if g.SHA256 == sha && !(outside(*need) && given(g, p.sources)) {
+			p.call.Approved = need.Tag
+			return "", nil, nil
+		}
+	}
+	need.Sources = texts(p.sources)
+	ob := pm.journal.history.Obligations()
+	for _, o := range ob.Once {
+		if o.SHA256 == sha {
+			p.call.Approved = need.Tag
+			return o.Token, nil, nil
+		}
+	}
+	if ob.Turn != nil { // this very call, run again after a death
+		for _, c := range ob.Turn.Calls {
+			if c.Call.ID == p.call.ID && c.Grant.SHA256 == sha {
+				p.call.Approved = need.Tag
+				return c.Grant.Token, nil, nil
+			}
+		}
+	}
+	if p.call.Access.Profile == permission.ReadOnly {
+		return "", &tools.Result{Status: tools.Denied,
+			Text: "denied: " + need.Tag + " needs an approval, and this agent only reads (profile read-only): nobody is asked"}, nil
+	}
+	refused, err = pm.request(t, *need, sha)
+	return "", refused, err
+}
+
+// request asks a person, without waiting: the decision arrives as an item.
+func (pm *permits) request(t *turn, need permission.Request, sha string) (*tools.Result, error) {
+	access, _ := permission.Parse(need.Tag)
+	if _, exec := access.(permission.Exec); exec && t.settings.ExecDenied || pm.queue == nil {
+		return &tools.Result{Status: tools.Denied,
+			Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
+	}
+	if no := pm.journal.answered(sha, permission.Deny); no != nil {
+		return &tools.Result{Status: tools.Denied,
+			Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on " +
+				"without it, or say that you cannot."}, nil
+	}
+	token, err := pm.askOnce(t, need, sha)
+	if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
+		r := tools.Errorf("this cannot be asked for: %v", err)
+		return &r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return needsApproval(token), nil
+}
+
+// askOnce puts a request into the queue, if it does not wait there or was not answered
+// just now, and returns its token. The turn waits for the answer.
+func (pm *permits) askOnce(t *turn, need permission.Request, sha string) (token string, err error) {
+	pending, waits := pm.queue.Find(pm.journal.id, sha)
+	fresh := false
+	if !waits { // in this order: a decision is in the inbox before its request is gone
+		if token := pm.intake.decisionWaits(sha); token != "" {
+			t.waiting = true
+			pm.noteRequest(token, need) // a crash may have come before it
+			return token, nil
+		}
+		if pending, fresh, err = pm.queue.Ask(pm.journal.id, pm.owner(), need); err != nil {
+			return "", fmt.Errorf("ask for permission: %w", err)
+		}
+	}
+	t.waiting = true
+	if fresh {
+		asked := &record.Permission{Token: pending.Token, Event: "asked", Tag: need.Tag, SHA256: sha,
+			Request: need.Detail.String()}
+		if _, err := pm.journal.append(asked); err != nil {
+			return "", err
+		}
+	}
+	pm.noteRequest(pending.Token, need)
+	pm.journal.emit(event.PermissionRequested, t.id,
+		event.Asked{Token: pending.Token, Tag: need.Tag, Reason: need.Reason, Request: need.Detail.String()})
+	return pending.Token, nil
+}
+
+// At the limit of a budget a turn ends, and a person is asked whether to raise it. The
+// agent is paused until they answer: what it is sent meanwhile is recorded and answered
+// with the same words. A turn follows the answer, with all of it in the context. If the
+// limit was not raised, that turn comes to the limit again, and ends without a question.
+
+// askToRaise asks a person to raise the limit that was reached. The token is empty where
+// nobody is asked: the settings say so, or a person has answered and not spoken since.
+func (pm *permits) askToRaise(t *turn, f *providers.Failure) (token string, err error) {
+	var reached interface {
+		error
+		Request() permission.Request
+	}
+	if !errors.As(f.Err, &reached) || t.settings.StopAtLimit || pm.queue == nil {
+		return "", nil
+	}
+	need := reached.Request()
+	sha := need.SHA256(pm.journal.id)
+	if pm.journal.answered(sha, permission.Deny, permission.Expired) != nil {
+		return "", nil
+	}
+	return pm.askOnce(t, need, sha)
+}
+
+// decided records a person's answer to a request of this agent. The decision is
+// true from here on; a turn follows in which the model hears of it.
+func (pm *permits) decided(ctx context.Context, it inbox.Item) error {
+	if crash.Bug("denyignored") && it.Decision == string(permission.Deny) {
+		it.Decision = string(permission.Once)
+	}
+	if access := rightGiven(it); access != nil {
+		pm.files.giveFolders(access)
+	}
+	if err := pm.raise(ctx, it); err != nil {
+		return pm.postpone(it, err)
+	}
+	if change := change(pm.journal.id, it); change != nil {
+		if err := pm.files.saveState(change); err != nil {
+			return pm.postpone(it, err)
+		}
+	}
+	pm.stored(it)
+	if _, err := pm.journal.append(&record.Permission{Token: it.Token, Item: it.ID, Event: it.Decision, Tag: it.Tag,
+		By: it.By, SHA256: it.SHA256, Request: it.Text, Silent: it.Silent}); err != nil {
+		return err
+	}
+	if err := pm.journal.barrier(); err != nil {
+		return err
+	}
+	switch permission.Decision(it.Decision) {
+	case permission.Profiled:
+		pm.rights.narrowed(&pm.files.self)
+		return pm.intake.done(it.ID)
+	case permission.Revoked:
+		pm.rights.narrowed(&pm.files.self)
+		pm.journal.emit(event.PermissionRevoked, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
+		return pm.intake.done(it.ID)
+	case permission.Always, permission.Prefix:
+		pm.journal.emit(event.PermissionGranted, "", event.Asked{Token: it.Token, Tag: it.Tag, By: it.By})
+	}
+	if err := pm.conclude(it); err != nil {
+		return err
+	}
+	if !it.Silent {
+		pm.journal.show(event.Thinking, "") // the turn that follows is already owed
+	}
+	return pm.intake.done(it.ID)
+}
+
+// raise raises a limit as a person said, durably. Doing it again is harmless.
+func (pm *permits) raise(ctx context.Context, it inbox.Item) error {
+	b, ok := permission.BudgetOf(it.Tag)
+	if !ok {
+		return nil
+	}
+	switch d := permission.Decision(it.Decision); d {
+	case permission.Once, permission.Always:
+		if err := pm.costs.Raise(ctx, b, d, it.Token, it.By); err != nil {
+			return fmt.Errorf("raise %s: %w", b.Key(), err)
+		}
+	}
+	return nil
+}
+
+// postpone leaves a decision open that could not be stored, and reports that once.
+func (pm *permits) postpone(it inbox.Item, err error) error {
+	if errors.Is(err, disk.ErrFailed) || errors.Is(err, record.ErrGone) {
+		return err
+	}
+	p := &pm.postponed
+	known := p.items[it.ID]
+	if !known && p.items == nil {
+		p.items = map[string]bool{}
+	}
+	if len(p.items) == 0 {
+		p.pause = storeFirst
+	}
+	p.items[it.ID] = true
+	p.next = time.Now().Add(p.pause)
+	p.pause = min(2*p.pause, storeLast)
+	pm.intake.box.Untake(it.ID)
+	if known {
+		return nil
+	}
+	file := pm.journal.path("state.json")
+	what := "the right " + it.Tag + " was given for good and does not apply yet"
+	if it.Decision == string(permission.Revoked) {
+		what = "the right " + it.Tag + " was taken away; it is not used any more, but still stands in the file"
+	}
+	if b, ok := permission.BudgetOf(it.Tag); ok {
+		what = "the answer to " + b.String() + " does not apply yet"
+		if b.Setting() {
+			file = filepath.Join(filepath.Dir(filepath.Dir(pm.journal.dir)), "settings.yaml")
+		}
+	}
+	pm.journal.board.Tell(pm.journal.id, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
+		Reason: fmt.Sprintf("%s, because the file could not be changed: %v", what, err),
+		Remedy: "Repair the file or make room on the disk; daycare keeps trying."})
+	return nil
+}
+
+// stored forgets a decision that was postponed.
+func (pm *permits) stored(it inbox.Item) { delete(pm.postponed.items, it.ID) }
+
+// conclude does what follows from a decision that is in history: who oversees the agent
+// is told, and the request leaves the queue. It may be done again after a crash.
+func (pm *permits) conclude(it inbox.Item) error {
+	switch permission.Decision(it.Decision) {
+	case permission.Revoked, permission.Used, permission.Profiled:
+		return nil // no answer to a request
+	}
+	pm.noteDecision(it)
+	if pm.queue == nil {
+		return nil
+	}
+	_, err := pm.queue.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
+	if err != nil && !errors.Is(err, permission.ErrUnknown) {
+		return fmt.Errorf("settle request: %w", err)
+	}
+	return nil
+}
+
+// owner is who may answer a request of this agent in a chat.
+func (pm *permits) owner() permission.Owner {
+	if pm.overseer != nil {
+		return pm.overseer.Owner()
+	}
+	d := pm.files.meta.Descriptor
+	return permission.Owner{Connector: d.Connector, UserID: d.UserID}
+}
+
+// note tells the agent of the person who answers. The request stands without it, so
+// a failure is only logged.
+func (pm *permits) note(key, text string) {
+	if pm.overseer == nil {
+		return
+	}
+	if err := pm.overseer.Note(key, text); err != nil {
+		pm.journal.log.Warn("the person's agent was not told of a request", "key", key, "err", err)
+	}
+}
+
+// noteRequest tells the agent of the person who is asked.
+func (pm *permits) noteRequest(token string, need permission.Request) {
+	pm.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is "+
+		"%s; the answer is the person's, not yours.",
+		pm.files.meta.Name, pm.journal.id, need.Tag, need.Detail, need.Reason, token))
+}
+
+// noteDecision tells the agent of the person who answered.
+func (pm *permits) noteDecision(it inbox.Item) {
+	pm.note("decided:"+it.Token, fmt.Sprintf("The request %s of agent %s for %s was answered by %s: %s.", it.Token,
+		pm.files.meta.Name, it.Tag, it.By, it.Decision))
+}
+
+func needsApproval(token string) *tools.Result {
+	return &tools.Result{Status: tools.Denied, Text: "needs approval " + token +
+		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}
+}

@@ -1,0 +1,126 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"daycare/agents/prompt"
+	"daycare/agents/providers"
+	"daycare/engine/event"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// requests are made of history. A session has one system prompt.
+type requests struct {
+	journal    *journal
+	briefing   Briefing
+	builder    *prompt.Builder
+	definition prompt.Definition // what system was rendered from
+	system     string
+	session    string // the session that system was rendered for; "": it is to be rendered anew
+}
+
+// build makes the request of the next model call from history as it is now: what a
+// person edited since the last call counts.
+func (r *requests) build(t *turn) (*providers.Request, error) {
+	if err := r.journal.refresh(t.id); err != nil {
+		return nil, err
+	}
+	context, err := r.journal.history.Context()
+	if err != nil {
+		return nil, fmt.Errorf("read context: %w", err)
+	}
+	if context.Session != r.session {
+		if err := r.introduce(&t.self, context.Session); err != nil {
+			return nil, err
+		}
+	}
+	req, err := r.builder.Build(context, r.system, offer(t.tools), prompt.Options{
+		Model: t.state.Provider.Model, MaxTokens: t.state.Provider.MaxTokens,
+		Temperature: t.state.Provider.Temperature, Thinking: t.state.Provider.Thinking,
+		Agent: r.journal.id, Foreground: t.foreground(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	return req, nil
+}
+
+// introduce renders the system prompt of a session. It is kept for the whole
+// session, because a changed prompt is a new prefix for every cache.
+func (r *requests) introduce(s *self, session string) error {
+	r.definition = r.briefing.Definition(s.meta, s.state)
+	r.system, r.session = r.journal.redact.Text(prompt.System(r.definition)), session
+	if err := r.journal.volume.WriteDraft("draft", r.journal.path("SYSTEM.md"), []byte(r.system)); err != nil {
+		r.journal.log.Warn("system prompt not written for people to read", "err", err)
+	}
+	return nil
+}
+
+// offer is the list of tools as the model is told of it.
+func offer(set *tools.Set) []providers.Tool {
+	if set == nil {
+		return nil
+	}
+	offer := make([]providers.Tool, 0, set.Len())
+	for s := range set.All() {
+		offer = append(offer, providers.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
+	}
+	return offer
+}
+
+// lookAtPrompt has the system prompt rendered anew if what it is made of was edited.
+// Inside a session it stays as it is otherwise: a changed prompt is a new prefix for
+// every cache.
+func (r *requests) lookAtPrompt(s *self) error {
+	if r.session == "" {
+		return nil // rendered at the next call anyway
+	}
+	was, now := r.definition, r.briefing.Definition(s.meta, s.state)
+	if prompt.System(was) == prompt.System(now) {
+		return nil
+	}
+	edited := append(promptFiles(was.Files, now.Files), skillFiles(was.Skills, now.Skills)...)
+	r.session = "" // the next call renders it
+	for _, name := range edited {
+		r.journal.log.Info("file edited by hand", "file", name)
+		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; it counts from this turn"})
+	}
+	switch {
+	case len(edited) > 0:
+	case !slices.Equal(was.Tools, now.Tools):
+		edited = []string{"its tools"}
+	default:
+		edited = []string{"descriptor.json"}
+	}
+	text := strings.Join(edited, ", ") + " edited by hand: the system prompt is another from here on"
+	_, err := r.journal.append(&record.Note{Text: text})
+	return err
+}
+
+// skillFiles are those of skills that came, went, or say otherwise when to use them.
+func skillFiles(was, now []prompt.Skill) (names []string) {
+	for i, list := range [][]prompt.Skill{was, now} {
+		for _, s := range list {
+			name := s.Name + "/SKILL.md"
+			if !slices.Contains([][]prompt.Skill{now, was}[i], s) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func promptFiles(a, b prompt.Files) (names []string) {
+	for _, f := range []struct{ name, a, b string }{
+		{"SOUL.md", a.Soul, b.Soul}, {"USER.md", a.User, b.User},
+		{".daycare/AGENTS.md", a.Rules, b.Rules}, {"AGENTS.md", a.Agents, b.Agents},
+	} {
+		if f.a != f.b {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

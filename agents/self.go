@@ -1,0 +1,29 @@
+package agents
+
+import (
+	"daycare/engine/address"
+	"daycare/engine/message"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// A self is what the agent is while it does one piece of work: people may change it
+// before the next one. A turn has a copy of its own.
+type self struct {
+	meta     address.Meta
+	state    record.State
+	settings Settings
+	tools    *tools.Set
+}
+
+// foreground reports whether a person waits for the answers of this agent.
+func (s *self) foreground() bool { return s.meta.Descriptor.Type == address.User }
+
+// address is the agent's own chat; empty where it has none.
+func (s *self) address() message.Address {
+	d := s.meta.Descriptor
+	if d.Type != address.User {
+		return message.Address{}
+	}
+	return message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+}
