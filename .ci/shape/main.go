@@ -34,15 +34,15 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   29,
-	"methods of one type":     128,
-	"structs over 12 fields":  52,
+	"types over 20 methods":   28,
+	"methods of one type":     93,
+	"structs over 12 fields":  49,
 	"lines over 140 columns":  62,
 	"folders over 40 files":   1,
-	"lines of one function":   75,
+	"lines of one function":   69,
 	"lines of cmd/daycare":    700,
 	"lines of one file":       560,
-	"functions over 60 lines": 8,
+	"functions over 60 lines": 7,
 }
 
 // A place is something that a figure counts, largest first.
