@@ -1,29 +1,28 @@
 // Mutate changes one place of a package at a time and runs the package's own tests: a
 // test suite that still passes would not have seen that defect. It prints how many of
-// the mutants the tests killed and each one that survived.
+// the mutants the tests killed, and each one that survived.
 //
-//	go run ./.ci/mutate [-n 10] [-seed 1] [-p 2] [-short] [-timeout 3m] PACKAGE...
+//	go run ./.ci/mutate [-n 10] [-seed 1,2] [-p 2] [-short] [-v] PACKAGE...
 //	go run ./.ci/mutate -n 20 -seed 7 ./engine/disk ./engine/inbox
 //
-// The sources are never written: each mutant is compiled through an overlay of the go
-// command. Which places are changed follows from the seed alone. A mutant that does
-// not compile is replaced by another. One that makes the tests hang, or eat the memory
-// of the machine, counts as killed.
+// All mutants of a package are compiled into one test binary, through an overlay of the
+// go command, and a variable of the environment switches one of them on. So the sources
+// are never written, and a mutant costs no compilation. Each test is run once alone to
+// see which places it reaches, in processes that it starts too: a mutant is tried with
+// those tests only, the quick ones first, and one that no test reaches survives.
+//
+// Which mutants are tried follows from the seed and the package alone. One that makes
+// the tests hang, or use up the memory, counts as killed. A test that fails is run once
+// more: one that passes then has not killed the mutant, the machine was slow.
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"hash/fnv"
 	"log"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,185 +33,170 @@ import (
 
 type options struct {
 	each    int
-	seed    uint64
+	seeds   []uint64
 	beside  int
 	short   bool
-	timeout time.Duration // 0: by how long the tests take without a change
+	verbose bool
+	timeout time.Duration // 0: three times what the tests take without a change
 }
 
 // maxMemory bounds the data of the go command and of each process that it starts, in bytes.
 const maxMemory = 4 << 30
 
-// A report is how the tests of one package did.
+// A report is how the tests of one package did with the mutants of one seed.
 type report struct {
-	pkg      string
-	killed   int
-	survived []mutant
+	pkg           string
+	seed          uint64
+	killed, tried int
 }
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutate: ")
 	var o options
-	flag.IntVar(&o.each, "n", 10, "mutants of each package")
-	flag.Uint64Var(&o.seed, "seed", 1, "decides which places are changed")
+	flag.IntVar(&o.each, "n", 10, "mutants of each package and seed; 0: all")
+	seeds := flag.String("seed", "1", "decides which mutants are tried; several with commas")
 	flag.IntVar(&o.beside, "p", 2, "mutants tried beside each other")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
+	flag.BoolVar(&o.verbose, "v", false, "print what killed each mutant, too")
 	flag.DurationVar(&o.timeout, "timeout", 0,
-		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and five times what they take without it)")
+		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and three times what they take without it)")
 	least := flag.Int("least", 0, "exit with 1 if the tests kill less than this percentage of all mutants")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		log.Fatal("name packages, for example: go run ./.ci/mutate ./engine/disk")
 	}
+	for text := range strings.SplitSeq(*seeds, ",") {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			log.Fatalf("-seed: %v", err)
+		}
+		o.seeds = append(o.seeds, seed)
+	}
 
+	// A loop that no longer ends may append for ever.
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
-		log.Fatal(err) // a loop that no longer ends may append for ever
+		log.Fatal(err)
 	}
 
 	var all []report
 	for _, pkg := range flag.Args() {
-		r, err := o.try(pkg)
+		reports, err := o.try(pkg)
 		if err != nil {
 			log.Fatal(err)
 		}
-		all = append(all, r)
-		fmt.Printf("%s: %d of %d killed\n", r.pkg, r.killed, r.killed+len(r.survived))
+		all = append(all, reports...)
 	}
-	if percent := table(all, o.seed); percent < *least {
+	if percent := table(all); percent < *least {
 		log.Fatalf("%d %% killed, at least %d are wanted", percent, *least)
 	}
 }
 
-// try runs the tests of one package over its mutants.
-func (o options) try(pkg string) (report, error) {
-	r := report{pkg: pkg}
-	dir := filepath.Clean(pkg)
-	candidates, err := mutants(dir)
+// try runs the tests of one package over its mutants, for each seed.
+func (o options) try(pkg string) ([]report, error) {
+	begin := time.Now()
+	b, err := o.build(pkg)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	h := fnv.New64a()
-	h.Write([]byte(filepath.ToSlash(dir)))
-	random := rand.New(rand.NewPCG(o.seed, h.Sum64()))
-	random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-	if o.timeout, err = o.normal(dir); err != nil {
-		return r, err
+	defer b.remove()
+	if err := o.reach(b); err != nil {
+		return nil, err
 	}
+	never := 0
+	for i := range b.mutants {
+		if len(b.reaching(i)) == 0 {
+			never++
+		}
+	}
+	fmt.Printf("%s: %d mutants, %d of them reached by no test, %d tests, ready after %v\n",
+		pkg, len(b.mutants), never, len(b.tests), time.Since(begin).Round(time.Second))
 
+	tried := map[int]bool{} // a mutant of several seeds is tried once
+	var reports []report
+	for _, seed := range o.seeds {
+		chosen := b.choose(pkg, seed, o.each)
+		var fresh []int
+		for _, i := range chosen {
+			if _, ok := tried[i]; !ok {
+				fresh = append(fresh, i)
+			}
+		}
+		o.tryAll(b, fresh, tried)
+		r := report{pkg: strings.TrimPrefix(pkg, "./"), seed: seed, tried: len(chosen)}
+		for _, i := range chosen {
+			if tried[i] {
+				r.killed++
+			}
+		}
+		reports = append(reports, r)
+		fmt.Printf("%s: seed %d: %d of %d killed, after %v\n", pkg, seed, r.killed, r.tried, time.Since(begin).Round(time.Second))
+	}
+	return reports, nil
+}
+
+// choose picks n mutants by a seed. Packages of one length do not get the same ones.
+func (b *binary) choose(pkg string, seed uint64, n int) []int {
+	h := fnv.New64a()
+	h.Write([]byte(pkg))
+	order := rand.New(rand.NewPCG(seed, h.Sum64())).Perm(len(b.mutants))
+	if n == 0 {
+		return order
+	}
+	return order[:min(n, len(order))]
+}
+
+// tryAll tries mutants beside each other and notes in killed which the tests have seen.
+func (o options) tryAll(b *binary, list []int, killed map[int]bool) {
 	var mu sync.Mutex
+	o.parallel(len(list), func(n int) {
+		i := list[n]
+		by := o.kill(b, i)
+		mu.Lock()
+		defer mu.Unlock()
+		killed[i] = by != ""
+		switch {
+		case by == "" && len(b.reaching(i)) == 0:
+			fmt.Printf("  survived  %s  (no test reaches it)\n", b.mutants[i])
+		case by == "":
+			fmt.Printf("  survived  %s\n", b.mutants[i])
+		case o.verbose:
+			fmt.Printf("  killed    %s  by %s\n", b.mutants[i], by)
+		}
+	})
+}
+
+// parallel calls do for 0 to n-1, some of them beside each other.
+func (o options) parallel(n int, do func(int)) {
+	next := make(chan int)
 	var wg sync.WaitGroup
-	next := 0
 	for range o.beside {
 		wg.Go(func() {
-			for {
-				mu.Lock()
-				if next == len(candidates) || r.killed+len(r.survived) >= o.each {
-					mu.Unlock()
-					return
-				}
-				m := candidates[next]
-				next++
-				mu.Unlock()
-
-				killed, compiled := o.kill(dir, m)
-				mu.Lock()
-				switch full := r.killed+len(r.survived) >= o.each; {
-				case !compiled || full: // what was tried beside the last one is left out
-				case killed:
-					r.killed++
-				default:
-					r.survived = append(r.survived, m)
-					fmt.Printf("  survived  %s\n", m)
-				}
-				mu.Unlock()
+			for i := range next {
+				do(i)
 			}
 		})
 	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
 	wg.Wait()
-	return r, nil
-}
-
-// normal runs the tests without a change and returns how long a mutant's may take.
-func (o options) normal(dir string) (time.Duration, error) {
-	given := o.timeout
-	if o.timeout == 0 {
-		o.timeout = 10 * time.Minute
-	}
-	begin := time.Now()
-	if out, err := o.test(dir, nil); err != nil {
-		return 0, fmt.Errorf("the tests of %s fail without any change: %w\n%s", dir, err, out)
-	}
-	if given == 0 {
-		given = 10*time.Second + 5*time.Since(begin)
-	}
-	return given, nil
-}
-
-// kill reports whether the tests fail with the mutant, and whether it compiles.
-func (o options) kill(dir string, m mutant) (killed, compiled bool) {
-	out, err := o.test(dir, &m)
-	if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
-		return false, false
-	}
-	return err != nil, true
-}
-
-// test runs the tests of a package, with a mutant in place of one of its files.
-func (o options) test(dir string, m *mutant) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+time.Minute) // it is compiled, too
-	defer cancel()
-	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-short=" + strconv.FormatBool(o.short), "-timeout", o.timeout.String()}
-	if m != nil {
-		overlay, remove, err := m.overlay()
-		if err != nil {
-			return nil, err
-		}
-		defer remove()
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+filepath.ToSlash(dir))...)
-	cmd.WaitDelay = 5 * time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	out, err := cmd.CombinedOutput()
-	if cmd.Process != nil {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what tests that were cut short have left running
-	}
-	return out, err
-}
-
-// overlay writes the changed file and the description of it that the go command reads.
-func (m mutant) overlay() (path string, remove func(), err error) {
-	tmp, err := os.MkdirTemp("", "mutate-")
-	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { os.RemoveAll(tmp) }
-	real, err := filepath.Abs(m.file)
-	changed, list := filepath.Join(tmp, filepath.Base(m.file)), filepath.Join(tmp, "overlay.json")
-	data, merr := json.Marshal(map[string]map[string]string{"Replace": {real: changed}})
-	err = errors.Join(err, merr, os.WriteFile(changed, m.source, 0o600), os.WriteFile(list, data, 0o600))
-	if err != nil {
-		remove()
-	}
-	return list, remove, err
 }
 
 // table prints the figures of all packages and returns the percentage that was killed.
-func table(all []report, seed uint64) int {
+func table(all []report) int {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\nPACKAGE\tMUTANTS\tKILLED\tSURVIVED\t%%\tseed %d\n", seed)
+	fmt.Fprintln(w, "\nPACKAGE\tSEED\tMUTANTS\tKILLED\tSURVIVED\t%\t")
 	killed, tried := 0, 0
-	line := func(name string, killed, tried int) {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, tried, killed, tried-killed, 100*killed/max(tried, 1))
+	line := func(pkg, seed string, killed, tried int) {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t\n", pkg, seed, tried, killed, tried-killed, 100*killed/max(tried, 1))
 	}
 	for _, r := range all {
-		n := r.killed + len(r.survived)
-		killed, tried = killed+r.killed, tried+n
-		line(strings.TrimPrefix(r.pkg, "./"), r.killed, n)
+		killed, tried = killed+r.killed, tried+r.tried
+		line(r.pkg, strconv.FormatUint(r.seed, 10), r.killed, r.tried)
 	}
-	line("all", killed, tried)
+	line("all", "", killed, tried)
 	w.Flush()
 	return 100 * killed / max(tried, 1)
 }

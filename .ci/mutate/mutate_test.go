@@ -1,8 +1,6 @@
 package main
 
 import (
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +9,17 @@ import (
 
 const sample = `package sample
 
-func sum(list []int) (n int, err error) {
-	for _, v := range list {
-		if v < 0 && n != 0 {
-			report()
-			s.log.Warn("odd", "n", n)
+type list []int
+
+var limit, longest = 2 + same(one), "a" + "b"
+
+const one = 1 + 0
+
+func (l list) sum() (n int, err error) {
+	for _, v := range l {
+		if v < 0 && n != 0 || v > limit+1 {
+			report(v)
+			log.Warn("odd", "n", n)
 			return n, err
 		}
 		n += v
@@ -23,7 +27,7 @@ func sum(list []int) (n int, err error) {
 	if err := check(n); err != nil {
 		return 0, err
 	}
-	return n, nil
+	return n - one, nil
 }
 
 func even(n int) bool { return true }
@@ -34,42 +38,114 @@ func odd(n int) (bool, error) {
 	}
 	return true, nil
 }
+
+var log logger
+
+type logger struct{}
+
+func (logger) Warn(string, ...any) {}
+
+func check(n int) error { return nil }
+
+func same(n int) int { return n }
+
+func report(int) {}
 `
 
-// Each kind of change is made where it can be, and what comes out is still a Go file.
-func TestMutants(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "sample.go"), []byte(sample), 0o600); err != nil {
-		t.Fatal(err)
+// sampleTest sees what sum returns, and not that it reports.
+const sampleTest = `package sample
+
+import "testing"
+
+func TestSum(t *testing.T) {
+	if n, err := (list{1, 2, 3}).sum(); n != 5 || err != nil {
+		t.Fatal(n, err)
 	}
-	made, err := mutants(dir)
+	if n, _ := (list{3, 4, 5}).sum(); n != 7 {
+		t.Fatal(n)
+	}
+}
+
+func TestOdd(t *testing.T) {
+	if ok, err := odd(3); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+}
+`
+
+// sampleModule is a folder with the sample as a module.
+func sampleModule(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module sample\n\ngo 1.26\n", "sample.go": sample, "sample_test.go": sampleTest} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	return dir
+}
+
+// Each kind of change is made where it can be, and all of them together compile.
+func TestMutants(t *testing.T) {
+	sampleModule(t)
+	b, err := options{beside: 1}.build(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	want := map[string]string{
-		"comparison swapped": "v >= 0 && n != 0", "&& for ||": "v < 0 || n != 0", "condition never true": "if false && (v < 0 && n != 0) {",
-		"call left out": "{\n\t\t\t\n\t\t\ts.log", "sign turned": "n -= v", "error swallowed": "return n, nil",
-		"return inverted": "return false",
-	}
-	for _, m := range made {
-		if _, err := parser.ParseFile(token.NewFileSet(), "x.go", m.source, 0); err != nil {
-			t.Errorf("%s: %v", m, err)
-		}
-		if text, ok := want[m.what]; ok && strings.Contains(string(m.source), text) {
-			delete(want, m.what)
-		}
-		if m.what == "call left out" && strings.Contains(m.before, "log.") {
+	defer b.remove()
+	made := map[string]bool{}
+	for _, m := range b.mutants {
+		made[m.what+": "+m.text] = true
+		if strings.Contains(m.text, "log.") {
 			t.Errorf("%s: a line of a log is left out, which no test should see", m)
 		}
-		if m.what == "return inverted" && strings.Contains(string(m.source), "true, err") {
-			t.Errorf("%s: beside an error nobody looks at it", m)
-		}
-		if string(m.source) == sample {
-			t.Errorf("%s: nothing was changed", m)
+	}
+	for _, want := range []string{
+		"comparison swapped: v < 0", "comparison swapped: n != 0", "|| for &&: v < 0 && n != 0",
+		"&& for ||: v < 0 && n != 0 || v > limit+1", "condition never true: v < 0 && n != 0 || v > limit+1",
+		"sign turned: limit+1", "sign turned: 2 + same(one)", "sign turned: n += v", "sign turned: n - one", "call left out: report(v)",
+		"error swallowed: err != nil", "error swallowed: err", "return inverted: true",
+	} {
+		if !made[want] {
+			t.Errorf("no mutant %q", want)
 		}
 	}
-	for what := range want {
-		t.Errorf("no mutant of the kind %q as wanted among %d", what, len(made))
+	for _, not := range []string{"return inverted: false", "sign turned: 1 + 0", `sign turned: "a" + "b"`} {
+		if made[not] {
+			t.Errorf("a mutant %q, which no test could see or which does not compile", not)
+		}
+	}
+}
+
+// What the tests of the sample see is killed, and what they do not see survives.
+func TestKill(t *testing.T) {
+	dir := sampleModule(t)
+	o := options{beside: 2}
+	b, err := o.build(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.remove()
+	if err := o.reach(b); err != nil {
+		t.Fatal(err)
+	}
+	killed := map[int]bool{}
+	var list []int
+	for i := range b.mutants {
+		list = append(list, i)
+	}
+	o.tryAll(b, list, killed)
+	for i, m := range b.mutants {
+		want := map[string]bool{
+			"comparison swapped: v > limit+1": true, "sign turned: n += v": true, "sign turned: n - one": true,
+			"return inverted: true": b.reaching(i) != nil, "call left out: report(v)": false, "error swallowed: err": false,
+		}
+		if w, ok := want[m.what+": "+m.text]; ok && killed[i] != w {
+			t.Errorf("%s: killed %v, want %v", m, killed[i], w)
+		}
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, "sample.go")); err != nil || string(now) != sample {
+		t.Errorf("the source was written: %v", err)
 	}
 }
