@@ -37,6 +37,7 @@ type options struct {
 	beside  int
 	short   bool
 	verbose bool
+	only    bool          // list what no test reaches, try nothing
 	timeout time.Duration // 0: three times what the tests take without a change
 }
 
@@ -59,8 +60,9 @@ func main() {
 	flag.IntVar(&o.beside, "p", 2, "mutants tried beside each other")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.BoolVar(&o.verbose, "v", false, "print what killed each mutant, too")
+	flag.BoolVar(&o.only, "unreached", false, "only list the mutants that no test reaches")
 	flag.DurationVar(&o.timeout, "timeout", 0,
-		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and three times what they take without it)")
+		"stop the tests of one mutant after this `time`: it counts as killed (default 10 s and three times what they take)")
 	least := flag.Int("least", 0, "exit with 1 if the tests kill less than this percentage of all mutants")
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -87,6 +89,9 @@ func main() {
 		}
 		all = append(all, reports...)
 	}
+	if o.only {
+		return
+	}
 	if percent := table(all); percent < *least {
 		log.Fatalf("%d %% killed, at least %d are wanted", percent, *least)
 	}
@@ -107,10 +112,17 @@ func (o options) try(pkg string) ([]report, error) {
 	for i := range b.mutants {
 		if len(b.reaching(i)) == 0 {
 			never++
+			if o.only {
+				fmt.Printf("  unreached  %s\n", b.mutants[i])
+			}
 		}
 	}
 	fmt.Printf("%s: %d mutants, %d of them reached by no test, %d tests, ready after %v\n",
 		pkg, len(b.mutants), never, len(b.tests), time.Since(begin).Round(time.Second))
+
+	if o.only {
+		return nil, nil
+	}
 
 	tried := map[int]bool{} // a mutant of several seeds is tried once
 	var reports []report
@@ -130,7 +142,8 @@ func (o options) try(pkg string) ([]report, error) {
 			}
 		}
 		reports = append(reports, r)
-		fmt.Printf("%s: seed %d: %d of %d killed, after %v\n", pkg, seed, r.killed, r.tried, time.Since(begin).Round(time.Second))
+		fmt.Printf("%s: seed %d: %d of %d killed, after %v\n", pkg, seed, r.killed, r.tried,
+			time.Since(begin).Round(time.Second))
 	}
 	return reports, nil
 }

@@ -75,7 +75,8 @@ func (b *binary) compile(pkg string) error {
 	}
 	b.dir = p.dir
 	replace := map[string]string{filepath.Join(p.dir, "mutate_hook.go"): filepath.Join(b.tmp, "mutate_hook.go")}
-	errs := []error{os.WriteFile(filepath.Join(b.tmp, "mutate_hook.go"), []byte("package "+p.types.Name()+"\n\n"+hook), 0o600)}
+	source := "package " + p.types.Name() + "\n\n" + hook
+	errs := []error{os.WriteFile(filepath.Join(b.tmp, "mutate_hook.go"), []byte(source), 0o600)}
 	for _, f := range p.files {
 		changed := filepath.Join(b.tmp, filepath.Base(f.path))
 		replace[f.path] = changed
