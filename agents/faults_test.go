@@ -1,0 +1,273 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/crash"
+	"daycare/engine/crash/crashtest"
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+// effect is a tool that must not run twice, and notes that it ran.
+type effect struct {
+	b    **bench
+	runs int
+	// beside: results of deliveries are recorded while it runs, and may be what fails.
+	beside bool
+}
+
+func (*effect) Spec() tools.Spec {
+	return tools.Spec{Name: "effect", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.Once}
+}
+
+func (e *effect) Run(context.Context, tools.Call) (tools.Result, error) {
+	e.runs++
+	if err := (*e.b).vol.Err(); err != nil && !e.beside {
+		(*e.b).t.Errorf("a tool ran although nothing can be recorded: %v", err)
+	}
+	return tools.Result{Text: strings.Repeat("worked ", 6000)}, nil // long: the whole goes to a file
+}
+
+const faultsScript = `
+rules:
+  - { contains: "act", round: 1, reply: [ { text: "one moment", calls: [ { name: effect, arguments: {} } ] } ] }
+  - { contains: "ask", round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { tool_result: "*", reply: [ { text: "it did" } ] }
+  - { reply: [ { text: "heard {{.Text}}" } ] }
+`
+
+// brittle is an outbox that must get nothing once the disk has failed.
+type brittle struct {
+	*bench
+	interim bool
+}
+
+func (o brittle) Send(p message.Promise) {
+	if err := o.vol.Err(); err != nil {
+		o.t.Errorf("%q was sent although nothing can be recorded: %v", p.Text, err)
+	}
+	o.bench.Send(p)
+}
+
+func (o brittle) Interim(message.Address) bool { return o.interim }
+
+// until runs the agent until its items are done or it fails, and returns why it failed.
+func (b *bench) until(items ...string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, b.opts) }()
+	done := make(chan error, 1)
+	go func() {
+		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		for _, id := range items {
+			if err := b.box.Wait(wait, id); err != nil && ctx.Err() == nil {
+				b.t.Errorf("item %s: %v, and the agent goes on", id, err)
+			}
+		}
+		done <- nil
+	}()
+	select {
+	case err := <-ended:
+		cancel()
+		<-done
+		return err
+	case <-done:
+		cancel()
+		return <-ended
+	}
+}
+
+// A job is a piece of work whose steps fail.
+type job struct {
+	before string // what is said before the disk fails
+	item   inbox.Item
+	sent   string // the answer; "": none
+	words  bool   // the chat wants the words beside calls, too
+	rights bool   // whether the agent may read /srv in the end
+}
+
+// excused are the steps whose failure need not be reported.
+var excused = []string{
+	"turn.called", "turn.taken", "turn.answered", "turn.closed", "tool.before", "tool.after", // places for a death
+	"state.kept.write", "state.kept.rename", "draft.write", "draft.rename", // may be lost
+}
+
+// jobs are one piece of work of each kind.
+func jobs(t *testing.T) map[string]job {
+	order := func(kind message.Kind, text string) inbox.Item { return inbox.Item{Kind: kind, Text: text} }
+	right := func(d permission.Decision) inbox.Item {
+		r, err := permission.General("@read:/srv", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inbox.Item{Kind: message.Permission, Token: "t", Decision: string(d), Tag: r.Tag, By: "ada", Text: "read"}
+	}
+	return map[string]job{
+		"an answer":            {item: order(message.Text, "hello"), sent: "heard hello"},
+		"a call of a tool":     {item: order(message.Text, "act"), sent: "it did"},
+		"words beside a call":  {item: order(message.Text, "act"), sent: "it did", words: true},
+		"a request":            {item: order(message.Text, "ask"), sent: "it did"},
+		"a reset":              {before: "hello", item: order(message.Reset, "")},
+		"a mark":               {before: "hello", item: order(message.Mark, "here")},
+		"going back":           {before: "hello", item: order(message.Rewind, "")},
+		"a summary":            {before: "hello", item: order(message.Compact, "")},
+		"a silent message":     {item: inbox.Item{Kind: message.System, Origin: "system", Silent: true, Text: "for later"}},
+		"a right for good":     {item: right(permission.Always), rights: true},
+		"a right taken back":   {before: "may", item: right(permission.Revoked)},
+		"a right that is left": {before: "may", item: order(message.Mark, "here"), rights: true},
+	}
+}
+
+// begin makes an agent that has a job to do.
+func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
+	t.Helper()
+	tool = &effect{b: &b, beside: j.words}
+	b = newBench(t, faultsScript, tool, general{}, look{})
+	b.opts.Outbox = brittle{b, j.words}
+	if j.before == "may" {
+		give := func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }
+		if err := record.UpdateState(b.vol, b.dir, give); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if j.before != "" {
+		if err := b.until(b.say(j.before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.sent = nil
+	r, err := b.box.Accept(t.Context(), j.item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, tool, r.Item
+}
+
+// fail runs a life of the agent in which the disk may fail, then one in which it works,
+// and returns what the first one reported.
+func (j job) fail(b *bench, tool *effect, item string) error {
+	b.t.Helper()
+	failed := b.until(item)
+	disks := b.vol.Err() // of the last delivery, which is synced beside the work, it alone reports
+	if failed != nil && disks != nil && !errors.Is(failed, disk.ErrFailed) {
+		b.t.Errorf("the disk failed, and the agent ends with %v", failed)
+	}
+	crash.Arm(b.t, "")
+	b.reopen()
+	if err := b.until(item); err != nil {
+		b.t.Errorf("the next life: %v", err)
+	}
+	b.box.Close()
+	b.finished(item, j.sent, j.rights)
+	if tool.runs > 1 {
+		b.t.Errorf("the call that must not run twice ran %d times", tool.runs)
+	}
+	return errors.Join(failed, disks)
+}
+
+// An agent whose disk fails at any step of any piece of work says so and stops: nothing
+// leaves it and nothing runs that is not recorded. Its next life finishes the work, once.
+func TestEachFailedStepEndsTheAgentAndNothingIsLost(t *testing.T) {
+	inMemory(t)
+	for name, j := range jobs(t) {
+		t.Run(name, func(t *testing.T) {
+			crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+				b, tool, item := j.begin(t)
+				return func() error { return j.fail(b, tool, item) }
+			}, excused...)
+		})
+	}
+}
+
+// cut is begin with a life before that was cut by a disk that failed at a step; false:
+// the work was done all the same. met are the points that failed.
+func (j job) cut(t *testing.T, step int) (b *bench, tool *effect, item string, met []string, was bool) {
+	t.Helper()
+	b, tool, item = j.begin(t)
+	points := crash.Arm(t, fmt.Sprintf("eio@#%d", step))
+	_ = b.until(item) // whether it says so is for the test above
+	met = points()
+	crash.Arm(t, "")
+	b.reopen()
+	return b, tool, item, met, b.box.Len() > 0
+}
+
+// The same where the life before was cut by a disk that failed: the steps of recovery
+// fail, too.
+func TestEachFailedStepOfARecoveryIsReported(t *testing.T) {
+	inMemory(t)
+	stride := 2
+	if testing.Short() {
+		stride = 7
+	}
+	for _, name := range []string{"a call of a tool", "a request", "a right for good", "a reset"} {
+		j := jobs(t)[name]
+		for step := 1; ; step += stride {
+			_, _, _, met, was := j.cut(t, step)
+			if len(met) == 0 {
+				break // it has no more steps
+			}
+			if !was {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, cut at step %d", name, step), func(t *testing.T) {
+				crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+					b, tool, item, _, _ := j.cut(t, step)
+					return func() error { return j.fail(b, tool, item) }
+				}, excused...)
+			})
+		}
+	}
+}
+
+// reopen opens the files anew, as a restart does.
+func (b *bench) reopen() {
+	b.t.Helper()
+	b.box.Close()
+	root := filepath.Dir(filepath.Dir(b.dir))
+	b.vol = disk.NewVolume(root)
+	b.opts.Volume = b.vol
+	b.openBox()
+	queue, _, err := permission.OpenQueue(b.vol, root, time.Now, time.Hour)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { queue.Close() })
+	b.opts.Permits = queue
+}
+
+// finished fails the test unless an item was done once, and has its answer.
+func (b *bench) finished(item, sent string, rights bool) {
+	b.t.Helper()
+	text := b.history()
+	if n := strings.Count(text, `"item":"`+item+`"`); n != 1 {
+		b.t.Errorf("the item is in history %d times, want once\n%s", n, text)
+	}
+	answers := map[string]bool{}
+	for _, p := range b.sent {
+		if p.Text == sent {
+			answers[p.ID] = true
+		}
+	}
+	if want := min(len(sent), 1); len(answers) != want {
+		b.t.Errorf("%d answers %q were sent, want %d\n%s", len(answers), sent, want, text)
+	}
+	s, _, _, err := record.ReadState(b.dir)
+	if err != nil || s.Permissions.Allows(permission.Read{Path: "/srv"}) != rights {
+		b.t.Errorf("state.json allows %v (%v), want that reading /srv is %v", s.Permissions, err, rights)
+	}
+}
