@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// What an agent does to another one that is not there is an error each time.
+func TestAgentsCannotReachWhatIsNotThere(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one, none := h.person("one"), strings.Repeat("a", 24)
+	ctx := t.Context()
+	_, post := h.Post(ctx, message.Incoming{Origin: one, Agent: none, Text: "x"})
+	_, deliver := h.Deliver(ctx, message.Incoming{Agent: none, Text: "x"})
+	_, await := h.System.Await(ctx, none, "item")
+	_, lent := h.Family.Await(ctx, none, "item")
+	_, history := h.Family.History(ctx, one, none, 1)
+	_, stop := h.Family.Stop(ctx, one, none)
+	_, work := h.Work(ctx, one, none)
+	_, file := h.ReadFile(ctx, none, address.File)
+	_, write := h.WriteFile(ctx, none, address.File, []byte("{}"), "")
+	_, family := h.System.Family(ctx, none)
+	_, child := h.child(none, "c", false)
+	for what, err := range map[string]error{
+		"post": post, "deliver": deliver, "await": await, "await for another": lent, "history": history, "stop": stop,
+		"work": work, "read": file, "write": write, "family": family, "child": child,
+		"say":     h.Say(ctx, one, none, message.Address{}, "key", "x"),
+		"share":   h.Share(ctx, one, none, "@web", "key"),
+		"note":    h.Note(ctx, none, one, "key", "x"),
+		"profile": h.Profile(ctx, none, permission.ReadOnly, "me"),
+	} {
+		if !errors.Is(err, message.ErrUnknownAgent) {
+			t.Errorf("%s: %v, want that there is no such agent", what, err)
+		}
+	}
+	if h.Kin(one, none) {
+		t.Error("an agent that is not there works for the same person")
+	}
+	if id, ok := h.Stranger(one, none); ok {
+		t.Errorf("%s, which is not there, is a stranger", id)
+	}
+	if h.AtWork(none, time.Time{}) {
+		t.Error("an agent that is not there is at work")
+	}
+}
+
+// A right is shared with agents that the giver started, under a name that can be read,
+// and only where the giver has it.
+func TestWhatMayBeShared(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one := h.person("one")
+	child, err := h.child(one, "c", false)
+	must(t, err)
+	for tag, want := range map[string]error{"nonsense": permission.ErrTag, "@web": ErrNotHeld} {
+		if err := h.Share(t.Context(), one, child.ID, tag, "key"); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", tag, err, want)
+		}
+	}
+	must(t, record.UpdateState(h.vol, h.folder(one), func(s *record.State) { s.Permissions.Web = true }))
+	must(t, h.Share(t.Context(), one, child.ID, "@web", "key"))
+	if err := h.Share(t.Context(), child.ID, one, "@web", "key"); !errors.Is(err, ErrStranger) {
+		t.Errorf("a child shares with its parent: %v", err)
+	}
+	writeFile(t, h.folder(one)+"/state.json", "{")
+	if err := h.Share(t.Context(), one, child.ID, "@exec:git", "key2"); err == nil {
+		t.Error("a right was shared although it cannot be read what the agent has")
+	}
+}
+
+// What people talk to by an address stays: it is not killed, but reset or removed.
+func TestWhatCanBeKilled(t *testing.T) {
+	s := newStill(t)
+	terminal := Terminal()
+	for _, tt := range []struct {
+		name string
+		d    address.Descriptor
+		want error
+	}{
+		{"a chat's", address.Descriptor{Type: address.User, Connector: "c", ChannelID: "1", UserID: "u"}, ErrProtected},
+		{"the terminal's own", address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: "default", UserID: terminal.UserID}, ErrProtected},
+		{"another one of the terminal", address.Descriptor{Type: address.User, Connector: "terminal", UserID: terminal.UserID}, nil},
+		{"a task's", address.Descriptor{Type: address.Cron, ID: strings.Repeat("t", 24), Name: "task"}, ErrProtected},
+		{"a colleague", address.Descriptor{Type: address.Permanent, Name: "Ops"}, nil},
+	} {
+		a, err := s.System.Create(t.Context(), tt.d)
+		must(t, err)
+		if err := s.Kill(t.Context(), a.ID); !errors.Is(err, tt.want) || err == nil != (tt.want == nil) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		if got, err := s.Agent(t.Context(), a.ID); err != nil || (got.State == event.Ended) != (tt.want == nil) {
+			t.Errorf("%s is %s afterwards: %v", tt.name, got.State, err)
+		}
+	}
+}
+
+// The outcome of an item says what its turn used, whatever kind of token it was.
+func TestTheOutcomeOfAnItem(t *testing.T) {
+	s := newStill(t)
+	r, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	hist, _, err := record.Open(s.vol, s.folder(r.Agent), time.Now, slog.New(slog.DiscardHandler))
+	must(t, err)
+	must(t, hist.Begin("session"))
+	_, err = hist.Append(&record.TurnBegin{Turn: "t", Items: []string{r.Item}}, &record.User{Item: r.Item, Text: "hello"},
+		&record.Assistant{Turn: "t", Finish: record.FinishEndTurn, Text: "well", Provider: "p", Model: "m", Cost: 3,
+			Tokens: record.Tokens{Input: 100, CacheRead: 20, CacheWrite: 3, Output: 7}},
+		&record.TurnEnd{Turn: "t", Items: []string{r.Item}, Reason: record.ReasonDone})
+	must(t, errors.Join(err, hist.Barrier(), hist.Close()))
+	box, _, err := inbox.Open(s.vol, s.folder(r.Agent), inbox.NewQuota(1<<20), time.Now)
+	must(t, err)
+	_, err = box.Take(r.Item)
+	must(t, errors.Join(err, box.Done(r.Item), box.Close()))
+
+	o, err := s.System.Await(t.Context(), r.Agent, r.Item)
+	must(t, err)
+	if o.Text != "well" || o.Turn != "t" || o.Reason != record.ReasonDone || o.Work.Input != 123 || o.Work.Output != 7 ||
+		math.Abs(o.Cost-3) > 1e-9 {
+		t.Errorf("outcome %+v", o)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	second, err := s.Deliver(t.Context(), from("one", "later"))
+	must(t, err)
+	if _, err := s.System.Await(ctx, second.Agent, second.Item); !errors.Is(err, context.Canceled) {
+		t.Errorf("who waits no longer gets %v", err)
+	}
+}
