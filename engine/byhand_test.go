@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/finding"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// moved makes an agent in another workspace with an item that waits, and returns where
+// its folder is.
+func moved(t *testing.T) (id, dir string) {
+	t.Helper()
+	s := newStill(t)
+	id = s.colleague(t)
+	_, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "from elsewhere"})
+	must(t, err)
+	return id, s.folder(id)
+}
+
+// An agent that comes with work that waits does it at once, whether its folder is copied
+// in or it is imported.
+func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
+	for name, bring := range map[string]func(h *house, id, dir string) error{
+		"copied in": func(h *house, id, dir string) error { // under a name that is no agent's, as copies are made
+			temp := filepath.Join(h.root, "agents", ".copy")
+			return errors.Join(os.CopyFS(temp, os.DirFS(dir)), os.Rename(temp, h.folder(id)))
+		},
+		"imported": func(h *house, id, dir string) error {
+			var out bytes.Buffer
+			from := &System{root: filepath.Dir(filepath.Dir(dir))}
+			if err := from.Export(t.Context(), id, &out); err != nil {
+				return err
+			}
+			_, err := h.Import(t.Context(), &out, "")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan string, 1)
+			h := newHouse(t, t.TempDir(), echo(func(agent string, it inbox.Item) { got <- agent + " " + it.Text }))
+			waitFor(t, "agents are watched", func() bool { return os.MkdirAll(filepath.Join(h.root, "agents"), 0o700) == nil })
+			id, dir := moved(t)
+			must(t, bring(h, id, dir))
+			select {
+			case text := <-got:
+				if text != id+" from elsewhere" {
+					t.Errorf("done was %s", text)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("its work was not done")
+			}
+		})
+	}
+}
+
+// An agent whose folder is taken away has ended: it accepts nothing more, and whoever
+// watches is told why.
+func TestAFolderThatIsTakenAwayEndsItsAgent(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	r := h.deliver(from("one", "hello"))
+	waitFor(t, "the agent to wake", func() bool { _, awake, _ := h.Counts(); return awake == 1 })
+	must(t, os.RemoveAll(h.folder(r.Agent)))
+	waitFor(t, "the end is told", func() bool {
+		return slices.ContainsFunc(told(h), func(e event.Event) bool {
+			return e.Type == event.AgentEnded && e.Agent == r.Agent && e.Body == (event.Reason{Reason: "its folder is gone"})
+		})
+	})
+	if _, err := h.Deliver(t.Context(), message.Incoming{Agent: r.Agent, Text: "x"}); !errors.Is(err, message.ErrUnknownAgent) {
+		t.Errorf("it was written to all the same: %v", err)
+	}
+}
+
+// told is all events so far.
+func told(h *house) []event.Event {
+	list, _ := h.events.Since(0)
+	return list
+}
+
+// What a person changes in the descriptor of an agent that sleeps counts, and is told by
+// the names of the members.
+func TestADescriptorThatIsEditedWhileItsAgentSleeps(t *testing.T) {
+	h := newHouse(t, t.TempDir(), idle)
+	a, err := h.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops", SystemPrompt: "be calm"})
+	must(t, err)
+	path := filepath.Join(h.folder(a.ID), address.File)
+	writeFile(t, path, strings.Replace(readFile(t, path), "be calm", "be quick", 1))
+	h.rescan(a.ID)
+	if m, _ := h.index.Get(a.ID); m.Descriptor.SystemPrompt != "be quick" {
+		t.Errorf("the descriptor is %+v", m.Descriptor)
+	}
+	if !slices.ContainsFunc(told(h), func(e event.Event) bool {
+		f, ok := e.Body.(event.File)
+		return ok && e.Agent == a.ID && f.File == address.File && strings.HasPrefix(f.Text, "systemPrompt changed")
+	}) {
+		t.Errorf("nobody is told of the change: %+v", told(h))
+	}
+}
+
+// A descriptor that is broken, of another agent, or with the address of another one is
+// refused with the reason, and the file stays as it was.
+func TestDescriptorsThatAreRefused(t *testing.T) {
+	s := newStill(t)
+	terminal := func() string {
+		a, err := s.System.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", UserID: "u"})
+		must(t, err)
+		return a.ID
+	}
+	id, other := terminal(), terminal()
+	v, err := s.ReadFile(t.Context(), id, address.File)
+	must(t, err)
+	theirs, err := s.ReadFile(t.Context(), other, address.File)
+	must(t, err)
+	for content, reason := range map[string]string{
+		"{":                    "",
+		string(theirs.Content): "has the same address",
+	} {
+		_, err := s.WriteFile(t.Context(), id, address.File, []byte(content), v.Hash)
+		if !errors.As(err, new(finding.Finding)) || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%.30q: %v, want a finding with %q", content, err, reason)
+		}
+	}
+	if now, err := s.ReadFile(t.Context(), id, address.File); err != nil || now.Hash != v.Hash {
+		t.Errorf("the file was changed: %v", err)
+	}
+	if _, err := s.WriteFile(t.Context(), id, address.File, v.Content, v.Hash); err != nil {
+		t.Errorf("its own address: %v", err)
+	}
+}
+
+// spend writes an answer that cost something into an agent's history.
+func spend(t *testing.T, s *System, id string, cost float64) {
+	t.Helper()
+	hist, _, err := record.Open(s.vol, s.folder(id), time.Now, slog.New(slog.DiscardHandler))
+	must(t, err)
+	must(t, hist.Begin("session"))
+	_, err = hist.Append(&record.Assistant{Turn: "t", Finish: record.FinishEndTurn, Provider: "p", Model: "m", Cost: cost})
+	must(t, errors.Join(err, hist.Close()))
+}
+
+// A family is an agent and those below it that have not ended. Each costs what it and
+// all below it have cost, those that have ended too.
+func TestTheFamilyOfAnAgent(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	one, two := h.person("one"), h.person("two")
+	var children []string
+	for _, name := range []string{"a", "b"} {
+		child, err := h.child(one, name, false)
+		must(t, err)
+		children = append(children, child.ID)
+	}
+	other, err := h.child(two, "c", false)
+	must(t, err)
+	for i, id := range []string{one, children[0], children[1], two, other.ID} {
+		spend(t, h.System, id, math.Pow(10, float64(i)))
+	}
+	must(t, h.Kill(t.Context(), children[1]))
+	family, err := h.System.Family(t.Context(), one)
+	must(t, err)
+	got := map[string]float64{}
+	for _, a := range family {
+		got[a.ID] = a.Cost
+	}
+	if len(family) != 2 || family[0].ID != one || got[one] != 111 || got[children[0]] != 10 {
+		t.Errorf("the family is %v, want the parent first with 111 and the child that lives with 10", got)
+	}
+}
+
+// Who works for the house knows all colleagues; a person in a chat their own first, then
+// those of the house. Those that ended are nobody's.
+func TestColleaguesAreListedUpToANumber(t *testing.T) {
+	s := newStill(t)
+	made := func(name, by string) string {
+		a, err := s.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: name, CreatedBy: by})
+		must(t, err)
+		return a.ID
+	}
+	ada, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	mine, err := s.Deliver(t.Context(), message.Incoming{From: Terminal(), Text: "hello"})
+	must(t, err)
+	hers, house, ended := made("hers", ada.Agent), made("house", ""), made("ended", "")
+	must(t, s.Kill(t.Context(), ended))
+	for _, tt := range []struct {
+		asker string
+		most  int
+		want  []string
+		more  bool
+	}{
+		{mine.Agent, 5, []string{hers, house}, false}, {mine.Agent, 1, nil, true},
+		{ada.Agent, 5, []string{hers, house}, false}, {ada.Agent, 1, []string{hers}, true}, {ada.Agent, 2, []string{hers, house}, false},
+	} {
+		list, more := s.Colleagues(tt.asker, tt.most)
+		var ids []string
+		for _, m := range list {
+			ids = append(ids, m.ID)
+		}
+		if len(ids) != min(tt.most, 2) || more != tt.more || tt.asker == ada.Agent && !slices.Equal(ids, tt.want) ||
+			tt.most > 1 && !slices.Equal(sorted(ids), sorted(tt.want)) {
+			t.Errorf("%v and more %v of at most %d, want %v and %v", ids, more, tt.most, tt.want, tt.more)
+		}
+	}
+}
+
+// An agent is at work while it says so, also where no item waits: a turn may follow from
+// a decision.
+func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
+	var mu sync.Mutex
+	show := make(chan event.State)
+	root := t.TempDir()
+	h := newHouse(t, root, func(ctx context.Context, seat Seat) error {
+		if err := echo(func(string, inbox.Item) {})(ctx, seat); err != nil || seat.Meta.Descriptor.Type != address.Subagent {
+			return err
+		}
+		for state := range show {
+			seat.Show(state, "")
+			mu.Unlock()
+		}
+		return nil
+	})
+	f := NewFamily(h.System, func() Limits { return Limits{} })
+	parent := h.deliver(from("one", "hello")).Agent
+	child, err := f.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, "c"),
+		ParentAgentID: parent, Name: "c", CallID: "c"}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "k"})
+	must(t, err)
+	for _, tt := range []struct {
+		state event.State
+		works int
+	}{{event.Thinking, 1}, {event.Idle, 0}, {event.UsingTool, 1}} {
+		mu.Lock()
+		show <- tt.state
+		mu.Lock()
+		mu.Unlock()
+		if n := len(f.Running(t.Context(), parent)); n != tt.works {
+			t.Errorf("while it shows %s, %d are at work, want %d", tt.state, n, tt.works)
+		}
+		if a, err := h.Agent(t.Context(), child.ID); err != nil || a.State != tt.state {
+			t.Errorf("it is %s, want %s: %v", a.State, tt.state, err)
+		}
+	}
+	close(show)
+}
