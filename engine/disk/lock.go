@@ -114,10 +114,7 @@ func Held(path string) bool {
 	}
 	fl := flock.New(path)
 	ok, err := fl.TryRLock()
-	if err == nil && ok {
-		fl.Unlock()
-	}
-	fl.Close()
+	fl.Close() // which unlocks it
 	return err == nil && !ok
 }
 
