@@ -27,7 +27,7 @@ type still struct {
 	asks *permission.Queue
 }
 
-func newStill(t *testing.T) *still {
+func newStill(t *testing.T, change ...func(*Options)) *still {
 	t.Helper()
 	root, log := filepath.Join(t.TempDir(), ".daycare"), slog.New(slog.DiscardHandler)
 	must(t, os.Mkdir(root, 0o700))
@@ -38,8 +38,12 @@ func newStill(t *testing.T) *still {
 	must(t, err)
 	t.Cleanup(func() { asks.Close() })
 	t.Cleanup(func() { index.Close() })
-	s, err := New(Options{Root: root, Volume: vol, Index: index, Events: event.NewStream("t"), Asks: asks, Log: log,
-		NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }})
+	o := Options{Root: root, Volume: vol, Index: index, Events: event.NewStream("t"), Asks: asks, Log: log,
+		NewState: func(address.Descriptor) ([]byte, error) { return []byte("{}\n"), nil }}
+	for _, c := range change {
+		c(&o)
+	}
+	s, err := New(o)
 	must(t, err)
 	return &still{s, NewFamily(s, func() Limits { return Limits{} }), asks}
 }

@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+)
+
+// lockedLog is a log that a test reads while others write it.
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), text)
+}
+
+// An agent that worked well after a failure has its next failure tried again as soon as
+// the first one: pauses grow only while nothing but failures comes.
+func TestPausesBeginAnewAfterARunThatWorked(t *testing.T) {
+	var log lockedLog
+	w := newWaker(func() int { return 1 }, func(string) {}, func(f func()) { go f() }, slog.New(slog.DiscardHandler))
+	if a, b := w.failed("a", os.ErrClosed), w.failed("a", os.ErrClosed); a != restartFirst || b != 2*restartFirst {
+		t.Errorf("pauses %v and %v", a, b)
+	}
+	w.well("a")
+	if again := w.failed("a", os.ErrClosed); again != restartFirst {
+		t.Errorf("after it was well: %v", again)
+	}
+	w.close()
+
+	runs := 0
+	s := newStill(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	end := s.run(t, func(ctx context.Context, seat Seat) error {
+		if runs++; runs != 2 { // the second run works
+			return errors.New("seeded")
+		}
+		return echo(func(string, inbox.Item) {})(ctx, seat)
+	})
+	_, err := s.Deliver(t.Context(), from("one", "hello"))
+	must(t, err)
+	waitFor(t, "the second run", func() bool { return len(s.open(t)) == 0 })
+	_, err = s.Deliver(t.Context(), from("one", "again"))
+	must(t, err)
+	waitFor(t, "the third run", func() bool { return log.count("agent failed") == 2 })
+	if n := log.count("again=1s"); n != 2 {
+		t.Errorf("%d of the two failures are tried again after a second:\n%s", n, log.b.String())
+	}
+	end()
+}
+
+// run runs a still System, in which no files are watched.
+func (s *still) run(t *testing.T, start StartFunc) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.System.Run(ctx, start) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// open is the items of all agents that are not done.
+func (s *still) open(t *testing.T) (list []event.Waiting) {
+	t.Helper()
+	for _, m := range s.index.All() {
+		items, err := s.Inbox(t.Context(), m.ID)
+		must(t, err)
+		list = append(list, items...)
+	}
+	return list
+}
+
+// A place that an agent in line did not want goes to the next, and the agent has none:
+// when it comes again it waits like everybody.
+func TestAPlaceThatIsNotWantedGoesToTheNext(t *testing.T) {
+	woken := make(chan string, 10)
+	var w *waker
+	w = newWaker(func() int { return 1 }, func(id string) {
+		if id != "gone" && w.take(id) {
+			woken <- id
+		}
+	}, func(f func()) { go f() }, slog.New(slog.DiscardHandler))
+	defer w.close()
+	if !w.take("first") || w.take("gone") || w.take("next") {
+		t.Fatal("there is one place")
+	}
+	w.free()
+	if id := <-woken; id != "next" {
+		t.Errorf("the place went to %s", id)
+	}
+	waitFor(t, "its end", func() bool { waits, _ := w.waits("gone"); return !waits })
+	if w.take("gone") {
+		t.Error("an agent that did not want its place has one beside the others")
+	}
+}
+
+// An agent that was killed while its runs failed is not tried again, and is shown as ended.
+func TestAKilledAgentIsNotTriedAgain(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	s.run(t, func(context.Context, Seat) error { return errors.New("seeded") })
+	_, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"})
+	must(t, err)
+	state := func() event.State {
+		a, err := s.Agent(t.Context(), id)
+		must(t, err)
+		return a.State
+	}
+	waitFor(t, "its failure", func() bool { return state() == event.Failing })
+	must(t, s.Kill(t.Context(), id))
+	if now := state(); now != event.Ended {
+		t.Errorf("it is %s", now)
+	}
+}
+
+// A decision that a death kept from leaving the queue is the first answer: whoever comes
+// later learns of it, and the request is over.
+func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	p, _, err := s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
+	must(t, err)
+	_, err = s.Deliver(t.Context(), message.Incoming{Agent: id, Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
+		Decision: string(permission.Once), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256})
+	must(t, err)
+	first, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob")
+	if err != nil || first == nil || first.Decision != permission.Once || first.DecidedBy != "ada" {
+		t.Fatalf("the first answer is %+v, %v", first, err)
+	}
+	if left, err := s.System.Asks(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%v still waits: %v", left, err)
+	}
+	if first, err = s.Decide(t.Context(), p.Token, permission.Deny, "bob"); err != nil || first == nil || first.Decision != permission.Once {
+		t.Errorf("asked again: %+v, %v", first, err)
+	}
+
+	p, _, err = s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@exec:git"))
+	must(t, err)
+	if earlier, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob"); earlier != nil || err != nil {
+		t.Errorf("the only answer: %+v, %v", earlier, err)
+	}
+	events, _ := s.events.Since(0)
+	want := event.Asked{Token: p.Token, Tag: "@exec:git", Decision: string(permission.Deny), By: "bob"}
+	if n := len(slices.DeleteFunc(events, func(e event.Event) bool {
+		return e.Type != event.PermissionDecided || e.Agent != id || e.Body != want
+	})); n != 1 {
+		t.Errorf("told %d times of the decision", n)
+	}
+}
+
+// A report that cannot reach a parent, now or later, is given up with the reason.
+func TestReportsThatReachNobodyAreGivenUp(t *testing.T) {
+	s := newStill(t)
+	child, none := s.colleague(t), strings.Repeat("a", 24)
+	for name, out := range map[string]message.Outgoing{
+		"without a sender":    {Text: "x", To: message.Address{ChannelID: child}},
+		"of an agent gone":    {Text: "x", To: message.Address{ChannelID: child}, Report: &message.Report{From: none}},
+		"to a parent's ghost": {Text: "x", To: message.Address{ChannelID: none}, Report: &message.Report{From: child}},
+	} {
+		_, err := parents{s.System}.Send(t.Context(), out)
+		var ns *message.NotSent
+		if !errors.As(err, &ns) || !ns.Final {
+			t.Errorf("%s: %v, want it given up", name, err)
+		}
+	}
+}
+
+// An agent that a budget has stopped is paused, and says by which; one that asks for
+// anything else waits.
+func TestWhatAnAgentThatAsksIsShownAs(t *testing.T) {
+	s := newStill(t)
+	budget := permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 5, More: 5}.Request("5 of 5 dollars are spent")
+	for tag, want := range map[string]event.State{budget.Tag: event.Paused, "@web": event.WaitingPermission} {
+		id, r := s.colleague(t), budget
+		if tag == "@web" {
+			r = mustGeneral(t, tag)
+		}
+		_, _, err := s.asks.Ask(id, permission.Owner{}, r)
+		must(t, err)
+		a, err := s.Agent(t.Context(), id)
+		if err != nil || a.State != want || want == event.Paused && a.Detail != "5 of 5 dollars are spent" {
+			t.Errorf("%s: %s, %q, %v; want %s", tag, a.State, a.Detail, err, want)
+		}
+	}
+}
+
+// A circle of parents, which a hand edit can make, ends every walk through a family.
+func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
+	s := newStill(t)
+	var ids []string
+	for _, name := range []string{"a", "b"} {
+		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
+			ParentAgentID: strings.Repeat(map[string]string{"a": "b", "b": "a"}[name], 24)})
+		must(t, err)
+		ids = append(ids, meta.ID)
+		spend(t, s.System, meta.ID, 1)
+	}
+	for _, id := range ids {
+		if a, err := s.Agent(t.Context(), id); err != nil || a.OwnCost != 1 || a.Cost < 2 {
+			t.Errorf("%+v, %v", a, err)
+		}
+		if line := s.Line(id); len(line) > maxDepth {
+			t.Errorf("it has %d ancestors", len(line))
+		}
+		if family, err := s.System.Family(t.Context(), id); err != nil || len(family) != 2 {
+			t.Errorf("a family of %d, %v", len(family), err)
+		}
+	}
+	if list, err := s.Agents(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v", list, err)
+	}
+	must(t, s.Kill(t.Context(), ids[0]))
+	for _, id := range ids {
+		if !s.ended(id) {
+			t.Errorf("%s lives on", id)
+		}
+	}
+}
+
+// A subagent ends when it had no work for its time to live, and never without one.
+func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
+	for _, tt := range []struct {
+		ttl   time.Duration
+		waits bool // an item waits
+		ends  bool
+	}{{0, false, false}, {time.Hour, false, false}, {time.Nanosecond, true, false}, {time.Nanosecond, false, true}} {
+		s := newStill(t)
+		f := NewFamily(s.System, func() Limits { return Limits{TTL: tt.ttl} })
+		parent := s.colleague(t)
+		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
+		must(t, err)
+		if tt.waits {
+			_, err := s.Deliver(t.Context(), message.Incoming{Agent: meta.ID, Text: "x"})
+			must(t, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- f.Run(ctx) }()
+		if tt.ends {
+			waitFor(t, "its end", func() bool { return s.ended(meta.ID) })
+		}
+		time.Sleep(20 * time.Millisecond)
+		cancel()
+		must(t, <-ran)
+		if s.ended(meta.ID) != tt.ends || s.ended(parent) {
+			t.Errorf("%+v: it has ended: %v", tt, !tt.ends)
+		}
+	}
+}
+
+// An agent that waits for a place is at work for its parent.
+func TestAChildInLineIsAtWork(t *testing.T) {
+	let := make(chan struct{})
+	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+		select {
+		case <-let:
+		case <-ctx.Done():
+		}
+		return echo(func(string, inbox.Item) {})(ctx, seat)
+	}, Options{Awake: func() int { return 1 }})
+	f := NewFamily(h.System, func() Limits { return Limits{} })
+	parent := h.deliver(from("one", "hello")).Agent
+	_, err := f.Create(t.Context(), address.Descriptor{Type: address.Subagent, ID: address.ChildID(parent, "c"),
+		ParentAgentID: parent, Name: "c", CallID: "c"}, message.Incoming{Origin: parent, Text: "do it", Dedupe: "k"})
+	must(t, err)
+	if n := len(f.Running(t.Context(), parent)); n != 1 {
+		t.Errorf("%d children are at work while one waits for its place", n)
+	}
+	close(let)
+	waitFor(t, "its end", func() bool { return len(f.Running(t.Context(), parent)) == 0 })
+}
+
+// An agent whose first state cannot be made is not made, and whoever asked is told why.
+func TestAnAgentWithoutAStateIsNotMade(t *testing.T) {
+	why := errors.New("no such model")
+	s := newStill(t, func(o *Options) { o.NewState = func(address.Descriptor) ([]byte, error) { return nil, why } })
+	_, deliver := s.Deliver(t.Context(), from("one", "x"))
+	_, made := s.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})
+	_, next := s.System.Create(t.Context(), address.Descriptor{Type: address.User, Connector: "terminal", UserID: "u"})
+	for what, err := range map[string]error{"a first message": deliver, "by hand": made, "of the terminal": next} {
+		if !errors.Is(err, why) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := len(s.index.All()); n != 0 {
+		t.Errorf("%d agents were made", n)
+	}
+}
+
+// What is exported has whole lines alone: one that is being appended stays behind.
+func TestAnExportHasWholeLines(t *testing.T) {
+	s := newStill(t)
+	id := s.colleague(t)
+	spend(t, s.System, id, 1)
+	path := filepath.Join(s.folder(id), "history.jsonl")
+	whole := readFile(t, path)
+	writeFile(t, path, whole+`{"seq":99,"type":"mark"`)
+	var out bytes.Buffer
+	must(t, s.Export(t.Context(), id, &out))
+	if text := out.String(); !strings.Contains(text, strings.TrimSuffix(whole, "\n")) || strings.Contains(text, `"seq":99`) {
+		t.Errorf("the archive has half a line, or not the whole ones")
+	}
+	there := newStill(t)
+	a, err := there.Import(t.Context(), &out, "")
+	must(t, err)
+	if got := readFile(t, filepath.Join(there.folder(a.ID), "history.jsonl")); got != whole {
+		t.Errorf("the history is\n%s\nwant\n%s", got, whole)
+	}
+	if o, _, err := record.Closing(there.folder(a.ID), "none"); err != nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
