@@ -10,6 +10,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -24,6 +25,9 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("not started: there are %d %s already, the limit of %s. Wait for a report, or stop one that is no longer needed", e.Limit, e.What, e.Setting)
 }
+
+// Unwrap returns the fault.
+func (e *LimitError) Unwrap() error { return fault.AgentLimit }
 
 // Create makes an agent for another one and posts its first message. A call that is
 // repeated, because the process died in between, finds the agent that it made.

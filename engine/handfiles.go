@@ -14,6 +14,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/crash"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -23,7 +24,7 @@ import (
 var handFiles = []string{address.File, "state.json", "history.jsonl"}
 
 // ErrNotForHands: the file is none that people edit.
-var ErrNotForHands = errors.New("not a file that is edited")
+var ErrNotForHands = fault.NoHandFile
 
 // A Version is a file's content at one time.
 type Version struct {

@@ -13,6 +13,7 @@ import (
 	"daycare/engine/crash"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -20,9 +21,9 @@ import (
 
 var (
 	// ErrBusy: the agent has work under way or waiting.
-	ErrBusy = errors.New("the agent has work that is not finished")
+	ErrBusy = fault.Busy
 	// ErrProtected: agents of this kind are not killed; reset or remove them.
-	ErrProtected = errors.New("this agent cannot be killed; reset or remove it")
+	ErrProtected = fault.Protected
 )
 
 // Create makes an agent by hand. Its id is made here if the descriptor has none.

@@ -13,14 +13,15 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/record"
 )
 
 var (
 	// ErrTaken: another agent has the id or the address.
-	ErrTaken = errors.New("there is such an agent already")
+	ErrTaken = fault.Taken
 	// ErrNoTrash: nothing of that name lies in the trash.
-	ErrNoTrash = errors.New("not in the trash")
+	ErrNoTrash = fault.NoTrash
 )
 
 // trashTime begins the name of a folder in the trash: trash/<time>-<id>.

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -65,12 +66,12 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(string(readme)), " ")
-	for _, e := range term.ExitCodes {
+	for _, e := range fault.Exits {
 		if !strings.Contains(text, " "+strconv.Itoa(e.Code)+" ") {
 			t.Errorf("README.md does not speak of exit code %d", e.Code)
 		}
 	}
-	if len(term.ExitCodes) != 9 {
-		t.Errorf("there are %d exit codes; the list and this test have 9", len(term.ExitCodes))
+	if len(fault.Exits) != 9 {
+		t.Errorf("there are %d exit codes; the list and this test have 9", len(fault.Exits))
 	}
 }

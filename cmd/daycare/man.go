@@ -13,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
+	"daycare/engine/fault"
 )
 
 func manCommand(c *term.App) *cobra.Command {
@@ -78,7 +79,7 @@ func manPage(cmd *cobra.Command) []byte {
 	}
 	if !cmd.HasParent() {
 		b.WriteString(".SH EXIT STATUS\n")
-		for _, e := range term.ExitCodes {
+		for _, e := range fault.Exits {
 			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.Code, roff(e.Means))
 		}
 		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew from the help of the commands")
@@ -42,7 +43,7 @@ func commandsDocument(root *cobra.Command) []byte {
 		"`agents`: `daycare ls` (or `ps`, `list`), `show` (`inspect`, `view`), `new` (`create`), `rm` (`remove`, `delete`); `daycare approve` is\n" +
 		"`permissions allow`, `daycare ask` and `run` are `chat`, `daycare prune` is `gc`. An ID is looked up as an exact id, a\n" +
 		"handle (`0/1`), a name, or the beginning of an id from four letters on.\n\n| exit code | |\n|---|---|\n")
-	for _, e := range term.ExitCodes {
+	for _, e := range fault.Exits {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Means)
 	}
 	for _, cmd := range documented(root) {

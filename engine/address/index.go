@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
@@ -34,6 +35,20 @@ type Ambiguous struct {
 
 func (e *Ambiguous) Error() string {
 	return fmt.Sprintf("%q fits several agents: %s", e.Ref, strings.Join(e.Candidates, ", "))
+}
+
+// Unwrap returns the fault.
+func (e *Ambiguous) Unwrap() error { return fault.Ambiguous }
+
+// Fault returns the fault with the candidates in its hint.
+func (e *Ambiguous) Fault() *fault.Fault {
+	words := make([]string, len(e.Candidates))
+	for i, one := range e.Candidates {
+		words[i], _, _ = strings.Cut(one, " ")
+	}
+	f := *fault.Ambiguous
+	f.Hint, f.Route = "say which one: "+strings.Join(words, ", "), fault.Ambiguous.Hint
+	return &f
 }
 
 // An Index knows all agents of one .daycare directory. It may be used from many

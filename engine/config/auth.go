@@ -10,11 +10,12 @@ import (
 	"slices"
 
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
 // ErrNoSecret: auth.json has no secret of that id.
-var ErrNoSecret = errors.New("no such secret")
+var ErrNoSecret = fault.NoSecret
 
 // SetSecret puts a secret into auth.json of a .daycare directory. The file is
 // replaced in one step and is nobody's but its owner's. One that cannot be read is

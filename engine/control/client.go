@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -141,7 +142,7 @@ func readError(resp *http.Response) error {
 	var body errorBody
 	if json.Unmarshal(data, &body) != nil || body.Error == nil {
 		text := strings.TrimSpace(string(data[:min(len(data), 200)]))
-		return &APIError{Status: resp.StatusCode, Code: CodeInternal, Message: resp.Status + ": " + text}
+		return &APIError{Status: resp.StatusCode, Code: fault.Internal, Message: resp.Status + ": " + text}
 	}
 	body.Error.Status = resp.StatusCode
 	return body.Error

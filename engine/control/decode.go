@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"daycare/engine/fault"
 )
 
 // bodyTimeout is how long a client may take to send a body.
@@ -51,8 +53,7 @@ func explain(err error) error {
 	)
 	switch {
 	case errors.As(err, &tooLarge):
-		return &APIError{Status: http.StatusRequestEntityTooLarge, Code: "too_large",
-			Message: fmt.Sprintf("the request is over %d bytes", tooLarge.Limit), Hint: "send long texts as a file"}
+		return fault.TooLarge.Says("the request is over %d bytes", tooLarge.Limit)
 	case errors.As(err, &wrong):
 		return &malformed{Invalid{Field: wrong.Field,
 			Reason: "found a JSON " + wrong.Value + ", allowed: " + jsonName(wrong.Type.Kind())}}

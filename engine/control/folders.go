@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
@@ -48,13 +48,13 @@ type Choice struct {
 
 var (
 	// ErrNoRecord: the history has no such record or mark.
-	ErrNoRecord = errors.New("no such record")
+	ErrNoRecord = fault.NoRecord
 	// ErrNoTrash: nothing of that name lies in the trash.
-	ErrNoTrash = errors.New("not in the trash")
+	ErrNoTrash = fault.NoTrash
 	// ErrTaken: another agent has the id or the address.
-	ErrTaken = errors.New("there is such an agent already")
+	ErrTaken = fault.Taken
 	// ErrNoHandFile: the file is none that people edit.
-	ErrNoHandFile = errors.New("not a file that is edited")
+	ErrNoHandFile = fault.NoHandFile
 )
 
 // Conflict says that a file is not the version that an edit was made from.
@@ -63,12 +63,18 @@ type Conflict struct {
 	Hash    string `json:"hash"`
 }
 
-func (e *Conflict) Error() string { return "the file was changed meanwhile" }
+func (e *Conflict) Error() string { return fault.Conflict.Text }
+
+// Unwrap returns the fault.
+func (e *Conflict) Unwrap() error { return fault.Conflict }
 
 // Unfit says what is wrong with a file that was to be written.
 type Unfit struct{ Findings []finding.Finding }
 
 func (e *Unfit) Error() string { return finding.Join(e.Findings).Error() }
+
+// Unwrap returns the fault.
+func (e *Unfit) Unwrap() error { return fault.InvalidFile }
 
 // Bodies of these routes.
 type (
@@ -194,15 +200,8 @@ func (a *api) writeFile(w http.ResponseWriter, r *http.Request, id string) (int,
 		return 0, nil, explain(err)
 	}
 	hash, err = a.Folders.WriteFile(r.Context(), id, r.PathValue("name"), content, hash)
-	var conflict *Conflict
-	var unfit *Unfit
-	switch {
-	case errors.As(err, &conflict):
-		return 0, nil, &APIError{Status: http.StatusConflict, Code: codeConflict, Message: conflict.Error(),
-			Hint: "make the change again in the content that is sent along", Conflict: conflict}
-	case errors.As(err, &unfit):
-		return 0, nil, &APIError{Status: http.StatusUnprocessableEntity, Code: codeUnfit, Message: unfit.Error(),
-			Hint: "nothing was changed", Findings: unfit.Findings}
+	if err != nil {
+		return 0, nil, err
 	}
 	w.Header().Set("ETag", `"`+hash+`"`)
 	return http.StatusOK, fileBody{hash}, err

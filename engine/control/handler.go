@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
@@ -156,9 +157,8 @@ const retryAfter = 5
 // noRoute answers what no route matches, with a hint that helps.
 func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e := &APIError{Status: http.StatusNotFound, Code: codeNoRoute, Message: "no route " + r.Method + " " + r.URL.Path,
-			Hint: "the routes begin with /v1/: agents, config, cost, cron, events, heartbeats, import, messages, models, " +
-				"permissions, reload, shutdown, skills, status, subagents, tools, trash"}
+		e := refuse(fault.NoRoute, "the routes begin with /v1/: agents, config, cost, cron, events, heartbeats, import, messages, models, "+
+			"permissions, reload, shutdown, skills, status, subagents, tools, trash", "no route %s %s", r.Method, r.URL.Path)
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
 			e.Hint = "this path answers to " + strings.Join(allowed, ", ")
 		} else if strings.HasPrefix(r.URL.Path, "/v1/agents/") && strings.Count(r.URL.EscapedPath(), "/") > 3 {

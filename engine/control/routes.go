@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
@@ -205,8 +206,9 @@ func (a *api) reload(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if bad := finding.Join(found); bad != nil {
-		return 0, nil, &APIError{Status: http.StatusUnprocessableEntity, Code: codeConfig, Message: bad.Error(),
-			Hint: "the last good settings stay in force", Findings: found}
+		e := refuse(fault.InvalidConfig, "", "%s", bad)
+		e.Findings = found
+		return 0, nil, e
 	}
 	return http.StatusOK, reloadBody{some(found)}, nil
 }

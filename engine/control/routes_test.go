@@ -15,6 +15,7 @@ import (
 	"daycare/engine/apitoken"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -215,6 +216,45 @@ func checkUnwrapped(t *testing.T, got, want error) {
 			t.Errorf("%v is not %v", got, want)
 		}
 	}
+}
+
+// TestEveryFaultTravels: each failure of the list comes through HTTP with its code and status, is
+// the same value to errors.Is on the other side, and ends a command with its exit code and advice.
+func TestEveryFaultTravels(t *testing.T) {
+	travelled := 0
+	or := func(a, b string) string {
+		if a != "" {
+			return a
+		}
+		return b
+	}
+	for _, f := range fault.All {
+		client, _ := serve(t, &fake{deliver: func(_ context.Context, _ message.Incoming) (message.Receipt, error) {
+			return message.Receipt{}, fmt.Errorf("deliver: %w", f.Sentinel())
+		}})
+		_, err := client.Send(t.Context(), "alpha", Message{Text: "x"})
+		api, ok := errors.AsType[*APIError](err)
+		code, status := f.Wire()
+		if !ok || api.Code != code || api.Status != status || api.Hint != or(f.Route, f.Hint) {
+			t.Errorf("%s: got %+v", f.Text, api)
+			continue
+		}
+		if code == fault.Internal {
+			continue // without a code it cannot be told from others
+		}
+		travelled++
+		there := fault.Find(err)
+		if !errors.Is(err, f.Sentinel()) || there.Code != code {
+			t.Errorf("%s: the client's %v is another failure", code, err)
+		}
+		if f == fault.Ambiguous || f == fault.Invalid {
+			continue // their exit code and hint depend on details
+		}
+		if there.Exit != f.Exit || there.Hint != or(f.Hint, f.Route) {
+			t.Errorf("%s: exit code %d, hint %q; want %d, %q", code, there.Exit, there.Hint, f.Exit, f.Hint)
+		}
+	}
+	t.Logf("%d of %d travelled", travelled, len(fault.All))
 }
 
 func TestFullInboxAsksToWait(t *testing.T) {

@@ -2,17 +2,17 @@ package control
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
 // ErrNoTask: no task or prompt of the heartbeat has that name.
-var ErrNoTask = errors.New("no such task")
+var ErrNoTask = fault.NoTask
 
 // ErrTaskBusy: a run of it is under way.
-var ErrTaskBusy = errors.New("it is running already")
+var ErrTaskBusy = fault.TaskBusy
 
 // Schedules is what the API needs of the clocks. A name that is no slug and a
 // change that would not be in force are *Invalid.

@@ -1,10 +1,10 @@
 package control
 
 import (
-	"fmt"
 	"net/http"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/fault"
 )
 
 // A reach says which agents a route is about, for callers whose rights are about some
@@ -160,10 +160,10 @@ func (a *api) permit(row route) http.HandlerFunc {
 		case !rights.Allow(row.scope):
 			a.fail(w, r, lacksScope(row.scope, row.pattern, rights))
 		case row.reach == all && rights.Restricted():
-			a.fail(w, r, &APIError{Status: http.StatusForbidden, Code: codeScope, Scope: row.scope,
-				Message: fmt.Sprintf("%s needs a token for all agents with the scope %s, and this one is for some agents only",
-					row.pattern, row.scope),
-				Hint: "create a token without --agent: daycare auth token create NAME --scope " + string(row.scope)})
+			e := refuse(fault.Scope, "create a token without --agent: daycare auth token create NAME --scope "+string(row.scope),
+				"%s needs a token for all agents with the scope %s, and this one is for some agents only", row.pattern, row.scope)
+			e.Scope = row.scope
+			a.fail(w, r, e)
 		default:
 			row.serve(w, r)
 		}
@@ -176,7 +176,8 @@ func lacksScope(need apitoken.Scope, what string, rights apitoken.Rights) *APIEr
 	if has == "" {
 		has = "none"
 	}
-	return &APIError{Status: http.StatusForbidden, Code: codeScope, Scope: need,
-		Message: fmt.Sprintf("%s needs the scope %s, and the token has: %s", what, need, has),
-		Hint:    "create a token with it: daycare auth token create NAME --scope " + string(need)}
+	e := refuse(fault.Scope, "create a token with it: daycare auth token create NAME --scope "+string(need),
+		"%s needs the scope %s, and the token has: %s", what, need, has)
+	e.Scope = need
+	return e
 }

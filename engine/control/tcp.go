@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/fault"
 )
 
 // TCP says how the API is served on a network address.
@@ -126,16 +127,15 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 
 func (g *guard) judge(r *http.Request, cross *http.CrossOriginProtection) *APIError {
 	if !g.isMe(r.Host) {
-		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "this server does not have the name in Host",
-			Hint: "use the address that it listens on"}
+		return refuse(fault.Forbidden, "use the address that it listens on", "this server does not have the name in Host")
 	}
 	// CrossOriginProtection lets GET pass; events and history must not be read
 	// by other pages either.
 	if o := r.Header.Get("Origin"); o != "" && !strings.EqualFold(o, g.scheme+"://"+r.Host) {
-		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "requests from other web pages are refused"}
+		return Describe(fault.Forbidden)
 	}
 	if err := cross.Check(r); err != nil {
-		return &APIError{Status: http.StatusForbidden, Code: codeForbidden, Message: "requests from other web pages are refused"}
+		return Describe(fault.Forbidden)
 	}
 	return nil
 }
@@ -154,9 +154,7 @@ func (g *guard) identify(r *http.Request) (ctx context.Context, end func(), refu
 			return WithCaller(ctx, Caller{Name: h.String(), Rights: h.Rights}), cancel, nil
 		}
 	}
-	return nil, nil, &APIError{Status: http.StatusUnauthorized, Code: codeUnauthorized,
-		Message: "the token is missing, wrong, expired or revoked",
-		Hint:    "send it as Authorization: Bearer TOKEN; make one with: daycare auth token create NAME"}
+	return nil, nil, Describe(fault.Unauthorized)
 }
 
 // isMe reports whether a Host header names this server, port included.

@@ -27,13 +27,14 @@ import (
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/fault"
 )
 
 var (
 	// ErrFailed: durable storage failed; nothing may be acknowledged any more.
-	ErrFailed = errors.New("durable storage failed")
+	ErrFailed = fault.DiskFailed
 	// ErrFull: no space left; nothing was written, and later writes may succeed.
-	ErrFull = errors.New("no space left on the disk of the workspace")
+	ErrFull = fault.DiskFull
 	// ErrChanged: somebody else changed the file since the last append.
 	ErrChanged = errors.New("file was changed by another writer")
 )

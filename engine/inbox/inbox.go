@@ -10,9 +10,9 @@ package inbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"daycare/engine/fault"
 	"daycare/engine/message"
 )
 
@@ -74,15 +74,15 @@ type Head struct {
 var (
 	// ErrFull: the agent's inbox or all inboxes together hold as much as they
 	// may. Nothing was accepted; it may be offered again later.
-	ErrFull = errors.New("inbox is full")
+	ErrFull = fault.InboxFull
 	// ErrTooLarge: the item is over MaxItemBytes; offering it again is no use.
-	ErrTooLarge = errors.New("message is too large")
+	ErrTooLarge = fault.TooLarge
 	// ErrUnknown: no open item has that id.
-	ErrUnknown = errors.New("no such item waits")
+	ErrUnknown = fault.UnknownItem
 	// ErrTaken: the item is in a turn now.
-	ErrTaken = errors.New("item is already being worked on")
+	ErrTaken = fault.ItemTaken
 	// ErrClosed: the mailbox is closed.
-	ErrClosed = errors.New("inbox is closed")
+	ErrClosed = fault.ShuttingDown
 )
 
 // Limits, of guarantee G6: bounded memory under flood.

@@ -5,10 +5,11 @@ package message
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
+
+	"daycare/engine/fault"
 )
 
 // An Address is a place that messages come from and answers go to, in the ids of
@@ -181,7 +182,7 @@ type Receipt struct {
 type Deliver func(ctx context.Context, in Incoming) (Receipt, error)
 
 // ErrUnknownAgent: no agent has that id, or it has ended.
-var ErrUnknownAgent = errors.New("no such agent")
+var ErrUnknownAgent = fault.UnknownAgent
 
 // TooFast refuses a message because its sender writes more than may be written in a
 // minute. It may be offered again after a while.

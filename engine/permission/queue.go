@@ -16,6 +16,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
@@ -29,7 +30,7 @@ const (
 
 // ErrUnknown: no request with that token waits. It was answered, or there never
 // was one.
-var ErrUnknown = errors.New("no such permission request waits")
+var ErrUnknown = fault.NoAsk
 
 // ErrNoPrefix: the request takes no answer that allows all commands with its beginning.
 var ErrNoPrefix = errors.New("this request offers no rule for the beginning of the command; allowed: once, always, deny")

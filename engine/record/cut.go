@@ -1,16 +1,16 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 )
 
 // ErrNoRecord: history has no record where one was named.
-var ErrNoRecord = errors.New("no such record")
+var ErrNoRecord = fault.NoRecord
 
 // A Cut is what a new agent takes along of another's history: the context as it was
 // after one record. It owes nothing to anybody: promises, approvals and items stay

@@ -2,11 +2,11 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
@@ -224,7 +224,7 @@ func (s *Scheduler) start(ctx context.Context, j *job, l line, resumed bool) {
 }
 
 // ErrBusy: a run of the task is under way.
-var ErrBusy = errors.New("it is running already")
+var ErrBusy = fault.TaskBusy
 
 // RunNow runs a task once, whatever its schedule says, and returns its slot.
 func (s *Scheduler) RunNow(slug string) (time.Time, error) {

@@ -14,12 +14,13 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
 var (
 	// ErrNotFound: no task or prompt has that name.
-	ErrNotFound = errors.New("no such task")
+	ErrNotFound = fault.NoTask
 	// ErrName: the name is no slug. Names are never paths.
 	ErrName = errors.New("not a name of a task: small letters, digits and - only, at most 64")
 	// ErrExists: there is one of that name.

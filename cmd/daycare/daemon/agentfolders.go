@@ -7,11 +7,9 @@ import (
 	"path/filepath"
 
 	"daycare/engine"
-	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
-	"daycare/engine/record"
 )
 
 // folders is the engine as the API wants it for what is done with agents' folders.
@@ -69,32 +67,21 @@ func (h folders) WriteFile(ctx context.Context, id, name string, content []byte,
 	return v.Hash, inWords(err)
 }
 
-// inWords gives the errors of these methods the names that the API knows them by.
+// inWords makes errors of the API of those errors of the engine that have details.
 func inWords(err error) error {
 	var changed *engine.Changed
-	var several *address.Ambiguous
 	var bad finding.Finding
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &changed):
 		return &control.Conflict{Content: string(changed.Now.Content), Hash: changed.Now.Hash}
-	case errors.As(err, &several):
-		return &control.Ambiguous{Ref: several.Ref, Candidates: several.Candidates}
 	case errors.As(err, &bad):
 		return &control.Unfit{Findings: findingsOf(err)}
-	case errors.Is(err, record.ErrNoRecord):
-		return sentinel(control.ErrNoRecord, err)
-	case errors.Is(err, engine.ErrNoTrash):
-		return sentinel(control.ErrNoTrash, err)
-	case errors.Is(err, engine.ErrTaken):
-		return sentinel(control.ErrTaken, err)
-	case errors.Is(err, engine.ErrNotForHands):
-		return sentinel(control.ErrNoHandFile, err)
 	case errors.Is(err, engine.ErrBadArchive):
 		return &control.Invalid{Reason: err.Error(), Hint: "give a file that daycare agents export wrote"}
 	}
-	return known(err)
+	return err
 }
 
 // findingsOf lists the findings that an error was joined from.
@@ -111,14 +98,3 @@ func findingsOf(err error) (found []finding.Finding) {
 	}
 	return found
 }
-
-// sentinel is the text of err under the name of another.
-func sentinel(name, err error) error { return &renamed{name, err.Error()} }
-
-type renamed struct {
-	name error
-	text string
-}
-
-func (r *renamed) Error() string { return r.text }
-func (r *renamed) Unwrap() error { return r.name }

@@ -25,12 +25,7 @@ type backend struct {
 
 // Resolve turns what a person typed into an agent's id.
 func (b *backend) Resolve(ref string) (string, error) {
-	id, err := b.parts.index.Resolve(ref)
-	var several *address.Ambiguous
-	if errors.As(err, &several) {
-		return "", &control.Ambiguous{Ref: several.Ref, Candidates: several.Candidates}
-	}
-	return id, err
+	return b.parts.index.Resolve(ref)
 }
 
 // Create makes an agent by hand, and posts its first message.
@@ -129,7 +124,7 @@ func (b *backend) Kill(ctx context.Context, id string) error {
 	if b.parts.lock == nil {
 		return control.ErrNotRunning
 	}
-	return known(b.System.Kill(ctx, id))
+	return b.System.Kill(ctx, id)
 }
 
 // Remove moves an agent to the trash.
@@ -137,22 +132,7 @@ func (b *backend) Remove(ctx context.Context, id string, force bool) (string, er
 	if b.parts.lock == nil {
 		return "", control.ErrNotRunning
 	}
-	trash, err := b.System.Remove(ctx, id, force)
-	return trash, known(err)
-}
-
-// known gives the engine's errors the names that the API knows them by.
-func known(err error) error {
-	var limit *engine.LimitError
-	switch {
-	case errors.As(err, &limit):
-		return sentinel(control.ErrAgentLimit, err)
-	case errors.Is(err, engine.ErrBusy):
-		return control.ErrBusy
-	case errors.Is(err, engine.ErrProtected):
-		return control.ErrProtected
-	}
-	return err
+	return b.System.Remove(ctx, id, force)
 }
 
 // Decide answers a permission request.
@@ -167,9 +147,6 @@ func (b *backend) Decide(ctx context.Context, token, decision, by string) error 
 		return &control.Invalid{Field: "decision", Reason: "found " + decision + ", allowed: once, always, deny, prefix"}
 	}
 	earlier, err := b.System.Decide(ctx, token, d, by)
-	if errors.Is(err, permission.ErrUnknown) {
-		return control.ErrNoAsk
-	}
 	if errors.Is(err, permission.ErrNoPrefix) {
 		return &control.Invalid{Field: "decision", Reason: err.Error()}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"daycare/engine/config"
@@ -24,12 +23,8 @@ type schedules struct {
 func (s schedules) known(err error) error {
 	var f finding.Finding
 	switch {
-	case errors.Is(err, schedule.ErrNotFound):
-		return fmt.Errorf("%w%s", control.ErrNoTask, strings.TrimPrefix(err.Error(), schedule.ErrNotFound.Error()))
 	case errors.Is(err, schedule.ErrName):
 		return fmt.Errorf("%w: %w", control.ErrNoTask, err)
-	case errors.Is(err, schedule.ErrBusy):
-		return control.ErrTaskBusy
 	case errors.Is(err, schedule.ErrPhrase):
 		return &control.Invalid{Field: "when", Reason: err.Error()}
 	case errors.As(err, &f):

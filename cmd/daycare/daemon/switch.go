@@ -19,7 +19,7 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 	dir := filepath.Join(h.parts.root, "agents", id)
 	state, _, found, err := record.ReadState(dir)
 	if err != nil {
-		return control.Choice{}, known(err)
+		return control.Choice{}, err
 	}
 	if finding.Join(found) != nil {
 		return control.Choice{}, &control.Unfit{Findings: found}
@@ -37,7 +37,7 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 		}
 		err = record.UpdateState(vol, dir, func(s *record.State) { s.Provider = choice })
 		if err != nil {
-			return control.Choice{}, known(err)
+			return control.Choice{}, err
 		}
 	}
 	p, err := models.CheckChoice(choice)

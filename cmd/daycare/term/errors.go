@@ -4,50 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"daycare/engine/config"
 	"daycare/engine/control"
-	"daycare/engine/disk"
-	"daycare/engine/inbox"
-	"daycare/engine/message"
+	"daycare/engine/fault"
 )
 
-// Exit codes. Scripts rely on them; they are part of the contract.
+// Exit codes, under the names of this package.
 const (
-	ExitOK          = 0
-	ExitFailure     = 1
-	ExitUsage       = 2
-	ExitNotFound    = 3
-	ExitNotRunning  = 4
-	ExitDenied      = 5 // denied, or an approval is needed
-	ExitDisk        = 75
-	ExitTimeout     = 124
-	ExitInterrupted = 130
+	ExitOK          = fault.ExitOK
+	ExitFailure     = fault.ExitFailure
+	ExitUsage       = fault.ExitUsage
+	ExitNotFound    = fault.ExitNotFound
+	ExitNotRunning  = fault.ExitNotRunning
+	ExitDenied      = fault.ExitDenied
+	ExitDisk        = fault.ExitDisk
+	ExitTimeout     = fault.ExitTimeout
+	ExitInterrupted = fault.ExitInterrupted
 )
-
-// ExitCodes say what each means, for the manual, and how an error with it is called in JSON
-// if the API has no name for it.
-var ExitCodes = []struct {
-	Code  int
-	Name  string
-	Means string
-}{
-	{ExitOK, "", "it is done"},
-	{ExitFailure, "failed", "it failed; the message says why, and what to do"},
-	{ExitUsage, "usage", "the command line is wrong, or names more than one thing"},
-	{ExitNotFound, "not_found", "there is no such agent, item, file or name"},
-	{ExitNotRunning, "not_running", "the daemon is needed and does not run"},
-	{ExitDenied, "denied", "denied, or an approval is needed first"},
-	{ExitDisk, "disk_failed",
-		"durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
-	{ExitTimeout, "timeout", "it took longer than allowed; what was sent goes on"},
-	{ExitInterrupted, "interrupted", "interrupted"},
-}
 
 // A Problem is an error that knows its exit code and what to do about it.
 type Problem struct {
@@ -62,10 +38,17 @@ func (p *Problem) Error() string { return p.Err.Error() }
 // Unwrap returns what it was made of.
 func (p *Problem) Unwrap() error { return p.Err }
 
+// Fault returns the fault that the problem was made of, with its own exit code and advice.
+func (p *Problem) Fault() *fault.Fault {
+	f := fault.Find(p.Err).Advises(p.Do)
+	f.Exit = p.Code
+	return f
+}
+
 var (
 	// ErrInterrupted ends a command that Ctrl-C stopped.
-	ErrInterrupted = errors.New("interrupted")
-	// errSilent ends a command whose output said already what is wrong.
+	ErrInterrupted = fault.Interrupted
+	// ErrSilent ends a command whose output said already what is wrong.
 	ErrSilent = errors.New("")
 )
 
@@ -80,95 +63,13 @@ func NotFound(do, format string, args ...any) error {
 	return &Problem{Code: ExitNotFound, Err: fmt.Errorf(format, args...), Do: do}
 }
 
-// Explain is the one function from errors to exit codes, and to what a person
-// can do.
+// Explain returns the exit code of an error, and what a person can do.
 func Explain(err error) (code int, do string) {
-	var p *Problem
-	var ambiguous *control.Ambiguous
-	var decided *control.Decided
-	var invalid *control.Invalid
-	switch {
-	case err == nil:
+	if err == nil {
 		return ExitOK, ""
-	case errors.As(err, &p):
-		return p.Code, p.Do
-	case errors.As(err, &ambiguous):
-		return ExitUsage, "say which one: " + firsts(ambiguous.Candidates)
-	case errors.Is(err, message.ErrUnknownAgent):
-		return ExitNotFound, "list agents with: daycare agents ls"
-	case errors.Is(err, control.ErrNoRecord):
-		return ExitNotFound, "see the records, each with its seq, with: daycare agents tail ID"
-	case errors.Is(err, control.ErrNoHandFile):
-		return ExitNotFound, "descriptor.json, state.json and history.jsonl are edited"
-	case errors.Is(err, control.ErrNoFile):
-		return ExitNotFound, "send the path of the file instead"
-	case errors.Is(err, control.ErrNoTask):
-		return ExitNotFound, "list them with: daycare cron ls   or: daycare heartbeat ls"
-	case errors.Is(err, config.ErrNoSecret):
-		return ExitNotFound, "list them with: daycare auth ls"
-	case errors.Is(err, control.ErrNoTrash):
-		return ExitNotFound, "list what is there with: daycare agents trash"
-	case errors.Is(err, control.ErrNoAsk):
-		return ExitNotFound, "list what waits for an answer with: daycare permissions ls"
-	case errors.Is(err, inbox.ErrUnknown):
-		return ExitNotFound, "list what waits with: daycare inbox ls"
-	case errors.Is(err, control.ErrCut):
-		return ExitNotRunning, "start it again, and it goes on: daycare start --background"
-	case errors.Is(err, control.ErrNotRunning):
-		return ExitNotRunning, "start it with: daycare start --background"
-	case errors.As(err, &invalid) && invalid.Field != "":
-		return ExitUsage, invalid.Hint
-	case errors.As(err, &decided):
-		return ExitDenied, "see what waits with: daycare permissions ls"
-	case errors.Is(err, disk.ErrFailed):
-		return ExitDisk, "check the disk that holds .daycare, then start daycare again; what was acknowledged is safe"
-	case errors.Is(err, context.DeadlineExceeded):
-		return ExitTimeout, ""
-	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
-		return ExitInterrupted, ""
 	}
-	return ExitFailure, remedy(err)
-}
-
-// firsts are the first words of candidates: what each is known by.
-func firsts(candidates []string) string {
-	words := make([]string, len(candidates))
-	for i, one := range candidates {
-		words[i], _, _ = strings.Cut(one, " ")
-	}
-	return strings.Join(words, ", ")
-}
-
-// remedy is what to do about a failure that has no exit code of its own.
-func remedy(err error) string {
-	var api *control.APIError
-	switch {
-	case errors.Is(err, control.ErrBusy):
-		return "wait until it is idle, or say --force"
-	case errors.Is(err, control.ErrAgentLimit):
-		return "end one with daycare agents kill or rm, or raise the setting that is named"
-	case errors.Is(err, control.ErrTaken):
-		return "see who has it with: daycare agents ls"
-	case errors.Is(err, control.ErrProtected):
-		return "use daycare agents reset or daycare agents rm instead"
-	case errors.Is(err, inbox.ErrTaken):
-		return "stop the turn that works on it with: daycare agents stop ID"
-	case errors.Is(err, control.ErrTaskBusy):
-		return "it is at work already; see: daycare cron runs NAME"
-	case errors.Is(err, control.ErrFileTooLarge):
-		return "say where the file is instead of sending it: the agent can read it there"
-	case errors.Is(err, inbox.ErrFull):
-		return "let the agent work off its inbox, then try again"
-	case errors.Is(err, disk.ErrFull):
-		return "make room on the disk that holds .daycare, then try again"
-	case errors.Is(err, inbox.ErrTooLarge):
-		return "put the text into a file and send its path"
-	case errors.Is(err, fs.ErrPermission):
-		return "check who owns the file and its mode"
-	case errors.As(err, &api):
-		return api.Hint
-	}
-	return ""
+	f := fault.Find(err)
+	return f.Exit, f.Hint
 }
 
 // Report prints err, for a person or with --json as one object, and returns the exit code.
@@ -197,10 +98,8 @@ func (c *App) Report(err error) int {
 func (c *App) reportJSON(err error, what, do string, exit int) {
 	body := *control.Describe(err)
 	body.Message, body.Hint = what, do
-	for _, e := range ExitCodes {
-		if e.Code == exit && body.Code == control.CodeInternal {
-			body.Code = e.Name
-		}
+	if body.Code == fault.Internal {
+		body.Code = fault.ExitName(exit)
 	}
 	_ = printJSON(c.Err, map[string]any{"error": struct { // there is nowhere left to say that this failed
 		control.APIError
