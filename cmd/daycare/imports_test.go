@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",
 		"cmd/daycare/plugins", "cmd/daycare/term", "engine/...", "agents/...", "tools/...", "connectors/chat"},
-	"cmd/daycare/term": {"cmd/daycare/plugins", "engine/config", "engine/control", "engine/disk", "engine/finding"},
+	"cmd/daycare/term":    {"cmd/daycare/plugins", "engine/config", "engine/control", "engine/disk", "engine/finding"},
 	"cmd/daycare/logfile": {"engine/config"},
 	"cmd/daycare/commandtest": {"cmd/daycare/term", "engine/control", "engine/event", "engine/finding", "engine/message",
 		"engine/record"},

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -57,15 +55,6 @@ func NewClient(rt http.RoundTripper) *Client {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// agentPath is the path of an agent's route; a ref may contain a slash.
-func agentPath(ref string, more ...string) string {
-	p := "/v1/agents/" + segment(ref)
-	for _, m := range more {
-		p += "/" + segment(m)
-	}
-	return p
-}
-
 // segment escapes one element of a path, also the ones that would be taken for
 // steps ("", ".", ".."): the server shall say that there is no such agent.
 func segment(s string) string {
@@ -76,48 +65,6 @@ func segment(s string) string {
 		return strings.ReplaceAll(s, ".", "%2E")
 	}
 	return url.PathEscape(s)
-}
-
-// do sends a request and decodes the answer into out (nil: not wanted).
-func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
-	resp, err := c.send(ctx, method, path, in, "")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if out == nil {
-		_, err = io.Copy(io.Discard, resp.Body)
-	} else {
-		err = json.NewDecoder(resp.Body).Decode(out)
-	}
-	if err != nil {
-		return fmt.Errorf("read answer of %s %s: %w", method, path, gone(err))
-	}
-	return nil
-}
-
-// send makes a request; an answer that is an error comes back as one.
-func (c *Client) send(ctx context.Context, method, path string, in any, accept string) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
-		}
-		body = bytes.NewReader(data)
-	}
-	// The host is a name for the log only: the transport knows where to connect.
-	req, err := http.NewRequestWithContext(ctx, method, "http://daycare"+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
-	return c.roundTrip(req)
 }
 
 func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {
@@ -161,29 +108,26 @@ func gone(err error) error {
 }
 
 // Status is the daemon as a whole.
-func (c *Client) Status(ctx context.Context) (s event.Status, err error) {
-	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+func (c *Client) Status(ctx context.Context) (event.Status, error) {
+	return status.call(ctx, c, nothing{})
 }
 
 // Config is the configuration in force as JSON, secrets masked.
-func (c *Client) Config(ctx context.Context) (v json.RawMessage, err error) {
-	return v, c.do(ctx, http.MethodGet, "/v1/config", nil, &v)
+func (c *Client) Config(ctx context.Context) (json.RawMessage, error) {
+	return settings.call(ctx, c, nothing{})
 }
 
 // Tools lists the tools agents can have.
 func (c *Client) Tools(ctx context.Context) ([]ToolInfo, error) {
-	var b toolsBody
-	err := c.do(ctx, http.MethodGet, "/v1/tools", nil, &b)
+	b, err := tools.call(ctx, c, nothing{})
 	return b.Tools, err
 }
 
 // Reload makes the daemon read its settings again. Findings come back also with
 // the error that says that the last good settings stay in force.
 func (c *Client) Reload(ctx context.Context) ([]finding.Finding, error) {
-	var b reloadBody
-	err := c.do(ctx, http.MethodPost, "/v1/reload", nil, &b)
-	var api *APIError
-	if errors.As(err, &api) {
+	b, err := reload.call(ctx, c, nothing{})
+	if api, ok := errors.AsType[*APIError](err); ok {
 		return api.Findings, err
 	}
 	return b.Findings, err
@@ -191,12 +135,13 @@ func (c *Client) Reload(ctx context.Context) ([]finding.Finding, error) {
 
 // Shutdown begins the orderly end; it does not wait for it.
 func (c *Client) Shutdown(ctx context.Context) error {
-	return c.do(ctx, http.MethodPost, "/v1/shutdown", nil, nil)
+	_, err := shutDown.call(ctx, c, nothing{})
+	return err
 }
 
 // Metrics is the text of GET /metrics.
 func (c *Client) Metrics(ctx context.Context) (string, error) {
-	resp, err := c.send(ctx, http.MethodGet, "/metrics", nil, "")
+	resp, err := metric.send(ctx, c, nothing{}, "")
 	if err != nil {
 		return "", err
 	}
@@ -207,8 +152,7 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 
 // Permissions lists the requests that wait for an answer.
 func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
-	var b asksBody
-	err := c.do(ctx, http.MethodGet, "/v1/permissions", nil, &b)
+	b, err := asks.call(ctx, c, nothing{})
 	for i, a := range b.Permissions {
 		if a.Card != "" {
 			continue
@@ -223,27 +167,21 @@ func (c *Client) Permissions(ctx context.Context) ([]event.Ask, error) {
 // Decide answers a permission request: once, always, prefix or deny. by says who, "" the
 // caller.
 func (c *Client) Decide(ctx context.Context, token, decision, by string) error {
-	return c.do(ctx, http.MethodPost, "/v1/permissions/"+url.PathEscape(token), Answer{decision, by}, nil)
+	_, err := decide.call(ctx, c, decideIn{token, Answer{decision, by}})
+	return err
 }
 
 // History is a page of records before a seq; 0: the newest. limit 0: 100.
-func (c *Client) History(ctx context.Context, ref string, before int64, limit int) (p event.Page, err error) {
-	q := url.Values{}
-	if before > 0 {
-		q.Set("before", strconv.FormatInt(before, 10))
-	}
-	if limit > 0 {
-		q.Set("limit", strconv.Itoa(limit))
-	}
-	return p, c.do(ctx, http.MethodGet, agentPath(ref, "history")+"?"+q.Encode(), nil, &p)
+func (c *Client) History(ctx context.Context, ref string, before int64, limit int) (event.Page, error) {
+	return history.call(ctx, c, historyIn{ref, max(before, 0), int64(max(limit, 0))})
 }
 
 // Reset makes the agent forget the conversation.
-func (c *Client) Reset(ctx context.Context, ref string) (r message.Receipt, err error) {
-	return r, c.do(ctx, http.MethodPost, agentPath(ref, "reset"), nil, &r)
+func (c *Client) Reset(ctx context.Context, ref string) (message.Receipt, error) {
+	return reset.call(ctx, c, anAgent{ref})
 }
 
 // Compact makes the agent shorten its context.
-func (c *Client) Compact(ctx context.Context, ref string) (r message.Receipt, err error) {
-	return r, c.do(ctx, http.MethodPost, agentPath(ref, "compact"), nil, &r)
+func (c *Client) Compact(ctx context.Context, ref string) (message.Receipt, error) {
+	return compact.call(ctx, c, anAgent{ref})
 }

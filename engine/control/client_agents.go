@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"daycare/engine/event"
@@ -15,88 +14,74 @@ import (
 )
 
 // Agents lists all agents.
-func (c *Client) Agents(ctx context.Context) ([]event.Agent, error) {
-	var b agentsBody
-	err := c.do(ctx, http.MethodGet, "/v1/agents", nil, &b)
-	return b.Agents, err
-}
+func (c *Client) Agents(ctx context.Context) ([]event.Agent, error) { return c.Family(ctx, "") }
 
 // Family is an agent and those below it that have not ended. A daemon of an older version
 // lists all agents.
 func (c *Client) Family(ctx context.Context, ref string) ([]event.Agent, error) {
-	var b agentsBody
-	err := c.do(ctx, http.MethodGet, "/v1/agents?family="+url.QueryEscape(ref), nil, &b)
+	b, err := listAgents.call(ctx, c, listIn{ref})
 	return b.Agents, err
 }
 
 // Agent is one agent; ref is an id, handle, name or prefix of an id.
-func (c *Client) Agent(ctx context.Context, ref string) (a event.Agent, err error) {
-	return a, c.do(ctx, http.MethodGet, agentPath(ref), nil, &a)
+func (c *Client) Agent(ctx context.Context, ref string) (event.Agent, error) {
+	return showAgent.call(ctx, c, anAgent{ref})
 }
 
 // Create makes an agent.
-func (c *Client) Create(ctx context.Context, n NewAgent) (a event.Agent, err error) {
-	return a, c.do(ctx, http.MethodPost, "/v1/agents", n, &a)
+func (c *Client) Create(ctx context.Context, n NewAgent) (event.Agent, error) {
+	return createAgent.call(ctx, c, aBody[NewAgent]{n})
 }
 
 // Remove moves an agent to the trash and says where it lies there.
 func (c *Client) Remove(ctx context.Context, ref string, force bool) (string, error) {
-	path := agentPath(ref)
-	if force {
-		path += "?force=1"
-	}
-	var b trashBody
-	err := c.do(ctx, http.MethodDelete, path, nil, &b)
+	b, err := removeAgent.call(ctx, c, removeIn{ref, force})
 	return b.Trash, err
 }
 
 // Stop cancels the turn under way; false: there was none.
 func (c *Client) Stop(ctx context.Context, ref string) (bool, error) {
-	var b stoppedBody
-	err := c.do(ctx, http.MethodPost, agentPath(ref, "stop"), nil, &b)
+	b, err := stop.call(ctx, c, anAgent{ref})
 	return b.Stopped, err
 }
 
 // Kill ends an agent with its children.
 func (c *Client) Kill(ctx context.Context, ref string) error {
-	return c.do(ctx, http.MethodPost, agentPath(ref, "kill"), nil, nil)
+	_, err := kill.call(ctx, c, anAgent{ref})
+	return err
 }
 
 // Draft is the answer that is being streamed; empty if there is none.
-func (c *Client) Draft(ctx context.Context, ref string) (d event.Draft, err error) {
-	return d, c.do(ctx, http.MethodGet, agentPath(ref, "draft"), nil, &d)
+func (c *Client) Draft(ctx context.Context, ref string) (event.Draft, error) {
+	return draft.call(ctx, c, anAgent{ref})
 }
 
 // Inbox lists what waits.
 func (c *Client) Inbox(ctx context.Context, ref string) ([]event.Waiting, error) {
-	var b inboxBody
-	err := c.do(ctx, http.MethodGet, agentPath(ref, "inbox"), nil, &b)
+	b, err := waiting.call(ctx, c, anAgent{ref})
 	return b.Items, err
 }
 
 // Drop removes an item that waits.
 func (c *Client) Drop(ctx context.Context, ref, item string) error {
-	return c.do(ctx, http.MethodDelete, agentPath(ref, "inbox", item), nil, nil)
+	_, err := dropItem.call(ctx, c, itemIn{ref, item})
+	return err
 }
 
 // Front moves an item that waits before all others.
 func (c *Client) Front(ctx context.Context, ref, item string) error {
-	return c.do(ctx, http.MethodPost, agentPath(ref, "inbox", item, "front"), nil, nil)
-}
-
-// messagesPath: a message without a ref goes to the agent of its descriptor.
-func messagesPath(ref string) string {
-	if ref == "" {
-		return "/v1/messages"
-	}
-	return agentPath(ref, "messages")
+	_, err := moveToFront.call(ctx, c, itemIn{ref, item})
+	return err
 }
 
 // Send puts a message into an agent's inbox; ref "" is the agent of the message's
 // descriptor. It is durable when Send returns.
-func (c *Client) Send(ctx context.Context, ref string, m Message) (r message.Receipt, err error) {
+func (c *Client) Send(ctx context.Context, ref string, m Message) (message.Receipt, error) {
 	m.Wait = false
-	return r, c.do(ctx, http.MethodPost, messagesPath(ref), m, &r)
+	if ref == "" {
+		return postByDescriptor.call(ctx, c, aBody[Message]{m})
+	}
+	return postToAgent.call(ctx, c, agentBody[Message]{ref, m})
 }
 
 // Stream is Send that waits for the answer. f (nil: nobody) is called with the
@@ -107,7 +92,13 @@ func (c *Client) Send(ctx context.Context, ref string, m Message) (r message.Rec
 func (c *Client) Stream(ctx context.Context, ref string, m Message, f func(RawEvent)) (event.Outcome, error) {
 	m.Wait = true
 	var o event.Outcome
-	resp, err := c.send(ctx, http.MethodPost, messagesPath(ref), m, eventStream)
+	var resp *http.Response
+	var err error
+	if ref == "" {
+		resp, err = postByDescriptor.send(ctx, c, aBody[Message]{m}, eventStream)
+	} else {
+		resp, err = postToAgent.send(ctx, c, agentBody[Message]{ref, m}, eventStream)
+	}
 	if err != nil {
 		return o, err
 	}
@@ -165,26 +156,11 @@ func streamError(e RawEvent) error {
 // replayed is told as an event of GapType. Connecting again is the caller's: keep
 // the last ID that was not empty.
 func (c *Client) Events(ctx context.Context, filter Filter, lastID string, f func(RawEvent) error) error {
-	q := url.Values{}
-	if filter.Agent != "" {
-		q.Set("agent", filter.Agent)
+	types := make([]string, len(filter.Types))
+	for i, t := range filter.Types {
+		types[i] = string(t)
 	}
-	if len(filter.Types) > 0 {
-		types := make([]string, len(filter.Types))
-		for i, t := range filter.Types {
-			types[i] = string(t)
-		}
-		q.Set("types", strings.Join(types, ","))
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daycare/v1/events?"+q.Encode(), nil)
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
-	}
-	req.Header.Set("Accept", eventStream)
-	if lastID != "" {
-		req.Header.Set("Last-Event-ID", lastID)
-	}
-	resp, err := c.roundTrip(req)
+	resp, err := events.send(ctx, c, eventsIn{filter.Agent, strings.Join(types, ","), lastID}, eventStream)
 	if err != nil {
 		return err
 	}

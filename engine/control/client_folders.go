@@ -3,11 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 
 	"daycare/engine/event"
@@ -16,49 +12,40 @@ import (
 
 // Fork makes an agent that goes on from a record of another's history; 0 is the end
 // of its newest turn.
-func (c *Client) Fork(ctx context.Context, ref string, at int64, name string) (a event.Agent, err error) {
-	return a, c.do(ctx, http.MethodPost, agentPath(ref, "fork"), forkBody{at, name}, &a)
+func (c *Client) Fork(ctx context.Context, ref string, at int64, name string) (event.Agent, error) {
+	return fork.call(ctx, c, agentBody[forkBody]{ref, forkBody{at, name}})
 }
 
 // Rewind takes what follows a record or a mark out of the context; "" is the newest
 // turn.
-func (c *Client) Rewind(ctx context.Context, ref, to string) (r message.Receipt, err error) {
-	return r, c.do(ctx, http.MethodPost, agentPath(ref, "rewind"), rewindBody{to}, &r)
+func (c *Client) Rewind(ctx context.Context, ref, to string) (message.Receipt, error) {
+	return rewind.call(ctx, c, agentBody[rewindBody]{ref, rewindBody{to}})
 }
 
 // Mark names the place where the conversation is now.
-func (c *Client) Mark(ctx context.Context, ref, name string) (r message.Receipt, err error) {
-	return r, c.do(ctx, http.MethodPost, agentPath(ref, "mark"), markBody{name}, &r)
+func (c *Client) Mark(ctx context.Context, ref, name string) (message.Receipt, error) {
+	return mark.call(ctx, c, agentBody[markBody]{ref, markBody{name}})
 }
 
 // Trash lists the agents that were removed, the newest first.
 func (c *Client) Trash(ctx context.Context) ([]event.Trashed, error) {
-	var b trashListBody
-	err := c.do(ctx, http.MethodGet, "/v1/trash", nil, &b)
+	b, err := trash.call(ctx, c, nothing{})
 	return b.Trash, err
 }
 
 // Restore brings an agent back from the trash.
-func (c *Client) Restore(ctx context.Context, ref string) (a event.Agent, err error) {
-	return a, c.do(ctx, http.MethodPost, "/v1/trash/"+segment(ref)+"/restore", nil, &a)
+func (c *Client) Restore(ctx context.Context, ref string) (event.Agent, error) {
+	return restore.call(ctx, c, restoreIn{ref})
 }
 
 // Import makes an agent of an exported one; name "" is the one it had.
-func (c *Client) Import(ctx context.Context, tar io.Reader, name string) (a event.Agent, err error) {
-	resp, err := c.upload(ctx, http.MethodPost, "/v1/import?name="+url.QueryEscape(name), tar, "application/x-tar", "")
-	if err != nil {
-		return a, err
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-		return a, fmt.Errorf("read answer of import: %w", gone(err))
-	}
-	return a, nil
+func (c *Client) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {
+	return importAgent.call(ctx, c, importIn{name, tar})
 }
 
 // ReadFile reads a file of an agent that people edit, and its hash.
 func (c *Client) ReadFile(ctx context.Context, ref, name string) (content []byte, hash string, err error) {
-	resp, err := c.send(ctx, http.MethodGet, agentPath(ref, "files", name), nil, "")
+	resp, err := readFile.send(ctx, c, fileIn{ref, name}, "")
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,27 +57,14 @@ func (c *Client) ReadFile(ctx context.Context, ref, name string) (content []byte
 // WriteFile publishes a file of an agent if it still has that hash. Errors:
 // *Conflict with what stands there now, *Unfit.
 func (c *Client) WriteFile(ctx context.Context, ref, name string, content []byte, hash string) error {
-	resp, err := c.upload(ctx, http.MethodPut, agentPath(ref, "files", name), bytes.NewReader(content), "text/plain", hash)
-	if err != nil {
-		return err
+	if hash != "" {
+		hash = `"` + hash + `"`
 	}
-	return resp.Body.Close()
+	_, err := writeFile.call(ctx, c, writeIn{ref, name, hash, bytes.NewReader(content)})
+	return err
 }
 
 // Switch changes the model of an agent; see Folders.
-func (c *Client) Switch(ctx context.Context, ref, model string) (b Choice, err error) {
-	return b, c.do(ctx, http.MethodPost, agentPath(ref, "model"), modelBody{model}, &b)
-}
-
-// upload sends a body that is not JSON.
-func (c *Client) upload(ctx context.Context, method, path string, body io.Reader, kind, match string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://daycare"+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	req.Header.Set("Content-Type", kind)
-	if match != "" {
-		req.Header.Set("If-Match", `"`+match+`"`)
-	}
-	return c.roundTrip(req)
+func (c *Client) Switch(ctx context.Context, ref, model string) (Choice, error) {
+	return switchModel.call(ctx, c, agentBody[modelBody]{ref, modelBody{model}})
 }

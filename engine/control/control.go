@@ -3,8 +3,8 @@
 // user interface is a client of it: the command line, the terminal, the web, other
 // programs. There is no second way to do anything.
 //
-// Where to look: api.go holds the bodies of requests, routes.go the list of
-// routes, errors.go what an error becomes on the wire and back, feed.go what a
+// Where to look: ops.go is the list of operations, table.go ties them to what does them,
+// op.go makes requests and answers of them, api.go has the bodies of requests, errors.go what an error becomes on the wire and back, feed.go what a
 // watcher is told, server.go and unix.go and tcp.go who may connect, client.go
 // the other side.
 package control
@@ -116,4 +116,5 @@ type Backend struct {
 	Offers      Offers        // nil: there is nothing to choose from
 	Costs       Costs         // nil: nothing is summed here
 	Events      *event.Stream // nil: nothing happens here that could be watched
+	Offline     bool          // there is no daemon: what needs it is ErrNotRunning
 }

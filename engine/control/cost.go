@@ -2,11 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -43,34 +38,13 @@ type Spent struct {
 	Unpriced   int     `json:"unpriced,omitempty"`  // calls of a model without a known price
 }
 
-func (a *api) cost(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	q := r.URL.Query()
-	by := q.Get("by")
-	if by == "" {
-		by = CostBy[0]
-	}
-	if !slices.Contains(CostBy, by) {
-		return 0, nil, &malformed{Invalid{Field: "by", Reason: fmt.Sprintf("found %q, allowed: %s", by, strings.Join(CostBy, ", "))}}
-	}
-	var since time.Time
-	if s := q.Get("since"); s != "" {
-		var err error
-		if since, err = time.Parse(time.RFC3339, s); err != nil {
-			return 0, nil, &malformed{Invalid{Field: "since",
-				Reason: fmt.Sprintf("found %q, allowed: a time such as 2026-11-20T00:00:00Z", s)}}
-		}
-	}
-	b, err := a.Costs.Cost(r.Context(), since, by)
+func (a *api) cost(ctx context.Context, in costIn) (Bill, error) {
+	b, err := a.Costs.Cost(ctx, in.Since, in.By)
 	b.Rows = some(b.Rows)
-	return http.StatusOK, b, err
+	return b, err
 }
 
 // Cost is what was spent since a time; zero is from the beginning.
-func (c *Client) Cost(ctx context.Context, since time.Time, by string) (b Bill, err error) {
-	q := url.Values{"by": {by}}
-	if !since.IsZero() {
-		q.Set("since", since.Format(time.RFC3339Nano))
-	}
-	err = c.do(ctx, http.MethodGet, "/v1/cost?"+q.Encode(), nil, &b)
-	return b, err
+func (c *Client) Cost(ctx context.Context, since time.Time, by string) (Bill, error) {
+	return cost.call(ctx, c, costIn{by, since})
 }

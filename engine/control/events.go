@@ -27,8 +27,8 @@ func (f Filter) match(e event.Event) bool {
 
 // events is the stream that user interfaces live on. It ends with the client,
 // or when the daemon does.
-func (a *api) events(w http.ResponseWriter, r *http.Request) {
-	filter, err := a.filter(r)
+func (a *api) events(w http.ResponseWriter, r *http.Request, in eventsIn) {
+	filter, err := a.filter(r.Context(), in)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -39,7 +39,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	from, gap := a.resume(r.Header.Get("Last-Event-ID"))
+	from, gap := a.resume(in.LastID)
 	out, err := startSSE(w)
 	if err != nil {
 		return // the client is gone
@@ -80,17 +80,16 @@ func (s *sseWriter) teller() teller {
 	return teller{event: s.event, gap: func(g Gap) error { return s.send("", GapType, g) }, flush: s.flush}
 }
 
-func (a *api) filter(r *http.Request) (Filter, error) {
-	f := Filter{rights: callerOf(r.Context()).Rights}
-	q := r.URL.Query()
-	if ref := q.Get("agent"); ref != "" {
-		id, err := a.resolve(r.Context(), ref)
+func (a *api) filter(ctx context.Context, in eventsIn) (Filter, error) {
+	f := Filter{rights: callerOf(ctx).Rights}
+	if in.Agent != "" {
+		id, err := a.resolve(ctx, in.Agent)
 		if err != nil {
 			return f, err
 		}
 		f.Agent = id
 	}
-	for _, t := range strings.Split(q.Get("types"), ",") {
+	for _, t := range strings.Split(in.Types, ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			if !slices.Contains(event.Types, event.Type(t)) {
 				return f, &malformed{Invalid{Field: "types", Reason: fmt.Sprintf("there is no type of event %q", t),

@@ -102,82 +102,61 @@ type (
 // maxImport bounds the body of an import, in bytes.
 const maxImport = 1 << 30
 
-func (a *api) fork(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	var b forkBody
-	if err := decode(w, r, maxBody, &b); err != nil {
-		return 0, nil, err
+func (a *api) fork(ctx context.Context, in agentBody[forkBody]) (event.Agent, error) {
+	if in.Body.At < 0 {
+		return event.Agent{}, &Invalid{Field: "at", Reason: "is the seq of a record, or left out"}
 	}
-	if b.At < 0 {
-		return 0, nil, &Invalid{Field: "at", Reason: "is the seq of a record, or left out"}
-	}
-	made, err := a.Folders.Fork(r.Context(), id, b.At, b.Name)
-	return http.StatusCreated, made, err
+	return a.Folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
 }
 
-func (a *api) switchModel(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	var b modelBody
-	if err := decode(w, r, maxBody, &b); err != nil {
-		return 0, nil, err
-	}
-	choice, err := a.Folders.Switch(r.Context(), id, b.Model)
-	return http.StatusOK, choice, err
+func (a *api) switchModel(ctx context.Context, in agentBody[modelBody]) (Choice, error) {
+	return a.Folders.Switch(ctx, in.ID, in.Body.Model)
 }
 
 // rewind posts the order: only the agent itself writes its history.
-func (a *api) rewind(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	var b rewindBody
-	if err := decode(w, r, maxBody, &b); err != nil {
-		return 0, nil, err
+func (a *api) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Receipt, error) {
+	to := strings.TrimSpace(in.Body.To)
+	if err := a.Folders.Rewindable(ctx, in.ID, to); err != nil {
+		return message.Receipt{}, err
 	}
-	b.To = strings.TrimSpace(b.To)
-	if err := a.Folders.Rewindable(r.Context(), id, b.To); err != nil {
-		return 0, nil, err
+	return a.order(ctx, in.ID, message.Rewind, to)
+}
+
+func (a *api) mark(ctx context.Context, in agentBody[markBody]) (message.Receipt, error) {
+	name := in.Body.Name
+	if strings.TrimSpace(name) == "" || strings.Trim(name, "0123456789") == "" {
+		return message.Receipt{}, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", name)}
 	}
-	return a.say(r.Context(), id, message.Rewind, b.To)
+	return a.order(ctx, in.ID, message.Mark, name)
 }
 
-func (a *api) mark(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	var b markBody
-	if err := decode(w, r, maxBody, &b); err != nil {
-		return 0, nil, err
+func (a *api) trash(ctx context.Context, _ nothing) (trashListBody, error) {
+	list, err := a.Folders.Trash(ctx)
+	return trashListBody{some(list)}, err
+}
+
+func (a *api) restore(ctx context.Context, in restoreIn) (event.Agent, error) {
+	return a.Folders.Restore(ctx, in.Name)
+}
+
+func (a *api) importAgent(w http.ResponseWriter, r *http.Request, in importIn) {
+	if err := a.ready(Route(importAgent)); err != nil {
+		a.fail(w, r, err)
+		return
 	}
-	if strings.TrimSpace(b.Name) == "" || strings.Trim(b.Name, "0123456789") == "" {
-		return 0, nil, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", b.Name)}
-	}
-	return a.say(r.Context(), id, message.Mark, b.Name)
-}
-
-// say is an order with a text.
-func (a *api) say(ctx context.Context, id string, kind message.Kind, text string) (int, any, error) {
-	receipt, err := a.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
-	return http.StatusAccepted, receipt, err
-}
-
-func (a *api) trash(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := a.Folders.Trash(r.Context())
-	return http.StatusOK, trashListBody{some(list)}, err
-}
-
-func (a *api) restore(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	made, err := a.Folders.Restore(r.Context(), r.PathValue("name"))
-	return http.StatusOK, made, err
-}
-
-func (a *api) importAgent(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(10 * bodyTimeout)) // only a socket has deadlines
-	made, err := a.Folders.Import(r.Context(), http.MaxBytesReader(w, r.Body, maxImport), r.URL.Query().Get("name"))
-	return http.StatusCreated, made, err
-}
-
-// readFile answers with the content itself; its hash is the ETag.
-func (a *api) readFile(w http.ResponseWriter, r *http.Request) {
-	id, err := a.resolve(r.Context(), r.PathValue("id"))
+	made, err := a.Folders.Import(r.Context(), http.MaxBytesReader(w, r.Body, maxImport), in.Name)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	content, hash, err := a.Folders.ReadFile(r.Context(), id, r.PathValue("name"))
+	a.send(w, r, Route(importAgent).Status(), made)
+}
+
+// readFile answers with the content itself; its hash is the ETag.
+func (a *api) readFile(w http.ResponseWriter, r *http.Request, in fileIn) {
+	content, hash, err := a.Folders.ReadFile(r.Context(), in.ID, in.Name)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -189,20 +168,22 @@ func (a *api) readFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // an error means that the client went away
 }
 
-func (a *api) writeFile(w http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	hash := strings.Trim(strings.TrimPrefix(r.Header.Get("If-Match"), "W/"), `"`)
+func (a *api) writeFile(w http.ResponseWriter, r *http.Request, in writeIn) {
+	hash := strings.Trim(strings.TrimPrefix(in.Match, "W/"), `"`)
 	if hash == "" {
-		return 0, nil, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
-			Hint: "GET the file first and send its ETag, so that nobody's edit is lost"}}
+		a.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
+			Hint: "GET the file first and send its ETag, so that nobody's edit is lost"}})
+		return
 	}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
 	if err != nil {
-		return 0, nil, explain(err)
+		a.fail(w, r, explain(err))
+		return
 	}
-	hash, err = a.Folders.WriteFile(r.Context(), id, r.PathValue("name"), content, hash)
-	if err != nil {
-		return 0, nil, err
+	if hash, err = a.Folders.WriteFile(r.Context(), in.ID, in.Name, content, hash); err != nil {
+		a.fail(w, r, err)
+		return
 	}
 	w.Header().Set("ETag", `"`+hash+`"`)
-	return http.StatusOK, fileBody{hash}, err
+	a.send(w, r, Route(writeFile).Status(), fileBody{hash})
 }

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"daycare/engine/permission"
 )
@@ -55,73 +53,56 @@ type subAgentsBody struct {
 	SubAgents []SubAgentInfo `json:"subagents"`
 }
 
-func (a *api) grants(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	set, err := a.Grants.Grants(r.Context(), id)
+func (a *api) grants(ctx context.Context, in anAgent) (permission.Set, error) {
+	set, err := a.Grants.Grants(ctx, in.ID)
 	set.ReadDirs, set.WriteDirs, set.Exec = some(set.ReadDirs), some(set.WriteDirs), some(set.Exec)
-	return http.StatusOK, set, err
+	return set, err
 }
 
-func (a *api) revoke(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	tag := r.URL.Query().Get("permission")
-	if tag == "" {
-		return 0, nil, &malformed{Invalid{Field: "permission", Reason: "is missing", Hint: "add ?permission=TAG"}}
+func (a *api) revoke(ctx context.Context, in revokeIn) (empty, error) {
+	return empty{}, a.Grants.Revoke(ctx, in.ID, in.Permission, callerOf(ctx).Name)
+}
+
+func (a *api) grant(ctx context.Context, in agentBody[Granting]) (empty, error) {
+	if (in.Body.Permission == "") == (in.Body.Profile == "") {
+		return empty{}, &Invalid{Field: "permission", Reason: "name a permission or a profile", Hint: `{"permission":"@exec:git push"}`}
 	}
-	return http.StatusOK, empty{}, a.Grants.Revoke(r.Context(), id, tag, callerOf(r.Context()).Name)
+	return empty{}, a.Grants.Grant(ctx, in.ID, in.Body, callerOf(ctx).Name)
 }
 
-func (a *api) grant(w http.ResponseWriter, r *http.Request) {
-	var g Granting
-	err := decode(w, r, maxBody, &g)
-	a.agent(func(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-		if err != nil {
-			return 0, nil, err
-		}
-		if (g.Permission == "") == (g.Profile == "") {
-			return 0, nil, &Invalid{Field: "permission", Reason: "name a permission or a profile", Hint: `{"permission":"@exec:git push"}`}
-		}
-		return http.StatusOK, empty{}, a.Grants.Grant(r.Context(), id, g, callerOf(r.Context()).Name)
-	})(w, r)
+func (a *api) why(ctx context.Context, in whyIn) (Verdict, error) {
+	return a.Grants.Why(ctx, in.ID, in.What)
 }
 
-func (a *api) why(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	what := r.URL.Query().Get("what")
-	if what == "" {
-		return 0, nil, &malformed{Invalid{Field: "what", Reason: "is missing", Hint: "add ?what=TAG or a command"}}
-	}
-	v, err := a.Grants.Why(r.Context(), id, what)
-	return http.StatusOK, v, err
-}
-
-func (a *api) subAgents(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := a.SubAgents.SubAgents(r.Context())
-	return http.StatusOK, subAgentsBody{some(list)}, err
+func (a *api) subAgents(ctx context.Context, _ nothing) (subAgentsBody, error) {
+	list, err := a.SubAgents.SubAgents(ctx)
+	return subAgentsBody{some(list)}, err
 }
 
 // Grants is the rights of an agent, with who gave them.
-func (c *Client) Grants(ctx context.Context, ref string) (s permission.Set, err error) {
-	err = c.do(ctx, http.MethodGet, agentPath(ref, "grants"), nil, &s)
-	return s, err
+func (c *Client) Grants(ctx context.Context, ref string) (permission.Set, error) {
+	return grants.call(ctx, c, anAgent{ref})
 }
 
 // Revoke takes a right away from an agent.
 func (c *Client) Revoke(ctx context.Context, ref, tag string) error {
-	return c.do(ctx, http.MethodDelete, agentPath(ref, "grants")+"?"+url.Values{"permission": {tag}}.Encode(), nil, nil)
+	_, err := revoke.call(ctx, c, revokeIn{ref, tag})
+	return err
 }
 
 // Grant gives an agent a right or another profile.
 func (c *Client) Grant(ctx context.Context, ref string, g Granting) error {
-	return c.do(ctx, http.MethodPost, agentPath(ref, "grants"), g, nil)
+	_, err := grant.call(ctx, c, agentBody[Granting]{ref, g})
+	return err
 }
 
 // Why says what an agent would be allowed, and by which rule.
-func (c *Client) Why(ctx context.Context, ref, what string) (v Verdict, err error) {
-	err = c.do(ctx, http.MethodGet, agentPath(ref, "why")+"?"+url.Values{"what": {what}}.Encode(), nil, &v)
-	return v, err
+func (c *Client) Why(ctx context.Context, ref, what string) (Verdict, error) {
+	return why.call(ctx, c, whyIn{ref, what})
 }
 
 // SubAgents lists the definitions of sub-agents in force.
 func (c *Client) SubAgents(ctx context.Context) ([]SubAgentInfo, error) {
-	var b subAgentsBody
-	err := c.do(ctx, http.MethodGet, "/v1/subagents", nil, &b)
+	b, err := subAgents.call(ctx, c, nothing{})
 	return b.SubAgents, err
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,29 +87,6 @@ func Handler(b Backend, o Options) http.Handler {
 	return a.routes()
 }
 
-// handle makes a route of a function that returns an answer: status and value.
-func (a *api) handle(f func(w http.ResponseWriter, r *http.Request) (int, any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		status, v, err := f(w, r)
-		if err != nil {
-			a.fail(w, r, err)
-			return
-		}
-		a.send(w, r, status, v)
-	}
-}
-
-// agent makes a route under /v1/agents/{id}: f gets the id that the ref stands for.
-func (a *api) agent(f func(w http.ResponseWriter, r *http.Request, id string) (int, any, error)) http.HandlerFunc {
-	return a.handle(func(w http.ResponseWriter, r *http.Request) (int, any, error) {
-		id, err := a.resolve(r.Context(), r.PathValue("id"))
-		if err != nil {
-			return 0, nil, err
-		}
-		return f(w, r, id)
-	})
-}
-
 // knows reports whether an agent is one that the caller's rights are about.
 func knows(ctx context.Context, id string) bool { return callerOf(ctx).Rights.Know(id) }
 
@@ -157,8 +135,7 @@ const retryAfter = 5
 // noRoute answers what no route matches, with a hint that helps.
 func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e := refuse(fault.NoRoute, "the routes begin with /v1/: agents, config, cost, cron, events, heartbeats, import, messages, models, "+
-			"permissions, reload, shutdown, skills, status, subagents, tools, trash", "no route %s %s", r.Method, r.URL.Path)
+		e := refuse(fault.NoRoute, "the routes begin with /v1/: "+strings.Join(beginnings(), ", "), "no route %s %s", r.Method, r.URL.Path)
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
 			e.Hint = "this path answers to " + strings.Join(allowed, ", ")
 		} else if strings.HasPrefix(r.URL.Path, "/v1/agents/") && strings.Count(r.URL.EscapedPath(), "/") > 3 {
@@ -166,6 +143,18 @@ func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 		}
 		a.fail(w, r, e)
 	}
+}
+
+// beginnings are the first words of paths behind /v1/.
+func beginnings() (words []string) {
+	for _, o := range Operations() {
+		if rest, ok := strings.CutPrefix(o.Path, "/v1/"); ok {
+			word, _, _ := strings.Cut(rest, "/")
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // otherMethods lists the methods that the path of r has a route for.

@@ -13,21 +13,21 @@ import (
 	"daycare/engine/message"
 )
 
-func (a *api) postToAgent(w http.ResponseWriter, r *http.Request) {
-	id, err := a.resolve(r.Context(), r.PathValue("id"))
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	a.post(w, r, id)
+func (a *api) postToAgent(w http.ResponseWriter, r *http.Request, in agentBody[Message]) {
+	a.post(w, r, in.ID)
 }
 
-func (a *api) postByDescriptor(w http.ResponseWriter, r *http.Request) { a.post(w, r, "") }
+func (a *api) postByDescriptor(w http.ResponseWriter, r *http.Request, _ aBody[Message]) {
+	a.post(w, r, "")
+}
 
 // post takes a message. It answers after the item is durable: with the receipt,
 // or with a stream of the item's turn.
 func (a *api) post(w http.ResponseWriter, r *http.Request, agent string) {
 	in, wait, err := a.readMessage(w, r, agent)
+	if err == nil {
+		err = a.ready(Route(postToAgent))
+	}
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -41,7 +41,7 @@ func (a *api) post(w http.ResponseWriter, r *http.Request, agent string) {
 		a.fail(w, r, err)
 		return
 	}
-	a.send(w, r, http.StatusAccepted, receipt)
+	a.send(w, r, Route(postToAgent).Status(), receipt)
 }
 
 // deliver hands an item to the engine. A reset also stops the turn under way:

@@ -11,13 +11,13 @@ import (
 
 // healthz says that the process answers. It looks at nothing else, so that a
 // slow disk does not get a working daemon killed.
-func healthz(w http.ResponseWriter, _ *http.Request) {
+func (a *api) healthz(w http.ResponseWriter, _ *http.Request, _ nothing) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, "ok")
 }
 
 // metrics is the status in the text format of Prometheus.
-func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
+func (a *api) metrics(w http.ResponseWriter, r *http.Request, _ nothing) {
 	s, err := a.Daemon.Status(r.Context())
 	if err != nil {
 		a.fail(w, r, err)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net/http"
 )
 
 // Offers is what people can choose from for their agents.
@@ -45,26 +44,24 @@ type (
 	}
 )
 
-func (a *api) models(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := a.Offers.Models(r.Context())
-	return http.StatusOK, modelsBody{some(list)}, err
+func (a *api) models(ctx context.Context, _ nothing) (modelsBody, error) {
+	list, err := a.Offers.Models(ctx)
+	return modelsBody{some(list)}, err
 }
 
-func (a *api) skills(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := a.Offers.Skills(r.Context())
-	return http.StatusOK, skillsBody{some(list)}, err
+func (a *api) skills(ctx context.Context, _ nothing) (skillsBody, error) {
+	list, err := a.Offers.Skills(ctx)
+	return skillsBody{some(list)}, err
 }
 
 // Models lists the models that an agent can be switched to.
 func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
-	var b modelsBody
-	err := c.do(ctx, http.MethodGet, "/v1/models", nil, &b)
+	b, err := models.call(ctx, c, nothing{})
 	return b.Models, err
 }
 
 // Skills lists the skills in force.
 func (c *Client) Skills(ctx context.Context) ([]SkillInfo, error) {
-	var b skillsBody
-	err := c.do(ctx, http.MethodGet, "/v1/skills", nil, &b)
+	b, err := skills.call(ctx, c, nothing{})
 	return b.Skills, err
 }

@@ -2,10 +2,9 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"daycare/engine/event"
@@ -14,135 +13,112 @@ import (
 	"daycare/engine/message"
 )
 
-func (a *api) listAgents(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+func (a *api) listAgents(ctx context.Context, in listIn) (agentsBody, error) {
 	list := a.Agents.Agents
-	if ref := r.URL.Query().Get("family"); ref != "" {
-		id, err := a.resolve(r.Context(), ref)
+	if in.Family != "" {
+		id, err := a.resolve(ctx, in.Family)
 		if err != nil {
-			return 0, nil, err
+			return agentsBody{}, err
 		}
 		list = func(ctx context.Context) ([]event.Agent, error) { return a.Agents.Family(ctx, id) }
 	}
-	all, err := list(r.Context())
-	all = slices.DeleteFunc(all, func(v event.Agent) bool { return !knows(r.Context(), v.ID) })
-	return http.StatusOK, agentsBody{some(all)}, err
+	all, err := list(ctx)
+	all = slices.DeleteFunc(all, func(v event.Agent) bool { return !knows(ctx, v.ID) })
+	return agentsBody{some(all)}, err
 }
 
 // agentTypes are the kinds of agent that are made by hand.
 const agentTypes = "user, permanent, subagent"
 
-func (a *api) createAgent(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var n NewAgent
-	if err := decode(w, r, maxBody, &n); err != nil {
-		return 0, nil, err
-	}
+func (a *api) createAgent(ctx context.Context, in aBody[NewAgent]) (event.Agent, error) {
+	n := in.Body
 	switch n.Type {
 	case "", "user":
 		n.Type = "user"
 	case "permanent":
 		if strings.TrimSpace(n.Name) == "" {
-			return 0, nil, &Invalid{Field: "name", Reason: "a permanent agent needs one"}
+			return event.Agent{}, &Invalid{Field: "name", Reason: "a permanent agent needs one"}
 		}
 	case "subagent":
 		if n.Parent == "" {
-			return 0, nil, &Invalid{Field: "parent", Reason: "a subagent needs one", Hint: "name the agent it works for by handle or id"}
+			return event.Agent{}, &Invalid{Field: "parent", Reason: "a subagent needs one",
+				Hint: "name the agent it works for by handle or id"}
 		}
 	default:
-		return 0, nil, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
+		return event.Agent{}, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
 	}
 	if n.Spawned && n.Type != "user" {
-		return 0, nil, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
+		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
 	}
 	if n.Parent != "" {
-		parent, err := a.resolve(r.Context(), n.Parent)
+		parent, err := a.resolve(ctx, n.Parent)
 		if err != nil {
-			return 0, nil, err
+			return event.Agent{}, err
 		}
 		n.Parent = parent
 	}
-	made, err := a.Agents.Create(r.Context(), n)
-	return http.StatusCreated, made, err
+	return a.Agents.Create(ctx, n)
 }
 
-func (a *api) showAgent(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	v, err := a.Agents.Agent(r.Context(), id)
-	return http.StatusOK, v, err
+func (a *api) showAgent(ctx context.Context, in anAgent) (event.Agent, error) {
+	return a.Agents.Agent(ctx, in.ID)
 }
 
-func (a *api) removeAgent(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	force, err := flag(r, "force")
-	if err != nil {
-		return 0, nil, err
-	}
-	trash, err := a.Agents.Remove(r.Context(), id, force)
-	return http.StatusOK, trashBody{trash}, err
+func (a *api) removeAgent(ctx context.Context, in removeIn) (trashBody, error) {
+	trash, err := a.Agents.Remove(ctx, in.ID, in.Force)
+	return trashBody{trash}, err
 }
 
-func (a *api) stop(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	stopped, err := a.Agents.Stop(r.Context(), id)
-	return http.StatusOK, stoppedBody{stopped}, err
+func (a *api) stop(ctx context.Context, in anAgent) (stoppedBody, error) {
+	stopped, err := a.Agents.Stop(ctx, in.ID)
+	return stoppedBody{stopped}, err
 }
 
 // reset is stop and reset: who asks for an empty slate does not want to wait for
 // the turn under way.
-func (a *api) reset(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	return a.order(r.Context(), id, message.Reset)
+func (a *api) reset(ctx context.Context, in anAgent) (message.Receipt, error) {
+	return a.order(ctx, in.ID, message.Reset, "")
 }
 
-func (a *api) compact(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	return a.order(r.Context(), id, message.Compact)
+func (a *api) compact(ctx context.Context, in anAgent) (message.Receipt, error) {
+	return a.order(ctx, in.ID, message.Compact, "")
 }
 
-func (a *api) order(ctx context.Context, id string, kind message.Kind) (int, any, error) {
-	receipt, err := a.deliver(ctx, message.Incoming{Agent: id, Kind: kind, From: callerAddress(ctx)})
-	return http.StatusAccepted, receipt, err
+// order posts an item that is no message.
+func (a *api) order(ctx context.Context, id string, kind message.Kind, text string) (message.Receipt, error) {
+	return a.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
 }
 
-func (a *api) kill(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	return http.StatusOK, empty{}, a.Agents.Kill(r.Context(), id)
+func (a *api) kill(ctx context.Context, in anAgent) (empty, error) {
+	return empty{}, a.Agents.Kill(ctx, in.ID)
 }
 
-// Limits of one page of history, in records.
-const (
-	defaultPage = 100
-	maxPage     = 1000
-)
-
-func (a *api) history(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	before, err := number(r, "before", 0, 1, 1<<53)
-	if err != nil {
-		return 0, nil, err
-	}
-	limit, err := number(r, "limit", defaultPage, 1, maxPage)
-	if err != nil {
-		return 0, nil, err
-	}
-	page, err := a.Agents.History(r.Context(), id, before, int(limit))
+func (a *api) history(ctx context.Context, in historyIn) (event.Page, error) {
+	page, err := a.Agents.History(ctx, in.ID, in.Before, int(in.Limit))
 	page.Records = some(page.Records)
-	return http.StatusOK, page, err
+	return page, err
 }
 
-func (a *api) draft(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	v, err := a.Agents.Draft(r.Context(), id)
-	return http.StatusOK, v, err
+func (a *api) draft(ctx context.Context, in anAgent) (event.Draft, error) {
+	return a.Agents.Draft(ctx, in.ID)
 }
 
-func (a *api) inbox(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	items, err := a.Agents.Inbox(r.Context(), id)
-	return http.StatusOK, inboxBody{some(items)}, err
+func (a *api) inbox(ctx context.Context, in anAgent) (inboxBody, error) {
+	items, err := a.Agents.Inbox(ctx, in.ID)
+	return inboxBody{some(items)}, err
 }
 
-func (a *api) drop(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	return http.StatusOK, empty{}, a.Agents.Drop(r.Context(), id, r.PathValue("item"))
+func (a *api) drop(ctx context.Context, in itemIn) (empty, error) {
+	return empty{}, a.Agents.Drop(ctx, in.ID, in.Item)
 }
 
-func (a *api) front(_ http.ResponseWriter, r *http.Request, id string) (int, any, error) {
-	return http.StatusOK, empty{}, a.Agents.Front(r.Context(), id, r.PathValue("item"))
+func (a *api) front(ctx context.Context, in itemIn) (empty, error) {
+	return empty{}, a.Agents.Front(ctx, in.ID, in.Item)
 }
 
-func (a *api) asks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	asks, err := a.knownAsks(r.Context())
-	return http.StatusOK, asksBody{some(asks)}, err
+func (a *api) asks(ctx context.Context, _ nothing) (asksBody, error) {
+	asks, err := a.knownAsks(ctx)
+	return asksBody{some(asks)}, err
 }
 
 // knownAsks are the requests of the agents that the caller's rights are about.
@@ -151,95 +127,70 @@ func (a *api) knownAsks(ctx context.Context) ([]event.Ask, error) {
 	return slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) }), err
 }
 
-func (a *api) decide(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var answer Answer
-	if err := decode(w, r, maxBody, &answer); err != nil {
-		return 0, nil, err
-	}
+func (a *api) decide(ctx context.Context, in decideIn) (empty, error) {
+	answer := in.Body
 	switch answer.Decision {
 	case "once", "always", "prefix", "deny":
 	default:
-		return 0, nil, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny, prefix", answer.Decision)}
+		return empty{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny, prefix", answer.Decision)}
 	}
-	caller := callerOf(r.Context())
+	caller := callerOf(ctx)
 	by := caller.Name
 	if answer.By != "" {
 		if !caller.Local {
-			return 0, nil, &Invalid{Field: "by", Reason: "only a caller on the unix socket may say who decided", Hint: "leave it out"}
+			return empty{}, &Invalid{Field: "by", Reason: "only a caller on the unix socket may say who decided", Hint: "leave it out"}
 		}
 		by = answer.By
 	}
 	if caller.Rights.Restricted() {
-		asks, err := a.knownAsks(r.Context())
+		asks, err := a.knownAsks(ctx)
 		if err != nil {
-			return 0, nil, err
+			return empty{}, err
 		}
-		if !slices.ContainsFunc(asks, func(v event.Ask) bool { return v.Token == r.PathValue("token") }) {
-			return 0, nil, ErrNoAsk // as of one that is not there
+		if !slices.ContainsFunc(asks, func(v event.Ask) bool { return v.Token == in.Token }) {
+			return empty{}, ErrNoAsk // as of one that is not there
 		}
 	}
-	return http.StatusOK, empty{}, a.Permissions.Decide(r.Context(), r.PathValue("token"), answer.Decision, by)
+	return empty{}, a.Permissions.Decide(ctx, in.Token, answer.Decision, by)
 }
 
-func (a *api) status(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	v, err := a.Daemon.Status(r.Context())
-	if callerOf(r.Context()).Rights.Restricted() { // the rest is about all agents
+func (a *api) status(ctx context.Context, _ nothing) (event.Status, error) {
+	v, err := a.Daemon.Status(ctx)
+	if callerOf(ctx).Rights.Restricted() { // the rest is about all agents
 		v = event.Status{Running: v.Running, Version: v.Version, UptimeMS: v.UptimeMS}
 	}
 	v.Connectors, v.Providers = some(v.Connectors), some(v.Providers)
-	return http.StatusOK, v, err
+	return v, err
 }
 
-func (a *api) config(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	v, err := a.Daemon.Config(r.Context())
-	return http.StatusOK, v, err
-}
-
-func (a *api) tools(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	v, err := a.Daemon.Tools(r.Context())
-	return http.StatusOK, toolsBody{some(v)}, err
-}
-
-func (a *api) reload(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	found, err := a.Daemon.Reload(r.Context())
+func (a *api) config(ctx context.Context, _ nothing) (json.RawMessage, error) {
+	v, err := a.Daemon.Config(ctx)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+func (a *api) tools(ctx context.Context, _ nothing) (toolsBody, error) {
+	v, err := a.Daemon.Tools(ctx)
+	return toolsBody{some(v)}, err
+}
+
+func (a *api) reload(ctx context.Context, _ nothing) (reloadBody, error) {
+	found, err := a.Daemon.Reload(ctx)
+	if err != nil {
+		return reloadBody{}, err
 	}
 	if bad := finding.Join(found); bad != nil {
 		e := refuse(fault.InvalidConfig, "", "%s", bad)
 		e.Findings = found
-		return 0, nil, e
+		return reloadBody{}, e
 	}
-	return http.StatusOK, reloadBody{some(found)}, nil
+	return reloadBody{some(found)}, nil
 }
 
-func (a *api) shutdown(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	return http.StatusAccepted, empty{}, a.Daemon.Shutdown(r.Context())
-}
-
-// number reads a query parameter.
-func number(r *http.Request, name string, byDefault, low, high int64) (int64, error) {
-	s := r.URL.Query().Get(name)
-	if s == "" {
-		return byDefault, nil
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < low || n > high {
-		return 0, &malformed{Invalid{Field: name, Reason: fmt.Sprintf("found %q, allowed: a number from %d to %d", s, low, high)}}
-	}
-	return n, nil
-}
-
-func flag(r *http.Request, name string) (bool, error) {
-	s := r.URL.Query().Get(name)
-	if s == "" {
-		return false, nil
-	}
-	on, err := strconv.ParseBool(s)
-	if err != nil {
-		return false, &malformed{Invalid{Field: name, Reason: fmt.Sprintf("found %q, allowed: 1 or 0", s)}}
-	}
-	return on, nil
+func (a *api) shutdown(ctx context.Context, _ nothing) (empty, error) {
+	return empty{}, a.Daemon.Shutdown(ctx)
 }
 
 // some makes a nil list an empty one: clients read [] more easily than null.

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"net/http"
+	"context"
 	"time"
 )
 
@@ -24,92 +24,60 @@ type clocks struct {
 	Schedules
 }
 
-func (c clocks) tasks(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	list, err := c.Tasks(r.Context())
-	return http.StatusOK, tasksBody{some(list)}, err
+func (c clocks) tasks(ctx context.Context, _ nothing) (tasksBody, error) {
+	list, err := c.Tasks(ctx)
+	return tasksBody{some(list)}, err
 }
 
-func (c clocks) task(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	t, err := c.Task(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, t, err
-}
+func (c clocks) task(ctx context.Context, in slugIn) (Task, error) { return c.Task(ctx, in.Slug) }
 
-func (c clocks) addTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var change TaskChange
-	if err := decode(w, r, maxBody, &change); err != nil {
-		return 0, nil, err
+func (c clocks) addTask(ctx context.Context, in aBody[TaskChange]) (Task, error) {
+	if in.Body.Prompt == nil || *in.Body.Prompt == "" {
+		return Task{}, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent shall do"}
 	}
-	if change.Prompt == nil || *change.Prompt == "" {
-		return 0, nil, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent shall do"}
-	}
-	t, err := c.AddTask(r.Context(), change)
-	return http.StatusCreated, t, err
+	return c.AddTask(ctx, in.Body)
 }
 
-func (c clocks) changeTask(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var change TaskChange
-	if err := decode(w, r, maxBody, &change); err != nil {
-		return 0, nil, err
-	}
-	t, err := c.ChangeTask(r.Context(), r.PathValue("slug"), change)
-	return http.StatusOK, t, err
+func (c clocks) changeTask(ctx context.Context, in taskIn) (Task, error) {
+	return c.ChangeTask(ctx, in.Slug, in.Body)
 }
 
-func (c clocks) removeTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	trash, err := c.RemoveTask(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, trashBody{trash}, err
+func (c clocks) removeTask(ctx context.Context, in slugIn) (trashBody, error) {
+	trash, err := c.RemoveTask(ctx, in.Slug)
+	return trashBody{trash}, err
 }
 
-func (c clocks) runTask(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	slot, err := c.RunTask(r.Context(), r.PathValue("slug"))
-	return http.StatusAccepted, slotBody{slot}, err
+func (c clocks) runTask(ctx context.Context, in slugIn) (slotBody, error) {
+	slot, err := c.RunTask(ctx, in.Slug)
+	return slotBody{slot}, err
 }
 
-func (c clocks) taskRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	limit, err := runLimit(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	runs, err := c.TaskRuns(r.Context(), r.PathValue("slug"), limit)
-	return http.StatusOK, runsBody{some(runs)}, err
+func (c clocks) taskRuns(ctx context.Context, in runsIn) (runsBody, error) {
+	runs, err := c.TaskRuns(ctx, in.Slug, int(in.Limit))
+	return runsBody{some(runs)}, err
 }
 
-func (c clocks) heartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	h, err := c.Heartbeat(r.Context())
+func (c clocks) heartbeat(ctx context.Context, _ nothing) (Heartbeat, error) {
+	h, err := c.Heartbeat(ctx)
 	h.Prompts = some(h.Prompts)
-	return http.StatusOK, h, err
+	return h, err
 }
 
-func (c clocks) addPrompt(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var p PromptChange
-	if err := decode(w, r, maxBody, &p); err != nil {
-		return 0, nil, err
-	}
-	made, err := c.AddPrompt(r.Context(), p)
-	return http.StatusCreated, made, err
+func (c clocks) addPrompt(ctx context.Context, in aBody[PromptChange]) (Prompt, error) {
+	return c.AddPrompt(ctx, in.Body)
 }
 
-func (c clocks) removePrompt(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	trash, err := c.RemovePrompt(r.Context(), r.PathValue("slug"))
-	return http.StatusOK, trashBody{trash}, err
+func (c clocks) removePrompt(ctx context.Context, in slugIn) (trashBody, error) {
+	trash, err := c.RemovePrompt(ctx, in.Slug)
+	return trashBody{trash}, err
 }
 
-func (c clocks) runHeartbeat(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	slot, err := c.RunHeartbeat(r.Context())
-	return http.StatusAccepted, slotBody{slot}, err
+func (c clocks) runHeartbeat(ctx context.Context, _ nothing) (slotBody, error) {
+	slot, err := c.RunHeartbeat(ctx)
+	return slotBody{slot}, err
 }
 
-func (c clocks) heartbeatRuns(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	limit, err := runLimit(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	runs, err := c.HeartbeatRuns(r.Context(), limit)
-	return http.StatusOK, runsBody{some(runs)}, err
-}
-
-// runLimit is how many runs are asked for.
-func runLimit(r *http.Request) (int, error) {
-	n, err := number(r, "limit", 20, 1, maxPage)
-	return int(n), err
+func (c clocks) heartbeatRuns(ctx context.Context, in limitIn) (runsBody, error) {
+	runs, err := c.HeartbeatRuns(ctx, int(in.Limit))
+	return runsBody{some(runs)}, err
 }

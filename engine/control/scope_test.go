@@ -140,7 +140,7 @@ var bodies = map[string]string{
 	"POST /v1/agents/{id}/grants": `{"permission":"@web"}`, "POST /v1/cron": `{"prompt":"look"}`,
 }
 
-func tableOf(b Backend) []route { return (&api{Backend: b}).table() }
+func tableOf(b Backend) []row { return (&api{Backend: b}).table() }
 
 // TestEveryRouteAsksForItsScope walks the table: each route with each scope, for all agents and
 // for one.
@@ -150,25 +150,25 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	rows := tableOf(b)
 	tries, refused := 0, 0
 	for _, row := range rows {
-		method, path := filled(row.pattern, alpha)
+		method, path := filled(row.Pattern(), alpha)
 		for _, scope := range append(slices.Clone(apitoken.Scopes), "") {
 			for _, agents := range [][]string{nil, {alpha}} {
 				rights := apitoken.Rights{Agents: agents}
 				if scope != "" {
 					rights.Scopes = []apitoken.Scope{scope}
 				}
-				status, e, text := call(t, as(h, rights), method, path, bodies[row.pattern])
+				status, e, text := call(t, as(h, rights), method, path, bodies[row.Pattern()])
 				tries++
-				want := rights.Allow(row.scope) && (agents == nil || row.reach != all)
+				want := rights.Allow(row.Scope) && (agents == nil || row.Reach != all)
 				if !want {
 					refused++
-					if status != http.StatusForbidden || e.Code != "scope" || e.Scope != row.scope ||
-						!strings.Contains(e.Message, string(row.scope)) || e.Hint == "" {
-						t.Errorf("%s with %q for %v: %d %s; want 403 scope that names %s", row.pattern, scope, agents,
-							status, text, row.scope)
+					if status != http.StatusForbidden || e.Code != "scope" || e.Scope != row.Scope ||
+						!strings.Contains(e.Message, string(row.Scope)) || e.Hint == "" {
+						t.Errorf("%s with %q for %v: %d %s; want 403 scope that names %s", row.Pattern(), scope, agents,
+							status, text, row.Scope)
 					}
 				} else if status == http.StatusForbidden || status == http.StatusUnauthorized {
-					t.Errorf("%s with %q for %v: %d %s; the scope is there", row.pattern, scope, agents, status, text)
+					t.Errorf("%s with %q for %v: %d %s; the scope is there", row.Pattern(), scope, agents, status, text)
 				}
 			}
 		}
@@ -184,9 +184,9 @@ func TestACallerWithoutRightsIsRefusedEverywhere(t *testing.T) {
 	b := whole(&pair{fake: &fake{}})
 	h := Handler(b, Options{})
 	for _, row := range tableOf(b) {
-		method, path := filled(row.pattern, alpha)
-		if status, _, text := call(t, h, method, path, bodies[row.pattern]); status != http.StatusForbidden {
-			t.Errorf("%s: %d %s", row.pattern, status, text)
+		method, path := filled(row.Pattern(), alpha)
+		if status, _, text := call(t, h, method, path, bodies[row.Pattern()]); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", row.Pattern(), status, text)
 		}
 	}
 }
@@ -199,11 +199,11 @@ func TestARestrictedTokenKnowsNoOtherAgent(t *testing.T) {
 	h := as(Handler(b, Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}})
 	tries := 0
 	for _, row := range tableOf(b) {
-		if row.reach != one {
+		if row.Reach != one {
 			continue
 		}
 		for _, ref := range []string{beta, "beta", "1%2F", "b%65ta", "amb", "none"} {
-			method, path := filled(row.pattern, ref)
+			method, path := filled(row.Pattern(), ref)
 			if strings.HasSuffix(path, "/why") {
 				path += "?what=@web"
 			}
@@ -211,7 +211,7 @@ func TestARestrictedTokenKnowsNoOtherAgent(t *testing.T) {
 				path += "?permission=@web"
 			}
 			tries++
-			status, e, text := call(t, h, method, path, bodies[row.pattern])
+			status, e, text := call(t, h, method, path, bodies[row.Pattern()])
 			if status != http.StatusNotFound || e.Code != "unknown_agent" {
 				t.Errorf("%s %s: %d %s; want 404 unknown_agent", method, path, status, text)
 			}
@@ -234,13 +234,13 @@ func TestReachFitsThePath(t *testing.T) {
 	h := as(Handler(b, Options{}), apitoken.Rights{Scopes: []apitoken.Scope{apitoken.Admin}, Agents: []string{alpha}})
 	read := 0
 	for _, row := range tableOf(b) {
-		if about := strings.Contains(row.pattern, "{id}"); about && row.reach != one && row.reach != all || !about && row.reach == one {
-			t.Errorf("%s has the wrong reach", row.pattern)
+		if about := strings.Contains(row.Pattern(), "{id}"); about && row.Reach != one && row.Reach != all || !about && row.Reach == one {
+			t.Errorf("%s has the wrong reach", row.Pattern())
 		}
-		if method, path := filled(row.pattern, alpha); method == "GET" {
+		if method, path := filled(row.Pattern(), alpha); method == "GET" {
 			read++
 			if _, _, text := call(t, h, method, path, ""); strings.Contains(strings.ToLower(text), "beta") {
-				t.Errorf("%s tells of another agent: %s", row.pattern, text)
+				t.Errorf("%s tells of another agent: %s", row.Pattern(), text)
 			}
 		}
 	}

@@ -16,8 +16,9 @@ import (
 	"daycare/engine/permission"
 )
 
-// A backend is the engine as the API wants it: the same methods, with the words of
-// the API where the two differ.
+// A backend is the engine as the API wants it: its methods, with the words of the API where the
+// two differ. Without a daemon the handler keeps from it what only the holder of the lock may do
+// (control.Backend.Offline).
 type backend struct {
 	*engine.System
 	parts *Daemon
@@ -30,9 +31,6 @@ func (b *backend) Resolve(ref string) (string, error) {
 
 // Create makes an agent by hand, and posts its first message.
 func (b *backend) Create(ctx context.Context, n control.NewAgent) (event.Agent, error) {
-	if b.parts.lock == nil {
-		return event.Agent{}, control.ErrNotRunning
-	}
 	d, err := b.descriptor(n)
 	if err != nil {
 		return event.Agent{}, err
@@ -75,11 +73,8 @@ func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
 	return address.Descriptor{}, &control.Invalid{Field: "type", Reason: "found " + n.Type + ", allowed: user, permanent, subagent"}
 }
 
-// Deliver refuses with nothing running: only the holder of the lock writes inboxes.
+// Deliver hands a message to the engine.
 func (b *backend) Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
-	if b.parts.lock == nil {
-		return message.Receipt{}, control.ErrNotRunning
-	}
 	r, err := b.System.Deliver(ctx, in)
 	if errors.Is(err, engine.ErrEmpty) {
 		return r, &control.Invalid{Field: "text", Reason: "is empty", Hint: "say something"}
@@ -87,59 +82,8 @@ func (b *backend) Deliver(ctx context.Context, in message.Incoming) (message.Rec
 	return r, err
 }
 
-// Await waits for the outcome of an item.
-func (b *backend) Await(ctx context.Context, id, item string) (event.Outcome, error) {
-	if b.parts.lock == nil {
-		return event.Outcome{}, control.ErrNotRunning
-	}
-	return b.System.Await(ctx, id, item)
-}
-
-// Drop removes an item that waits.
-func (b *backend) Drop(ctx context.Context, id, item string) error {
-	if b.parts.lock == nil {
-		return control.ErrNotRunning
-	}
-	return b.System.Drop(ctx, id, item)
-}
-
-// Front moves an item that waits before all others.
-func (b *backend) Front(ctx context.Context, id, item string) error {
-	if b.parts.lock == nil {
-		return control.ErrNotRunning
-	}
-	return b.System.Front(ctx, id, item)
-}
-
-// Stop cancels the turn under way.
-func (b *backend) Stop(ctx context.Context, id string) (bool, error) {
-	if b.parts.lock == nil {
-		return false, control.ErrNotRunning
-	}
-	return b.System.Stop(ctx, id)
-}
-
-// Kill ends an agent and its children.
-func (b *backend) Kill(ctx context.Context, id string) error {
-	if b.parts.lock == nil {
-		return control.ErrNotRunning
-	}
-	return b.System.Kill(ctx, id)
-}
-
-// Remove moves an agent to the trash.
-func (b *backend) Remove(ctx context.Context, id string, force bool) (string, error) {
-	if b.parts.lock == nil {
-		return "", control.ErrNotRunning
-	}
-	return b.System.Remove(ctx, id, force)
-}
-
 // Decide answers a permission request.
 func (b *backend) Decide(ctx context.Context, token, decision, by string) error {
-	if b.parts.lock == nil {
-		return control.ErrNotRunning
-	}
 	d := permission.Decision(decision)
 	switch d {
 	case permission.Once, permission.Always, permission.Prefix, permission.Deny:
@@ -207,18 +151,12 @@ func (b *backend) connectors() []event.Service {
 // Reload reads the settings again, and has agents whose files were damaged look at
 // them.
 func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
-	if b.parts.lock == nil {
-		return nil, control.ErrNotRunning
-	}
 	found := reloader{b.parts}.reload(ctx)
 	return found, b.System.Rouse(ctx)
 }
 
 // Shutdown begins the orderly end.
 func (b *backend) Shutdown(context.Context) error {
-	if b.parts.lock == nil {
-		return control.ErrNotRunning
-	}
 	b.parts.shutdown()
 	return nil
 }

@@ -195,7 +195,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, SubAgents: grants{r}, Offers: choices{r}, Costs: costs{r},
-		Schedules: schedules{r.clocks, r.lock != nil}},
+		Schedules: schedules{r.clocks}, Offline: r.lock == nil},
 		control.Options{Log: r.log})
 	return nil
 }

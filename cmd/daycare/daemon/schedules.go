@@ -14,10 +14,7 @@ import (
 )
 
 // schedules is the clocks as the API wants them.
-type schedules struct {
-	*schedule.Scheduler
-	running bool
-}
+type schedules struct{ *schedule.Scheduler }
 
 // known gives the errors of the clocks the names that the API knows them by.
 func (s schedules) known(err error) error {
@@ -111,9 +108,6 @@ func (s schedules) RemoveTask(_ context.Context, slug string) (string, error) {
 
 // RunTask begins a run.
 func (s schedules) RunTask(_ context.Context, slug string) (time.Time, error) {
-	if !s.running {
-		return time.Time{}, control.ErrNotRunning
-	}
 	slot, err := s.RunNow(slug)
 	return slot, s.known(err)
 }
@@ -157,9 +151,6 @@ func (s schedules) RemovePrompt(_ context.Context, slug string) (string, error) 
 
 // RunHeartbeat runs it now.
 func (s schedules) RunHeartbeat(context.Context) (time.Time, error) {
-	if !s.running {
-		return time.Time{}, control.ErrNotRunning
-	}
 	slot, err := s.BeatNow()
 	return slot, s.known(err)
 }
