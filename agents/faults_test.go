@@ -68,7 +68,7 @@ func (b *bench) until(items ...string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, b.opts) }()
+	go func() { ended <- b.opts.Run(ctx) }()
 	done := make(chan error, 1)
 	go func() {
 		wait, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -34,7 +34,7 @@ func (w *world) Run(ctx context.Context) error { return Run(ctx, w.options()) }
 
 func (w *world) options() Options {
 	o := w.Options
-	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, jobs{}
+	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, noJobs{}
 	return o
 }
 
@@ -93,7 +93,7 @@ func (b briefing) Broken() []finding.Finding {
 	return b.Board.Wrong(b.world.Meta.ID)
 }
 
-type jobs struct{}
+type noJobs struct{}
 
-func (jobs) Running() []string       { return nil }
-func (jobs) Narrowed(permission.Set) {}
+func (noJobs) Running() []string       { return nil }
+func (noJobs) Narrowed(permission.Set) {}

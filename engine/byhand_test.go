@@ -43,8 +43,7 @@ func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
 		},
 		"imported": func(h *house, id, dir string) error {
 			var out bytes.Buffer
-			from := &System{root: filepath.Dir(filepath.Dir(dir))}
-			if err := from.Export(t.Context(), id, &out); err != nil {
+			if err := Export(filepath.Dir(filepath.Dir(dir)), id, &out); err != nil {
 				return err
 			}
 			_, err := h.Import(t.Context(), &out, "")

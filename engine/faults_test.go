@@ -105,7 +105,7 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		"an import": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
 			var out bytes.Buffer
-			must(t, s.Export(t.Context(), id, &out))
+			must(t, Export(s.System.root, id, &out))
 			return func() error { _, err := s.Import(context.Background(), &out, "twin"); return err }
 		},
 		"an edit of a descriptor": func(t *testing.T, s *still) func() error {
@@ -149,7 +149,7 @@ func TestAFullDiskTakesNoNewAgent(t *testing.T) {
 	s := newStill(t)
 	id := s.colleague(t)
 	var out bytes.Buffer
-	must(t, s.Export(t.Context(), id, &out))
+	must(t, Export(s.System.root, id, &out))
 	must(t, os.MkdirAll(filepath.Join(s.System.root, ".ballast", "in the way"), 0o700)) // no room can be kept back again
 	crash.Arm(t, "enospc@#1+")
 	if _, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"}); err == nil {

@@ -4,9 +4,9 @@
 // programs. There is no second way to do anything.
 //
 // Where to look: ops.go is the list of operations, table.go ties them to what does them,
-// op.go makes requests and answers of them, api.go has the bodies of requests, errors.go what an error becomes on the wire and back, feed.go what a
-// watcher is told, server.go and unix.go and tcp.go who may connect, client.go
-// the other side.
+// op.go makes requests and answers of them, api.go has the bodies of requests, errors.go
+// what an error becomes on the wire and back, feed.go what a watcher is told, server.go and
+// unix.go and tcp.go who may connect, client.go the other side.
 package control
 
 import (
