@@ -117,7 +117,11 @@ func (t *File) Read(fn func([]byte) error) error {
 		if err == nil && os.SameFile(mine, now) {
 			return nil
 		}
-		t.Close() // its name is another file's: go on with that
+		// Its name is another file's: go on with that, after what was written here meanwhile.
+		if err := t.rest(fn); err != nil {
+			return err
+		}
+		t.Close()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
