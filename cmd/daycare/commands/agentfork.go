@@ -79,25 +79,14 @@ func agentsMark(c *term.App) *cobra.Command {
 		Use: "mark ID NAME", Short: "Name this place of the conversation, to rewind to it later",
 		Example: "  daycare agents mark 0/ before",
 		Args:    term.Words(0, "the ID of an agent", "a NAME"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Daemon(cmd.Context())
+		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
+			a, err := client.Agent(ctx, args[0])
 			if err != nil {
-				return err
+				return nil, "", fmt.Errorf("find agent %s: %w", args[0], err)
 			}
-			a, err := client.Agent(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
-			}
-			r, err := client.Mark(cmd.Context(), a.ID, args[1])
-			if err != nil {
-				return fmt.Errorf("mark %s: %w", a.Handle, err)
-			}
-			if c.JSON {
-				return c.PrintJSON(r)
-			}
-			c.Print("marked %s as %s\n", a.Handle, term.Clean(args[1]))
-			return nil
-		},
+			r, err := client.Mark(ctx, a.ID, args[1])
+			return r, "marked " + a.Handle + " as " + args[1], term.Wrap(err, "mark %s", a.Handle)
+		}),
 	}
 }
 
@@ -121,21 +110,10 @@ func agentsRestore(c *term.App) *cobra.Command {
 			"there where several fit. It is the same agent, with what had waited for it.",
 		Example: "  daycare agents restore 2/\n  daycare agents restore Ops",
 		Args:    term.Words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.Complete(trashed),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Daemon(cmd.Context())
-			if err != nil {
-				return err
-			}
-			a, err := client.Restore(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("restore agent: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(a)
-			}
-			c.Print("restored %s  %s\n", a.Handle, a.ID)
-			return nil
-		},
+		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
+			a, err := client.Restore(ctx, args[0])
+			return a, "restored " + a.Handle + "  " + a.ID, term.Wrap(err, "restore agent")
+		}),
 	}
 }
 
@@ -159,31 +137,14 @@ func agentsTrash(c *term.App) *cobra.Command {
 		Use: "trash", Short: "List the agents that were removed",
 		Example: "  daycare agents trash",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.Trash(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list trash: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Trash []event.Trashed `json:"trash"`
-				}{list})
-			}
-			if len(list) == 0 {
-				c.Note("the trash is empty")
-				return nil
-			}
-			var t term.Table
-			t.Row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
-			for _, e := range list {
-				t.Row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
-					term.OneLine(cmp.Or(e.Title, "-"), 30), e.Name)
-			}
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[event.Trashed]{Key: "trash", None: "the trash is empty", Get: (*control.Client).Trash,
+			Table: func(list []event.Trashed) (t term.Table, _ error) {
+				t.Row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
+				for _, e := range list {
+					t.Row(cmp.Or(e.Handle, "-"), cmp.Or(e.Type, "-"), e.At.Local().Format("2006-01-02 15:04"),
+						term.OneLine(cmp.Or(e.Title, "-"), 30), e.Name)
+				}
+				return t, nil
+			}}),
 	}
 }

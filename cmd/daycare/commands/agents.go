@@ -39,27 +39,13 @@ func agentsLs(c *term.App) *cobra.Command {
 		Short:   "List all agents",
 		Example: "  daycare agents ls --tree",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.Agents(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list agents: %w", err)
-			}
-			slices.SortStableFunc(list, byHandle)
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Agents []event.Agent `json:"agents"`
-				}{append([]event.Agent{}, list...)})
-			}
-			if len(list) == 0 {
-				c.Note("no agents yet; the first message makes one: daycare chat hello")
-				return nil
-			}
-			return agentTable(list, tree, time.Now()).Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[event.Agent]{Key: "agents", None: "no agents yet; the first message makes one: daycare chat hello",
+			Get: func(client *control.Client, ctx context.Context) ([]event.Agent, error) {
+				list, err := client.Agents(ctx)
+				slices.SortStableFunc(list, byHandle)
+				return list, err
+			},
+			Table: func(list []event.Agent) (term.Table, error) { return agentTable(list, tree, time.Now()), nil }}),
 	}
 	cmd.Flags().BoolVar(&tree, "tree", false, "indent children below their parents")
 	return cmd
@@ -109,29 +95,21 @@ func byHandle(a, b event.Agent) int {
 
 func agentsNew(c *term.App) *cobra.Command {
 	var n control.NewAgent
+	create := term.Act(c, func(ctx context.Context, client *control.Client, _ []string) (any, string, error) {
+		a, err := client.Create(ctx, n)
+		return a, a.Handle + "  " + a.ID, term.Wrap(err, "make agent")
+	})
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make an agent by hand",
 		Example: "  daycare agents new --name review --prompt \"Read main.go and list its flaws\"\n" +
 			"  daycare agents new --type permanent --name Ops --system-prompt \"You keep the servers running.\"",
 		Args: term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"user", "permanent", "subagent"}, n.Type) {
 				return term.Usage(cmd, "--type %q is none of user, permanent, subagent", n.Type)
 			}
-			client, err := c.Daemon(cmd.Context())
-			if err != nil {
-				return err
-			}
-			a, err := client.Create(cmd.Context(), n)
-			if err != nil {
-				return fmt.Errorf("make agent: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(a)
-			}
-			c.Print("%s  %s\n", a.Handle, a.ID)
-			return nil
+			return create(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -151,24 +129,13 @@ func onAgent(c *term.App, use, short, example string,
 	return &cobra.Command{
 		Use: use + " ID", Short: short, Example: example,
 		Args: term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Daemon(cmd.Context())
+		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
+			a, err := client.Agent(ctx, args[0])
 			if err != nil {
-				return err
+				return nil, "", fmt.Errorf("find agent %s: %w", args[0], err)
 			}
-			a, err := client.Agent(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
-			}
-			result, said, err := do(cmd.Context(), client, a)
-			if err != nil {
-				return fmt.Errorf("%s %s: %w", use, a.Handle, err)
-			}
-			if c.JSON {
-				return c.PrintJSON(result)
-			}
-			c.Print("%s\n", term.Clean(said))
-			return nil
-		},
+			result, said, err := do(ctx, client, a)
+			return result, said, term.Wrap(err, "%s %s", use, a.Handle)
+		}),
 	}
 }

@@ -37,21 +37,12 @@ func agentsShow(c *term.App) *cobra.Command {
 		Use: "show ID", Short: "Everything about one agent: state, rights, session, files, what waits",
 		Example: "  daycare agents show 0/",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := lookAt(cmd.Context(), c, client, args[0])
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				return c.PrintJSON(s)
-			}
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (shown, error) {
+			return lookAt(ctx, c, client, args[0])
+		}, func(s shown) error {
 			showAgent(c, s, time.Now())
 			return nil
-		},
+		}),
 	}
 }
 

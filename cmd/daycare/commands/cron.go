@@ -52,27 +52,11 @@ func cronLs(c *term.App) *cobra.Command {
 		Short:   "List tasks with their last outcome and next times",
 		Example: "  daycare cron ls",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			tasks, err := client.Tasks(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list tasks: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Tasks []control.Task `json:"tasks"`
-				}{append([]control.Task{}, tasks...)})
-			}
-			if len(tasks) == 0 {
-				c.Note("nothing is scheduled")
-				return nil
-			}
-			showFindings(c, tasks)
-			return taskTable(tasks, time.Now()).Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[control.Task]{Key: "tasks", None: "nothing is scheduled", Get: (*control.Client).Tasks,
+			Table: func(tasks []control.Task) (term.Table, error) {
+				showFindings(c, tasks)
+				return taskTable(tasks, time.Now()), nil
+			}}),
 	}
 }
 
@@ -138,37 +122,30 @@ func cronShow(c *term.App) *cobra.Command {
 		Short:   "One task in full",
 		Example: "  daycare cron show queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			t, err := client.Task(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("show task: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(t)
-			}
-			showFindings(c, []control.Task{t})
-			root, err := c.Root()
-			if err != nil {
-				return err
-			}
-			state := "on"
-			if !t.Enabled {
-				state = "off"
-			}
-			c.Fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next",
-				strings.Join(times(t), ", "), "state", state,
-				"last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
-				"model", t.Model, "gate", t.Gate,
-				"watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand), "folder", filepath.Join(root,
-					workspace.Home, "cron", t.Slug))
-			c.Print("\n%s\n", term.Clean(t.Prompt))
-			return nil
-		},
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (control.Task, error) {
+			t, err := client.Task(ctx, args[0])
+			return t, term.Wrap(err, "show task")
+		}, func(t control.Task) error { return showTask(c, t) }),
 	}
+}
+
+func showTask(c *term.App, t control.Task) error {
+	showFindings(c, []control.Task{t})
+	root, err := c.Root()
+	if err != nil {
+		return err
+	}
+	state := "on"
+	if !t.Enabled {
+		state = "off"
+	}
+
+	c.Fields("name", t.Slug, "title", t.Name, "about", t.Description, "when", t.Words, "next", strings.Join(times(t), ", "),
+		"state", state, "last", lastRun(t.Last, time.Now()), "agent", cmp.Or(t.AgentID, t.TaskID), "missed runs", t.CatchUp,
+		"model", t.Model, "gate", t.Gate, "watches", term.Join(", ", strings.Join(t.Watch, ", "), t.WatchCommand),
+		"folder", filepath.Join(root, workspace.Home, "cron", t.Slug))
+	c.Print("\n%s\n", term.Clean(t.Prompt))
+	return nil
 }
 
 func cronRm(c *term.App) *cobra.Command {

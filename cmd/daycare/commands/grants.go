@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -19,20 +20,10 @@ func permissionsGrants(c *term.App) *cobra.Command {
 		Short:   "What an agent may do, and who allowed it",
 		Example: "  daycare permissions grants 0/",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			set, err := client.Grants(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("list rights of %s: %w", args[0], err)
-			}
-			if c.JSON {
-				return c.PrintJSON(set)
-			}
-			return grantTable(set, time.Now()).Write(c.Out, c.OutStyle())
-		},
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (permission.Set, error) {
+			set, err := client.Grants(ctx, args[0])
+			return set, term.Wrap(err, "list rights of %s", args[0])
+		}, func(set permission.Set) error { return grantTable(set, time.Now()).Write(c.Out, c.OutStyle()) }),
 	}
 }
 
@@ -74,9 +65,9 @@ func permissionsGrant(c *term.App) *cobra.Command {
 		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com\n" +
 			"  daycare permissions grant 0/ @lan:nas.home:8080",
 		Args: term.Words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return give(c, cmd, args[0], control.Granting{Permission: strings.Join(args[1:], " ")}, "granted")
-		},
+		RunE: give(c, "granted", func(args []string) control.Granting {
+			return control.Granting{Permission: strings.Join(args[1:], " ")}
+		}),
 	}
 }
 
@@ -90,27 +81,17 @@ func permissionsProfile(c *term.App) *cobra.Command {
 			"permissions.profile of the settings.",
 		Example: "  daycare permissions profile 0/ plan",
 		Args:    term.Words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return give(c, cmd, args[0], control.Granting{Profile: args[1]}, "set")
-		},
+		RunE: give(c, "set", func(args []string) control.Granting { return control.Granting{Profile: args[1]} }),
 	}
 }
 
-// give gives an agent a right or a profile, and says so.
-func give(c *term.App, cmd *cobra.Command, ref string, g control.Granting, done string) error {
-	client, err := c.Daemon(cmd.Context())
-	if err != nil {
-		return err
-	}
-	what := cmp.Or(g.Permission, g.Profile)
-	if err := client.Grant(cmd.Context(), ref, g); err != nil {
-		return fmt.Errorf("give %s %s: %w", ref, what, err)
-	}
-	if c.JSON {
-		return c.PrintJSON(g)
-	}
-	c.Print("%s: %s\n", what, done)
-	return nil
+// give is a command that gives an agent a right or a profile.
+func give(c *term.App, done string, what func(args []string) control.Granting) func(*cobra.Command, []string) error {
+	return term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
+		g := what(args)
+		name := cmp.Or(g.Permission, g.Profile)
+		return g, name + ": " + done, term.Wrap(client.Grant(ctx, args[0], g), "give %s %s", args[0], name)
+	})
 }
 
 func permissionsWhy(c *term.App) *cobra.Command {
@@ -120,23 +101,14 @@ func permissionsWhy(c *term.App) *cobra.Command {
 		Example: "  daycare permissions why 0/ 'git push origin main'\n" +
 			"  daycare permissions why 0/ @web:example.com",
 		Args: term.Words(-1, "the ID of an agent", "a PERMISSION or a COMMAND"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			what := strings.Join(args[1:], " ")
-			v, err := client.Why(cmd.Context(), args[0], what)
-			if err != nil {
-				return fmt.Errorf("look at the rights of %s: %w", args[0], err)
-			}
-			if c.JSON {
-				return c.PrintJSON(v)
-			}
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (control.Verdict, error) {
+			v, err := client.Why(ctx, args[0], strings.Join(args[1:], " "))
+			return v, term.Wrap(err, "look at the rights of %s", args[0])
+		}, func(v control.Verdict) error {
 			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", term.Clean(v.By),
 				"reason", term.Clean(v.Reason))
 			return nil
-		},
+		}),
 	}
 }
 
@@ -146,23 +118,10 @@ func permissionsRevoke(c *term.App) *cobra.Command {
 		Short:   "Take a right away from an agent; it counts at once",
 		Example: "  daycare permissions revoke 0/ @web:example.com",
 		Args:    term.Words(-1, "the ID of an agent", "the PERMISSION, as `permissions grants` shows it"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Daemon(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
 			tag := strings.Join(args[1:], " ")
-			if err := client.Revoke(cmd.Context(), args[0], tag); err != nil {
-				return fmt.Errorf("revoke %s: %w", tag, err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Revoked string `json:"revoked"`
-				}{tag})
-			}
-			c.Print("%s: revoked\n", tag)
-			return nil
-		},
+			return map[string]string{"revoked": tag}, tag + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", tag)
+		}),
 	}
 }
 
@@ -177,27 +136,14 @@ func subagentsLs(c *term.App) *cobra.Command {
 		Short:   "List the definitions in force: built in, and those in .daycare/subagents",
 		Example: "  daycare subagents ls --json",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.SubAgents(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list sub-agents: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					SubAgents []control.SubAgentInfo `json:"subagents"`
-				}{append([]control.SubAgentInfo{}, list...)})
-			}
-			var t term.Table
-			t.Row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
-			for _, s := range list {
-				t.Row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
-					term.OneLine(s.Description, 60))
-			}
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[control.SubAgentInfo]{Key: "subagents", What: "sub-agents", Get: (*control.Client).SubAgents,
+			Table: func(list []control.SubAgentInfo) (t term.Table, _ error) {
+				t.Row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
+				for _, s := range list {
+					t.Row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
+						term.OneLine(s.Description, 60))
+				}
+				return t, nil
+			}}),
 	}
 }

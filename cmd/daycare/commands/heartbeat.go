@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,28 +26,18 @@ func heartbeatLs(c *term.App) *cobra.Command {
 		Short:   "List what the heartbeat looks at, when it is due and how it went",
 		Example: "  daycare heartbeat ls",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			h, err := client.Heartbeat(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("read heartbeat: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(h)
-			}
-			if len(h.Prompts) == 0 {
-				c.Note("the heartbeat has nothing to look at")
-				return nil
-			}
-			return showHeartbeat(c, h)
-		},
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, _ []string) (control.Heartbeat, error) {
+			h, err := client.Heartbeat(ctx)
+			return h, term.Wrap(err, "read heartbeat")
+		}, func(h control.Heartbeat) error { return showHeartbeat(c, h) }),
 	}
 }
 
 func showHeartbeat(c *term.App, h control.Heartbeat) error {
+	if len(h.Prompts) == 0 {
+		c.Note("the heartbeat has nothing to look at")
+		return nil
+	}
 	next := "switched off (heartbeat.every in settings)"
 	switch {
 	case h.Stopped:

@@ -106,23 +106,14 @@ func inboxShow(c *term.App) *cobra.Command {
 		Short:   "One item that waits, in full",
 		Example: "  daycare inbox show 0/ tz4a98xx",
 		Args:    term.Words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			w, err := findItem(cmd.Context(), client, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				return c.PrintJSON(w)
-			}
+		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (waitingFor, error) {
+			return findItem(ctx, client, args[0], args[1])
+		}, func(w waitingFor) error {
 			c.Fields("item", w.ID, "agent", w.Handle, "type", w.Type, "state", w.State,
 				"at", w.At.Local().Format("2006-01-02 15:04:05"), "size", term.Size(int64(w.Bytes)))
 			c.Print("\n%s\n", term.Clean(w.Text))
 			return nil
-		},
+		}),
 	}
 }
 
@@ -132,28 +123,18 @@ func inboxChange(c *term.App, use, short, done string, do func(*control.Client, 
 		Short:   short,
 		Example: "  daycare inbox " + use + " 0/ tz4a98xx",
 		Args:    term.Words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.Refs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.Daemon(cmd.Context())
+		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
+			w, err := findItem(ctx, client, args[0], args[1])
 			if err != nil {
-				return err
+				return nil, "", err
 			}
-			w, err := findItem(cmd.Context(), client, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			if err := do(client, cmd.Context(), w.Agent, w.ID); err != nil {
-				return fmt.Errorf("%s item %s: %w", use, w.ID, err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Agent string `json:"agent"`
-					Item  string `json:"item"`
-					Done  string `json:"done"`
-				}{w.Agent, w.ID, use})
-			}
-			c.Print("%s %s\n", w.ID, done)
-			return nil
-		},
+			err = do(client, ctx, w.Agent, w.ID)
+			return struct {
+				Agent string `json:"agent"`
+				Item  string `json:"item"`
+				Done  string `json:"done"`
+			}{w.Agent, w.ID, use}, w.ID + " " + done, term.Wrap(err, "%s item %s", use, w.ID)
+		}),
 	}
 }
 

@@ -25,32 +25,19 @@ func skillsLs(c *term.App) *cobra.Command {
 			"name the first counts.",
 		Example: "  daycare skills ls --json",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := client.Skills(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list skills: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Skills []control.SkillInfo `json:"skills"`
-				}{append([]control.SkillInfo{}, list...)})
-			}
-			root, err := c.Root()
-			if err != nil {
-				return err
-			}
-			var t term.Table
-			t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
-			for _, s := range list {
-				t.Row(s.Name, cmp.Or(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
-					term.OneLine(s.Description, 60))
-			}
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[control.SkillInfo]{Key: "skills", Get: (*control.Client).Skills,
+			Table: func(list []control.SkillInfo) (t term.Table, _ error) {
+				root, err := c.Root()
+				if err != nil {
+					return nil, err
+				}
+				t.Row("NAME", "FROM", "SHA256", "DESCRIPTION")
+				for _, s := range list {
+					t.Row(s.Name, cmp.Or(within(root, s.File), "built in"), fmt.Sprintf("%.12s", s.SHA256),
+						term.OneLine(s.Description, 60))
+				}
+				return t, nil
+			}}),
 	}
 }
 

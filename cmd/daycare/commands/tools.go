@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -21,26 +20,13 @@ func toolsLs(c *term.App) *cobra.Command {
 		Short:   "List the tools that agents can have",
 		Example: "  daycare tools ls --json",
 		Args:    term.Words(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.Reader(cmd.Context())
-			if err != nil {
-				return err
-			}
-			tools, err := client.Tools(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list tools: %w", err)
-			}
-			if c.JSON {
-				return c.PrintJSON(struct {
-					Tools []control.ToolInfo `json:"tools"`
-				}{append([]control.ToolInfo{}, tools...)})
-			}
-			var t term.Table
-			t.Row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
-			for _, tool := range tools {
-				t.Row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), term.OneLine(tool.Description, 80))
-			}
-			return t.Write(c.Out, c.OutStyle())
-		},
+		RunE: term.List(c, term.Listing[control.ToolInfo]{Key: "tools", Get: (*control.Client).Tools,
+			Table: func(tools []control.ToolInfo) (t term.Table, _ error) {
+				t.Row("NAME", "AFTER A CRASH", "TOKENS", "DESCRIPTION")
+				for _, tool := range tools {
+					t.Row(tool.Name, tool.Replay, strconv.Itoa(tool.Tokens), term.OneLine(tool.Description, 80))
+				}
+				return t, nil
+			}}),
 	}
 }

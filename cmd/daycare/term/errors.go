@@ -63,6 +63,14 @@ func NotFound(do, format string, args ...any) error {
 	return &Problem{Code: ExitNotFound, Err: fmt.Errorf(format, args...), Do: do}
 }
 
+// Wrap says what was being done when err happened; nil stays nil.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
 // Explain returns the exit code of an error, and what a person can do.
 func Explain(err error) (code int, do string) {
 	if err == nil {
