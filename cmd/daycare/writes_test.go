@@ -224,17 +224,17 @@ var excuses = map[string]excuse{
 	"cmd/daycare/setup/init.go": {"MkdirAll OpenFile", "the first files of a workspace; init can be run again"},
 
 	// Sockets and logs.
-	"connectors/terminal/memory.go":  {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
-	"engine/control/unix.go":         {"MkdirTemp Remove RemoveAll Symlink", "the socket, which lives as long as the process"},
-	"cmd/daycare/background.go":      {"MkdirAll OpenFile", "the log; nothing waits for it"},
-	"cmd/daycare/logfile/logfile.go": {"MkdirAll OpenFile Rename", "the log; nothing waits for it"},
+	"connectors/terminal/memory.go":      {"MkdirAll OpenFile Rename WriteFile", "what was typed, for the arrow keys"},
+	"engine/control/unix.go":             {"MkdirTemp Remove RemoveAll Symlink", "the socket, which lives as long as the process"},
+	"cmd/daycare/commands/background.go": {"MkdirAll OpenFile", "the log; nothing waits for it"},
+	"cmd/daycare/logfile/logfile.go":     {"MkdirAll OpenFile Rename", "the log; nothing waits for it"},
 
 	// Not in .daycare.
-	"cmd/daycare/agentedit.go":     {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},
-	"cmd/daycare/agentexport.go":   {"OpenFile Remove", "a file of the user, which can be exported again"},
-	"cmd/daycare/benchcmd.go":      {"Create", "a report"},
-	"cmd/daycare/man.go":           {"MkdirAll WriteFile", "manual pages"},
-	"cmd/daycare/doctor/schema.go": {"MkdirAll WriteFile", "schemas"},
-	"cmd/daycare/setup/service.go": {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
-	"connectors/terminal/shell.go": {"CreateTemp Remove", "a temporary file for an editor"},
+	"cmd/daycare/commands/agentedit.go":   {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},
+	"cmd/daycare/commands/agentexport.go": {"OpenFile Remove", "a file of the user, which can be exported again"},
+	"cmd/daycare/commandtest/shell.go":    {"Mkdir", "a folder of a test"},
+	"cmd/daycare/man.go":                  {"MkdirAll WriteFile", "manual pages"},
+	"cmd/daycare/doctor/schema.go":        {"MkdirAll WriteFile", "schemas"},
+	"cmd/daycare/setup/service.go":        {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
+	"connectors/terminal/shell.go":        {"CreateTemp Remove", "a temporary file for an editor"},
 }

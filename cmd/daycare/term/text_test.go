@@ -12,8 +12,7 @@ import (
 
 	"daycare/engine/control"
 	"daycare/engine/disk"
-	"daycare/engine/inbox"
-	"daycare/engine/message"
+	"daycare/engine/fault"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -66,9 +65,9 @@ func TestExplain(t *testing.T) {
 		{errors.New("anything"), ExitFailure},
 		{Usage(&cobra.Command{}, "wrong"), ExitUsage},
 		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, ExitUsage},
-		{message.ErrUnknownAgent, ExitNotFound},
+		{fault.UnknownAgent, ExitNotFound},
 		{control.ErrNoAsk, ExitNotFound},
-		{inbox.ErrUnknown, ExitNotFound},
+		{fault.UnknownItem, ExitNotFound},
 		{control.ErrNotRunning, ExitNotRunning},
 		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), ExitNotRunning},
 		{&control.Decided{Decision: "once", By: "me"}, ExitDenied},
