@@ -52,7 +52,7 @@ func Names() []string { return slices.Clone(names) }
 var names = []string{
 	"home.dirsync", "probe.dirsync",
 	"post.write", "post.sync", "post.rename", "post.dirsync",
-	"letter.rename", "letter.dirsync", "letter.unlink",
+	"letter.link", "letter.rename", "letter.dirsync", "letter.unlink",
 	"refused.write", "refused.sync", "refused.rename", "refused.dirsync", "mkdir.dirsync",
 	"ignore.write", "ignore.rename",
 	"settings.write", "settings.sync", "settings.rename", "settings.dirsync", "auth.write", "auth.sync", "auth.rename", "auth.dirsync",

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,5 +103,92 @@ func TestOrderOfLetters(t *testing.T) {
 	}
 	if taken, err := s.Taken(); err != nil || len(taken) != 0 {
 		t.Errorf("taken are %+v, %v", taken, err)
+	}
+}
+
+// A power cut on a file system without a journal may leave a letter under its old name, its
+// new one, or both: it is taken once, whatever is left, and never without a name.
+func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
+	id, second := strings.Repeat("a", 24), strings.Repeat("b", 24)
+	for name, left := range map[string][]string{
+		"dropped":                 {"l.txt"},
+		"taken":                   {".taken/" + id + "__l.txt"},
+		"dropped and taken":       {"l.txt", ".taken/" + id + "__l.txt"},
+		"taken twice":             {".taken/" + id + "__l.txt", ".taken/" + second + "__l.txt"},
+		"dropped and taken twice": {"l.txt", ".taken/" + id + "__l.txt", ".taken/" + second + "__l.txt"},
+	} {
+		dir := t.TempDir()
+		drop := filepath.Join(dir, "drop")
+		s, err := OpenSlot(disk.NewVolume(dir), drop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := filepath.Join(drop, left[0])
+		if err := os.WriteFile(first, []byte("hello"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range left[1:] {
+			if err := os.Link(first, filepath.Join(drop, other)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := s.Taken()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		ready, _, err := s.Ready(time.Now().Add(time.Minute))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, dropped := range ready {
+			l, err := s.Take(dropped)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			all = append(all, l)
+		}
+		if len(all) != 1 || all[0].Item.Text != "hello" {
+			t.Errorf("%s: taken as %+v", name, all)
+		}
+		for _, l := range all {
+			if err := s.Finish(l); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, folder := range []string{drop, s.takenDir()} {
+			entries, err := os.ReadDir(folder)
+			if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() }) {
+				t.Errorf("%s: in %s are %v left, %v", name, folder, entries, err)
+			}
+		}
+	}
+}
+
+// Whoever puts another file in the place of a letter that is being taken has sent two.
+func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	drop := filepath.Join(dir, "drop")
+	s, err := OpenSlot(disk.NewVolume(dir), drop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(path, text string) {
+		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dropped := filepath.Join(drop, "l.txt")
+	write(dropped, "first")
+	if err := s.aside(dropped, filepath.Join(s.takenDir(), strings.Repeat("a", 24)+"__l.txt")); err != nil {
+		t.Fatal(err)
+	}
+	write(dropped, "second")
+	all, err := s.Taken()
+	if err != nil || len(all) != 1 || all[0].Item.Text != "first" {
+		t.Fatalf("taken are %+v, %v", all, err)
+	}
+	l, err := s.Take("l.txt")
+	if err != nil || l.Item.Text != "second" {
+		t.Fatalf("taken is %+v, %v", l, err)
 	}
 }

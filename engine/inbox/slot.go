@@ -21,7 +21,8 @@ import (
 // has sent a message. A letter goes through
 //
 //	drop/NAME            as it was dropped
-//	drop/.taken/ID__NAME taken: ID is the item it becomes (Take)
+//	drop/.taken/ID__NAME taken: ID is the item it becomes (Take); first beside drop/NAME,
+//	                     so that it has a durable name at each moment, then alone
 //	gone                 after the item is durable in its inbox (Finish)
 //	drop/bad/NAME        or refused, with NAME.reason.txt beside it (Refuse)
 //
@@ -203,11 +204,52 @@ func (s *Slot) Take(name string) (Letter, error) {
 	if disk.Exists(to) {
 		return Letter{}, fmt.Errorf("take letter %s: one with its name and id is being taken", name)
 	}
-	if err := s.vol.Rename("letter", from, to); err != nil {
+	if err := s.aside(from, to); err != nil {
 		return Letter{}, fmt.Errorf("take letter %s: %w", name, err)
 	}
-	// It is read once more: until the rename somebody may have written to it.
+	// It is read once more: until now somebody may have written to it.
 	return s.taken(taken)
+}
+
+// aside gives a letter its name among those that are taken, durably. taken takes the one
+// it was dropped under away. A file system that has no second names gets a rename, which
+// one without a journal may lose at a power cut.
+func (s *Slot) aside(from, to string) error {
+	err := s.vol.Link("letter", from, to)
+	switch {
+	case err == nil:
+		return s.vol.SyncDir("letter.dirsync", s.takenDir())
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EMLINK),
+		errors.Is(err, syscall.EXDEV):
+		return s.vol.Rename("letter", from, to)
+	}
+	return err
+}
+
+// leave takes the name away that a taken letter was dropped under, before it is delivered:
+// a power cut must not leave one that would be taken again. Whoever has put another file
+// in its place meanwhile has sent another letter, which this takes as well.
+func (s *Slot) leave(taken fs.FileInfo, name string) error {
+	from := filepath.Join(s.dir, name)
+	if now, err := os.Lstat(from); err != nil || !os.SameFile(now, taken) {
+		return nil
+	}
+	to := filepath.Join(s.takenDir(), newID()()+"__"+name)
+	if err := s.vol.Rename("letter", from, to); err != nil {
+		return err
+	}
+	if now, err := os.Lstat(to); err != nil || !os.SameFile(now, taken) {
+		return err
+	}
+	return s.drop(to)
+}
+
+// drop removes one of several names of a taken letter, durably.
+func (s *Slot) drop(path string) error {
+	if err := s.vol.Remove("letter", path); err != nil {
+		return err
+	}
+	return s.vol.SyncDir("letter.dirsync", s.takenDir())
 }
 
 // open reads a letter, or refuses what is none.
@@ -245,6 +287,9 @@ func (s *Slot) taken(taken string) (Letter, error) {
 	if err != nil {
 		return Letter{}, fmt.Errorf("letter %s: %w", name, err)
 	}
+	if err := s.leave(info, name); err != nil {
+		return Letter{}, fmt.Errorf("letter %s: %w", name, err)
+	}
 	return Letter{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
 
@@ -261,9 +306,18 @@ func (s *Slot) Taken() ([]Letter, error) {
 	}
 	var all []Letter
 	var failed error
+	several := map[string][]fs.FileInfo{} // by the name they were dropped under: a power cut may leave one letter twice
 	for _, e := range entries {
 		if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
+		}
+		if info, err := e.Info(); err == nil && beneath.Links(info) > 1 {
+			_, name, _ := strings.Cut(e.Name(), "__")
+			if slices.ContainsFunc(several[name], func(one fs.FileInfo) bool { return os.SameFile(one, info) }) {
+				failed = errors.Join(failed, s.drop(filepath.Join(s.takenDir(), e.Name())))
+				continue
+			}
+			several[name] = append(several[name], info)
 		}
 		l, err := s.taken(e.Name())
 		if err != nil {

@@ -35,12 +35,13 @@ type picture struct {
 	mirror *crash.Mirror
 	cut    Cut
 	live   map[string]string // what is there now, by id
+	made   map[string]string // files that are made already, by id: one with two names stays one file
 }
 
 // cutPower puts in the place of root what a power cut leaves of it. Everything in
 // the mirror is durable, so the mirror begins anew with what is found.
 func cutPower(root, mirrorDir string, cut Cut) error {
-	p := picture{mirror: crash.OpenMirror(mirrorDir), cut: cut, live: map[string]string{}}
+	p := picture{mirror: crash.OpenMirror(mirrorDir), cut: cut, live: map[string]string{}, made: map[string]string{}}
 	id, err := crash.FileID(root)
 	if err != nil {
 		return err
@@ -184,6 +185,10 @@ const ballastName = ".ballast"
 
 // write makes one file with what the cut leaves of its bytes.
 func (p *picture) write(id, path string) error {
+	if first, ok := p.made[id]; ok {
+		return os.Link(first, path)
+	}
+	p.made[id] = path
 	durable, err := os.ReadFile(p.mirror.Path(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

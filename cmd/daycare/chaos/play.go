@@ -189,10 +189,13 @@ func (p *play) afterDeath(armed Death) error {
 	p.user.died()
 	p.result.Deaths++
 	if armed.Cut != "" {
-		if err := cutPower(p.root, p.mirror, armed.Cut); err != nil {
+		p.user.power.Lock()
+		err := cutPower(p.root, p.mirror, armed.Cut)
+		p.user.mirror = crash.OpenMirror(p.mirror)
+		p.user.power.Unlock()
+		if err != nil {
 			return err
 		}
-		p.user.mirror = crash.OpenMirror(p.mirror)
 	}
 	p.check.atDeath()
 	if p.Scenario.After != nil {

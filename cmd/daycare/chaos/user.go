@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"daycare/engine/control"
@@ -31,6 +32,8 @@ type user struct {
 	secret string // signs what is posted
 	client *http.Client
 	mirror *crash.Mirror // nil: power is not cut in this case
+
+	power sync.RWMutex // held while the power is cut: what a person does to a file comes before it or after
 }
 
 // newSecret makes what signs the posts of one harness. The daemons of another one, should
@@ -235,6 +238,8 @@ var errNotYet = errors.New("not yet")
 func (u *user) drop(name, content string, one saying) error {
 	one.kind = "user_message"
 	s := u.offer(one)
+	u.power.RLock()
+	defer u.power.RUnlock()
 	dir := filepath.Join(u.root, "drop")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
