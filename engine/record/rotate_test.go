@@ -126,9 +126,18 @@ func TestInterruptedRotationIsUndone(t *testing.T) {
 	if err := os.WriteFile(h.path()[:len(h.path())-len(historyName)]+".tmp-history.jsonl-123", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// What a power cut left of the copies of a state and of a descriptor goes as well.
+	for _, name := range []string{"state.json", ".state.json", "descriptor.json", ".descriptor.json"} {
+		if err := os.WriteFile(filepath.Join(h.dir, ".tmp-"+name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	again, _ := reopen(t, h.dir, newClock())
 	if _, err := os.Stat(link); err == nil {
 		t.Error("the second name is still there")
+	}
+	if left, err := filepath.Glob(filepath.Join(h.dir, ".tmp-*")); err != nil || len(left) > 0 {
+		t.Errorf("%q are left, %v", left, err)
 	}
 	again.limits.rotate = 10_000
 	add(t, again, &Note{Text: "goes on"})

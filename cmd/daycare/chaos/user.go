@@ -159,8 +159,11 @@ func (u *user) decide(ctx context.Context, what string) error {
 			u.withdraw(d) // the power went before the request was on the disk: it comes anew
 			d, err = nil, errNotYet
 		}
-		if errors.As(err, new(*control.Decided)) {
-			err = nil
+		if first := new(control.Decided); errors.As(err, &first) {
+			if err = nil; first.Decision != what { // the clock was ahead of the answer: it is asked anew
+				u.withdraw(d)
+				d, err = nil, errNotYet
+			}
 		}
 		if err == nil {
 			u.concluded(d)
