@@ -122,7 +122,14 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	if err := x.vol.SyncDir("folder.sync", temp); err != nil {
 		return err
 	}
-	return x.vol.Rename("folder", temp, final)
+	if err = x.vol.Rename("folder", temp, final); err != nil && x.vol.Err() == nil {
+		// Its name may be there and not durable. Whoever asked is told that there is no
+		// agent, and asks again: there must not be two then.
+		if back := os.Rename(final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
+			err = errors.Join(err, back)
+		}
+	}
+	return err
 }
 
 // discard removes a folder that did not become an agent. The names are removed first,
