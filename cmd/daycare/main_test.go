@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +28,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
+	// Most of them wait for processes: more go beside each other than there are processors.
+	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	testscript.Main(m, map[string]func(){"daycare": main1})
 }
 

@@ -25,6 +25,7 @@ func AsUser(t *testing.T) {
 		return
 	}
 	t.Run("as a user", func(t *testing.T) {
+		t.Parallel()                      // it is a process of its own
 		dir, err := os.MkdirTemp("", "u") // t.TempDir lets nobody else in
 		if err != nil {
 			t.Fatal(err)

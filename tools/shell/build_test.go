@@ -32,19 +32,21 @@ var builds = map[string]struct {
 // TestBuildsNeedNoApproval: what needs no network is done in the sandbox without a
 // question, and nothing of it is put aside.
 func TestBuildsNeedNoApproval(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("compilers take their time")
 	}
 	home := t.TempDir() // one for both, as compilers keep what they made
-	for _, level := range sandboxed {
-		runner, err := probed[level]()
-		if err != nil || !runner.HasView() {
-			continue // new files at the top of a repository are what it cannot do
-		}
-		for name, build := range builds {
-			t.Run(string(level)+"/"+name, func(t *testing.T) {
-				if _, err := exec.LookPath(build.needs); err != nil {
-					t.Skipf("SKIPPED, NOTHING IS PROVED: there is no %s", build.needs)
+	for name, build := range builds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(build.needs); err != nil {
+				t.Skipf("SKIPPED, NOTHING IS PROVED: there is no %s", build.needs)
+			}
+			for _, level := range sandboxed {
+				runner, err := probed[level]()
+				if err != nil || !runner.HasView() {
+					continue // new files at the top of a repository are what it cannot do
 				}
 				x := newWorld(t, level)
 				x.repository()
@@ -70,8 +72,8 @@ func TestBuildsNeedNoApproval(t *testing.T) {
 				if res.Status != "" || !strings.Contains(res.Text, build.shows) || strings.Contains(res.Text, "put aside") {
 					t.Errorf("%+v", res)
 				}
-				t.Logf("%s: 0 approvals", name)
-			})
-		}
+				t.Logf("%s: 0 approvals", level)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"daycare/engine/attacktest"
 	"daycare/engine/sensitive"
 	"daycare/tools/shell/guard"
+	"daycare/tools/shell/sandbox"
 )
 
 // TestHomeAsWorkspace: commands work at the top of it, see no secrets, and leave nothing
@@ -63,38 +64,35 @@ func TestHomeAsWorkspace(t *testing.T) {
 // TestHomesOfCommandsAreApart: what one agent's command leaves in its home no other
 // agent's command finds, also where all homes lie in what was granted.
 func TestHomesOfCommandsAreApart(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			x := newWorld(t, level)
-			homes := filepath.Join(x.w, "sub", "homes")
-			o := &x.exec.confine.options
-			o.Denied = append(o.Denied, homes)
-			o.Guard = guard.New(sensitive.Here(), o.Denied...)
-			o.Home = func(agent string) string { return filepath.Join(homes, agent) }
-			o.Shown = func(agent string) (read, write []string) { return nil, []string{filepath.Join(homes, agent)} }
-			mine := `echo mine > $HOME/.npmrc && cat $HOME/.npmrc`
-			if text := x.runIn(x.w, mine); printed(text) != "" || !exists(filepath.Join(homes, agent, ".npmrc")) {
-				t.Fatalf("its own home: %s", text)
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		homes := filepath.Join(x.w, "sub", "homes")
+		o := &x.exec.confine.options
+		o.Denied = append(o.Denied, homes)
+		o.Guard = guard.New(sensitive.Here(), o.Denied...)
+		o.Home = func(agent string) string { return filepath.Join(homes, agent) }
+		o.Shown = func(agent string) (read, write []string) { return nil, []string{filepath.Join(homes, agent)} }
+		mine := `echo mine > $HOME/.npmrc && cat $HOME/.npmrc`
+		if text := x.runIn(x.w, mine); printed(text) != "" || !exists(filepath.Join(homes, agent, ".npmrc")) {
+			t.Fatalf("its own home: %s", text)
+		}
+		other := filepath.Join(homes, "other")
+		if err := os.MkdirAll(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(other, "secret"), []byte("canary-key"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, script := range []string{`cat ` + other + `/secret; ls ` + homes +
+			`; ls $HOME/..; cat $HOME/../other/secret`,
+			`echo x > ` + other + `/.npmrc && echo ESCAPED; mkdir ` + homes + `/new && echo ESCAPED`,
+			`mv ` + homes + ` sub/h && cat sub/h/other/secret; ln -s homes/other sub/o; cat sub/o/secret`} {
+			if why := printed(x.runIn(x.w, script)); why != "" {
+				t.Errorf("%s: %s", script, why)
 			}
-			other := filepath.Join(homes, "other")
-			if err := os.MkdirAll(other, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(other, "secret"), []byte("canary-key"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			for _, script := range []string{`cat ` + other + `/secret; ls ` + homes +
-				`; ls $HOME/..; cat $HOME/../other/secret`,
-				`echo x > ` + other + `/.npmrc && echo ESCAPED; mkdir ` + homes + `/new && echo ESCAPED`,
-				`mv ` + homes + ` sub/h && cat sub/h/other/secret; ln -s homes/other sub/o; cat sub/o/secret`} {
-				if why := printed(x.runIn(x.w, script)); why != "" {
-					t.Errorf("%s: %s", script, why)
-				}
-			}
-			if entries, _ := os.ReadDir(other); len(entries) != 1 {
-				t.Errorf("the other's home has %v", entries)
-			}
-		})
-	}
-	attacktest.AsUser(t)
+		}
+		if entries, _ := os.ReadDir(other); len(entries) != 1 {
+			t.Errorf("the other's home has %v", entries)
+		}
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +52,9 @@ func (x *world) usesGit() {
 			case "hooks", "info", "logs", "branches", "refs", "pack", ".daycare":
 				return fs.SkipDir
 			}
+			if objects(path) {
+				return fs.SkipDir // for git it is as the folder above
+			}
 			dirs = append(dirs, path)
 		}
 		return nil
@@ -63,6 +68,16 @@ func (x *world) usesGit() {
 	x.git(x.w, "add", "-A")
 	x.git(x.w, "commit", "-q", "-m", "more")
 }
+
+// objects reports whether a folder has loose objects of git in it, and nothing else.
+func objects(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !e.Type().IsRegular() || !objectName.MatchString(e.Name())
+	})
+}
+
+var objectName = regexp.MustCompile(`^[0-9a-f]{38}$`)
 
 // evilConfig is a git configuration that runs something, made by the script's $E.
 const evilGit = `E='touch $O/planted'; E=$(eval echo "$E")
@@ -141,6 +156,7 @@ func TestGitOfThePersonRunsNothing(t *testing.T) {
 // TestWorkspaceBecomesARepository: a workspace that is none must not become one that
 // needs no .git, and one that is stays as it was.
 func TestWorkspaceBecomesARepository(t *testing.T) {
+	t.Parallel()
 	for _, level := range sandboxed {
 		x := newWorld(t, level)
 		x.w = filepath.Join(x.w, "sub")
@@ -189,51 +205,48 @@ func TestTheWaysByGitAreReal(t *testing.T) {
 // TestGitWorksInTheSandbox: status, add, commit, init and clone need no approval, and
 // what they made stays.
 func TestGitWorksInTheSandbox(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			x := newWorld(t, level)
-			x.repository()
-			if runner, _ := probed[level](); !runner.HasView() {
-				t.Skip("without namespaces commits do not work: docs/sandbox.md")
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		x.repository()
+		if runner, _ := probed[level](); !runner.HasView() {
+			t.Skip("without namespaces commits do not work: docs/sandbox.md")
+		}
+		asked := 0
+		for _, script := range []string{
+			`git status --short`, `echo y > new && git add -A && git commit -q -m second && git log --oneline | grep second`,
+			`git checkout -q -b topic && git stash list && git tag v1 && git branch -a | grep topic && git checkout -q -`,
+			`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`,
+			`git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
+			`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`,
+			`git -C sub/clone status && git rm -q --cached new && git reset -q`,
+			`git gc -q && git merge -q topic && git rebase -q topic`,
+			`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`,
+			`git rebase --continue && git log --oneline | grep second`,
+		} {
+			env := x.env()
+			for _, who := range []string{"AUTHOR", "COMMITTER"} {
+				env["GIT_"+who+"_NAME"], env["GIT_"+who+"_EMAIL"] = "x", "x@example.com"
 			}
-			asked := 0
-			for _, script := range []string{
-				`git status --short`, `echo y > new && git add -A && git commit -q -m second && git log --oneline | grep second`,
-				`git checkout -q -b topic && git stash list && git tag v1 && git branch -a | grep topic && git checkout -q -`,
-				`git init -q sub/n && git -C sub/n commit -q --allow-empty -m x`,
-				`git -C sub/n commit -q --allow-empty -m y && git -C sub/n log --oneline | grep y`,
-				`git clone -q . sub/clone && git -C sub/clone log --oneline | grep second`,
-				`git -C sub/clone status && git rm -q --cached new && git reset -q`,
-				`git gc -q && git merge -q topic && git rebase -q topic`,
-				`git -c sequence.editor="sed -i 1ibreak" rebase -q -i HEAD~1`, `git status | grep "rebase in progress"`,
-				`git rebase --continue && git log --oneline | grep second`,
-			} {
-				env := x.env()
-				for _, who := range []string{"AUTHOR", "COMMITTER"} {
-					env["GIT_"+who+"_NAME"], env["GIT_"+who+"_EMAIL"] = "x", "x@example.com"
-				}
-				call := newCall(t, x.access, a{"command": script, "env": env, "workdir": x.w})
-				if need, err := x.exec.Needs(call); need != nil || err != nil {
-					asked++
-					t.Errorf("%s needs %+v %v", script, need, err)
-				}
-				if res := run(t, t.Context(), x.exec, call); res.Status != "" || strings.Contains(res.Text, "put aside") {
-					t.Errorf("%s:\n%s", script, res.Text)
-				}
+			call := newCall(t, x.access, a{"command": script, "env": env, "workdir": x.w})
+			if need, err := x.exec.Needs(call); need != nil || err != nil {
+				asked++
+				t.Errorf("%s needs %+v %v", script, need, err)
 			}
-			// Git writes its configuration anew whenever it meets a repository, also where nothing
-			// changes; that is refused, and the model reads what to do.
-			text := x.runIn(x.w, "git init -q sub/n && echo again")
-			if !strings.Contains(text, "needs no git init") || strings.Contains(text, "again\n") {
-				t.Errorf("a second git init: %s", text)
+			if res := run(t, t.Context(), x.exec, call); res.Status != "" || strings.Contains(res.Text, "put aside") {
+				t.Errorf("%s:\n%s", script, res.Text)
 			}
-			if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
-				t.Errorf("the person does not see the commit: %s", out)
-			}
-			t.Logf("%s: %d approvals", level, asked)
-		})
-	}
-	attacktest.AsUser(t)
+		}
+		// Git writes its configuration anew whenever it meets a repository, also where nothing
+		// changes; that is refused, and the model reads what to do.
+		text := x.runIn(x.w, "git init -q sub/n && echo again")
+		if !strings.Contains(text, "needs no git init") || strings.Contains(text, "again\n") {
+			t.Errorf("a second git init: %s", text)
+		}
+		if out := x.git(x.w, "log", "--oneline"); !strings.Contains(out, "second") {
+			t.Errorf("the person does not see the commit: %s", out)
+		}
+		t.Logf("%s: %d approvals", level, asked)
+	})
 }
 
 // plants are what programs of the person run or obey, made by a command.
@@ -253,54 +266,52 @@ var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.v
 // TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
 // told, and what a right names stays.
 func TestWhatRunsLaterIsPutAside(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			x := newWorld(t, level)
-			if runner, _ := probed[level](); !runner.HasView() {
-				os.RemoveAll(filepath.Join(x.w, ".git")) // its folder takes no new entries
-				x.access.WorkingDir = filepath.Join(x.w, "sub")
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		if runner, _ := probed[level](); !runner.HasView() {
+			os.RemoveAll(filepath.Join(x.w, ".git")) // its folder takes no new entries
+			x.access.WorkingDir = filepath.Join(x.w, "sub")
+		}
+		base := x.access.WorkingDir
+		var refused []string
+		x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
+		for _, path := range plants {
+			path = filepath.Join(base, path)
+			text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
+			if _, err := os.Lstat(path); err == nil {
+				t.Errorf("%s stayed: %s", path, text)
 			}
-			base := x.access.WorkingDir
-			var refused []string
-			x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
-			for _, path := range plants {
-				path = filepath.Join(base, path)
-				text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
-				if _, err := os.Lstat(path); err == nil {
-					t.Errorf("%s stayed: %s", path, text)
-				}
-				if !strings.Contains(text, "request_permission for @write:"+base) {
-					t.Errorf("%s: the model is told %s", path, text)
-				}
-				name, _ := filepath.Rel(base, path)
-				attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
+			if !strings.Contains(text, "request_permission for @write:"+base) {
+				t.Errorf("%s: the model is told %s", path, text)
 			}
-			if len(refused) != len(plants) {
-				t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)
+			name, _ := filepath.Rel(base, path)
+			attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
+		}
+		if len(refused) != len(plants) {
+			t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)
+		}
+		named := filepath.Join(base, "named/.envrc")
+		x.access.WriteDirs = append(x.access.WriteDirs, named)
+		if text := x.runIn(base, "mkdir -p named && echo x > named/.envrc"); strings.Contains(text, "put aside") || !exists(named) {
+			t.Errorf("what a right names: %s", text)
+		}
+		if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
+			t.Errorf("what a right names is not written again: %s", text)
+		}
+		for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
+			"HEAD", "sub/.prettierrc"} {
+			path = filepath.Join(base, path)
+			if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
+				t.Errorf("%s: %s", path, text)
 			}
-			named := filepath.Join(base, "named/.envrc")
-			x.access.WriteDirs = append(x.access.WriteDirs, named)
-			if text := x.runIn(base, "mkdir -p named && echo x > named/.envrc"); strings.Contains(text, "put aside") || !exists(named) {
-				t.Errorf("what a right names: %s", text)
-			}
-			if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
-				t.Errorf("what a right names is not written again: %s", text)
-			}
-			for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
-				"HEAD", "sub/.prettierrc"} {
-				path = filepath.Join(base, path)
-				if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
-					t.Errorf("%s: %s", path, text)
-				}
-			}
-		})
-	}
-	attacktest.AsUser(t)
+		}
+	})
 }
 
 // TestManyThingsPutAsideAreCounted: a command that makes thousands fills neither the log nor
 // the conversation.
 func TestManyThingsPutAsideAreCounted(t *testing.T) {
+	t.Parallel()
 	x := newWorld(t, sandbox.Landlock)
 	var refused []string
 	x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
@@ -320,38 +331,35 @@ func (x *world) runIn(dir, script string) string {
 
 // What exists of the kind is only read, and secrets and data of daycare are not seen.
 func TestWhatIsThereOfTheKindIsKept(t *testing.T) {
-	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) {
-			x := newWorld(t, level)
-			for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok",
-				"deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
-				"deep/er/AGENTS.md": "ok", "deep/.netrc": "canary-key"} {
-				path = filepath.Join(x.w, path)
-				os.MkdirAll(filepath.Dir(path), 0o755)
-				os.WriteFile(path, []byte(text), 0o644)
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
+		x := newWorld(t, level)
+		for path, text := range map[string]string{"sub/.vscode/tasks.json": "ok", "sub/.envrc": "ok",
+			"deep/er/.daycare/settings.yaml": "canary-data", "deep/.aws/credentials": "canary-key",
+			"deep/er/AGENTS.md": "ok", "deep/.netrc": "canary-key"} {
+			path = filepath.Join(x.w, path)
+			os.MkdirAll(filepath.Dir(path), 0o755)
+			os.WriteFile(path, []byte(text), 0o644)
+		}
+		for _, script := range []string{
+			`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`,
+			`mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
+			`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`,
+			`cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
+			`grep -r canary . ; find . -name settings.yaml -exec cat {} +`,
+			`ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
+			`test "$(cat sub/.vscode/tasks.json sub/.envrc deep/er/AGENTS.md | tr -d '\n')" = okokok || echo ESC""APED: it cannot be read`,
+		} {
+			if why := printed(x.runIn(x.w, script)); why != "" {
+				t.Errorf("%s: %s", script, why)
 			}
-			for _, script := range []string{
-				`echo ESC""APED > sub/.envrc; mv sub/.envrc sub/e; rm -f sub/.envrc; cat sub/.envrc | grep ESC`,
-				`mv sub/.vscode sub/v && echo ESC""APED; mv sub sub2 && echo ESC""APED`,
-				`echo bad > deep/er/AGENTS.md; cat deep/er/AGENTS.md | grep bad && echo ESC""APED`,
-				`cat deep/er/.daycare/settings.yaml; cat deep/.aws/credentials deep/.netrc`,
-				`grep -r canary . ; find . -name settings.yaml -exec cat {} +`,
-				`ln -s er/.daycare deep/d; cat deep/d/settings.yaml; mv deep/er deep/er2 && cat deep/er2/.daycare/settings.yaml`,
-				`test "$(cat sub/.vscode/tasks.json sub/.envrc deep/er/AGENTS.md | tr -d '\n')" = okokok || echo ESC""APED: it cannot be read`,
-			} {
-				if why := printed(x.runIn(x.w, script)); why != "" {
-					t.Errorf("%s: %s", script, why)
-				}
-			}
-		})
-	}
-	attacktest.AsUser(t)
+		}
+	})
 }
 
 // A link cannot be held in its place, so it is looked at again: what came in its place is
 // put aside.
 func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
-	for _, level := range sandboxed {
+	asEverybody(t, func(t *testing.T, level sandbox.Level) {
 		x := newWorld(t, level)
 		x.repository()
 		for path, target := range map[string]string{"sub/.envrc": "env", "sub/t/.git": "../../.git", "sub/AGENTS.md": "nothing"} {
@@ -382,8 +390,7 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 		if exists(x.o + "/planted") {
 			t.Errorf("%s: git ran a program of the agent", level)
 		}
-	}
-	attacktest.AsUser(t)
+	})
 }
 
 // What the person's own configuration of git names in the workspace is as git's own hooks:

@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "run the tests again with a canary:", err)
 		os.Exit(1)
 	}
+	// Most of them wait for processes: more go beside each other than there are processors.
+	flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 	os.Exit(m.Run())
 }
 

@@ -97,11 +97,15 @@ func none(t *testing.T, mark string, within time.Duration) {
 
 var levels = []sandbox.Level{sandbox.None, noSpaces, sandbox.Landlock, sandbox.Bwrap}
 
-// asEverybody runs a test at each level, and if root runs it once more as an ordinary user.
+// asEverybody runs a test at each level, and if root runs it once more as an ordinary user,
+// all beside each other.
 func asEverybody(t *testing.T, test func(t *testing.T, level sandbox.Level)) {
 	t.Parallel()
 	for _, level := range sandboxed {
-		t.Run(string(level), func(t *testing.T) { test(t, level) })
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			test(t, level)
+		})
 	}
 	attacktest.AsUser(t)
 }
