@@ -315,6 +315,7 @@ func TestAConversationAmongAgentsSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))

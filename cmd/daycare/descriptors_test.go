@@ -70,6 +70,7 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
+	t.Parallel()
 	sizes := map[int]int{256: 300}
 	if os.Getenv("DAYCARE_LONG") != "" {
 		sizes = map[int]int{256: 600, 1024: 5000}

@@ -14,6 +14,7 @@ import (
 // TestMailServers holds a conversation by mail over a real OpenSMTPD and a real
 // Dovecot while the daemon is killed again and again.
 func TestMailServers(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"dovecot", "smtpd"} {
 		if _, err := exec.LookPath(name); err != nil || os.Getuid() != 0 {
 			t.Skipf("SKIPPED: no %s here, or not root (apt-get install dovecot-imapd opensmtpd), so no real mail server was spoken to", name)

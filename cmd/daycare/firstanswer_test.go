@@ -159,6 +159,7 @@ func (h *answerHouse) answerers() []answerer {
 // TestFirstAnswerWins answers a request twice, by each pair of ways to answer: the first
 // answer counts, and the second one is told who was first.
 func TestFirstAnswerWins(t *testing.T) {
+	t.Parallel()
 	h := newAnswerHouse(t)
 	n := 0
 	for _, first := range h.answerers() {

@@ -15,6 +15,7 @@ import (
 // TestIRCServer holds a conversation over a real ngircd while the daemon is killed
 // again and again.
 func TestIRCServer(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("ngircd")
 	if err != nil {
 		t.Skip("SKIPPED: no ngircd here (apt-get install ngircd), so no real IRC server was spoken to")

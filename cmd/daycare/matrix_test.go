@@ -98,6 +98,7 @@ func (o ops) edited() []string {
 // edit is in force in the next turn, or at once, and nothing that anybody wrote is
 // lost.
 func TestEditorMatrix(t *testing.T) {
+	t.Parallel()
 	o := newOps(t)
 	word, turns := "word00", 0
 	for i, e := range editors {
@@ -183,6 +184,7 @@ func (o ops) checkShared(t *testing.T, word string) {
 // A mistake in any of the files is told with its place, and the last good version
 // stays in force.
 func TestMistakesAreTold(t *testing.T) {
+	t.Parallel()
 	o := newOps(t)
 	events := make(chan string, 1000)
 	ctx, cancel := context.WithCancel(t.Context())

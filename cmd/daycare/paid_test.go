@@ -240,6 +240,7 @@ func (h *chatHouse) billFamilies(list []event.Agent, sum map[string]float64) {
 // TestTheCostOfAFamilyIsTheVendors: own and children's, with children that are
 // refused, whose answers break, and that are stopped.
 func TestTheCostOfAFamilyIsTheVendors(t *testing.T) {
+	t.Parallel()
 	v := newVendor(t)
 	h := newPaidHouse(t, v)
 	c := h.start()
@@ -309,6 +310,7 @@ func TestTheCostOfAFamilyOverKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
+	t.Parallel()
 	v := newVendor(t)
 	h := newPaidHouse(t, v)
 	c := h.start()

@@ -27,6 +27,7 @@ const poisonScript = `rules:
 // however it waits for the child and however often daycare starts after that, and is
 // not set aside itself.
 func TestParentHearsOfAChildThatWasSetAside(t *testing.T) {
+	t.Parallel()
 	for ask, want := range map[string][]string{
 		"start one": {"I was told.", "It is at work."},
 		"spawn one": {"I was told.", "It is at work."},
