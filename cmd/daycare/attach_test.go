@@ -24,6 +24,7 @@ import (
 // letter: a model that takes pictures and PDFs gets them, one that takes none is
 // told, and both know the names and where the files lie.
 func TestAttachments(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	bodies := map[string]gjson.Result{} // newest request of each model
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
