@@ -81,8 +81,13 @@ func Inside(ctx context.Context, root string) (*control.Client, func() error, er
 // Run runs until ctx ends, the API is asked to shut down, or storage fails. The
 // parts end in the order in which they are added: connectors stop taking, agents
 // suspend or end their turns and still send, the watcher and the API go last.
-func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready func()) error {
+func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready func()) (err error) {
 	defer r.close()
+	defer func() {
+		if err != nil && r.lock != nil && r.lock.Lost() {
+			err = reloader{r}.lost() // whatever else failed followed from it
+		}
+	}()
 	if err := r.system.TakeLetters(ctx); err != nil {
 		return err
 	}
