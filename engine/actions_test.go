@@ -269,7 +269,7 @@ func TestFamilies(t *testing.T) {
 	if _, ok := h.Asked(one); ok {
 		t.Error("a request that nobody made")
 	}
-	p, _, err := h.asks.Ask(one, permission.Owner{}, mustGeneral(t, "@web"))
+	p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, mustGeneral(t, "@web"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -629,7 +629,7 @@ func TestAnswersInFiles(t *testing.T) {
 	one := h.person("one")
 	ask := func(tag string) permission.Pending {
 		t.Helper()
-		p, _, err := h.asks.Ask(one, permission.Owner{}, mustGeneral(t, tag))
+		p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, mustGeneral(t, tag))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,6 +33,16 @@ var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inb
 // maxMember bounds one file of an archive, in bytes.
 const maxMember = 512 << 20
 
+// An archive copies, keeps and brings back the folders of agents.
+type archive struct {
+	place
+	actors      *actors
+	registrar   *registrar
+	directory   *directory
+	folderWatch *folderWatch
+	descriptors *descriptors
+}
+
 // Export writes an agent of a workspace as a tar, from its files alone. home is the
 // workspace's .daycare. A line that is being appended at this moment is left out.
 func Export(home, id string, to io.Writer) error {
@@ -82,12 +92,12 @@ func Export(home, id string, to io.Writer) error {
 // Import makes an agent of what Export wrote: the same one, if neither its id nor
 // its address is known here, else a new one that stands by itself. Its rights come
 // along and are shown to whoever imports it. Errors: ErrBadArchive.
-func (s *System) Import(_ context.Context, from io.Reader, name string) (event.Agent, error) {
-	if s.vol.Full() {
+func (ar *archive) Import(_ context.Context, from io.Reader, name string) (event.Agent, error) {
+	if ar.vol.Full() {
 		return event.Agent{}, disk.ErrFull
 	}
 	// The next start removes what begins so: a death may leave it.
-	temp, err := os.MkdirTemp(filepath.Join(s.root, "agents"), ".new-import-")
+	temp, err := os.MkdirTemp(filepath.Join(ar.root, "agents"), ".new-import-")
 	if err != nil {
 		return event.Agent{}, fmt.Errorf("unpack archive: %w", err)
 	}
@@ -96,18 +106,19 @@ func (s *System) Import(_ context.Context, from io.Reader, name string) (event.A
 	if err != nil {
 		return event.Agent{}, err
 	}
-	in, err := s.importable(temp, id, name)
+	in, err := ar.importable(temp, id, name)
 	if err != nil {
 		return event.Agent{}, err
 	}
-	meta, err := s.createFresh(in.descriptor, in.state, func(dir string) error { return s.moveInto(temp, dir, in.same) })
+	meta, err := ar.registrar.createFresh(in.descriptor, in.state,
+		func(dir string) error { return ar.moveInto(temp, dir, in.same) })
 	if err != nil {
 		return event.Agent{}, err
 	}
-	if !s.settled(meta.ID) {
-		s.rouse(meta.ID)
+	if !ar.settled(meta.ID) {
+		ar.actors.rouse(meta.ID)
 	}
-	return s.look(meta), nil
+	return ar.directory.look(meta), nil
 }
 
 // unpack writes the files of an archive into dir and returns the agent's id.
@@ -160,7 +171,7 @@ type arrival struct {
 }
 
 // importable reads who an unpacked agent is, and who it will be here.
-func (s *System) importable(dir, id, name string) (in arrival, err error) {
+func (ar *archive) importable(dir, id, name string) (in arrival, err error) {
 	var d address.Descriptor
 	for _, file := range handFiles {
 		full := filepath.Join(dir, file)
@@ -186,7 +197,7 @@ func (s *System) importable(dir, id, name string) (in arrival, err error) {
 	if err != nil || raw == nil {
 		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
 	}
-	workspace := filepath.Dir(s.root)
+	workspace := filepath.Dir(ar.root)
 	old, moved := Elsewhere(workspace, id, d, state.Permissions)
 	if in.state, err = record.ChangeState(workspace, raw, func(s *record.State) {
 		if s.Ended = nil; moved {
@@ -199,9 +210,9 @@ func (s *System) importable(dir, id, name string) (in arrival, err error) {
 	if name != "" {
 		d.Name = name
 	}
-	_, addressTaken := s.index.Lookup(d)
-	_, idTaken := s.index.Get(id)
-	_, parentKnown := s.index.Get(d.ParentAgentID)
+	_, addressTaken := ar.index.Lookup(d)
+	_, idTaken := ar.index.Get(id)
+	_, parentKnown := ar.index.Get(d.ParentAgentID)
 	switch {
 	case addressTaken || idTaken || d.ParentAgentID != "" && !parentKnown:
 		if d.Name == "" {
@@ -217,7 +228,7 @@ func (s *System) importable(dir, id, name string) (in arrival, err error) {
 
 // moveInto moves the unpacked files into the folder of the new agent, durably. With
 // same its descriptor is the one that was unpacked, to the last byte.
-func (s *System) moveInto(from, dir string, same bool) error {
+func (ar *archive) moveInto(from, dir string, same bool) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -235,8 +246,8 @@ func (s *System) moveInto(from, dir string, same bool) error {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return s.vol.SyncDir("import.dirsync", name)
+			return ar.vol.SyncDir("import.dirsync", name)
 		}
-		return s.vol.SyncFile("import.sync", name)
+		return ar.vol.SyncFile("import.sync", name)
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"daycare/engine/crash"
+	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/watch"
 )
@@ -18,11 +21,20 @@ import (
 // decision cannot be delivered now is tried again, not at once.
 const expiryPause = time.Second
 
+// approvals are requests for permission, from the queue to a decision in the inbox of
+// who asked.
+type approvals struct {
+	place
+	asks     *permission.Queue
+	actors   *actors
+	mailroom *mailroom
+}
+
 // watchAsks makes decisions of what people write into the files of requests by
 // hand, and of requests that nobody answered in time.
-func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
+func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 	changed := newEdits()
-	dir := filepath.Join(s.root, "permissions")
+	dir := filepath.Join(ap.root, "permissions")
 	w.Add(dir, watch.Options{}, func(h watch.Hint) {
 		if h.Overflow {
 			changed.hint(anyRequest)
@@ -34,10 +46,10 @@ func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
 		}
 	})
 	defer w.Remove(dir)
-	left := s.decide(ctx, s.answeredByHand())
+	left := ap.decide(ctx, ap.answeredByHand())
 	for {
 		var due <-chan time.Time
-		if at, ok := s.asks.FirstEnd(); ok {
+		if at, ok := ap.asks.FirstEnd(); ok {
 			due = time.After(max(time.Until(at), expiryPause))
 		}
 		select {
@@ -46,9 +58,9 @@ func (s *System) watchAsks(ctx context.Context, w *watch.Watcher) {
 			if slices.Contains(tokens, anyRequest) {
 				tokens = nil
 			}
-			left = s.decide(ctx, s.answeredByHand(tokens...))
+			left = ap.decide(ctx, ap.answeredByHand(tokens...))
 		case <-due:
-			s.decide(ctx, nil)
+			ap.decide(ctx, nil)
 		case <-ctx.Done():
 			return
 		}
@@ -60,16 +72,16 @@ const anyRequest = ""
 
 // answeredByHand are the answers in the files of these requests; without tokens in those
 // of all.
-func (s *System) answeredByHand(tokens ...string) []permission.Pending {
-	answered, found := s.asks.Answered(tokens...)
-	s.board.Tell("", found...)
-	late, err := s.asks.Late(tokens...)
+func (ap *approvals) answeredByHand(tokens ...string) []permission.Pending {
+	answered, found := ap.asks.Answered(tokens...)
+	ap.board.Tell("", found...)
+	late, err := ap.asks.Late(tokens...)
 	if err != nil {
-		s.log.Warn("late answers in files cannot be looked for", "err", err)
+		ap.log.Warn("late answers in files cannot be looked for", "err", err)
 	}
 	for _, p := range late {
-		if first, ok := s.answered(p.Token); ok {
-			s.tooLate(p, first)
+		if first, ok := ap.answered(p.Token); ok {
+			ap.tooLate(p, first)
 		}
 	}
 	return answered
@@ -77,8 +89,8 @@ func (s *System) answeredByHand(tokens ...string) []permission.Pending {
 
 // decide makes decisions of answers in files, and of requests that have ended. left are
 // the requests whose decision could not be delivered: they are looked at again.
-func (s *System) decide(ctx context.Context, answered []permission.Pending) (left []string) {
-	for _, p := range append(answered, s.asks.Expired(crash.Now())...) {
+func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) (left []string) {
+	for _, p := range append(answered, ap.asks.Expired(crash.Now())...) {
 		by := p.DecidedBy
 		if by == "" {
 			by = "file"
@@ -86,21 +98,135 @@ func (s *System) decide(ctx context.Context, answered []permission.Pending) (lef
 		if p.Decision == permission.Expired {
 			by = "clock"
 		}
-		switch earlier, err := s.Decide(ctx, p.Token, p.Decision, by); {
+		switch earlier, err := ap.Decide(ctx, p.Token, p.Decision, by); {
 		case err != nil:
-			s.log.Warn("decision not delivered", "token", p.Token, "err", err)
+			ap.log.Warn("decision not delivered", "token", p.Token, "err", err)
 			left = append(left, p.Token)
 		case earlier != nil && earlier.Decision != "" && by == "file":
-			s.tooLate(p, *earlier)
+			ap.tooLate(p, *earlier)
 		}
 	}
 	return left
 }
 
 // tooLate tells whoever answered in a file that somebody else was first.
-func (s *System) tooLate(p, first permission.Pending) {
-	s.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
-		File:   filepath.Join(s.root, "permissions", p.Token+".json"),
+func (ap *approvals) tooLate(p, first permission.Pending) {
+	ap.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
+		File:   filepath.Join(ap.root, "permissions", p.Token+".json"),
 		Reason: fmt.Sprintf("the answer %s came too late: %s by %s was first", p.Decision, first.Decision, first.DecidedBy),
 		Remedy: "to take back what was allowed, use: daycare permissions revoke"})
+}
+
+// withdraw takes the requests of an agent that has ended out of the queue: there is
+// nobody left whom an answer could reach.
+func (ap *approvals) withdraw(id string) {
+	if ap.asks == nil {
+		return
+	}
+	const by = "daycare: the agent has ended"
+	for _, p := range ap.asks.Of(id) {
+		if _, err := ap.asks.Settle(p.Token, permission.Expired, by, time.Now()); err != nil {
+			ap.log.Warn("a request of an agent that has ended still waits", "agent", id, "token", p.Token, "err", err)
+			continue
+		}
+		ap.events.Emit(event.Event{Type: event.PermissionDecided, Agent: id,
+			Body: event.Asked{Token: p.Token, Tag: p.Request.Tag, Decision: string(permission.Expired), By: by}})
+	}
+}
+
+// Asks lists the permission requests that wait.
+func (ap *approvals) Asks(context.Context) ([]event.Ask, error) {
+	asks := []event.Ask{}
+	for _, p := range ap.asks.List() {
+		asks = append(asks, p.Ask())
+	}
+	return asks, nil
+}
+
+// Decide answers a permission request: the decision becomes an item of the agent
+// that asked. The first answer wins: earlier reports the one that was first, however
+// long ago; for that the beginning of the token is enough. Errors: permission.ErrUnknown, and those of Deliver.
+func (ap *approvals) Decide(ctx context.Context, token string, d permission.Decision,
+	by string) (earlier *permission.Pending, err error) {
+	p, err := ap.asks.Get(token)
+	if errors.Is(err, permission.ErrUnknown) {
+		if old, ok := ap.answered(token); ok {
+			return &old, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := message.Incoming{Agent: p.Agent, Kind: message.Permission, Dedupe: p.DedupeKey(), Text: p.Request.Detail.String(),
+		Token: token, Decision: string(d), By: by, Tag: p.Request.Tag, SHA256: p.SHA256, Silent: p.Request.Gate}
+	if d == permission.Prefix {
+		if p.Request.Prefix == "" {
+			return nil, fmt.Errorf("%w: %s", permission.ErrNoPrefix, token)
+		}
+		in.Tag, in.Scripts = p.Request.Prefix, p.Request.Scripts
+	}
+	receipt, err := ap.mailroom.Deliver(ctx, in)
+	if errors.Is(err, message.ErrUnknownAgent) { // its folder was taken away by hand, or a death came before
+		ap.withdraw(p.Agent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if receipt.Duplicate {
+		first := ap.firstAnswer(p, receipt.Item)
+		if first.Decision != "" { // a death may have come before it left the queue
+			if _, err := ap.asks.Settle(token, first.Decision, first.DecidedBy, first.DecidedAt); err != nil &&
+				!errors.Is(err, permission.ErrUnknown) {
+				return nil, err
+			}
+		}
+		return &first, nil
+	}
+	_, err = ap.asks.Settle(token, d, by, time.Now())
+	// Afterwards: who hears of it and lists what waits must not find it again.
+	ap.events.Emit(event.Event{Type: event.PermissionDecided, Agent: p.Agent,
+		Body: event.Asked{Token: token, Tag: p.Request.Tag, Decision: string(d), By: by}})
+	if err != nil && !errors.Is(err, permission.ErrUnknown) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// firstAnswer is a request with the answer that was first: the item that holds it
+// still waits, or the agent has moved the request to the log.
+func (ap *approvals) firstAnswer(p permission.Pending, item string) permission.Pending {
+	if e, box, err := ap.actors.acquire(p.Agent); err == nil {
+		it, err := box.Read(item)
+		e.release()
+		if err == nil {
+			p.Decision, p.DecidedBy, p.DecidedAt = permission.Decision(it.Decision), it.By, it.At
+			return p
+		}
+	}
+	if old, ok := ap.answered(p.Token); ok {
+		return old
+	}
+	return p
+}
+
+// answered finds a request in the log of those that were answered, by its token or, as
+// people type it, the beginning that no other one has.
+func (ap *approvals) answered(token string) (permission.Pending, bool) {
+	log, err := permission.Log(ap.root)
+	if err != nil {
+		ap.log.Warn("answered requests cannot be read", "err", err)
+	}
+	var like []permission.Pending
+	for _, old := range log {
+		switch {
+		case old.Token == token:
+			return old, true
+		case len(token) >= permission.CodeLength && strings.HasPrefix(old.Token, token):
+			like = append(like, old)
+		}
+	}
+	if len(like) != 1 {
+		return permission.Pending{}, false
+	}
+	return like[0], true
 }

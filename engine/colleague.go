@@ -21,11 +21,11 @@ var ErrNotMaker = errors.New("another agent or a user made that agent: ask them 
 // with the agent's next turn. Errors: ErrNotMaker, *Changed if somebody saved the
 // descriptor at the same time.
 func (f *Family) Update(ctx context.Context, asker, id, description, systemPrompt string) (event.Agent, error) {
-	meta, ok := f.sys.index.Get(id)
+	meta, ok := f.place.index.Get(id)
 	if !ok || meta.Descriptor.Type != address.Permanent || meta.Descriptor.CreatedBy != asker {
 		return event.Agent{}, ErrNotMaker
 	}
-	now, err := f.sys.ReadFile(ctx, id, address.File)
+	now, err := f.archive.ReadFile(ctx, id, address.File)
 	if err != nil {
 		return event.Agent{}, err
 	}
@@ -39,21 +39,21 @@ func (f *Family) Update(ctx context.Context, asker, id, description, systemPromp
 			return event.Agent{}, fmt.Errorf("change %s of agent %s: %w", member, id, err)
 		}
 	}
-	if _, err := f.sys.WriteFile(ctx, id, address.File, changed, now.Hash); err != nil {
+	if _, err := f.archive.WriteFile(ctx, id, address.File, changed, now.Hash); err != nil {
 		return event.Agent{}, err
 	}
-	return f.sys.Agent(ctx, id)
+	return f.directory.Agent(ctx, id)
 }
 
 // Work is the newest item of an agent that is not finished; "" if there is none.
 func (f *Family) Work(_ context.Context, asker, id string) (item string, err error) {
-	if _, ok := f.sys.index.Get(id); !ok {
+	if _, ok := f.place.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
 	if !f.Reads(asker, id) {
 		return "", ErrStranger
 	}
-	if open := f.sys.waiting(id); len(open) > 0 {
+	if open := f.actors.waiting(id); len(open) > 0 {
 		item = open[len(open)-1].ID
 	}
 	return item, nil
@@ -64,11 +64,11 @@ func (f *Family) Session(ctx context.Context, asker, id string) (event.Session, 
 	if !f.Reads(asker, id) {
 		return event.Session{}, ErrStranger
 	}
-	a, err := f.sys.Agent(ctx, id)
+	a, err := f.directory.Agent(ctx, id)
 	if err != nil {
 		return event.Session{}, err
 	}
-	n, err := record.SessionOf(f.sys.folder(id)) // also what came since the agent slept
+	n, err := record.SessionOf(f.place.folder(id)) // also what came since the agent slept
 	if err != nil {
 		return event.Session{}, err
 	}

@@ -59,12 +59,12 @@ func poke(c chan<- struct{}) {
 
 // watch has changes in the agent's folder noticed while it is in memory.
 func (e *entry) watch() {
-	if e.sys.watcher == nil {
+	if e.actors.watcher == nil {
 		return
 	}
-	e.sys.watcher.Add(e.dir, watch.Options{Ignore: runtimeOnly}, func(h watch.Hint) {
+	e.actors.watcher.Add(e.dir, watch.Options{Ignore: runtimeOnly}, func(h watch.Hint) {
 		if h.Overflow || slices.Contains(h.Names, address.File) {
-			e.sys.edits.hint(e.meta.ID)
+			e.actors.descriptors.edits.hint(e.meta.ID)
 		}
 		if h.Overflow || !slices.Equal(h.Names, []string{address.File}) {
 			poke(e.edited)
@@ -73,8 +73,8 @@ func (e *entry) watch() {
 }
 
 func (e *entry) unwatch() {
-	if e.sys.watcher != nil {
-		e.sys.watcher.Remove(e.dir)
+	if e.actors.watcher != nil {
+		e.actors.watcher.Remove(e.dir)
 	}
 }
 
@@ -88,8 +88,15 @@ func runtimeOnly(name string) bool {
 	return watch.Hidden(name)
 }
 
+// descriptors are what people edit that the engine routes by.
+type descriptors struct {
+	place
+	recent *recent
+	edits  *edits
+}
+
 // watchEdits reads edited descriptors until ctx ends.
-func (s *System) watchEdits(ctx context.Context) {
+func (ds *descriptors) watchEdits(ctx context.Context) {
 	type again struct {
 		id  string
 		try int
@@ -97,7 +104,7 @@ func (s *System) watchEdits(ctx context.Context) {
 	}
 	var waiting []again
 	look := func(id string, try int) {
-		if s.reread(id, try == len(rereads)) && try < len(rereads) {
+		if ds.reread(id, try == len(rereads)) && try < len(rereads) {
 			waiting = append(waiting, again{id, try + 1, time.Now().Add(rereads[try])})
 		}
 	}
@@ -108,8 +115,8 @@ func (s *System) watchEdits(ctx context.Context) {
 			due = time.After(time.Until(waiting[0].at))
 		}
 		select {
-		case <-s.edits.hints:
-			for _, id := range s.edits.take() {
+		case <-ds.edits.hints:
+			for _, id := range ds.edits.take() {
 				waiting = slices.DeleteFunc(waiting, func(w again) bool { return w.id == id })
 				look(id, 0)
 			}
@@ -125,40 +132,40 @@ func (s *System) watchEdits(ctx context.Context) {
 
 // reread takes over what a person wrote into a descriptor, and says so. With last a
 // broken one is reported; else broken asks to look again.
-func (s *System) reread(id string, last bool) (broken bool) {
-	c, err := s.index.Reread(id, last)
+func (ds *descriptors) reread(id string, last bool) (broken bool) {
+	c, err := ds.index.Reread(id, last)
 	if err != nil {
-		path := filepath.Join(s.folder(id), address.File)
-		s.board.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
+		path := filepath.Join(ds.folder(id), address.File)
+		ds.board.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
 			Remedy: "Check who owns the file and its mode."})
 		return false
 	}
 	if c.Broken {
-		NoteAgents(s.board, s.root, c.Found)
+		NoteAgents(ds.board, ds.root, c.Found)
 	} else {
-		s.board.Tell(id, c.Found...)
-		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)
+		ds.board.Tell(id, c.Found...)
+		ds.board.Read(id, filepath.Join(ds.folder(id), address.File), nil)
 	}
 	if !c.Broken && (last || len(c.Members) > 0) {
-		s.index.Keep(id)
+		ds.index.Keep(id)
 	}
 	if len(c.Members) > 0 && finding.Join(c.Found) == nil {
-		s.recent.look(id)
-		s.descriptorEdited(id, c.Members)
+		ds.recent.look(id)
+		ds.descriptorEdited(id, c.Members)
 	}
 	return c.Broken
 }
 
 // copyKept tells of a save that could not be put in place and lies beside its file.
-func (s *System) copyKept(path, kept string) {
-	s.board.Tell(agentOf(s.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
+func (ds *descriptors) copyKept(path, kept string) {
+	ds.board.Tell(agentOf(ds.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
 		Reason: "two saves came at once; one of them is kept as " + filepath.Base(kept),
 		Remedy: "Compare the two, then remove the copy."})
 }
 
 // descriptorEdited tells which members of a descriptor a person changed.
-func (s *System) descriptorEdited(id string, members []string) {
+func (ds *descriptors) descriptorEdited(id string, members []string) {
 	text := strings.Join(members, ", ") + " changed; it counts from the next turn"
-	s.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
-	s.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
+	ds.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
+	ds.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
 }

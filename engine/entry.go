@@ -25,9 +25,9 @@ import (
 // its inbox is empty under the lock, and a delivery either finds it awake or
 // starts it.
 type entry struct {
-	sys  *System
-	meta address.Meta
-	dir  string
+	actors *actors
+	meta   address.Meta
+	dir    string
 
 	activity atomic.Pointer[activity]
 	edited   chan struct{} // capacity 1: a person may have written in the folder
@@ -73,7 +73,7 @@ func (e *entry) revived() bool {
 	if e.running || e.box != nil || !disk.Exists(filepath.Join(e.dir, address.File)) {
 		return false
 	}
-	state, _, err := record.CurrentState(e.sys.vol, e.dir)
+	state, _, err := record.CurrentState(e.actors.vol, e.dir)
 	return err == nil && state.Ended == nil
 }
 
@@ -83,9 +83,9 @@ func (e *entry) load() error {
 	if e.box != nil {
 		return nil
 	}
-	state, _, err := record.CurrentState(e.sys.vol, e.dir)
-	if e.sys.index.SetEnded(e.meta.ID, state.Ended != nil); state.Ended == nil {
-		e.sys.spent.Delete(e.meta.ID)
+	state, _, err := record.CurrentState(e.actors.vol, e.dir)
+	if e.actors.index.SetEnded(e.meta.ID, state.Ended != nil); state.Ended == nil {
+		e.actors.spent.Delete(e.meta.ID)
 	}
 	if state.Ended != nil {
 		e.ended = true
@@ -94,7 +94,7 @@ func (e *entry) load() error {
 	if err != nil && !errors.As(err, new(finding.Finding)) {
 		return err // it is not known whether the agent has ended
 	}
-	box, found, err := inbox.Open(e.sys.vol, e.dir, e.sys.quota, crash.Now)
+	box, found, err := inbox.Open(e.actors.vol, e.dir, e.actors.quota, crash.Now)
 	if err != nil {
 		return fmt.Errorf("open inbox of %s: %w", e.meta.ID, err)
 	}
@@ -112,12 +112,12 @@ func (e *entry) load() error {
 func (e *entry) noteInbox(found []finding.Finding) {
 	for _, f := range found {
 		if f.ID != inbox.BrokenLine {
-			e.sys.board.Tell(e.meta.ID, f)
+			e.actors.board.Tell(e.meta.ID, f)
 		}
 	}
 	if lines, scans := e.file.Broken(); scans != e.scans {
 		e.scans = scans
-		e.sys.board.Read(e.meta.ID, filepath.Join(e.dir, inbox.FileName), lines)
+		e.actors.board.Read(e.meta.ID, filepath.Join(e.dir, inbox.FileName), lines)
 	}
 }
 
@@ -136,8 +136,8 @@ func (e *entry) release() {
 // wake starts the actor if there is none, as soon as there is a place for it. The lock
 // is held.
 func (e *entry) wake() {
-	start, w := e.sys.start.Load(), e.sys.waker
-	if e.running || e.ended || start == nil || e.sys.actors.Err() != nil || e.sys.vol.Err() != nil {
+	start, w := e.actors.start.Load(), e.actors.waker
+	if e.running || e.ended || start == nil || e.actors.ctx.Err() != nil || e.actors.vol.Err() != nil {
 		return
 	}
 	if !w.take(e.meta.ID) {
@@ -153,10 +153,10 @@ func (e *entry) wake() {
 		return
 	}
 	w.woke(e.meta.ID)
-	ctx, cancel := context.WithCancelCause(e.sys.actors)
+	ctx, cancel := context.WithCancelCause(e.actors.ctx)
 	e.running, e.cancel, e.done = true, cancel, make(chan struct{})
-	e.sys.events.Emit(event.Event{Type: event.AgentWoke, Agent: e.meta.ID})
-	e.sys.wg.Go(func() { e.act(ctx, *start) })
+	e.actors.events.Emit(event.Event{Type: event.AgentWoke, Agent: e.meta.ID})
+	e.actors.wg.Go(func() { e.act(ctx, *start) })
 }
 
 // rouse is wake for who does not hold the lock; false: the entry is gone.
@@ -178,12 +178,12 @@ func (e *entry) sleep() {
 	}
 	if e.box != nil {
 		if err := e.box.Close(); err != nil {
-			e.sys.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
+			e.actors.log.Error("inbox not closed", "agent", e.meta.ID, "err", err)
 		}
 	}
 	e.box, e.gone = nil, true
 	e.activity.Store(nil)
-	e.sys.forget(e)
+	e.actors.forget(e)
 }
 
 // act is the actor: it runs the agent until it may sleep. One that fails leaves, and
@@ -195,8 +195,8 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	}
 	e.watch()
 	defer e.unwatch()
-	e.sys.reread(e.meta.ID, true) // it may have been edited while the agent slept
-	seat := Seat{Dir: e.dir, Inbox: e.box, Fates: e.sys.senders.fates(e.meta.ID), entry: e}
+	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
+	seat := Seat{Dir: e.dir, Inbox: e.box, Fates: e.actors.senders.fates(e.meta.ID), entry: e}
 	seat.Meta = seat.Identity()
 	for {
 		began := time.Now()
@@ -205,7 +205,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 			return
 		}
 		if err == nil || time.Since(began) > restartLast {
-			e.sys.waker.well(e.meta.ID)
+			e.actors.waker.well(e.meta.ID)
 		}
 		if err != nil {
 			e.failed(err)
@@ -214,7 +214,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 		if e.rest(seat.Fates) {
 			return
 		}
-		e.sys.waker.stayed()
+		e.actors.waker.stayed()
 	}
 }
 
@@ -222,18 +222,19 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 func (e *entry) failed(err error) {
 	switch id := e.meta.ID; {
 	case errors.Is(err, record.ErrGone) && !disk.Exists(filepath.Join(e.dir, address.File)):
-		e.sys.log.Warn("agent ended: its folder is gone", "agent", id)
+		e.actors.log.Warn("agent ended: its folder is gone", "agent", id)
 		e.end()
 		return
 	case errors.Is(err, record.ErrGone):
-		e.sys.board.Tell(id, finding.Finding{ID: "history-gone", Severity: finding.Warning, File: filepath.Join(e.dir, "history.jsonl"),
+		e.actors.board.Tell(id, finding.Finding{ID: "history-gone", Severity: finding.Warning,
+			File:   filepath.Join(e.dir, "history.jsonl"),
 			Reason: "it was taken away while the agent was at work; a new one is begun"})
 	case errors.Is(err, disk.ErrFailed):
-		e.sys.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
+		e.actors.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
 		return
 	}
-	pause := e.sys.waker.failed(e.meta.ID, err)
-	e.sys.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
+	pause := e.actors.waker.failed(e.meta.ID, err)
+	e.actors.log.Error("agent failed", "agent", e.meta.ID, "err", err, "again", pause)
 }
 
 // rest decides under the entry's lock whether the agent goes to sleep.
@@ -250,9 +251,9 @@ func (e *entry) finish() {
 	e.cancel(nil)
 	close(e.done)
 	e.activity.Store(nil)
-	e.sys.events.Emit(event.Event{Type: event.AgentSlept, Agent: e.meta.ID})
-	e.sys.waker.free()
-	if !e.ended && (e.box.Len() > 0 || e.sys.senders.left(e.meta.ID)) {
+	e.actors.events.Emit(event.Event{Type: event.AgentSlept, Agent: e.meta.ID})
+	e.actors.waker.free()
+	if !e.ended && (e.box.Len() > 0 || e.actors.senders.left(e.meta.ID)) {
 		e.wake() // something arrived between rest and here, or it is tried again later
 	}
 	e.sleep()
@@ -297,7 +298,7 @@ func (e *entry) send(p message.Promise) {
 	p.Agent, p.Report = e.meta.ID, func(f message.Fate) {
 		report(f)
 		if f.Delivered() || f.Final {
-			e.sys.rouse(e.meta.ID)
+			e.actors.rouse(e.meta.ID)
 		}
 	}
 	e.mu.Lock()
@@ -306,7 +307,7 @@ func (e *entry) send(p message.Promise) {
 		report(message.Fate{Out: p.ID, Kept: true})
 		return
 	}
-	e.sys.senders.send(p)
+	e.actors.senders.send(p)
 }
 
 // halt ends the actor and waits until it is gone. What it promised is not sent any
@@ -319,8 +320,8 @@ func (e *entry) halt(ctx context.Context) error {
 		e.cancel(ErrStopped)
 	}
 	e.mu.Unlock()
-	e.sys.senders.drop(e.meta.ID)
-	e.sys.waker.well(e.meta.ID)
+	e.actors.senders.drop(e.meta.ID)
+	e.actors.waker.well(e.meta.ID)
 	if running {
 		select {
 		case <-done:
@@ -339,56 +340,4 @@ func guard(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// entry returns the entry of an agent, making it. Errors: message.ErrUnknownAgent.
-func (s *System) entry(id string) (*entry, error) {
-	meta, ok := s.index.Get(id)
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.entries[id]
-	if !ok {
-		e = &entry{sys: s, meta: meta, dir: s.folder(id), edited: make(chan struct{}, 1)}
-		s.entries[id] = e
-		if meta.Descriptor.Type == address.Subagent {
-			s.subagents[id] = e
-		}
-	}
-	return e, nil
-}
-
-// acquire returns an agent's entry with its mailbox loaded; release it after use.
-func (s *System) acquire(id string) (*entry, inbox.Mailbox, error) {
-	for {
-		e, err := s.entry(id)
-		if err != nil {
-			return nil, nil, err
-		}
-		box, err := e.open()
-		if errors.Is(err, errGone) {
-			continue
-		}
-		return e, box, err
-	}
-}
-
-// forget takes an entry that sleeps out of memory.
-func (s *System) forget(e *entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.entries[e.meta.ID] == e {
-		delete(s.entries, e.meta.ID)
-		delete(s.subagents, e.meta.ID)
-	}
-}
-
-// awake returns the entry of an agent if it is in memory.
-func (s *System) awake(id string) (*entry, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.entries[id]
-	return e, ok
 }

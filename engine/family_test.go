@@ -50,7 +50,7 @@ func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *househo
 			defer h.mu.Unlock()
 			h.told = append(h.told, it)
 			if it.Kind == message.Permission { // as agents do before an item is done; whoever answered may have been faster
-				_, _ = h.asks.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
+				_, _ = h.approvals.asks.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
 			}
 		})(ctx, seat)
 	}, connectors...)
@@ -292,7 +292,7 @@ func openRoot(t *testing.T, path string) *os.Root {
 // The folder of the receiver became a link: nothing is written to where it leads.
 func TestALongMessageIsNotWrittenIntoAReplacedFolder(t *testing.T) {
 	workspace, outside := t.TempDir(), t.TempDir()
-	s := &System{root: filepath.Join(workspace, ".daycare"), folders: permission.NewFolders(workspace)}
+	s := &mailroom{place: place{root: filepath.Join(workspace, ".daycare")}, folders: permission.NewFolders(workspace)}
 	mole := filepath.Join(workspace, "mole")
 	dir := s.folder("m")
 	state, err := record.EncodeState(workspace, record.State{Permissions: permission.Default(mole)})
@@ -406,7 +406,7 @@ func TestRemovedWithItsFamily(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{child.ID, other} {
-		if _, _, err := h.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv")); err != nil {
+		if _, _, err := h.approvals.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -422,7 +422,7 @@ func TestRemovedWithItsFamily(t *testing.T) {
 	if trash, err := filepath.Glob(filepath.Join(h.root, "trash", "*")); err != nil || len(trash) != 2 {
 		t.Errorf("in the trash: %v, %v; want both", trash, err)
 	}
-	if list := h.asks.List(); len(list) != 1 || list[0].Agent != other {
+	if list := h.approvals.asks.List(); len(list) != 1 || list[0].Agent != other {
 		t.Errorf("requests that wait: %+v, want that of the other agent alone", list)
 	}
 }
@@ -451,7 +451,7 @@ func TestTheRequestsOfAnAgentThatEnded(t *testing.T) {
 	}
 	var tokens []string
 	for _, id := range []string{killed.ID, gone.ID} {
-		p, _, err := h.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv"))
+		p, _, err := h.approvals.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@read:/srv"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -464,7 +464,7 @@ func TestTheRequestsOfAnAgentThatEnded(t *testing.T) {
 	if _, err := h.Decide(t.Context(), tokens[1], permission.Once, "ada"); !errors.Is(err, message.ErrUnknownAgent) {
 		t.Errorf("answered for an agent that is gone: %v", err)
 	}
-	if list := h.asks.List(); len(list) != 0 {
+	if list := h.approvals.asks.List(); len(list) != 0 {
 		t.Errorf("requests that wait: %+v, want none", list)
 	}
 	if e, err := h.Decide(t.Context(), tokens[0], permission.Once, "ada"); err != nil || e == nil || e.Decision != permission.Expired {
@@ -639,7 +639,7 @@ func TestStrangersAndKin(t *testing.T) {
 	post := func(channel, user string) string {
 		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
 	}
-	h.System.owns = func(d address.Descriptor) bool { return d.UserID == "ada" }
+	h.recent.owns = func(d address.Descriptor) bool { return d.UserID == "ada" }
 	ada, other, bob := post("1", "ada"), post("2", "ada"), post("3", "bob")
 	mine := h.deliver(message.Incoming{From: Terminal(), Text: "x"}).Agent
 	ops, err := h.System.Create(t.Context(), address.Descriptor{Type: address.Permanent, Name: "Ops"})

@@ -128,7 +128,7 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		},
 		"a decision": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
-			p, _, err := s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
+			p, _, err := s.approvals.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
 			must(t, err)
 			return func() error { _, err := s.Decide(context.Background(), p.Token, permission.Always, "me"); return err }
 		},

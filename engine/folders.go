@@ -13,18 +13,26 @@ import (
 	"daycare/engine/watch"
 )
 
+// A folderWatch notices agents that a person makes, takes away or changes by hand.
+type folderWatch struct {
+	place
+	actors      *actors
+	descriptors *descriptors
+	recent      *recent
+}
+
 // watchFolders notices agents that a person made, took away or changed by hand:
 // a folder that was copied in is an agent from then on, one that is gone has ended.
-func (s *System) watchFolders(ctx context.Context, w *watch.Watcher) {
+func (fw *folderWatch) watchFolders(ctx context.Context, w *watch.Watcher) {
 	changed := newEdits()
 	changed.hint(anyFolder) // what was changed since the index was loaded gives no hint
-	dir := filepath.Join(s.root, "agents")
+	dir := filepath.Join(fw.root, "agents")
 	w.Add(dir, watch.Options{}, func(h watch.Hint) {
 		if h.Overflow {
 			changed.hint(anyFolder)
 		}
 		for _, name := range h.Names {
-			if s.unexpected(name) { // else the engine made or removed it itself
+			if fw.unexpected(name) { // else the engine made or removed it itself
 				changed.hint(name)
 			}
 		}
@@ -42,10 +50,10 @@ func (s *System) watchFolders(ctx context.Context, w *watch.Watcher) {
 				slices.Sort(ids)
 				ids = slices.Compact(ids)
 			}
-			s.rescan(ids...)
-			s.watchRefused(w, refused, s.refused(ids), changed.hint)
+			fw.rescan(ids...)
+			fw.watchRefused(w, refused, fw.refused(ids), changed.hint)
 		case <-ctx.Done():
-			s.watchRefused(w, refused, nil, nil)
+			fw.watchRefused(w, refused, nil, nil)
 			return
 		}
 	}
@@ -56,26 +64,26 @@ const anyFolder = ""
 
 // refused are the folders that are no agents yet, for a mistake in the descriptor: of
 // these ids; without ids of all.
-func (s *System) refused(ids []string) (now []string) {
+func (fw *folderWatch) refused(ids []string) (now []string) {
 	look := ids
 	if len(ids) == 0 {
-		entries, err := os.ReadDir(filepath.Join(s.root, "agents"))
+		entries, err := os.ReadDir(filepath.Join(fw.root, "agents"))
 		if err != nil {
-			s.log.Error("agents cannot be read again", "err", err)
+			fw.log.Error("agents cannot be read again", "err", err)
 		}
 		for _, e := range entries {
 			look = append(look, e.Name())
 		}
 	}
-	return slices.DeleteFunc(look, func(id string) bool { return !s.unexpected(id) })
+	return slices.DeleteFunc(look, func(id string) bool { return !fw.unexpected(id) })
 }
 
 // watchRefused watches the folders that are refused now, and leaves those that are not
 // any more. That of an agent may be watched by the agent itself.
-func (s *System) watchRefused(w *watch.Watcher, refused map[string]bool, now []string, hint func(id string)) {
+func (fw *folderWatch) watchRefused(w *watch.Watcher, refused map[string]bool, now []string, hint func(id string)) {
 	for id := range refused {
-		if _, known := s.index.Get(id); !known && !slices.Contains(now, id) {
-			w.Remove(s.folder(id))
+		if _, known := fw.index.Get(id); !known && !slices.Contains(now, id) {
+			w.Remove(fw.folder(id))
 		}
 		if !slices.Contains(now, id) {
 			delete(refused, id)
@@ -84,60 +92,60 @@ func (s *System) watchRefused(w *watch.Watcher, refused map[string]bool, now []s
 	for _, id := range now {
 		if !refused[id] {
 			refused[id] = true
-			w.Add(s.folder(id), watch.Options{}, func(watch.Hint) { hint(id) })
-			s.rescan(id) // what was mended before the watch stood
+			w.Add(fw.folder(id), watch.Options{}, func(watch.Hint) { hint(id) })
+			fw.rescan(id) // what was mended before the watch stood
 		}
 	}
 }
 
 // unexpected reports a folder that is there and not known, or known and not there.
-func (s *System) unexpected(name string) bool {
-	_, known := s.index.Get(name)
-	return address.ValidID(name) && known != disk.Exists(s.folder(name))
+func (fw *folderWatch) unexpected(name string) bool {
+	_, known := fw.index.Get(name)
+	return address.ValidID(name) && known != disk.Exists(fw.folder(name))
 }
 
 // rescan takes over what a person changed in the folders of these agents, without ids in
 // those of all.
-func (s *System) rescan(ids ...string) {
+func (fw *folderWatch) rescan(ids ...string) {
 	before := map[string]address.Descriptor{}
 	for _, id := range ids {
-		if meta, ok := s.index.Get(id); ok {
+		if meta, ok := fw.index.Get(id); ok {
 			before[id] = meta.Descriptor
 		}
 	}
 	if len(ids) == 0 {
-		for _, meta := range s.index.All() {
+		for _, meta := range fw.index.All() {
 			before[meta.ID] = meta.Descriptor
 		}
 	}
-	diff, found, err := s.index.Rescan(ids...)
-	NoteAgents(s.board, s.root, found)
+	diff, found, err := fw.index.Rescan(ids...)
+	NoteAgents(fw.board, fw.root, found)
 	if err != nil {
-		s.log.Error("agents cannot be read again", "err", err)
+		fw.log.Error("agents cannot be read again", "err", err)
 		return
 	}
 	for _, id := range slices.Concat(diff.Added, diff.Removed, diff.Changed) {
-		s.recent.look(id)
-		s.spent.Delete(id)
+		fw.recent.look(id)
+		fw.actors.spent.Delete(id)
 	}
 	for _, id := range diff.Added {
-		s.board.Read(id, filepath.Join(s.folder(id), address.File), nil)
-		s.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
-		if !s.settled(id) {
-			s.rouse(id)
+		fw.board.Read(id, filepath.Join(fw.folder(id), address.File), nil)
+		fw.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
+		if !fw.settled(id) {
+			fw.actors.rouse(id)
 		}
 	}
 	for _, id := range diff.Removed {
-		s.board.Forget(id)
-		if e, ok := s.awake(id); ok {
+		fw.board.Forget(id)
+		if e, ok := fw.actors.awake(id); ok {
 			e.end()
 		}
-		s.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "its folder is gone"}})
+		fw.events.Emit(event.Event{Type: event.AgentEnded, Agent: id, Body: event.Reason{Reason: "its folder is gone"}})
 	}
 	for _, id := range diff.Changed {
-		s.index.Keep(id)
-		if now, ok := s.index.Get(id); ok {
-			s.descriptorEdited(id, address.Changed(before[id], now.Descriptor))
+		fw.index.Keep(id)
+		if now, ok := fw.index.Get(id); ok {
+			fw.descriptors.descriptorEdited(id, address.Changed(before[id], now.Descriptor))
 		}
 	}
 }

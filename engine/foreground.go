@@ -17,12 +17,7 @@ import (
 // Foreground is the most recent foreground agent: the user agent with the newest
 // message of a person on disk, whether it is in memory or not. An owner's comes before
 // those of others.
-func (s *System) Foreground() (id string, ok bool) {
-	if id, ok = s.recent.newest(true); ok {
-		return id, ok
-	}
-	return s.recent.newest(false)
-}
+func (s *System) Foreground() (id string, ok bool) { return s.recent.foreground() }
 
 // OwnersChanged says that Options.Owns answers differently from now on.
 func (s *System) OwnersChanged() { s.recent.forget() }
@@ -30,7 +25,9 @@ func (s *System) OwnersChanged() { s.recent.forget() }
 // recent is who wrote last. The files are looked at once, when somebody first asks; from
 // then on messages and agents that come and go keep it right.
 type recent struct {
-	sys *System
+	place
+	owns  func(address.Descriptor) bool // nil: everybody is an owner
+	ended func(id string) bool
 
 	mu     sync.Mutex
 	read   bool
@@ -48,8 +45,6 @@ type spoken struct {
 	exact bool
 }
 
-func newRecent(s *System) *recent { return &recent{sys: s} }
-
 // forget has the files looked at again when somebody asks.
 func (r *recent) forget() {
 	r.mu.Lock()
@@ -62,7 +57,7 @@ func (r *recent) wrote(meta address.Meta, kind message.Kind, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.read && kind == message.Text && meta.Descriptor.Type == address.User {
-		r.set(spoken{at: at, agent: meta.ID, owner: r.owns(meta), exact: true})
+		r.set(spoken{at: at, agent: meta.ID, owner: r.isOwner(meta), exact: true})
 	}
 }
 
@@ -74,9 +69,17 @@ func (r *recent) look(id string) {
 		return
 	}
 	r.drop(id)
-	if meta, ok := r.sys.index.Get(id); ok {
+	if meta, ok := r.index.Get(id); ok {
 		r.stat(meta)
 	}
+}
+
+// foreground is the agent of System.Foreground.
+func (r *recent) foreground() (id string, ok bool) {
+	if id, ok = r.newest(true); ok {
+		return id, ok
+	}
+	return r.newest(false)
 }
 
 // newest is the agent that a person wrote to last, among those of owners or of others.
@@ -95,7 +98,7 @@ func (r *recent) newest(owners bool) (id string, ok bool) {
 		if !ok {
 			return "", false
 		}
-		if r.sys.ended(last.agent) {
+		if r.ended(last.agent) {
 			r.drop(last.agent)
 			continue
 		}
@@ -103,7 +106,7 @@ func (r *recent) newest(owners bool) (id string, ok bool) {
 			return last.agent, true
 		}
 		r.drop(last.agent)
-		if at, found := inbox.LastMessage(r.sys.folder(last.agent)); found {
+		if at, found := inbox.LastMessage(r.folder(last.agent)); found {
 			last.at, last.exact = at, true
 			r.set(last)
 		}
@@ -120,7 +123,7 @@ func (r *recent) readAll() {
 	r.by = map[string]spoken{}
 	r.owners = btree.NewBTreeGOptions(byTime, btree.Options{NoLocks: true})
 	r.others = btree.NewBTreeGOptions(byTime, btree.Options{NoLocks: true})
-	for _, meta := range r.sys.index.All() {
+	for _, meta := range r.index.All() {
 		r.stat(meta)
 	}
 	r.read = true
@@ -131,13 +134,13 @@ func (r *recent) stat(meta address.Meta) {
 	if meta.Descriptor.Type != address.User {
 		return
 	}
-	if info, err := os.Stat(filepath.Join(r.sys.folder(meta.ID), inbox.FileName)); err == nil {
-		r.set(spoken{at: info.ModTime(), agent: meta.ID, owner: r.owns(meta)})
+	if info, err := os.Stat(filepath.Join(r.folder(meta.ID), inbox.FileName)); err == nil {
+		r.set(spoken{at: info.ModTime(), agent: meta.ID, owner: r.isOwner(meta)})
 	}
 }
 
-func (r *recent) owns(meta address.Meta) bool {
-	return r.sys.owns == nil || r.sys.owns(meta.Descriptor)
+func (r *recent) isOwner(meta address.Meta) bool {
+	return r.owns == nil || r.owns(meta.Descriptor)
 }
 
 func (r *recent) set(now spoken) {

@@ -12,7 +12,7 @@ import (
 func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 	h := newHousehold(t, Limits{})
 	owner := "ada"
-	h.System.owns = func(d address.Descriptor) bool { return d.UserID == owner }
+	h.recent.owns = func(d address.Descriptor) bool { return d.UserID == owner }
 	write := func(channel, user string) string {
 		return h.deliver(message.Incoming{From: message.Address{Connector: "c", ChannelID: channel, UserID: user}, Text: "x"}).Agent
 	}

@@ -59,8 +59,8 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 }
 
 // ReadFile reads a file of an agent that people edit; one that is not there is empty.
-func (s *System) ReadFile(_ context.Context, id, name string) (Version, error) {
-	path, err := s.handFile(id, name)
+func (ar *archive) ReadFile(_ context.Context, id, name string) (Version, error) {
+	path, err := ar.handFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -74,8 +74,8 @@ func (s *System) ReadFile(_ context.Context, id, name string) (Version, error) {
 // WriteFile publishes a person's version of a file, if it is good and what stands
 // there is still the version with that hash; it counts as if an editor had saved it.
 // Errors: *Changed, findings of severity Error.
-func (s *System) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (Version, error) {
-	path, err := s.handFile(id, name)
+func (ar *archive) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (Version, error) {
+	path, err := ar.handFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -84,44 +84,44 @@ func (s *System) WriteFile(ctx context.Context, id, name string, content []byte,
 		err = finding.Join(found)
 	}
 	if err == nil && name == address.File {
-		err = s.sameAgent(id, path, content)
+		err = ar.sameAgent(id, path, content)
 	}
 	if err != nil {
 		return Version{}, err
 	}
-	base, err := s.ReadFile(ctx, id, name)
+	base, err := ar.ReadFile(ctx, id, name)
 	if err != nil {
 		return Version{}, err
 	}
 	if base.Hash != hash {
 		return Version{}, &Changed{base}
 	}
-	vol := s.vol
+	vol := ar.vol
 	if vol == nil { // nothing runs: this is an editor like any other
-		vol = disk.NewVolume(s.root)
+		vol = disk.NewVolume(ar.root)
 	}
 	if crash.Bug("editlost") {
 		content = base.Content
 	}
-	_, err = record.Publish(vol, s.folder(id), name, content, base.Content)
+	_, err = record.Publish(vol, ar.folder(id), name, content, base.Content)
 	if errors.Is(err, disk.ErrChanged) {
-		now, rerr := s.ReadFile(ctx, id, name)
+		now, rerr := ar.ReadFile(ctx, id, name)
 		return Version{}, errors.Join(&Changed{now}, rerr)
 	}
 	if err != nil {
 		return Version{}, fmt.Errorf("write %s: %w", name, err)
 	}
-	if name == address.File && s.vol != nil {
-		s.reread(id, true)
+	if name == address.File && ar.vol != nil {
+		ar.descriptors.reread(id, true)
 	}
 	return version(content), nil
 }
 
 // sameAgent refuses a descriptor of another agent.
-func (s *System) sameAgent(id, path string, content []byte) error {
+func (ar *archive) sameAgent(id, path string, content []byte) error {
 	d, _ := address.Decode(path, content)
 	f := finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1}
-	switch other, taken := s.index.Lookup(d); {
+	switch other, taken := ar.index.Lookup(d); {
 	case d.ID != "" && d.ID != id:
 		f.Reason, f.Remedy = fmt.Sprintf("id %q is not the name of its folder", d.ID), "Leave it at "+id+"."
 	case taken && other != id:
@@ -133,13 +133,13 @@ func (s *System) sameAgent(id, path string, content []byte) error {
 }
 
 // handFile is the path of a file that people edit.
-func (s *System) handFile(id, name string) (string, error) {
-	if _, ok := s.index.Get(id); !ok {
+func (ar *archive) handFile(id, name string) (string, error) {
+	if _, ok := ar.index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
 	for _, known := range handFiles {
 		if name == known {
-			return filepath.Join(s.folder(id), name), nil
+			return filepath.Join(ar.folder(id), name), nil
 		}
 	}
 	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, name, strings.Join(handFiles, ", "))

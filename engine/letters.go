@@ -29,10 +29,18 @@ const letterDebounce = 20 * time.Millisecond
 // or a disk that failed.
 const letterRetry = 5 * time.Second
 
+// letters are files that become messages.
+type letters struct {
+	place
+	mailroom *mailroom
+	slot     *inbox.Slot // nil: files are only looked at
+	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
+}
+
 // watchLetters takes letters until ctx ends, each when the slot is seen to change.
-func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
+func (ls *letters) watchLetters(ctx context.Context, w *watch.Watcher) {
 	hints := make(chan struct{}, 1)
-	dir := filepath.Join(s.root, "drop")
+	dir := filepath.Join(ls.root, "drop")
 	w.Add(dir, watch.Options{Debounce: letterDebounce}, func(watch.Hint) {
 		select {
 		case hints <- struct{}{}:
@@ -42,7 +50,7 @@ func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
 	defer w.Remove(dir)
 	for {
 		var again <-chan time.Time
-		if wait := s.takeLetters(ctx); wait > 0 {
+		if wait := ls.takeLetters(ctx); wait > 0 {
 			again = time.After(wait)
 		}
 		select {
@@ -57,34 +65,34 @@ func (s *System) watchLetters(ctx context.Context, w *watch.Watcher) {
 // TakeLetters takes the letters that came while nothing ran. Whoever calls it before
 // anything else can deliver has them before all that comes from now on. Its error is
 // that of the volume; letters that cannot be delivered wait, and are tried again.
-func (s *System) TakeLetters(ctx context.Context) error {
-	s.takeLetters(ctx)
-	return s.vol.Err()
+func (ls *letters) TakeLetters(ctx context.Context) error {
+	ls.takeLetters(ctx)
+	return ls.vol.Err()
 }
 
 // takeLetters takes what is ready, in the order in which it came. again > 0: look
 // once more after that time, because a letter is still being written, or one could not
 // be read or delivered.
-func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
+func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
 	// Those that were taken and not delivered come first. Where one still cannot be,
 	// the others to the same agent stay in the slot, in the order in which they came.
-	round := letterRound{sys: s, stuck: map[string]bool{}}
-	defer func() { s.board.Read("", filepath.Join(s.root, "drop"), round.found) }()
-	taken, err := s.slot.Taken()
+	round := letterRound{letters: ls, stuck: map[string]bool{}}
+	defer func() { ls.board.Read("", filepath.Join(ls.root, "drop"), round.found) }()
+	taken, err := ls.slot.Taken()
 	round.failed("taken letters", err)
 	for _, l := range taken {
 		round.deliver(ctx, l)
 	}
-	names, again, err := s.slot.Ready(time.Now())
+	names, again, err := ls.slot.Ready(time.Now())
 	round.failed("the drop folder", err)
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return again
 		}
-		if agent, err := s.addressee(inbox.Addressee(name)); err == nil && round.stuck[agent] {
+		if agent, err := ls.addressee(inbox.Addressee(name)); err == nil && round.stuck[agent] {
 			continue
 		}
-		letter, err := s.slot.Take(name)
+		letter, err := ls.slot.Take(name)
 		if err != nil {
 			round.failed(name, err)
 			if errors.Is(err, disk.ErrFull) {
@@ -102,10 +110,10 @@ func (s *System) takeLetters(ctx context.Context) (again time.Duration) {
 
 // A letterRound is one look at the slot.
 type letterRound struct {
-	sys   *System
-	stuck map[string]bool // agents to whom a letter could not be delivered
-	retry bool            // something may work later
-	found []finding.Finding
+	letters *letters
+	stuck   map[string]bool // agents to whom a letter could not be delivered
+	retry   bool            // something may work later
+	found   []finding.Finding
 }
 
 // failed notes that a letter was refused, or could not be read or delivered for now.
@@ -113,10 +121,11 @@ func (r *letterRound) failed(letter string, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, inbox.ErrRefused):
-		r.sys.log.Warn("letter refused", "letter", letter, "err", err)
+		r.letters.log.Warn("letter refused", "letter", letter, "err", err)
 	default:
 		r.retry = true
-		r.found = append(r.found, finding.Finding{ID: "letter-waits", Severity: finding.Warning, File: filepath.Join(r.sys.root, "drop"),
+		r.found = append(r.found, finding.Finding{ID: "letter-waits", Severity: finding.Warning,
+			File:   filepath.Join(r.letters.root, "drop"),
 			Reason: fmt.Sprintf("%s cannot be delivered now: %v", letter, err),
 			Remedy: "daycare tries it again every few seconds. Remove what is in its way, or remove the file."})
 	}
@@ -125,21 +134,21 @@ func (r *letterRound) failed(letter string, err error) {
 // deliver delivers a letter, unless one before it to the same agent could not be. A
 // letter that never can be goes to drop/bad with the reason.
 func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
-	s := r.sys
-	agent, err := s.addressee(l.Ref)
+	ls := r.letters
+	agent, err := ls.addressee(l.Ref)
 	if err == nil && r.stuck[agent] {
 		r.retry = true
 		return
 	}
 	if err == nil {
-		err = s.open(ctx, l)
+		err = ls.open(ctx, l)
 	}
 	if err == nil {
 		return
 	}
 	if final(err) && ctx.Err() == nil {
 		refused := fmt.Errorf("%w: %w", inbox.ErrRefused, err)
-		if err = s.slot.Refuse(l.Name, err); err == nil {
+		if err = ls.slot.Refuse(l.Name, err); err == nil {
 			r.failed(l.Name, refused)
 			return
 		}
@@ -154,21 +163,22 @@ func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
 
 // addressee is the id of the agent that a letter is for, whichever of its names the
 // letter has; "": the terminal's own, which is not there yet.
-func (s *System) addressee(ref string) (string, error) {
+func (ls *letters) addressee(ref string) (string, error) {
 	if ref != "" {
-		return s.index.Resolve(ref)
+		return ls.index.Resolve(ref)
 	}
 	to := Terminal()
-	id, _ := s.index.Lookup(address.Descriptor{Type: address.User, Connector: to.Connector, UserID: to.UserID, ChannelID: to.ChannelID})
+	id, _ := ls.index.Lookup(address.Descriptor{Type: address.User, Connector: to.Connector, UserID: to.UserID,
+		ChannelID: to.ChannelID})
 	return id, nil
 }
 
 // open delivers one letter that was taken and removes it. With an error it stays in
 // .taken.
-func (s *System) open(ctx context.Context, l inbox.Letter) error {
+func (ls *letters) open(ctx context.Context, l inbox.Letter) error {
 	in := incoming(l)
 	for i, e := range l.Files {
-		f, err := s.enclose(l.Item.ID, i, e)
+		f, err := ls.enclose(l.Item.ID, i, e)
 		switch {
 		case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrFailed):
 			return err
@@ -178,14 +188,14 @@ func (s *System) open(ctx context.Context, l inbox.Letter) error {
 		in.Files = append(in.Files, f)
 	}
 	if crash.Bug("finishfirst") {
-		if err := s.slot.Finish(l); err != nil {
+		if err := ls.slot.Finish(l); err != nil {
 			return err
 		}
 	}
-	if _, err := s.Deliver(ctx, in); err != nil {
+	if _, err := ls.mailroom.Deliver(ctx, in); err != nil {
 		return err
 	}
-	return s.slot.Finish(l)
+	return ls.slot.Finish(l)
 }
 
 // A badEnclosure is a file of a letter that cannot be kept.

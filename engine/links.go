@@ -48,6 +48,18 @@ func (l *links) get(id string) (Connector, bool) {
 	return k.Connector, true
 }
 
+// answers reports whether answers to an address are promised.
+func (l *links) answers(to message.Address) bool {
+	c, ok := l.get(to.Connector)
+	if !ok {
+		return false
+	}
+	if a, ok := c.(Answerer); ok {
+		return a.Answers(to)
+	}
+	return true
+}
+
 // any reports whether one of the connectors is such.
 func (l *links) any(such func(Connector) bool) bool {
 	l.mu.Lock()
@@ -193,14 +205,14 @@ func (l *links) services() []event.Service {
 // when it fails, and returns when all have ended. What they can send is not
 // affected: Send works while Run does not.
 func (s *System) Receive(ctx context.Context) error {
-	s.links.receive(ctx)
+	s.actors.links.receive(ctx)
 	return nil
 }
 
 // Connect puts these connectors in force instead of those before. What has the same
 // id and is the same value goes on undisturbed; promised answers leave by the new
 // connector of their id. It returns when those that are no more have ended.
-func (s *System) Connect(list []Connector) error { return s.links.set(list) }
+func (s *System) Connect(list []Connector) error { return s.actors.links.set(list) }
 
 // Connectors is how each connector does.
-func (s *System) Connectors() []event.Service { return s.links.services() }
+func (s *System) Connectors() []event.Service { return s.actors.links.services() }

@@ -11,34 +11,34 @@ import (
 // abandon records that the promises of an agent that has ended are not kept, so that
 // nothing waits for them. The agent's goroutine is gone. A history that cannot be
 // written is no reason to keep the agent.
-func (s *System) abandon(id, reason string) {
-	dir, late := s.folder(id), s.senders.end(id)
+func (a *actors) abandon(id, reason string) {
+	dir, late := a.folder(id), a.senders.end(id)
 	if settled, err := record.Settled(dir); err == nil && settled || !disk.Exists(dir) {
 		return
 	}
-	err := record.AppendApart(s.vol, dir, s.log, func(*record.Obligations) []record.Record { return deliveries(late) })
+	err := record.AppendApart(a.vol, dir, a.log, func(*record.Obligations) []record.Record { return deliveries(late) })
 	if err == nil {
-		err = record.AppendApart(s.vol, dir, s.log, func(o *record.Obligations) []record.Record {
+		err = record.AppendApart(a.vol, dir, a.log, func(o *record.Obligations) []record.Record {
 			return o.GiveUp(fmt.Sprintf("not sent: the agent has ended (%s)", reason))
 		})
 	}
 	if err != nil {
-		s.log.Warn("answers that are given up are not recorded", "agent", id, "err", err)
+		a.log.Warn("answers that are given up are not recorded", "agent", id, "err", err)
 	}
 }
 
 // recordLate records results that came in when their agents slept and could not be
 // woken any more, because everything stops.
-func (s *System) recordLate() {
-	for id, fates := range s.senders.unrecorded() {
+func (a *actors) recordLate() {
+	for id, fates := range a.senders.unrecorded() {
 		if len(deliveries(fates)) == 0 {
 			continue
 		}
-		err := record.AppendApart(s.vol, s.folder(id), s.log, func(*record.Obligations) []record.Record {
+		err := record.AppendApart(a.vol, a.folder(id), a.log, func(*record.Obligations) []record.Record {
 			return deliveries(fates)
 		})
 		if err != nil {
-			s.log.Error("delivery not recorded: it may be sent again at the next start", "agent", id, "err", err)
+			a.log.Error("delivery not recorded: it may be sent again at the next start", "agent", id, "err", err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nrednav/cuid2"
@@ -23,7 +22,7 @@ var ErrNotHeld = errors.New("you do not hold that right yourself; ask for it wit
 // else who wrote last must not answer for what works for the house.
 func (f *Family) Overseer(id string) (address.Meta, bool) {
 	for range maxDepth {
-		meta, ok := f.sys.index.Get(id)
+		meta, ok := f.place.index.Get(id)
 		if !ok {
 			break
 		}
@@ -32,28 +31,37 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 		}
 		id = meta.Maker()
 	}
-	id, ok := f.sys.recent.newest(true)
+	id, ok := f.recent.newest(true)
 	if !ok {
 		return address.Meta{}, false
 	}
-	return f.sys.index.Get(id)
+	return f.place.index.Get(id)
 }
 
 // Note tells an agent something that asks for no turn. key is the same each time
 // that the same is told.
 func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
-	_, err := f.sys.tell(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true, Dedupe: key, Text: text})
+	_, err := f.mailroom.tell(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true,
+		Dedupe: key, Text: text})
 	return err
+}
+
+// grants are the rights that somebody else gives or takes.
+type grants struct {
+	place    place
+	kin      *kin
+	actors   *actors
+	mailroom *mailroom
 }
 
 // Share gives an agent, which from started, a right that from holds. It is an item
 // in that agent's inbox, because only its own goroutine writes its rights.
-func (f *Family) Share(ctx context.Context, from, ref, tag, key string) error {
-	to, err := f.sys.index.Resolve(ref)
+func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
+	to, err := g.place.index.Resolve(ref)
 	if err != nil {
 		return err
 	}
-	if !f.descends(to, from) {
+	if !g.kin.descends(to, from) {
 		return fmt.Errorf("%w: rights are shared with agents that you started", ErrStranger)
 	}
 	r, err := permission.General(tag, "")
@@ -64,40 +72,40 @@ func (f *Family) Share(ctx context.Context, from, ref, tag, key string) error {
 	if err != nil {
 		return err
 	}
-	state, _, err := record.CurrentState(f.sys.vol, f.sys.folder(from))
+	state, _, err := record.CurrentState(g.place.vol, g.place.folder(from))
 	if err != nil {
 		return fmt.Errorf("read rights: %w", err)
 	}
 	if !state.Permissions.Allows(access) {
 		return fmt.Errorf("%w: %s", ErrNotHeld, r.Tag)
 	}
-	_, err = f.sys.Deliver(ctx, message.Incoming{Agent: to, Kind: message.Permission, Dedupe: key, Text: r.Detail.String(),
+	_, err = g.mailroom.Deliver(ctx, message.Incoming{Agent: to, Kind: message.Permission, Dedupe: key, Text: r.Detail.String(),
 		Token: cuid2.Generate(), Decision: string(permission.Always), By: "agent " + from, Tag: r.Tag, SHA256: r.SHA256(to)})
 	return err
 }
 
 // Grants is what people gave an agent, and its rights.
-func (f *Family) Grants(id string) (permission.Set, error) {
-	if _, ok := f.sys.index.Get(id); !ok {
+func (g *grants) Grants(id string) (permission.Set, error) {
+	if _, ok := g.place.index.Get(id); !ok {
 		return permission.Set{}, message.ErrUnknownAgent
 	}
-	state, _, err := record.CurrentState(f.sys.vol, f.sys.folder(id))
+	state, _, err := record.CurrentState(g.place.vol, g.place.folder(id))
 	return state.Permissions, err
 }
 
 // Revoke takes a right away from an agent and from those that it started or made, which
 // may at most what it may. It applies from the next call of a tool; less is called with
 // what each of them has left. Errors: permission.ErrTag.
-func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent string, left permission.Set)) error {
+func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent string, left permission.Set)) error {
 	access, err := permission.Parse(tag)
 	if err != nil {
 		return err
 	}
-	for _, heir := range append([]string{id}, f.heirs(id)...) {
-		if heir != id && f.sys.ended(heir) {
+	for _, heir := range append([]string{id}, g.kin.heirs(id)...) {
+		if heir != id && g.actors.ended(heir) {
 			continue // it can do nothing any more
 		}
-		set, err := f.Grants(heir)
+		set, err := g.Grants(heir)
 		if err != nil {
 			return err
 		}
@@ -108,11 +116,11 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if heir != id && len(permission.Diff(set, left)) == 0 {
 			continue
 		}
-		if err := f.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by,
+		if err := g.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by,
 			Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
-			f.sys.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
+			g.place.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
 		}
 		less(heir, left)
 	}
@@ -120,10 +128,10 @@ func (f *Family) Revoke(ctx context.Context, id, tag, by string, less func(agent
 }
 
 // heirs are the agents that an agent started or made, and those that these did.
-func (f *Family) heirs(id string) (list []string) {
+func (k *kin) heirs(id string) (list []string) {
 	seen := map[string]bool{id: true} // a hand edit can make a circle
 	for next := []string{id}; len(next) > 0; next = next[1:] {
-		for _, heir := range f.sys.index.Made(next[0]) {
+		for _, heir := range k.place.index.Made(next[0]) {
 			if !seen[heir.ID] {
 				seen[heir.ID] = true
 				list, next = append(list, heir.ID), append(next, heir.ID)
@@ -135,18 +143,18 @@ func (f *Family) heirs(id string) (list []string) {
 
 // Give grants a right to an agent, without a request of its own: somebody said so in a
 // word. Errors: permission.ErrTag.
-func (f *Family) Give(ctx context.Context, id, tag, by string, scripts []permission.Script) error {
+func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permission.Script) error {
 	r, err := permission.General(tag, "")
 	if err != nil {
 		return err
 	}
-	return f.change(ctx, message.Incoming{Agent: id, Silent: true, Decision: string(permission.Always), By: by,
+	return g.change(ctx, message.Incoming{Agent: id, Silent: true, Decision: string(permission.Always), By: by,
 		Tag: r.Tag, SHA256: r.SHA256(id), Scripts: scripts})
 }
 
 // Profile gives an agent another profile; "" is that of the settings.
-func (f *Family) Profile(ctx context.Context, id string, p permission.Profile, by string) error {
-	return f.change(ctx, message.Incoming{Agent: id, Decision: string(permission.Profiled), By: by, Tag: string(p)})
+func (g *grants) Profile(ctx context.Context, id string, p permission.Profile, by string) error {
+	return g.change(ctx, message.Incoming{Agent: id, Decision: string(permission.Profiled), By: by, Tag: string(p)})
 }
 
 // changeWait is how long a change of rights is waited for: an idle agent records it at
@@ -154,58 +162,19 @@ func (f *Family) Profile(ctx context.Context, id string, p permission.Profile, b
 const changeWait = 3 * time.Second
 
 // change puts a change of rights into an agent's inbox.
-func (f *Family) change(ctx context.Context, in message.Incoming) error {
+func (g *grants) change(ctx context.Context, in message.Incoming) error {
 	in.Kind = message.Permission
 	if in.Token == "" {
 		in.Token = cuid2.Generate()
 	}
-	receipt, err := f.sys.Deliver(ctx, in)
+	receipt, err := g.mailroom.Deliver(ctx, in)
 	if err != nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
-	if _, err := f.sys.Await(wait, in.Agent, receipt.Item); err != nil && wait.Err() == nil {
+	if _, err := g.mailroom.Await(wait, in.Agent, receipt.Item); err != nil && wait.Err() == nil {
 		return err
 	}
 	return nil
-}
-
-// firstAnswer is a request with the answer that was first: the item that holds it
-// still waits, or the agent has moved the request to the log.
-func (s *System) firstAnswer(p permission.Pending, item string) permission.Pending {
-	if e, box, err := s.acquire(p.Agent); err == nil {
-		it, err := box.Read(item)
-		e.release()
-		if err == nil {
-			p.Decision, p.DecidedBy, p.DecidedAt = permission.Decision(it.Decision), it.By, it.At
-			return p
-		}
-	}
-	if old, ok := s.answered(p.Token); ok {
-		return old
-	}
-	return p
-}
-
-// answered finds a request in the log of those that were answered, by its token or, as
-// people type it, the beginning that no other one has.
-func (s *System) answered(token string) (permission.Pending, bool) {
-	log, err := permission.Log(s.root)
-	if err != nil {
-		s.log.Warn("answered requests cannot be read", "err", err)
-	}
-	var like []permission.Pending
-	for _, old := range log {
-		switch {
-		case old.Token == token:
-			return old, true
-		case len(token) >= permission.CodeLength && strings.HasPrefix(old.Token, token):
-			like = append(like, old)
-		}
-	}
-	if len(like) != 1 {
-		return permission.Pending{}, false
-	}
-	return like[0], true
 }

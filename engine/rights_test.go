@@ -22,7 +22,7 @@ func TestTheFirstAnswerWinsAndTheOtherIsToldWho(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := h.asks.Ask(one, permission.Owner{}, r)
+		p, _, err := h.approvals.asks.Ask(one, permission.Owner{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,8 @@ type Seat struct {
 // Identity is the agent's descriptor with what a person edited in it meanwhile.
 // It looks at the file, so an edit counts also where nothing can be watched.
 func (s Seat) Identity() address.Meta {
-	s.entry.sys.reread(s.entry.meta.ID, false) // a broken one is told by the watch
-	if meta, ok := s.entry.sys.index.Get(s.entry.meta.ID); ok {
+	s.entry.actors.descriptors.reread(s.entry.meta.ID, false) // a broken one is told by the watch
+	if meta, ok := s.entry.actors.index.Get(s.entry.meta.ID); ok {
 		return meta
 	}
 	return s.entry.meta
@@ -52,7 +52,7 @@ func (s Seat) Show(state event.State, detail string) {
 
 // Leave receives when an idle agent should make room for others, which wait to be
 // woken. What it has promised is sent all the same, and the results wake it again.
-func (s Seat) Leave() <-chan struct{} { return s.entry.sys.waker.leave }
+func (s Seat) Leave() <-chan struct{} { return s.entry.actors.waker.leave }
 
 // Send gives a promised answer to the sender of its chat. It returns at once. Report is
 // called with the results as long as the agent's Fates exist.
@@ -60,11 +60,11 @@ func (s Seat) Send(p message.Promise) { s.entry.send(p) }
 
 // Answers reports whether answers to an address are to be promised at all. Where
 // people read from history (terminal, web, API) they are not.
-func (s Seat) Answers(to message.Address) bool { return s.entry.sys.answers(to) }
+func (s Seat) Answers(to message.Address) bool { return s.entry.actors.links.answers(to) }
 
 // Interim reports whether the chat wants the text beside tool calls too.
 func (s Seat) Interim(to message.Address) bool {
-	c, _ := s.entry.sys.links.get(to.Connector)
+	c, _ := s.entry.actors.links.get(to.Connector)
 	i, ok := c.(Interim)
 	return ok && i.Interim()
 }

@@ -185,7 +185,7 @@ func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
 // owing is an agent of the terminal whose history promises an answer to the room.
 func owing(t *testing.T, h *house) address.Meta {
 	t.Helper()
-	meta, err := h.create(address.Descriptor{Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
+	meta, err := h.lifecycle.registrar.create(address.Descriptor{Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
 	ended := make(chan error, 1)
 	go func() { ended <- h.end() }()
-	waitFor(t, "agents are suspended", func() bool { return h.actors.Err() != nil })
+	waitFor(t, "agents are suspended", func() bool { return h.actors.ctx.Err() != nil })
 	room.let <- nil
 	if err := <-ended; err != nil {
 		t.Fatal(err)

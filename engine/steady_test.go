@@ -148,7 +148,7 @@ func TestAKilledAgentIsNotTriedAgain(t *testing.T) {
 func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 	s := newStill(t)
 	id := s.colleague(t)
-	p, _, err := s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
+	p, _, err := s.approvals.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@web"))
 	must(t, err)
 	_, err = s.Deliver(t.Context(), message.Incoming{Agent: id, Kind: message.Permission, Dedupe: p.DedupeKey(), Token: p.Token,
 		Decision: string(permission.Once), By: "ada", Tag: p.Request.Tag, SHA256: p.SHA256})
@@ -164,7 +164,7 @@ func TestTheFirstAnswerStandsAfterADeath(t *testing.T) {
 		t.Errorf("asked again: %+v, %v", first, err)
 	}
 
-	p, _, err = s.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@exec:git"))
+	p, _, err = s.approvals.asks.Ask(id, permission.Owner{}, mustGeneral(t, "@exec:git"))
 	must(t, err)
 	if earlier, err := s.Decide(t.Context(), p.Token, permission.Deny, "bob"); earlier != nil || err != nil {
 		t.Errorf("the only answer: %+v, %v", earlier, err)
@@ -187,7 +187,7 @@ func TestReportsThatReachNobodyAreGivenUp(t *testing.T) {
 		"of an agent gone":    {Text: "x", To: message.Address{ChannelID: child}, Report: &message.Report{From: none}},
 		"to a parent's ghost": {Text: "x", To: message.Address{ChannelID: none}, Report: &message.Report{From: child}},
 	} {
-		_, err := parents{s.System}.Send(t.Context(), out)
+		_, err := parents{s.System.mailroom}.Send(t.Context(), out)
 		var ns *message.NotSent
 		if !errors.As(err, &ns) || !ns.Final {
 			t.Errorf("%s: %v, want it given up", name, err)
@@ -205,7 +205,7 @@ func TestWhatAnAgentThatAsksIsShownAs(t *testing.T) {
 		if tag == "@web" {
 			r = mustGeneral(t, tag)
 		}
-		_, _, err := s.asks.Ask(id, permission.Owner{}, r)
+		_, _, err := s.approvals.asks.Ask(id, permission.Owner{}, r)
 		must(t, err)
 		a, err := s.Agent(t.Context(), id)
 		if err != nil || a.State != want || want == event.Paused && a.Detail != "5 of 5 dollars are spent" {
@@ -219,7 +219,7 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 	s := newStill(t)
 	var ids []string
 	for _, name := range []string{"a", "b"} {
-		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
 			ParentAgentID: strings.Repeat(map[string]string{"a": "b", "b": "a"}[name], 24)})
 		must(t, err)
 		ids = append(ids, meta.ID)
@@ -257,7 +257,7 @@ func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
 		s := newStill(t)
 		f := NewFamily(s.System, func() Limits { return Limits{TTL: tt.ttl} })
 		parent := s.colleague(t)
-		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
 		must(t, err)
 		if tt.waits {
 			_, err := s.Deliver(t.Context(), message.Incoming{Agent: meta.ID, Text: "x"})

@@ -8,13 +8,9 @@ import (
 	"maps"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
@@ -74,43 +70,32 @@ type Options struct {
 	Grace time.Duration
 }
 
-// A System is all agents of one .daycare directory.
+// A System is all agents of one .daycare directory. Each part has a task and the state
+// that it needs.
 type System struct {
-	root     string
-	vol      *disk.Volume
-	index    *address.Index
-	events   *event.Stream
-	asks     *permission.Queue
-	slot     *inbox.Slot
-	links    *links
-	quota    *inbox.Quota
-	senders  *senders
-	waker    *waker
-	watcher  *watch.Watcher
-	board    *finding.Board
-	log      *slog.Logger
-	newState func(address.Descriptor) ([]byte, error)
-	model    string
-	window   func(record.Model) int
-	queue    func(string) string
-	owns     func(address.Descriptor) bool
-	foreign  func(message.Address, string) string
-	grace    time.Duration
-	redact   *redact.Redactor
-	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
-	folders  *permission.Folders
+	place
+	*mailroom
+	*letters
+	*approvals
+	*folderWatch
+	*lifecycle
+	*directory
+	*archive
+	*actors
+	*descriptors
+	recent *recent
+	grace  time.Duration
+}
 
-	start  atomic.Pointer[StartFunc]
-	actors context.Context // ends when agents are to suspend
-	stop   context.CancelCauseFunc
-	wg     sync.WaitGroup
-
-	mu        sync.Mutex
-	entries   map[string]*entry
-	subagents map[string]*entry // of entries, those of subagents
-	edits     *edits
-	recent    *recent
-	spent     sync.Map // by id: what agents that have ended have cost
+// A place is where the agents of one .daycare directory are, and who hears of them.
+type place struct {
+	root    string
+	vol     *disk.Volume // nil: files are only looked at
+	index   *address.Index
+	events  *event.Stream
+	board   *finding.Board
+	watcher *watch.Watcher // nil: nothing is watched
+	log     *slog.Logger
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -123,62 +108,72 @@ func New(o Options) (*System, error) {
 			return nil, fmt.Errorf("open letter slot: %w", err)
 		}
 	}
-	s := &System{
-		root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, asks: o.Asks, slot: slot,
-		quota:   inbox.NewQuota(inbox.MaxBytesTotal),
-		watcher: o.Watcher, log: o.Log, newState: o.NewState, model: o.Model, window: o.Window, queue: o.Queue,
-		owns: o.Owns, foreign: o.Foreign,
-		grace: o.Grace, redact: o.Redact, enclose: o.Enclose, folders: o.Folders,
-		entries: map[string]*entry{}, subagents: map[string]*entry{}, edits: newEdits(), board: o.Board,
+	if o.Folders == nil {
+		o.Folders = permission.NewFolders(filepath.Dir(o.Root))
 	}
-	s.recent = newRecent(s)
-	if s.folders == nil {
-		s.folders = permission.NewFolders(filepath.Dir(o.Root))
+	if o.Board == nil {
+		o.Board = NewBoard(o.Log, o.Events)
 	}
-	if s.board == nil {
-		s.board = NewBoard(o.Log, o.Events)
+	p := place{root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, board: o.Board, watcher: o.Watcher,
+		log: o.Log}
+
+	a := &actors{place: p, quota: inbox.NewQuota(inbox.MaxBytesTotal),
+		memory: memory{entries: map[string]*entry{}, subagents: map[string]*entry{}}}
+	a.ctx, a.stop = context.WithCancelCause(context.Background())
+	last := &recent{place: p, owns: o.Owns, ended: a.ended}
+	a.descriptors = &descriptors{place: p, recent: last, edits: newEdits()}
+	if o.Volume != nil {
+		o.Volume.OnKept(a.descriptors.copyKept)
 	}
-	s.links = newLinks(newPace(s.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
-		s.log.Error("connector failed", "connector", id, "err", err, "again", again)
+
+	reg := &registrar{place: p, recent: last, newState: o.NewState}
+	mail := &mailroom{place: p, actors: a, recent: last, registrar: reg, foreign: o.Foreign, redact: o.Redact,
+		folders: o.Folders}
+	a.links = newLinks(newPace(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
+		o.Log.Error("connector failed", "connector", id, "err", err, "again", again)
 	})
-	if err := s.links.set(o.Connectors); err != nil {
+	if err := a.links.set(o.Connectors); err != nil {
 		return nil, err
 	}
-	if o.Volume != nil {
-		o.Volume.OnKept(s.copyKept)
-	}
-	s.actors, s.stop = context.WithCancelCause(context.Background())
-	s.waker = newWaker(func() int {
+	a.waker = newWaker(func() int {
 		if o.Awake == nil {
 			return awakeLimit(0)
 		}
 		return awakeLimit(o.Awake())
-	}, s.rouse, s.wg.Go, o.Log)
-	s.senders = newSenders(func(id string) (Connector, bool) {
+	}, a.rouse, a.wg.Go, o.Log)
+	a.senders = newSenders(func(id string) (Connector, bool) {
 		if id == message.ToAgent {
-			return parents{s}, true
+			return parents{mail}, true
 		}
-		return s.links.get(id)
+		return a.links.get(id)
 	}, o.Events, o.Log)
-	return s, nil
+
+	dir := &directory{place: p, actors: a, asks: o.Asks, model: o.Model, window: o.Window, queue: o.Queue}
+	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
+	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
+	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
+		letters:   &letters{place: p, mailroom: mail, slot: slot, enclose: o.Enclose},
+		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
+		archive:   &archive{place: p, actors: a, registrar: reg, directory: dir, folderWatch: news, descriptors: a.descriptors},
+		actors:    a, descriptors: a.descriptors, recent: last, grace: o.Grace}, nil
 }
 
 // Run wakes every agent that has something to do and lets agents work until ctx
 // ends. Then turns under way are suspended, answers under way may still leave for
 // a while, and Run returns when everything has stopped.
 func (s *System) Run(ctx context.Context, start StartFunc) error {
-	s.start.Store(&start)
+	s.actors.start.Store(&start)
 	defer s.shutdown()
-	if err := s.Rouse(ctx); err != nil {
+	if err := s.actors.Rouse(ctx); err != nil {
 		return err
 	}
 	if s.watcher != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { s.watchLetters(inner, s.watcher) })
-		wg.Go(func() { s.watchAsks(inner, s.watcher) })
-		wg.Go(func() { s.watchFolders(inner, s.watcher) })
-		wg.Go(func() { s.watchEdits(inner) })
+		wg.Go(func() { s.letters.watchLetters(inner, s.watcher) })
+		wg.Go(func() { s.approvals.watchAsks(inner, s.watcher) })
+		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher) })
+		wg.Go(func() { s.descriptors.watchEdits(inner) })
 		defer wg.Wait()
 		defer cancel()
 	}
@@ -191,39 +186,22 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 }
 
 func (s *System) shutdown() {
-	s.stop(errors.New("daycare stops"))
-	s.waker.close()
+	s.actors.stop(errors.New("daycare stops"))
+	s.actors.waker.close()
 	// Agents write down what becomes of their answers, so the two end together.
-	s.senders.close(s.grace)
-	s.wg.Wait()
+	s.actors.senders.close(s.grace)
+	s.actors.wg.Wait()
 	if s.vol.Err() == nil {
-		s.recordLate()
+		s.actors.recordLate()
 	}
-	s.mu.Lock()
-	left := slices.Collect(maps.Values(s.entries))
-	s.mu.Unlock()
+	s.actors.mu.Lock()
+	left := slices.Collect(maps.Values(s.actors.entries))
+	s.actors.mu.Unlock()
 	for _, e := range left {
 		e.mu.Lock()
 		e.sleep()
 		e.mu.Unlock()
 	}
-}
-
-// Rouse wakes the agents whose files do not prove that they have nothing to do. An
-// agent that wakes repairs what a crash or a hand left in its files.
-func (s *System) Rouse(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2 * runtime.GOMAXPROCS(0))
-	for _, meta := range s.index.All() {
-		group.Go(func() error {
-			if ctx.Err() != nil || s.settled(meta.ID) {
-				return nil
-			}
-			s.rouse(meta.ID)
-			return nil
-		})
-	}
-	return group.Wait()
 }
 
 // Terminal is the address of the terminal's own agent: that of the person whose
@@ -237,43 +215,17 @@ func Terminal() message.Address {
 }
 
 // settled reports whether an agent's files prove that it has nothing to do.
-func (s *System) settled(id string) bool {
-	dir := s.folder(id)
+func (p place) settled(id string) bool {
+	dir := p.folder(id)
 	box, err := inbox.Settled(dir)
 	if err != nil {
-		s.log.Error("inbox cannot be looked at", "agent", id, "err", err)
+		p.log.Error("inbox cannot be looked at", "agent", id, "err", err)
 	}
 	history, herr := record.Settled(dir)
 	if herr != nil {
-		s.log.Error("history cannot be looked at", "agent", id, "err", herr)
+		p.log.Error("history cannot be looked at", "agent", id, "err", herr)
 	}
 	return box && history && err == nil && herr == nil
 }
 
-// rouse starts an agent that has work in its files. An entry that goes to sleep at this
-// moment (a delivery found it, and not yet whom to start) is looked up again.
-func (s *System) rouse(id string) {
-	for {
-		e, err := s.entry(id)
-		if err != nil {
-			return
-		}
-		if e.rouse() {
-			return
-		}
-	}
-}
-
-func (s *System) folder(id string) string { return filepath.Join(s.root, "agents", id) }
-
-// answers reports whether answers to an address are promised.
-func (s *System) answers(to message.Address) bool {
-	c, ok := s.links.get(to.Connector)
-	if !ok {
-		return false
-	}
-	if a, ok := c.(Answerer); ok {
-		return a.Answers(to)
-	}
-	return true
-}
+func (p place) folder(id string) string { return filepath.Join(p.root, "agents", id) }

@@ -153,7 +153,7 @@ func TestAnAgentIsWokenAlthoughItsEntryGoesToSleep(t *testing.T) {
 		woken <- seat.Meta.ID
 		return nil
 	})
-	meta, err := h.create(address.Descriptor{Type: address.User, Connector: "chat", ChannelID: "c", UserID: "u"})
+	meta, err := h.lifecycle.registrar.create(address.Descriptor{Type: address.User, Connector: "chat", ChannelID: "c", UserID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,13 @@ import (
 const maxTold = 8_000
 
 // tell delivers a system message; a long one as a reference to a file.
-func (s *System) tell(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+func (m *mailroom) tell(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == "" {
 		in.Kind = message.System
 	}
-	in.Text = s.redact.Text(in.Text)
+	in.Text = m.redact.Text(in.Text)
 	if utf8.RuneCountInString(in.Text) > maxTold {
-		path, err := s.spill(in)
+		path, err := m.spill(in)
 		if err != nil {
 			return message.Receipt{}, fmt.Errorf("keep long message: %w", err)
 		}
@@ -35,7 +35,7 @@ func (s *System) tell(ctx context.Context, in message.Incoming) (message.Receipt
 		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
 			utf8.RuneCountInString(in.Text), path, head)
 	}
-	return s.Deliver(ctx, in)
+	return m.Deliver(ctx, in)
 }
 
 // spillDir is the folder in a workspace that long messages go to.
@@ -43,18 +43,18 @@ const spillDir = "messages"
 
 // spill writes a long message into the workspace of its receiver. The name follows
 // from the text, so that a message told again is the same file.
-func (s *System) spill(in message.Incoming) (path string, err error) {
-	state, _, err := record.CurrentState(s.vol, s.folder(in.Agent))
+func (m *mailroom) spill(in message.Incoming) (path string, err error) {
+	state, _, err := record.CurrentState(m.vol, m.folder(in.Agent))
 	if err != nil {
 		return "", err
 	}
 	workspace := state.Permissions.WorkingDir
 	if workspace == "" {
-		workspace = filepath.Dir(s.root)
+		workspace = filepath.Dir(m.root)
 	}
 	sum := sha256.Sum256([]byte(in.Text))
 	name := in.Origin + "-" + hex.EncodeToString(sum[:6]) + ".md"
-	dir, _, err := s.folders.Open(workspace)
+	dir, _, err := m.folders.Open(workspace)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ func writeBeneath(root *os.Root, dir, name, text string) error {
 // to a chat. It is posted only after the turn's end is durable, again after a crash
 // before its delivery was recorded, and the dedupe key, which is the promise's id,
 // drops the second one: nothing is lost and nothing comes twice.
-type parents struct{ sys *System }
+type parents struct{ mailroom *mailroom }
 
 // ID is the reserved word in addresses.
 func (parents) ID() string { return message.ToAgent }
@@ -98,14 +98,14 @@ func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error)
 	if out.Report == nil {
 		return "", &message.NotSent{Final: true, Err: errors.New("a report without a sender")}
 	}
-	child, ok := p.sys.index.Get(out.Report.From)
+	child, ok := p.mailroom.index.Get(out.Report.From)
 	if !ok {
 		return "", &message.NotSent{Final: true, Err: fmt.Errorf("%w: %s", message.ErrUnknownAgent, out.Report.From)}
 	}
 	in := message.Incoming{Agent: out.To.ChannelID, Kind: message.System, Origin: child.ID, Dedupe: out.ID,
 		Hops: out.Report.Hops, Text: reportText(child, out)}
-	if sources, err := record.SourcesOf(p.sys.folder(child.ID)); err != nil {
-		p.sys.log.Warn("what a child has read is not known", "agent", child.ID, "err", err)
+	if sources, err := record.SourcesOf(p.mailroom.folder(child.ID)); err != nil {
+		p.mailroom.log.Warn("what a child has read is not known", "agent", child.ID, "err", err)
 		in.Source = "agent " + child.Name
 	} else if len(sources) > 0 {
 		in.Source = message.Relayed(child.Name, sourceTexts(sources))
@@ -113,7 +113,7 @@ func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error)
 	if route := child.Descriptor.Route; route != (message.Address{}) {
 		in.Route = &route
 	}
-	receipt, err := p.sys.tell(ctx, in)
+	receipt, err := p.mailroom.tell(ctx, in)
 	if errors.Is(err, message.ErrUnknownAgent) {
 		err = &message.NotSent{Final: true, Err: err}
 	}

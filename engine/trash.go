@@ -28,8 +28,8 @@ var (
 const trashTime = "20060102T150405.000Z"
 
 // Trash lists the agents that were removed, the newest first.
-func (s *System) Trash(context.Context) ([]event.Trashed, error) {
-	entries, err := os.ReadDir(filepath.Join(s.root, "trash"))
+func (ar *archive) Trash(context.Context) ([]event.Trashed, error) {
+	entries, err := os.ReadDir(filepath.Join(ar.root, "trash"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list trash: %w", err)
 	}
@@ -40,8 +40,8 @@ func (s *System) Trash(context.Context) ([]event.Trashed, error) {
 		if !ok || err != nil || !address.ValidID(id) || !e.IsDir() {
 			continue // a person keeps something here
 		}
-		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: s.index.Handle(id)}
-		path := filepath.Join(s.root, "trash", e.Name(), address.File)
+		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: ar.index.Handle(id)}
+		path := filepath.Join(ar.root, "trash", e.Name(), address.File)
 		if data, err := os.ReadFile(path); err == nil {
 			d, _ := address.Decode(path, data)
 			t.Type, t.Title = string(d.Type), address.NameOf(d)
@@ -54,8 +54,8 @@ func (s *System) Trash(context.Context) ([]event.Trashed, error) {
 // inTrash finds the agent in the trash that a ref means: by the name of its folder,
 // else its id, its former handle, its name, or the beginning of its id. Errors:
 // ErrNoTrash, *address.Ambiguous.
-func (s *System) inTrash(ctx context.Context, ref string) (event.Trashed, error) {
-	list, err := s.Trash(ctx)
+func (ar *archive) inTrash(ctx context.Context, ref string) (event.Trashed, error) {
+	list, err := ar.Trash(ctx)
 	if err != nil {
 		return event.Trashed{}, err
 	}
@@ -91,30 +91,30 @@ func (s *System) inTrash(ctx context.Context, ref string) (event.Trashed, error)
 // Restore brings an agent back from the trash; ref is as inTrash takes it. It is the
 // same agent with the same handle, and what had waited for it waits again. Errors:
 // ErrTaken, and those of inTrash.
-func (s *System) Restore(ctx context.Context, ref string) (event.Agent, error) {
-	lost, err := s.inTrash(ctx, ref)
+func (ar *archive) Restore(ctx context.Context, ref string) (event.Agent, error) {
+	lost, err := ar.inTrash(ctx, ref)
 	if err != nil {
 		return event.Agent{}, err
 	}
-	from := filepath.Join(s.root, "trash", lost.Name)
-	if err := s.restorable(from, lost.ID); err != nil {
+	from := filepath.Join(ar.root, "trash", lost.Name)
+	if err := ar.restorable(from, lost.ID); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
 	// The mark that ended it is taken off while it still lies in the trash: agents/
 	// never holds it half alive.
-	if err := record.UpdateState(s.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
+	if err := record.UpdateState(ar.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	if err := s.vol.Rename("trash", from, s.folder(lost.ID)); err != nil {
+	if err := ar.vol.Rename("trash", from, ar.folder(lost.ID)); err != nil {
 		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	s.rescan(lost.ID)
-	return s.Agent(ctx, lost.ID)
+	ar.folderWatch.rescan(lost.ID)
+	return ar.directory.Agent(ctx, lost.ID)
 }
 
 // restorable reports why an agent cannot come back: a newer one has its address.
-func (s *System) restorable(dir, id string) error {
-	if meta, ok := s.index.Get(id); ok {
+func (ar *archive) restorable(dir, id string) error {
+	if meta, ok := ar.index.Get(id); ok {
 		return fmt.Errorf("%w: %s", ErrTaken, meta.Handle)
 	}
 	path := filepath.Join(dir, address.File)
@@ -123,8 +123,8 @@ func (s *System) restorable(dir, id string) error {
 		return err
 	}
 	d, _ := address.Decode(path, data)
-	if other, ok := s.index.Lookup(d); ok && d.Type != "" {
-		meta, _ := s.index.Get(other)
+	if other, ok := ar.index.Lookup(d); ok && d.Type != "" {
+		meta, _ := ar.index.Get(other)
 		return fmt.Errorf("%w: %s got the messages meanwhile; remove it first", ErrTaken, meta.Handle)
 	}
 	return nil

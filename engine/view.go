@@ -15,13 +15,23 @@ import (
 // What people see is computed when they ask: from an agent in memory if it is
 // awake, else from its files. So it works with nothing running, too.
 
+// A directory says what there is to see of agents.
+type directory struct {
+	place
+	actors *actors
+	asks   *permission.Queue
+	model  string                 // of agents whose state names none
+	window func(record.Model) int // nil: not known of any
+	queue  func(string) string    // nil: not known of any
+}
+
 // Agents lists all agents in the order of their handles.
-func (s *System) Agents(context.Context) ([]event.Agent, error) {
-	all := s.index.All()
+func (dy *directory) Agents(context.Context) ([]event.Agent, error) {
+	all := dy.index.All()
 	list := make([]event.Agent, 0, len(all))
 	own := make(map[string]float64, len(all))
 	for _, meta := range all {
-		a := s.look(meta)
+		a := dy.look(meta)
 		own[a.ID] = a.OwnCost
 		list = append(list, a)
 	}
@@ -44,16 +54,16 @@ func (s *System) Agents(context.Context) ([]event.Agent, error) {
 }
 
 // Family is an agent and those below it that have not ended, it first.
-func (s *System) Family(_ context.Context, id string) ([]event.Agent, error) {
-	meta, ok := s.index.Get(id)
+func (dy *directory) Family(_ context.Context, id string) ([]event.Agent, error) {
+	meta, ok := dy.index.Get(id)
 	if !ok {
 		return nil, message.ErrUnknownAgent
 	}
 	seen := map[string]bool{id: true} // a hand edit can make a circle
 	family := []address.Meta{meta}
 	for i := 0; i < len(family); i++ {
-		for _, child := range s.index.Running(family[i].ID) {
-			if !seen[child.ID] && !s.ended(child.ID) {
+		for _, child := range dy.index.Running(family[i].ID) {
+			if !seen[child.ID] && !dy.actors.ended(child.ID) {
 				seen[child.ID] = true
 				family = append(family, child)
 			}
@@ -61,45 +71,45 @@ func (s *System) Family(_ context.Context, id string) ([]event.Agent, error) {
 	}
 	list := make([]event.Agent, len(family))
 	for i, member := range family {
-		list[i] = s.look(member)
-		list[i].Cost += s.costBelow(member.ID, maxDepth)
+		list[i] = dy.look(member)
+		list[i].Cost += dy.costBelow(member.ID, maxDepth)
 	}
 	return list, nil
 }
 
 // Agent is one agent by its id.
-func (s *System) Agent(_ context.Context, id string) (event.Agent, error) {
-	meta, ok := s.index.Get(id)
+func (dy *directory) Agent(_ context.Context, id string) (event.Agent, error) {
+	meta, ok := dy.index.Get(id)
 	if !ok {
 		return event.Agent{}, message.ErrUnknownAgent
 	}
-	a := s.look(meta)
-	a.Cost += s.costBelow(id, maxDepth)
+	a := dy.look(meta)
+	a.Cost += dy.costBelow(id, maxDepth)
 	return a, nil
 }
 
 // costBelow is what the agents that an agent started have cost, and theirs. It is
 // summed from their own records, so that it is right however they ended.
-func (s *System) costBelow(id string, depth int) (cost float64) {
+func (dy *directory) costBelow(id string, depth int) (cost float64) {
 	if depth == 0 {
 		return 0
 	}
-	for _, child := range s.index.Children(id) {
-		cost += s.ownCost(child.ID) + s.costBelow(child.ID, depth-1)
+	for _, child := range dy.index.Children(id) {
+		cost += dy.actors.ownCost(child.ID) + dy.costBelow(child.ID, depth-1)
 	}
 	return cost
 }
 
 // ownCost is what an agent's own calls of models cost. That of an agent that has ended is
 // read once.
-func (s *System) ownCost(id string) float64 {
-	if cost, ok := s.spent.Load(id); ok {
+func (a *actors) ownCost(id string) float64 {
+	if cost, ok := a.spent.Load(id); ok {
 		return cost.(float64)
 	}
-	cost := s.readCost(id)
-	if ended, _ := s.index.Ended(id); ended {
-		if _, awake := s.awake(id); !awake {
-			s.spent.Store(id, cost)
+	cost := a.readCost(id)
+	if ended, _ := a.index.Ended(id); ended {
+		if _, awake := a.awake(id); !awake {
+			a.spent.Store(id, cost)
 		}
 	}
 	return cost
@@ -107,13 +117,13 @@ func (s *System) ownCost(id string) float64 {
 
 // readCost reads what an agent's own calls cost: as state.json has counted it, and what
 // came after.
-func (s *System) readCost(id string) (cost float64) {
-	dir := s.folder(id)
+func (a *actors) readCost(id string) (cost float64) {
+	dir := a.folder(id)
 	state, _, _, err := record.ReadState(dir)
 	if err != nil {
 		return 0
 	}
-	s.index.SawEnded(id, state.Ended != nil)
+	a.index.SawEnded(id, state.Ended != nil)
 	for _, models := range state.Stats {
 		for _, u := range models {
 			cost += u.Cost
@@ -121,20 +131,20 @@ func (s *System) readCost(id string) (cost float64) {
 	}
 	after, err := record.CostAfter(dir, state.Seq)
 	if err != nil {
-		s.log.Warn("cost cannot be read", "agent", id, "err", err)
+		a.log.Warn("cost cannot be read", "agent", id, "err", err)
 	}
 	return cost + after
 }
 
-func (s *System) look(meta address.Meta) event.Agent {
-	dir := s.folder(meta.ID)
+func (dy *directory) look(meta address.Meta) event.Agent {
+	dir := dy.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
-		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: s.model}
-	if s.queue != nil {
-		a.Queue = s.queue(meta.Descriptor.Connector)
+		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: dy.model}
+	if dy.queue != nil {
+		a.Queue = dy.queue(meta.Descriptor.Connector)
 	}
-	state, _, _ := record.CurrentState(s.vol, dir) // what is wrong with the file is told apart
-	s.index.SawEnded(meta.ID, state.Ended != nil)
+	state, _, _ := record.CurrentState(dy.vol, dir) // what is wrong with the file is told apart
+	dy.index.SawEnded(meta.ID, state.Ended != nil)
 	a.Queue = cmp.Or(state.Queue, a.Queue)
 	if state.Provider.Model != "" {
 		a.Model = state.Provider.Model
@@ -142,18 +152,18 @@ func (s *System) look(meta address.Meta) event.Agent {
 	if state.Ended != nil {
 		a.State, a.Detail = event.Ended, state.Ended.Reason
 	}
-	a.OwnCost = s.ownCost(meta.ID)
+	a.OwnCost = dy.actors.ownCost(meta.ID)
 	a.Cost = a.OwnCost
 	if n, err := record.InContext(dir); err == nil {
 		a.Context = n
 	}
-	if s.window != nil {
-		a.Window = int64(s.window(state.Provider))
+	if dy.window != nil {
+		a.Window = int64(dy.window(state.Provider))
 	}
 	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
 		a.LastAt = &at
 	}
-	heads := s.waiting(meta.ID)
+	heads := dy.actors.waiting(meta.ID)
 	for _, h := range heads {
 		if !h.Taken {
 			a.Queued++
@@ -166,13 +176,13 @@ func (s *System) look(meta address.Meta) event.Agent {
 			a.State = event.Queued
 		}
 	}
-	if s.asks != nil {
-		s.asking(&a)
+	if dy.asks != nil {
+		dy.asking(&a)
 	}
-	if waits, err := s.waker.waits(meta.ID); waits && err != nil {
+	if waits, err := dy.actors.waker.waits(meta.ID); waits && err != nil {
 		a.State, a.Detail = event.Failing, err.Error()
 	}
-	if e, ok := s.awake(meta.ID); ok {
+	if e, ok := dy.actors.awake(meta.ID); ok {
 		e.mu.Lock()
 		a.Running = e.running
 		e.mu.Unlock()
@@ -184,8 +194,8 @@ func (s *System) look(meta address.Meta) event.Agent {
 }
 
 // asking shows that a request of an agent waits for an answer.
-func (s *System) asking(a *event.Agent) {
-	for _, p := range s.asks.Of(a.ID) {
+func (dy *directory) asking(a *event.Agent) {
+	for _, p := range dy.asks.Of(a.ID) {
 		if _, ok := permission.BudgetOf(p.Request.Tag); ok {
 			a.State, a.Detail = event.Paused, p.Request.Reason
 			return
@@ -195,27 +205,27 @@ func (s *System) asking(a *event.Agent) {
 }
 
 // waiting are the open items of an agent.
-func (s *System) waiting(id string) []inbox.Head {
-	if e, ok := s.awake(id); ok {
+func (a *actors) waiting(id string) []inbox.Head {
+	if e, ok := a.awake(id); ok {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.box != nil {
 			return e.box.Open()
 		}
 	}
-	heads, err := inbox.Survey(s.folder(id))
+	heads, err := inbox.Survey(a.folder(id))
 	if err != nil {
-		s.log.Warn("inbox cannot be read", "agent", id, "err", err)
+		a.log.Warn("inbox cannot be read", "agent", id, "err", err)
 	}
 	return heads
 }
 
 // Inbox lists what waits for an agent, first to be done first.
-func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
-	if _, ok := s.index.Get(id); !ok {
+func (dy *directory) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
+	if _, ok := dy.index.Get(id); !ok {
 		return nil, message.ErrUnknownAgent
 	}
-	bodies, err := inbox.ReadAll(s.folder(id))
+	bodies, err := inbox.ReadAll(dy.folder(id))
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +234,7 @@ func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
 		text[it.ID] = it.Text
 	}
 	list := []event.Waiting{}
-	for _, h := range s.waiting(id) {
+	for _, h := range dy.actors.waiting(id) {
 		w := event.Waiting{ID: h.ID, Seq: h.Seq, At: h.At, Type: string(h.Kind), Text: text[h.ID], Bytes: h.Bytes,
 			State: "waiting", Queue: string(h.Queue)}
 		if h.Taken {
@@ -237,28 +247,28 @@ func (s *System) Inbox(_ context.Context, id string) ([]event.Waiting, error) {
 
 // History is a page of an agent's records, ending before the record with seq
 // before (0: the end).
-func (s *System) History(_ context.Context, id string, before int64, limit int) (event.Page, error) {
-	if _, ok := s.index.Get(id); !ok {
+func (dy *directory) History(_ context.Context, id string, before int64, limit int) (event.Page, error) {
+	if _, ok := dy.index.Get(id); !ok {
 		return event.Page{}, message.ErrUnknownAgent
 	}
-	lines, next, err := record.Tail(s.folder(id), before, limit)
+	lines, next, err := record.Tail(dy.folder(id), before, limit)
 	return event.Page{Records: lines, Before: next}, err
 }
 
 // Draft is the answer that an agent is streaming, as it stands on disk.
-func (s *System) Draft(_ context.Context, id string) (event.Draft, error) {
-	if _, ok := s.index.Get(id); !ok {
+func (dy *directory) Draft(_ context.Context, id string) (event.Draft, error) {
+	if _, ok := dy.index.Get(id); !ok {
 		return event.Draft{}, message.ErrUnknownAgent
 	}
-	d, _, err := record.ReadDraft(s.folder(id))
+	d, _, err := record.ReadDraft(dy.folder(id))
 	return event.Draft{Turn: d.Turn, Text: d.Text, Thinking: d.Thinking}, err
 }
 
 // Counts are the agents in memory and the items that wait in all inboxes.
-func (s *System) Counts() (agents, awake, queued int) {
-	for _, meta := range s.index.All() {
+func (dy *directory) Counts() (agents, awake, queued int) {
+	for _, meta := range dy.index.All() {
 		agents++
-		if e, ok := s.awake(meta.ID); ok {
+		if e, ok := dy.actors.awake(meta.ID); ok {
 			e.mu.Lock()
 			if e.running {
 				awake++
@@ -269,8 +279,8 @@ func (s *System) Counts() (agents, awake, queued int) {
 			e.mu.Unlock()
 			continue
 		}
-		if settled, err := inbox.Settled(s.folder(meta.ID)); err == nil && !settled {
-			queued += len(s.waiting(meta.ID))
+		if settled, err := inbox.Settled(dy.folder(meta.ID)); err == nil && !settled {
+			queued += len(dy.actors.waiting(meta.ID))
 		}
 	}
 	return agents, awake, queued

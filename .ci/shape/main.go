@@ -34,9 +34,9 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   28,
-	"methods of one type":     93,
-	"structs over 12 fields":  49,
+	"types over 20 methods":   26,
+	"methods of one type":     68,
+	"structs over 12 fields":  48,
 	"lines over 140 columns":  62,
 	"folders over 40 files":   1,
 	"lines of one function":   69,

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"daycare/engine/address"
+	"daycare/engine/message"
+)
+
+// chats are where agents speak of their own accord.
+type chats struct {
+	kin     *kin
+	links   *links
+	senders *senders
+}
+
+// sayLimit is how long Say waits until a chat has taken a message.
+const sayLimit = time.Minute
+
+// ErrNoChat: there is no chat that a message could be sent to.
+var ErrNoChat = errors.New("people read this conversation where it is shown, so there is no chat to send to: just answer")
+
+// Say sends a text of an agent, and files with it, to its own chat, at the address to, or to the chat
+// of another agent of the same person. key is the same at every try, for the
+// platforms that know such keys.
+func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address, key, text string,
+	files ...message.File) error {
+	if ref != "" {
+		id, err := ch.kin.place.index.Resolve(ref)
+		if err != nil {
+			return err
+		}
+		if !ch.kin.knows(asker, id) {
+			return ErrStranger
+		}
+		meta, _ := ch.kin.place.index.Get(id)
+		d := meta.Descriptor
+		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	}
+	if to.Connector == "" || !ch.links.answers(to) {
+		return ErrNoChat
+	}
+	fates := make(chan message.Fate, 64)
+	ch.senders.send(message.Promise{Agent: asker,
+		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
+		Report: func(fate message.Fate) {
+			select {
+			case fates <- fate:
+			default: // nobody reads it any more
+			}
+		}})
+	return delivered(ctx, fates)
+}
+
+// ErrNoReaction: the chat does not take reactions.
+var ErrNoReaction = errors.New("this chat takes no reactions: say it in words")
+
+// Speaks reports whether an agent can send a message to a chat at all: to its own, or,
+// where any platform with chats is connected, to that of another agent of the same person.
+func (ch *chats) Speaks(d address.Descriptor) bool {
+	own := message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	return ch.links.answers(own) || ch.links.any(func(c Connector) bool {
+		_, partly := c.(Answerer) // a hook, which has no chats
+		return !partly
+	})
+}
+
+// Reacts reports whether a connector's platform takes reactions.
+func (ch *chats) Reacts(connector string) bool {
+	c, _ := ch.links.get(connector)
+	_, ok := c.(Reactor)
+	return ok
+}
+
+// React puts an emoji under a message of a chat.
+func (ch *chats) React(ctx context.Context, to message.Address, messageID, emoji string) error {
+	c, _ := ch.links.get(to.Connector)
+	r, ok := c.(Reactor)
+	if !ok {
+		return ErrNoReaction
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayLimit)
+	defer cancel()
+	return guard(func() error { return r.React(ctx, to, messageID, emoji) })
+}
+
+// delivered waits until all parts of a message are delivered or one is given up.
+func delivered(ctx context.Context, fates <-chan message.Fate) error {
+	ctx, cancel := context.WithTimeout(ctx, sayLimit)
+	defer cancel()
+	last := "no answer from the chat yet"
+	for parts := 0; ; {
+		select {
+		case fate := <-fates:
+			switch {
+			case fate.Delivered():
+				if parts++; parts >= fate.Parts {
+					return nil
+				}
+			case fate.Final:
+				return errors.New(fate.Error)
+			case fate.Error != "":
+				last = fate.Error
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("not delivered yet, and tried further: %s", last)
+		}
+	}
+}
