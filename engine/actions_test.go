@@ -19,6 +19,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -339,17 +340,17 @@ func TestTrash(t *testing.T) {
 			t.Errorf("%q: %+v, %v", by(lost), a, err)
 		}
 	}
-	if _, err := h.Restore(t.Context(), one); !errors.Is(err, ErrNoTrash) {
+	if _, err := h.Restore(t.Context(), one); !errors.Is(err, folders.ErrNoTrash) {
 		t.Errorf("what is not in the trash: %v", err)
 	}
 	lost := removed(one)
 	if other := h.person("one"); other == one {
 		t.Fatal("the same agent")
 	}
-	if _, err := h.Restore(t.Context(), lost.ID); !errors.Is(err, ErrTaken) {
+	if _, err := h.Restore(t.Context(), lost.ID); !errors.Is(err, folders.ErrTaken) {
 		t.Errorf("its address is somebody else's: %v", err)
 	}
-	if _, err := h.Restore(t.Context(), lost.ID[:address.MinPrefix-1]); !errors.Is(err, ErrNoTrash) {
+	if _, err := h.Restore(t.Context(), lost.ID[:address.MinPrefix-1]); !errors.Is(err, folders.ErrNoTrash) {
 		t.Errorf("too short a beginning: %v", err)
 	}
 	if err := os.Rename(filepath.Join(h.root, "trash", lost.Name),
@@ -452,20 +453,6 @@ func TestFork(t *testing.T) {
 	}
 	if err := h.Rewindable(t.Context(), one, ""); err != nil {
 		t.Errorf("to its newest turn: %v", err)
-	}
-	ops, err := h.Family.Create(t.Context(),
-		address.Descriptor{Type: address.Permanent, Name: "Ops", Description: "d", CreatedBy: one}, message.Incoming{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	meta, _ := h.index.Get(ops.ID)
-	d := byHand(meta.Descriptor, "other")
-	if d.Type != address.Permanent || d.ID == ops.ID || d.Name != "other" || d.Description != "d" {
-		t.Errorf("%+v", d)
-	}
-	if d = byHand(address.Descriptor{Type: address.Subagent, Name: "x"},
-		"y"); d.Type != address.User || d.Connector != "terminal" || d.Name != "y" {
-		t.Errorf("%+v", d)
 	}
 }
 
@@ -616,7 +603,7 @@ func TestElsewhere(t *testing.T) {
 		"a part of it": {original + "/docs", "docs", original, true}, "gone": {base + "/gone", "", base + "/gone", true},
 		"a person's choice": {plain, "", plain, false},
 	} {
-		from, sure := Elsewhere(ws, id, address.Descriptor{WorkspaceDir: tt.part}, permission.Set{WorkingDir: tt.dir})
+		from, sure := folders.Elsewhere(ws, id, address.Descriptor{WorkspaceDir: tt.part}, permission.Set{WorkingDir: tt.dir})
 		if from != tt.from || sure != tt.sure {
 			t.Errorf("%s: %q, %v, want %q, %v", name, from, sure, tt.from, tt.sure)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"daycare/engine/address"
+	"daycare/engine/folders"
 )
 
 // An archive cannot write anything but the files of one agent.
@@ -41,7 +42,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		Linkname: "/etc/passwd"}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Import(t.Context(), &b, ""); !errors.Is(err, ErrBadArchive) {
+	if _, err := h.Import(t.Context(), &b, ""); !errors.Is(err, folders.ErrBadArchive) {
 		t.Errorf("a symbolic link: %v, want ErrBadArchive", err)
 	}
 	if n := len(h.index.All()); n != 0 {
@@ -86,7 +87,7 @@ func TestExportAndImport(t *testing.T) {
 		writeFile(t, path, strings.Replace(readFile(t, path), "}", `,"mine": 1}`, 1))
 	}
 	var out bytes.Buffer
-	if err := Export(a.root, made.ID, &out); err != nil {
+	if err := folders.Export(a.root, made.ID, &out); err != nil {
 		t.Fatal(err)
 	}
 	data := out.Bytes()
@@ -127,7 +128,7 @@ func TestWriteFile(t *testing.T) {
 	if m, _ := h.index.Get(made.ID); m.Name != "Ops2" {
 		t.Errorf("its name is %q, want the edit at once", m.Name)
 	}
-	var changed *Changed
+	var changed *folders.Changed
 	if _, err := h.WriteFile(t.Context(), made.ID, address.File, edit, v.Hash); !errors.As(err, &changed) ||
 		!bytes.Equal(changed.Now.Content, edit) {
 		t.Errorf("an edit of an old version: %v, want Changed with the content", err)
@@ -136,7 +137,7 @@ func TestWriteFile(t *testing.T) {
 	if _, err := h.WriteFile(t.Context(), made.ID, address.File, other, changed.Now.Hash); err == nil {
 		t.Error("a descriptor of another agent was accepted")
 	}
-	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, ErrNotForHands) {
+	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, folders.ErrNotForHands) {
 		t.Errorf("another file: %v, want ErrNotForHands", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -43,7 +44,7 @@ func TestAnAgentThatComesWithWorkIsWoken(t *testing.T) {
 		},
 		"imported": func(h *house, id, dir string) error {
 			var out bytes.Buffer
-			if err := Export(filepath.Dir(filepath.Dir(dir)), id, &out); err != nil {
+			if err := folders.Export(filepath.Dir(filepath.Dir(dir)), id, &out); err != nil {
 				return err
 			}
 			_, err := h.Import(t.Context(), &out, "")

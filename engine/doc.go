@@ -15,7 +15,7 @@
 //	descriptors  are read again when people edited them (edits.go)
 //	folderWatch  notices agents that people make or take away by hand (folders.go)
 //	directory    says what there is to see (view.go)
-//	archive      forks, exports, imports, restores and edits folders of agents
+//	archive      copies, keeps and edits folders of agents, by engine/folders
 //
 // A Family is what agents may do to each other: kin says whose agent is whose, children
 // are started and ended, grants give and take rights, chats are spoken to.

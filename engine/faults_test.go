@@ -16,6 +16,7 @@ import (
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/folders"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 )
@@ -105,7 +106,7 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		"an import": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
 			var out bytes.Buffer
-			must(t, Export(s.System.root, id, &out))
+			must(t, folders.Export(s.System.root, id, &out))
 			return func() error { _, err := s.Import(context.Background(), &out, "twin"); return err }
 		},
 		"an edit of a descriptor": func(t *testing.T, s *still) func() error {
@@ -149,7 +150,7 @@ func TestAFullDiskTakesNoNewAgent(t *testing.T) {
 	s := newStill(t)
 	id := s.colleague(t)
 	var out bytes.Buffer
-	must(t, Export(s.System.root, id, &out))
+	must(t, folders.Export(s.System.root, id, &out))
 	must(t, os.MkdirAll(filepath.Join(s.System.root, ".ballast", "in the way"), 0o700)) // no room can be kept back again
 	crash.Arm(t, "enospc@#1+")
 	if _, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"}); err == nil {

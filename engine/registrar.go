@@ -6,6 +6,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/event"
+	"daycare/engine/folders"
 )
 
 // A registrar makes agents.
@@ -70,8 +71,8 @@ func (r *registrar) createFresh(d address.Descriptor, state []byte, fill func(di
 			return meta, nil
 		}
 		if !own {
-			return meta, fmt.Errorf("%w: %s %s has its id or address", ErrTaken, meta.Handle, meta.ID)
+			return meta, fmt.Errorf("%w: %s %s has its id or address", folders.ErrTaken, meta.Handle, meta.ID)
 		}
 	}
-	return address.Meta{}, fmt.Errorf("%w: no serial number is free", ErrTaken)
+	return address.Meta{}, fmt.Errorf("%w: no serial number is free", folders.ErrTaken)
 }

@@ -15,6 +15,7 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/event"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -326,7 +327,7 @@ func TestAnExportHasWholeLines(t *testing.T) {
 	whole := readFile(t, path)
 	writeFile(t, path, whole+`{"seq":99,"type":"mark"`)
 	var out bytes.Buffer
-	must(t, Export(s.System.root, id, &out))
+	must(t, folders.Export(s.System.root, id, &out))
 	if text := out.String(); !strings.Contains(text, strings.TrimSuffix(whole, "\n")) || strings.Contains(text, `"seq":99`) {
 		t.Errorf("the archive has half a line, or not the whole ones")
 	}

@@ -16,6 +16,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -154,8 +155,10 @@ func New(o Options) (*System, error) {
 	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
 		letters:   &letters{place: p, mailroom: mail, slot: slot, enclose: o.Enclose},
 		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
-		archive:   &archive{place: p, actors: a, registrar: reg, directory: dir, folderWatch: news, descriptors: a.descriptors},
-		actors:    a, descriptors: a.descriptors, recent: last, grace: o.Grace}, nil
+		archive: &archive{place: p, actors: a, directory: dir, folderWatch: news, descriptors: a.descriptors,
+			folders: &folders.Folders{Root: o.Root, Volume: o.Volume, Index: o.Index, Log: o.Log, User: Terminal().UserID,
+				Make: reg.createFresh}},
+		actors: a, descriptors: a.descriptors, recent: last, grace: o.Grace}, nil
 }
 
 // Run wakes every agent that has something to do and lets agents work until ctx

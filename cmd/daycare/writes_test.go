@@ -217,7 +217,7 @@ var excuses = map[string]excuse{
 	"engine/address/create.go": {"Mkdir Remove RemoveAll",
 		"a folder that the next start removes, until its rename; Mkdir has its failpoint"},
 	"engine/address/index.go": {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
-	"engine/archive.go": {"MkdirAll MkdirTemp OpenFile RemoveAll Rename",
+	"engine/folders/archive.go": {"MkdirAll MkdirTemp OpenFile RemoveAll Rename",
 		"unpacks into a folder that the next start removes; everything is synced before it gets its name"},
 	"cmd/daycare/doctor/fix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
 	"cmd/daycare/doctor/gc.go":  {"RemoveAll", "what nothing needs; gc finds it again"},

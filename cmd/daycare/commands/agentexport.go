@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
-	"daycare/engine"
+	"daycare/engine/folders"
 	"daycare/engine/workspace"
 )
 
@@ -37,7 +37,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			}
 			home := filepath.Join(root, workspace.Home)
 			if out == "" || out == "-" {
-				return engine.Export(home, a.ID, c.Out)
+				return folders.Export(home, a.ID, c.Out)
 			}
 			bytes, err := exportTo(home, a.ID, out)
 			if err != nil {
@@ -73,7 +73,7 @@ func exportTo(home, id, path string) (bytes int64, err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := errors.Join(engine.Export(home, id, w), w.Flush()); err != nil {
+	if err := errors.Join(folders.Export(home, id, w), w.Flush()); err != nil {
 		return 0, err
 	}
 	info, err := f.Stat()

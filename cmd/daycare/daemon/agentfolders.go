@@ -6,10 +6,10 @@ import (
 	"io"
 	"path/filepath"
 
-	"daycare/engine"
 	"daycare/engine/control"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	agentfolders "daycare/engine/folders"
 )
 
 // folders is the engine as the API wants it for what is done with agents' folders.
@@ -60,7 +60,7 @@ func (h folders) WriteFile(ctx context.Context, id, name string, content []byte,
 
 // inWords makes errors of the API of those errors of the engine that have details.
 func inWords(err error) error {
-	var changed *engine.Changed
+	var changed *agentfolders.Changed
 	var bad finding.Finding
 	switch {
 	case err == nil:
@@ -69,7 +69,7 @@ func inWords(err error) error {
 		return &control.Conflict{Content: string(changed.Now.Content), Hash: changed.Now.Hash}
 	case errors.As(err, &bad):
 		return &control.Unfit{Findings: findingsOf(err)}
-	case errors.Is(err, engine.ErrBadArchive):
+	case errors.Is(err, agentfolders.ErrBadArchive):
 		return &control.Invalid{Reason: err.Error(), Hint: "give a file that daycare agents export wrote"}
 	}
 	return err

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/lan"
 	"daycare/engine/permission"
@@ -124,7 +124,7 @@ func (d *doctor) network(dir string, set permission.Set) {
 func (d *doctor) elsewhere(dir string, state record.State) {
 	id := filepath.Base(dir)
 	meta, _ := d.index.Get(id)
-	from, sure := engine.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
+	from, sure := folders.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
 	if from == "" {
 		return
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"daycare/cmd/daycare/daemon"
-	"daycare/engine"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 )
 
@@ -26,7 +26,7 @@ func OfAgent(dir string) ([]event.File, error) {
 			}
 			continue
 		}
-		found, cerr := engine.CheckFile(path, data)
+		found, cerr := folders.CheckFile(path, data)
 		all, err = append(all, found...), errors.Join(err, cerr)
 	}
 	return daemon.Problems(slices.DeleteFunc(all, func(f finding.Finding) bool { return f.Severity == finding.Info })), err

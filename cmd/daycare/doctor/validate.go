@@ -18,11 +18,11 @@ import (
 	"daycare/agents/subagent"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
-	"daycare/engine"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -257,7 +257,7 @@ func validateSettings(path string, _ []byte) ([]finding.Finding, error) {
 
 // handFile checks a file of an agent that people edit.
 func handFile(path string, content []byte) ([]finding.Finding, error) {
-	found, err := engine.CheckFile(path, content)
+	found, err := folders.CheckFile(path, content)
 	if name, _, _ := strings.Cut(filepath.Base(path), "."); err == nil && finding.Join(found) == nil {
 		var more []finding.Finding
 		more, err = shaped(name, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })

@@ -1,7 +1,6 @@
-package engine
+package folders
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
-	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -24,47 +22,43 @@ import (
 // schedules, promises and approvals of single requests stay with the other. It reads
 // files alone, so the other may be in the middle of a turn. Errors:
 // record.ErrNoRecord.
-func (ar *archive) Fork(_ context.Context, id string, at int64, name string) (event.Agent, error) {
-	source, ok := ar.index.Get(id)
+func (f *Folders) Fork(id string, at int64, name string) (address.Meta, error) {
+	source, ok := f.Index.Get(id)
 	if !ok {
-		return event.Agent{}, message.ErrUnknownAgent
+		return address.Meta{}, message.ErrUnknownAgent
 	}
-	if ar.vol.Full() {
-		return event.Agent{}, disk.ErrFull
+	if f.Volume.Full() {
+		return address.Meta{}, disk.ErrFull
 	}
 	now := time.Now().UTC()
-	cut, err := record.CutAt(ar.folder(id), id, at, cuid2.Generate(), now)
+	cut, err := record.CutAt(f.folder(id), id, at, cuid2.Generate(), now)
 	if err != nil {
-		return event.Agent{}, err
+		return address.Meta{}, err
 	}
-	state, err := ar.forkState(id, cut, now)
+	state, err := f.forkState(id, cut, now)
 	if err != nil {
-		return event.Agent{}, err
+		return address.Meta{}, err
 	}
 	if name == "" {
 		name = "fork of " + source.Handle
 	}
-	meta, err := ar.registrar.createFresh(byHand(source.Descriptor, name), state, func(dir string) error {
-		return ar.fillFork(ar.folder(id), dir, cut)
+	return f.Make(f.byHand(source.Descriptor, name), state, func(dir string) error {
+		return f.fillFork(f.folder(id), dir, cut)
 	})
-	if err != nil {
-		return event.Agent{}, err
-	}
-	return ar.directory.look(meta), nil
 }
 
 // Rewindable says whether an agent's conversation has a place: a seq, the name of a
 // mark, or "" for its newest turn. A mark that waits to be set counts: orders are
 // carried out in the order in which they came. Errors: record.ErrNoRecord.
-func (ar *archive) Rewindable(_ context.Context, id, to string) error {
-	if _, ok := ar.index.Get(id); !ok {
+func (f *Folders) Rewindable(id, to string) error {
+	if _, ok := f.Index.Get(id); !ok {
 		return message.ErrUnknownAgent
 	}
-	err := record.Rewindable(ar.folder(id), to)
+	err := record.Rewindable(f.folder(id), to)
 	if !errors.Is(err, record.ErrNoRecord) {
 		return err
 	}
-	waiting, rerr := inbox.ReadAll(ar.folder(id))
+	waiting, rerr := inbox.ReadAll(f.folder(id))
 	if rerr != nil {
 		return rerr
 	}
@@ -77,39 +71,39 @@ func (ar *archive) Rewindable(_ context.Context, id, to string) error {
 }
 
 // forkState is the state.json of a fork.
-func (ar *archive) forkState(id string, cut record.Cut, now time.Time) ([]byte, error) {
-	of, _, err := record.CurrentState(ar.vol, ar.folder(id))
+func (f *Folders) forkState(id string, cut record.Cut, now time.Time) ([]byte, error) {
+	of, _, err := record.CurrentState(f.Volume, f.folder(id))
 	if err != nil {
 		return nil, err
 	}
 	rights := of.Permissions
 	// A grant for one exact request is bound to the agent that asked.
 	rights.Grants = slices.DeleteFunc(slices.Clone(rights.Grants), func(g permission.Grant) bool { return g.SHA256 != "" })
-	return record.EncodeState(filepath.Dir(ar.root),
+	return record.EncodeState(filepath.Dir(f.Root),
 		record.State{Permissions: rights, Provider: of.Provider, Queue: of.Queue, Budget: of.Budget,
 			Session: cut.Session, Seq: cut.Last, CreatedAt: disk.StampOf(now), UpdatedAt: disk.StampOf(now), Announced: &rights})
 }
 
-func (ar *archive) fillFork(from, to string, cut record.Cut) error {
+func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 	for _, sha := range cut.Blobs {
 		text, err := record.ReadBlob(from, sha)
 		if err != nil {
-			ar.log.Warn("a long output is not there any more", "err", err)
+			f.Log.Warn("a long output is not there any more", "err", err)
 			continue
 		}
-		if _, err := record.PutBlob(ar.vol, to, text); err != nil {
+		if _, err := record.PutBlob(f.Volume, to, text); err != nil {
 			return err
 		}
 	}
-	return ar.vol.WriteFile("fork", filepath.Join(to, "history.jsonl"), cut.Content)
+	return f.Volume.WriteFile("fork", filepath.Join(to, "history.jsonl"), cut.Content)
 }
 
 // byHand is the descriptor of an agent that a person makes of another: one that
 // stands by itself.
-func byHand(of address.Descriptor, name string) address.Descriptor {
+func (f *Folders) byHand(of address.Descriptor, name string) address.Descriptor {
 	if of.Type == address.Permanent {
 		return address.Descriptor{Type: address.Permanent, ID: cuid2.Generate(), Name: name,
 			Description: of.Description, SystemPrompt: of.SystemPrompt, WorkspaceDir: of.WorkspaceDir}
 	}
-	return address.Descriptor{Type: address.User, Connector: "terminal", UserID: Terminal().UserID, Name: name}
+	return address.Descriptor{Type: address.User, Connector: "terminal", UserID: f.User, Name: name}
 }

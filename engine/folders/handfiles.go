@@ -1,7 +1,6 @@
-package engine
+package folders
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -58,9 +57,9 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, filepath.Base(path), strings.Join(handFiles, ", "))
 }
 
-// ReadFile reads a file of an agent that people edit; one that is not there is empty.
-func (ar *archive) ReadFile(_ context.Context, id, name string) (Version, error) {
-	path, err := ar.handFile(id, name)
+// Read reads a file of an agent that people edit; one that is not there is empty.
+func (f *Folders) Read(id, name string) (Version, error) {
+	path, err := f.handFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -71,11 +70,11 @@ func (ar *archive) ReadFile(_ context.Context, id, name string) (Version, error)
 	return version(content), nil
 }
 
-// WriteFile publishes a person's version of a file, if it is good and what stands
+// Write publishes a person's version of a file, if it is good and what stands
 // there is still the version with that hash; it counts as if an editor had saved it.
 // Errors: *Changed, findings of severity Error.
-func (ar *archive) WriteFile(ctx context.Context, id, name string, content []byte, hash string) (Version, error) {
-	path, err := ar.handFile(id, name)
+func (f *Folders) Write(id, name string, content []byte, hash string) (Version, error) {
+	path, err := f.handFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -84,62 +83,59 @@ func (ar *archive) WriteFile(ctx context.Context, id, name string, content []byt
 		err = finding.Join(found)
 	}
 	if err == nil && name == address.File {
-		err = ar.sameAgent(id, path, content)
+		err = f.sameAgent(id, path, content)
 	}
 	if err != nil {
 		return Version{}, err
 	}
-	base, err := ar.ReadFile(ctx, id, name)
+	base, err := f.Read(id, name)
 	if err != nil {
 		return Version{}, err
 	}
 	if base.Hash != hash {
 		return Version{}, &Changed{base}
 	}
-	vol := ar.vol
+	vol := f.Volume
 	if vol == nil { // nothing runs: this is an editor like any other
-		vol = disk.NewVolume(ar.root)
+		vol = disk.NewVolume(f.Root)
 	}
 	if crash.Bug("editlost") {
 		content = base.Content
 	}
-	_, err = record.Publish(vol, ar.folder(id), name, content, base.Content)
+	_, err = record.Publish(vol, f.folder(id), name, content, base.Content)
 	if errors.Is(err, disk.ErrChanged) {
-		now, rerr := ar.ReadFile(ctx, id, name)
+		now, rerr := f.Read(id, name)
 		return Version{}, errors.Join(&Changed{now}, rerr)
 	}
 	if err != nil {
 		return Version{}, fmt.Errorf("write %s: %w", name, err)
 	}
-	if name == address.File && ar.vol != nil {
-		ar.descriptors.reread(id, true)
-	}
 	return version(content), nil
 }
 
 // sameAgent refuses a descriptor of another agent.
-func (ar *archive) sameAgent(id, path string, content []byte) error {
+func (f *Folders) sameAgent(id, path string, content []byte) error {
 	d, _ := address.Decode(path, content)
-	f := finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1}
-	switch other, taken := ar.index.Lookup(d); {
+	wrong := finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1}
+	switch other, taken := f.Index.Lookup(d); {
 	case d.ID != "" && d.ID != id:
-		f.Reason, f.Remedy = fmt.Sprintf("id %q is not the name of its folder", d.ID), "Leave it at "+id+"."
+		wrong.Reason, wrong.Remedy = fmt.Sprintf("id %q is not the name of its folder", d.ID), "Leave it at "+id+"."
 	case taken && other != id:
-		f.Reason, f.Remedy = "agent "+other+" has the same address", "Change one of the two."
+		wrong.Reason, wrong.Remedy = "agent "+other+" has the same address", "Change one of the two."
 	default:
 		return nil
 	}
-	return finding.Join([]finding.Finding{f})
+	return finding.Join([]finding.Finding{wrong})
 }
 
 // handFile is the path of a file that people edit.
-func (ar *archive) handFile(id, name string) (string, error) {
-	if _, ok := ar.index.Get(id); !ok {
+func (f *Folders) handFile(id, name string) (string, error) {
+	if _, ok := f.Index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
 	for _, known := range handFiles {
 		if name == known {
-			return filepath.Join(ar.folder(id), name), nil
+			return filepath.Join(f.folder(id), name), nil
 		}
 	}
 	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, name, strings.Join(handFiles, ", "))

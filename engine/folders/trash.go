@@ -1,7 +1,6 @@
-package engine
+package folders
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,8 +27,8 @@ var (
 const trashTime = "20060102T150405.000Z"
 
 // Trash lists the agents that were removed, the newest first.
-func (ar *archive) Trash(context.Context) ([]event.Trashed, error) {
-	entries, err := os.ReadDir(filepath.Join(ar.root, "trash"))
+func (f *Folders) Trash() ([]event.Trashed, error) {
+	entries, err := os.ReadDir(filepath.Join(f.Root, "trash"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list trash: %w", err)
 	}
@@ -40,8 +39,8 @@ func (ar *archive) Trash(context.Context) ([]event.Trashed, error) {
 		if !ok || err != nil || !address.ValidID(id) || !e.IsDir() {
 			continue // a person keeps something here
 		}
-		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: ar.index.Handle(id)}
-		path := filepath.Join(ar.root, "trash", e.Name(), address.File)
+		t := event.Trashed{Name: e.Name(), ID: id, At: when, Handle: f.Index.Handle(id)}
+		path := filepath.Join(f.Root, "trash", e.Name(), address.File)
 		if data, err := os.ReadFile(path); err == nil {
 			d, _ := address.Decode(path, data)
 			t.Type, t.Title = string(d.Type), address.NameOf(d)
@@ -54,8 +53,8 @@ func (ar *archive) Trash(context.Context) ([]event.Trashed, error) {
 // inTrash finds the agent in the trash that a ref means: by the name of its folder,
 // else its id, its former handle, its name, or the beginning of its id. Errors:
 // ErrNoTrash, *address.Ambiguous.
-func (ar *archive) inTrash(ctx context.Context, ref string) (event.Trashed, error) {
-	list, err := ar.Trash(ctx)
+func (f *Folders) inTrash(ref string) (event.Trashed, error) {
+	list, err := f.Trash()
 	if err != nil {
 		return event.Trashed{}, err
 	}
@@ -91,30 +90,29 @@ func (ar *archive) inTrash(ctx context.Context, ref string) (event.Trashed, erro
 // Restore brings an agent back from the trash; ref is as inTrash takes it. It is the
 // same agent with the same handle, and what had waited for it waits again. Errors:
 // ErrTaken, and those of inTrash.
-func (ar *archive) Restore(ctx context.Context, ref string) (event.Agent, error) {
-	lost, err := ar.inTrash(ctx, ref)
+func (f *Folders) Restore(ref string) (id string, err error) {
+	lost, err := f.inTrash(ref)
 	if err != nil {
-		return event.Agent{}, err
+		return "", err
 	}
-	from := filepath.Join(ar.root, "trash", lost.Name)
-	if err := ar.restorable(from, lost.ID); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
+	from := filepath.Join(f.Root, "trash", lost.Name)
+	if err := f.restorable(from, lost.ID); err != nil {
+		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
 	// The mark that ended it is taken off while it still lies in the trash: agents/
 	// never holds it half alive.
-	if err := record.UpdateState(ar.vol, from, func(st *record.State) { st.Ended = nil }); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
+	if err := record.UpdateState(f.Volume, from, func(st *record.State) { st.Ended = nil }); err != nil {
+		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	if err := ar.vol.Rename("trash", from, ar.folder(lost.ID)); err != nil {
-		return event.Agent{}, fmt.Errorf("%s: %w", lost.Name, err)
+	if err := f.Volume.Rename("trash", from, f.folder(lost.ID)); err != nil {
+		return "", fmt.Errorf("%s: %w", lost.Name, err)
 	}
-	ar.folderWatch.rescan(lost.ID)
-	return ar.directory.Agent(ctx, lost.ID)
+	return lost.ID, nil
 }
 
 // restorable reports why an agent cannot come back: a newer one has its address.
-func (ar *archive) restorable(dir, id string) error {
-	if meta, ok := ar.index.Get(id); ok {
+func (f *Folders) restorable(dir, id string) error {
+	if meta, ok := f.Index.Get(id); ok {
 		return fmt.Errorf("%w: %s", ErrTaken, meta.Handle)
 	}
 	path := filepath.Join(dir, address.File)
@@ -123,8 +121,8 @@ func (ar *archive) restorable(dir, id string) error {
 		return err
 	}
 	d, _ := address.Decode(path, data)
-	if other, ok := ar.index.Lookup(d); ok && d.Type != "" {
-		meta, _ := ar.index.Get(other)
+	if other, ok := f.Index.Lookup(d); ok && d.Type != "" {
+		meta, _ := f.Index.Get(other)
 		return fmt.Errorf("%w: %s got the messages meanwhile; remove it first", ErrTaken, meta.Handle)
 	}
 	return nil

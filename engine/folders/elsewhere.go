@@ -1,4 +1,4 @@
-package engine
+package folders
 
 import (
 	"path/filepath"

@@ -1,0 +1,233 @@
+package folders
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"daycare/engine/address"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/lazyregexp"
+	"daycare/engine/record"
+)
+
+// An exported agent is a tar of one folder, <id>/, with the files of the agent's
+// folder that are needed to go on elsewhere. What only the running process needs
+// (drafts, rendered prompts, temporary files) is not in it.
+
+// ErrBadArchive: the file is none that an export wrote.
+var ErrBadArchive = errors.New("not an exported agent")
+
+// archived are the names that an archive may hold, relative to its folder.
+var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
+
+// maxMember bounds one file of an archive, in bytes.
+const maxMember = 512 << 20
+
+// Export writes an agent of a workspace as a tar, from its files alone. home is the
+// workspace's .daycare. A line that is being appended at this moment is left out.
+func Export(home, id string, to io.Writer) error {
+	dir := filepath.Join(home, "agents", id)
+	w := tar.NewWriter(to)
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil || !d.Type().IsRegular() || !archived.MatchString(filepath.ToSlash(rel)) {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(rel, ".jsonl") {
+			data = data[:strings.LastIndexByte(string(data), '\n')+1]
+		}
+		if rel == "state.json" { // older versions wrote whole paths; a broken file stays as it is
+			if relative, err := record.ChangeState(filepath.Dir(home), data, func(*record.State) {}); err == nil {
+				data = relative
+			}
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		h := &tar.Header{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)),
+			ModTime: info.ModTime(), Format: tar.FormatPAX}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("export %s: %w", id, err)
+	}
+	return nil
+}
+
+// Import makes an agent of what Export wrote: the same one, if neither its id nor
+// its address is known here, else a new one that stands by itself. Its rights come
+// along and are shown to whoever imports it. Errors: ErrBadArchive.
+func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
+	if f.Volume.Full() {
+		return address.Meta{}, disk.ErrFull
+	}
+	// The next start removes what begins so: a death may leave it.
+	temp, err := os.MkdirTemp(filepath.Join(f.Root, "agents"), ".new-import-")
+	if err != nil {
+		return address.Meta{}, fmt.Errorf("unpack archive: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	id, err := unpack(from, temp)
+	if err != nil {
+		return address.Meta{}, err
+	}
+	in, err := f.importable(temp, id, name)
+	if err != nil {
+		return address.Meta{}, err
+	}
+	return f.Make(in.descriptor, in.state, func(dir string) error { return f.moveInto(temp, dir, in.same) })
+}
+
+// unpack writes the files of an archive into dir and returns the agent's id.
+func unpack(from io.Reader, dir string) (id string, err error) {
+	r := tar.NewReader(from)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrBadArchive, err)
+		}
+		if h.Typeflag == tar.TypeDir {
+			continue
+		}
+		owner, rel, _ := strings.Cut(path.Clean(h.Name), "/")
+		if h.Typeflag != tar.TypeReg || !address.ValidID(owner) || !archived.MatchString(rel) ||
+			id != "" && owner != id || h.Size > maxMember {
+			return "", fmt.Errorf("%w: it holds %q", ErrBadArchive, h.Name)
+		}
+		id = owner
+		if err := unpackOne(r, filepath.Join(dir, filepath.FromSlash(rel))); err != nil {
+			return "", err
+		}
+	}
+	if id == "" {
+		return "", fmt.Errorf("%w: it is empty", ErrBadArchive)
+	}
+	return id, nil
+}
+
+func unpackOne(r io.Reader, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close())
+}
+
+// An arrival is an unpacked agent as it will be here.
+type arrival struct {
+	descriptor address.Descriptor
+	state      []byte
+	same       bool // the descriptor counts as it is written
+}
+
+// importable reads who an unpacked agent is, and who it will be here.
+func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
+	var d address.Descriptor
+	for _, file := range handFiles {
+		full := filepath.Join(dir, file)
+		content, err := os.ReadFile(full)
+		if errors.Is(err, fs.ErrNotExist) && file != address.File {
+			continue
+		}
+		if err != nil {
+			return in, fmt.Errorf("%w: %w", ErrBadArchive, err)
+		}
+		found, err := CheckFile(file, content)
+		if err == nil && file != "history.jsonl" { // a damaged line there is skipped as ever
+			err = finding.Join(found)
+		}
+		if err != nil {
+			return in, err
+		}
+		if file == address.File {
+			d, _ = address.Decode(file, content)
+		}
+	}
+	state, raw, _, err := record.ReadState(dir)
+	if err != nil || raw == nil {
+		return in, errors.Join(err, fmt.Errorf("%w: it has no state.json", ErrBadArchive))
+	}
+	workspace := filepath.Dir(f.Root)
+	old, moved := Elsewhere(workspace, id, d, state.Permissions)
+	if in.state, err = record.ChangeState(workspace, raw, func(s *record.State) {
+		if s.Ended = nil; moved {
+			s.Move(old, workspace)
+		}
+	}); err != nil {
+		return in, err
+	}
+	in.same = name == "" || name == d.Name
+	if name != "" {
+		d.Name = name
+	}
+	_, addressTaken := f.Index.Lookup(d)
+	_, idTaken := f.Index.Get(id)
+	_, parentKnown := f.Index.Get(d.ParentAgentID)
+	switch {
+	case addressTaken || idTaken || d.ParentAgentID != "" && !parentKnown:
+		if d.Name == "" {
+			d.Name = "import of " + id[:8]
+		}
+		d, in.same = f.byHand(d, d.Name), false
+	case d.ID == "":
+		d.ID = id // createFresh keeps the id of the folder
+	}
+	in.descriptor = d
+	return in, nil
+}
+
+// moveInto moves the unpacked files into the folder of the new agent, durably. With
+// same its descriptor is the one that was unpacked, to the last byte.
+func (f *Folders) moveInto(from, dir string, same bool) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == "state.json" || e.Name() == address.File && !same {
+			continue // written by who makes the folder
+		}
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return f.Volume.SyncDir("import.dirsync", name)
+		}
+		return f.Volume.SyncFile("import.sync", name)
+	})
+}
