@@ -189,8 +189,28 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 			t.Errorf("the workspace has no %s, so this test proves nothing of it", pattern)
 		}
 	}
+	known(t, root)
 	byLibrary(t, root)
 	planted(t, root)
+}
+
+// known looks for files that the daemon wrote and that no row of the table of kinds names.
+func known(t *testing.T, root string) {
+	n := 0
+	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		n++
+		if err == nil && !doctor.Known(rel) && e.Name() != ".tmp-half-written" {
+			t.Errorf("%s: no row of cmd/daycare/doctor/kinds.go names it", rel)
+		}
+		return err
+	})
+	if err != nil || n < 40 {
+		t.Fatalf("looked at %d files: %v", n, err)
+	}
 }
 
 // byLibrary holds JSON files and lines against the printed schemas.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/term"
-	"daycare/engine/apitoken"
+	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/permission"
@@ -238,18 +238,13 @@ func (d *doctor) leftovers() error {
 			return d.unreadable(path, err)
 		}
 		name := e.Name()
+		left, remains := remnantOf(name)
 		switch {
 		case e.IsDir() && (name == "trash" || name == "skills"):
 			return fs.SkipDir
 		case e.IsDir():
-		case isTemp(name):
-			info, err := e.Info()
-			if err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
-				return nil // it is being written
-			}
-			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "temp-leftover", Severity: finding.Info, File: path,
-				Reason: "a crash came before it got its name; what was acknowledged is elsewhere",
-				Remedy: "doctor --fix removes it."}, fix: remove(path), live: true})
+		case remains:
+			d.remnant(path, e, left)
 		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
 			if !d.held {
 				d.tell(finding.Warning, "save-interrupted", path, 0,
@@ -260,16 +255,25 @@ func (d *doctor) leftovers() error {
 			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path),
 				"a save of yours that could not be merged with what the runtime wrote",
 				"Compare it with the file of that name, then remove it.")
-		case strings.Contains(name, ".torn-"):
-			d.tell(finding.Info, "torn-kept", path, 1, "half a line that a crash had left", "Remove it, if it is not wanted: daycare gc")
-		case strings.Contains(name, kept):
-			d.tell(finding.Info, "lines-kept", path, 1,
-				"lines that could not be read, which doctor --fix had moved here", "Remove it, if it is not wanted: daycare gc")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
 		return nil
 	})
+}
+
+// remnant tells of a file that was left behind. What is half written goes away by itself.
+func (d *doctor) remnant(path string, e fs.DirEntry, left remnant) {
+	a := ailment{Finding: left.found}
+	a.File = path
+	if left.making {
+		info, err := e.Info()
+		if err != nil || d.held && d.now.Sub(info.ModTime()) < oldTemp {
+			return // it is being written
+		}
+		a.fix, a.live = remove(path), true
+	}
+	d.ailments = append(d.ailments, a)
 }
 
 // firstDifference is the first line in which a kept save differs from the file that
@@ -300,9 +304,6 @@ func (d *doctor) unreadable(path string, err error) error {
 	return nil
 }
 
-// private are the parts of .daycare that hold what was said, asked and kept.
-var private = []string{"agents", "permissions", "files", "logs", "connectors", "usage", "drop", "trash", "auth.json", apitoken.Name}
-
 // maxModes bounds how many files with a wrong mode are listed one by one.
 const maxModes = 50
 
@@ -316,13 +317,13 @@ func (d *doctor) modes() error {
 		d.mode(d.root, mode, 0o700)
 	}
 	wrong := map[string]fs.FileMode{}
-	for _, part := range private {
+	for _, part := range privateParts() {
 		err := filepath.WalkDir(filepath.Join(d.root, part), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // told by leftovers
 			}
 			info, err := e.Info()
-			if err == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 && part != "auth.json" {
+			if err == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 && part != config.AuthName {
 				wrong[path] = info.Mode()
 			}
 			return nil

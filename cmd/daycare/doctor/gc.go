@@ -99,31 +99,29 @@ func sooner(r config.Retention, age time.Duration) config.Retention {
 }
 
 func (g *collector) look() error {
-	trash, err := os.ReadDir(filepath.Join(g.root, "trash"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, k := range kinds {
+		if k.gc == nil {
+			continue
+		}
+		paths, err := k.ended(g)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			g.add(path, k.gc.why, k.gc.age(g.ages), k.gc.making)
+		}
 	}
-	for _, e := range trash {
-		g.add(filepath.Join(g.root, "trash", e.Name()), "removed by you", g.ages.Trash, false)
-	}
-	if err := g.blobs(); err != nil {
-		return err
-	}
-	if err := g.closed(); err != nil {
-		return err
-	}
-	err = filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(g.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil // doctor tells of it
 		case e.IsDir() && (e.Name() == "trash" || e.Name() == "skills"):
 			return fs.SkipDir
-		case e.Type().IsRegular() && isTemp(e.Name()):
-			g.add(path, "left by a crash", g.ages.Blobs, true)
-		case e.Type().IsRegular() && strings.Contains(e.Name(), ".torn-"):
-			g.add(path, "half a line that a crash had left", g.ages.Blobs, false)
-		case e.Type().IsRegular() && strings.Contains(e.Name(), kept):
-			g.add(path, "lines that could not be read", g.ages.Blobs, false)
+		case !e.Type().IsRegular():
+			return nil
+		}
+		if left, ok := remnantOf(e.Name()); ok {
+			g.add(path, left.why, g.ages.Blobs, left.making)
 		}
 		return nil
 	})
@@ -169,45 +167,62 @@ func (g *collector) add(path, why string, age time.Duration, making bool) {
 // blobName is how long outputs are named: the hash of what is in them.
 var blobName = lazyregexp.New(`[0-9a-f]{64}`)
 
-// blobs looks for long outputs that no line of their agent's history names.
-func (g *collector) blobs() error {
+// An end is when gc may delete the files of a kind.
+type end struct {
+	why    string
+	age    func(config.Retention) time.Duration       // 0: never
+	list   func(*collector) (paths []string, _ error) // nil: all of the kind
+	making bool                                       // a running daemon may be at a young one
+}
+
+func trashAge(r config.Retention) time.Duration   { return r.Trash }
+func blobAge(r config.Retention) time.Duration    { return r.Blobs }
+func historyAge(r config.Retention) time.Duration { return r.History }
+func logAge(r config.Retention) time.Duration     { return r.Logs }
+
+// ended lists the files of a kind that may go once they are old enough.
+func (k kind) ended(g *collector) ([]string, error) {
+	if k.gc.list != nil {
+		return k.gc.list(g)
+	}
+	return disk.Glob(g.root, k.pattern)
+}
+
+// inTrash lists what was removed, each as it was removed.
+func inTrash(g *collector) ([]string, error) { return disk.Glob(g.root, "trash/*") }
+
+// unnamedBlobs lists long outputs that no line of their agent's history names.
+func unnamedBlobs(g *collector) (paths []string, _ error) {
 	dirs, err := disk.Glob(g.root, "agents/*/blobs")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		named, err := blobsOf(filepath.Dir(dir))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, e := range entries {
 			if blobName.MatchString(e.Name()) && !named[e.Name()] {
-				g.add(filepath.Join(dir, e.Name()), "a long output that no history names", g.ages.Blobs, true)
+				paths = append(paths, filepath.Join(dir, e.Name()))
 			}
 		}
 	}
-	return nil
+	return paths, nil
 }
 
-// closed looks for parts of histories that were closed, and older files of the log.
-func (g *collector) closed() error {
-	parts, err := disk.Glob(g.root, "agents/*/history/*.jsonl")
-	if err != nil {
-		return err
-	}
-	for _, path := range parts {
-		g.add(path, "a closed part of a history", g.ages.History, false)
-	}
+// olderLogs lists older files of the log, which the settings may have put elsewhere.
+func olderLogs(g *collector) (paths []string, _ error) {
 	for n := 1; g.log != "" && n < logfile.Kept; n++ {
 		if path := logfile.Numbered(g.log, n); term.Exists(path) {
-			g.add(path, "an older file of the log", g.ages.Logs, false)
+			paths = append(paths, path)
 		}
 	}
-	return nil
+	return paths, nil
 }
 
 // blobsOf are the hashes in the histories of an agent's folder.

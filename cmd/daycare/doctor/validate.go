@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"daycare/agents/subagent"
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
-	"daycare/engine/apitoken"
 	"daycare/engine/config"
-	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
 	"daycare/engine/inbox"
@@ -28,7 +23,6 @@ import (
 	"daycare/engine/record"
 	"daycare/engine/schedule"
 	"daycare/engine/workspace"
-	"daycare/tools/skills"
 )
 
 // ValidateCommand is daycare validate.
@@ -97,94 +91,6 @@ func showChecked(c *term.App, files int, found []finding.Finding) error {
 	return nil
 }
 
-// A checked is one kind of file, by its place in .daycare.
-type checked struct {
-	pattern string
-	check   func(path string, content []byte) ([]finding.Finding, error)
-}
-
-// checks are the kinds of files that validate knows; the first that fits counts.
-var checks = []checked{
-	{"settings.yaml", validateSettings},
-	{"auth.json", config.CheckAuth}, {apitoken.Name, apitoken.Check},
-	{"SOUL.md", text}, {"USER.md", text}, {"AGENTS.md", text},
-	{"agents/*/descriptor.json", handFile}, {"agents/*/state.json", handFile}, {"agents/*/history.jsonl", historyFile},
-	{"agents/*/history/*.jsonl", historyFile},
-	{"agents/*/inbox.jsonl", inboxFile}, {"agents/*/sessions.jsonl", ledger("session")}, {"agents/*/draft.json", object("draft")},
-	{"agents/handles.jsonl", ledger("handle")},
-	{"cron/*/TASK.md", taskFile},
-	{"cron/*/MEMORY.md", text}, {"cron/*/runs.jsonl", ledger("run")}, {"cron/*/runs/*.jsonl", ledger("run")},
-	{"heartbeat/runs.jsonl", ledger("run")}, {"heartbeat/runs/*.jsonl", ledger("run")},
-	{"heartbeat/*.md", func(path string, content []byte) ([]finding.Finding, error) {
-		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), content)
-		return found, nil
-	}},
-	{"subagents/*.md", func(path string, content []byte) ([]finding.Finding, error) {
-		_, found := subagent.Parse(path, content)
-		return found, nil
-	}},
-	{"skills/*/SKILL.md", func(path string, content []byte) ([]finding.Finding, error) {
-		_, found, _ := skills.Parse(path, content)
-		return found, nil
-	}},
-	{"memory/*.md", text},
-	{"drop/*.md", letterFile}, {"drop/*.txt", letterFile}, {"drop/*.json", letterFile},
-	{"files/*.json", reference}, {"usage/*.jsonl", ledger("usage")}, {"logs/*.jsonl", ledger("log")},
-	{"permissions/log.jsonl", ledger("request")}, {"permissions/*.json", requestFile},
-	{"daycare.lock", object("lock")},
-}
-
-// fits reports whether a file is of the kind, wherever it lies: its name says so, or
-// with a name that anything may have its folder's as well.
-func (k checked) fits(file string) bool {
-	pattern := path.Base(k.pattern)
-	name := filepath.Base(file)
-	if strings.ContainsRune(pattern, '*') {
-		pattern = path.Join(path.Base(path.Dir(k.pattern)), pattern)
-		name = path.Join(filepath.Base(filepath.Dir(file)), name)
-	}
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
-}
-
-// kindOfFile is the kind of a file.
-func kindOfFile(file string) (checked, bool) {
-	i := slices.IndexFunc(checks, func(k checked) bool { return k.fits(file) })
-	if i < 0 {
-		return checked{}, false
-	}
-	return checks[i], true
-}
-
-// PatternOf is where in .daycare files of the kind of a file are; "": it is of no kind.
-func PatternOf(file string) string {
-	k, _ := kindOfFile(file)
-	return k.pattern
-}
-
-// Files lists the files in a .daycare directory that have a form.
-func Files(root string) (all []string, err error) {
-	seen := map[string]bool{}
-	for _, k := range checks {
-		paths, err := disk.Glob(root, k.pattern)
-		if err != nil {
-			return nil, fmt.Errorf("list files: %w", err)
-		}
-		for _, path := range paths {
-			rel, err := filepath.Rel(root, path)
-			// What begins with a dot is not in its place yet; a name with __ in
-			// files/ is an attachment itself.
-			if err != nil || seen[path] || strings.Contains("/"+filepath.ToSlash(rel), "/.") ||
-				strings.HasPrefix(k.pattern, "files/") && strings.Contains(filepath.Base(path), "__") {
-				continue
-			}
-			seen[path] = true
-			all = append(all, path)
-		}
-	}
-	return all, nil
-}
-
 // CheckFile checks one file by its name.
 func CheckFile(path string) ([]finding.Finding, error) {
 	full, err := filepath.Abs(path) // its folder counts, too
@@ -199,7 +105,7 @@ func CheckFile(path string) ([]finding.Finding, error) {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	if k, ok := kindOfFile(full); ok {
-		found, err := k.check(path, content)
+		found, err := k.check(k.schema, path, content)
 		for i, f := range found {
 			if f.Remedy == "" && f.Severity != finding.Info {
 				found[i].Remedy = "Correct it, then look again: daycare validate " + path
@@ -227,7 +133,7 @@ func readWhole(path string) (content []byte, err error) {
 
 // taskFile checks a task, in its place or elsewhere: only in cron/ its folder's name
 // matters.
-func taskFile(path string, content []byte) ([]finding.Finding, error) {
+func taskFile(_, path string, content []byte) ([]finding.Finding, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
@@ -240,7 +146,7 @@ func taskFile(path string, content []byte) ([]finding.Finding, error) {
 	return found, nil
 }
 
-func validateSettings(path string, _ []byte) ([]finding.Finding, error) {
+func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
 	_, found, err := config.Load(filepath.Dir(path), os.LookupEnv, plugins.ConnectorTypes...)
 	var bad finding.Finding
 	if err != nil && !errors.As(err, &bad) {
@@ -256,11 +162,11 @@ func validateSettings(path string, _ []byte) ([]finding.Finding, error) {
 }
 
 // handFile checks a file of an agent that people edit.
-func handFile(path string, content []byte) ([]finding.Finding, error) {
+func handFile(schema, path string, content []byte) ([]finding.Finding, error) {
 	found, err := folders.CheckFile(path, content)
-	if name, _, _ := strings.Cut(filepath.Base(path), "."); err == nil && finding.Join(found) == nil {
+	if err == nil && finding.Join(found) == nil {
 		var more []finding.Finding
-		more, err = shaped(name, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
+		more, err = shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
 		found = append(found, withoutUnknown(more)...)
 	}
 	return found, err
@@ -278,22 +184,22 @@ func withoutUnknown(all []finding.Finding) (rest []finding.Finding) {
 
 // historyFile checks the lines of a history; those that cannot be read at all are
 // told by its own parser.
-func historyFile(path string, content []byte) ([]finding.Finding, error) {
+func historyFile(schema, path string, content []byte) ([]finding.Finding, error) {
 	found := record.CheckHistory(path, content)
-	more, err := shaped("history", finding.Warning, func(s *shape) []finding.Finding {
+	more, err := shaped(schema, finding.Warning, func(s *shape) []finding.Finding {
 		return s.lines(path, content, func(raw []byte) bool { _, err := record.Decode(raw); return err != nil })
 	})
 	return append(found, more...), err
 }
 
 // inboxFile does the same for an inbox.
-func inboxFile(path string, content []byte) ([]finding.Finding, error) {
+func inboxFile(schema, path string, content []byte) ([]finding.Finding, error) {
 	found := inbox.CheckContent(path, content)
 	bad := map[int]bool{}
 	for _, f := range found {
 		bad[f.Line] = bad[f.Line] || f.Severity != finding.Info // by hand, it counts
 	}
-	more, err := shaped("inbox", finding.Warning, func(s *shape) []finding.Finding { return s.lines(path, content, nil) })
+	more, err := shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.lines(path, content, nil) })
 	for _, f := range more {
 		if !bad[f.Line] {
 			found = append(found, f)
@@ -303,9 +209,9 @@ func inboxFile(path string, content []byte) ([]finding.Finding, error) {
 }
 
 // letterFile checks a letter that waits to be taken; drop/ takes no other names.
-func letterFile(path string, content []byte) (found []finding.Finding, err error) {
-	if filepath.Ext(path) == ".json" {
-		found, err = shaped("letter", finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
+func letterFile(schema, path string, content []byte) (found []finding.Finding, err error) {
+	if schema != "" {
+		found, err = shaped(schema, finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
 	}
 	if bad := inbox.CheckLetter(filepath.Base(path), content); bad != nil && finding.Join(found) == nil {
 		found = append(found, finding.Finding{ID: "letter-bad", Severity: finding.Error, File: path, Line: 1, Column: 1,
@@ -314,8 +220,8 @@ func letterFile(path string, content []byte) (found []finding.Finding, err error
 	return found, err
 }
 
-func requestFile(path string, content []byte) ([]finding.Finding, error) {
-	found, err := shaped("request", finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
+func requestFile(schema, path string, content []byte) ([]finding.Finding, error) {
+	found, err := shaped(schema, finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
 	if bad := permission.CheckFile(path, content); bad != nil && finding.Join(found) == nil {
 		found = append(found, *bad)
 	}
@@ -324,31 +230,27 @@ func requestFile(path string, content []byte) ([]finding.Finding, error) {
 
 // reference checks what stands beside an attachment; the attachment itself, which may
 // be JSON too, has no form.
-func reference(path string, content []byte) ([]finding.Finding, error) {
+func reference(schema, path string, content []byte) ([]finding.Finding, error) {
 	if strings.Contains(filepath.Base(path), "__") {
 		return nil, nil
 	}
-	return object("file")(path, content)
+	return object(schema, path, content)
 }
 
 // ledger checks lines that only daycare writes: one that is wrong is skipped.
-func ledger(name string) func(string, []byte) ([]finding.Finding, error) {
-	return func(path string, content []byte) ([]finding.Finding, error) {
-		return shaped(name, finding.Warning, func(s *shape) []finding.Finding {
-			found := s.lines(path, content, nil)
-			if name == "log" { // each message has keys of its own
-				return withoutUnknown(found)
-			}
-			return found
-		})
-	}
+func ledger(schema, path string, content []byte) ([]finding.Finding, error) {
+	return shaped(schema, finding.Warning, func(s *shape) []finding.Finding {
+		found := s.lines(path, content, nil)
+		if schema == "log" { // each message has keys of its own
+			return withoutUnknown(found)
+		}
+		return found
+	})
 }
 
 // object checks a file of one object that only daycare writes.
-func object(name string) func(string, []byte) ([]finding.Finding, error) {
-	return func(path string, content []byte) ([]finding.Finding, error) {
-		return shaped(name, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
-	}
+func object(schema, path string, content []byte) ([]finding.Finding, error) {
+	return shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
 }
 
 func shaped(name string, severity finding.Severity, check func(*shape) []finding.Finding) ([]finding.Finding, error) {
@@ -360,7 +262,7 @@ func shaped(name string, severity finding.Severity, check func(*shape) []finding
 }
 
 // text checks Markdown that becomes part of prompts.
-func text(path string, content []byte) ([]finding.Finding, error) {
+func text(_, path string, content []byte) ([]finding.Finding, error) {
 	at, bad := notText(content)
 	if !bad {
 		return nil, nil

@@ -1,0 +1,256 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"daycare/agents/subagent"
+	"daycare/engine/apitoken"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+	"daycare/engine/schedule"
+	"daycare/tools/skills"
+)
+
+// A kind is one kind of file in .daycare. validate checks files by it, schema has its JSON
+// Schema, doctor knows from it what others must not read, and gc what may go.
+type kind struct {
+	pattern string // where it is; ** at the end is all that is below
+	what    string
+	owner   string      // the package that reads and writes it
+	mode    fs.FileMode // what it is made with, where others must not read it; 0: they may
+	schema  string      // the name of its JSON Schema, "": it has none
+
+	check check // nil: it has no form
+	gc    *end  // nil: it is kept
+}
+
+// A check looks for what is wrong in a file. schema is that of its kind.
+type check func(schema, path string, content []byte) ([]finding.Finding, error)
+
+// by is a check that needs no schema.
+func by(f func(path string, content []byte) ([]finding.Finding, error)) check {
+	return func(_, path string, content []byte) ([]finding.Finding, error) { return f(path, content) }
+}
+
+// private is the mode of what others must not read.
+const private fs.FileMode = 0o600
+
+// kinds are all kinds of files. Of several that fit a file the first counts.
+var kinds = slices.Concat(
+	[]kind{
+		{pattern: "settings.yaml", what: "the settings", owner: "engine/config", schema: "settings", check: validateSettings},
+		{pattern: config.AuthName, what: "secrets by id", owner: "engine/config", mode: private, schema: "auth", check: by(config.CheckAuth)},
+		{pattern: apitoken.Name, what: "tokens of the API, as hashes", owner: "engine/apitoken", mode: private, schema: "tokens",
+			check: by(apitoken.Check)},
+		{pattern: "SOUL.md", what: "how agents are", owner: "agents/prompt", check: text},
+		{pattern: "USER.md", what: "whom agents work for", owner: "agents/prompt", check: text},
+		{pattern: "AGENTS.md", what: "house rules", owner: "agents/prompt", check: text},
+	},
+	ofAgents, ofClocks,
+	[]kind{
+		{pattern: "subagents/*.md", what: "a kind of sub-agent", owner: "agents/subagent", schema: "subagent",
+			check: by(func(path string, content []byte) ([]finding.Finding, error) {
+				_, found := subagent.Parse(path, content)
+				return found, nil
+			})},
+		{pattern: "skills/*/SKILL.md", what: "a skill", owner: "tools/skills", schema: "skill",
+			check: by(func(path string, content []byte) ([]finding.Finding, error) {
+				_, found, _ := skills.Parse(path, content)
+				return found, nil
+			})},
+		{pattern: "memory/*.md", what: "notes of agents", owner: "tools/memory", check: text},
+	},
+	ofRuntime,
+)
+
+// ofAgents are the files in the folders of agents.
+var ofAgents = []kind{
+	{pattern: "agents/*/descriptor.json", what: "who an agent is", owner: "engine/address", mode: private, schema: "descriptor",
+		check: handFile},
+	{pattern: "agents/*/state.json", what: "what an agent may do, its model and budget", owner: "engine/record", mode: private,
+		schema: "state", check: handFile},
+	{pattern: "agents/*/history.jsonl", what: "what happened", owner: "engine/record", mode: private, schema: "history", check: historyFile},
+	{pattern: "agents/*/history/*.jsonl", what: "a closed part of a history", owner: "engine/record", mode: private, schema: "history",
+		check: historyFile, gc: &end{why: "a closed part of a history", age: historyAge}},
+	{pattern: "agents/*/inbox.jsonl", what: "what was accepted and is not done", owner: "engine/inbox", mode: private, schema: "inbox",
+		check: inboxFile},
+	{pattern: "agents/*/sessions.jsonl", what: "conversations that ended", owner: "engine/record", mode: private, schema: "session",
+		check: ledger},
+	{pattern: "agents/*/draft.json", what: "the answer that is being written", owner: "engine/record", mode: private, schema: "draft",
+		check: object},
+	{pattern: "agents/*/SYSTEM.md", what: "the system prompt as it was rendered last", owner: "agents/prompt", mode: private},
+	{pattern: "agents/*/blobs/*", what: "a long output", owner: "engine/record", mode: private,
+		gc: &end{why: "a long output that no history names", age: blobAge, list: unnamedBlobs, making: true}},
+	{pattern: "agents/*/.descriptor.json", what: "the last good descriptor", owner: "engine/address", mode: private},
+	{pattern: "agents/*/.state.json", what: "the last good state", owner: "engine/record", mode: private},
+	{pattern: "agents/handles.jsonl", what: "which agent has which handle", owner: "engine/address", mode: private, schema: "handle",
+		check: ledger},
+}
+
+// ofClocks are the files of tasks and of the heartbeat.
+var ofClocks = []kind{
+	{pattern: "cron/*/TASK.md", what: "a task", owner: "engine/schedule", schema: "task", check: taskFile},
+	{pattern: "cron/*/MEMORY.md", what: "what a task remembers", owner: "engine/schedule", check: text},
+	{pattern: "cron/*/runs.jsonl", what: "the runs of a task", owner: "engine/schedule", schema: "run", check: ledger},
+	{pattern: "cron/*/runs/*.jsonl", what: "a closed part of the runs of a task", owner: "engine/schedule", schema: "run", check: ledger},
+	{pattern: "cron/*/files/**", what: "where a task works", owner: "tools/files"},
+	{pattern: "heartbeat/runs.jsonl", what: "the runs of the heartbeat", owner: "engine/schedule", schema: "run", check: ledger},
+	{pattern: "heartbeat/runs/*.jsonl", what: "a closed part of the runs of the heartbeat", owner: "engine/schedule", schema: "run",
+		check: ledger},
+	{pattern: "heartbeat/*.md", what: "what the heartbeat looks at", owner: "engine/schedule", schema: "heartbeat",
+		check: by(func(path string, content []byte) ([]finding.Finding, error) {
+			_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), content)
+			return found, nil
+		})},
+}
+
+// ofRuntime are the files that the runtime keeps for itself.
+var ofRuntime = []kind{
+	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
+	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
+	{pattern: "drop/*.json", what: "a dropped message", owner: "engine/inbox", mode: private, schema: "letter", check: letterFile},
+	{pattern: "drop/bad/*", what: "a dropped message that was refused, or why", owner: "engine/inbox", mode: private},
+	{pattern: "files/*.json", what: "the reference of an attachment", owner: "engine/control", mode: private, schema: "file",
+		check: reference},
+	{pattern: "files/*__*", what: "an attachment", owner: "engine/control", mode: private},
+	{pattern: "usage/*.jsonl", what: "what calls of models cost", owner: "agents/budget", mode: private, schema: "usage", check: ledger},
+	{pattern: "usage/*.json", what: "sums of what was spent, and raised budgets", owner: "agents/budget", mode: private},
+	{pattern: "logs/*.jsonl", what: "the log of the daemon", owner: "cmd/daycare/logfile", mode: private, schema: "log", check: ledger},
+	{pattern: "logs/*.jsonl.*", what: "an older file of the log", owner: "cmd/daycare/logfile", mode: private,
+		gc: &end{why: "an older file of the log", age: logAge, list: olderLogs}},
+	{pattern: "logs/*.log", what: "what a daemon in the background printed", owner: "cmd/daycare/commands", mode: private},
+	{pattern: "permissions/log.jsonl", what: "requests that were answered", owner: "engine/permission", mode: private, schema: "request",
+		check: ledger},
+	{pattern: "permissions/*.json", what: "a request that waits", owner: "engine/permission", mode: private, schema: "request",
+		check: requestFile},
+	{pattern: "connectors/**", what: "what a connector remembers", owner: "connectors", mode: private},
+	{pattern: "trash/**", what: "what was removed", owner: "engine", mode: private,
+		gc: &end{why: "removed by you", age: trashAge, list: inTrash}},
+	{pattern: "unseen/**", what: "a change that waits until it was seen", owner: "engine/unseen"},
+	{pattern: "folders.json", what: "which folder each granted path was", owner: "engine/permission"},
+	{pattern: "models.json", what: "models that were fetched", owner: "cmd/daycare/models"},
+	{pattern: "daycare.lock", what: "who runs, or ran last", owner: "engine/disk", schema: "lock", check: object},
+	{pattern: "daycare.sock", what: "the socket of the daemon", owner: "engine/control"},
+	{pattern: ".ballast", what: "room on the disk for what must still be written when it is full", owner: "engine/disk"},
+	{pattern: "README.md", what: "what is in this folder", owner: "cmd/daycare/setup"},
+	{pattern: config.IgnoreName, what: "what git must not keep", owner: "engine/config"},
+}
+
+// at reports whether a file is of the kind by its place in .daycare.
+func (k kind) at(rel string) bool {
+	if above, all := strings.CutSuffix(k.pattern, "/**"); all {
+		parts := strings.Split(rel, "/")
+		if n := strings.Count(above, "/") + 1; len(parts) > n {
+			ok, err := path.Match(above, strings.Join(parts[:n], "/"))
+			return ok && err == nil
+		}
+		return false
+	}
+	ok, err := path.Match(k.pattern, rel)
+	return ok && err == nil
+}
+
+// named reports whether a file is of the kind, wherever it lies: its name says so, or
+// with a name that anything may have its folder's as well.
+func (k kind) named(file string) bool {
+	pattern := path.Base(k.pattern)
+	name := filepath.Base(file)
+	if strings.ContainsRune(pattern, '*') {
+		pattern = path.Join(path.Base(path.Dir(k.pattern)), pattern)
+		name = path.Join(filepath.Base(filepath.Dir(file)), name)
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// kindOfFile is the kind of a file that has a form.
+func kindOfFile(file string) (kind, bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.check != nil && k.named(file) })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// PatternOf is where in .daycare files of the kind of a file are; "": it is of no kind.
+func PatternOf(file string) string {
+	k, _ := kindOfFile(file)
+	return k.pattern
+}
+
+// Known reports whether files at a place in .daycare have a row in the table of kinds.
+func Known(rel string) bool {
+	return slices.ContainsFunc(kinds, func(k kind) bool { return k.at(filepath.ToSlash(rel)) })
+}
+
+// Files lists the files in a .daycare directory that have a form.
+func Files(root string) (all []string, err error) {
+	seen := map[string]bool{}
+	for _, k := range kinds {
+		if k.check == nil {
+			continue
+		}
+		paths, err := disk.Glob(root, k.pattern)
+		if err != nil {
+			return nil, fmt.Errorf("list files: %w", err)
+		}
+		for _, path := range paths {
+			rel, err := filepath.Rel(root, path)
+			// What begins with a dot is not in its place yet; a name with __ in
+			// files/ is an attachment itself.
+			if err != nil || seen[path] || strings.Contains("/"+filepath.ToSlash(rel), "/.") ||
+				strings.HasPrefix(k.pattern, "files/") && strings.Contains(filepath.Base(path), "__") {
+				continue
+			}
+			seen[path] = true
+			all = append(all, path)
+		}
+	}
+	return all, nil
+}
+
+// privateParts are the names in .daycare below which others must not read anything.
+func privateParts() (parts []string) {
+	for _, k := range kinds {
+		if top, _, _ := strings.Cut(k.pattern, "/"); k.mode != 0 && !slices.Contains(parts, top) {
+			parts = append(parts, top)
+		}
+	}
+	return parts
+}
+
+// A remnant is a file that a crash or a repair left behind, wherever it is.
+type remnant struct {
+	is     func(name string) bool
+	why    string          // gc may delete it
+	making bool            // a running daemon may be writing a young one
+	found  finding.Finding // what doctor says of it
+}
+
+var remnants = []remnant{
+	{is: isTemp, why: "left by a crash", making: true, found: finding.Finding{ID: "temp-leftover", Severity: finding.Info,
+		Reason: "a crash came before it got its name; what was acknowledged is elsewhere", Remedy: "doctor --fix removes it."}},
+	{is: holds(".torn-"), why: "half a line that a crash had left", found: finding.Finding{ID: "torn-kept", Severity: finding.Info, Line: 1,
+		Reason: "half a line that a crash had left", Remedy: "Remove it, if it is not wanted: daycare gc"}},
+	{is: holds(kept), why: "lines that could not be read", found: finding.Finding{ID: "lines-kept", Severity: finding.Info, Line: 1,
+		Reason: "lines that could not be read, which doctor --fix had moved here", Remedy: "Remove it, if it is not wanted: daycare gc"}},
+}
+
+func holds(mark string) func(string) bool {
+	return func(name string) bool { return strings.Contains(name, mark) }
+}
+
+// remnantOf is what a file with a name was left behind as.
+func remnantOf(name string) (remnant, bool) {
+	i := slices.IndexFunc(remnants, func(r remnant) bool { return r.is(name) })
+	if i < 0 {
+		return remnant{}, false
+	}
+	return remnants[i], true
+}
