@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"daycare/engine/plain"
 )
 
 // PrintJSON writes v as one line: all of a command's output, or one of a stream.
@@ -29,7 +31,7 @@ func (c *App) PrintLine(line []byte) error { return printLine(c.Out, line) }
 
 func printLine(w io.Writer, line []byte) error {
 	text := strings.TrimSuffix(string(line), "\n")
-	if strings.ContainsFunc(text, Steers) {
+	if strings.ContainsFunc(text, plain.Steers) || !utf8.ValidString(text) {
 		text = inert(text)
 	}
 	if _, err := fmt.Fprintln(w, text); err != nil {
@@ -49,7 +51,7 @@ func inert(text string) string {
 		switch {
 		case r < ' ': // a tab or a line end between two values
 			b.WriteByte(' ')
-		case Steers(r):
+		case plain.Steers(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

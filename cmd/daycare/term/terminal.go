@@ -4,10 +4,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"daycare/engine/plain"
 )
 
 // IsTerminal reports whether a stream is a terminal.
@@ -53,43 +54,8 @@ func (s Style) Red(text string) string { return s.wrap("31", text) }
 // Yellow is text about what to look at.
 func (s Style) Yellow(text string) string { return s.wrap("33", text) }
 
-// Clean makes text from models, people and files safe to print: whatever could
-// steer the terminal becomes visible. Line breaks and tabs stay.
-func Clean(s string) string {
-	if strings.IndexFunc(s, Steers) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if Steers(r) {
-			b.WriteString(visible(r))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// Steers reports control characters, and the marks that turn the reading direction
-// around, with which a command can be made to look like another.
-func Steers(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t':
-		return false
-	case unicode.IsControl(r):
-		return true
-	}
-	return r == '\u061c' || r == '\u200e' || r == '\u200f' ||
-		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-}
-
-func visible(r rune) string {
-	const hex = "0123456789abcdef"
-	if r < 0x100 {
-		return `\x` + string(hex[r>>4]) + string(hex[r&15])
-	}
-	return `\u` + string([]byte{hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15]})
-}
+// Clean makes text safe to print. It is plain.Text, by the name that commands use.
+func Clean(s string) string { return plain.Text(s) }
 
 // OneLine is text on one line, at most n runes.
 func OneLine(s string, n int) string {

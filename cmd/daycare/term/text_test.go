@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,28 +31,6 @@ func TestAgo(t *testing.T) {
 	if got := Ago(time.Time{}, noon); got != "never" {
 		t.Errorf("ago(zero) = %q, want never", got)
 	}
-}
-
-func TestClean(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain\n\ttext ü":  "plain\n\ttext ü",
-		"a\x1b]0;title\ab": `a\x1b]0;title\x07b`,
-		"rm \u202egnp.txt": `rm \u202egnp.txt`,
-		"c\u009b31m\r":     `c\x9b31m\x0d`,
-	} {
-		if got := Clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	f.Add("a\x1b[0m\u202e")
-	f.Fuzz(func(t *testing.T, s string) {
-		if got := Clean(s); strings.IndexFunc(got, Steers) >= 0 {
-			t.Errorf("clean(%q) = %q still steers a terminal", s, got)
-		}
-	})
 }
 
 func TestExplain(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/connectors/terminal/theme"
+	"daycare/engine/plain"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -88,7 +89,7 @@ func FuzzLines(f *testing.F) {
 		}
 		for _, line := range lines {
 			for _, c := range ansi.Strip(line) {
-				if c != '\t' && steers(c) {
+				if c != '\t' && plain.Steers(c) {
 					t.Fatalf("%q comes through in %q", c, line)
 				}
 			}
