@@ -106,7 +106,8 @@ func (c *checker) clean(v view) {
 			litter = append(litter, a.litter...)
 		}
 	}
-	patterns := []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", "permissions/.tmp-*", "permissions/.swap-*", "files/.tmp-*", "usage/.tmp-*"}
+	patterns := []string{"agents/.new-*", "drop/.taken/*", "drop/bad/*", "permissions/.tmp-*", "permissions/.swap-*",
+		"files/.tmp-*", "usage/.tmp-*"}
 	if c.play.Scenario.Command == nil { // what a command leaves that dies, daycare gc removes
 		patterns = append(patterns, ".tmp-*")
 	}

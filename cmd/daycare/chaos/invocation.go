@@ -121,7 +121,8 @@ func newList(u *user) string { return filepath.Join(filepath.Dir(u.root), "model
 
 // newModels is a list of models as somebody publishes it.
 func newModels(u *user) error {
-	return os.WriteFile(newList(u), []byte(`{"data":[{"id":"chaos/one","context_length":4096,"pricing":{"prompt":"0.000001","completion":"0.000002"}}]}`), 0o600)
+	const list = `{"data":[{"id":"chaos/one","context_length":4096,"pricing":{"prompt":"0.000001","completion":"0.000002"}}]}`
+	return os.WriteFile(newList(u), []byte(list), 0o600)
 }
 
 // refresh takes the list over.

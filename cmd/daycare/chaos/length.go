@@ -62,7 +62,8 @@ func (h *harness) leftOut() string {
 			"and jumps of the clock but each %dth; second deaths at 15 of 16 steps of a recovery, another one of them "+
 			"after each first death", dearEvery)
 	}
-	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), 3 of 5 tears of a write, %s", h.unplayed, h.considered, doubles)
+	return fmt.Sprintf("%d of %d operations (most of those that pass a failpoint of their scenario once more), "+
+		"3 of 5 tears of a write, %s", h.unplayed, h.considered, doubles)
 }
 
 // processorSeconds is the time that this process and those that it started used.

@@ -83,7 +83,8 @@ func quick(hooks ...string) func(u *user, v view) error {
 		}
 		slices.Sort(took)
 		if n := len(took); n > 0 && took[(99*n+99)/100-1] > neighbour {
-			return fmt.Errorf("late: of %d messages to agents beside one in trouble, the 99th percentile was answered after %s, want %s", n, took[(99*n+99)/100-1], neighbour)
+			return fmt.Errorf("late: of %d messages to agents beside one in trouble, "+
+				"the 99th percentile was answered after %s, want %s", n, took[(99*n+99)/100-1], neighbour)
 		}
 		return nil
 	}

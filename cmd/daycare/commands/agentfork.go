@@ -33,7 +33,8 @@ func agentsFork(c *term.App) *cobra.Command {
 	must := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
-			return term.Usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME", cmd.CommandPath(), args[1])
+			return term.Usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME",
+				cmd.CommandPath(), args[1])
 		}
 		return must(cmd, args)
 	}

@@ -26,7 +26,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Command is daycare doctor.
+// Command looks for what is wrong in a workspace and around it, and repairs it with --fix.
 func Command(c *term.App) *cobra.Command {
 	var fix, security bool
 	cmd := &cobra.Command{

@@ -23,7 +23,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// CollectCommand is daycare gc.
+// CollectCommand lists what nothing needs any more and, if told to, deletes it: daycare gc.
 func CollectCommand(c *term.App) *cobra.Command {
 	var sure bool
 	var older string

@@ -45,7 +45,8 @@ const private fs.FileMode = 0o600
 var kinds = slices.Concat(
 	[]kind{
 		{pattern: "settings.yaml", what: "the settings", owner: "engine/config", schema: "settings", check: validateSettings},
-		{pattern: config.AuthName, what: "secrets by id", owner: "engine/config", mode: private, schema: "auth", check: by(config.CheckAuth)},
+		{pattern: config.AuthName, what: "secrets by id", owner: "engine/config", mode: private, schema: "auth",
+			check: by(config.CheckAuth)},
 		{pattern: apitoken.Name, what: "tokens of the API, as hashes", owner: "engine/apitoken", mode: private, schema: "tokens",
 			check: by(apitoken.Check)},
 		{pattern: "SOUL.md", what: "how agents are", owner: "agents/prompt", check: text},
@@ -75,7 +76,8 @@ var ofAgents = []kind{
 		check: handFile},
 	{pattern: "agents/*/state.json", what: "what an agent may do, its model and budget", owner: "engine/record", mode: private,
 		schema: "state", check: handFile},
-	{pattern: "agents/*/history.jsonl", what: "what happened", owner: "engine/record", mode: private, schema: "history", check: historyFile},
+	{pattern: "agents/*/history.jsonl", what: "what happened", owner: "engine/record", mode: private, schema: "history",
+		check: historyFile},
 	{pattern: "agents/*/history/*.jsonl", what: "a closed part of a history", owner: "engine/record", mode: private, schema: "history",
 		check: historyFile, gc: &end{why: "a closed part of a history", age: historyAge}},
 	{pattern: "agents/*/inbox.jsonl", what: "what was accepted and is not done", owner: "engine/inbox", mode: private, schema: "inbox",
@@ -115,6 +117,7 @@ var ofRuntime = []kind{
 	{pattern: "drop/*.md", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.txt", what: "a dropped message", owner: "engine/inbox", mode: private, check: letterFile},
 	{pattern: "drop/*.json", what: "a dropped message", owner: "engine/inbox", mode: private, schema: "letter", check: letterFile},
+	{pattern: "drop/.taken/*", what: "a dropped message that is being taken", owner: "engine/inbox", mode: private},
 	{pattern: "drop/bad/*", what: "a dropped message that was refused, or why", owner: "engine/inbox", mode: private},
 	{pattern: "files/*.json", what: "the reference of an attachment", owner: "engine/control", mode: private, schema: "file",
 		check: reference},

@@ -123,7 +123,7 @@ func formNames() (names []string) {
 	return names
 }
 
-// SchemaCommand is daycare schema.
+// SchemaCommand prints the JSON Schemas of files, or writes them where editors look for them.
 func SchemaCommand(c *term.App) *cobra.Command {
 	names := formNames()
 	var dir string

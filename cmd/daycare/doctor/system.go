@@ -145,7 +145,8 @@ func (d *doctor) clock() error {
 		at, err := record.LastAt(dir)
 		if err == nil && at.After(d.now.Add(24*time.Hour)) {
 			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
-				"its newest record is of "+at.Local().Format(time.DateTime)+", and now it is "+d.now.Format(time.DateTime), "Set the clock of this machine.")
+				"its newest record is of "+at.Local().Format(time.DateTime)+", and now it is "+d.now.Format(time.DateTime),
+				"Set the clock of this machine.")
 		}
 	}
 	return nil
@@ -201,7 +202,8 @@ func (d *doctor) receivers() error {
 		}
 		if len(s.Allow) > 1 && len(s.Owners) == 0 {
 			d.tell(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
-				fmt.Sprintf("connector %s lets %d people in and names no owners: only %s, the first of allow, answers approvals", s.ID, len(s.Allow), s.Allow[0]),
+				fmt.Sprintf("connector %s lets %d people in and names no owners: only %s, the first of allow, "+
+					"answers approvals", s.ID, len(s.Allow), s.Allow[0]),
 				"Write the ids of those who answer for all agents into owners.")
 		}
 		if len(s.Allow) == 0 && s.Type != "webhook" {

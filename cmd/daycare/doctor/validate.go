@@ -25,7 +25,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// ValidateCommand is daycare validate.
+// ValidateCommand checks the form of files, each by its kind, and changes nothing.
 func ValidateCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",

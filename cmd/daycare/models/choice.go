@@ -87,7 +87,8 @@ func (m *Chain) CheckChoice(c record.Model) (config.Provider, error) {
 			for _, one := range m.Settings {
 				ids = append(ids, one.ID)
 			}
-			return p, fmt.Errorf("provider %q is not in the settings\nthere are: %s; choose with /model, or in state.json", c.ID, strings.Join(ids, ", "))
+			return p, fmt.Errorf("provider %q is not in the settings\nthere are: %s; choose with /model, or in state.json",
+				c.ID, strings.Join(ids, ", "))
 		}
 	}
 	return p, Check(m.Catalogue, p, c.Model)

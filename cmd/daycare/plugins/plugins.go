@@ -89,5 +89,6 @@ func newOpenAI(p config.Provider, key func() string) (providers.Provider, error)
 		return openai.New(openai.Options{ID: p.ID, BaseURL: p.BaseURL, Model: p.Model, Key: key, KeyEnv: p.KeyEnv(),
 			Headers: p.Headers, Options: options})
 	}
-	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)", p.ID, p.Options["wire"])
+	return nil, fmt.Errorf("provider %q: options: wire is %v\nwrite chat (Chat Completions) or responses (OpenAI's Responses)",
+		p.ID, p.Options["wire"])
 }

@@ -15,7 +15,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Auth is daycare auth.
+// Auth is the group of commands that keep secrets of providers and connectors, and tokens of the API.
 func Auth(c *term.App) *cobra.Command {
 	return term.Group("auth", "Manage secrets (keys of model services, tokens of connectors) and tokens of the API",
 		"  daycare auth set telegram\n  daycare auth ls",

@@ -19,7 +19,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Connectors is daycare connectors.
+// Connectors is the group of commands that list the connectors of the settings, and try them.
 func Connectors(c *term.App) *cobra.Command {
 	return term.Group("connectors", "The ways in which agents are reached beside this command line",
 		"  daycare connectors ls\n  daycare connectors test telegram",

@@ -96,7 +96,7 @@ type initResult struct {
 	Check    *trial   `json:"check,omitempty"`
 }
 
-// Init is daycare init.
+// Init makes .daycare and sets up the first provider that it finds, or asks for.
 func Init(c *term.App) *cobra.Command {
 	var s plan
 	cmd := &cobra.Command{

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/config"
 )
 
-// Models is daycare models.
+// Models lists models with their sizes and prices; its subcommand fetches a newer list.
 func Models(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",

@@ -18,7 +18,7 @@ import (
 	"daycare/engine/config"
 )
 
-// Providers is daycare providers.
+// Providers is the group of commands that list the model services in use, and try them.
 func Providers(c *term.App) *cobra.Command {
 	return term.Group("providers", "Model services: which are used, and whether they work",
 		"  daycare providers ls\n  daycare providers test", providersLs(c), providersTest(c))

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/workspace"
 )
 
-// Service is daycare service.
+// Service is the group of commands that have the system start the daemon at login.
 func Service(c *term.App) *cobra.Command {
 	return term.Group("service", "Keep the daemon of this workspace running, from login on",
 		"  daycare service install --dry-run\n  daycare service status",

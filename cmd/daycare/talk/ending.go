@@ -54,7 +54,8 @@ func needsApproval(a event.Ask) error {
 	}
 	return &term.Problem{Code: term.ExitDenied,
 		Err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
-		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   (or without --once for always; or: daycare permissions deny %s)",
+		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   "+
+			"(or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}
 }
 

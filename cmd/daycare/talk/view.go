@@ -73,7 +73,8 @@ func (v *view) compacted(c event.Compacted) {
 	case c.Failed != "":
 		v.note("nothing was shortened: %s", c.Failed)
 	case c.RequestCut > 0:
-		v.note("the conversation was shortened to a summary; the last message is too long for the model, which sees all but %s of it", term.Size(int64(c.RequestCut)))
+		v.note("the conversation was shortened to a summary; the last message is too long "+
+			"for the model, which sees all but %s of it", term.Size(int64(c.RequestCut)))
 	default:
 		v.note("the conversation was shortened to a summary")
 	}
