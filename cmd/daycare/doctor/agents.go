@@ -92,7 +92,6 @@ func (d *doctor) agent(dir string) error {
 		d.link(filepath.Join(dir, name))
 	}
 	d.draft(dir)
-	d.lines(filepath.Join(dir, "sessions.jsonl"))
 	if d.held {
 		return nil // the daemon knows better which items are done
 	}

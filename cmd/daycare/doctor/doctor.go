@@ -120,7 +120,7 @@ func examine(workspace string) (*doctor, error) {
 	}
 	for _, check := range []func() error{
 		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen,
-		d.folders, d.logs, d.usage, d.leftovers,
+		d.folders, d.ledgers, d.usage, d.leftovers,
 		d.forms, d.modes, d.lock, d.sandbox, d.programs, d.home, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
 	} {
 		if err := check(); err != nil {

@@ -58,7 +58,6 @@ func (d *doctor) tasks() error {
 					fmt.Sprintf("agent %q is not there", t.Agent), "List agents with: daycare agents ls")
 			}
 		}
-		d.lines(filepath.Join(filepath.Dir(path), "runs.jsonl"))
 	}
 	strays, err := schedule.Strays(d.root)
 	if err != nil {
@@ -82,7 +81,6 @@ func (d *doctor) prompts() error {
 		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), data)
 		d.add(found...)
 	}
-	d.lines(filepath.Join(d.root, "heartbeat", "runs.jsonl"))
 	return nil
 }
 
@@ -103,7 +101,6 @@ func (d *doctor) requests() error {
 					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
 		}
 	}
-	d.lines(filepath.Join(d.root, "permissions", "log.jsonl"))
 	return nil
 }
 
@@ -181,14 +178,19 @@ func (d *doctor) letters() error {
 	return nil
 }
 
-// logs looks at the files of lines that have no place elsewhere.
-func (d *doctor) logs() error {
-	paths, err := disk.Glob(d.root, "usage/*.jsonl")
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		d.lines(path)
+// ledgers looks at the files of lines that no reader of their own complains about.
+func (d *doctor) ledgers() error {
+	for _, k := range kinds {
+		if !k.ledger {
+			continue
+		}
+		paths, err := disk.Glob(d.root, k.pattern)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			d.lines(path)
+		}
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type kind struct {
 	mode    fs.FileMode // what it is made with, where others must not read it; 0: they may
 	schema  string      // the name of its JSON Schema, "": it has none
 
+	ledger bool // doctor repairs its lines: they have no reader that complains
+
 	check check // nil: it has no form
 	gc    *end  // nil: it is kept
 }
@@ -83,7 +85,7 @@ var ofAgents = []kind{
 	{pattern: "agents/*/inbox.jsonl", what: "what was accepted and is not done", owner: "engine/inbox", mode: private, schema: "inbox",
 		check: inboxFile},
 	{pattern: "agents/*/sessions.jsonl", what: "conversations that ended", owner: "engine/record", mode: private, schema: "session",
-		check: ledger},
+		ledger: true, check: ledger},
 	{pattern: "agents/*/draft.json", what: "the answer that is being written", owner: "engine/record", mode: private, schema: "draft",
 		check: object},
 	{pattern: "agents/*/SYSTEM.md", what: "the system prompt as it was rendered last", owner: "agents/prompt", mode: private},
@@ -99,10 +101,12 @@ var ofAgents = []kind{
 var ofClocks = []kind{
 	{pattern: "cron/*/TASK.md", what: "a task", owner: "engine/schedule", schema: "task", check: taskFile},
 	{pattern: "cron/*/MEMORY.md", what: "what a task remembers", owner: "engine/schedule", check: text},
-	{pattern: "cron/*/runs.jsonl", what: "the runs of a task", owner: "engine/schedule", schema: "run", check: ledger},
+	{pattern: "cron/*/runs.jsonl", what: "the runs of a task", owner: "engine/schedule", schema: "run",
+		ledger: true, check: ledger},
 	{pattern: "cron/*/runs/*.jsonl", what: "a closed part of the runs of a task", owner: "engine/schedule", schema: "run", check: ledger},
 	{pattern: "cron/*/files/**", what: "where a task works", owner: "tools/files"},
-	{pattern: "heartbeat/runs.jsonl", what: "the runs of the heartbeat", owner: "engine/schedule", schema: "run", check: ledger},
+	{pattern: "heartbeat/runs.jsonl", what: "the runs of the heartbeat", owner: "engine/schedule", schema: "run",
+		ledger: true, check: ledger},
 	{pattern: "heartbeat/runs/*.jsonl", what: "a closed part of the runs of the heartbeat", owner: "engine/schedule", schema: "run",
 		check: ledger},
 	{pattern: "heartbeat/*.md", what: "what the heartbeat looks at", owner: "engine/schedule", schema: "heartbeat",
@@ -122,14 +126,15 @@ var ofRuntime = []kind{
 	{pattern: "files/*.json", what: "the reference of an attachment", owner: "engine/control", mode: private, schema: "file",
 		check: reference},
 	{pattern: "files/*__*", what: "an attachment", owner: "engine/control", mode: private},
-	{pattern: "usage/*.jsonl", what: "what calls of models cost", owner: "agents/budget", mode: private, schema: "usage", check: ledger},
+	{pattern: "usage/*.jsonl", what: "what calls of models cost", owner: "agents/budget", mode: private, schema: "usage",
+		ledger: true, check: ledger},
 	{pattern: "usage/*.json", what: "sums of what was spent, and raised budgets", owner: "agents/budget", mode: private},
 	{pattern: "logs/*.jsonl", what: "the log of the daemon", owner: "cmd/daycare/logfile", mode: private, schema: "log", check: ledger},
 	{pattern: "logs/*.jsonl.*", what: "an older file of the log", owner: "cmd/daycare/logfile", mode: private,
 		gc: &end{why: "an older file of the log", age: logAge, list: olderLogs}},
 	{pattern: "logs/*.log", what: "what a daemon in the background printed", owner: "cmd/daycare/commands", mode: private},
 	{pattern: "permissions/log.jsonl", what: "requests that were answered", owner: "engine/permission", mode: private, schema: "request",
-		check: ledger},
+		ledger: true, check: ledger},
 	{pattern: "permissions/*.json", what: "a request that waits", owner: "engine/permission", mode: private, schema: "request",
 		check: requestFile},
 	{pattern: "connectors/**", what: "what a connector remembers", owner: "connectors", mode: private},

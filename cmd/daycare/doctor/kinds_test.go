@@ -36,6 +36,9 @@ func TestKindsAreWhole(t *testing.T) {
 		if k.what == "" || k.schema != "" && k.check == nil {
 			t.Errorf("%s: a kind says what it is, and one with a schema is checked", k.pattern)
 		}
+		if k.ledger && (k.schema == "" || path.Ext(k.pattern) != ".jsonl") {
+			t.Errorf("%s: doctor repairs lines of JSON", k.pattern)
+		}
 		if info, err := os.Stat(filepath.Join("..", "..", "..", k.owner)); k.owner == "" || err != nil || !info.IsDir() {
 			t.Errorf("%s: there is no package %q", k.pattern, k.owner)
 		}
