@@ -169,6 +169,10 @@ func TestNobodyIsAskedToLeaveForNothing(t *testing.T) {
 	if n := len(w.leave); n != 1 {
 		t.Errorf("%d are asked to leave for the one who waits", n)
 	}
+	<-w.leave // an idle agent takes it, and gets work at the same moment
+	if w.stayed(); len(w.leave) != 1 {
+		t.Errorf("%d others are asked to leave when one stays", len(w.leave))
+	}
 	w.free()
 	if id := <-woken; id != "b" {
 		t.Errorf("%s was woken", id)
