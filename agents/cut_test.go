@@ -93,7 +93,8 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 		kept  bool
 		paid  bool
 	}{
-		"words and thoughts":      {record.Draft{Turn: "turn", Text: "half a word", Thinking: "half a thought", Provider: "p", Model: "m", Input: 40}, true, true},
+		"words and thoughts":      {record.Draft{Turn: "turn", Text: "half a word", Thinking: "half a thought",
+			Provider: "p", Model: "m", Input: 40}, true, true},
 		"thoughts":                {record.Draft{Turn: "turn", Thinking: "half a thought", Provider: "p", Model: "m", Input: 40}, true, true},
 		"words that were counted": {record.Draft{Turn: "turn", Text: "half a word"}, true, false},
 		"nothing":                 {record.Draft{Turn: "turn", Provider: "p", Model: "m", Input: 40}, false, false},
@@ -160,7 +161,8 @@ func TestARecordedDecisionIsConcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.cutAfter(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny), Tag: need.Tag, By: "ada", SHA256: p.SHA256, Silent: true})
+	b.cutAfter(&record.Permission{Token: p.Token, Item: r.Item, Event: string(permission.Deny), Tag: need.Tag,
+		By: "ada", SHA256: p.SHA256, Silent: true})
 	b.run()
 	b.wait(r.Item)
 	b.halt()
@@ -186,7 +188,8 @@ func TestAnAnswerInTheInboxIsNotAskedForAgain(t *testing.T) {
 	item := b.say("ask")
 	for _, other := range []inbox.Item{ // not what is asked for here
 		{Kind: message.Permission, Token: "other", Decision: string(permission.Deny), By: "ada", Tag: "@web", SHA256: "other", Silent: true},
-		{Kind: message.Permission, Token: "mine", Decision: string(permission.Always), By: "ada", Tag: need.Tag, SHA256: need.SHA256(b.opts.Meta.ID)},
+		{Kind: message.Permission, Token: "mine", Decision: string(permission.Always), By: "ada", Tag: need.Tag,
+			SHA256: need.SHA256(b.opts.Meta.ID)},
 	} {
 		if _, err := b.box.Accept(t.Context(), other); err != nil {
 			t.Fatal(err)

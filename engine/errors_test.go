@@ -89,7 +89,8 @@ func TestWhatCanBeKilled(t *testing.T) {
 		want error
 	}{
 		{"a chat's", address.Descriptor{Type: address.User, Connector: "c", ChannelID: "1", UserID: "u"}, ErrProtected},
-		{"the terminal's own", address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: "default", UserID: terminal.UserID}, ErrProtected},
+		{"the terminal's own", address.Descriptor{Type: address.User, Connector: "terminal", ChannelID: "default",
+			UserID: terminal.UserID}, ErrProtected},
 		{"another one of the terminal", address.Descriptor{Type: address.User, Connector: "terminal", UserID: terminal.UserID}, nil},
 		{"a task's", address.Descriptor{Type: address.Cron, ID: strings.Repeat("t", 24), Name: "task"}, ErrProtected},
 		{"a colleague", address.Descriptor{Type: address.Permanent, Name: "Ops"}, nil},
