@@ -1,0 +1,131 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"daycare/engine/event"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/record"
+)
+
+// The answer to a report goes where the person wrote from last, and to the agent's own
+// chat where nobody wrote from elsewhere.
+func TestAnAnswerToAReportGoesWhereThePersonIs(t *testing.T) {
+	elsewhere := message.Address{Connector: "chat", ChannelID: "phone", UserID: "u1"}
+	for name, tt := range map[string]struct {
+		routes []*message.Address // of what the person writes, one after the other
+		want   string
+	}{
+		"nobody wrote":         {nil, "c1"},
+		"from the own chat":    {[]*message.Address{nil}, "c1"},
+		"from elsewhere":       {[]*message.Address{nil, &elsewhere}, "phone"},
+		"from elsewhere first": {[]*message.Address{&elsewhere, nil}, "c1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, callHold)
+			b.run()
+			for _, route := range tt.routes {
+				r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "hello", Route: route})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.wait(r.Item)
+			}
+			r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.System, Origin: "system", Text: "it is done"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.wait(r.Item)
+			b.halt()
+			if len(b.sent) != len(tt.routes)+1 || b.sent[len(b.sent)-1].To.ChannelID != tt.want {
+				t.Errorf("sent %+v, want the last one to %s", b.sent, tt.want)
+			}
+			for i, route := range tt.routes {
+				if got := b.sent[i].To.ChannelID; route != nil && got != route.ChannelID || route == nil && got != "c1" {
+					t.Errorf("the answer %d went to %s", i, got)
+				}
+			}
+		})
+	}
+}
+
+// A promised answer that a person took out of history is given up once, and owed no more.
+func TestAPromiseWithoutItsAnswerIsGivenUp(t *testing.T) {
+	b := newBench(t, callHold)
+	out := strings.Repeat("o", 24)
+	b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{"gone"}, Attempt: 1}, &record.User{Item: "gone", Text: "hello"},
+		&record.Assistant{Turn: "turn", Text: "take this away", Finish: record.FinishEndTurn,
+			Out: &record.Out{ID: out, To: message.Address{Connector: "chat", ChannelID: "c1"}}},
+		&record.TurnEnd{Turn: "turn", Items: []string{"gone"}, Reason: record.ReasonDone})
+	b.cutAfter(&record.Mark{Name: "m"}) // what is owed is noted by the session that follows
+	path := filepath.Join(b.dir, "history.jsonl")
+	lines := slices.DeleteFunc(strings.SplitAfter(b.history(), "\n"), func(l string) bool { return strings.Contains(l, "take this away") })
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.openBox()
+		b.run()
+		b.outcome(b.say("hello again"))
+		b.halt()
+	}
+	for _, p := range b.sent {
+		if p.ID == out || p.Text == "take this away" {
+			t.Errorf("sent %+v", p)
+		}
+	}
+	if n := strings.Count(b.history(), "the answer was removed from history"); n != 1 {
+		t.Errorf("given up %d times, want once\n%s", n, b.history())
+	}
+}
+
+// showing is a stage that notes what the agent shows.
+type showing struct {
+	*bench
+	mu     sync.Mutex
+	states []event.State
+}
+
+func (s *showing) Show(state event.State, _ string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.states) == 0 || s.states[len(s.states)-1] != state {
+		s.states = append(s.states, state)
+	}
+}
+
+// What an agent does is shown as it changes: also that a model which was tried again
+// answers now.
+func TestWhatAnAgentDoesIsShown(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - { once: true, reply: [ { fault: { reset: true } } ] }
+  - { round: 1, reply: [ { calls: [ { name: quick, arguments: {} } ] } ] }
+  - { reply: [ { text: "done" } ] }
+`, quickTool{func() string { return "ran" }})
+	stage := &showing{bench: b}
+	b.opts.Stage = stage
+	b.run()
+	b.outcome(b.say("hello"))
+	want := []event.State{event.Idle, event.Thinking, event.Retrying, event.Thinking, event.UsingTool, event.Thinking, event.Idle}
+	seen := func() []event.State {
+		stage.mu.Lock()
+		defer stage.mu.Unlock()
+		list := slices.Clone(stage.states)
+		if len(list) > 0 && list[0] != event.Idle { // the message was faster than the start
+			list = append([]event.State{event.Idle}, list...)
+		}
+		return list
+	}
+	within(t, "it is idle again", func() bool { s := seen(); return len(s) > 1 && s[len(s)-1] == event.Idle })
+	b.halt()
+	if got := seen(); !slices.Equal(got, want) {
+		t.Errorf("shown was %v, want %v", got, want)
+	}
+}
