@@ -93,7 +93,7 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 		kept  bool
 		paid  bool
 	}{
-		"words and thoughts":      {record.Draft{Turn: "turn", Text: "half a word", Thinking: "half a thought",
+		"words and thoughts": {record.Draft{Turn: "turn", Text: "half a word", Thinking: "half a thought",
 			Provider: "p", Model: "m", Input: 40}, true, true},
 		"thoughts":                {record.Draft{Turn: "turn", Thinking: "half a thought", Provider: "p", Model: "m", Input: 40}, true, true},
 		"words that were counted": {record.Draft{Turn: "turn", Text: "half a word"}, true, false},
