@@ -35,20 +35,20 @@ func (s *Stream) Rest() string {
 	return rest
 }
 
-// open is where the first spelling begins that the end of text may have cut. A
-// spelling that stands there whole, and reaches behind that place, is no longer open:
-// the place is moved behind it.
+// open is where the first spelling begins that the end of text may have cut. A place
+// inside a spelling that stands there whole is none: that one counts.
 func (k *known) open(text string) int {
+	next := 0 // where the next spelling may stand: the first one counts, not one that overlaps it
 	for at := max(0, len(text)-len(k.forms[0])+1); at < len(text); at++ {
-		if !k.begins(text[at:]) {
+		if at < next || !k.begins(text[at:]) {
 			continue
 		}
-		// Is it the inside of one that is whole? Then that one counts.
-		if end := k.covers(text, at); end > at {
-			at = end - 1
-			continue
+		for next < at {
+			next += max(1, k.whole(text[next:]))
 		}
-		return at
+		if next == at {
+			return at
+		}
 	}
 	return len(text)
 }
@@ -66,17 +66,14 @@ func (k *known) begins(text string) bool {
 	return false
 }
 
-// covers is the end of a whole spelling that begins before at and ends behind it; at
-// if there is none.
-func (k *known) covers(text string, at int) int {
-	for begin := max(0, at-len(k.forms[0])+1); begin < at; begin++ {
-		for _, form := range k.forms {
-			if end := begin + len(form); end > at && strings.HasPrefix(text[begin:], form) {
-				return end
-			}
+// whole is the length of the longest spelling that text begins with; 0: of none.
+func (k *known) whole(text string) int {
+	for _, form := range k.forms {
+		if strings.HasPrefix(text, form) {
+			return len(form)
 		}
 	}
-	return at
+	return 0
 }
 
 // A Writer takes secrets out of what is written through it. Close passes on what was
