@@ -102,7 +102,9 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, callHold)
-			b.opts.Price = func(_, _ string, u providers.Usage) float64 { return float64(u.Input) }
+			reserved := int64(0)
+			b.opts.Price = func(u providers.Usage) float64 { return float64(u.Input) }
+			b.opts.Cut = func(u providers.Usage) { reserved += u.Input }
 			item := b.say("hello")
 			b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: 1}, &record.User{Item: item, Text: "hello"})
 			if err := record.WriteDraft(b.vol, b.dir, tt.draft); err != nil {
@@ -135,7 +137,8 @@ func TestACutAnswerIsKeptWithItsCost(t *testing.T) {
 			if cut[0].Text != tt.draft.Text || thoughts != tt.draft.Thinking || cut[0].Turn != "turn" {
 				t.Errorf("kept is %+v", cut[0])
 			}
-			if paid := cut[0].Cost == 40 && cut[0].Tokens.Input == 40 && cut[0].Tokens.Output > 0 && cut[0].Tokens.Estimated; paid != tt.paid {
+			if paid := cut[0].Cost == 40 && cut[0].Tokens.Input == 40 && cut[0].Tokens.Output > 0 && cut[0].Tokens.Estimated; paid != tt.paid ||
+				(reserved == 40) != tt.paid {
 				t.Errorf("it cost %v for %+v, want that it is paid for: %v", cut[0].Cost, cut[0].Tokens, tt.paid)
 			}
 		})

@@ -23,6 +23,8 @@ type world struct {
 	Identity   func() address.Meta
 	Model      func(record.Model) Model
 	Window     func(record.Model) int
+	Price      func(u providers.Usage) float64
+	Cut        func(u providers.Usage)
 	Raise      func(b permission.Budget, d permission.Decision, token, by string) error
 	Definition func(address.Meta, record.State) prompt.Definition
 	Preface    func() string
@@ -61,8 +63,17 @@ func (m models) Window(choice record.Model) int {
 
 type costs struct{ *world }
 
-func (costs) Price(_, _ string, _ providers.Usage) float64 { return 0 }
-func (costs) Cut(_, _ string, _ providers.Usage)           {}
+func (c costs) Price(_, _ string, u providers.Usage) float64 {
+	if c.world.Price == nil {
+		return 0
+	}
+	return c.world.Price(u)
+}
+func (c costs) Cut(_, _ string, u providers.Usage) {
+	if c.world.Cut != nil {
+		c.world.Cut(u)
+	}
+}
 func (c costs) Raise(_ context.Context, b permission.Budget, d permission.Decision, token, by string) error {
 	if c.world.Raise == nil {
 		return nil
