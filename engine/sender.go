@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -164,13 +165,14 @@ func (s *senders) send(p message.Promise) {
 // is cut short, and its result is not reported any more.
 func (s *senders) drop(agent string) {
 	s.mu.Lock()
-	var dropped []*promise
-	if s.accounts[agent] == nil {
+	a := s.accounts[agent]
+	if a == nil {
 		s.mu.Unlock()
 		return
 	}
-	for _, p := range s.accounts[agent].outs {
-		dropped = append(dropped, p)
+	dropped := slices.Collect(maps.Values(a.outs))
+	clear(a.outs) // from here on the sender reports nothing of them
+	for _, p := range dropped {
 		p.cancel()
 		c := chat{p.To.Connector, p.To.ChannelID}
 		if i := slices.Index(s.waits[c], p); i > 0 { // the first one is being sent
@@ -179,8 +181,7 @@ func (s *senders) drop(agent string) {
 	}
 	s.mu.Unlock()
 	for _, p := range dropped {
-		s.report(p, message.Fate{Out: p.ID, Kept: true})
-		s.forget(p)
+		p.Report(message.Fate{Out: p.ID, Kept: true})
 	}
 }
 
