@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -20,7 +21,7 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 	s := newStill(t)
 	var ids []string
 	for _, name := range []string{"a", "b"} {
-		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
 			ParentAgentID: strings.Repeat(map[string]string{"a": "b", "b": "a"}[name], 24)})
 		must(t, err)
 		ids = append(ids, meta.ID)
@@ -58,7 +59,7 @@ func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
 		s := newStill(t)
 		f := NewFamily(s.System, func() Limits { return Limits{TTL: tt.ttl} })
 		parent := s.colleague(t)
-		meta, err := s.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
 		must(t, err)
 		if tt.waits {
 			_, err := s.Deliver(t.Context(), message.Incoming{Agent: meta.ID, Text: "x"})
@@ -127,7 +128,7 @@ func TestAnExportHasWholeLines(t *testing.T) {
 	whole := readFile(t, path)
 	writeFile(t, path, whole+`{"seq":99,"type":"mark"`)
 	var out bytes.Buffer
-	must(t, Export(s.System.root, id, &out))
+	must(t, folders.Export(s.System.root, id, &out))
 	if text := out.String(); !strings.Contains(text, strings.TrimSuffix(whole, "\n")) || strings.Contains(text, `"seq":99`) {
 		t.Errorf("the archive has half a line, or not the whole ones")
 	}

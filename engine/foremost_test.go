@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/folders"
 	"daycare/engine/message"
 )
 
@@ -73,7 +74,7 @@ func TestTheForegroundIsWhomAPersonWroteToLast(t *testing.T) {
 			id := ids[random.IntN(len(ids))]
 			if _, err := s.Restore(t.Context(), id); err == nil {
 				delete(gone, id)
-			} else if gone[id] && !errors.Is(err, ErrTaken) {
+			} else if gone[id] && !errors.Is(err, folders.ErrTaken) {
 				t.Fatal(err)
 			}
 		}

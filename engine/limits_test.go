@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"daycare/engine/address"
+	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -62,8 +63,8 @@ func TestMessagesThatWentThroughManyAgentsEnd(t *testing.T) {
 	}
 }
 
-// descriptors is how many files this process has open.
-func descriptors(t *testing.T) int {
+// openFiles is how many files this process has open.
+func openFiles(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -78,7 +79,7 @@ func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 	first := s.colleague(t)
 	_, err := s.Deliver(t.Context(), message.Incoming{Agent: first, Text: "x"})
 	must(t, err)
-	before := descriptors(t)
+	before := openFiles(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
@@ -107,7 +108,7 @@ func TestSleepingAgentsHaveNoFileOpen(t *testing.T) {
 			t.Errorf("%+v, %v", first, err)
 		}
 	}
-	if after := descriptors(t); after != before {
+	if after := openFiles(t); after != before {
 		t.Errorf("%d files are left open", after-before)
 	}
 }
@@ -129,7 +130,7 @@ func TestAnExportThatIsCutIsAnError(t *testing.T) {
 	id := s.colleague(t)
 	spend(t, s.System, id, 1)
 	for size := 0; ; size += 256 {
-		err := Export(s.System.root, id, &shortWriter{size})
+		err := folders.Export(s.System.root, id, &shortWriter{size})
 		if err == nil {
 			if size < 2048 {
 				t.Errorf("%d bytes were enough", size)
@@ -141,7 +142,7 @@ func TestAnExportThatIsCutIsAnError(t *testing.T) {
 		}
 	}
 	var whole strings.Builder
-	must(t, Export(s.System.root, id, &whole))
+	must(t, folders.Export(s.System.root, id, &whole))
 	for size := 0; size < whole.Len()-3*512; size += 100 { // what fills the last block, and two empty ones, may be missing
 		if a, err := s.Import(t.Context(), io.LimitReader(strings.NewReader(whole.String()), int64(size)), "twin"); err == nil {
 			t.Fatalf("the first %d of %d bytes became %+v", size, whole.Len(), a)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"daycare/engine/event"
-	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
