@@ -125,7 +125,7 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	if err = x.vol.Rename("folder", temp, final); err != nil && x.vol.Err() == nil {
 		// Its name may be there and not durable. Whoever asked is told that there is no
 		// agent, and asks again: there must not be two then.
-		if back := os.Rename(final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
+		if back := x.vol.Rename("folder", final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
 			err = errors.Join(err, back)
 		}
 	}
