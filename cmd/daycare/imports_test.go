@@ -84,6 +84,7 @@ var imports = map[string][]string{
 	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},
 	"engine/control": {"engine/apitoken", "engine/beneath", "engine/event", "engine/message", "engine/inbox",
 		"engine/disk", "engine/finding", "engine/permission", "engine/address"},
+	"engine/control/openapi": {"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/message"},
 
 	"agents": {"agents/compact", "agents/prompt", "agents/providers", "tools", "engine/record",
 		"engine/redact", "engine/inbox", "engine/message", "engine/event", "engine/permission", "engine/disk",

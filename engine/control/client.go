@@ -86,7 +86,7 @@ func readError(resp *http.Response) error {
 	if err != nil {
 		return fmt.Errorf("read error of %s: %w", resp.Request.URL.Path, gone(err))
 	}
-	var body errorBody
+	var body ErrorBody
 	if json.Unmarshal(data, &body) != nil || body.Error == nil {
 		text := strings.TrimSpace(string(data[:min(len(data), 200)]))
 		return &APIError{Status: resp.StatusCode, Code: fault.Internal, Message: resp.Status + ": " + text}

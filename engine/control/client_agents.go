@@ -141,7 +141,7 @@ var errEnded = errors.New("turn finished")
 
 // streamError is the error in an event that ends a stream.
 func streamError(e RawEvent) error {
-	b, err := Body[errorBody](e)
+	b, err := Body[ErrorBody](e)
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,10 @@
 // user interface is a client of it: the command line, the terminal, the web, other
 // programs. There is no second way to do anything.
 //
-// Where to look: ops.go is the list of operations, table.go ties them to what does them,
-// op.go makes requests and answers of them, api.go has the bodies of requests, errors.go
-// what an error becomes on the wire and back, feed.go what a watcher is told, server.go and
-// unix.go and tcp.go who may connect, client.go the other side.
+// Where to look: ops.go is the list of operations, table.go ties them to what does them, op.go
+// makes requests and answers of them, api.go has the bodies of requests, errors.go what an error
+// becomes on the wire and back, feed.go what a watcher is told, server.go, unix.go and tcp.go who
+// may connect, client.go the other side. Package openapi describes it all for other programs.
 package control
 
 import (

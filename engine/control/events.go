@@ -182,7 +182,7 @@ func (a *api) tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnF
 				return
 			}
 		case <-closingOf(ctx):
-			_ = out.send("", errorType, errorBody{Describe(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
+			_ = out.send("", errorType, ErrorBody{Describe(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
 			return
 		case <-ctx.Done():
 			return
@@ -193,13 +193,14 @@ func (a *api) tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnF
 // errorType is the type of the event that ends a stream which cannot go on.
 const errorType event.Type = "error"
 
-type errorBody struct {
+// ErrorBody is the answer to a request that failed.
+type ErrorBody struct {
 	Error *APIError `json:"error"`
 }
 
 func (a *api) endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end awaited) {
 	if end.err != nil {
-		_ = out.send("", errorType, errorBody{Describe(end.err)})
+		_ = out.send("", errorType, ErrorBody{Describe(end.err)})
 		return
 	}
 	t := turn.teller(out)

@@ -119,7 +119,7 @@ func call(t *testing.T, h http.Handler, method, path, body string) (status int, 
 	r.Header.Set("If-Match", `"h-"`)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	var answer errorBody
+	var answer ErrorBody
 	if json.Unmarshal(w.Body.Bytes(), &answer) == nil && answer.Error != nil {
 		e = *answer.Error
 	}

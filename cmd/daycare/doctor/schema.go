@@ -18,6 +18,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
+	"daycare/engine/control/openapi"
 	"daycare/engine/disk"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
@@ -125,19 +126,21 @@ func formNames() (names []string) {
 
 // SchemaCommand prints the JSON Schemas of files, or writes them where editors look for them.
 func SchemaCommand(c *term.App) *cobra.Command {
-	names := formNames()
+	names := append(formNames(), apiName)
 	var dir string
 	cmd := &cobra.Command{
-		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, for editors and other programs",
-		Long:    "Print a JSON Schema: " + strings.Join(names, ", ") + ". With --dir all of them are written, as NAME.schema.json.",
-		Example: "  daycare schema settings > settings.schema.json\n  daycare schema --dir .vscode",
-		Args:    cobra.MaximumNArgs(1), ValidArgs: names,
+		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, or the OpenAPI document of the API",
+		Long: "Print a JSON Schema, for editors and other programs: " + strings.Join(formNames(), ", ") + ". `api` is the OpenAPI 3.1 " +
+			"document of the HTTP API. With --dir all of them are written, as NAME.schema.json and api.openapi.json.",
+		Example: "  daycare schema settings > settings.schema.json\n  daycare schema --dir .vscode\n" +
+			"  daycare schema api > openapi.json",
+		Args: cobra.MaximumNArgs(1), ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir != "" {
 				return writeSchemas(c, dir, names)
 			}
 			if len(args) == 0 {
-				return term.Usage(cmd, "say the NAME of a file: %s", strings.Join(names, ", "))
+				return term.Usage(cmd, "say the NAME of a file, or api: %s", strings.Join(names, ", "))
 			}
 			data, err := schemaText(args[0])
 			if err != nil {
@@ -151,7 +154,13 @@ func SchemaCommand(c *term.App) *cobra.Command {
 	return cmd
 }
 
+// apiName is the name of the OpenAPI document among the schemas.
+const apiName = "api"
+
 func schemaText(name string) ([]byte, error) {
+	if name == apiName {
+		return openapi.Document()
+	}
 	s, err := SchemaOf(name)
 	if err != nil {
 		return nil, err
@@ -163,7 +172,8 @@ func schemaText(name string) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// writeSchemas writes NAME.schema.json for each file, where editors look for them.
+// writeSchemas writes NAME.schema.json for each file, where editors look for them, and
+// api.openapi.json.
 func writeSchemas(c *term.App, dir string, names []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write schemas: %w", err)
@@ -174,6 +184,9 @@ func writeSchemas(c *term.App, dir string, names []string) error {
 			return err
 		}
 		path := filepath.Join(dir, name+".schema.json")
+		if name == apiName {
+			path = filepath.Join(dir, name+".openapi.json")
+		}
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return fmt.Errorf("write schemas: %w", err)
 		}
@@ -191,7 +204,7 @@ func SchemaOf(name string) (*jsonschema.Schema, error) {
 		}
 	}
 	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("there is no schema %q", name),
-		Do: "there are: " + strings.Join(formNames(), ", ")}
+		Do: "there are: " + strings.Join(append(formNames(), apiName), ", ")}
 }
 
 func (f form) schema() (s *jsonschema.Schema, err error) {

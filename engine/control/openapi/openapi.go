@@ -1,0 +1,245 @@
+// Package openapi describes the API of package control as an OpenAPI 3.1 document, for programs
+// that generate clients and for people's tools. It is made of the operations themselves: paths and
+// parameters from the tags of what goes in, schemas from the Go types of the bodies with the
+// comments of their members as descriptions, errors from package fault. comments.json has the
+// comments; a test writes it (go test ./engine/control/openapi -update) and compares.
+package openapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/control"
+	"daycare/engine/fault"
+)
+
+type (
+	document struct {
+		OpenAPI    string                          `json:"openapi"`
+		Info       info                            `json:"info"`
+		Servers    []server                        `json:"servers"`
+		Security   []map[string][]string           `json:"security"`
+		Paths      map[string]map[string]operation `json:"paths"`
+		Components components                      `json:"components"`
+	}
+	info struct {
+		Title       string `json:"title"`
+		Version     string `json:"version"`
+		Description string `json:"description"`
+	}
+	server struct {
+		URL         string              `json:"url"`
+		Description string              `json:"description"`
+		Variables   map[string]variable `json:"variables,omitempty"`
+	}
+	variable struct {
+		Default     string `json:"default"`
+		Description string `json:"description"`
+	}
+	components struct {
+		Schemas         map[string]*schema  `json:"schemas"`
+		Responses       map[string]response `json:"responses"`
+		SecuritySchemes map[string]scheme   `json:"securitySchemes"`
+	}
+	scheme struct {
+		Type        string `json:"type"`
+		Scheme      string `json:"scheme"`
+		Description string `json:"description"`
+	}
+	operation struct {
+		ID          string                `json:"operationId"`
+		Tags        []string              `json:"tags"`
+		Description string                `json:"description"`
+		Parameters  []parameter           `json:"parameters,omitempty"`
+		RequestBody *requestBody          `json:"requestBody,omitempty"`
+		Responses   map[string]response   `json:"responses"`
+		Security    []map[string][]string `json:"security"`
+	}
+	parameter struct {
+		Name        string  `json:"name"`
+		In          string  `json:"in"`
+		Description string  `json:"description,omitempty"`
+		Required    bool    `json:"required,omitempty"`
+		Schema      *schema `json:"schema"`
+	}
+	requestBody struct {
+		Required bool             `json:"required,omitempty"`
+		Content  map[string]media `json:"content"`
+	}
+	response struct {
+		Ref         string           `json:"$ref,omitempty"`
+		Description string           `json:"description,omitempty"`
+		Content     map[string]media `json:"content,omitempty"`
+	}
+	media struct {
+		Schema *schema `json:"schema"`
+	}
+)
+
+const (
+	inJSON = "application/json"
+	inText = "text/plain"
+	events = "text/event-stream"
+)
+
+// Document is the OpenAPI document of all operations, as indented JSON.
+func Document() ([]byte, error) {
+	d, _ := describeAll()
+	data, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+func describeAll() (document, builder) {
+	b := builder{schemas: map[string]*schema{}, types: map[string]reflect.Type{}}
+	d := document{
+		OpenAPI: "3.1.0",
+		Info: info{Title: "daycare", Version: "1", Description: "HTTP/1.1 and JSON over the socket `.daycare/daycare.sock`, which only the " +
+			"user that daycare runs as can connect to, and on TCP where `control.listen` says so. A member of a request that is not " +
+			"known is refused; clients should pass over members of answers that they do not know."},
+		Servers: []server{
+			{URL: "http://daycare", Description: "the unix socket `.daycare/daycare.sock` of a workspace, without a token: " +
+				"`curl --unix-socket .daycare/daycare.sock http://daycare/v1/status`"},
+			{URL: "http://{listen}", Description: "`control.listen` of the settings; beyond loopback https only",
+				Variables: map[string]variable{"listen": {"127.0.0.1:7331", "HOST:PORT"}}},
+		},
+		Security: []map[string][]string{{"bearer": {}}},
+		Paths:    map[string]map[string]operation{},
+	}
+	for _, o := range control.Operations() {
+		if d.Paths[o.Path] == nil {
+			d.Paths[o.Path] = map[string]operation{}
+		}
+		d.Paths[o.Path][strings.ToLower(o.Method)] = b.operation(o)
+	}
+	d.Components = components{
+		Responses: map[string]response{"Error": {
+			Description: "An error: " + codes(),
+			Content:     map[string]media{inJSON: {b.of(reflect.TypeFor[control.ErrorBody]())}},
+		}},
+		Schemas: b.schemas,
+		SecuritySchemes: map[string]scheme{"bearer": {"http", "bearer",
+			"On TCP: the secret `control`, which allows everything, or a token of `daycare auth token create NAME --scope SCOPE`. " +
+				"The unix socket needs none: only the user that daycare runs as can connect to it, with the right to everything."}},
+	}
+	return d, b
+}
+
+// codes lists what `code` can be, with the HTTP status.
+func codes() string {
+	var list []string
+	for _, f := range fault.All {
+		if f.Code != "" {
+			list = append(list, fmt.Sprintf("`%s` (%d): %s", f.Code, f.Status, cmp.Or(f.About, f.Text)))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// A builder collects the schemas of types with a name, and which types they are of.
+type builder struct {
+	schemas map[string]*schema
+	types   map[string]reflect.Type
+}
+
+func (b builder) operation(o control.Operation) operation {
+	word, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(o.Path, "/v1"), "/"), "/")
+	op := operation{ID: o.Name, Tags: []string{word}, Description: describe(o), Responses: map[string]response{
+		"default": {Ref: "#/components/responses/Error"},
+	}, Security: []map[string][]string{{"bearer": {string(o.Scope)}}, {}}}
+	for _, p := range control.Params(o.In) {
+		if p.In == "body" {
+			op.RequestBody = &requestBody{Content: map[string]media{p.Name: {b.body(p.Field.Type)}}}
+			continue
+		}
+		op.Parameters = append(op.Parameters, b.parameter(p))
+	}
+	op.Responses[fmt.Sprint(o.Status())] = b.answer(o)
+	if o.Streams() {
+		op.Responses["200"] = response{Description: "server-sent events", Content: map[string]media{events: {&schema{Type: "string"}}}}
+	}
+	return op
+}
+
+// describe says what an operation does and what it needs.
+func describe(o control.Operation) string {
+	text := o.About + ".\n\nNeeds the scope `" + string(o.Scope) + "`"
+	if o.AllAgents() {
+		text += ", of a token for all agents"
+	}
+	if o.NeedsDaemon() {
+		text += ", and the running daemon"
+	}
+	return text + "."
+}
+
+func (b builder) answer(o control.Operation) response {
+	switch o.Out {
+	case reflect.TypeFor[control.Text]():
+		return response{Description: "text", Content: map[string]media{inText: {&schema{Type: "string"}}}}
+	case reflect.TypeFor[control.EventStream]():
+		return response{}
+	}
+	return response{Description: "done", Content: map[string]media{inJSON: {b.of(o.Out)}}}
+}
+
+// body is the schema of what is sent: a type, or bytes.
+func (b builder) body(t reflect.Type) *schema {
+	if t.Kind() == reflect.Interface {
+		return &schema{Type: "string", Description: "the content as it is"}
+	}
+	return b.of(t)
+}
+
+// hints say what the parameters are that many operations have.
+var hints = map[string]string{
+	"id":            "an agent: its exact id, handle (`0%2F1`), name, or the beginning of its id from four letters on",
+	"item":          "the id of an item of the inbox",
+	"token":         "the token of the request",
+	"slug":          "the name of the task or heartbeat item",
+	"name":          "a name",
+	"family":        "only this agent and those below it that have not ended",
+	"force":         "also while it has work",
+	"before":        "only records before this seq; without it the newest",
+	"limit":         "at most so many",
+	"agent":         "only the events of this agent",
+	"types":         "only these types of events, divided by commas",
+	"by":            "what there is a row for",
+	"since":         "only what was spent since then",
+	"permission":    "a tag, such as `@exec:git push`",
+	"what":          "a tag or a command",
+	"If-Match":      "the `ETag` of the file that the change was made from",
+	"Last-Event-ID": "goes on after this event",
+}
+
+func (b builder) parameter(p control.Param) parameter {
+	tag := p.Field.Tag
+	_, need := tag.Lookup("need")
+	out := parameter{Name: p.Name, In: p.In, Description: hints[p.Name], Required: need || p.In == "path" || p.Name == "If-Match"}
+	switch p.Field.Type {
+	case reflect.TypeFor[int64]():
+		low, high := control.Bounds(tag)
+		out.Schema = &schema{Type: "integer", Minimum: &low, Maximum: &high}
+		if s := tag.Get("default"); s != "" {
+			out.Schema.Default = json.RawMessage(s)
+		}
+	case reflect.TypeFor[time.Time]():
+		out.Schema = &schema{Type: "string", Format: "date-time"}
+	case reflect.TypeFor[bool]():
+		out.Schema = &schema{Type: "string", Enum: []string{"0", "1", "false", "true"}}
+	default:
+		out.Schema = &schema{Type: "string"}
+		if allow := tag.Get("allow"); allow != "" {
+			out.Schema.Enum = strings.Split(allow, "|")
+			slices.Sort(out.Schema.Enum)
+		}
+	}
+	return out
+}
