@@ -97,13 +97,15 @@ func Document() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
+const about = "HTTP/1.1 and JSON over the socket `.daycare/daycare.sock`, which only the user that daycare runs as can " +
+	"connect to, and on TCP where `control.listen` says so. A member of a request that is not known is refused; clients " +
+	"should pass over members of answers that they do not know."
+
 func describeAll() (document, builder) {
 	b := builder{schemas: map[string]*schema{}, types: map[string]reflect.Type{}}
 	d := document{
 		OpenAPI: "3.1.0",
-		Info: info{Title: "daycare", Version: "1", Description: "HTTP/1.1 and JSON over the socket `.daycare/daycare.sock`, which only the " +
-			"user that daycare runs as can connect to, and on TCP where `control.listen` says so. A member of a request that is not " +
-			"known is refused; clients should pass over members of answers that they do not know."},
+		Info:    info{Title: "daycare", Version: "1", Description: about},
 		Servers: []server{
 			{URL: "http://daycare", Description: "the unix socket `.daycare/daycare.sock` of a workspace, without a token: " +
 				"`curl --unix-socket .daycare/daycare.sock http://daycare/v1/status`"},
@@ -226,7 +228,7 @@ func (b builder) parameter(p control.Param) parameter {
 	switch p.Field.Type {
 	case reflect.TypeFor[int64]():
 		low, high := control.Bounds(tag)
-		out.Schema = &schema{Type: "integer", Minimum: &low, Maximum: &high}
+		out.Schema = &schema{Type: "integer", bounds: bounds{&low, &high}}
 		if s := tag.Get("default"); s != "" {
 			out.Schema.Default = json.RawMessage(s)
 		}

@@ -17,20 +17,30 @@ import (
 
 // A schema is what JSON Schema says of a value.
 type schema struct {
-	Ref             string             `json:"$ref,omitempty"`
-	Description     string             `json:"description,omitempty"`
-	Type            any                `json:"type,omitempty"` // a name or several
-	Format          string             `json:"format,omitempty"`
-	ContentEncoding string             `json:"contentEncoding,omitempty"`
-	Enum            []string           `json:"enum,omitempty"`
-	Minimum         *int64             `json:"minimum,omitempty"`
-	Maximum         *int64             `json:"maximum,omitempty"`
-	Default         json.RawMessage    `json:"default,omitempty"`
-	Properties      map[string]*schema `json:"properties,omitempty"`
-	Required        []string           `json:"required,omitempty"`
-	Items           *schema            `json:"items,omitempty"`
-	Additional      any                `json:"additionalProperties,omitempty"` // a schema, or false
-	AnyOf           []*schema          `json:"anyOf,omitempty"`
+	Ref             string          `json:"$ref,omitempty"`
+	Description     string          `json:"description,omitempty"`
+	Type            any             `json:"type,omitempty"` // a name or several
+	Format          string          `json:"format,omitempty"`
+	ContentEncoding string          `json:"contentEncoding,omitempty"`
+	Enum            []string        `json:"enum,omitempty"`
+	Default         json.RawMessage `json:"default,omitempty"`
+	Items           *schema         `json:"items,omitempty"`
+	AnyOf           []*schema       `json:"anyOf,omitempty"`
+	bounds
+	object
+}
+
+// bounds are of a number.
+type bounds struct {
+	Minimum *int64 `json:"minimum,omitempty"`
+	Maximum *int64 `json:"maximum,omitempty"`
+}
+
+// object is what a schema says of the members of an object.
+type object struct {
+	Properties map[string]*schema `json:"properties,omitempty"`
+	Required   []string           `json:"required,omitempty"`
+	Additional *schema            `json:"additionalProperties,omitempty"`
 }
 
 // enums are the values of types with a closed set of them.
@@ -61,7 +71,7 @@ func (b builder) of(t reflect.Type) *schema {
 	case reflect.Slice:
 		return &schema{Type: "array", Items: b.of(t.Elem())}
 	case reflect.Map:
-		return &schema{Type: "object", Additional: b.of(t.Elem())}
+		return &schema{Type: "object", object: object{Additional: b.of(t.Elem())}}
 	case reflect.Struct:
 		return b.component(t)
 	case reflect.String:
@@ -87,7 +97,7 @@ func (b builder) component(t reflect.Type) *schema {
 		return ref
 	}
 	b.types[name] = t
-	s := &schema{Type: "object", Description: comment(t, ""), Properties: map[string]*schema{}}
+	s := &schema{Type: "object", Description: comment(t, ""), object: object{Properties: map[string]*schema{}}}
 	b.schemas[name] = s
 	b.members(s, t)
 	return ref
