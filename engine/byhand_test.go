@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -220,8 +219,7 @@ func TestColleaguesAreListedUpToANumber(t *testing.T) {
 // An agent is at work while it says so, also where no item waits: a turn may follow from
 // a decision.
 func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
-	var mu sync.Mutex
-	show := make(chan event.State)
+	show, shown := make(chan event.State), make(chan struct{})
 	root := t.TempDir()
 	h := newHouse(t, root, func(ctx context.Context, seat Seat) error {
 		if err := echo(func(string, inbox.Item) {})(ctx, seat); err != nil || seat.Meta.Descriptor.Type != address.Subagent {
@@ -229,7 +227,7 @@ func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 		}
 		for state := range show {
 			seat.Show(state, "")
-			mu.Unlock()
+			shown <- struct{}{}
 		}
 		return nil
 	})
@@ -242,10 +240,8 @@ func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 		state event.State
 		works int
 	}{{event.Thinking, 1}, {event.Idle, 0}, {event.UsingTool, 1}} {
-		mu.Lock()
 		show <- tt.state
-		mu.Lock()
-		mu.Unlock()
+		<-shown
 		if n := len(f.Running(t.Context(), parent)); n != tt.works {
 			t.Errorf("while it shows %s, %d are at work, want %d", tt.state, n, tt.works)
 		}

@@ -228,7 +228,7 @@ func TestWhatWaitsIsFoundAtTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan string, 1)
-	h = newHouse(t, root, echo(func(agent string, it inbox.Item) { got <- agent + it.ID }))
+	newHouse(t, root, echo(func(agent string, it inbox.Item) { got <- agent + it.ID }))
 	if id := <-got; id != r.Agent+r.Item {
 		t.Errorf("handled %s, want %s", id, r.Agent+r.Item)
 	}

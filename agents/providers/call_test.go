@@ -50,7 +50,7 @@ func fails(kind Kind, status int, after time.Duration) answer {
 var good = answer{ContentDelta{"Hi."}, Complete{Finish: EndTurn, Usage: Usage{Input: 1, Output: 1}, Model: "m"}}
 
 // notes runs one call and returns what a watcher is told of retries, and when.
-func notes(t *testing.T, chain ...Provider) (r *Response, err error, lines []string) {
+func notes(t *testing.T, chain ...Provider) (r *Response, lines []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -66,12 +66,12 @@ func notes(t *testing.T, chain ...Provider) (r *Response, err error, lines []str
 		})
 		lines = append(lines, fmt.Sprintf("end after about %v", time.Since(start).Round(10*time.Second)))
 	})
-	return r, err, lines
+	return r, lines, err
 }
 
 func TestRetryUntilTheEnd(t *testing.T) {
 	p := &fake{id: "a", answers: []answer{fails(Busy, 429, 0)}}
-	_, err, lines := notes(t, p)
+	_, lines, err := notes(t, p)
 	if p.calls != 8 {
 		t.Errorf("%d requests, want 8", p.calls)
 	}
@@ -88,13 +88,13 @@ func TestRetryUntilTheEnd(t *testing.T) {
 // rest of the requests is for the next provider.
 func TestServerThatIsDownIsAskedTwice(t *testing.T) {
 	p := &fake{id: "a", answers: []answer{fails(Down, 0, 0)}}
-	_, err, lines := notes(t, p)
+	_, lines, err := notes(t, p)
 	var f *Failure
 	if p.calls != 2 || !errors.As(err, &f) || f.Kind != Down || lines[0] != `1/2 status 0 fallback "" discard false` {
 		t.Errorf("%d requests, %v\n%s", p.calls, err, strings.Join(lines, "\n"))
 	}
 	a, b := &fake{id: "a", answers: []answer{fails(Down, 0, 0)}}, &fake{id: "b", answers: []answer{good}}
-	if r, err, lines := notes(t, a, b); err != nil || r.Provider != "b" || a.calls != 2 || b.calls != 1 {
+	if r, lines, err := notes(t, a, b); err != nil || r.Provider != "b" || a.calls != 2 || b.calls != 1 {
 		t.Errorf("%+v, %v after %d and %d requests\n%s", r, err, a.calls, b.calls, strings.Join(lines, "\n"))
 	}
 }
@@ -103,7 +103,7 @@ func TestRetrySucceeds(t *testing.T) {
 	p := &fake{id: "a", answers: []answer{
 		fails(Broken, 0, 0), {ContentDelta{"half an ans"}, Error{&Failure{Kind: Broken}}}, fails(Busy, 529, 7*time.Second), good,
 	}}
-	r, err, lines := notes(t, p)
+	r, lines, err := notes(t, p)
 	if err != nil || r.Text != "Hi." || r.Provider != "a" || r.Model != "m" {
 		t.Errorf("got %+v, %v; the half answer must be gone", r, err)
 	}
@@ -120,7 +120,7 @@ func TestRetrySucceeds(t *testing.T) {
 
 func TestRetryAfterWins(t *testing.T) {
 	p := &fake{id: "a", answers: []answer{fails(Busy, 503, 4*time.Minute), good}}
-	_, err, lines := notes(t, p)
+	_, lines, err := notes(t, p)
 	if err != nil || lines[1] != "end after about 4m0s" {
 		t.Errorf("%v, notes %q", err, lines)
 	}
@@ -129,7 +129,7 @@ func TestRetryAfterWins(t *testing.T) {
 func TestFallback(t *testing.T) {
 	a := &fake{id: "a", answers: []answer{fails(Busy, 429, 0)}}
 	b := &fake{id: "b", answers: []answer{fails(Broken, 0, 0), good}}
-	r, err, lines := notes(t, a, b)
+	r, lines, err := notes(t, a, b)
 	if err != nil || r.Provider != "b" || a.calls != 4 || b.calls != 2 {
 		t.Errorf("%+v, %v after %d and %d requests, want 4 and 2", r, err, a.calls, b.calls)
 	}
@@ -147,7 +147,7 @@ func TestBoundOverTheChain(t *testing.T) {
 		for i := range n {
 			chain = append(chain, &fake{id: fmt.Sprint(i), answers: []answer{fails(Busy, 429, 0)}})
 		}
-		_, err, _ := notes(t, chain...)
+		_, _, err := notes(t, chain...)
 		sum := 0
 		for _, p := range chain {
 			sum += p.(*fake).calls
@@ -161,12 +161,12 @@ func TestBoundOverTheChain(t *testing.T) {
 func TestLongRetryAfterIsNotWaitedFor(t *testing.T) {
 	a := &fake{id: "a", answers: []answer{fails(Busy, 429, time.Hour)}}
 	b := &fake{id: "b", answers: []answer{good}}
-	r, err, lines := notes(t, a, b)
+	r, lines, err := notes(t, a, b)
 	if err != nil || r.Provider != "b" || a.calls != 1 || lines[1] != "end after about 0s" {
 		t.Errorf("%+v, %v, %d requests, notes %q", r, err, a.calls, lines)
 	}
 	a.calls = 0
-	if _, err, _ := notes(t, a); err == nil || a.calls != 1 {
+	if _, _, err := notes(t, a); err == nil || a.calls != 1 {
 		t.Errorf("alone: %v after %d requests, want its failure at once", err, a.calls)
 	}
 }
@@ -175,7 +175,7 @@ func TestOtherErrorsReturnAtOnce(t *testing.T) {
 	for _, kind := range []Kind{Auth, Overflow, Rejected} {
 		a := &fake{id: "a", answers: []answer{fails(kind, 400, 0)}}
 		b := &fake{id: "b", answers: []answer{good}}
-		_, err, lines := notes(t, a, b)
+		_, lines, err := notes(t, a, b)
 		var f *Failure
 		if !errors.As(err, &f) || f.Kind != kind || b.calls != 0 || len(lines) != 1 {
 			t.Errorf("%s: %v, second asked %d times, notes %q", kind, err, b.calls, lines)
@@ -186,11 +186,11 @@ func TestOtherErrorsReturnAtOnce(t *testing.T) {
 func TestEmptyAnswer(t *testing.T) {
 	empty := answer{ThinkingDelta{Text: "hm"}, Complete{Finish: EndTurn}}
 	p := &fake{id: "a", answers: []answer{empty, good}}
-	if r, err, _ := notes(t, p); err != nil || r.Text != "Hi." {
+	if r, _, err := notes(t, p); err != nil || r.Text != "Hi." {
 		t.Errorf("%+v, %v", r, err)
 	}
 	p = &fake{id: "a", answers: []answer{empty}}
-	_, err, _ := notes(t, p)
+	_, _, err := notes(t, p)
 	if !errors.Is(err, ErrEmpty) || p.calls != 3 {
 		t.Errorf("%v after %d requests, want ErrEmpty after 3", err, p.calls)
 	}
@@ -199,7 +199,7 @@ func TestEmptyAnswer(t *testing.T) {
 		{ToolUseStart{"1", "n"}, ToolUseStop{"1", "{}"}, Complete{Finish: ToolUse}},
 	} {
 		p = &fake{id: "a", answers: []answer{whole}}
-		if _, err, _ := notes(t, p); err != nil || p.calls != 1 {
+		if _, _, err := notes(t, p); err != nil || p.calls != 1 {
 			t.Errorf("%v: %v after %d requests", whole, err, p.calls)
 		}
 	}
@@ -230,7 +230,7 @@ func TestResponse(t *testing.T) {
 		ToolUseStart{"r4", "list"}, ToolUseStop{"r4", `["a"]`},
 		Complete{Finish: ToolUse},
 	}}}
-	r, err, _ := notes(t, p)
+	r, _, err := notes(t, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -384,7 +384,7 @@ func TestQuotaOfAllInboxes(t *testing.T) {
 
 func opensWith(t *testing.T, dir string, q *Quota) error {
 	crash.Arm(t, "eio@inbox.sync#1")
-	defer crash.Arm(t, "")
+	defer func() { crash.Arm(t, "") }()
 	f, _, err := Open(disk.NewVolume(dir), dir, q, time.Now)
 	if err == nil {
 		f.Close()

@@ -73,7 +73,7 @@ func checkField(field string, longest int) error {
 		case strings.ContainsAny(part, "?#"),
 			len(part) > 1 && strings.HasSuffix(strings.ToUpper(part), "L") && !strings.HasSuffix(strings.ToUpper(part), "JUL"),
 			strings.EqualFold(part, "L"):
-			return errors.New("L, W, # and ? are not supported")
+			return errors.New("the signs L, W, # and ? are not supported")
 		case strings.HasPrefix(part, "*") && part != "*" && !strings.HasPrefix(part, "*/"):
 			return errors.New("after * only /STEP may follow")
 		case n > longest:

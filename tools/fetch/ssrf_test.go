@@ -190,9 +190,8 @@ func TestRebinding(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	port, heard := canary(t)
 	(&names{answers: map[string][][]string{"inside.example": {{"127.0.0.1"}}}}).serve(t)
-	var server *httptest.Server
-	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, r.URL.Query().Get("to"), 302)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
 	}))
 	defer server.Close()
 	set := local(server.URL)
