@@ -42,14 +42,14 @@ func emojiName(emoji string) (string, bool) {
 func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
 	name, ok := emojiName(emoji)
 	if !ok {
-		return fmt.Errorf("slack takes emoji by name, and that of %s is not known here: give it as in :eyes:", emoji)
+		return fmt.Errorf("slack takes emoji by name, and that of %s is not known here: write :eyes: or the like", emoji)
 	}
 	err := c.api.call(ctx, "reactions.add", map[string]string{"channel": to.ChannelID, "timestamp": messageID, "name": name}, nil)
 	switch {
 	case is(err, "already_reacted"):
 		return nil
 	case is(err, "invalid_name"):
-		return fmt.Errorf("this workspace has no emoji :%s:", name)
+		return fmt.Errorf("there is no emoji :%s: in this workspace", name)
 	case is(err, "missing_scope"):
 		return fmt.Errorf("%w: the app needs the scope reactions:write", err)
 	}

@@ -123,13 +123,10 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	say(plain, "What it may not do by itself, it asks you.")
 	text = append(text, "")
 	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
-	for _, p := range m.world.status.Providers {
-		if p.Type == "scripted" && p.ID == p.Type {
-			text = append(text, "")
-			say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
-			say(t.Dim, "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or providers in .daycare/settings.yaml, and start daycare again.")
-		}
-		break
+	if chain := m.world.status.Providers; len(chain) > 0 && chain[0].Type == "scripted" && chain[0].ID == chain[0].Type {
+		text = append(text, "")
+		say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
+		say(t.Dim, "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or providers in .daycare/settings.yaml, and start daycare again.")
 	}
 	return text
 }

@@ -114,8 +114,10 @@ func TestUsed(t *testing.T) {
 	var u used
 	now := time.Now()
 	content := func(i int) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sprint(i))) }
-	if !u.first(content(1), "a", now) || !u.first(content(1), "a", now) {
-		t.Error("the same delivery again must pass: the engine drops it")
+	for range 2 {
+		if !u.first(content(1), "a", now) {
+			t.Error("the same delivery again must pass: the engine drops it")
+		}
 	}
 	if u.first(content(1), "b", now) {
 		t.Error("another delivery with the same signature passes")

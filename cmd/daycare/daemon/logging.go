@@ -63,7 +63,7 @@ func terminalHandler(w io.Writer, format string, level slog.Level, hide func([]s
 	if format == "json" {
 		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
 	}
-	return tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: hide, NoColor: !colours(w)})
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: hide, NoColor: !colours(w)})
 }
 
 func colours(w io.Writer) bool {

@@ -19,11 +19,10 @@ func TestStream(t *testing.T) {
 	}
 	r := New(theme.New(theme.Terminal{Dark: true}))
 	var s Stream
-	var got []string
 	for n := 0; n <= len(source); n += 7 {
-		got = s.Lines(r, string(source[:n]), 60)
+		s.Lines(r, string(source[:n]), 60)
 	}
-	got = s.Lines(r, string(source), 60)
+	got := s.Lines(r, string(source), 60)
 	if diff := cmp.Diff(r.Lines(string(source), 60), got); diff != "" {
 		t.Errorf("streamed (-at once +streamed):\n%s", diff)
 	}
