@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,7 +175,11 @@ func TestItsEventsAreThoseOfItsCaller(t *testing.T) {
 		events.Emit(event.Event{Type: event.ToolStarted, Agent: child, Body: event.Tool{Name: "read"}})
 		events.Emit(event.Event{Type: event.ToolStarted, Agent: "another", Body: event.Tool{Name: "read"}})
 		events.Emit(event.Event{Type: event.MessageDelta, Agent: child, Body: event.Delta{Text: "x"}})
-		for next := events.Next(); events.Next() == next; { // until it was passed on
+		passedOn := func() bool {
+			all, _ := events.Since(0)
+			return slices.ContainsFunc(all, func(e event.Event) bool { return e.Type == event.SubAgentProgress })
+		}
+		for end := time.Now().Add(time.Minute); !passedOn() && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 	}
