@@ -7,6 +7,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 // TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn: what a person starts by /spawn is bounded,
@@ -32,7 +33,7 @@ func TestTheLimitOfSpawnedAgentsIsAnErrorOfItsOwn(t *testing.T) {
 		if !errors.As(err, &api) || api.Status != 409 || api.Code != "agent_limit" || !errors.Is(err, control.ErrAgentLimit) {
 			t.Errorf("over the limit: %v (%+v), want 409 agent_limit", err, api)
 		}
-		if code, do := term.Explain(err); code != term.ExitFailure || do == "" {
+		if code, do := term.Explain(err); code != fault.ExitFailure || do == "" {
 			t.Errorf("the command line says %q with code %d", do, code)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 )
 
 // noKeys is an environment in which the offline model answers.
@@ -65,7 +65,7 @@ func TestCanary(t *testing.T) {
 	}
 	var said bytes.Buffer
 	for _, message := range []string{"what is in notes.txt?", "what is in long.txt?"} {
-		if code := execute([]string{"--workspace", dir, "chat", message}, strings.NewReader(""), &said, &said); code != term.ExitOK {
+		if code := execute([]string{"--workspace", dir, "chat", message}, strings.NewReader(""), &said, &said); code != fault.ExitOK {
 			t.Fatalf("exit code %d: %s", code, said.String())
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 // completions are what a person types, ending with Tab, and what the line is then.
@@ -61,7 +62,7 @@ func shellCommand(t *testing.T, workspace, shell string, argv []string) (cmd *ex
 	}
 	var out, problems bytes.Buffer
 	c := &term.App{Out: &out, Err: &problems}
-	if code := c.Run(t.Context(), newRoot, []string{"completion", shell}); code != term.ExitOK {
+	if code := c.Run(t.Context(), newRoot, []string{"completion", shell}); code != fault.ExitOK {
 		t.Fatalf("completion %s: exit code %d\n%s", shell, code, &problems)
 	}
 	script = filepath.Join(t.TempDir(), "_daycare")

@@ -26,35 +26,35 @@ func TestExitCodes(t *testing.T) {
 		err  error
 		code int
 	}{
-		{errors.New("anything"), term.ExitFailure},
-		{control.ErrBusy, term.ExitFailure}, {control.ErrTaken, term.ExitFailure}, {control.ErrProtected, term.ExitFailure},
-		{control.ErrTaskBusy, term.ExitFailure},
-		{control.ErrFileTooLarge, term.ExitFailure}, {inbox.ErrFull, term.ExitFailure}, {inbox.ErrTaken, term.ExitFailure},
-		{inbox.ErrTooLarge, term.ExitFailure},
-		{disk.ErrFull, term.ExitFailure}, {fs.ErrPermission, term.ExitFailure},
-		{&control.Invalid{Field: "name", Reason: "is missing", Hint: "give one"}, term.ExitUsage},
-		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, term.ExitUsage},
-		{message.ErrUnknownAgent, term.ExitNotFound}, {inbox.ErrUnknown, term.ExitNotFound}, {control.ErrNoAsk, term.ExitNotFound},
-		{control.ErrNoFile, term.ExitNotFound},
-		{control.ErrNoRecord, term.ExitNotFound}, {control.ErrNoTrash, term.ExitNotFound}, {control.ErrNoHandFile, term.ExitNotFound},
-		{control.ErrNoTask, term.ExitNotFound},
-		{config.ErrNoSecret, term.ExitNotFound},
-		{control.ErrNotRunning, term.ExitNotRunning}, {control.ErrCut, term.ExitNotRunning},
-		{&control.Decided{Decision: "deny", By: "me"}, term.ExitDenied},
-		{disk.ErrFailed, term.ExitDisk},
-		{context.DeadlineExceeded, term.ExitTimeout},
-		{context.Canceled, term.ExitInterrupted}, {term.ErrInterrupted, term.ExitInterrupted},
+		{errors.New("anything"), fault.ExitFailure},
+		{control.ErrBusy, fault.ExitFailure}, {control.ErrTaken, fault.ExitFailure}, {control.ErrProtected, fault.ExitFailure},
+		{control.ErrTaskBusy, fault.ExitFailure},
+		{control.ErrFileTooLarge, fault.ExitFailure}, {inbox.ErrFull, fault.ExitFailure}, {inbox.ErrTaken, fault.ExitFailure},
+		{inbox.ErrTooLarge, fault.ExitFailure},
+		{disk.ErrFull, fault.ExitFailure}, {fs.ErrPermission, fault.ExitFailure},
+		{&control.Invalid{Field: "name", Reason: "is missing", Hint: "give one"}, fault.ExitUsage},
+		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, fault.ExitUsage},
+		{message.ErrUnknownAgent, fault.ExitNotFound}, {inbox.ErrUnknown, fault.ExitNotFound}, {control.ErrNoAsk, fault.ExitNotFound},
+		{control.ErrNoFile, fault.ExitNotFound},
+		{control.ErrNoRecord, fault.ExitNotFound}, {control.ErrNoTrash, fault.ExitNotFound}, {control.ErrNoHandFile, fault.ExitNotFound},
+		{control.ErrNoTask, fault.ExitNotFound},
+		{config.ErrNoSecret, fault.ExitNotFound},
+		{control.ErrNotRunning, fault.ExitNotRunning}, {control.ErrCut, fault.ExitNotRunning},
+		{&control.Decided{Decision: "deny", By: "me"}, fault.ExitDenied},
+		{disk.ErrFailed, fault.ExitDisk},
+		{context.DeadlineExceeded, fault.ExitTimeout},
+		{context.Canceled, fault.ExitInterrupted}, {term.ErrInterrupted, fault.ExitInterrupted},
 	} {
 		code, do := term.Explain(fmt.Errorf("do something: %w", test.err))
 		if code != test.code {
 			t.Errorf("%v ends with %d, want %d", test.err, code, test.code)
 		}
-		silent := code == term.ExitTimeout || code == term.ExitInterrupted || test.err.Error() == "anything"
+		silent := code == fault.ExitTimeout || code == fault.ExitInterrupted || test.err.Error() == "anything"
 		if do == "" && !silent {
 			t.Errorf("%v: nobody is told what to do", test.err)
 		}
 	}
-	if code, do := term.Explain(nil); code != term.ExitOK || do != "" {
+	if code, do := term.Explain(nil); code != fault.ExitOK || do != "" {
 		t.Errorf("no error ends with %d %q", code, do)
 	}
 }

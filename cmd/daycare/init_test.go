@@ -16,8 +16,8 @@ import (
 	"github.com/creack/pty"
 
 	"daycare/cmd/daycare/plugins"
-	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 )
 
 // modelServer is a server of this machine that speaks the OpenAI format, as llama.cpp
@@ -160,7 +160,7 @@ func TestInitAsks(t *testing.T) {
 	r.types("(not shown; Enter: none): ", "sk-right")
 	r.types("Model [qwen3]: ", "")
 	code, screen := r.ends()
-	if code != term.ExitOK {
+	if code != fault.ExitOK {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
 	for _, want := range []string{`"9" is no number from 1 to 7`, "begins with http:// or https://", "401", "Incorrect API key",
@@ -186,7 +186,7 @@ func TestInitAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, screen = onTerminal(t, dir, "init").ends()
-	if code != term.ExitOK || !strings.Contains(screen, "kept     provider server, model qwen3") {
+	if code != fault.ExitOK || !strings.Contains(screen, "kept     provider server, model qwen3") {
 		t.Errorf("a second time, exit code %d:\n%s", code, screen)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, home, config.Name)); err != nil || string(after) != string(before) {
@@ -200,7 +200,7 @@ func TestInitOffline(t *testing.T) {
 	dir := t.TempDir()
 	r := onTerminal(t, dir, "init")
 	r.types("Number [7]: ", "")
-	if code, screen := r.ends(); code != term.ExitOK || len(settingsOf(t, dir).Providers) != 0 {
+	if code, screen := r.ends(); code != fault.ExitOK || len(settingsOf(t, dir).Providers) != 0 {
 		t.Errorf("exit code %d:\n%s", code, screen)
 	}
 }
@@ -216,7 +216,7 @@ func TestInitInterrupted(t *testing.T) {
 	if _, err := r.tty.Write([]byte{3}); err != nil {
 		t.Fatal(err)
 	}
-	if code, screen := r.ends(); code != term.ExitInterrupted || !strings.HasSuffix(screen, "\n") {
+	if code, screen := r.ends(); code != fault.ExitInterrupted || !strings.HasSuffix(screen, "\n") {
 		t.Errorf("exit code %d:\n%s", code, screen)
 	}
 }
@@ -236,23 +236,23 @@ func TestInitFlags(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"", []string{"--provider", "nobody"}, term.ExitUsage, "is none of anthropic, openai"},
-		{"", []string{"--provider", "server"}, term.ExitUsage, "needs --base-url"},
-		{"", []string{"--model", "qwen3"}, term.ExitUsage, "--model needs --provider"},
-		{"", []string{"--provider", "anthropic"}, term.ExitFailure, "there is no key for anthropic\nset ANTHROPIC_API_KEY"},
-		{"", []string{"--provider", "anthropic", "--model", "claude-sonet-5", "--no-check"}, term.ExitFailure, "near to it: claude-sonnet-5"},
+		{"", []string{"--provider", "nobody"}, fault.ExitUsage, "is none of anthropic, openai"},
+		{"", []string{"--provider", "server"}, fault.ExitUsage, "needs --base-url"},
+		{"", []string{"--model", "qwen3"}, fault.ExitUsage, "--model needs --provider"},
+		{"", []string{"--provider", "anthropic"}, fault.ExitFailure, "there is no key for anthropic\nset ANTHROPIC_API_KEY"},
+		{"", []string{"--provider", "anthropic", "--model", "claude-sonet-5", "--no-check"}, fault.ExitFailure, "near to it: claude-sonnet-5"},
 		{"sk-wrong", []string{"--provider", "server", "--base-url", url, "--model", "qwen3", "--key-stdin"},
-			term.ExitFailure, "Incorrect API key"},
-		{"sk-right", []string{"--provider", "server", "--base-url", url, "--key-stdin", "--json"}, term.ExitOK,
+			fault.ExitFailure, "Incorrect API key"},
+		{"sk-right", []string{"--provider", "server", "--base-url", url, "--key-stdin", "--json"}, fault.ExitOK,
 			`"provider":"server","model":"qwen3","check":{"id":"server","model":"qwen3","ok":true`},
-		{"", []string{"--provider", "server", "--base-url", url}, term.ExitOK, "kept     provider server"},
-		{"", []string{"--provider", "gemini"}, term.ExitFailure, "the settings have providers already"},
+		{"", []string{"--provider", "server", "--base-url", url}, fault.ExitOK, "kept     provider server"},
+		{"", []string{"--provider", "gemini"}, fault.ExitFailure, "the settings have providers already"},
 	} {
 		if code, said := run(test.stdin, test.args...); code != test.code || !strings.Contains(said, test.want) {
 			t.Errorf("init %v: exit code %d, want %d with %q:\n%s", test.args, code, test.code, test.want, said)
 		}
 		if n := len(settingsOf(t, dir).Providers); (n > 0) != (strings.Contains(strings.Join(test.args, " "),
-			"--provider gemini") || test.code == term.ExitOK) {
+			"--provider gemini") || test.code == fault.ExitOK) {
 			t.Errorf("after init %v there are %d providers", test.args, n)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 )
 
 // consoles are the transcripts of a document: what is typed stands behind "$ ", what
@@ -94,7 +94,7 @@ func typeAlong(t *testing.T, dir, transcript, url string) {
 	code, screen := r.ends()
 	// The address may be typed, or be what is offered.
 	screen = strings.ReplaceAll(screen, url, serverInDocs)
-	if code != term.ExitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {
+	if code != fault.ExitOK || !likeness(rest).MatchString(strings.TrimRight(screen, "\n ")) {
 		t.Fatalf("exit code %d; the screen was\n%s\nand in docs/quickstart.md stands\n%s", code, screen, rest)
 	}
 	fmt.Fprintln(t.Output(), "the questions of init are as in the document")

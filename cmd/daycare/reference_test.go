@@ -67,7 +67,7 @@ var overstruck = regexp.MustCompile(".\x08")
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if code := execute([]string{"man", dir}, strings.NewReader(""), &out, &out); code != term.ExitOK {
+	if code := execute([]string{"man", dir}, strings.NewReader(""), &out, &out); code != fault.ExitOK {
 		t.Fatalf("exit code %d: %s", code, out.String())
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"daycare/cmd/daycare/setup"
-	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 // A keeper does with a systemd unit what systemd does with it: it runs ExecStart and,
@@ -223,8 +223,8 @@ func TestServiceComesBack(t *testing.T) {
 		words = append(words, w)
 	}
 	k.inTurn(workspace, 3)
-	if got := k.ended(); !slices.Equal(got, []int{-1, term.ExitDisk}) {
-		t.Fatalf("the runs ended with %v, want [-1 %d]: %s", got, term.ExitDisk, k.said.String())
+	if got := k.ended(); !slices.Equal(got, []int{-1, fault.ExitDisk}) {
+		t.Fatalf("the runs ended with %v, want [-1 %d]: %s", got, fault.ExitDisk, k.said.String())
 	}
 	if ok, said := say(workspace, "five"); !ok {
 		t.Fatalf("after the restart: %s", said)
@@ -238,10 +238,10 @@ func TestServiceComesBack(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("a service that was stopped came back")
 	}
-	if got := k.ended(); !slices.Equal(got, []int{-1, term.ExitDisk, term.ExitOK}) {
+	if got := k.ended(); !slices.Equal(got, []int{-1, fault.ExitDisk, fault.ExitOK}) {
 		t.Errorf("the runs ended with %v", got)
 	}
-	t.Logf("killed: back; storage failed: exit %d, back; stopped: stays away; %d accepted, none lost", term.ExitDisk, len(words)+1)
+	t.Logf("killed: back; storage failed: exit %d, back; stopped: stays away; %d accepted, none lost", fault.ExitDisk, len(words)+1)
 }
 
 // A disk that is full takes nothing new and loses nothing old, also when the service is

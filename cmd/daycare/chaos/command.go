@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 )
 
 // Command plays cases in which daycare dies, and compares its files with the outside world.
@@ -134,7 +135,7 @@ func clearLine(c *term.App) {
 // the source around the current folder.
 func buildWithBugs(ctx context.Context, to string) error {
 	hint := func(err error) error {
-		return &term.Problem{Code: term.ExitFailure, Err: err,
+		return &term.Problem{Code: fault.ExitFailure, Err: err,
 			Do: "run it inside the source of daycare, with Go installed; people's binaries have no seeded bugs"}
 	}
 	tool, err := exec.LookPath("go")

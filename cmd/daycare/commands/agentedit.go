@@ -13,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 func agentsEdit(c *term.App) *cobra.Command {
@@ -90,9 +91,9 @@ func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 		if !c.NoInput && term.IsTerminal(c.In) && c.Yes("edit again? [Y/n] ") {
 			return true, nil
 		}
-		return false, &term.Problem{Code: term.ExitFailure, Err: errors.New("nothing was saved"), Do: "your copy is " + path}
+		return false, &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was saved"), Do: "your copy is " + path}
 	case errors.As(err, &conflict):
-		return false, &term.Problem{Code: term.ExitFailure,
+		return false, &term.Problem{Code: fault.ExitFailure,
 			Err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
 			Do:  "your copy is " + path}
 	}

@@ -11,6 +11,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 )
 
@@ -101,7 +102,7 @@ func ordered(ctx context.Context, client *control.Client, a event.Agent, m contr
 	case !errors.Is(err, control.ErrNoRecord):
 		return o, said, err
 	}
-	return nil, "", &term.Problem{Code: term.ExitNotFound, Err: err, Do: "see the records with: daycare agents tail " + a.Handle}
+	return nil, "", &term.Problem{Code: fault.ExitNotFound, Err: err, Do: "see the records with: daycare agents tail " + a.Handle}
 }
 
 func agentsRestore(c *term.App) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/doctor"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -41,7 +42,7 @@ func StartBackground(ctx context.Context, c *term.App, root, listen string) erro
 		case <-ended:
 			return startFailed(c, root, path, from, child.ProcessState.ExitCode())
 		case <-ctx.Done():
-			return &term.Problem{Code: term.ExitTimeout,
+			return &term.Problem{Code: fault.ExitTimeout,
 				Err: fmt.Errorf("start in the background: pid %d did not answer within %s", child.Process.Pid, term.StartWait),
 				Do:  "see " + path}
 		case <-time.After(25 * time.Millisecond):
@@ -104,8 +105,8 @@ func startFailed(c *term.App, root, path string, from int64, code int) error {
 	if data, err := os.ReadFile(path); err == nil && int64(len(data)) >= from {
 		said = strings.TrimSpace(string(data[from:]))
 	}
-	if code < 0 || code == term.ExitOK {
-		code = term.ExitFailure
+	if code < 0 || code == fault.ExitOK {
+		code = fault.ExitFailure
 	}
 	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
 	what = strings.TrimPrefix(what, "daycare: ")

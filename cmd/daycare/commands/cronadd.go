@@ -14,6 +14,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -117,7 +118,7 @@ func cronAdd(c *term.App) *cobra.Command {
 func unclear(cmd *cobra.Command, err error) error {
 	var invalid *control.Invalid
 	if errors.As(err, &invalid) {
-		return &term.Problem{Code: term.ExitUsage, Err: err, Do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
+		return &term.Problem{Code: fault.ExitUsage, Err: err, Do: cmp.Or(invalid.Hint, "usage: "+cmd.UseLine())}
 	}
 	return err
 }
@@ -212,7 +213,7 @@ func editFile(ctx context.Context, path string) error {
 	}
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
-		return &term.Problem{Code: term.ExitUsage, Err: errors.New("neither VISUAL nor EDITOR names an editor"),
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("neither VISUAL nor EDITOR names an editor"),
 			Do: "edit the file yourself: " + path}
 	}
 	return runEditor(ctx, editor, path)

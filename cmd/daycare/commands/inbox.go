@@ -11,6 +11,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 // Inbox is the group of commands that list and reorder what waits for agents.
@@ -177,6 +178,6 @@ func byPrefix(what string, ids []string, typed, do string) (int, error) {
 	for _, i := range fits {
 		names = append(names, ids[i])
 	}
-	return 0, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
+	return 0, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
 		Do: "type more of it"}
 }

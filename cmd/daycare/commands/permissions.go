@@ -11,6 +11,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 // Permissions is the group of commands that answer requests, and give and revoke rights.
@@ -175,7 +176,7 @@ func findAsk(ctx context.Context, client *control.Client, typed string) (event.A
 		tokens = append(tokens, a.Token)
 	}
 	n, err := byPrefix("request", tokens, typed, "")
-	if code, _ := term.Explain(err); code == term.ExitNotFound {
+	if code, _ := term.Explain(err); code == fault.ExitNotFound {
 		return event.Ask{Token: typed}, nil
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"daycare/cmd/daycare/commandtest"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 )
@@ -63,8 +64,8 @@ func squeeze(s string) string {
 
 func TestByPrefix(t *testing.T) {
 	ids := []string{"abcd1111", "abcd2222", "xyz"}
-	for typed, want := range map[string]int{"abcd1111": term.ExitOK, "abcd1": term.ExitOK, "xyz": term.ExitOK,
-		"abcd": term.ExitUsage, "abc": term.ExitNotFound, "nope": term.ExitNotFound} {
+	for typed, want := range map[string]int{"abcd1111": fault.ExitOK, "abcd1": fault.ExitOK, "xyz": fault.ExitOK,
+		"abcd": fault.ExitUsage, "abc": fault.ExitNotFound, "nope": fault.ExitNotFound} {
 		_, err := byPrefix("item", ids, typed, "")
 		if code, _ := term.Explain(err); code != want {
 			t.Errorf("%q: exit code %d, want %d (%v)", typed, code, want, err)
@@ -87,21 +88,21 @@ func TestReading(t *testing.T) {
 		code int
 		has  string
 	}{
-		{[]string{"status"}, term.ExitOK, "running, pid 42"},
-		{[]string{"status", "--json"}, term.ExitOK, `"pid":42`},
-		{[]string{"agents", "ls"}, term.ExitOK, "0/      me    user"},
-		{[]string{"agents", "show", "me"}, term.ExitOK, "item1234  message  waiting"},
-		{[]string{"agents", "tail", "0/"}, term.ExitOK, "you       hello"},
-		{[]string{"agents", "tail", "0/", "--json"}, term.ExitOK, `{"seq":1,`},
-		{[]string{"inbox", "ls"}, term.ExitOK, "item1234  message  waiting"},
-		{[]string{"inbox", "show", "0/", "item"}, term.ExitOK, "\nhello\n"},
-		{[]string{"inbox", "show", "0/", "none"}, term.ExitNotFound, ""},
-		{[]string{"permissions", "ls"}, term.ExitOK, "tok12345  0/  @web"},
-		{[]string{"permissions", "ls"}, term.ExitOK, strings.Repeat("x", 200) + "[U+202E];"},
-		{[]string{"permissions", "show", "tok1"}, term.ExitOK,
+		{[]string{"status"}, fault.ExitOK, "running, pid 42"},
+		{[]string{"status", "--json"}, fault.ExitOK, `"pid":42`},
+		{[]string{"agents", "ls"}, fault.ExitOK, "0/      me    user"},
+		{[]string{"agents", "show", "me"}, fault.ExitOK, "item1234  message  waiting"},
+		{[]string{"agents", "tail", "0/"}, fault.ExitOK, "you       hello"},
+		{[]string{"agents", "tail", "0/", "--json"}, fault.ExitOK, `{"seq":1,`},
+		{[]string{"inbox", "ls"}, fault.ExitOK, "item1234  message  waiting"},
+		{[]string{"inbox", "show", "0/", "item"}, fault.ExitOK, "\nhello\n"},
+		{[]string{"inbox", "show", "0/", "none"}, fault.ExitNotFound, ""},
+		{[]string{"permissions", "ls"}, fault.ExitOK, "tok12345  0/  @web"},
+		{[]string{"permissions", "ls"}, fault.ExitOK, strings.Repeat("x", 200) + "[U+202E];"},
+		{[]string{"permissions", "show", "tok1"}, fault.ExitOK,
 			strings.Repeat("x", 200) + "[U+202E];\npermission  @web\nreason      to look it up\n"},
-		{[]string{"tools", "ls"}, term.ExitOK, "read  read-only      0       Read a file"},
-		{[]string{"agents", "kill", "0/"}, term.ExitNotRunning, ""},
+		{[]string{"tools", "ls"}, fault.ExitOK, "read  read-only      0       Read a file"},
+		{[]string{"agents", "kill", "0/"}, fault.ExitNotRunning, ""},
 	} {
 		if code := s.Do(test.args...); code != test.code || !strings.Contains(s.Stdout.String(), test.has) {
 			t.Errorf("%v: exit code %d, want %d; stdout must have %q:\n%s%s",

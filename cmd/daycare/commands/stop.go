@@ -13,6 +13,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -100,7 +101,7 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 		return stopResult{}, err
 	}
 	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
-		return stopResult{}, &term.Problem{Code: term.ExitTimeout,
+		return stopResult{}, &term.Problem{Code: fault.ExitTimeout,
 			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
 			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
 	}

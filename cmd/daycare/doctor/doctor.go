@@ -22,6 +22,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/workspace"
 )
@@ -47,7 +48,7 @@ func Command(c *term.App) *cobra.Command {
 			}
 			switch {
 			case security && fix:
-				return &term.Problem{Code: term.ExitUsage, Err: errors.New("--security and --fix cannot be combined"),
+				return &term.Problem{Code: fault.ExitUsage, Err: errors.New("--security and --fix cannot be combined"),
 					Do: "repair first: daycare doctor --fix"}
 			case security:
 				return showSecurity(c, root)

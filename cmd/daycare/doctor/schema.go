@@ -20,6 +20,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/control/openapi"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -203,7 +204,7 @@ func SchemaOf(name string) (*jsonschema.Schema, error) {
 			return f.schema()
 		}
 	}
-	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("there is no schema %q", name),
+	return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("there is no schema %q", name),
 		Do: "there are: " + strings.Join(append(formNames(), apiName), ", ")}
 }
 

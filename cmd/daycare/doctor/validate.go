@@ -16,6 +16,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
 	"daycare/engine/inbox"
@@ -55,7 +56,7 @@ func ValidateCommand(c *term.App) *cobra.Command {
 			for _, path := range args {
 				more, err := CheckFile(path)
 				var gone *term.Problem
-				if all && errors.As(err, &gone) && gone.Code == term.ExitNotFound {
+				if all && errors.As(err, &gone) && gone.Code == fault.ExitNotFound {
 					continue // the daemon has taken it meanwhile
 				}
 				if err != nil {
@@ -86,7 +87,7 @@ func showChecked(c *term.App, files int, found []finding.Finding) error {
 		c.Note("%s, %s", term.Plural(files, "file", "files"), term.Plural(len(found), "finding", "findings"))
 	}
 	if finding.Join(found) != nil {
-		return &term.Problem{Code: term.ExitFailure, Err: term.ErrSilent}
+		return &term.Problem{Code: fault.ExitFailure, Err: term.ErrSilent}
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func CheckFile(path string) ([]finding.Finding, error) {
 		}
 		return found, err
 	}
-	return nil, &term.Problem{Code: term.ExitUsage, Err: fmt.Errorf("%s is of no kind that is known", path),
+	return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is of no kind that is known", path),
 		Do: "daycare validate --help lists them"}
 }
 

@@ -9,6 +9,7 @@ import (
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 )
 
 // ask asks a person where answers are to come from, until what they say works or they
@@ -119,7 +120,7 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 			continue
 		}
 		if err := models.Check(models.Catalogue(conf, ""), s.asProvider(conf), s.model); err != nil {
-			c.Report(&term.Problem{Code: term.ExitFailure, Err: err})
+			c.Report(&term.Problem{Code: fault.ExitFailure, Err: err})
 			s.model = ""
 		}
 	}

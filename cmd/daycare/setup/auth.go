@@ -12,6 +12,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -61,7 +62,7 @@ func readSecret(c *term.App, id string) (config.Secret, error) {
 	var err error
 	switch {
 	case term.IsTerminal(c.In) && c.NoInput:
-		return config.Secret{}, &term.Problem{Code: term.ExitUsage, Err: errors.New("there is nobody to type the secret"),
+		return config.Secret{}, &term.Problem{Code: fault.ExitUsage, Err: errors.New("there is nobody to type the secret"),
 			Do: "pipe it into the command"}
 	case term.IsTerminal(c.In):
 		text, err = c.Hidden("Secret for " + id + " (not shown)")
@@ -80,7 +81,7 @@ func readSecret(c *term.App, id string) (config.Secret, error) {
 func asSecret(text string) (config.Secret, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxSecret || strings.ContainsAny(text, "\n\x00") {
-		return config.Secret{}, &term.Problem{Code: term.ExitUsage,
+		return config.Secret{}, &term.Problem{Code: fault.ExitUsage,
 			Err: errors.New("the secret must be one line of text that is not empty")}
 	}
 	return config.NewSecret(text), nil

@@ -16,6 +16,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/apitoken"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -67,7 +68,7 @@ func tokenCreate(c *term.App) *cobra.Command {
 			}
 			secret, made, err := apitoken.Create(filepath.Join(root, workspace.Home), args[0], rights, until)
 			if errors.Is(err, apitoken.ErrTaken) {
-				return &term.Problem{Code: term.ExitUsage, Err: err,
+				return &term.Problem{Code: fault.ExitUsage, Err: err,
 					Do: "choose another name, or revoke it with: daycare auth token revoke " + args[0]}
 			}
 			if err != nil {

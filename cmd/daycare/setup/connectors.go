@@ -16,6 +16,7 @@ import (
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -102,7 +103,7 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	}
 	s, ok := settings.Connector(id)
 	if !ok {
-		return "", &term.Problem{Code: term.ExitNotFound, Err: fmt.Errorf("the settings have no connector %q", id),
+		return "", &term.Problem{Code: fault.ExitNotFound, Err: fmt.Errorf("the settings have no connector %q", id),
 			Do: "see: daycare connectors ls"}
 	}
 	conn, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return settings }), s, chat.Host{},

@@ -16,6 +16,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/workspace"
 )
@@ -167,7 +168,7 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 		p := conf.Providers[0]
 		done.Provider, done.Model = p.ID, p.Model
 		if ch, ok := s.choice(); ok && ch.name != p.ID && ch.name != choiceOffline {
-			return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
+			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
 				Do: "nothing was changed; edit " + filepath.Join(workspace.Home, config.Name)}
 		}
 		if !c.JSON {

@@ -22,6 +22,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -83,7 +84,7 @@ func modelsRefresh(c *term.App) *cobra.Command {
 			}
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
-				return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("the list of %s is not used: %w", source, err),
+				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the list of %s is not used: %w", source, err),
 					Do: "name another one with --from; the list of models is as it was"}
 			}
 			return keepModels(cmd.Context(), c, root, path, models.Catalogue(conf, path), newer, dry, yes)
@@ -112,7 +113,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
-		return nil, &term.Problem{Code: term.ExitFailure,
+		return nil, &term.Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source),
 			Do:  "fetch it yourself, and name the file with --from"}
 	}
@@ -125,14 +126,14 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	req.Header.Set("User-Agent", "daycare")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("fetch the list of models: %w", err),
+		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("fetch the list of models: %w", err),
 			Do: "check the network; the list of models is as it was"}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("fetch %s: %s", source, resp.Status),
+		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("fetch %s: %s", source, resp.Status),
 			Do: "set modelsURL in the settings, or name another with --from"}
 	case err != nil:
 		return nil, fmt.Errorf("fetch %s: %w", source, err)
@@ -155,7 +156,7 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 	switch {
 	case dry || len(r.Changes) == 0:
 	case !yes && (c.NoInput || !term.IsTerminal(c.In)):
-		return &term.Problem{Code: term.ExitFailure, Err: errors.New("nothing was changed: there is nobody to ask"),
+		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed: there is nobody to ask"),
 			Do: "with --yes it counts at once"}
 	case yes || c.Yes("use it? [Y/n] "):
 		data, err := json.MarshalIndent(newer, "", " ")

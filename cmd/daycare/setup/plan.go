@@ -21,6 +21,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -151,7 +152,7 @@ func (s *plan) complete(ctx context.Context, conf *config.Config) error {
 	if c.local() && p.Model == "" {
 		names, err := serverModels(ctx, p)
 		if err != nil || len(names) == 0 {
-			return &term.Problem{Code: term.ExitFailure,
+			return &term.Problem{Code: fault.ExitFailure,
 				Err: fmt.Errorf("%s does not say which models it has: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
 				Do:  "start the server, or name the model with --model"}
 		}
@@ -159,7 +160,7 @@ func (s *plan) complete(ctx context.Context, conf *config.Config) error {
 		return nil
 	}
 	if err := models.Check(models.Catalogue(conf, ""), p, p.Model); err != nil {
-		return &term.Problem{Code: term.ExitFailure, Err: err}
+		return &term.Problem{Code: fault.ExitFailure, Err: err}
 	}
 	return nil
 }
@@ -216,13 +217,13 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 	var t *trial
 	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
 		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
-			return nil, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("there is no key for %s", s.provider),
+			return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("there is no key for %s", s.provider),
 				Do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
 		}
 		c.Note("asking %s for a word …", cmp.Or(p.Model, p.ID))
 		done := try(ctx, models.Catalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
-			return t, &term.Problem{Code: term.ExitFailure,
+			return t, &term.Problem{Code: fault.ExitFailure,
 				Err: fmt.Errorf("%s does not answer: %s", term.Join(", model ", t.ID, t.Model),
 					strings.TrimPrefix(t.Error, t.ID+": ")), Do: t.Remedy}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -128,7 +129,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	}
 	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
-			return &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("install service: %w", err),
+			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("install service: %w", err),
 				Do: "the file is written: " + s.path + "; run by hand: " + strings.Join(command, " ")}
 		}
 	}
@@ -157,7 +158,7 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 		}
 		select {
 		case <-ctx.Done():
-			return &term.Problem{Code: term.ExitTimeout,
+			return &term.Problem{Code: fault.ExitTimeout,
 				Err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", term.StartWait),
 				Do:  "see why: " + s.log()}
 		case <-time.After(50 * time.Millisecond):

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -64,7 +65,7 @@ func newService(workspace, system string) (service, error) {
 	case "launchd":
 		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
 	default:
-		return s, &term.Problem{Code: term.ExitFailure, Err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
+		return s, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
 			Do: "run it with: daycare start --background"}
 	}
 	return s, nil

@@ -11,8 +11,8 @@ import (
 
 	"daycare/cmd/daycare/commandtest"
 	"daycare/cmd/daycare/daemon"
-	"daycare/cmd/daycare/term"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -39,7 +39,7 @@ func TestChatOneMessage(t *testing.T) {
 		return answer(h, "t1", "It says hello.\x1b[2J")
 	})
 	s := commandtest.NewShell(t, h, "", Chat)
-	if code := s.Do("chat", "what", "is", "in", "notes.txt?"); code != term.ExitOK {
+	if code := s.Do("chat", "what", "is", "in", "notes.txt?"); code != fault.ExitOK {
 		t.Fatalf("exit code %d, want 0; stderr: %s", code, s.Stderr.String())
 	}
 	if diff := cmp.Diff("Let me look.\nIt says hello.\x1b[2J\n", s.Stdout.String()); diff != "" {
@@ -109,9 +109,9 @@ func TestChatPermission(t *testing.T) {
 		flag, out, decided string
 		code               int
 	}{
-		{"allow", "I need to push.\nDecided: once\n", "tok12345 once", term.ExitOK},
-		{"deny", "I need to push.\nDecided: deny\n", "tok12345 deny", term.ExitDenied},
-		{"ask", "I need to push.\n", "", term.ExitDenied}, // nobody can be asked
+		{"allow", "I need to push.\nDecided: once\n", "tok12345 once", fault.ExitOK},
+		{"deny", "I need to push.\nDecided: deny\n", "tok12345 deny", fault.ExitDenied},
+		{"ask", "I need to push.\n", "", fault.ExitDenied}, // nobody can be asked
 	} {
 		t.Run(test.flag, func(t *testing.T) {
 			h := asking(t)
@@ -186,7 +186,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := waiting(map[bool]string{true: "other", false: "main"}[name == "an agent by name"])
 			s := commandtest.NewShell(t, h, "", Chat)
-			if code := s.Do(args...); code != term.ExitOK || s.Stdout.String() != "Done.\n" || h.Decided() != "" {
+			if code := s.Do(args...); code != fault.ExitOK || s.Stdout.String() != "Done.\n" || h.Decided() != "" {
 				t.Errorf("exit code %d, %q, decided %v", code, s.Stdout.String(), h.Decided())
 			}
 			for _, want := range []string{"1 request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
@@ -327,7 +327,7 @@ func TestChatInterrupt(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // until the agent is known
 		s.Interrupts() <- os.Interrupt
 	}()
-	if code := s.Do("chat", "work"); code != term.ExitInterrupted {
+	if code := s.Do("chat", "work"); code != fault.ExitInterrupted {
 		t.Errorf("exit code %d, want 130; stderr: %s", code, s.Stderr.String())
 	}
 }
@@ -342,10 +342,10 @@ func TestChatErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"chat", "hi"}, term.ExitFailure, "daycare: The model does not answer.\n"},
-		{[]string{"chat"}, term.ExitUsage, "the message is empty"},
-		{[]string{"chat", "--agent", "nobody", "hi"}, term.ExitNotFound, "daycare agents ls"},
-		{[]string{"chat", "--permission", "perhaps", "hi"}, term.ExitUsage, "none of ask, deny, allow"},
+		{[]string{"chat", "hi"}, fault.ExitFailure, "daycare: The model does not answer.\n"},
+		{[]string{"chat"}, fault.ExitUsage, "the message is empty"},
+		{[]string{"chat", "--agent", "nobody", "hi"}, fault.ExitNotFound, "daycare agents ls"},
+		{[]string{"chat", "--permission", "perhaps", "hi"}, fault.ExitUsage, "none of ask, deny, allow"},
 	} {
 		if code := s.Do(test.args...); code != test.code || !strings.Contains(s.Stderr.String(), test.says) {
 			t.Errorf("%v: exit code %d, want %d; stderr must have %q:\n%s", test.args, code, test.code, test.says, s.Stderr.String())
@@ -362,7 +362,7 @@ func TestChatJSON(t *testing.T) {
 		return answer(h, "t1", "Hello.")
 	})
 	s := commandtest.NewShell(t, h, "", Chat)
-	if code := s.Do("chat", "--json", "hi"); code != term.ExitOK {
+	if code := s.Do("chat", "--json", "hi"); code != fault.ExitOK {
 		t.Fatalf("exit code %d; stderr: %s", code, s.Stderr.String())
 	}
 	lines := strings.Split(strings.TrimSpace(s.Stdout.String()), "\n")

@@ -10,6 +10,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -37,7 +38,7 @@ func ending(o event.Outcome) error {
 }
 
 func failed(what, do string) error {
-	return &term.Problem{Code: term.ExitFailure, Err: errors.New(what), Do: do}
+	return &term.Problem{Code: fault.ExitFailure, Err: errors.New(what), Do: do}
 }
 
 // asksOn reports whether a turn ended because a person has to answer first.
@@ -48,11 +49,11 @@ func asksOn(reason string) bool {
 // needsApproval says how to answer what an agent asks, and ends with exit code 5.
 func needsApproval(a event.Ask) error {
 	if show.IsBudget(a) {
-		return &term.Problem{Code: term.ExitDenied, Err: fmt.Errorf("the agent is paused: %s", a.Reason),
+		return &term.Problem{Code: fault.ExitDenied, Err: fmt.Errorf("the agent is paused: %s", a.Reason),
 			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
 				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
-	return &term.Problem{Code: term.ExitDenied,
+	return &term.Problem{Code: fault.ExitDenied,
 		Err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
 		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   "+
 			"(or without --once for always; or: daycare permissions deny %s)",

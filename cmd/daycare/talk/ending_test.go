@@ -6,6 +6,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 )
 
 func TestInFamily(t *testing.T) {
@@ -32,7 +33,7 @@ func TestIsCommand(t *testing.T) {
 
 // Whoever is not asked reads how to answer, and the exit code says so.
 func TestNeedsApproval(t *testing.T) {
-	if code, do := term.Explain(needsApproval(event.Ask{Token: "t"})); code != term.ExitDenied || !strings.Contains(do, "allow t --once") {
+	if code, do := term.Explain(needsApproval(event.Ask{Token: "t"})); code != fault.ExitDenied || !strings.Contains(do, "allow t --once") {
 		t.Errorf("exit code %d, %q", code, do)
 	}
 }

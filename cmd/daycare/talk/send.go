@@ -15,6 +15,7 @@ import (
 	"daycare/engine/address"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 )
 
@@ -132,7 +133,7 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		if o.wait {
-			return &term.Problem{Code: term.ExitNotRunning, Err: err,
+			return &term.Problem{Code: fault.ExitNotRunning, Err: err,
 				Do: "start it with: daycare start --background   (or leave the message without --wait)"}
 		}
 		return leaveLetter(ctx, c, root, ref, m)

@@ -8,6 +8,7 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 	"daycare/engine/record"
 )
@@ -94,7 +95,7 @@ func (t *talk) leaving() error {
 		return err
 	}
 	if t.asks.denied {
-		return &term.Problem{Code: term.ExitDenied, Err: term.ErrSilent}
+		return &term.Problem{Code: fault.ExitDenied, Err: term.ErrSilent}
 	}
 	if t.flight.last.Reason == record.ReasonWaiting {
 		t.c.Note("it waits for its background agents; with --wait the command does, too")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 // App is what all commands share: the streams, the global flags, and what they need of the
@@ -85,7 +86,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(names) > 0 {
 		do = "did you mean " + strings.Join(names, ", ") + "?"
 	}
-	return &Problem{Code: ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]), Do: do}
+	return &Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]), Do: do}
 }
 
 // near reports whether a name begins as typed, or one slip away from it: another letter, one

@@ -12,19 +12,6 @@ import (
 	"daycare/engine/fault"
 )
 
-// Exit codes, under the names of this package.
-const (
-	ExitOK          = fault.ExitOK
-	ExitFailure     = fault.ExitFailure
-	ExitUsage       = fault.ExitUsage
-	ExitNotFound    = fault.ExitNotFound
-	ExitNotRunning  = fault.ExitNotRunning
-	ExitDenied      = fault.ExitDenied
-	ExitDisk        = fault.ExitDisk
-	ExitTimeout     = fault.ExitTimeout
-	ExitInterrupted = fault.ExitInterrupted
-)
-
 // A Problem is an error that knows its exit code and what to do about it.
 type Problem struct {
 	Code int
@@ -54,13 +41,13 @@ var (
 
 // Usage is a problem with what was typed.
 func Usage(cmd *cobra.Command, format string, args ...any) error {
-	return &Problem{Code: ExitUsage, Err: fmt.Errorf(format, args...),
+	return &Problem{Code: fault.ExitUsage, Err: fmt.Errorf(format, args...),
 		Do: "usage: " + cmd.UseLine()}
 }
 
 // NotFound is a problem with a name.
 func NotFound(do, format string, args ...any) error {
-	return &Problem{Code: ExitNotFound, Err: fmt.Errorf(format, args...), Do: do}
+	return &Problem{Code: fault.ExitNotFound, Err: fmt.Errorf(format, args...), Do: do}
 }
 
 // Wrap says what was being done when err happened; nil stays nil.
@@ -74,7 +61,7 @@ func Wrap(err error, format string, args ...any) error {
 // Explain returns the exit code of an error, and what a person can do.
 func Explain(err error) (code int, do string) {
 	if err == nil {
-		return ExitOK, ""
+		return fault.ExitOK, ""
 	}
 	f := fault.Find(err)
 	return f.Exit, f.Hint
@@ -87,7 +74,7 @@ func (c *App) Report(err error) int {
 		return code
 	}
 	what := err.Error()
-	if code == ExitTimeout && errors.Is(err, context.DeadlineExceeded) {
+	if code == fault.ExitTimeout && errors.Is(err, context.DeadlineExceeded) {
 		what = "it took longer than allowed; what was sent is on disk and goes on"
 	}
 	if c.JSON {

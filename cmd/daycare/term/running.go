@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -28,11 +29,11 @@ const StartWait = 60 * time.Second
 func AlreadyRunning(root string) error {
 	holder, err := disk.ReadHolder(workspace.Lock(root))
 	if err != nil || holder.PID == 0 {
-		return &Problem{Code: ExitFailure,
+		return &Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("another daycare is starting in %s", root),
 			Do:  "see what it does with: daycare status"}
 	}
-	return &Problem{Code: ExitFailure,
+	return &Problem{Code: fault.ExitFailure,
 		Err: fmt.Errorf("daycare runs already in %s: pid %d, since %s (%s)", root, holder.PID,
 			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), Ago(holder.StartedAt.Time, time.Now())),
 		Do: "stop it with: daycare stop"}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"daycare/engine/fault"
 )
 
 // Run runs one command line and returns the exit code. A signal ends it at once with
@@ -33,7 +35,7 @@ func (c *App) Run(ctx context.Context, newRoot func(*App) *cobra.Command, args [
 				if restore := c.leaving.Load(); restore != nil {
 					(*restore)()
 				}
-				return ExitInterrupted
+				return fault.ExitInterrupted
 			}
 			select {
 			case c.Interrupts() <- sig:

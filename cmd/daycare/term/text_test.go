@@ -38,20 +38,20 @@ func TestExplain(t *testing.T) {
 		err  error
 		code int
 	}{
-		{nil, ExitOK},
-		{errors.New("anything"), ExitFailure},
-		{Usage(&cobra.Command{}, "wrong"), ExitUsage},
-		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, ExitUsage},
-		{fault.UnknownAgent, ExitNotFound},
-		{control.ErrNoAsk, ExitNotFound},
-		{fault.UnknownItem, ExitNotFound},
-		{control.ErrNotRunning, ExitNotRunning},
-		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), ExitNotRunning},
-		{&control.Decided{Decision: "once", By: "me"}, ExitDenied},
-		{disk.ErrFailed, ExitDisk},
-		{context.DeadlineExceeded, ExitTimeout},
-		{ErrInterrupted, ExitInterrupted},
-		{control.ErrBusy, ExitFailure},
+		{nil, fault.ExitOK},
+		{errors.New("anything"), fault.ExitFailure},
+		{Usage(&cobra.Command{}, "wrong"), fault.ExitUsage},
+		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, fault.ExitUsage},
+		{fault.UnknownAgent, fault.ExitNotFound},
+		{control.ErrNoAsk, fault.ExitNotFound},
+		{fault.UnknownItem, fault.ExitNotFound},
+		{control.ErrNotRunning, fault.ExitNotRunning},
+		{fmt.Errorf("%w: %w", control.ErrCut, control.ErrNotRunning), fault.ExitNotRunning},
+		{&control.Decided{Decision: "once", By: "me"}, fault.ExitDenied},
+		{disk.ErrFailed, fault.ExitDisk},
+		{context.DeadlineExceeded, fault.ExitTimeout},
+		{ErrInterrupted, fault.ExitInterrupted},
+		{control.ErrBusy, fault.ExitFailure},
 	} {
 		err := test.err
 		if err != nil {
