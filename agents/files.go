@@ -19,10 +19,9 @@ import (
 	"daycare/engine/record"
 )
 
-// What people edit while the agent works is looked at when a turn begins, and when
-// the engine saw that something in the folder changed while the agent waits. What
-// is good counts; what is broken is told once and leaves the last good version in
-// force.
+// What people edit while the agent works is read when a turn begins, and when the engine
+// saw a change in the folder while the agent waits. A good file applies from then on. A
+// broken one is reported once, and the last good version stays in use.
 
 // rereads are how long after a broken file was seen it is read again before it is
 // told: an editor that writes in pieces is not done yet.
@@ -36,10 +35,10 @@ type files struct {
 	journal   *journal
 	rights    *rights
 	folders   *permission.Folders // nil: nobody pins the folders of rights
-	stated    os.FileInfo         // of state.json as it was read last
+	stated    os.FileInfo         // of state.json at the last read
 	loaded    bool                // state was read from a good file
 	missed    bool                // there was none since the agent woke
-	announced *permission.Set     // rights as people were last told of them
+	announced *permission.Set     // rights as last announced
 }
 
 // lookAround takes over the descriptor and state.json, and announces rights. It reports
@@ -50,8 +49,8 @@ func (f *files) lookAround() (read bool, err error) {
 	return read, f.announceRights()
 }
 
-// lookAtState takes over what a person wrote into state.json. A file that cannot be
-// read leaves the last good version in force.
+// lookAtState takes over what a person wrote into state.json. Where the file cannot be
+// read, the last good version stays in use.
 func (f *files) lookAtState() (read bool) {
 	state, info, found, ok := f.readState()
 	if !ok {
@@ -182,7 +181,7 @@ func (f *files) saveState(change func(*record.State)) error {
 		announced = &s.Permissions
 	}
 	err = record.UpdateState(f.journal.volume, f.journal.dir, func(s *record.State) {
-		if f.loaded && !disk.Exists(f.journal.path("state.json")) { // the last good version stays in force
+		if f.loaded && !disk.Exists(f.journal.path("state.json")) { // the last good version stays in use
 			f.journal.log.Warn("state.json was gone and is written again", "dir", f.journal.dir)
 			was := f.state
 			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(was.Permissions), was.Provider, was.Queue, was.Budget

@@ -164,6 +164,27 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 	}
 }
 
+// A file system without second names, or one that refuses them, gets a rename.
+func TestALetterIsRenamedWhereItCannotBeLinked(t *testing.T) {
+	dir := t.TempDir()
+	drop := filepath.Join(dir, "drop")
+	s, err := OpenSlot(disk.NewVolume(dir), drop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(drop, "l.txt"), []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	crash.Arm(t, "eacces@letter.link#1")
+	l, err := s.Take("l.txt")
+	if err != nil || l.Item.Text != "hello" {
+		t.Fatalf("taken is %+v, %v", l, err)
+	}
+	if _, err := os.Lstat(filepath.Join(drop, "l.txt")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old name: %v", err)
+	}
+}
+
 // Whoever puts another file in the place of a letter that is being taken has sent two.
 func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
 	dir := t.TempDir()

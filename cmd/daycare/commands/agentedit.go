@@ -16,6 +16,7 @@ import (
 	"daycare/engine/fault"
 )
 
+// agentsEdit opens a file of an agent in an editor, on a copy, and puts it in place when it is right.
 func agentsEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit ID [FILE]", Short: "Edit a file of an agent; a mistake is shown with its place and not saved",

@@ -16,6 +16,7 @@ import (
 	"daycare/engine/workspace"
 )
 
+// agentsExport writes an agent as a tar, from its files; agentsImport makes an agent of one.
 func agentsExport(c *term.App) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{

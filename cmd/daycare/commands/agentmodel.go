@@ -10,6 +10,7 @@ import (
 	"daycare/cmd/daycare/term"
 )
 
+// agentsModel shows or changes the model that answers for an agent.
 func agentsModel(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "model ID [MODEL]", Short: "The model that an agent uses, or another one from its next turn on",

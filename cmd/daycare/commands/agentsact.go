@@ -13,6 +13,7 @@ import (
 	"daycare/engine/message"
 )
 
+// agentsStop and the commands below it act on one agent: stop, reset, compact, kill, rm.
 func agentsStop(c *term.App) *cobra.Command {
 	return onAgent(c, "stop", "Cancel the turn of an agent; what waits in its inbox stays",
 		"  daycare agents stop 0/",

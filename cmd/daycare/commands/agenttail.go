@@ -14,6 +14,7 @@ import (
 	"daycare/engine/record"
 )
 
+// agentsTail prints the end of an agent's history, and follows it.
 func agentsTail(c *term.App) *cobra.Command {
 	var n int
 	var following, all bool

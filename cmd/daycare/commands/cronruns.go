@@ -10,6 +10,7 @@ import (
 	"daycare/engine/control"
 )
 
+// cronRun begins a run of a task now; cronRuns lists those that were.
 func cronRun(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "run NAME",

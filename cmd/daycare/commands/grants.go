@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"daycare/engine/permission"
 )
 
+// permissionsGrants lists the rights of an agent; the commands below give, explain and revoke them.
 func permissionsGrants(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "grants ID",
@@ -122,28 +122,5 @@ func permissionsRevoke(c *term.App) *cobra.Command {
 			tag := strings.Join(args[1:], " ")
 			return map[string]string{"revoked": tag}, tag + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", tag)
 		}),
-	}
-}
-
-// SubAgents lists the kinds of sub-agents that agents can start.
-func SubAgents(c *term.App) *cobra.Command {
-	return term.Group("subagents", "The kinds of sub-agents there are", "  daycare subagents ls", subagentsLs(c))
-}
-
-func subagentsLs(c *term.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "ls",
-		Short:   "List the definitions in force: built in, and those in .daycare/subagents",
-		Example: "  daycare subagents ls --json",
-		Args:    term.Words(0),
-		RunE: term.List(c, term.Listing[control.SubAgentInfo]{Key: "subagents", What: "sub-agents", Get: (*control.Client).SubAgents,
-			Table: func(list []control.SubAgentInfo) (t term.Table, _ error) {
-				t.Row("NAME", "FROM", "ROUNDS", "TOOLS", "DESCRIPTION")
-				for _, s := range list {
-					t.Row(s.Name, cmp.Or(s.File, "built in"), fmt.Sprint(s.MaxIterations), strings.Join(s.Tools, " "),
-						term.OneLine(s.Description, 60))
-				}
-				return t, nil
-			}}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"daycare/engine/message"
 )
 
+// talkHelp is what /help prints: the commands that can be typed in a talk.
 const talkHelp = `/stop         cancel what the agent is doing
 /reset        begin a new conversation
 /compact      shorten the conversation to a summary
