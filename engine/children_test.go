@@ -21,7 +21,8 @@ func TestACircleOfParentsIsWalkedOnce(t *testing.T) {
 	s := newStill(t)
 	var ids []string
 	for _, name := range []string{"a", "b"} {
-		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{
+			Type: address.Subagent, ID: strings.Repeat(name, 24), Name: name,
 			ParentAgentID: strings.Repeat(map[string]string{"a": "b", "b": "a"}[name], 24)})
 		must(t, err)
 		ids = append(ids, meta.ID)
@@ -59,7 +60,8 @@ func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
 		s := newStill(t)
 		f := NewFamily(s.System, func() Limits { return Limits{TTL: tt.ttl} })
 		parent := s.colleague(t)
-		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
+		meta, err := s.System.lifecycle.registrar.create(address.Descriptor{
+			Type: address.Subagent, ID: strings.Repeat("c", 24), Name: "c", ParentAgentID: parent})
 		must(t, err)
 		if tt.waits {
 			_, err := s.Deliver(t.Context(), message.Incoming{Agent: meta.ID, Text: "x"})

@@ -185,7 +185,8 @@ func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
 // owing is an agent of the terminal whose history promises an answer to the room.
 func owing(t *testing.T, h *house) address.Meta {
 	t.Helper()
-	meta, err := h.lifecycle.registrar.create(address.Descriptor{Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
+	meta, err := h.lifecycle.registrar.create(address.Descriptor{
+		Type: address.User, Connector: Terminal().Connector, ChannelID: "7", UserID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,8 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 	}, Options{Awake: func() int { return 1 }})
 	family = NewFamily(h.System, func() Limits { return Limits{} })
 	var err error
-	if other, err = h.lifecycle.registrar.create(address.Descriptor{Type: address.User, Connector: "c", ChannelID: "other", UserID: "u"}); err != nil {
+	if other, err = h.lifecycle.registrar.create(address.Descriptor{
+		Type: address.User, Connector: "c", ChannelID: "other", UserID: "u"}); err != nil {
 		t.Fatal(err)
 	}
 	h.deliver(from("one", "ask the other"))

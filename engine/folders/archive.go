@@ -26,7 +26,8 @@ import (
 var ErrBadArchive = errors.New("not an exported agent")
 
 // archived are the names that an archive may hold, relative to its folder.
-var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
+var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|` +
+	`history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
 
 // maxMember bounds one file of an archive, in bytes.
 const maxMember = 512 << 20

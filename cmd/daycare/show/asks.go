@@ -19,7 +19,8 @@ import (
 func Ask(w io.Writer, s term.Style, a event.Ask, handles map[string]string) {
 	now := time.Now()
 	fmt.Fprintf(w, "%s  %s  %s  %s  %s\n", s.Bold(a.Token), term.Clean(cmp.Or(handles[a.AgentID], a.AgentID)),
-		permission.VisibleLine(a.Tag), term.OneLine(a.Shown, 60), s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
+		permission.VisibleLine(a.Tag), term.OneLine(a.Shown, 60),
+		s.Dim("asked "+term.Ago(a.AskedAt, now)+", expires in "+term.Span(a.ExpiresAt.Sub(now))))
 	fmt.Fprint(w, term.Clean(a.Card))
 	for _, choice := range a.Choices {
 		fmt.Fprintf(w, "  %s  %s\n", answerCommand(a.Token, choice.Decision), term.Clean(choice.Text))
