@@ -12,6 +12,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 )
 
 // ErrNoSecret: auth.json has no secret of that id.
@@ -21,8 +22,8 @@ var ErrNoSecret = fault.NoSecret
 // replaced in one step and is nobody's but its owner's. One that cannot be read is
 // not overwritten: the error is its findings.
 func SetSecret(root, id string, s Secret) error {
-	if id == "" || !isID(id) {
-		return fmt.Errorf("set secret: found id %q, allowed: %s", id, textChecks["id"].words)
+	if !form.Is("id", id) {
+		return fmt.Errorf("set secret: found id %q, allowed: %s", id, form.Of("id"))
 	}
 	if s.IsZero() {
 		return errors.New("set secret: it is empty")

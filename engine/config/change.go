@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"daycare/engine/disk"
+	"daycare/engine/finding"
 )
 
 // ErrNotPlain: a value is not a plain one in settings.yaml, so it can only be changed by
@@ -29,10 +30,11 @@ func SetPlain(vol *disk.Volume, root, value string, keys ...string) error {
 	if err != nil {
 		return err
 	}
-	node, bad := parseYAML(path, data)
-	if bad != nil {
-		return fmt.Errorf("set %s: %w", name, bad)
+	file := kind.YAML(path, data)
+	if file.Failed() {
+		return fmt.Errorf("set %s: %w", name, finding.Join(file.Found))
 	}
+	node := file.Node("")
 	for _, key := range keys {
 		if node = own(node, key); node == nil {
 			return fmt.Errorf("set %s: %w", name, ErrNotPlain)

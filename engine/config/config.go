@@ -1,11 +1,9 @@
 // Package config makes one immutable Config of settings.yaml, auth.json and the
 // environment. It is the only importer of viper.
 //
-// The structs below are the schema: the json tag is the key in the file, the
-// other tags say what is allowed, and schema.go reads them. A file is read as a
-// tree of YAML nodes first, so that everything wrong with it is reported with
-// line and column; what is right goes to viper, which lays the environment
-// (DAYCARE_LOG_LEVEL=debug) over it.
+// The structs below are the schema: engine/form reads the file by their tags, so that
+// everything wrong with it is reported with line and column; what is right goes to
+// viper, which lays the environment (DAYCARE_LOG_LEVEL=debug) over it.
 //
 // To add a setting: a field here, its default in defaults, a line in
 // settings.example.yaml (a test compares the three).
@@ -25,7 +23,7 @@ import (
 type Config struct {
 	Providers   []Provider  `json:"providers"` // in fallback order
 	Models      []Model     `json:"models"`
-	Connectors  []Connector `json:"connectors"`
+	Connectors  []Connector `json:"connectors" check:"open"` // a connector reads its own options
 	Agents      Agents      `json:"agents"`
 	Tools       Tools       `json:"tools" apply:"restart"`
 	Cron        Cron        `json:"cron"`

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/engine/finding"
+	"daycare/engine/form"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
-
-	"daycare/engine/finding"
 )
 
 // badSettings is a table of what people get wrong: the text, and each finding as
@@ -317,24 +317,20 @@ func TestConnectorDecode(t *testing.T) {
 }
 
 // missing fails for each key of the schema that the example does not show.
-func missing(t *testing.T, doc *yaml.Node, path string) {
+func missing(t *testing.T, f *form.File, typ reflect.Type, path string) {
 	t.Helper()
-	var walk func(n *yaml.Node, typ reflect.Type, path string)
-	walk = func(n *yaml.Node, typ reflect.Type, path string) {
-		if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
-			n, typ = n.Content[0], typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct || typ == secretType {
-			return
-		}
-		for _, f := range fields(typ) {
-			value := member(n, f.key)
-			if value == nil {
-				t.Errorf("settings.example.yaml does not have %s", join(path, f.key))
-				continue
-			}
-			walk(value, f.Type, join(path, f.key))
-		}
+	if typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
+		typ, path = typ.Elem(), path+"[0]"
 	}
-	walk(doc, reflect.TypeFor[Config](), path)
+	if typ.Kind() != reflect.Struct || typ == secretType {
+		return
+	}
+	for _, field := range form.Fields(typ) {
+		at := form.Join(path, field.Key)
+		if !f.Has(at) {
+			t.Errorf("settings.example.yaml does not have %s", at)
+			continue
+		}
+		missing(t, f, field.Type, at)
+	}
 }

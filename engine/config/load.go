@@ -1,10 +1,8 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"reflect"
@@ -12,12 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-viper/mapstructure/v2"
-	"github.com/spf13/viper"
-	"go.yaml.in/yaml/v3"
-
 	"daycare/engine/beneath"
 	"daycare/engine/finding"
+	"daycare/engine/form"
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
 )
 
 // Name is the settings file in a .daycare directory.
@@ -37,24 +34,30 @@ func Load(root string, env Env, connectorTypes ...string) (*Config, []finding.Fi
 	if err != nil {
 		return nil, nil, err
 	}
-	r, doc := newReader(path, data)
-	c, err := r.settings(doc, env)
+	r := &reader{kind.YAML(path, data)}
+	c, err := r.settings(env)
 	if err != nil {
-		return nil, r.found, err
+		return nil, r.Found, err
 	}
 	secrets, found, err := readAuth(root)
-	r.found = append(r.found, found...)
+	r.Found = append(r.Found, found...)
 	if err != nil {
-		return nil, r.found, err
+		return nil, r.Found, err
 	}
 	c.env, c.secrets = env, secrets
 	c.findSecrets()
-	r.check(c, doc, connectorTypes)
-	if err := finding.Join(r.found); err != nil {
-		return nil, r.found, err
+	r.check(c, connectorTypes)
+	if r.Failed() {
+		return nil, r.Found, finding.Join(r.Found)
 	}
-	return c, r.found, nil
+	return c, r.Found, nil
 }
+
+// kind is how findings in settings.yaml are called.
+var kind = form.Kind{ID: "settings"}
+
+// A reader reads settings.yaml.
+type reader struct{ *form.File }
 
 func readSettings(path string) ([]byte, error) {
 	data, _, err := beneath.Own(path, maxSettings)
@@ -70,73 +73,15 @@ func readSettings(path string) ([]byte, error) {
 	return data, nil
 }
 
-// newReader parses a file; doc is nil if there is nothing in it, or nothing that
-// can be read.
-func newReader(path string, data []byte) (r *reader, doc *yaml.Node) {
-	r = &reader{file: path, lines: strings.Split(lineEnds.Replace(string(data)), "\n")}
-	doc, bad := parseYAML(path, data)
-	if bad != nil {
-		r.found = append(r.found, *bad)
-	}
-	return r, doc
-}
-
-// lineEnds makes all ends of lines that YAML knows one.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
 // settings makes a Config of a file and the environment. What has error findings
 // is left at its default, so that the rest can be checked too.
-func (r *reader) settings(doc *yaml.Node, env Env) (*Config, error) {
-	values := map[string]any{}
-	if doc != nil {
-		if v, ok := r.read(doc, reflect.TypeFor[Config](), "", ""); ok {
-			values = v.(map[string]any)
-		}
-	}
-	c, err := r.assemble(values, env)
+func (r *reader) settings(env Env) (*Config, error) {
+	c, err := r.assemble(r.Values(reflect.TypeFor[Config]()), env)
 	if err != nil {
 		return nil, err
 	}
-	c.attach(doc, r.file)
+	r.attach(c)
 	return c, nil
-}
-
-// parseYAML gives the top mapping of the first document; nil if there is nothing.
-func parseYAML(path string, data []byte) (*yaml.Node, *finding.Finding) {
-	bad := func(line int, reason string) *finding.Finding {
-		return &finding.Finding{ID: "settings-syntax", Severity: finding.Error, File: path, Line: line, Reason: reason}
-	}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, second yaml.Node
-	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		line, reason := yamlError(err)
-		return nil, bad(line, reason)
-	}
-	if err := d.Decode(&second); err == nil {
-		return nil, bad(second.Line, "there is a second document after ---, allowed: one")
-	} else if !errors.Is(err, io.EOF) {
-		line, reason := yamlError(err)
-		return nil, bad(line, reason)
-	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
-		return nil, nil
-	}
-	return doc.Content[0], nil
-}
-
-// yamlError takes the line out of a message of the YAML package: "yaml: line 3:
-// reason", or "yaml: reason".
-func yamlError(err error) (line int, reason string) {
-	reason = strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(reason, "line "); ok {
-		number, after, _ := strings.Cut(rest, ": ")
-		if n, err := strconv.Atoi(number); err == nil {
-			line, reason = n, after
-		}
-	}
-	return line, "not YAML: " + reason
 }
 
 // assemble lays the environment over the values of the file and the defaults
@@ -171,8 +116,8 @@ func decoding(d *mapstructure.DecoderConfig) {
 // tools.exec.timeout is DAYCARE_TOOLS_EXEC_TIMEOUT. Lists of objects have no
 // such names; lists of texts are written with commas.
 func (r *reader) override(v *viper.Viper, env Env, t reflect.Type, path []string) {
-	for _, f := range fields(t) {
-		at := append(slices.Clone(path), f.key)
+	for _, f := range form.Fields(t) {
+		at := append(slices.Clone(path), f.Key)
 		switch {
 		case f.Type.Kind() == reflect.Struct && f.Type != secretType:
 			r.override(v, env, f.Type, at)
@@ -190,13 +135,13 @@ func (r *reader) override(v *viper.Viper, env Env, t reflect.Type, path []string
 			v.Set(key, splitList(text))
 			continue
 		}
-		value, allowed := parse(text, "", f.Type, f.Tag)
+		value, allowed := form.Parse(text, f)
 		if allowed != "" {
-			found := strconv.Quote(short(text))
+			found := strconv.Quote(form.Short(text))
 			if f.Type == secretType {
 				found = "something else"
 			}
-			r.found = append(r.found, finding.Finding{ID: "environment-bad-value", Severity: finding.Error, File: "environment",
+			r.Found = append(r.Found, finding.Finding{ID: "environment-bad-value", Severity: finding.Error, File: "environment",
 				Reason: fmt.Sprintf("%s: found %s, allowed: %s", name, found, allowed), Remedy: "change or unset the variable"})
 			continue
 		}
@@ -220,7 +165,7 @@ func splitList(text string) []string {
 
 // attach completes what is in lists, which have no defaults of their own: each
 // connector gets its node, each provider its place in the file.
-func (c *Config) attach(doc *yaml.Node, file string) {
+func (r *reader) attach(c *Config) {
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		if p.Concurrency == 0 {
@@ -229,39 +174,14 @@ func (c *Config) attach(doc *yaml.Node, file string) {
 		if p.Model == "" {
 			p.Model = p.defaultModel()
 		}
+		p.Why = fmt.Sprintf("%s:%d", Name, r.Node(entry("providers", i)).Line)
 	}
-	for i, n := range entries(doc, "providers", len(c.Providers)) {
-		c.Providers[i].Why = fmt.Sprintf("%s:%d", Name, n.Line)
-	}
-	for i, n := range entries(doc, "connectors", len(c.Connectors)) {
-		c.Connectors[i].Raw, c.Connectors[i].file = n, file
+	for i := range c.Connectors {
+		c.Connectors[i].Raw, c.Connectors[i].file = r.Node(entry("connectors", i)), r.Name
 	}
 }
 
-// entries are the mappings of a top-level list, as many as were read.
-func entries(doc *yaml.Node, key string, n int) []*yaml.Node {
-	list := member(doc, key)
-	if list == nil {
-		return nil
-	}
-	var nodes []*yaml.Node
-	for _, e := range list.Content {
-		if e = resolve(e); e.Kind == yaml.MappingNode && len(nodes) < n {
-			nodes = append(nodes, e)
-		}
-	}
-	return nodes
-}
-
-// member is the value of a key in a mapping, or nil.
-func member(n *yaml.Node, key string) *yaml.Node {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return resolve(n.Content[i+1])
-		}
-	}
-	return nil
+// entry is the path of an entry of a list, and of keys in it.
+func entry(list string, i int, keys ...string) string {
+	return strings.Join(append([]string{fmt.Sprintf("%s[%d]", list, i)}, keys...), ".")
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -185,11 +186,11 @@ func TestExampleHasEveryKey(t *testing.T) {
 	if err != nil || len(found) > 0 {
 		t.Fatalf("the example without its # does not load: %v, findings %v", err, found)
 	}
-	r, doc := newReader(Name, []byte(text))
-	if len(r.found) > 0 {
-		t.Fatal(r.found)
+	f := kind.YAML(Name, []byte(text))
+	if f.Values(reflect.TypeFor[Config]()); len(f.Found) > 0 {
+		t.Fatal(f.Found)
 	}
-	missing(t, doc, "")
+	missing(t, f, reflect.TypeFor[Config](), "")
 	want := Default()
 	want.Providers = []Provider{{ID: "main", Type: "anthropic", Model: c.Providers[0].Model, Concurrency: 8, Why: c.Providers[0].Why}}
 	zero := 0.0

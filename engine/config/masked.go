@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"daycare/engine/form"
 )
 
 // Masked is the configuration in the spelling of settings.yaml, for people to
@@ -13,7 +15,7 @@ func (c *Config) Masked() any { return masked(reflect.ValueOf(*c)) }
 
 func masked(v reflect.Value) any {
 	switch t := v.Type(); {
-	case t == durationType:
+	case t == reflect.TypeFor[time.Duration]():
 		return FormatDuration(v.Interface().(time.Duration))
 	case t == secretType:
 		return v.Interface().(Secret).String()
@@ -23,8 +25,8 @@ func masked(v reflect.Value) any {
 		return masked(v.Elem())
 	case t.Kind() == reflect.Struct:
 		m := map[string]any{}
-		for _, f := range fields(t) {
-			m[f.key] = masked(v.FieldByIndex(f.Index))
+		for _, f := range form.Fields(t) {
+			m[f.Key] = masked(v.FieldByIndex(f.Index))
 		}
 		return m
 	case t.Kind() == reflect.Slice:

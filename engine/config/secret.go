@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"daycare/engine/beneath"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 )
 
 // A Secret is a string that does not print: not by fmt, JSON, YAML or slog. The
@@ -23,6 +25,8 @@ type Secret struct{ value string }
 
 // NewSecret wraps a secret.
 func NewSecret(value string) Secret { return Secret{value} }
+
+var secretType = reflect.TypeFor[Secret]()
 
 const redacted = "[redacted]"
 
@@ -50,6 +54,12 @@ func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) 
 
 // MarshalYAML writes [redacted].
 func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// UnmarshalText keeps a text as a secret.
+func (s *Secret) UnmarshalText(text []byte) error {
+	s.value = string(text)
+	return nil
+}
 
 // LogValue is for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
@@ -176,11 +186,11 @@ func readAuth(root string) (map[string]Secret, []finding.Finding, error) {
 func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
 	secrets, found := parseAuth(path, content)
 	for id := range secrets {
-		if id == "$schema" || id != "" && isID(id) {
+		if id == "$schema" || form.Is("id", id) {
 			continue
 		}
 		f := finding.Finding{ID: "auth-id", Severity: finding.Warning, File: path,
-			Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, textChecks["id"].words),
+			Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, form.Of("id")),
 			Remedy: "The secret is not used. Give it the id of a provider or connector, or take it out."}
 		f.Line, f.Column = finding.Position(content, int64(strings.Index(string(content), `"`+id+`"`)))
 		found = append(found, f)

@@ -1,6 +1,7 @@
-package config
+package form
 
 import (
+	"encoding"
 	"fmt"
 	"math"
 	"net"
@@ -12,40 +13,85 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
 )
 
 // scalar reads a single value and checks it by the tags of its field.
 func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.StructTag) (any, bool) {
+	if n.Kind == yaml.SequenceNode && r.kind.Loose && t.Kind() == reflect.String {
+		return r.joined(n, path)
+	}
 	if n.Kind != yaml.ScalarNode {
-		r.wrong(n, path, words(t, tag))
+		r.unfit(n, path, Words(t, tag))
 		return nil, false
 	}
-	v, allowed := parse(n.Value, n.ShortTag(), t, tag)
+	text, kind := n.Value, n.ShortTag()
+	if r.kind.Loose {
+		text, kind = loose(text, kind, t)
+	}
+	v, allowed := parse(text, kind, t, tag)
+	if r.json && kind != "!!str" && text == v {
+		v, allowed = nil, Words(t, tag) // in YAML, 5 is a text where one is wanted
+	}
 	if allowed == "" {
 		return v, true
 	}
 	found := describe(n)
-	if t == secretType || hasCheck(tag, "env") {
+	if hasCheck(tag, "env") {
 		found = "something else" // it may be a secret
 	}
-	id := "settings-bad-value"
+	id := "bad-value"
 	if v == nil {
-		id = "settings-wrong-type"
+		id = "wrong-type"
 	}
 	r.bad(n, id, path+":", "found "+found+", allowed: "+allowed)
 	return nil, false
 }
 
+// joined reads a list of texts where one is wanted.
+func (r *reader) joined(n *yaml.Node, path string) (any, bool) {
+	var parts []string
+	for _, e := range n.Content {
+		parts = append(parts, e.Value)
+	}
+	r.add(n, finding.Warning, "wrong-type", path+": found a list, allowed: a text", "")
+	return strings.Join(parts, " "), true
+}
+
+// loose is what somebody in a hurry means.
+func loose(text, kind string, t reflect.Type) (string, string) {
+	text = strings.TrimSpace(text)
+	if t.Kind() == reflect.Bool {
+		switch strings.ToLower(text) {
+		case "true", "yes", "on":
+			return "true", ""
+		case "false", "no", "off":
+			return "false", ""
+		}
+	}
+	return text, kind
+}
+
+// Parse makes a value of a text for a field, such as one of the environment. On failure
+// it says what is allowed.
+func Parse(text string, f Field) (v any, allowed string) { return parse(text, "", f.Type, f.Tag) }
+
 // parse makes a value of a text. kind is YAML's tag for how it is written, "" for
 // a text from the environment, which may be anything. On failure it says what
 // is allowed; v is then nil if the kind is wrong already.
 func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, allowed string) {
-	allowed = words(t, tag)
+	allowed = Words(t, tag)
 	written := func(kinds ...string) bool { return kind == "" || slices.Contains(kinds, kind) }
 	switch {
 	case t == durationType:
 		return parseDuration(text, tag, allowed)
-	case t == secretType, t.Kind() == reflect.String:
+	case reflect.PointerTo(t).Implements(textType):
+		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+			return text, allowed
+		}
+		return text, ""
+	case t.Kind() == reflect.String:
 		if !fits(text, tag) {
 			return text, allowed
 		}
@@ -56,21 +102,28 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 			return nil, allowed
 		}
 		return b, ""
-	case t.Kind() == reflect.Float64:
+	case isFloat(t):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !written("!!int", "!!float") || math.IsInf(f, 0) || math.IsNaN(f) {
 			return nil, allowed
 		}
 		return f, outside(f, tag, allowed)
-	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
 		i, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
-		if err != nil || !written("!!int") {
+		if err != nil || !written("!!int") || i < 0 && t.Kind() >= reflect.Uint || reflect.Zero(t).CanInt() && reflect.Zero(t).OverflowInt(i) {
 			return nil, allowed
 		}
 		return i, outside(float64(i), tag, allowed)
 	}
 	return nil, "nothing: the program has no reading for this setting"
 }
+
+// isTime reports whether a type is a time, or one with a spelling of its own.
+func isTime(t reflect.Type) bool {
+	return t == timeType || t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Type == timeType
+}
+
+func isFloat(t reflect.Type) bool { return t.Kind() == reflect.Float64 || t.Kind() == reflect.Float32 }
 
 // span reads a length of time: 90s, 30m, 1h30m, and whole days as 30d. "0" needs no unit.
 func span(text string) (time.Duration, error) {
@@ -121,8 +174,8 @@ func outside(f float64, tag reflect.StructTag, allowed string) string {
 	return ""
 }
 
-// words says what a field allows.
-func words(t reflect.Type, tag reflect.StructTag) string {
+// Words says what a field allows.
+func Words(t reflect.Type, tag reflect.StructTag) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -133,23 +186,27 @@ func words(t reflect.Type, tag reflect.StructTag) string {
 		limits = fmt.Sprintf(" from %s to %s", low, high)
 	case low != "":
 		limits = fmt.Sprintf(" of at least %s", low)
+	case high != "":
+		limits = fmt.Sprintf(" of at most %s", high)
 	}
 	switch {
 	case t == durationType && hasCheck(tag, "off"):
 		return "0 for never, or a duration such as 30m or 1h30m" + limits
 	case t == durationType:
 		return "a duration such as 30s, 5m or 1h30m" + limits
+	case isTime(t):
+		return "a time such as 2026-12-01T09:00:00Z"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
-	case t.Kind() == reflect.Float64:
+	case isFloat(t):
 		return "a number" + limits
-	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
 		return "a whole number" + limits
 	}
 	if allow := tag.Get("allow"); allow != "" {
 		return strings.ReplaceAll(strings.TrimPrefix(allow, "|"), "|", ", ")
 	}
-	for name, c := range textChecks {
+	for name, c := range texts {
 		if hasCheck(tag, name) {
 			return c.words
 		}
@@ -157,13 +214,9 @@ func words(t reflect.Type, tag reflect.StructTag) string {
 	return "a text"
 }
 
-func hasCheck(tag reflect.StructTag, name string) bool {
-	return slices.Contains(strings.Split(tag.Get("check"), ","), name)
-}
-
 // checks reports whether a text passes the checks that its field names.
 func checks(text string, tag reflect.StructTag) bool {
-	for name, c := range textChecks {
+	for name, c := range texts {
 		if hasCheck(tag, name) && !c.ok(text) {
 			return false
 		}
@@ -171,8 +224,14 @@ func checks(text string, tag reflect.StructTag) bool {
 	return true
 }
 
-// textChecks are the forms of text that a field may ask for in its check tag.
-var textChecks = map[string]struct {
+// Is reports whether a text is of a kind that the check tag names.
+func Is(kind, text string) bool { return text != "" && texts[kind].ok(text) }
+
+// Of says how texts of a kind look.
+func Of(kind string) string { return texts[kind].words }
+
+// texts are the kinds of text that a field may ask for in its check tag.
+var texts = map[string]struct {
 	ok    func(string) bool
 	words string
 }{

@@ -1,0 +1,223 @@
+// Package form is the one reader of what people edit: YAML, JSON, lines of JSON and the
+// front matter of Markdown become a Go struct, and findings with line and column.
+//
+// The struct is the form. The json tag is the key; the others say what is allowed:
+//
+//	check:"required"     the key must be there, and its text must not be empty
+//	check:"id,…"         a text of some kind: see texts
+//	check:"off"          of a duration: 0 is never
+//	check:"open"         of a list of structs: other keys are somebody else's to read
+//	allow:"a|b"          one of these texts; with a leading | it may be empty
+//	min:"1" max:"1000"   bounds of a number or a duration
+//	short:"command"      of a struct: a single text is short for this key of it
+//
+// engine/form/schema makes a JSON Schema of the same tags.
+//
+// A package that owns a kind of file has a Kind, which says how findings are called. It
+// reads the text with one of its methods, has Read fill the struct, and adds what tags
+// cannot say with Bad and Tell, which find the place of a key by its path.
+package form
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
+)
+
+// A Kind is what files of one kind have in common.
+type Kind struct {
+	// ID is what the ids of findings begin with: "settings" of settings-unknown-key.
+	ID string
+	// IDs are those ends of ids that differ from the usual ones, by the usual.
+	IDs map[string]string
+	// Unknown is how bad a key is that no field has, Wrong a value that is not allowed;
+	// "": a warning and an error.
+	Unknown, Wrong finding.Severity
+	// Remedy is what to do about an error, Syntax about a file that cannot be parsed.
+	Remedy, Syntax string
+	// Max bounds a file, in bytes; 0: whoever reads it does.
+	Max int
+	// Loose files are written by people in a hurry: texts are trimmed, yes and off are
+	// true and false, and one text is a list of one.
+	Loose bool
+}
+
+// A File is a text that was parsed.
+type File struct {
+	Name  string // of the file, for findings
+	Body  string // of Markdown: the text below the keys
+	Found []finding.Finding
+
+	kind   Kind
+	lines  []string // for columns in bytes; nil: columns are in bytes already
+	json   bool
+	root   *yaml.Node // nil: there is nothing in it, or nothing that can be parsed
+	places map[string]*yaml.Node
+}
+
+// Values is what the file says for a struct of type t, by key: what is wrong or unknown
+// is a finding and left out. foreign are keys at the top that somebody else reads.
+func (f *File) Values(t reflect.Type, foreign ...string) map[string]any {
+	if f.root == nil {
+		return map[string]any{}
+	}
+	r := reader{File: f, foreign: foreign}
+	values, ok := r.read(f.root, t, "", "")
+	if !ok {
+		return map[string]any{}
+	}
+	return values.(map[string]any)
+}
+
+// Read fills the struct that into points to. What the file does not say, or says wrongly,
+// stays as it is.
+func (f *File) Read(into any, foreign ...string) {
+	data, err := json.Marshal(f.Values(reflect.TypeOf(into).Elem(), foreign...))
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		f.Tell(finding.Error, "wrong-type", "", "cannot be read: "+err.Error(), "")
+	}
+}
+
+// Failed reports whether the file, as it is, must not be used.
+func (f *File) Failed() bool { return finding.Join(f.Found) != nil }
+
+// Has reports whether a key is in the file, by its path: "gate.command", "models[2]".
+func (f *File) Has(path string) bool { return f.places[path] != nil }
+
+// Node is the value at a path, or where that is missing what it would be in; nil: there is
+// nothing in the file.
+func (f *File) Node(path string) *yaml.Node {
+	for path != "" {
+		if n := f.places[path]; n != nil {
+			return n
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return f.root
+}
+
+// Bad adds that the value at a path is not allowed.
+func (f *File) Bad(path, format string, args ...any) {
+	f.Tell(f.wrong(), "bad-value", path, path+fmt.Sprintf(format, args...), "")
+}
+
+// Tell adds a finding about the value at a path, "" for the whole file.
+func (f *File) Tell(s finding.Severity, id, path, reason, remedy string) {
+	if path == "" {
+		f.Found = append(f.Found, f.finding(s, id, reason, remedy))
+		return
+	}
+	f.add(f.Node(path), s, id, reason, remedy)
+}
+
+func (f *File) add(n *yaml.Node, s finding.Severity, id, reason, remedy string) {
+	found := f.finding(s, id, reason, remedy)
+	if n != nil {
+		found.Line, found.Column = n.Line, f.column(n)
+	}
+	f.Found = append(f.Found, found)
+}
+
+func (f *File) finding(s finding.Severity, id, reason, remedy string) finding.Finding {
+	if other := f.kind.IDs[id]; other != "" {
+		id = other
+	}
+	if remedy == "" && s == finding.Error {
+		remedy = f.kind.Remedy
+	}
+	return finding.Finding{ID: f.kind.ID + "-" + id, Severity: s, File: f.Name, Reason: reason, Remedy: remedy}
+}
+
+func (f *File) wrong() finding.Severity {
+	if f.kind.Wrong == "" {
+		return finding.Error
+	}
+	return f.kind.Wrong
+}
+
+// column turns the column of a node, in characters, into bytes.
+func (f *File) column(n *yaml.Node) int {
+	if n.Line < 1 || n.Line > len(f.lines) || n.Column < 1 {
+		return n.Column
+	}
+	line, col := f.lines[n.Line-1], 0
+	for range n.Column - 1 {
+		_, size := utf8.DecodeRuneInString(line[col:])
+		col += size
+	}
+	return col + 1
+}
+
+// A Field is a field of a struct that a file can set.
+type Field struct {
+	reflect.StructField
+	Key string
+}
+
+// Fields lists the keys of a struct in order, those of embedded structs among them.
+func Fields(t reflect.Type) []Field {
+	var all []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && key == "" && f.Type.Kind() == reflect.Struct {
+			all = append(all, Fields(f.Type)...)
+		}
+		if f.IsExported() && key != "" && key != "-" {
+			all = append(all, Field{f, key})
+		}
+	}
+	return all
+}
+
+// Nearest is the name that s was probably meant to be, or "".
+func Nearest(s string, names []string) string {
+	best, dist := "", 3 // up to two wrong letters
+	for _, n := range names {
+		if strings.EqualFold(n, s) || len(n) > 2 && strings.HasPrefix(s, n) {
+			return n
+		}
+		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < dist && d < len(n) {
+			best, dist = n, d
+		}
+	}
+	return best
+}
+
+// distance is that of Levenshtein; long words are not compared.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func hasCheck(tag reflect.StructTag, name string) bool {
+	return slices.Contains(strings.Split(tag.Get("check"), ","), name)
+}
