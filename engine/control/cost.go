@@ -38,10 +38,13 @@ type Spent struct {
 	Unpriced   int     `json:"unpriced,omitempty"`  // calls of a model without a known price
 }
 
-func (a *api) cost(ctx context.Context, in costIn) (Bill, error) {
-	b, err := a.Costs.Cost(ctx, in.Since, in.By)
-	b.Rows = some(b.Rows)
-	return b, err
+// sumCost makes the handler of what was spent.
+func sumCost(c Costs) func(context.Context, costIn) (Bill, error) {
+	return func(ctx context.Context, in costIn) (Bill, error) {
+		b, err := c.Cost(ctx, in.Since, in.By)
+		b.Rows = some(b.Rows)
+		return b, err
+	}
 }
 
 // Cost is what was spent since a time; zero is from the beginning.

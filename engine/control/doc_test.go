@@ -86,7 +86,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 		return true
 	})
 	names, patterns := map[string]bool{}, map[string]bool{"/": true}
-	mux := (&api{Backend: whole(&pair{fake: &fake{}})}).routes()
+	mux := (&api{}).serve(tableOf(whole(&pair{fake: &fake{}})))
 	for _, o := range Operations() {
 		if o.Name == "" || names[o.Name] || o.About == "" || o.Scope == "" || o.Reach == 0 || patterns[o.Pattern()] {
 			t.Errorf("%+v is there twice, or says too little", o.Route)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
-	"daycare/engine/message"
 )
 
 // Folders is what the API does with the folders and files of agents.
@@ -102,63 +100,52 @@ type (
 // maxImport bounds the body of an import, in bytes.
 const maxImport = 1 << 30
 
-func (a *api) fork(ctx context.Context, in agentBody[forkBody]) (event.Agent, error) {
+// folderRoutes serve the folders and files of agents.
+type folderRoutes struct {
+	api     *api
+	folders Folders
+}
+
+func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.Agent, error) {
 	if in.Body.At < 0 {
 		return event.Agent{}, &Invalid{Field: "at", Reason: "is the seq of a record, or left out"}
 	}
-	return a.Folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
+	return f.folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
 }
 
-func (a *api) switchModel(ctx context.Context, in agentBody[modelBody]) (Choice, error) {
-	return a.Folders.Switch(ctx, in.ID, in.Body.Model)
+func (f folderRoutes) switchModel(ctx context.Context, in agentBody[modelBody]) (Choice, error) {
+	return f.folders.Switch(ctx, in.ID, in.Body.Model)
 }
 
-// rewind posts the order: only the agent itself writes its history.
-func (a *api) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Receipt, error) {
-	to := strings.TrimSpace(in.Body.To)
-	if err := a.Folders.Rewindable(ctx, in.ID, to); err != nil {
-		return message.Receipt{}, err
-	}
-	return a.order(ctx, in.ID, message.Rewind, to)
-}
-
-func (a *api) mark(ctx context.Context, in agentBody[markBody]) (message.Receipt, error) {
-	name := in.Body.Name
-	if strings.TrimSpace(name) == "" || strings.Trim(name, "0123456789") == "" {
-		return message.Receipt{}, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", name)}
-	}
-	return a.order(ctx, in.ID, message.Mark, name)
-}
-
-func (a *api) trash(ctx context.Context, _ nothing) (trashListBody, error) {
-	list, err := a.Folders.Trash(ctx)
+func (f folderRoutes) trash(ctx context.Context, _ nothing) (trashListBody, error) {
+	list, err := f.folders.Trash(ctx)
 	return trashListBody{some(list)}, err
 }
 
-func (a *api) restore(ctx context.Context, in restoreIn) (event.Agent, error) {
-	return a.Folders.Restore(ctx, in.Name)
+func (f folderRoutes) restore(ctx context.Context, in restoreIn) (event.Agent, error) {
+	return f.folders.Restore(ctx, in.Name)
 }
 
-func (a *api) importAgent(w http.ResponseWriter, r *http.Request, in importIn) {
-	if err := a.ready(Route(importAgent)); err != nil {
-		a.fail(w, r, err)
+func (f folderRoutes) importAgent(w http.ResponseWriter, r *http.Request, in importIn) {
+	if err := f.api.ready(Route(importAgent)); err != nil {
+		f.api.fail(w, r, err)
 		return
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(10 * bodyTimeout)) // only a socket has deadlines
-	made, err := a.Folders.Import(r.Context(), http.MaxBytesReader(w, r.Body, maxImport), in.Name)
+	made, err := f.folders.Import(r.Context(), http.MaxBytesReader(w, r.Body, maxImport), in.Name)
 	if err != nil {
-		a.fail(w, r, err)
+		f.api.fail(w, r, err)
 		return
 	}
-	a.send(w, r, Route(importAgent).Status(), made)
+	f.api.send(w, r, Route(importAgent).Status(), made)
 }
 
 // readFile answers with the content itself; its hash is the ETag.
-func (a *api) readFile(w http.ResponseWriter, r *http.Request, in fileIn) {
-	content, hash, err := a.Folders.ReadFile(r.Context(), in.ID, in.Name)
+func (f folderRoutes) readFile(w http.ResponseWriter, r *http.Request, in fileIn) {
+	content, hash, err := f.folders.ReadFile(r.Context(), in.ID, in.Name)
 	if err != nil {
-		a.fail(w, r, err)
+		f.api.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -168,22 +155,22 @@ func (a *api) readFile(w http.ResponseWriter, r *http.Request, in fileIn) {
 	_, _ = w.Write(content) // an error means that the client went away
 }
 
-func (a *api) writeFile(w http.ResponseWriter, r *http.Request, in writeIn) {
+func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in writeIn) {
 	hash := strings.Trim(strings.TrimPrefix(in.Match, "W/"), `"`)
 	if hash == "" {
-		a.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
+		f.api.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
 			Hint: "GET the file first and send its ETag, so that nobody's edit is lost"}})
 		return
 	}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
 	if err != nil {
-		a.fail(w, r, explain(err))
+		f.api.fail(w, r, explain(err))
 		return
 	}
-	if hash, err = a.Folders.WriteFile(r.Context(), in.ID, in.Name, content, hash); err != nil {
-		a.fail(w, r, err)
+	if hash, err = f.folders.WriteFile(r.Context(), in.ID, in.Name, content, hash); err != nil {
+		f.api.fail(w, r, err)
 		return
 	}
 	w.Header().Set("ETag", `"`+hash+`"`)
-	a.send(w, r, Route(writeFile).Status(), fileBody{hash})
+	f.api.send(w, r, Route(writeFile).Status(), fileBody{hash})
 }

@@ -53,30 +53,36 @@ type subAgentsBody struct {
 	SubAgents []SubAgentInfo `json:"subagents"`
 }
 
-func (a *api) grants(ctx context.Context, in anAgent) (permission.Set, error) {
-	set, err := a.Grants.Grants(ctx, in.ID)
+// grantRoutes serve the rights of agents.
+type grantRoutes struct{ grants Grants }
+
+func (g grantRoutes) list(ctx context.Context, in anAgent) (permission.Set, error) {
+	set, err := g.grants.Grants(ctx, in.ID)
 	set.ReadDirs, set.WriteDirs, set.Exec = some(set.ReadDirs), some(set.WriteDirs), some(set.Exec)
 	return set, err
 }
 
-func (a *api) revoke(ctx context.Context, in revokeIn) (empty, error) {
-	return empty{}, a.Grants.Revoke(ctx, in.ID, in.Permission, callerOf(ctx).Name)
+func (g grantRoutes) revoke(ctx context.Context, in revokeIn) (empty, error) {
+	return empty{}, g.grants.Revoke(ctx, in.ID, in.Permission, callerOf(ctx).Name)
 }
 
-func (a *api) grant(ctx context.Context, in agentBody[Granting]) (empty, error) {
+func (g grantRoutes) grant(ctx context.Context, in agentBody[Granting]) (empty, error) {
 	if (in.Body.Permission == "") == (in.Body.Profile == "") {
 		return empty{}, &Invalid{Field: "permission", Reason: "name a permission or a profile", Hint: `{"permission":"@exec:git push"}`}
 	}
-	return empty{}, a.Grants.Grant(ctx, in.ID, in.Body, callerOf(ctx).Name)
+	return empty{}, g.grants.Grant(ctx, in.ID, in.Body, callerOf(ctx).Name)
 }
 
-func (a *api) why(ctx context.Context, in whyIn) (Verdict, error) {
-	return a.Grants.Why(ctx, in.ID, in.What)
+func (g grantRoutes) why(ctx context.Context, in whyIn) (Verdict, error) {
+	return g.grants.Why(ctx, in.ID, in.What)
 }
 
-func (a *api) subAgents(ctx context.Context, _ nothing) (subAgentsBody, error) {
-	list, err := a.SubAgents.SubAgents(ctx)
-	return subAgentsBody{some(list)}, err
+// listSubAgents makes the handler of the sub-agents.
+func listSubAgents(s SubAgents) func(context.Context, nothing) (subAgentsBody, error) {
+	return func(ctx context.Context, _ nothing) (subAgentsBody, error) {
+		list, err := s.SubAgents(ctx)
+		return subAgentsBody{some(list)}, err
+	}
 }
 
 // Grants is the rights of an agent, with who gave them.

@@ -64,18 +64,12 @@ func closingOf(ctx context.Context) <-chan struct{} {
 	return c
 }
 
-// api is the handler: the backend, and what bounds the requests.
+// api is what every route needs: who {id} is, whether there is a daemon, where errors go.
 type api struct {
-	Backend
-	log *slog.Logger
-	// large are the slots for bodies over a MiB, which are held in memory while
-	// they are read.
-	large chan struct{}
+	agents  Agents
+	offline bool
+	log     *slog.Logger
 }
-
-// largeSlots is how many large bodies are read at once: with 34 MB each and the
-// decoded content beside it, some 250 MB at worst.
-const largeSlots = 4
 
 // Handler serves the API of contract version 1 from a backend. What a caller may do is in
 // its rights: Serve and the listeners decide who it is.
@@ -83,8 +77,8 @@ func Handler(b Backend, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &api{Backend: b, log: o.Log, large: make(chan struct{}, largeSlots)}
-	return a.routes()
+	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log}
+	return a.serve(table(a, b))
 }
 
 // knows reports whether an agent is one that the caller's rights are about.
@@ -93,7 +87,7 @@ func knows(ctx context.Context, id string) bool { return callerOf(ctx).Rights.Kn
 // resolve turns a ref into an id. Whose rights are about some agents only does not learn
 // which others there are.
 func (a *api) resolve(ctx context.Context, ref string) (string, error) {
-	id, err := a.Agents.Resolve(ref)
+	id, err := a.agents.Resolve(ref)
 	if callerOf(ctx).Rights.Restricted() && (err != nil || !knows(ctx, id)) {
 		return "", fmt.Errorf("%w: %q", message.ErrUnknownAgent, ref)
 	}

@@ -9,62 +9,62 @@ import (
 	"strings"
 
 	"daycare/engine/apitoken"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
-func (a *api) postToAgent(w http.ResponseWriter, r *http.Request, in agentBody[Message]) {
-	a.post(w, r, in.ID)
+// posts take messages, and stream the turns that they are worked on in.
+type posts struct {
+	api   *api
+	talks talks
+	files Files         // nil: messages carry no files
+	feed  *event.Stream // nil: nothing can be watched
+	// large are the slots for bodies over a MiB, which are held in memory while
+	// they are read.
+	large chan struct{}
 }
 
-func (a *api) postByDescriptor(w http.ResponseWriter, r *http.Request, _ aBody[Message]) {
-	a.post(w, r, "")
+// largeSlots is how many large bodies are read at once: with 34 MB each and the
+// decoded content beside it, some 250 MB at worst.
+const largeSlots = 4
+
+func (p posts) toAgent(w http.ResponseWriter, r *http.Request, in agentBody[Message]) {
+	p.post(w, r, in.ID)
+}
+
+func (p posts) byDescriptor(w http.ResponseWriter, r *http.Request, _ aBody[Message]) {
+	p.post(w, r, "")
 }
 
 // post takes a message. It answers after the item is durable: with the receipt,
 // or with a stream of the item's turn.
-func (a *api) post(w http.ResponseWriter, r *http.Request, agent string) {
-	in, wait, err := a.readMessage(w, r, agent)
+func (p posts) post(w http.ResponseWriter, r *http.Request, agent string) {
+	in, wait, err := p.read(w, r, agent)
 	if err == nil {
-		err = a.ready(Route(postToAgent))
+		err = p.api.ready(Route(postToAgent))
 	}
 	if err != nil {
-		a.fail(w, r, err)
+		p.api.fail(w, r, err)
 		return
 	}
 	if wait || strings.Contains(r.Header.Get("Accept"), eventStream) {
-		a.streamTurn(w, r, in)
+		p.streamTurn(w, r, in)
 		return
 	}
-	receipt, err := a.deliver(r.Context(), in)
+	receipt, err := p.talks.deliver(r.Context(), in)
 	if err != nil {
-		a.fail(w, r, err)
+		p.api.fail(w, r, err)
 		return
 	}
-	a.send(w, r, Route(postToAgent).Status(), receipt)
+	p.api.send(w, r, Route(postToAgent).Status(), receipt)
 }
 
-// deliver hands an item to the engine. A reset also stops the turn under way:
-// before, so that the reset is what comes next; after, where only the engine
-// knows which agent the message is for.
-func (a *api) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
-	if in.Kind == message.Reset && in.Agent != "" {
-		if _, err := a.Agents.Stop(ctx, in.Agent); err != nil {
-			return message.Receipt{}, err
-		}
-	}
-	r, err := a.Agents.Deliver(ctx, in)
-	if err == nil && in.Kind == message.Reset && in.Agent == "" && !r.Duplicate {
-		_, err = a.Agents.Stop(ctx, r.Agent)
-	}
-	return r, err
-}
-
-func (a *api) readMessage(w http.ResponseWriter, r *http.Request, agent string) (message.Incoming, bool, error) {
+func (p posts) read(w http.ResponseWriter, r *http.Request, agent string) (message.Incoming, bool, error) {
 	if r.ContentLength < 0 || r.ContentLength > 1<<20 {
 		select {
-		case a.large <- struct{}{}:
-			defer func() { <-a.large }()
+		case p.large <- struct{}{}:
+			defer func() { <-p.large }()
 		case <-r.Context().Done():
 			return message.Incoming{}, false, r.Context().Err()
 		}
@@ -77,12 +77,12 @@ func (a *api) readMessage(w http.ResponseWriter, r *http.Request, agent string) 
 	if err := m.check(agent == "", caller); err != nil {
 		return message.Incoming{}, false, err
 	}
-	if m.Kind == message.Rewind && agent != "" && a.Folders != nil {
-		if err := a.Folders.Rewindable(r.Context(), agent, m.Text); err != nil {
+	if m.Kind == message.Rewind && agent != "" && p.talks.folders != nil {
+		if err := p.talks.folders.Rewindable(r.Context(), agent, m.Text); err != nil {
 			return message.Incoming{}, false, err
 		}
 	}
-	files, err := a.keep(m.Files)
+	files, err := p.keep(m.Files)
 	if err != nil {
 		return message.Incoming{}, false, err
 	}
@@ -189,11 +189,11 @@ func checkFiles(files []File, caller Caller) error {
 
 // keep stores the files of a message before the message itself, so that an item
 // never names a file that is not there.
-func (a *api) keep(files []File) ([]message.File, error) {
+func (p posts) keep(files []File) ([]message.File, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	if a.Files == nil {
+	if p.files == nil {
 		return nil, fmt.Errorf("keep files: %w", ErrNotRunning)
 	}
 	kept := make([]message.File, len(files))
@@ -201,11 +201,11 @@ func (a *api) keep(files []File) ([]message.File, error) {
 		var err error
 		switch {
 		case f.ID != "":
-			kept[i], err = a.Files.Get(f.ID)
+			kept[i], err = p.files.Get(f.ID)
 		case f.Path != "":
-			kept[i], err = a.Files.Adopt(f.Path)
+			kept[i], err = p.files.Adopt(f.Path)
 		default:
-			kept[i], err = a.Files.Put(f.Name, bytes.NewReader(f.Data))
+			kept[i], err = p.files.Put(f.Name, bytes.NewReader(f.Data))
 		}
 		if err != nil {
 			return nil, inField(fmt.Sprintf("files[%d]", i), err)

@@ -2,37 +2,10 @@ package control
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	"daycare/engine/event"
 )
-
-// healthz says that the process answers. It looks at nothing else, so that a
-// slow disk does not get a working daemon killed.
-func (a *api) healthz(w http.ResponseWriter, _ *http.Request, _ nothing) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintln(w, "ok")
-}
-
-// metrics is the status in the text format of Prometheus.
-func (a *api) metrics(w http.ResponseWriter, r *http.Request, _ nothing) {
-	s, err := a.Daemon.Status(r.Context())
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	fmt.Fprint(w, exposition(s))
-	if m, ok := a.Daemon.(Meter); ok {
-		m.WriteMetrics(w)
-	}
-}
-
-// A Meter is a Daemon that also counts what it did. It writes in the text format
-// of Prometheus.
-type Meter interface{ WriteMetrics(w io.Writer) }
 
 func exposition(s event.Status) string {
 	var b strings.Builder

@@ -44,13 +44,16 @@ type (
 	}
 )
 
-func (a *api) models(ctx context.Context, _ nothing) (modelsBody, error) {
-	list, err := a.Offers.Models(ctx)
+// offers serve what people can choose from.
+type offers struct{ offers Offers }
+
+func (f offers) models(ctx context.Context, _ nothing) (modelsBody, error) {
+	list, err := f.offers.Models(ctx)
 	return modelsBody{some(list)}, err
 }
 
-func (a *api) skills(ctx context.Context, _ nothing) (skillsBody, error) {
-	list, err := a.Offers.Skills(ctx)
+func (f offers) skills(ctx context.Context, _ nothing) (skillsBody, error) {
+	list, err := f.offers.Skills(ctx)
 	return skillsBody{some(list)}, err
 }
 

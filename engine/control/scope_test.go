@@ -140,7 +140,7 @@ var bodies = map[string]string{
 	"POST /v1/agents/{id}/grants": `{"permission":"@web"}`, "POST /v1/cron": `{"prompt":"look"}`,
 }
 
-func tableOf(b Backend) []row { return (&api{Backend: b}).table() }
+func tableOf(b Backend) []row { return table(&api{}, b) }
 
 // TestEveryRouteAsksForItsScope walks the table: each route with each scope, for all agents and
 // for one.

@@ -15,24 +15,26 @@ type part struct {
 }
 
 // parts are all rows, whatever the backend has.
-func (a *api) parts() []part {
-	c := clocks{a, a.Schedules}
+func parts(a *api, b Backend) []part {
+	words := talks{b.Agents, b.Folders}
 	return []part{
-		{true, a.daemonRows()},
-		{a.SubAgents != nil, []row{on(a, subAgents, a.subAgents)}},
-		{a.Offers != nil, []row{on(a, skills, a.skills), on(a, models, a.models)}},
-		{a.Costs != nil, []row{on(a, cost, a.cost)}},
-		{true, a.agentRows()},
-		{true, a.messageRows()},
-		{a.Folders != nil, a.folderRows()},
-		{a.Grants != nil, []row{on(a, grants, a.grants), on(a, grant, a.grant), on(a, revoke, a.revoke), on(a, why, a.why)}},
-		{a.Schedules != nil, c.rows()},
+		{true, systemRows(a, system{a, b.Daemon})},
+		{b.SubAgents != nil, []row{on(a, subAgents, listSubAgents(b.SubAgents))}},
+		{b.Offers != nil, offerRows(a, offers{b.Offers})},
+		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
+		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
+		{true, messageRows(a, posts{a, words, b.Files, b.Events, make(chan struct{}, largeSlots)})},
+		{true, []row{stream(a, events, watchers{a, b.Events}.watch)}},
+		{true, approvalRows(a, approvals{b.Permissions})},
+		{b.Folders != nil, folderRows(a, folderRoutes{a, b.Folders}, words)},
+		{b.Grants != nil, grantRows(a, grantRoutes{b.Grants})},
+		{b.Schedules != nil, scheduleRows(a, clocks{b.Schedules})},
 	}
 }
 
 // table is the list of all routes that the backend has something for.
-func (a *api) table() (rows []row) {
-	for _, p := range a.parts() {
+func table(a *api, b Backend) (rows []row) {
+	for _, p := range parts(a, b) {
 		if p.here {
 			rows = append(rows, p.rows...)
 		}
@@ -48,7 +50,7 @@ type Operation struct {
 
 // Operations lists all operations, in the order of docs/api.md.
 func Operations() (list []Operation) {
-	for _, p := range (&api{}).parts() {
+	for _, p := range parts(&api{}, Backend{}) {
 		for _, row := range p.rows {
 			list = append(list, Operation{row.Route, row.in, row.out})
 		}
@@ -56,81 +58,87 @@ func Operations() (list []Operation) {
 	return list
 }
 
-func (a *api) daemonRows() []row {
+func systemRows(a *api, s system) []row {
 	return []row{
-		stream(a, health, a.healthz),
-		stream(a, metric, a.metrics),
-		on(a, status, a.status),
-		on(a, settings, a.config),
-		on(a, reload, a.reload),
-		on(a, shutDown, a.shutdown),
-		on(a, tools, a.tools),
+		stream(a, health, healthz),
+		stream(a, metric, s.metrics),
+		on(a, status, s.status),
+		on(a, settings, s.config),
+		on(a, reload, s.reload),
+		on(a, shutDown, s.shutdown),
+		on(a, tools, s.tools),
 	}
 }
 
-func (a *api) agentRows() []row {
+func offerRows(a *api, f offers) []row {
+	return []row{on(a, skills, f.skills), on(a, models, f.models)}
+}
+
+func agentRows(a *api, g agentRoutes, t talks) []row {
 	return []row{
-		on(a, listAgents, a.listAgents),
-		on(a, createAgent, a.createAgent),
-		on(a, showAgent, a.showAgent),
-		on(a, removeAgent, a.removeAgent),
-		on(a, history, a.history),
-		on(a, draft, a.draft),
-		on(a, waiting, a.inbox),
-		on(a, dropItem, a.drop),
-		on(a, moveToFront, a.front),
-		on(a, stop, a.stop),
-		on(a, reset, a.reset),
-		on(a, compact, a.compact),
-		on(a, mark, a.mark),
-		on(a, kill, a.kill),
+		on(a, listAgents, g.list),
+		on(a, createAgent, g.create),
+		on(a, showAgent, g.show),
+		on(a, removeAgent, g.remove),
+		on(a, history, g.history),
+		on(a, draft, g.draft),
+		on(a, waiting, g.inbox),
+		on(a, dropItem, g.drop),
+		on(a, moveToFront, g.front),
+		on(a, stop, g.stop),
+		on(a, reset, t.reset),
+		on(a, compact, t.compact),
+		on(a, mark, t.mark),
+		on(a, kill, g.kill),
 	}
 }
 
-func (a *api) messageRows() []row {
+func messageRows(a *api, p posts) []row {
+	return []row{stream(a, postToAgent, p.toAgent), stream(a, postByDescriptor, p.byDescriptor)}
+}
+
+func approvalRows(a *api, p approvals) []row {
+	return []row{on(a, asks, p.list), on(a, decide, p.decide)}
+}
+
+func folderRows(a *api, f folderRoutes, t talks) []row {
 	return []row{
-		stream(a, postToAgent, a.postToAgent),
-		stream(a, postByDescriptor, a.postByDescriptor),
-		stream(a, events, a.events),
-		on(a, asks, a.asks),
-		on(a, decide, a.decide),
+		on(a, rewind, t.rewind),
+		on(a, fork, f.fork),
+		on(a, switchModel, f.switchModel),
+		stream(a, readFile, f.readFile),
+		stream(a, writeFile, f.writeFile),
+		on(a, trash, f.trash),
+		on(a, restore, f.restore),
+		stream(a, importAgent, f.importAgent),
 	}
 }
 
-func (a *api) folderRows() []row {
+func grantRows(a *api, g grantRoutes) []row {
+	return []row{on(a, grants, g.list), on(a, grant, g.grant), on(a, revoke, g.revoke), on(a, why, g.why)}
+}
+
+func scheduleRows(a *api, c clocks) []row {
 	return []row{
-		on(a, rewind, a.rewind),
-		on(a, fork, a.fork),
-		on(a, switchModel, a.switchModel),
-		stream(a, readFile, a.readFile),
-		stream(a, writeFile, a.writeFile),
-		on(a, trash, a.trash),
-		on(a, restore, a.restore),
-		stream(a, importAgent, a.importAgent),
+		on(a, listTasks, c.tasks),
+		on(a, addTask, c.addTask),
+		on(a, showTask, c.task),
+		on(a, setTask, c.changeTask),
+		on(a, removeTask, c.removeTask),
+		on(a, runTask, c.runTask),
+		on(a, taskRuns, c.taskRuns),
+		on(a, heartbeat, c.heartbeat),
+		on(a, addPrompt, c.addPrompt),
+		on(a, removePrompt, c.removePrompt),
+		on(a, runHeartbeat, c.runHeartbeat),
+		on(a, heartbeatRuns, c.heartbeatRuns),
 	}
 }
 
-func (c clocks) rows() []row {
-	return []row{
-		on(c.api, listTasks, c.tasks),
-		on(c.api, addTask, c.addTask),
-		on(c.api, showTask, c.task),
-		on(c.api, setTask, c.changeTask),
-		on(c.api, removeTask, c.removeTask),
-		on(c.api, runTask, c.runTask),
-		on(c.api, taskRuns, c.taskRuns),
-		on(c.api, heartbeat, c.heartbeat),
-		on(c.api, addPrompt, c.addPrompt),
-		on(c.api, removePrompt, c.removePrompt),
-		on(c.api, runHeartbeat, c.runHeartbeat),
-		on(c.api, heartbeatRuns, c.heartbeatRuns),
-	}
-}
-
-// routes makes the table reachable. Nothing else registers a route.
-func (a *api) routes() *http.ServeMux {
+// serve makes the table reachable. Nothing else registers a route.
+func (a *api) serve(rows []row) *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, row := range a.table() {
+	for _, row := range rows {
 		mux.HandleFunc(row.Pattern(), a.permit(row))
 	}
 	mux.HandleFunc("/", a.noRoute(mux))

@@ -1,9 +1,14 @@
 package control
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"slices"
+	"time"
 
 	"daycare/engine/event"
+	"daycare/engine/message"
 )
 
 // A turnFilter picks the events of the turn that one item is worked on in. The
@@ -70,3 +75,119 @@ func (t *turnFilter) tells(e event.Event) bool {
 func (t *turnFilter) tail(o event.Outcome) bool {
 	return !t.over && (t.id != "" || o.Turn != "" && !t.old)
 }
+
+// streamTurn posts a message and streams the turn that it is worked on in. It
+// subscribes before it posts, so that no event of the turn is missed, and takes
+// the end from Await, because events are lossy.
+func (p posts) streamTurn(w http.ResponseWriter, r *http.Request, in message.Incoming) {
+	if p.feed == nil {
+		p.api.fail(w, r, fmt.Errorf("stream a turn: %w", ErrNotRunning))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	turn := &turnFilter{}
+	f := newFeed(ctx, p.feed, p.feed.Next(), ofAgent(in.Agent))
+	defer func() { cancel(); <-f.done }()
+
+	receipt, err := p.talks.deliver(ctx, in)
+	if err != nil {
+		p.api.fail(w, r, err)
+		return
+	}
+	turn.agent, turn.item, turn.old = receipt.Agent, receipt.Item, receipt.Duplicate
+	out, err := startSSE(w)
+	if err != nil {
+		return
+	}
+	if out.send("", event.ItemQueued, queued(receipt, in)) != nil {
+		return
+	}
+	ended := make(chan awaited, 1)
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		o, err := p.talks.agents.Await(ctx, receipt.Agent, receipt.Item)
+		ended <- awaited{o, err}
+	}()
+	defer func() { cancel(); <-waiting }()
+	tellTurn(ctx, f, out, turn, ended)
+}
+
+type awaited struct {
+	outcome event.Outcome
+	err     error
+}
+
+// tellTurn forwards what belongs to the turn until the item has ended.
+func tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, ended <-chan awaited) {
+	t := turn.teller(out)
+	beat := time.NewTicker(keepAlive)
+	defer beat.Stop()
+	for {
+		select {
+		case <-f.wake:
+			if f.drain(t) != nil {
+				return
+			}
+		case end := <-ended:
+			endTurn(ctx, f, out, turn, end)
+			return
+		case <-beat.C:
+			if out.comment("") != nil {
+				return
+			}
+		case <-closingOf(ctx):
+			_ = out.send("", errorType, ErrorBody{Describe(fmt.Errorf("%w: daycare is shutting down; the message is safe", ErrCut))})
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// errorType is the type of the event that ends a stream which cannot go on.
+const errorType event.Type = "error"
+
+// ErrorBody is the answer to a request that failed.
+type ErrorBody struct {
+	Error *APIError `json:"error"`
+}
+
+func endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end awaited) {
+	if end.err != nil {
+		_ = out.send("", errorType, ErrorBody{Describe(end.err)})
+		return
+	}
+	t := turn.teller(out)
+	late := time.After(tailGrace)
+	for turn.tail(end.outcome) {
+		select {
+		case <-f.wake:
+			if f.drain(t) != nil {
+				return
+			}
+			continue
+		case <-late:
+		case <-ctx.Done():
+		}
+		break
+	}
+	_ = out.send("", event.TurnFinished, finished(end.outcome))
+}
+
+// queued is the first event of a turn's stream: the receipt, as an event.
+func queued(r message.Receipt, in message.Incoming) event.Event {
+	return event.Event{Type: event.ItemQueued, At: time.Now(), Agent: r.Agent,
+		Body: event.Item{Item: r.Item, Kind: string(in.Kind), Seq: r.Seq, Duplicate: r.Duplicate}}
+}
+
+// finished is the last event of a turn's stream.
+func finished(o event.Outcome) event.Event {
+	return event.Event{Type: event.TurnFinished, At: time.Now(), Agent: o.Agent, Turn: o.Turn,
+		Body: event.Finished{Reason: o.Reason, Error: o.Error, Text: o.Text, Items: []string{o.Item}, Cost: o.Cost}}
+}
+
+// tailGrace is how long a stream waits for the last events of a turn that has
+// ended: they are on their way through the Broker.
+const tailGrace = 100 * time.Millisecond

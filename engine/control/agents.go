@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"daycare/engine/event"
+)
+
+// agentRoutes serve what is asked about agents, and what is done with them.
+type agentRoutes struct {
+	api    *api
+	agents Agents
+}
+
+func (g agentRoutes) list(ctx context.Context, in listIn) (agentsBody, error) {
+	list := g.agents.Agents
+	if in.Family != "" {
+		id, err := g.api.resolve(ctx, in.Family)
+		if err != nil {
+			return agentsBody{}, err
+		}
+		list = func(ctx context.Context) ([]event.Agent, error) { return g.agents.Family(ctx, id) }
+	}
+	all, err := list(ctx)
+	all = slices.DeleteFunc(all, func(v event.Agent) bool { return !knows(ctx, v.ID) })
+	return agentsBody{some(all)}, err
+}
+
+// agentTypes are the kinds of agent that are made by hand.
+const agentTypes = "user, permanent, subagent"
+
+func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agent, error) {
+	n := in.Body
+	switch n.Type {
+	case "", "user":
+		n.Type = "user"
+	case "permanent":
+		if strings.TrimSpace(n.Name) == "" {
+			return event.Agent{}, &Invalid{Field: "name", Reason: "a permanent agent needs one"}
+		}
+	case "subagent":
+		if n.Parent == "" {
+			return event.Agent{}, &Invalid{Field: "parent", Reason: "a subagent needs one",
+				Hint: "name the agent it works for by handle or id"}
+		}
+	default:
+		return event.Agent{}, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
+	}
+	if n.Spawned && n.Type != "user" {
+		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
+	}
+	if n.Parent != "" {
+		parent, err := g.api.resolve(ctx, n.Parent)
+		if err != nil {
+			return event.Agent{}, err
+		}
+		n.Parent = parent
+	}
+	return g.agents.Create(ctx, n)
+}
+
+func (g agentRoutes) show(ctx context.Context, in anAgent) (event.Agent, error) {
+	return g.agents.Agent(ctx, in.ID)
+}
+
+func (g agentRoutes) remove(ctx context.Context, in removeIn) (trashBody, error) {
+	trash, err := g.agents.Remove(ctx, in.ID, in.Force)
+	return trashBody{trash}, err
+}
+
+func (g agentRoutes) stop(ctx context.Context, in anAgent) (stoppedBody, error) {
+	stopped, err := g.agents.Stop(ctx, in.ID)
+	return stoppedBody{stopped}, err
+}
+
+func (g agentRoutes) kill(ctx context.Context, in anAgent) (empty, error) {
+	return empty{}, g.agents.Kill(ctx, in.ID)
+}
+
+func (g agentRoutes) history(ctx context.Context, in historyIn) (event.Page, error) {
+	page, err := g.agents.History(ctx, in.ID, in.Before, int(in.Limit))
+	page.Records = some(page.Records)
+	return page, err
+}
+
+func (g agentRoutes) draft(ctx context.Context, in anAgent) (event.Draft, error) {
+	return g.agents.Draft(ctx, in.ID)
+}
+
+func (g agentRoutes) inbox(ctx context.Context, in anAgent) (inboxBody, error) {
+	items, err := g.agents.Inbox(ctx, in.ID)
+	return inboxBody{some(items)}, err
+}
+
+func (g agentRoutes) drop(ctx context.Context, in itemIn) (empty, error) {
+	return empty{}, g.agents.Drop(ctx, in.ID, in.Item)
+}
+
+func (g agentRoutes) front(ctx context.Context, in itemIn) (empty, error) {
+	return empty{}, g.agents.Front(ctx, in.ID, in.Item)
+}
+
+// some makes a nil list an empty one: clients read [] more easily than null.
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

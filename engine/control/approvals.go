@@ -1,0 +1,50 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"daycare/engine/event"
+)
+
+// approvals serve the requests that wait for an answer.
+type approvals struct{ permissions Permissions }
+
+func (p approvals) list(ctx context.Context, _ nothing) (asksBody, error) {
+	asks, err := p.known(ctx)
+	return asksBody{some(asks)}, err
+}
+
+// knownAsks are the requests of the agents that the caller's rights are about.
+func (p approvals) known(ctx context.Context) ([]event.Ask, error) {
+	asks, err := p.permissions.Asks(ctx)
+	return slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) }), err
+}
+
+func (p approvals) decide(ctx context.Context, in decideIn) (empty, error) {
+	answer := in.Body
+	switch answer.Decision {
+	case "once", "always", "prefix", "deny":
+	default:
+		return empty{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: once, always, deny, prefix", answer.Decision)}
+	}
+	caller := callerOf(ctx)
+	by := caller.Name
+	if answer.By != "" {
+		if !caller.Local {
+			return empty{}, &Invalid{Field: "by", Reason: "only a caller on the unix socket may say who decided", Hint: "leave it out"}
+		}
+		by = answer.By
+	}
+	if caller.Rights.Restricted() {
+		asks, err := p.known(ctx)
+		if err != nil {
+			return empty{}, err
+		}
+		if !slices.ContainsFunc(asks, func(v event.Ask) bool { return v.Token == in.Token }) {
+			return empty{}, ErrNoAsk // as of one that is not there
+		}
+	}
+	return empty{}, p.permissions.Decide(ctx, in.Token, answer.Decision, by)
+}

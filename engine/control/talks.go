@@ -1,0 +1,63 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"daycare/engine/message"
+)
+
+// talks post what is said to an agent, and the orders about its conversation.
+type talks struct {
+	agents  Agents
+	folders Folders
+}
+
+// reset is stop and reset: who asks for an empty slate does not want to wait for
+// the turn under way.
+func (t talks) reset(ctx context.Context, in anAgent) (message.Receipt, error) {
+	return t.order(ctx, in.ID, message.Reset, "")
+}
+
+func (t talks) compact(ctx context.Context, in anAgent) (message.Receipt, error) {
+	return t.order(ctx, in.ID, message.Compact, "")
+}
+
+// order posts an item that is no message.
+func (t talks) order(ctx context.Context, id string, kind message.Kind, text string) (message.Receipt, error) {
+	return t.deliver(ctx, message.Incoming{Agent: id, Kind: kind, Text: strings.TrimSpace(text), From: callerAddress(ctx)})
+}
+
+// deliver hands an item to the engine. A reset also stops the turn under way:
+// before, so that the reset is what comes next; after, where only the engine
+// knows which agent the message is for.
+func (t talks) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+	if in.Kind == message.Reset && in.Agent != "" {
+		if _, err := t.agents.Stop(ctx, in.Agent); err != nil {
+			return message.Receipt{}, err
+		}
+	}
+	r, err := t.agents.Deliver(ctx, in)
+	if err == nil && in.Kind == message.Reset && in.Agent == "" && !r.Duplicate {
+		_, err = t.agents.Stop(ctx, r.Agent)
+	}
+	return r, err
+}
+
+// rewind posts the order: only the agent itself writes its history.
+func (t talks) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Receipt, error) {
+	to := strings.TrimSpace(in.Body.To)
+	if err := t.folders.Rewindable(ctx, in.ID, to); err != nil {
+		return message.Receipt{}, err
+	}
+	return t.order(ctx, in.ID, message.Rewind, to)
+}
+
+func (t talks) mark(ctx context.Context, in agentBody[markBody]) (message.Receipt, error) {
+	name := in.Body.Name
+	if strings.TrimSpace(name) == "" || strings.Trim(name, "0123456789") == "" {
+		return message.Receipt{}, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", name)}
+	}
+	return t.order(ctx, in.ID, message.Mark, name)
+}
