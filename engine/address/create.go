@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nrednav/cuid2"
+	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/crash"
 	"daycare/engine/disk"
@@ -56,11 +57,15 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	if address == "" {
 		address = id
 	}
-	m, err, _ := x.making.Do(address, func() (any, error) {
-		if known, ok := x.known(d, id); ok {
+	m, err, _ := x.maker.making.Do(address, func() (any, error) {
+		if known, ok := x.existing(d, id); ok {
 			return known, nil
 		}
-		return x.make(id, d, data, state, fill)
+		made, err := x.maker.make(id, d, data, state, fill)
+		if err == nil {
+			x.Keep(id)
+		}
+		return made, err
 	})
 	if err != nil {
 		return Meta{}, fmt.Errorf("make agent %s: %w", id, full(err))
@@ -68,35 +73,41 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 	return m.(Meta), nil
 }
 
-// known is the agent that a descriptor or an id belongs to.
-func (x *Index) known(d Descriptor, id string) (Meta, bool) {
+// existing is the agent that a descriptor or an id belongs to.
+func (x *Index) existing(d Descriptor, id string) (Meta, bool) {
 	if have, ok := x.Lookup(d); ok {
 		id = have
 	}
 	return x.Get(id)
 }
 
-func (x *Index) make(id string, d Descriptor, descriptor, state []byte, fill func(dir string) error) (Meta, error) {
-	h, err := x.handles.give(id, d.ParentAgentID, time.Now())
+// A folderMaker makes the folders of agents.
+type folderMaker struct {
+	vol    *disk.Volume // nil: read only
+	scan   *scan
+	making singleflight.Group // by address: two first messages at once make one agent
+}
+
+func (k *folderMaker) make(id string, d Descriptor, descriptor, state []byte, fill func(dir string) error) (Meta, error) {
+	h, err := k.scan.handles.give(id, d.ParentAgentID, time.Now())
 	if err == nil {
-		err = x.handles.sync()
+		err = k.scan.handles.sync()
 	}
 	if err != nil {
 		return Meta{}, err
 	}
-	if err := x.build(id, descriptor, state, fill); err != nil {
+	if err := k.build(id, descriptor, state, fill); err != nil {
 		return Meta{}, err
 	}
-	x.mu.Lock()
-	m := x.put(id, d, h)
-	x.mu.Unlock()
-	x.Keep(id)
+	k.scan.known.mu.Lock()
+	m := k.scan.known.put(id, d, h)
+	k.scan.known.mu.Unlock()
 	return m, nil
 }
 
 // build makes the folder: files, sync, rename, sync of agents/.
-func (x *Index) build(id string, descriptor, state []byte, fill func(dir string) error) (err error) {
-	temp, final := filepath.Join(x.dir, newPrefix+id), filepath.Join(x.dir, id)
+func (k *folderMaker) build(id string, descriptor, state []byte, fill func(dir string) error) (err error) {
+	temp, final := filepath.Join(k.scan.dir, newPrefix+id), filepath.Join(k.scan.dir, id)
 	if err := os.RemoveAll(temp); err != nil { // of an earlier try
 		return err
 	}
@@ -108,10 +119,10 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 	if err := crash.Do("folder.mkdir", func() error { return os.Mkdir(temp, 0o700) }); err != nil {
 		return err
 	}
-	if err := x.vol.WriteFile("descriptor", filepath.Join(temp, descriptorFile), descriptor); err != nil {
+	if err := k.vol.WriteFile("descriptor", filepath.Join(temp, descriptorFile), descriptor); err != nil {
 		return err
 	}
-	if err := x.vol.WriteFile("state", filepath.Join(temp, stateFile), state); err != nil {
+	if err := k.vol.WriteFile("state", filepath.Join(temp, stateFile), state); err != nil {
 		return err
 	}
 	if fill != nil {
@@ -119,13 +130,13 @@ func (x *Index) build(id string, descriptor, state []byte, fill func(dir string)
 			return err
 		}
 	}
-	if err := x.vol.SyncDir("folder.sync", temp); err != nil {
+	if err := k.vol.SyncDir("folder.sync", temp); err != nil {
 		return err
 	}
-	if err = x.vol.Rename("folder", temp, final); err != nil && x.vol.Err() == nil {
+	if err = k.vol.Rename("folder", temp, final); err != nil && k.vol.Err() == nil {
 		// Its name may be there and not durable. Whoever asked is told that there is no
 		// agent, and asks again: there must not be two then.
-		if back := x.vol.Rename("folder", final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
+		if back := k.vol.Rename("folder", final, temp); back != nil && !errors.Is(back, fs.ErrNotExist) {
 			err = errors.Join(err, back)
 		}
 	}
@@ -160,11 +171,11 @@ func (x *Index) Remove(id string) (string, error) {
 	if _, ok := x.Get(id); !ok {
 		return "", fmt.Errorf("%w: %s", message.ErrUnknownAgent, id)
 	}
-	trash := filepath.Join(filepath.Dir(x.dir), "trash")
+	trash := filepath.Join(filepath.Dir(x.scan.dir), "trash")
 	if err := x.vol.MkdirAll(trash); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
 	}
-	from, to := filepath.Join(x.dir, id), filepath.Join(trash, time.Now().UTC().Format("20060102T150405.000Z")+"-"+id)
+	from, to := filepath.Join(x.scan.dir, id), filepath.Join(trash, time.Now().UTC().Format("20060102T150405.000Z")+"-"+id)
 	err := x.vol.Rename("trash", from, to) // its old name goes last
 	if disk.Exists(from) {
 		return "", fmt.Errorf("move agent to trash: %w", err)
@@ -179,7 +190,21 @@ func (x *Index) Remove(id string) (string, error) {
 // Forget takes an agent out of the index; its folder stays as it is. A Rescan
 // finds it again.
 func (x *Index) Forget(id string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.forget(id)
+	x.known.mu.Lock()
+	defer x.known.mu.Unlock()
+	x.scan.forget(id)
+}
+
+// removeUnfinished removes the folders of agents whose making a crash cut short.
+func (k *folderMaker) removeUnfinished() error {
+	left, err := disk.Glob(k.scan.dir, newPrefix+"*")
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove unfinished agent: %w", err)
+		}
+	}
+	return nil
 }

@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/singleflight"
 
 	"daycare/engine/disk"
 	"daycare/engine/fault"
@@ -54,20 +50,11 @@ func (e *Ambiguous) Fault() *fault.Fault {
 // An Index knows all agents of one .daycare directory. It may be used from many
 // goroutines at once.
 type Index struct {
-	vol     *disk.Volume // nil: read only
-	dir     string       // .daycare/agents
-	log     *slog.Logger
-	handles *handles
-	making  singleflight.Group // by address: two first messages at once make one agent
-	scan    scan
-	unread  unread
-
-	mu       sync.RWMutex
-	byID     map[string]Meta
-	byKey    map[string]string // key of a descriptor -> id
-	byHandle map[string]string // handle -> id
-	sorted   []Meta            // by handle; nil: to be made anew
-	listing
+	vol    *disk.Volume // nil: read only
+	known  *listing
+	scan   *scan
+	unread *unread
+	maker  *folderMaker
 }
 
 // Load reads all descriptors under root, the .daycare directory. With a nil volume
@@ -88,67 +75,25 @@ func Load(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Fi
 
 // open makes an Index that has read the handles alone.
 func open(vol *disk.Volume, root string, log *slog.Logger) (*Index, []finding.Finding, error) {
-	x := &Index{vol: vol, dir: filepath.Join(root, "agents"), log: log,
-		byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{}, listing: newListing(),
-		unread: unread{done: make(chan struct{})}, scan: scan{seen: map[string]stamp{}, told: map[finding.Finding]bool{}}}
+	known := newListing()
+	s := &scan{dir: filepath.Join(root, "agents"), log: log, known: known,
+		seen: map[string]stamp{}, told: map[finding.Finding]bool{}}
+	x := &Index{vol: vol, known: known, scan: s, unread: &unread{scan: s, done: make(chan struct{})},
+		maker: &folderMaker{vol: vol, scan: s}}
 	if vol != nil {
-		if err := vol.MkdirAll(x.dir); err != nil {
+		if err := vol.MkdirAll(x.scan.dir); err != nil {
 			return nil, nil, fmt.Errorf("make folder of agents: %w", err)
 		}
-		if err := x.removeUnfinished(); err != nil {
+		if err := x.maker.removeUnfinished(); err != nil {
 			return nil, nil, err
 		}
 	}
 	var found []finding.Finding
 	var err error
-	if x.handles, found, err = loadHandles(vol, filepath.Join(x.dir, "handles.jsonl")); err != nil {
+	if x.scan.handles, found, err = loadHandles(vol, filepath.Join(x.scan.dir, "handles.jsonl")); err != nil {
 		return nil, nil, fmt.Errorf("read handles: %w", err)
 	}
 	return x, found, nil
-}
-
-// removeUnfinished removes the folders of agents whose making a crash cut short.
-func (x *Index) removeUnfinished() error {
-	left, err := disk.Glob(x.dir, newPrefix+"*")
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("remove unfinished agent: %w", err)
-		}
-	}
-	return nil
-}
-
-// put makes an agent known. x.mu is held.
-func (x *Index) put(id string, d Descriptor, handle string) Meta {
-	x.drop(id)
-	m := Meta{ID: id, Handle: handle, Name: NameOf(d), Descriptor: d}
-	x.byID[id], x.byHandle[handle] = m, id
-	if k := d.key(); k != "" {
-		x.byKey[k] = id
-	}
-	x.list(m)
-	x.found(id)
-	x.sorted = nil
-	return m
-}
-
-// drop forgets an agent; its handle stays its own. x.mu is held.
-func (x *Index) drop(id string) {
-	m, ok := x.byID[id]
-	if !ok {
-		return
-	}
-	delete(x.byID, id)
-	delete(x.byHandle, m.Handle)
-	if k := m.Descriptor.key(); x.byKey[k] == id {
-		delete(x.byKey, k)
-	}
-	x.unlist(m)
-	delete(x.families, id)
-	x.sorted = nil
 }
 
 // Own is the name of the agent that the first message typed at this machine makes. It
@@ -174,52 +119,44 @@ func NameOf(d Descriptor) string {
 
 // Lookup finds the agent that a descriptor of type user, cron or heartbeat maps to.
 func (x *Index) Lookup(d Descriptor) (id string, ok bool) {
-	if x.partial() {
-		x.all()
+	if x.unread.partial() {
+		x.unread.all()
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	id, ok = x.byKey[d.key()]
+	x.known.mu.RLock()
+	defer x.known.mu.RUnlock()
+	id, ok = x.known.byKey[d.key()]
 	return id, ok
 }
 
 // Get returns an agent by its id.
-func (x *Index) Get(id string) (Meta, bool) {
-	x.mu.RLock()
-	m, ok := x.byID[id]
-	x.mu.RUnlock()
-	if !ok && x.partial() && ValidID(id) {
-		return x.one(id)
-	}
-	return m, ok
-}
+func (x *Index) Get(id string) (Meta, bool) { return x.unread.get(id) }
 
 // All returns all agents in the order of their handles.
 func (x *Index) All() []Meta {
-	if x.partial() {
-		x.all()
+	if x.unread.partial() {
+		x.unread.all()
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.sorted == nil {
-		x.sorted = make([]Meta, 0, len(x.byID))
-		for _, m := range x.byID {
-			x.sorted = append(x.sorted, m)
+	x.known.mu.Lock()
+	defer x.known.mu.Unlock()
+	if x.known.sorted == nil {
+		x.known.sorted = make([]Meta, 0, len(x.known.byID))
+		for _, m := range x.known.byID {
+			x.known.sorted = append(x.known.sorted, m)
 		}
-		slices.SortFunc(x.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
+		slices.SortFunc(x.known.sorted, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	}
-	x.visited.Add(int64(len(x.sorted)))
-	return slices.Clone(x.sorted)
+	x.known.visited.Add(int64(len(x.known.sorted)))
+	return slices.Clone(x.known.sorted)
 }
 
 // called finds the agent with a handle.
 func (x *Index) called(handle string) (id string, ok bool) {
-	if x.partial() {
-		x.Get(x.handles.whose(handle))
+	if x.unread.partial() {
+		x.Get(x.scan.handles.whose(handle))
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	id, ok = x.byHandle[handle]
+	x.known.mu.RLock()
+	defer x.known.mu.RUnlock()
+	id, ok = x.known.byHandle[handle]
 	return id, ok
 }
 
@@ -241,20 +178,20 @@ func (x *Index) Resolve(ref string) (string, error) {
 			return id, nil
 		}
 	}
-	if x.partial() {
-		x.all()
+	if x.unread.partial() {
+		x.unread.all()
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+	x.known.mu.RLock()
+	defer x.known.mu.RUnlock()
 	if ref == ownAsWas {
 		ref = Own
 	}
 	var fits []Meta
 	if ref != "" {
-		fits = x.exactly(byName, ref)
+		fits = x.known.exactly(byName, ref)
 	}
 	if len(fits) == 0 && len(ref) >= MinPrefix {
-		fits = x.having(byID, ref, func(id string) bool { return strings.HasPrefix(id, ref) })
+		fits = x.known.having(byID, ref, func(id string) bool { return strings.HasPrefix(id, ref) })
 	}
 	switch len(fits) {
 	case 0:
@@ -276,10 +213,10 @@ func (x *Index) Resolve(ref string) (string, error) {
 // NextSerial is the serial number that the next top-level agent gets: the channel
 // id of an agent that a person makes by hand.
 func (x *Index) NextSerial() string {
-	x.handles.mu.Lock()
-	defer x.handles.mu.Unlock()
-	return strconv.Itoa(x.handles.next[""])
+	x.scan.handles.mu.Lock()
+	defer x.scan.handles.mu.Unlock()
+	return strconv.Itoa(x.scan.handles.next[""])
 }
 
 // Close closes the handles' log.
-func (x *Index) Close() error { return x.handles.close() }
+func (x *Index) Close() error { return x.scan.handles.close() }

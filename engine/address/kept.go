@@ -28,7 +28,7 @@ func (x *Index) Keep(id string) {
 	if !ok || !m.Descriptor.kept() || x.vol == nil {
 		return
 	}
-	path, copied := filepath.Join(x.dir, id, descriptorFile), filepath.Join(x.dir, id, keptFile)
+	path, copied := filepath.Join(x.scan.dir, id, descriptorFile), filepath.Join(x.scan.dir, id, keptFile)
 	now, err := os.Stat(path)
 	if err != nil {
 		return // moved away this instant
@@ -36,7 +36,7 @@ func (x *Index) Keep(id string) {
 	if before, err := os.Stat(copied); err == nil && before.ModTime().Equal(now.ModTime()) {
 		return
 	}
-	if d, ok := x.current(path); !ok || d != m.Descriptor {
+	if d, ok := current(path); !ok || d != m.Descriptor {
 		return // what stands there is not in force
 	}
 	data, err := Encode(m.Descriptor)
@@ -44,12 +44,12 @@ func (x *Index) Keep(id string) {
 		err = x.vol.WriteDraftOf("descriptor.kept", copied, data, now.ModTime())
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		x.log.Warn("the copy of a descriptor is not written", "agent", id, "err", err)
+		x.scan.log.Warn("the copy of a descriptor is not written", "agent", id, "err", err)
 	}
 }
 
 // current is the descriptor that stands in a file.
-func (x *Index) current(path string) (Descriptor, bool) {
+func current(path string) (Descriptor, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Descriptor{}, false
@@ -60,8 +60,8 @@ func (x *Index) current(path string) (Descriptor, bool) {
 
 // lastGood is the descriptor that was in force before the one that stands there now;
 // nil: it is not known.
-func (x *Index) lastGood(id string) *Descriptor {
-	d, ok := x.current(filepath.Join(x.dir, id, keptFile))
+func (s *scan) lastGood(id string) *Descriptor {
+	d, ok := current(filepath.Join(s.dir, id, keptFile))
 	if !ok || !d.kept() || d.ID != "" && d.ID != id {
 		return nil
 	}

@@ -14,9 +14,9 @@ const (
 
 // Ended reports whether an agent has ended, if SetEnded said so before.
 func (x *Index) Ended(id string) (ended, known bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.ended[id] == hasEnded, x.ended[id] != unknown
+	x.known.mu.RLock()
+	defer x.known.mu.RUnlock()
+	return x.known.ended[id] == hasEnded, x.known.ended[id] != unknown
 }
 
 // SetEnded keeps whether an agent has ended, as its state.json says. Those that have are
@@ -26,43 +26,43 @@ func (x *Index) SetEnded(id string, ended bool) {
 	if ended {
 		now = hasEnded
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.setLife(id, now)
+	x.known.mu.Lock()
+	defer x.known.mu.Unlock()
+	x.known.setLife(id, now)
 }
 
 // SawEnded is SetEnded for who only reads: an agent that ends meanwhile stays ended.
 func (x *Index) SawEnded(id string, ended bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.known.mu.Lock()
+	defer x.known.mu.Unlock()
 	if ended {
-		x.setLife(id, hasEnded)
-	} else if x.ended[id] == unknown {
-		x.setLife(id, lives)
+		x.known.setLife(id, hasEnded)
+	} else if x.known.ended[id] == unknown {
+		x.known.setLife(id, lives)
 	}
 }
 
-// setLife keeps what is known of an agent. x.mu is held.
-func (x *Index) setLife(id string, now life) {
-	m, ok := x.byID[id]
-	if !ok || x.ended[id] == now {
+// setLife keeps what is known of an agent. l.mu is held.
+func (l *listing) setLife(id string, now life) {
+	m, ok := l.byID[id]
+	if !ok || l.ended[id] == now {
 		return
 	}
-	x.unlist(m)
-	x.ended[id] = now
-	x.list(m)
+	l.unlist(m)
+	l.ended[id] = now
+	l.list(m)
 }
 
-// list adds the facets of an agent, unlist removes them. x.mu is held.
-func (x *Index) list(m Meta) {
-	for _, f := range x.facetsOf(m) {
-		x.facets.Set(f)
+// list adds the facets of an agent, unlist removes them. l.mu is held.
+func (l *listing) list(m Meta) {
+	for _, f := range l.facetsOf(m) {
+		l.facets.Set(f)
 	}
 }
 
-func (x *Index) unlist(m Meta) {
-	for _, f := range x.facetsOf(m) {
-		x.facets.Delete(f)
+func (l *listing) unlist(m Meta) {
+	for _, f := range l.facetsOf(m) {
+		l.facets.Delete(f)
 	}
 }
 
@@ -99,30 +99,30 @@ func lost(maker string) string { return "lost\x00" + maker }
 const deepest = 64
 
 // family is the family of an agent. It is found once and kept: who made whom does not
-// change, but makers come and go. x.mu is held.
-func (x *Index) family(m Meta) string {
-	if known, ok := x.families[m.ID]; ok {
+// change, but makers come and go. l.mu is held.
+func (l *listing) family(m Meta) string {
+	if known, ok := l.families[m.ID]; ok {
 		return known
 	}
 	family := FamilyOf(m)
 	for up, n := m.Maker(), 0; up != "" && n < deepest; n++ {
-		above, ok := x.byID[up]
+		above, ok := l.byID[up]
 		if !ok {
 			family = lost(up)
 			break
 		}
 		family, up = FamilyOf(above), above.Maker()
 	}
-	x.families[m.ID] = family
+	l.families[m.ID] = family
 	return family
 }
 
-// found gives the permanent agents their family whose maker has come. x.mu is held.
-func (x *Index) found(maker string) {
+// found gives the permanent agents their family whose maker has come. l.mu is held.
+func (l *listing) found(maker string) {
 	key := lost(maker) + familyEnd
-	for _, m := range x.having(byFamily, key, func(v string) bool { return strings.HasPrefix(v, key) }) {
-		x.unlist(m)
-		delete(x.families, m.ID)
-		x.list(m)
+	for _, m := range l.having(byFamily, key, func(v string) bool { return strings.HasPrefix(v, key) }) {
+		l.unlist(m)
+		delete(l.families, m.ID)
+		l.list(m)
 	}
 }

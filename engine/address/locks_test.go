@@ -37,11 +37,11 @@ func TestNobodyWaitsForAScan(t *testing.T) {
 	}
 	const id = "copiedin0000000000000000"
 	copied, err := Encode(Descriptor{Type: Permanent, ID: id, Name: "copied in"})
-	if err := errors.Join(err, os.Mkdir(filepath.Join(x.dir, id), 0o700),
-		os.WriteFile(filepath.Join(x.dir, id, descriptorFile), copied, 0o600)); err != nil {
+	if err := errors.Join(err, os.Mkdir(filepath.Join(x.scan.dir, id), 0o700),
+		os.WriteFile(filepath.Join(x.scan.dir, id, descriptorFile), copied, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	x.handles.mu.Lock()
+	x.scan.handles.mu.Lock()
 	scanned, others := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, _, err := x.Rescan()
@@ -64,7 +64,7 @@ func TestNobodyWaitsForAScan(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("others wait for the scan")
 	}
-	x.handles.mu.Unlock()
+	x.scan.handles.mu.Unlock()
 	if err := <-scanned; err != nil {
 		t.Error(err)
 	}
@@ -85,7 +85,7 @@ func TestReadersAtOnceAgreeWithTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(x.dir, m.ID, descriptorFile)
+	path := filepath.Join(x.scan.dir, m.ID, descriptorFile)
 	var wg sync.WaitGroup
 	for n := range 200 {
 		text := fmt.Sprintf(`{"type":"permanent","id":%q,"name":"Ops","description":"version %d"}`, m.ID, n)

@@ -11,6 +11,7 @@ import (
 // unread is the descriptors that were not read yet, for who looks at one agent while
 // nothing runs.
 type unread struct {
+	scan *scan
 	once sync.Once
 	done chan struct{} // closed: all are read
 	err  error
@@ -32,57 +33,65 @@ func Look(root string, log *slog.Logger) (*Index, []finding.Finding, error) {
 }
 
 // Whole reads the descriptors that were not read yet, and returns what is wrong with any.
-func (x *Index) Whole() ([]finding.Finding, error) {
-	x.unread.once.Do(func() {
-		defer close(x.unread.done)
-		_, found, err := x.Rescan()
-		x.unread.add(found)
-		x.unread.err = err
+func (x *Index) Whole() ([]finding.Finding, error) { return x.unread.whole() }
+
+func (u *unread) whole() ([]finding.Finding, error) {
+	u.once.Do(func() {
+		defer close(u.done)
+		_, found, err := u.scan.rescan(nil)
+		u.add(found)
+		u.err = err
 	})
-	<-x.unread.done
-	x.unread.mu.Lock()
-	defer x.unread.mu.Unlock()
-	return slices.Clone(x.unread.found), x.unread.err
+	<-u.done
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.found), u.err
 }
 
 // all reads the descriptors that were not read yet.
-func (x *Index) all() {
-	if _, err := x.Whole(); err != nil {
-		x.log.Error("agents cannot be read", "err", err)
+func (u *unread) all() {
+	if _, err := u.whole(); err != nil {
+		u.scan.log.Error("agents cannot be read", "err", err)
 	}
 }
 
 // partial reports whether there are descriptors that were not read yet.
-func (x *Index) partial() bool {
+func (u *unread) partial() bool {
 	select {
-	case <-x.unread.done:
+	case <-u.done:
 		return false
 	default:
 		return true
 	}
 }
 
-// one returns an agent, whose descriptor may not have been read yet.
-func (x *Index) one(id string) (Meta, bool) {
-	if x.handles.of(id) == "" { // its number follows from those of the others
-		x.all()
-		return x.Get(id)
+// get returns an agent by its id, and reads its descriptor if nobody did yet.
+func (u *unread) get(id string) (Meta, bool) {
+	m, ok := u.scan.known.get(id)
+	if !ok && u.partial() && ValidID(id) {
+		return u.one(id)
 	}
-	_, found, err := x.Rescan(id)
-	x.unread.add(found)
-	if err != nil {
-		x.log.Error("agent cannot be read", "agent", id, "err", err)
-	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	m, ok := x.byID[id]
 	return m, ok
+}
+
+// one returns an agent, whose descriptor may not have been read yet.
+func (u *unread) one(id string) (Meta, bool) {
+	if u.scan.handles.of(id) == "" { // its number follows from those of the others
+		u.all()
+		return u.scan.known.get(id)
+	}
+	_, found, err := u.scan.rescan([]string{id})
+	u.add(found)
+	if err != nil {
+		u.scan.log.Error("agent cannot be read", "agent", id, "err", err)
+	}
+	return u.scan.known.get(id)
 }
 
 // readChildren reads the descriptors of the agents that were started by another one, as
 // their handles say.
-func (x *Index) readChildren(parent string) {
-	for _, id := range x.handles.children(parent) {
-		x.Get(id)
+func (u *unread) readChildren(parent string) {
+	for _, id := range u.scan.handles.children(parent) {
+		u.get(id)
 	}
 }

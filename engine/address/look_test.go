@@ -28,15 +28,15 @@ func TestALookReadsTheAgentThatIsAskedFor(t *testing.T) {
 	}
 	x := look()
 	for _, ref := range []string{idA, "0/", "0"} {
-		if id, err := x.Resolve(ref); err != nil || id != idA || len(x.byID) != 1 {
-			t.Errorf("Resolve(%s) = %s, %v with %d read, want one", ref, id, err, len(x.byID))
+		if id, err := x.Resolve(ref); err != nil || id != idA || len(x.known.byID) != 1 {
+			t.Errorf("Resolve(%s) = %s, %v with %d read, want one", ref, id, err, len(x.known.byID))
 		}
 	}
-	if list := x.Children(idA); len(list) != 1 || list[0].ID != idB || list[0].Handle != "0/0" || len(x.byID) != 2 {
-		t.Errorf("its children are %v, with %d agents read", list, len(x.byID))
+	if list := x.Children(idA); len(list) != 1 || list[0].ID != idB || list[0].Handle != "0/0" || len(x.known.byID) != 2 {
+		t.Errorf("its children are %v, with %d agents read", list, len(x.known.byID))
 	}
-	if id, err := x.Resolve("c"); err != nil || id != idC || len(x.byID) != 3 {
-		t.Errorf("by its name: %s, %v, with %d agents read", id, err, len(x.byID))
+	if id, err := x.Resolve("c"); err != nil || id != idC || len(x.known.byID) != 3 {
+		t.Errorf("by its name: %s, %v, with %d agents read", id, err, len(x.known.byID))
 	}
 	if _, err := look().Resolve("7/"); err == nil {
 		t.Error("an agent was found that is not there")

@@ -27,7 +27,7 @@ func TestAnAgentThatWasRefusedIsNotThere(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entries, err := os.ReadDir(x.dir)
+				entries, err := os.ReadDir(x.scan.dir)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -25,7 +25,7 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 		if !known {
 			return Change{}, nil
 		}
-		r := x.read(id)
+		r := x.scan.read(id)
 		if r.id == "" {
 			return Change{}, nil
 		}
@@ -33,7 +33,7 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 		if broken && !last {
 			return Change{Broken: true}, nil
 		}
-		t, err := x.takeIn([]reading{r})
+		t, err := x.scan.takeIn([]reading{r})
 		if err != nil {
 			return Change{}, err
 		}
@@ -79,4 +79,4 @@ func members(d Descriptor) (m map[string]json.RawMessage) {
 }
 
 // Handle is the handle that an id was given, also if its agent is gone; "" if none.
-func (x *Index) Handle(id string) string { return x.handles.of(id) }
+func (x *Index) Handle(id string) string { return x.scan.handles.of(id) }

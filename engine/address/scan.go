@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,9 +30,13 @@ type Diff struct{ Added, Removed, Changed []string } // ids
 // lock that anybody else needs: a reading says against what it was made, and is made
 // again if that is not how things are any more when it is taken in.
 type scan struct {
-	one sync.Mutex // one Rescan at a time; nobody else waits for it
+	dir     string // .daycare/agents
+	log     *slog.Logger
+	handles *handles
+	known   *listing
+	one     sync.Mutex // one Rescan at a time; nobody else waits for it
 
-	// Under the mu of the index.
+	// Under the mu of known.
 	seen      map[string]stamp         // of each descriptor that is in force
 	told      map[finding.Finding]bool // each thing is told once
 	forgotten int                      // how many agents were forgotten
@@ -70,41 +75,43 @@ type basis struct {
 	forgotten int
 }
 
-// basis is what is known of an agent; in force says that a version of it is. x.mu is held.
-func (x *Index) basis(id string) (b basis, inForce bool) {
-	_, inForce = x.byID[id]
-	return basis{x.scan.seen[id], x.scan.forgotten}, inForce
+// basis is what is known of an agent; in force says that a version of it is. l.mu is held.
+func (s *scan) basis(id string) (b basis, inForce bool) {
+	_, inForce = s.known.byID[id]
+	return basis{s.seen[id], s.forgotten}, inForce
 }
 
 // Rescan reads the folders of these agents again, without ids those of all: agents that
 // were added, changed or removed by hand count from now on. A descriptor that is now
 // broken leaves the last good one in force. Findings are told once.
-func (x *Index) Rescan(ids ...string) (Diff, []finding.Finding, error) {
-	x.scan.one.Lock()
-	defer x.scan.one.Unlock()
-	unread, missing, err := x.folders(ids)
+func (x *Index) Rescan(ids ...string) (Diff, []finding.Finding, error) { return x.scan.rescan(ids) }
+
+func (s *scan) rescan(ids []string) (Diff, []finding.Finding, error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	unread, missing, err := s.folders(ids)
 	if err != nil {
 		return Diff{}, nil, fmt.Errorf("list agents: %w", err)
 	}
 	var diff Diff
 	var found []finding.Finding
 	for try := 0; len(unread) > 0 && try < staleTries; try++ {
-		t, err := x.takeIn(x.readAll(unread))
+		t, err := s.takeIn(s.readAll(unread))
 		diff.Added, diff.Changed = append(diff.Added, t.added...), append(diff.Changed, t.changed...)
 		found, unread = append(found, t.found...), t.stale
 		if err != nil {
 			return diff, found, err
 		}
 	}
-	diff.Removed = x.forgetMissing(missing)
+	diff.Removed = s.forgetMissing(missing)
 	return diff, found, nil
 }
 
 // folders are the agents whose folders are there, and those that are known without one:
 // of these ids, without ids of all.
-func (x *Index) folders(ids []string) (there, missing []string, err error) {
+func (s *scan) folders(ids []string) (there, missing []string, err error) {
 	for _, id := range ids {
-		if info, err := os.Lstat(filepath.Join(x.dir, id)); err == nil && info.IsDir() && ValidID(id) {
+		if info, err := os.Lstat(filepath.Join(s.dir, id)); err == nil && info.IsDir() && ValidID(id) {
 			there = append(there, id)
 		} else {
 			missing = append(missing, id)
@@ -113,7 +120,7 @@ func (x *Index) folders(ids []string) (there, missing []string, err error) {
 	if len(ids) > 0 {
 		return there, missing, nil
 	}
-	entries, err := os.ReadDir(x.dir)
+	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
@@ -124,10 +131,10 @@ func (x *Index) folders(ids []string) (there, missing []string, err error) {
 			there = append(there, id)
 		}
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	x.visited.Add(int64(len(x.byID)))
-	for id := range x.byID {
+	s.known.mu.RLock()
+	defer s.known.mu.RUnlock()
+	s.known.visited.Add(int64(len(s.known.byID)))
+	for id := range s.known.byID {
 		if !present[id] {
 			missing = append(missing, id)
 		}
@@ -140,23 +147,23 @@ func (x *Index) folders(ids []string) (there, missing []string, err error) {
 const staleTries = 5
 
 // readAll reads the descriptors that were written since they were last read.
-func (x *Index) readAll(ids []string) []reading {
+func (s *scan) readAll(ids []string) []reading {
 	read := make([]reading, len(ids))
 	var group errgroup.Group
 	group.SetLimit(4 * runtime.GOMAXPROCS(0))
 	for i, id := range ids {
 		group.Go(func() error {
-			read[i] = x.read(id)
+			read[i] = s.read(id)
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		x.log.Error("agents not read", "err", err)
+		s.log.Error("agents not read", "err", err)
 	}
 	read = slices.DeleteFunc(read, func(r reading) bool { return r.id == "" })
 	depth := depths(read)
 	for i := range read {
-		read[i].handle = x.handles.of(read[i].id)
+		read[i].handle = s.handles.of(read[i].id)
 	}
 	slices.SortFunc(read, func(a, b reading) int {
 		return cmp.Or(compareHandles(a.handle, b.handle),
@@ -212,20 +219,20 @@ func depths(read []reading) map[string]int {
 }
 
 // read reads one descriptor. An empty reading: it is as it was.
-func (x *Index) read(id string) reading {
-	x.mu.RLock()
-	basis, inForce := x.basis(id)
-	x.mu.RUnlock()
-	r, ok := readDescriptor(filepath.Join(x.dir, id, descriptorFile), id, basis.seen)
+func (s *scan) read(id string) reading {
+	s.known.mu.RLock()
+	basis, inForce := s.basis(id)
+	s.known.mu.RUnlock()
+	r, ok := readDescriptor(filepath.Join(s.dir, id, descriptorFile), id, basis.seen)
 	if !ok {
 		return reading{}
 	}
 	r.basis = basis
-	x.mu.RLock()
-	_, good := x.choose(&r, nil)
-	x.mu.RUnlock()
+	s.known.mu.RLock()
+	_, good := s.choose(&r, nil)
+	s.known.mu.RUnlock()
 	if !good && !inForce {
-		r.last, r.asked = x.lastGood(id), true
+		r.last, r.asked = s.lastGood(id), true
 	}
 	return r
 }
@@ -262,39 +269,39 @@ type taken struct {
 }
 
 // takeIn makes the readings count.
-func (x *Index) takeIn(read []reading) (t taken, err error) {
-	if err := x.number(read); err != nil {
+func (s *scan) takeIn(read []reading) (t taken, err error) {
+	if err := s.number(read); err != nil {
 		return t, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	s.known.mu.Lock()
+	defer s.known.mu.Unlock()
 	for _, r := range read {
-		if basis, _ := x.basis(r.id); basis != r.basis {
+		if basis, _ := s.basis(r.id); basis != r.basis {
 			t.stale = append(t.stale, r.id)
 			continue
 		}
-		found, good := x.choose(&r, nil)
-		known, inForce := x.byID[r.id]
+		found, good := s.choose(&r, nil)
+		known, inForce := s.known.byID[r.id]
 		if !inForce && (good && r.handle == "" || !good && !r.asked) {
 			t.stale = append(t.stale, r.id) // its address was free, or was not, when it was looked at
 			continue
 		}
 		for _, f := range found {
-			if !x.scan.told[f] {
-				x.scan.told[f] = true
+			if !s.told[f] {
+				s.told[f] = true
 				t.found = append(t.found, f)
 			}
 		}
 		if !good {
 			continue
 		}
-		x.scan.seen[r.id] = r.stamp
+		s.seen[r.id] = r.stamp
 		switch {
 		case !inForce:
-			x.put(r.id, r.d, r.handle)
+			s.known.put(r.id, r.d, r.handle)
 			t.added = append(t.added, r.id)
 		case known.Descriptor != r.d:
-			x.put(r.id, r.d, known.Handle)
+			s.known.put(r.id, r.d, known.Handle)
 			t.changed = append(t.changed, r.id)
 		}
 	}
@@ -303,65 +310,65 @@ func (x *Index) takeIn(read []reading) (t taken, err error) {
 
 // number gives the agents among the readings that come to be in force their handles,
 // durably. It writes, so it is done before the index is locked.
-func (x *Index) number(read []reading) error {
+func (s *scan) number(read []reading) error {
 	claimed := map[string]string{} // address -> id
 	fresh := map[*reading]string{} // -> parent
-	x.mu.RLock()
+	s.known.mu.RLock()
 	for i, r := range read {
-		if _, good := x.choose(&r, claimed); !good {
+		if _, good := s.choose(&r, claimed); !good {
 			continue
 		}
 		if k := r.d.key(); k != "" {
 			claimed[k] = r.id
 		}
-		if _, inForce := x.byID[r.id]; !inForce {
+		if _, inForce := s.known.byID[r.id]; !inForce {
 			fresh[&read[i]] = r.d.ParentAgentID
 		}
 	}
-	x.mu.RUnlock()
+	s.known.mu.RUnlock()
 	for i := range read {
 		parent, ok := fresh[&read[i]]
 		if !ok {
 			continue
 		}
 		var err error
-		if read[i].handle, err = x.handles.give(read[i].id, parent, time.Now()); err != nil {
+		if read[i].handle, err = s.handles.give(read[i].id, parent, time.Now()); err != nil {
 			return err
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	return x.handles.sync()
+	return s.handles.sync()
 }
 
 // choose decides about a reading: whether its descriptor, or the last good one in its
 // place, can be in force, and what is wrong. claimed are addresses that others get
-// before it. x.mu is held.
-func (x *Index) choose(r *reading, claimed map[string]string) (found []finding.Finding, good bool) {
+// before it. l.mu is held.
+func (s *scan) choose(r *reading, claimed map[string]string) (found []finding.Finding, good bool) {
 	found = r.found
 	if finding.Join(found) == nil {
-		other := x.owner(r.d, claimed)
+		other := s.known.owner(r.d, claimed)
 		if other == "" || other == r.id {
 			return found, true
 		}
 		found = append(slices.Clip(found), finding.Finding{ID: "descriptor-duplicate", Severity: finding.Error,
-			File:   filepath.Join(x.dir, r.id, descriptorFile),
+			File:   filepath.Join(s.dir, r.id, descriptorFile),
 			Reason: "agent " + other + " has the same address", Remedy: "Change one of the two, or move a folder away."})
 	}
-	if _, inForce := x.byID[r.id]; inForce || r.last == nil {
+	if _, inForce := s.known.byID[r.id]; inForce || r.last == nil {
 		return found, false
 	}
-	if other := x.owner(*r.last, claimed); other != "" && other != r.id {
+	if other := s.known.owner(*r.last, claimed); other != "" && other != r.id {
 		return found, false
 	}
 	r.d, r.stamp = *r.last, stamp{} // no stamp: the file is looked at again each time
 	return found, true
 }
 
-// owner is the agent that has the address of a descriptor. x.mu is held.
-func (x *Index) owner(d Descriptor, claimed map[string]string) string {
-	if id := x.byKey[d.key()]; id != "" {
+// owner is the agent that has the address of a descriptor. l.mu is held.
+func (l *listing) owner(d Descriptor, claimed map[string]string) string {
+	if id := l.byKey[d.key()]; id != "" {
 		return id
 	}
 	return claimed[d.key()]
@@ -369,13 +376,13 @@ func (x *Index) owner(d Descriptor, claimed map[string]string) string {
 
 // forgetMissing forgets the agents whose folders are gone. One that was made while
 // the folders were listed is looked for once more.
-func (x *Index) forgetMissing(missing []string) (removed []string) {
-	missing = slices.DeleteFunc(missing, func(id string) bool { return disk.Exists(filepath.Join(x.dir, id)) })
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (s *scan) forgetMissing(missing []string) (removed []string) {
+	missing = slices.DeleteFunc(missing, func(id string) bool { return disk.Exists(filepath.Join(s.dir, id)) })
+	s.known.mu.Lock()
+	defer s.known.mu.Unlock()
 	for _, id := range missing {
-		if _, inForce := x.byID[id]; inForce {
-			x.forget(id)
+		if _, inForce := s.known.byID[id]; inForce {
+			s.forget(id)
 			removed = append(removed, id)
 		}
 	}
@@ -383,10 +390,10 @@ func (x *Index) forgetMissing(missing []string) (removed []string) {
 	return removed
 }
 
-// forget drops an agent and what was seen of it. x.mu is held.
-func (x *Index) forget(id string) {
-	x.drop(id)
-	delete(x.ended, id)
-	delete(x.scan.seen, id)
-	x.scan.forgotten++
+// forget drops an agent and what was seen of it. l.mu is held.
+func (s *scan) forget(id string) {
+	s.known.drop(id)
+	delete(s.known.ended, id)
+	delete(s.seen, id)
+	s.forgotten++
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tidwall/btree"
@@ -34,16 +35,23 @@ func compareFacets(a, b facet) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.value, b.value), strings.Compare(a.id, b.id))
 }
 
-// A listing is what agents are found by.
+// A listing is the agents that are known, and what they are found by.
 type listing struct {
+	mu       sync.RWMutex
+	byID     map[string]Meta
+	byKey    map[string]string // key of a descriptor -> id
+	byHandle map[string]string // handle -> id
+	sorted   []Meta            // by handle; nil: to be made anew
+
 	facets   *btree.BTreeG[facet]
 	ended    map[string]life   // by id: what is known of it
 	families map[string]string // of permanent agents, by id
 	visited  atomic.Int64      // see Visited
 }
 
-func newListing() listing {
-	return listing{ended: map[string]life{}, families: map[string]string{},
+func newListing() *listing {
+	return &listing{byID: map[string]Meta{}, byKey: map[string]string{}, byHandle: map[string]string{},
+		ended: map[string]life{}, families: map[string]string{},
 		facets: btree.NewBTreeGOptions(func(a, b facet) bool { return compareFacets(a, b) < 0 }, btree.Options{NoLocks: true})}
 }
 
@@ -57,8 +65,8 @@ const (
 	Spawn      Kind = "spawn"      // started by /spawn
 )
 
-// facetsOf returns the facets of one agent. x.mu is held.
-func (x *Index) facetsOf(m Meta) []facet {
+// facetsOf returns the facets of one agent. l.mu is held.
+func (l *listing) facetsOf(m Meta) []facet {
 	d := m.Descriptor
 	list := []facet{{byID, m.ID, m.ID}, {byName, m.Name, m.ID}}
 	if d.ParentAgentID != "" {
@@ -67,7 +75,7 @@ func (x *Index) facetsOf(m Meta) []facet {
 	if by := m.Maker(); by != "" {
 		list = append(list, facet{byMaker, by, m.ID})
 	}
-	if x.ended[m.ID] == hasEnded {
+	if l.ended[m.ID] == hasEnded {
 		return list
 	}
 	handle := ordered(m.Handle)
@@ -75,7 +83,7 @@ func (x *Index) facetsOf(m Meta) []facet {
 	case d.Type == Subagent:
 		list = append(list, facet{byLive, string(Subagents) + handle, m.ID}, facet{byRunning, d.ParentAgentID, m.ID})
 	case d.Type == Permanent:
-		list = append(list, facet{byLive, string(Colleagues) + handle, m.ID}, facet{byFamily, x.family(m) + familyEnd + handle, m.ID})
+		list = append(list, facet{byLive, string(Colleagues) + handle, m.ID}, facet{byFamily, l.family(m) + familyEnd + handle, m.ID})
 	case d.Spawned:
 		list = append(list, facet{byLive, string(Spawn) + handle, m.ID})
 	}
@@ -97,25 +105,25 @@ const page = 32
 // walk calls look for the agents with a facet of this kind whose value begins so, in
 // order, until it returns false.
 func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
-	if x.partial() {
-		x.all()
+	if x.unread.partial() {
+		x.unread.all()
 	}
 	for from := (facet{kind: kind, value: prefix}); ; {
 		var some []Meta
-		x.mu.RLock()
+		x.known.mu.RLock()
 		last := from
-		x.facets.Ascend(from, func(f facet) bool {
+		x.known.facets.Ascend(from, func(f facet) bool {
 			if f.kind != kind || !strings.HasPrefix(f.value, prefix) || len(some) == page {
 				return false
 			}
 			if f != from {
-				some, last = append(some, x.byID[f.id]), f
+				some, last = append(some, x.known.byID[f.id]), f
 			}
 			return true
 		})
-		x.mu.RUnlock()
+		x.known.mu.RUnlock()
 		for _, m := range some {
-			x.visited.Add(1)
+			x.known.visited.Add(1)
 			if !look(m) {
 				return
 			}
@@ -128,23 +136,23 @@ func (x *Index) walk(kind facetKind, prefix string, look func(Meta) bool) {
 }
 
 // having returns the agents with a facet of this kind whose value fits, which begin at
-// from. x.mu is held.
-func (x *Index) having(kind facetKind, from string, fits func(value string) bool) (list []Meta) {
-	x.facets.Ascend(facet{kind: kind, value: from}, func(f facet) bool {
+// from. l.mu is held.
+func (l *listing) having(kind facetKind, from string, fits func(value string) bool) (list []Meta) {
+	l.facets.Ascend(facet{kind: kind, value: from}, func(f facet) bool {
 		if f.kind != kind || !fits(f.value) {
 			return false
 		}
-		list = append(list, x.byID[f.id])
+		list = append(list, l.byID[f.id])
 		return true
 	})
-	x.visited.Add(int64(len(list)))
+	l.visited.Add(int64(len(list)))
 	slices.SortFunc(list, func(a, b Meta) int { return compareHandles(a.Handle, b.Handle) })
 	return list
 }
 
 // exactly is having of one value.
-func (x *Index) exactly(kind facetKind, value string) []Meta {
-	return x.having(kind, value, func(v string) bool { return v == value })
+func (l *listing) exactly(kind facetKind, value string) []Meta {
+	return l.having(kind, value, func(v string) bool { return v == value })
 }
 
 // Children returns the agents that an agent started, in the order of their handles.
@@ -152,8 +160,8 @@ func (x *Index) Children(parent string) []Meta { return x.below(byParent, parent
 
 // Made returns the agents that an agent started or made, in the order of their handles.
 func (x *Index) Made(maker string) []Meta {
-	if x.partial() {
-		x.all()
+	if x.unread.partial() {
+		x.unread.all()
 	}
 	return x.below(byMaker, maker)
 }
@@ -165,12 +173,12 @@ func (x *Index) below(kind facetKind, id string) []Meta {
 	if id == "" {
 		return nil
 	}
-	if x.partial() {
-		x.readChildren(id)
+	if x.unread.partial() {
+		x.unread.readChildren(id)
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.exactly(kind, id)
+	x.known.mu.RLock()
+	defer x.known.mu.RUnlock()
+	return x.known.exactly(kind, id)
 }
 
 // Live calls look for the agents of a kind that have not ended, in the order of their
@@ -184,4 +192,42 @@ func (x *Index) Colleagues(family string, look func(Meta) bool) {
 
 // Visited is how many agents were looked at so far. What is done for one agent must not
 // look at more of them the more there are; a test compares.
-func (x *Index) Visited() int64 { return x.visited.Load() }
+func (x *Index) Visited() int64 { return x.known.visited.Load() }
+
+// get returns an agent.
+func (l *listing) get(id string) (Meta, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	m, ok := l.byID[id]
+	return m, ok
+}
+
+// put makes an agent known. l.mu is held.
+func (l *listing) put(id string, d Descriptor, handle string) Meta {
+	l.drop(id)
+	m := Meta{ID: id, Handle: handle, Name: NameOf(d), Descriptor: d}
+	l.byID[id], l.byHandle[handle] = m, id
+	if k := d.key(); k != "" {
+		l.byKey[k] = id
+	}
+	l.list(m)
+	l.found(id)
+	l.sorted = nil
+	return m
+}
+
+// drop forgets an agent; its handle stays its own. l.mu is held.
+func (l *listing) drop(id string) {
+	m, ok := l.byID[id]
+	if !ok {
+		return
+	}
+	delete(l.byID, id)
+	delete(l.byHandle, m.Handle)
+	if k := m.Descriptor.key(); l.byKey[k] == id {
+		delete(l.byKey, k)
+	}
+	l.unlist(m)
+	delete(l.families, id)
+	l.sorted = nil
+}
