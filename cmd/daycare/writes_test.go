@@ -216,7 +216,6 @@ var excuses = map[string]excuse{
 	// Folders of agents in the making, and what is deleted.
 	"engine/address/create.go": {"Mkdir Remove RemoveAll",
 		"a folder that the next start removes, until its rename; Mkdir has its failpoint"},
-	"engine/address/index.go": {"RemoveAll", "folders of agents that were never finished; removed again at each start"},
 	"engine/folders/archive.go": {"MkdirAll MkdirTemp OpenFile RemoveAll Rename",
 		"unpacks into a folder that the next start removes; everything is synced before it gets its name"},
 	"cmd/daycare/doctor/fix.go": {"RemoveAll", "what a crash left; doctor finds it again"},
