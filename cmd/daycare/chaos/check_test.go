@@ -101,6 +101,11 @@ func TestCheckerSees(t *testing.T) {
 			replies: came, happens: func(w *world, _ *play) {
 				w.byKey["m2"].at, _ = time.Parse(time.RFC3339, "2026-11-22T10:00:01Z")
 			}, want: "late: m2 was accepted"},
+		"joined after a death": {history: []string{begin, one, strings.Replace(two, "10:00:00", "10:00:09", 1), answer, end},
+			replies: came, happens: func(w *world, _ *play) {
+				w.byKey["m2"].at, _ = time.Parse(time.RFC3339, "2026-11-22T10:00:01Z")
+				w.ended[0], _ = time.Parse(time.RFC3339, "2026-11-22T10:00:08Z")
+			}},
 
 		"once twice": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n",
 			happens: decides("once", 0), want: "without permission: 2 calls"},

@@ -17,7 +17,9 @@ const (
 	neighbour  = time.Second      // the 99th percentile of answers while another agent is in trouble
 )
 
-// late: an agent that has nothing else to do begins with a message soon.
+// late: an agent that has nothing else to do begins with a message soon. The time counts
+// within the life that took the message up: a turn that a death cut goes on in the next one,
+// and messages join it there.
 func (c *checker) late(v view) {
 	if !c.play.timed() {
 		return
@@ -31,7 +33,7 @@ func (c *checker) late(v view) {
 				if !ours || !s.accepted || s.removed || s.item != m.Item {
 					continue
 				}
-				from := latest(s.at, busy, c.play.user.lifeOf(t.begin))
+				from := latest(s.at, busy, c.play.user.lifeOf(m.At))
 				if waited := m.At.Sub(from); waited > latestWake+c.play.h.starved(from, m.At) {
 					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key,
 						waited.Round(time.Millisecond))
