@@ -42,7 +42,7 @@ func short(err error) string {
 	what := firstLine(f.Error())
 	switch f.Kind {
 	case providers.NoKey:
-		return "There is no key for the model service (" + what + ")."
+		return what
 	case providers.Down:
 		return "The model service of this machine does not answer (" + what +
 			"). Is the server running? Test it with: daycare providers test"

@@ -38,6 +38,9 @@ type Failure struct {
 
 // Error is one line, for the log and for people.
 func (f *Failure) Error() string {
+	if f.Kind == NoKey && f.Message != "" {
+		return f.Message // it names the provider
+	}
 	var b strings.Builder
 	b.WriteString(f.Provider + ": ")
 	if f.Status != 0 {

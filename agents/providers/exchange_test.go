@@ -34,8 +34,8 @@ func TestNothingListens(t *testing.T) {
 // A request without a key is not sent, and the failure says how to give one.
 func TestNoKey(t *testing.T) {
 	for env, want := range map[string]string{
-		"CLAUDE_KEY": "claude: there is no key; set CLAUDE_KEY and restart daycare, or: daycare auth set claude",
-		"":           "claude: there is no key; set it with: daycare auth set claude",
+		"CLAUDE_KEY": "There is no key for claude. Set CLAUDE_KEY and restart daycare, or: daycare auth set claude",
+		"":           "There is no key for claude. Set it with: daycare auth set claude",
 	} {
 		r, err := NewRemote("w", Service{ID: "claude", KeyEnv: env}, "https://api.example.com", "")
 		if err != nil {

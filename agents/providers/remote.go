@@ -109,9 +109,10 @@ func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoi
 // noKey says how to give the service a key.
 func (r *Remote) noKey() string {
 	if r.Service.KeyEnv == "" {
-		return "there is no key; set it with: daycare auth set " + r.Service.ID
+		return "There is no key for " + r.Service.ID + ". Set it with: daycare auth set " + r.Service.ID
 	}
-	return "there is no key; set " + r.Service.KeyEnv + " and restart daycare, or: daycare auth set " + r.Service.ID
+	return "There is no key for " + r.Service.ID + ". Set " + r.Service.KeyEnv +
+		" and restart daycare, or: daycare auth set " + r.Service.ID
 }
 
 func (r *Remote) header(key string, sign func(http.Header, string)) http.Header {

@@ -39,6 +39,9 @@ func startCommand(c *term.App) *cobra.Command {
 				return err
 			}
 			if err := c.NobodyRuns(root); err != nil {
+				if client, dialed := c.Dial(cmd.Context(), root); dialed == nil {
+					setup.WarnOfMissed(cmd.Context(), c, root, client)
+				}
 				return err
 			}
 			doctor.CautionHome(c, root)

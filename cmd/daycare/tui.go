@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/connectors/terminal"
 	"daycare/engine/control"
+	"daycare/engine/event"
 	"daycare/engine/workspace"
 )
 
@@ -44,10 +45,32 @@ func tui(c *term.App, cmd *cobra.Command) error {
 		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
 		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
+		Setup:     modelSetup(root),
 		Workspace: root,
 		Input:     c.In,
 		Output:    c.Out,
 	})
+}
+
+// modelSetup is init for the UI, which asks its questions itself.
+func modelSetup(root string) *terminal.Setup {
+	return &terminal.Setup{
+		Missed: func(ctx context.Context, s event.Status) (what, do string) { return setup.Missed(ctx, root, s) },
+		Offers: func(ctx context.Context) ([]terminal.Offer, int, error) {
+			list, usual, err := setup.Offers(ctx, root)
+			var offers []terminal.Offer
+			for _, o := range list {
+				offers = append(offers, terminal.Offer(o))
+			}
+			return offers, usual, err
+		},
+		Models: func(ctx context.Context, a terminal.Answers) ([]string, error) {
+			return setup.ServerModels(ctx, root, setup.Answers(a))
+		},
+		Apply: func(ctx context.Context, a terminal.Answers) (string, error) {
+			return setup.Apply(ctx, root, setup.Answers(a))
+		},
+	}
 }
 
 // ensureDaemon joins the daemon of a workspace, or starts it in the background. It

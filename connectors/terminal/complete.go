@@ -1,8 +1,10 @@
 package terminal
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"daycare/connectors/terminal/markdown"
@@ -81,42 +83,116 @@ func (n *menu) agents(m *Model, text string) {
 	}
 }
 
-// maxListed bounds how much of a large folder is looked at.
-const maxListed = 2000
+const (
+	// maxListed bounds how many files are looked at.
+	maxListed = 2000
+	// maxFound bounds how many of them are offered.
+	maxFound = 50
+	// maxApart is how far apart letters may stand in a path that is still offered.
+	maxApart = 30
+)
 
-// files completes a path below the workspace.
+// files completes a path below the workspace: what the folder that is typed holds, and,
+// once letters are typed, what lies anywhere below it and has them in their order.
 func (n *menu) files(root, text string, at int) {
 	typed := text[at+1:]
 	if strings.ContainsAny(typed, " \n") {
 		return
 	}
 	dir, start := filepath.Split(typed)
-	f, err := os.Open(filepath.Join(root, dir))
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	list, _ := f.ReadDir(maxListed)
-	for _, e := range list {
-		name := e.Name()
-		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(start)) || name[0] == '.' && !strings.HasPrefix(start, ".") {
-			continue
-		}
-		if strings.ContainsAny(name, " \n") || markdown.Clean(name) != name {
-			continue
-		}
-		full := "@" + dir + name
-		if e.IsDir() {
-			n.choices = append(n.choices, choice{full + "/", "folder"})
-			continue
-		}
-		if full == text[at:] {
+	for _, f := range found(root, dir, start) {
+		if "@"+f.path == text[at:] && !f.folder {
 			n.choices = nil
 			return
 		}
-		n.choices = append(n.choices, choice{full + " ", ""})
+		c := choice{"@" + f.path + " ", ""}
+		if f.folder {
+			c = choice{"@" + f.path + "/", "folder"}
+		}
+		if n.choices = append(n.choices, c); len(n.choices) == maxFound {
+			break
+		}
 	}
 	n.from = at
+}
+
+// A candidate is a file or folder that may be meant; the lower its score the likelier.
+type candidate struct {
+	path   string
+	folder bool
+	score  int
+}
+
+// found lists what start may mean in a folder of the workspace, the likeliest first. The
+// folders nearest to it are looked at first.
+func found(root, dir, start string) (list []candidate) {
+	seen := 0
+	for queue := []string{dir}; len(queue) > 0 && seen < maxListed; queue = queue[1:] {
+		for _, e := range entries(filepath.Join(root, queue[0])) {
+			seen++
+			c := candidate{path: queue[0] + e.Name(), folder: e.IsDir()}
+			if !plainName(e.Name(), start) {
+				continue
+			}
+			if c.folder && start != "" {
+				queue = append(queue, c.path+"/")
+			}
+			if c.score = likeness(start, strings.TrimPrefix(c.path, dir)); c.score >= 0 {
+				list = append(list, c)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(a.score-b.score, strings.Count(a.path, "/")-strings.Count(b.path, "/"))
+	})
+	return list
+}
+
+// entries is what a folder holds, in the order of names.
+func entries(dir string) []os.DirEntry {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	list, _ := f.ReadDir(maxListed)
+	slices.SortFunc(list, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list
+}
+
+// plainName reports a name that can be mentioned: a hidden one only if a dot was typed.
+func plainName(name, start string) bool {
+	return (name[0] != '.' || strings.HasPrefix(start, ".")) && !strings.ContainsAny(name, " \n") && markdown.Clean(name) == name
+}
+
+// likeness is 0 for a name in the folder itself that begins as typed, more for letters that
+// stand elsewhere, -1 for a path that does not have them.
+func likeness(start, path string) int {
+	if len(path) >= len(start) && strings.EqualFold(path[:len(start)], start) {
+		return 0
+	}
+	s := fuzzy(start, filepath.Base(path))
+	if s < 0 {
+		if s = fuzzy(start, path); s >= 0 {
+			s += 10
+		}
+	}
+	if s < 0 || s > maxApart {
+		return -1
+	}
+	return s + 1
+}
+
+// halfMention is the mention at the end of a text that names no file; "" if there is none.
+func halfMention(root, text string) string {
+	word := text[strings.LastIndexAny(text, " \n")+1:]
+	if len(word) < 2 || word[0] != '@' {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(root, word[1:])); err == nil {
+		return ""
+	}
+	return word
 }
 
 // key is a key while the menu is open. It reports whether the key was for it.

@@ -32,13 +32,16 @@ type daemon struct {
 	done    []string // what was asked of it, in order
 	stream  *event.Stream
 	down    bool
+	setup   *Setup          // of the UI in front of it
+	models  []event.Service // that it uses
 	open    []io.Closer
 	items   int
 }
 
 func newDaemon() *daemon {
 	return &daemon{history: map[string][]json.RawMessage{}, inbox: map[string][]event.Waiting{},
-		drafts: map[string]event.Draft{}, stream: event.NewStream("boot")}
+		drafts: map[string]event.Draft{}, stream: event.NewStream("boot"),
+		models: []event.Service{{ID: "claude", Type: "anthropic", Key: true}}}
 }
 
 // dial is a client that loses its connections when the daemon goes down.
@@ -321,7 +324,9 @@ func (d *daemon) Decide(_ context.Context, token, decision, _ string) error {
 }
 
 func (d *daemon) Status(context.Context) (event.Status, error) {
-	return event.Status{Running: true, Version: "test", Providers: []event.Service{{ID: "claude", Type: "anthropic"}}}, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return event.Status{Running: true, Version: "test", Providers: d.models}, nil
 }
 
 func (d *daemon) SubAgents(context.Context) ([]control.SubAgentInfo, error) {

@@ -41,7 +41,7 @@ func drives(t *testing.T, d *daemon, hints string, width, height int, f func(*dr
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := newLink(d.dial)
-	m := newModel(Options{Dial: d.dial, Own: own, Hints: hints, Workspace: "/home/ada/project"}, l, callOver(ctx, l),
+	m := newModel(Options{Dial: d.dial, Own: own, Hints: hints, Setup: d.setup, Workspace: "/home/ada/project"}, l, callOver(ctx, l),
 		func(f func(context.Context) tea.Msg) tea.Cmd { return func() tea.Msg { return f(ctx) } })
 	dr := &driver{t: t, m: m, daemon: d, msgs: make(chan tea.Msg, 1<<16)}
 	done := make(chan struct{})

@@ -188,6 +188,9 @@ func (m *Model) restart() tea.Cmd {
 }
 
 func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
+	if w, ok := m.over.(*wizard); ok {
+		w.paste(msg.Content)
+	}
 	if m.over != nil || m.page != talkPage {
 		return nil
 	}

@@ -60,6 +60,7 @@ type connection struct {
 	was      bool // it was up before
 	since    time.Time
 	err      error
+	listed   bool // the list of agents was read
 	stale    bool // the snapshots are out of date
 	reading  bool // they are being read
 	readEach time.Duration
@@ -71,6 +72,7 @@ type prompts struct {
 	stopping  time.Time // Esc was pressed
 	emptied   time.Time // the last question was answered, and its dialog closed by itself
 	receiving time.Time // /receive waits until then
+	offered   bool      // the wizard was opened by itself
 	flash     string
 	bad       bool // flash is what went wrong
 	flashed   time.Time
@@ -170,6 +172,9 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		return m.asksChanged()
 	case statusRead:
 		m.world.status = msg.status
+		return tea.Batch(m.readMissed(), m.offerSetup())
+	case missedRead, setupOffered, modelsListed, setupApplied:
+		return m.takeSetup(msg)
 	case iconsRead:
 		m.world.icons = msg.icons
 	case wakesRead:
@@ -284,6 +289,9 @@ func (m *Model) heardAll(msg heardAll) tea.Cmd {
 		if e.Type == event.PermissionDecided {
 			cmds = append(cmds, m.asksChanged(), m.call.asks())
 		}
+		if e.Type == event.ConfigReloaded {
+			cmds = append(cmds, m.call.status())
+		}
 		cmds = append(cmds, m.watched(e.Agent, e.Type))
 	}
 	if stale {
@@ -316,11 +324,12 @@ func (m *Model) takeAgents(msg agentsRead) tea.Cmd {
 		return nil
 	}
 	first := m.world.order == nil
+	m.conn.listed = true
 	m.world.read(msg.agents)
 	if m.page == talkPage {
 		m.world.looked(m.talk.shown)
 	}
-	cmds := []tea.Cmd{m.arrive(first)}
+	cmds := []tea.Cmd{m.arrive(first), m.offerSetup()}
 	if m.page == homePage {
 		cmds = append(cmds, m.home.wanted(m))
 	}

@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
 
 	"daycare/connectors/terminal/markdown"
@@ -41,10 +43,13 @@ func (p *panel) lines(m *Model, width, height int) []string {
 	out := []string{" " + m.screen.theme.Bold.Render(p.title)}
 	p.top = max(0, min(p.top, len(p.text)-height+1))
 	for _, l := range p.text[p.top:min(len(p.text), p.top+height-1)] {
-		out = append(out, cellMax("   "+markdown.OneLine(l, 400), width))
+		out = append(out, cellMax("   "+oneRow.Replace(markdown.Clean(l)), width))
 	}
 	return out
 }
+
+// oneRow keeps a line in its row and its columns where they are.
+var oneRow = strings.NewReplacer("\n", " ", "\t", " ")
 
 // A confirm asks before work is lost.
 type confirm struct {

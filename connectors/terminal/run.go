@@ -26,6 +26,8 @@ type Options struct {
 	// Hints is the folder for what may be deleted: drafts, what was typed. It is
 	// made when it is needed; "" keeps nothing.
 	Hints string
+	// Setup sets up a model; nil: that cannot be done here.
+	Setup *Setup
 	// Workspace is where commands run and files are completed.
 	Workspace string
 

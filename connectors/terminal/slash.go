@@ -40,6 +40,7 @@ func commands() []command {
 		{name: "cron", does: "the tasks that run by the clock", run: cronCommand},
 		{name: "skills", does: "what agents know how to do, and the sub-agents they can ask", run: skillsCommand},
 		{name: "tools", does: "what agents can do", run: toolsCommand},
+		{name: "setup", does: "where answers come from: a service and its key, or a server of yours", run: setupCommand},
 		{name: "status", does: "the daemon, its connectors and models", run: statusCommand},
 		{name: "help", does: "every key and command", run: func(m *Model, _ string) tea.Cmd { m.over = &help{}; return nil }},
 		{name: "quit", does: "leave; the agents go on", run: func(m *Model, _ string) tea.Cmd { return m.leave() }},

@@ -122,6 +122,7 @@ func toolsCommand(m *Model, _ string) tea.Cmd {
 }
 
 func statusCommand(m *Model, _ string) tea.Cmd {
+	missed := m.world.missed
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		s, err := api.Status(ctx)
 		if err != nil {
@@ -134,6 +135,9 @@ func statusCommand(m *Model, _ string) tea.Cmd {
 		}
 		for _, p := range s.Providers {
 			lines = append(lines, "model     "+cell(p.ID, 16)+" "+cell(p.Model, 24)+" "+p.Detail)
+		}
+		if missed != "" {
+			lines = append(lines, missed)
 		}
 		return panelRead{"Status", lines}
 	})

@@ -24,10 +24,7 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		}
 		return p.submit(m, false)
 	case "tab":
-		if in.empty() {
-			return nil
-		}
-		return p.submit(m, true)
+		return p.sendLater(m)
 	case "alt+up":
 		return p.takeBack(m)
 	case "esc":
@@ -72,6 +69,22 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	cmd := in.update(k)
 	in.menu.suggest(m, in.value())
 	return cmd
+}
+
+// sendLater sends what is typed when the agent is done. A mention that names no file is
+// only begun, and with an idle agent there is nothing to wait for.
+func (p *talk) sendLater(m *Model) tea.Cmd {
+	in := &p.input
+	switch mention := halfMention(m.opts.Workspace, in.value()); {
+	case in.empty():
+	case mention != "":
+		m.say1("no file fits " + mention + "; Enter sends it as it is")
+	case !p.current().busy(m):
+		m.say1("Enter sends; Tab is for agents at work: it sends when they are done")
+	default:
+		return p.submit(m, true)
+	}
+	return nil
 }
 
 // escape interrupts the turn; where work would be lost, only the second time.

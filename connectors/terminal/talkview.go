@@ -123,10 +123,14 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	say(plain, "What it may not do by itself, it asks you.")
 	text = append(text, "")
 	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
-	if chain := m.world.status.Providers; len(chain) > 0 && chain[0].Type == "scripted" && chain[0].ID == chain[0].Type {
+	if m.world.status.NoModel() {
 		text = append(text, "")
 		say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
-		say(t.Dim, "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or providers in .daycare/settings.yaml, and start daycare again.")
+		say(t.Dim, "/setup sets one up here: a service and its key, or a server of yours.")
+	}
+	if m.world.missed != "" {
+		text = append(text, "")
+		say(t.Warn, m.world.missed)
 	}
 	return text
 }

@@ -65,6 +65,7 @@ type world struct {
 	order  []*agent // by handle
 	asks   []event.Ask
 	status event.Status
+	missed string               // what the daemon lacks that this shell has
 	seen   map[string]time.Time // agent: LastAt when it was looked at last
 	wakes  map[string]time.Time // agent: when the clock wakes it next
 	icons  map[string]string    // of sub-agents, by the name of their definition

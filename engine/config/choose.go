@@ -95,17 +95,21 @@ func (c *Config) findSecrets() {
 type Probe func(ctx context.Context) (model string, ok bool)
 
 // Choose is the providers to use, in fallback order, each with Why: those of the
-// settings; without any, the first vendor whose key is in the environment; else
-// Ollama, if probe finds it; else the scripted provider, which works offline and
-// says so.
+// settings; without any, the first vendor whose key is in the environment or, by the
+// vendor's id, in auth.json; else Ollama, if probe finds it; else the scripted provider,
+// which works offline and says so.
 func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 	if len(c.Providers) > 0 {
 		return c.Providers
 	}
 	for _, v := range vendors {
-		if key := c.SecretEnv(v.keyEnv); !key.IsZero() {
+		key, why := c.SecretEnv(v.keyEnv), v.keyEnv+" in the environment"
+		if key.IsZero() {
+			key, why = c.Secret(v.id), "the secret "+v.id
+		}
+		if !key.IsZero() {
 			return []Provider{{ID: v.id, Type: v.kind, BaseURL: v.baseURL, Model: v.model, APIKeyEnv: v.keyEnv,
-				Concurrency: defaultConcurrency, APIKey: key, Why: v.keyEnv + " in the environment"}}
+				Concurrency: defaultConcurrency, APIKey: key, Why: why}}
 		}
 	}
 	if probe != nil {
@@ -115,7 +119,7 @@ func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 		}
 	}
 	return []Provider{{ID: scripted, Type: scripted, Model: scripted, Concurrency: defaultConcurrency,
-		Why: "no model is set up: no providers in " + Name + ", no API key in the environment, no Ollama on " + ollamaAddr}}
+		Why: "no model is set up: no providers in " + Name + ", no API key in the environment or " + AuthName + ", no Ollama on " + ollamaAddr}}
 }
 
 // Ollama is the Probe of the real program.

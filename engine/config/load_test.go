@@ -286,7 +286,7 @@ func TestChoose(t *testing.T) {
 			Provider{ID: "ollama", Type: "openai", BaseURL: "http://127.0.0.1:11434/v1", Model: "llama9:8b",
 				Concurrency: 8, Why: "Ollama answers on 127.0.0.1:11434 and has llama9:8b"}},
 		"scripted": {"", nil, no, Provider{ID: "scripted", Type: "scripted", Model: "scripted", Concurrency: 8,
-			Why: "no model is set up: no providers in settings.yaml, no API key in the environment, no Ollama on 127.0.0.1:11434"}},
+			Why: "no model is set up: no providers in settings.yaml, no API key in the environment or auth.json, no Ollama on 127.0.0.1:11434"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf, found, err := Load(dir(t, map[string]string{Name: c.settings}), environment(c.env))
@@ -297,6 +297,20 @@ func TestChoose(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// A key that is kept for a vendor is enough: without it, daycare auth set would do nothing
+// in a workspace whose settings name no provider.
+func TestChooseAKeyThatIsKept(t *testing.T) {
+	root := dir(t, map[string]string{AuthName: `{"openai": "kept"}`})
+	conf, _, err := Load(root, environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := conf.Choose(t.Context(), nil)[0]
+	if got.ID != "openai" || got.Model != DefaultOpenAIModel || got.APIKey.Reveal() != "kept" || got.Why != "the secret openai" {
+		t.Errorf("chose %s, model %s, because of %s", got.ID, got.Model, got.Why)
 	}
 }
 

@@ -161,6 +161,9 @@ type Service struct {
 	LastError string `json:"lastError,omitempty"`
 	Model     string `json:"model,omitempty"`  // providers
 	Detail    string `json:"detail,omitempty"` // where it listens, why it was chosen
+	// Key says that a provider has a key, BaseURL where it is unless that is the vendor's own service.
+	Key     bool   `json:"key,omitempty"`
+	BaseURL string `json:"baseURL,omitempty"`
 }
 
 // A Status is the daemon as a whole.
@@ -180,6 +183,12 @@ type Status struct {
 	Providers  []Service  `json:"providers"`
 	// Problems are what is wrong with files that people edit, as far as they were read.
 	Problems []File `json:"problems,omitempty"`
+}
+
+// NoModel reports whether the built-in offline model answers because nothing else is set up.
+func (s Status) NoModel() bool {
+	const offline = "scripted" // id and type of the provider that config.Choose falls back to
+	return len(s.Providers) > 0 && s.Providers[0].ID == offline && s.Providers[0].Type == offline
 }
 
 // A Trashed agent was removed and can be restored.

@@ -14,6 +14,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
 	"daycare/engine/fault"
+	"daycare/engine/workspace"
 )
 
 // agentsEdit opens a file of an agent in an editor, on a copy, and puts it in place when it is right.
@@ -24,7 +25,7 @@ func agentsEdit(c *term.App) *cobra.Command {
 			"The editor gets a copy. What it saves is checked and put in place in one step;\n" +
 			"if the file was changed meanwhile, nothing is overwritten and your copy is kept.",
 		Example: "  daycare agents edit 0/ state.json",
-		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Refs,
+		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.RefsThen("descriptor.json", "state.json", "history.jsonl"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
@@ -42,7 +43,7 @@ func agentsEdit(c *term.App) *cobra.Command {
 func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, name string) error {
 	a, err := client.Agent(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("find agent %s: %w", ref, err)
+		return term.About(err, "find agent", ref)
 	}
 	before, hash, err := client.ReadFile(ctx, a.ID, name)
 	if err != nil {
@@ -57,9 +58,9 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	for {
-		after, err := edit(ctx, path)
+		after, err := edit(ctx, c, path)
 		if err != nil {
-			return fmt.Errorf("edit %s: %w; your copy is %s", name, err, path)
+			return leftEditor(c, err, path, before, a.ID)
 		}
 		if bytes.Equal(before, after) {
 			os.RemoveAll(dir)
@@ -77,6 +78,21 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 			return err
 		}
 	}
+}
+
+// leftEditor is the error of an editor that failed. A copy in which something was changed
+// is kept.
+func leftEditor(c *term.App, err error, path string, before []byte, agent string) error {
+	name := filepath.Base(path)
+	if now, readErr := os.ReadFile(path); readErr != nil || !bytes.Equal(now, before) {
+		return fmt.Errorf("edit %s: %w; your copy is %s", name, err, path)
+	}
+	os.RemoveAll(filepath.Dir(path))
+	root, rootErr := c.MadeRoot()
+	if errors.Is(err, errNoEditor) && rootErr == nil {
+		return noEditor(filepath.Join(root, workspace.Home, "agents", agent, name))
+	}
+	return fmt.Errorf("edit %s: %w", name, err)
 }
 
 // notSaved says why an edit was refused, and asks a person whether to go on.
@@ -102,10 +118,32 @@ func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 }
 
 // edit runs the editor on a file and reads what it left.
-func edit(ctx context.Context, path string) ([]byte, error) {
-	editor := cmp.Or(os.Getenv("VISUAL"), cmp.Or(os.Getenv("EDITOR"), "vi"))
+func edit(ctx context.Context, c *term.App, path string) ([]byte, error) {
+	editor, err := editorOf(c)
+	if err != nil {
+		return nil, err
+	}
 	if err := runEditor(ctx, editor, path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
+}
+
+var errNoEditor = errors.New("there is no terminal for an editor")
+
+// noEditor is the error for a file that no editor can be opened on.
+func noEditor(path string) error {
+	return &term.Problem{Code: fault.ExitUsage, Err: errNoEditor, Do: "edit the file itself, " + path + "; or set EDITOR"}
+}
+
+// editorOf is the editor of whoever types: vi if they chose none. One that was chosen may
+// be a program that needs no terminal.
+func editorOf(c *term.App) (string, error) {
+	if editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")); editor != "" {
+		return editor, nil
+	}
+	if !term.IsTerminal(c.In) || !term.IsTerminal(c.Out) {
+		return "", errNoEditor
+	}
+	return "vi", nil
 }

@@ -34,7 +34,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			}
 			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
+				return term.About(err, "find agent", args[0])
 			}
 			home := filepath.Join(root, workspace.Home)
 			if out == "" || out == "-" {

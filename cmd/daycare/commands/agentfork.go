@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -84,7 +83,7 @@ func agentsMark(c *term.App) *cobra.Command {
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
 			a, err := client.Agent(ctx, args[0])
 			if err != nil {
-				return nil, "", fmt.Errorf("find agent %s: %w", args[0], err)
+				return nil, "", term.About(err, "find agent", args[0])
 			}
 			r, err := client.Mark(ctx, a.ID, args[1])
 			return r, "marked " + a.Handle + " as " + args[1], term.Wrap(err, "mark %s", a.Handle)

@@ -27,7 +27,7 @@ func agentsModel(c *term.App) *cobra.Command {
 			}
 			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
+				return term.About(err, "find agent", args[0])
 			}
 			typed := ""
 			if len(args) > 1 {

@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +119,9 @@ func agentsNew(c *term.App) *cobra.Command {
 	flags.StringVar(&n.Description, "description", "", "permanent: what other agents read about it")
 	flags.StringVar(&n.SystemPrompt, "system-prompt", "", "permanent: who it is")
 	flags.StringVar(&n.WorkspaceDir, "dir", "", "permanent: the `DIR` it works in")
+	_ = cmd.RegisterFlagCompletionFunc("type", term.OneOf("user", "permanent", "subagent"))
+	_ = cmd.RegisterFlagCompletionFunc("parent", c.AgentRefs)
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 
@@ -132,7 +134,7 @@ func onAgent(c *term.App, use, short, example string,
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
 			a, err := client.Agent(ctx, args[0])
 			if err != nil {
-				return nil, "", fmt.Errorf("find agent %s: %w", args[0], err)
+				return nil, "", term.About(err, "find agent", args[0])
 			}
 			result, said, err := do(ctx, client, a)
 			return result, said, term.Wrap(err, "%s %s", use, a.Handle)

@@ -46,7 +46,7 @@ func agentsSessions(c *term.App) *cobra.Command {
 			}
 			a, err := client.Agent(cmd.Context(), args[0])
 			if err != nil {
-				return fmt.Errorf("find agent %s: %w", args[0], err)
+				return term.About(err, "find agent", args[0])
 			}
 			list, err := sessions(c, a)
 			if err != nil {

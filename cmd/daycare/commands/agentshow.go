@@ -50,7 +50,7 @@ func lookAt(ctx context.Context, c *term.App, client *control.Client, ref string
 	var s shown
 	var err error
 	if s.Agent, err = client.Agent(ctx, ref); err != nil {
-		return s, fmt.Errorf("find agent %s: %w", ref, err)
+		return s, term.About(err, "find agent", ref)
 	}
 	if s.Waiting, err = client.Inbox(ctx, s.ID); err != nil {
 		return s, fmt.Errorf("read inbox of %s: %w", s.Handle, err)

@@ -51,7 +51,7 @@ func tail(ctx context.Context, c *term.App, ref string, n int, following bool) e
 	}
 	a, err := client.Agent(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("find agent %s: %w", ref, err)
+		return term.About(err, "find agent", ref)
 	}
 	records, err := show.Newest(ctx, client, a.ID, n)
 	if err != nil {

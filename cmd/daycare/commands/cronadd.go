@@ -25,7 +25,7 @@ type taskFlags struct {
 	deleteAfterRun                                                                    bool
 }
 
-func (f *taskFlags) define(cmd *cobra.Command) {
+func (f *taskFlags) define(c *term.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "what people call it")
 	flags.StringVar(&f.description, "description", "", "what it is for")
@@ -40,6 +40,8 @@ func (f *taskFlags) define(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.watch, "watch", nil, "run only when a file that fits this pattern changed; may be repeated")
 	flags.StringVar(&f.watchCommand, "watch-command", "", "run only when the output of this command changed")
 	flags.BoolVar(&f.deleteAfterRun, "delete-after-run", false, "move it to the trash when it has run")
+	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
+	_ = cmd.RegisterFlagCompletionFunc("catch-up", term.OneOf("one", "all", "none"))
 }
 
 // timed reports whether a flag says when.
@@ -110,7 +112,7 @@ func cronAdd(c *term.App) *cobra.Command {
 			return echoTask(c, t)
 		},
 	}
-	f.define(cmd)
+	f.define(c, cmd)
 	return cmd
 }
 
@@ -130,7 +132,7 @@ func agentFlag(ctx context.Context, client *control.Client, change *control.Task
 	}
 	a, err := client.Agent(ctx, *change.AgentID)
 	if err != nil {
-		return fmt.Errorf("find agent %s: %w", *change.AgentID, err)
+		return term.About(err, "find agent", *change.AgentID)
 	}
 	change.AgentID = &a.ID
 	return nil
@@ -167,7 +169,7 @@ func cronEdit(c *term.App) *cobra.Command {
 			return unclear(cmd, changeTask(cmd.Context(), c, args[0], change))
 		},
 	}
-	f.define(cmd)
+	f.define(c, cmd)
 	cmd.Flags().StringVar(&when, "when", "", "when it runs, in plain words")
 	cmd.Flags().StringVar(&prompt, "prompt", "", "what it shall do")
 	return cmd
@@ -187,7 +189,7 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := editFile(ctx, filepath.Join(root, workspace.Home, "cron", t.Slug, "TASK.md")); err != nil {
+	if err := editFile(ctx, c, filepath.Join(root, workspace.Home, "cron", t.Slug, "TASK.md")); err != nil {
 		return err
 	}
 	if t, err = client.Task(ctx, name); err != nil {
@@ -207,14 +209,13 @@ func runEditor(ctx context.Context, editor, path string) error {
 }
 
 // editFile opens the person's editor on a file.
-func editFile(ctx context.Context, path string) error {
+func editFile(ctx context.Context, c *term.App, path string) error {
 	if !term.Exists(path) {
 		return term.NotFound("list them with: daycare cron ls", "there is no file %s", path)
 	}
-	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
-	if editor == "" {
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("neither VISUAL nor EDITOR names an editor"),
-			Do: "edit the file yourself: " + path}
+	editor, err := editorOf(c)
+	if err != nil {
+		return noEditor(path)
 	}
 	return runEditor(ctx, editor, path)
 }

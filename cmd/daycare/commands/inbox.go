@@ -65,7 +65,7 @@ func waiting(ctx context.Context, client *control.Client, args []string) ([]wait
 	if len(args) > 0 {
 		a, err := client.Agent(ctx, args[0])
 		if err != nil {
-			return nil, fmt.Errorf("find agent %s: %w", args[0], err)
+			return nil, term.About(err, "find agent", args[0])
 		}
 		agents = append(agents, a)
 	} else {

@@ -8,15 +8,17 @@ import (
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
 
 // Reload makes the daemon read its settings again, and prints what is wrong with them.
 func Reload(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "reload",
-		Short:   "Make the daemon read its settings again",
-		Long:    "Make the daemon read its settings again. It also does so by itself when the file is saved.",
+		Use:   "reload",
+		Short: "Make the daemon read its settings again",
+		Long: "Make the daemon read its settings again. It also does so by itself when the file is saved.\n" +
+			"The exit code is 1 if the settings are wrong, or a connector does not run as they say.",
 		Example: "  daycare reload",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -26,7 +28,7 @@ func Reload(c *term.App) *cobra.Command {
 			}
 			found, err := client.Reload(cmd.Context())
 			if c.JSON && !errors.Is(err, control.ErrNotRunning) {
-				return errors.Join(c.PrintJSON(reloaded{err == nil, append([]finding.Finding{}, found...)}), err)
+				return errors.Join(c.PrintJSON(reloaded{err == nil, append([]finding.Finding{}, found...)}), err, off(found))
 			}
 			for _, f := range found {
 				c.Warn("%s", f)
@@ -35,9 +37,25 @@ func Reload(c *term.App) *cobra.Command {
 				return fmt.Errorf("reload settings: %w", err)
 			}
 			c.Print("settings read again\n")
-			return nil
+			return off(found)
 		},
 	}
+}
+
+// off is an error for connectors that do not run as the settings say.
+func off(found []finding.Finding) error {
+	n := 0
+	for _, f := range found {
+		if f.ID == "settings-connector" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &term.Problem{Code: fault.ExitFailure,
+		Err: fmt.Errorf("%s not run as the settings say", term.Plural(n, "connector does", "connectors do")),
+		Do:  "see how they do with: daycare connectors ls"}
 }
 
 type reloaded struct {

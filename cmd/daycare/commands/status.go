@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
 	"daycare/engine/event"
@@ -31,7 +32,12 @@ func Status(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(s)
 			}
-			showStatus(c, s, time.Now())
+			if err := showStatus(c, s, time.Now()); err != nil {
+				return err
+			}
+			if what, do := setup.Missed(cmd.Context(), s.Workspace, s); what != "" {
+				c.Warn("warning: %s\n%s", what, do)
+			}
 			return nil
 		},
 	}
@@ -60,7 +66,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 	return s, nil
 }
 
-func showStatus(c *term.App, s event.Status, now time.Time) {
+func showStatus(c *term.App, s event.Status, now time.Time) error {
 	daemon := "not running (this is from the files; start it with: daycare start --background)"
 	if s.Running {
 		daemon = fmt.Sprintf("running, pid %d", s.PID)
@@ -82,9 +88,14 @@ func showStatus(c *term.App, s event.Status, now time.Time) {
 	}
 	c.Fields("daemon", daemon, "version", s.Version, "workspace", s.Workspace,
 		"agents", agents, "waiting", term.Plural(s.Queued, "item", "items"), "asks", asks, "disk", full)
-	services(c, "connectors", s.Connectors)
-	services(c, "providers", s.Providers)
+	if err := services(c, "connectors", s.Connectors); err != nil {
+		return err
+	}
+	if err := services(c, "providers", s.Providers); err != nil {
+		return err
+	}
 	problems(c, s.Workspace, s.Problems)
+	return nil
 }
 
 // problems lists what is wrong with files, each with its place as one would type it in
@@ -100,16 +111,14 @@ func problems(c *term.App, workspace string, found []event.File) {
 	}
 }
 
-func services(c *term.App, title string, list []event.Service) {
+// services lists connectors or providers, in columns under their title.
+func services(c *term.App, title string, list []event.Service) error {
 	if len(list) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintln(c.Out, c.OutStyle().Dim(title))
+	t := term.Table{{title}}
 	for _, s := range list {
-		line := "  " + term.Clean(term.Join("  ", s.ID, term.Parens(s.Type), s.State, s.Model, s.Detail))
-		if s.LastError != "" {
-			line += "  " + c.OutStyle().Red(strings.TrimSpace(term.Clean(s.LastError)))
-		}
-		fmt.Fprintln(c.Out, line)
+		t.Row("  "+s.ID, term.Parens(s.Type), s.State, s.Model, term.OneLine(term.Join("  ", s.Detail, s.LastError), 300))
 	}
+	return t.Write(c.Out, c.OutStyle())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"daycare/agents/providers"
+	"daycare/engine/config"
 	"daycare/engine/event"
 )
 
@@ -55,7 +56,8 @@ func ailing(id string, err error) bool {
 func (m *Chain) Services(running bool) []event.Service {
 	list := []event.Service{}
 	for i, p := range m.Settings {
-		s := event.Service{ID: p.ID, Type: p.Type, State: "off", Model: p.Model, Detail: p.Why}
+		s := event.Service{ID: p.ID, Type: p.Type, State: "off", Model: p.Model, Detail: p.Why,
+			Key: !p.APIKey.IsZero(), BaseURL: config.HideLogin(p.BaseURL)}
 		if running {
 			s.State = "running"
 		}

@@ -48,17 +48,10 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 	found := conf.Choose(ctx, config.Ollama)[0]
 	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Where do answers come from?"))
 	for i, ch := range all {
-		note := ""
-		switch {
-		case ch.keyEnv != "" && !conf.SecretEnv(ch.keyEnv).IsZero():
-			note = "  " + ch.keyEnv + " is set"
-		case ch.name == "ollama" && found.ID == "ollama":
-			note = "  it runs and has " + found.Model
-		}
 		if ch.name == found.ID {
 			usual = i + 1
 		}
-		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(note))
+		fmt.Fprintf(c.Err, "  %d  %s%s\n", i+1, ch.label, c.ErrStyle().Dim(strings.TrimRight("  "+ch.note(conf, found), " ")))
 	}
 	s := &plan{}
 	for s.provider == "" {

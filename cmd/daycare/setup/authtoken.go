@@ -125,7 +125,7 @@ func agentIDs(ctx context.Context, c *term.App, refs []string) (ids []string, er
 	for _, ref := range refs {
 		agent, err := client.Agent(ctx, ref)
 		if err != nil {
-			return nil, fmt.Errorf("find agent %s: %w", ref, err)
+			return nil, term.About(err, "find agent", ref)
 		}
 		if !slices.Contains(ids, agent.ID) {
 			ids = append(ids, agent.ID)

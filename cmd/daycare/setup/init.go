@@ -153,6 +153,9 @@ func setUpHere(ctx context.Context, c *term.App, s *plan) error {
 	if c.JSON {
 		return c.PrintJSON(done)
 	}
+	if client, err := c.Dial(ctx, dir); err == nil {
+		WarnOfMissed(ctx, c, dir, client)
+	}
 	c.Note("Next: daycare chat hello")
 	return nil
 }

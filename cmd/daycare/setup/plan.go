@@ -58,6 +58,17 @@ func choices() []choice {
 // local reports a server that may need no key.
 func (c choice) local() bool { return c.name == "ollama" || c.name == choiceServer }
 
+// note is what speaks for a choice on this machine: a key in the environment, a server that runs.
+func (c choice) note(conf *config.Config, found config.Provider) string {
+	switch {
+	case c.keyEnv != "" && !conf.SecretEnv(c.keyEnv).IsZero():
+		return c.keyEnv + " is set"
+	case c.name == "ollama" && found.ID == "ollama":
+		return "it runs and has " + found.Model
+	}
+	return ""
+}
+
 // A plan is what init was told, by flags or by a person.
 type plan struct {
 	provider string // name of a choice; "": not told

@@ -16,6 +16,7 @@ import (
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
+	"daycare/engine/control"
 )
 
 // Providers is the group of commands that list the model services in use, and try them.
@@ -36,19 +37,17 @@ type providerInfo struct {
 
 func providersLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
-		Short:   "List the model services in the order in which they are asked",
+		Use:   "ls",
+		Short: "List the model services in the order in which they are asked",
+		Long: "List the model services in the order in which they are asked: those of the running\n" +
+			"daemon, with the keys that it has, else those that a daemon started here would use.",
 		Example: "  daycare providers ls",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.WarnOfSettings()
-			conf, err := c.Config()
+			list, pid, err := listProviders(cmd.Context(), c)
 			if err != nil {
 				return err
-			}
-			list := []providerInfo{}
-			for _, p := range conf.Choose(cmd.Context(), config.Ollama) {
-				list = append(list, providerInfo{p.ID, p.Type, p.Model, config.HideLogin(p.BaseURL), !p.APIKey.IsZero(), p.Why})
 			}
 			if c.JSON {
 				return c.PrintJSON(struct {
@@ -60,9 +59,49 @@ func providersLs(c *term.App) *cobra.Command {
 			for _, p := range list {
 				t.Row(p.ID, p.Type, p.Model, yes(p.Key), cmp.Or(p.BaseURL, "the vendor's"), p.Why)
 			}
-			return t.Write(c.Out, c.OutStyle())
+			if err := t.Write(c.Out, c.OutStyle()); err != nil {
+				return err
+			}
+			if pid > 0 {
+				c.Note("as the daemon uses them (pid %d)", pid)
+			}
+			return nil
 		},
 	}
+}
+
+// listProviders lists the providers as the daemon uses them, and its pid; without one, as
+// a daemon would that is started from this shell.
+func listProviders(ctx context.Context, c *term.App) (list []providerInfo, pid int, err error) {
+	root, err := c.Root()
+	if err != nil {
+		return nil, 0, err
+	}
+	client, err := c.Dial(ctx, root)
+	if errors.Is(err, control.ErrNotRunning) {
+		conf, err := c.Config()
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, p := range conf.Choose(ctx, config.Ollama) {
+			list = append(list, providerInfo{p.ID, p.Type, p.Model, config.HideLogin(p.BaseURL), !p.APIKey.IsZero(), p.Why})
+		}
+		return list, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	s, err := client.Status(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list providers: %w", err)
+	}
+	for _, p := range s.Providers {
+		list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, p.Key, p.Detail})
+	}
+	if what, do := Missed(ctx, root, s); what != "" {
+		c.Warn("warning: %s\n%s", what, do)
+	}
+	return list, s.PID, nil
 }
 
 func providersTest(c *term.App) *cobra.Command {
@@ -87,6 +126,9 @@ func providersTest(c *term.App) *cobra.Command {
 			root, err := c.Root()
 			if err != nil {
 				return err
+			}
+			if client, err := c.Dial(cmd.Context(), root); err == nil {
+				WarnOfMissed(cmd.Context(), c, root, client)
 			}
 			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
 		},
@@ -222,8 +264,7 @@ func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy
 	}
 	f := providers.Classify(p.ID, err)
 	switch f.Kind {
-	case providers.NoKey:
-		remedy = "the key is kept with: daycare auth set " + p.ID
+	case providers.NoKey: // it says what to do itself
 	case providers.Down:
 		remedy = "is the server running? start it, or correct baseURL in the settings"
 	case providers.Auth:

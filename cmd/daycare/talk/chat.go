@@ -103,7 +103,7 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 	if o.agent != "" {
 		a, err := client.Agent(ctx, o.agent)
 		if err != nil {
-			return errors.Join(fmt.Errorf("find agent %s: %w", o.agent, err), leave())
+			return errors.Join(term.About(err, "find agent", o.agent), leave())
 		}
 		t.agent = a.ID
 	}
@@ -125,6 +125,9 @@ func join(ctx context.Context, c *term.App) (client *control.Client, leave func(
 		return nil, nil, err
 	}
 	if client, err := c.Dial(ctx, root); !errors.Is(err, control.ErrNotRunning) {
+		if err == nil {
+			setup.WarnOfMissed(ctx, c, root, client)
+		}
 		return client, func() error { return nil }, err
 	}
 	if err := setup.EnsureHome(c, root); err != nil {

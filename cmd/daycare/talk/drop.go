@@ -22,7 +22,7 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 	}
 	a, err := client.Agent(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("find agent %s: %w", ref, err)
+		return term.About(err, "find agent", ref)
 	}
 	letter := inbox.Fields{Text: m.Text, Type: m.Kind, Silent: m.Silent, Queue: m.Queue}
 	vol := disk.NewVolume(filepath.Join(root, workspace.Home))
@@ -44,7 +44,7 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 	dir := filepath.Join(root, workspace.Home, "drop")
 	item, err := inbox.Post(vol, dir, a.ID, letter)
 	if err != nil {
-		return fmt.Errorf("send to %s: %w", ref, err)
+		return term.About(err, "send to", ref)
 	}
 	return sent(c, sendResult{Agent: a.ID, Item: item, Letter: dir})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/address"
 	"daycare/engine/control"
@@ -61,6 +62,8 @@ func Send(c *term.App) *cobra.Command {
 	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and print it while it comes")
 	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; may be repeated")
 	flags.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, as 90s or 5m (exit code 124)")
+	_ = cmd.RegisterFlagCompletionFunc("as", term.OneOf("user", "system"))
+	_ = cmd.RegisterFlagCompletionFunc("queue", term.OneOf(string(message.Steer), string(message.Followup)))
 	return cmd
 }
 
@@ -145,11 +148,12 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 		return err
 	}
 	if o.wait {
+		setup.WarnOfMissed(ctx, c, root, client)
 		return sendAndWait(ctx, c, client, ref, m)
 	}
 	r, err := client.Send(ctx, ref, m)
 	if err != nil {
-		return fmt.Errorf("send to %s: %w", ref, err)
+		return term.About(err, "send to", ref)
 	}
 	return sent(c, sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
 }
@@ -206,7 +210,7 @@ func sendAndWait(ctx context.Context, c *term.App, client *control.Client, ref s
 	})
 	v.newline()
 	if err = errors.Join(err, trouble); err != nil {
-		return fmt.Errorf("send to %s: %w", ref, err)
+		return term.About(err, "send to", ref)
 	}
 	if c.JSON {
 		if err := c.PrintJSON(outcomeLine{"outcome", o}); err != nil {

@@ -14,6 +14,21 @@ func (c *App) Refs(cmd *cobra.Command, args []string, typed string) ([]cobra.Com
 	return c.AgentRefs(cmd, args, typed)
 }
 
+// RefsThen completes the first argument with agents, the second with one of the words.
+func (c *App) RefsThen(words ...cobra.Completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return words, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.Refs(cmd, args, typed)
+	}
+}
+
+// OneOf completes a flag that has only these values.
+func OneOf(words ...cobra.Completion) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
 // AgentRefs lists what can be typed for agents: all their handles, and the names that
 // begin with what was typed and stand for one agent. Names with a colon are left out:
 // bash takes them for two words.

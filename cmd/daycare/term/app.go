@@ -46,9 +46,7 @@ func (c *App) Attach(root *cobra.Command) {
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return Usage(cmd, "%s", err)
-	})
+	root.SetFlagErrorFunc(badFlag)
 
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.Workspace, "workspace", "C", "",

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"daycare/engine/control"
 	"daycare/engine/fault"
@@ -56,6 +59,30 @@ func Wrap(err error, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
+// About says what was being done with a named thing when err happened, unless err names
+// the thing itself: nothing is said twice.
+func About(err error, doing, name string) error {
+	if err == nil || strings.Contains(err.Error(), strconv.Quote(name)) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", doing, name, err)
+}
+
+// badFlag says what is wrong with a flag in words for people, not for programmers of Go.
+func badFlag(cmd *cobra.Command, err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return Usage(cmd, "%s", err)
+	}
+	f := bad.GetFlag()
+	want, known := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
+		"float64": "a number", "bool": "true or false", "duration": "a length of time, such as 90s, 5m or 2h"}[f.Value.Type()]
+	if !known {
+		return Usage(cmd, "%s", err)
+	}
+	return Usage(cmd, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 }
 
 // Explain returns the exit code of an error, and what a person can do.

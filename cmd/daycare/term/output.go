@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"daycare/engine/plain"
 )
 
@@ -71,7 +73,7 @@ type Table [][]string
 // Row adds a row.
 func (t *Table) Row(cells ...string) { *t = append(*t, cells) }
 
-// Write aligns columns by runes. The last column is as long as it is.
+// Write aligns columns as terminals show them. The last column is as long as it is.
 func (t Table) Write(w io.Writer, s Style) error {
 	var width []int
 	for _, row := range t {
@@ -79,7 +81,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 			if i == len(width) {
 				width = append(width, 0)
 			}
-			width[i] = max(width[i], utf8.RuneCountInString(Clean(cell)))
+			width[i] = max(width[i], ansi.StringWidth(Clean(cell)))
 		}
 	}
 	for n, row := range t {
@@ -88,7 +90,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 			cell = Clean(cell)
 			b.WriteString(cell)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+				b.WriteString(strings.Repeat(" ", width[i]-ansi.StringWidth(cell)+2))
 			}
 		}
 		line := strings.TrimRight(b.String(), " ")

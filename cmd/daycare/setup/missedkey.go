@@ -1,0 +1,63 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/control"
+	"daycare/engine/event"
+	"daycare/engine/workspace"
+)
+
+// Missed says what the models of a running daemon lack and this shell has: a daemon keeps
+// the environment that it was started with, so a key that is set later never reaches it.
+// do is the remedy; both are empty where nothing is missed.
+func Missed(ctx context.Context, root string, s event.Status) (what, do string) {
+	if !s.Running {
+		return "", ""
+	}
+	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	if err != nil {
+		return "", "" // whoever needs the settings reports it
+	}
+	return missed(conf.Choose(ctx, config.Ollama), s)
+}
+
+// missed compares the providers that this shell would choose with those of the daemon.
+func missed(mine []config.Provider, s event.Status) (what, do string) {
+	daemon := fmt.Sprintf("the daemon (pid %d)", s.PID)
+	if first := mine[0]; s.NoModel() && first.Type != "scripted" {
+		do = "Start it again with what this shell has: daycare restart"
+		if !first.APIKey.IsZero() {
+			do += "\nOr keep the key for it: daycare auth set " + first.ID
+		}
+		return daemon + " answers with the offline model; started from this shell it would use " + first.ID +
+			" (" + first.Why + ")", do
+	}
+	for _, p := range mine {
+		for _, theirs := range s.Providers {
+			if theirs.ID == p.ID && !theirs.Key && !p.APIKey.IsZero() {
+				return daemon + " has no key for " + p.ID + "; this shell has one (" + cmp.Or(p.KeyEnv(), p.ID) + ")",
+					"Start it again with what this shell has: daycare restart\nOr keep the key for it: daycare auth set " + p.ID
+			}
+		}
+	}
+	return "", ""
+}
+
+// WarnOfMissed warns where the daemon that a command joins lacks a key that its shell has.
+func WarnOfMissed(ctx context.Context, c *term.App, root string, client *control.Client) {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return // whatever is asked next fails as well, and says why
+	}
+	if what, do := Missed(ctx, root, s); what != "" {
+		c.Warn("warning: %s\n%s", what, do)
+	}
+}

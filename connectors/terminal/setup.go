@@ -1,0 +1,144 @@
+package terminal
+
+import (
+	"context"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/markdown"
+	"daycare/engine/control"
+	"daycare/engine/event"
+)
+
+// A Setup is how a model is set up from inside the UI.
+type Setup struct {
+	// Missed says what a running daemon lacks that this shell has, and the remedy.
+	Missed func(ctx context.Context, s event.Status) (what, do string)
+	// Offers lists where answers may come from, and which of them Enter chooses.
+	Offers func(ctx context.Context) (offers []Offer, usual int, err error)
+	// Models lists the models that a server says it has.
+	Models func(ctx context.Context, a Answers) ([]string, error)
+	// Apply asks the model for a word and writes the answers into the settings. It returns
+	// what the model said. With Unchecked it only writes.
+	Apply func(ctx context.Context, a Answers) (said string, err error)
+}
+
+// An Offer is one place where answers may come from.
+type Offer struct {
+	Name, Label, Note string
+	Server            bool   // it may have any models and may need no key
+	Address           string // suggested; asked for if AskAddress is set
+	AskAddress        bool
+	KeyEnv            string // the variable of this shell that holds the key; "" if none does
+	AskKey            bool
+	Model             string // suggested; "" where no model is asked for
+}
+
+// Answers are what a user chose.
+type Answers struct {
+	Name, Address, Key, Model string
+	Unchecked                 bool
+}
+
+// Messages of the wizard.
+type (
+	missedRead   struct{ what, do string }
+	setupOffered struct {
+		offers []Offer
+		usual  int
+		asked  bool // the user asked for it
+	}
+	modelsListed struct {
+		names []string
+		err   error
+	}
+	setupApplied struct {
+		said string
+		err  error
+	}
+)
+
+// offerSetup opens the wizard by itself, once, for a newcomer whose workspace has no model.
+func (m *Model) offerSetup() tea.Cmd {
+	if m.opts.Setup == nil || m.offered || m.returning || !m.conn.listed || !m.world.status.NoModel() {
+		return nil
+	}
+	m.offered = true
+	return m.readOffers(false)
+}
+
+func setupCommand(m *Model, _ string) tea.Cmd {
+	if m.opts.Setup == nil {
+		m.say1("set a model up with: daycare init")
+		return nil
+	}
+	return m.readOffers(true)
+}
+
+func (m *Model) readOffers(asked bool) tea.Cmd {
+	offers := m.opts.Setup.Offers
+	return m.background(func(ctx context.Context) tea.Msg {
+		list, usual, err := offers(ctx)
+		if err != nil {
+			return failed{"setup", err}
+		}
+		return setupOffered{list, usual, asked}
+	})
+}
+
+// readMissed compares what the daemon uses with what this shell has.
+func (m *Model) readMissed() tea.Cmd {
+	if m.opts.Setup == nil {
+		return nil
+	}
+	s, missed := m.world.status, m.opts.Setup.Missed
+	return m.background(func(ctx context.Context) tea.Msg {
+		what, do := missed(ctx, s)
+		return missedRead{what, do}
+	})
+}
+
+// takeSetup handles the wizard's messages.
+func (m *Model) takeSetup(msg tea.Msg) tea.Cmd {
+	w, open := m.over.(*wizard)
+	switch msg := msg.(type) {
+	case missedRead:
+		m.world.missed = ""
+		if msg.what != "" {
+			m.world.missed = msg.what + ". " + strings.ReplaceAll(msg.do, "\n", ". ") + "."
+			m.say1(m.world.missed)
+			m.bad = true
+		}
+	case setupOffered:
+		if !msg.asked && (m.over != nil || !m.talk.input.empty()) {
+			return nil // the user is busy; the page says that there is /setup
+		}
+		m.over = &wizard{setup: m.opts.Setup, offers: msg.offers, at: msg.usual}
+	case modelsListed:
+		if open {
+			w.listed(msg)
+		}
+	case setupApplied:
+		if msg.err == nil {
+			return m.setupDone(msg.said)
+		}
+		if open {
+			w.trouble, w.step = msg.err.Error(), stepRefused
+		}
+	}
+	return nil
+}
+
+// setupDone closes the wizard and has the daemon use what was written.
+func (m *Model) setupDone(said string) tea.Cmd {
+	m.over = nil
+	done := "the model is set up"
+	if said != "" {
+		done += `; it said "` + markdown.OneLine(said, 60) + `"`
+	}
+	return m.call.order("settings", done, func(ctx context.Context, api *control.Client) error {
+		_, err := api.Reload(ctx)
+		return err
+	})
+}
