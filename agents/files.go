@@ -67,7 +67,6 @@ func (f *files) lookAtState() (read bool) {
 	f.state, f.loaded = state, finding.Join(found) == nil
 	if names := owned(before, state); known && len(names) > 0 {
 		text := strings.Join(names, ", ") + " changed; it counts from the next turn"
-		f.journal.log.Info("file edited by hand", "file", "state.json", "change", text)
 		f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: text})
 	}
 	return true

@@ -85,7 +85,6 @@ func (r *requests) lookAtPrompt(s *self) error {
 	edited := append(promptFiles(was.Files, now.Files), skillFiles(was.Skills, now.Skills)...)
 	r.session = "" // the next call renders it
 	for _, name := range edited {
-		r.journal.log.Info("file edited by hand", "file", name)
 		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; it counts from this turn"})
 	}
 	switch {

@@ -198,7 +198,14 @@ func (w *worker) overspent(t *turn, f *providers.Failure) error {
 	if err != nil {
 		return err
 	}
-	text := "I stopped: " + why + ". Raise it in the settings, or wait until the next day, and say \"continue\"."
+	remedy := "Raise it in the settings"
+	if r, ok := errors.AsType[interface {
+		error
+		Remedy() string
+	}](f.Err); ok {
+		remedy = r.Remedy()
+	}
+	text := "I stopped: " + why + ". " + remedy + ", and say \"continue\"."
 	if token != "" {
 		text = "I paused: " + why + ". I asked whether to raise it (request " + token +
 			"), and go on where I am when it is raised."

@@ -18,7 +18,6 @@ func NewBoard(log *slog.Logger, events *event.Stream) *finding.Board {
 		events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 	}, func(agent, file string) {
-		log.Info("file is good again", about(agent, "file", file)...)
 		events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again, and in force"}})
 	})
 }

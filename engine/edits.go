@@ -166,6 +166,5 @@ func (ds *descriptors) copyKept(path, kept string) {
 // descriptorEdited tells which members of a descriptor a person changed.
 func (ds *descriptors) descriptorEdited(id string, members []string) {
 	text := strings.Join(members, ", ") + " changed; it counts from the next turn"
-	ds.log.Info("file edited by hand", "agent", id, "file", address.File, "change", text)
 	ds.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
 }

@@ -17,6 +17,7 @@ import (
 
 	"daycare/agents/providers"
 	"daycare/engine/disk"
+	"daycare/engine/permission"
 )
 
 // vendor is a provider that counts what it was asked for and what it sold.
@@ -475,4 +476,20 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// Waiting helps at the limit of a day alone: at any other it would be for ever.
+func TestRemedyOfALimit(t *testing.T) {
+	for scope, want := range map[string]string{
+		permission.BudgetPerDay:   "Raise it in the settings, or wait until the next day",
+		permission.BudgetPerAgent: "Raise it in the settings",
+		permission.BudgetTotal:    "Raise it in the settings",
+		"agent1":                  "Raise the budget in state.json",
+	} {
+		t.Run(scope, func(t *testing.T) {
+			if got := (&Reached{Budget: permission.Budget{Scope: scope}}).Remedy(); got != want {
+				t.Errorf("%s: %q, want %q", scope, got, want)
+			}
+		})
+	}
 }

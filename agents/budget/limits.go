@@ -81,6 +81,17 @@ func (a Amount) in(unit string) float64 {
 	return float64(a.Tokens)
 }
 
+// Remedy says in half a sentence how the agent gets on.
+func (r *Reached) Remedy() string {
+	switch r.Budget.Scope {
+	case permission.BudgetPerDay:
+		return "Raise it in the settings, or wait until the next day"
+	case permission.BudgetTotal, permission.BudgetPerAgent:
+		return "Raise it in the settings"
+	}
+	return "Raise the budget in state.json"
+}
+
 func (r *Reached) Error() string {
 	var of, next []string
 	if r.Limit.USD > 0 {

@@ -83,7 +83,7 @@ func manPage(cmd *cobra.Command) []byte {
 			fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.Code, roff(e.Means))
 		}
 		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
-			"files; .I .daycare/README.md says which\n")
+			"files; \\fI.daycare/README.md\\fR says which\n")
 	}
 	manSeeAlso(&b, cmd)
 	return b.Bytes()

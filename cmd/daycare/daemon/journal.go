@@ -128,7 +128,7 @@ func (j *journal) other(log *slog.Logger, e event.Event) {
 	switch e.Type {
 	case event.AgentCreated, event.AgentEnded, event.AgentReset, event.AgentCompacted, event.BudgetReached,
 		event.CronFired, event.CronSkipped, event.ConfigReloaded, event.FileEdited:
-		log.Info(string(e.Type))
+		log.Info(string(e.Type), details(e.Body)...)
 	case event.SandboxRefused:
 		if b, ok := e.Body.(event.Refused); ok {
 			log.Warn("sandbox refused", "what", b.Text)
@@ -136,4 +136,17 @@ func (j *journal) other(log *slog.Logger, e event.Event) {
 	case event.AgentWoke, event.AgentSlept:
 		log.Debug(string(e.Type))
 	}
+}
+
+// details are what a body says, as attributes of a line of the log.
+func details(body event.Body) []any {
+	switch b := body.(type) {
+	case event.File:
+		return []any{"file", b.File, "change", b.Text}
+	case event.Reason:
+		return []any{"reason", b.Reason}
+	case event.Compacted:
+		return []any{"before", b.Before, "gone", b.Gone, "kept", b.Kept, "failed", b.Failed}
+	}
+	return nil
 }

@@ -72,8 +72,12 @@ func (d *doctor) agent(dir string) error {
 		}
 		for _, f := range found {
 			a := ailment{Finding: f}
-			if f.ID == "inbox-torn" || f.ID == "history-torn" {
+			switch f.ID {
+			case "inbox-torn", "history-torn":
 				a.fix, a.asleep = repairLog(f.File, dir), d.held
+			case "history-bad-line", inbox.BrokenLine:
+				a.fix = setAsideBroken(dir, f.File, check)
+				a.Remedy = "Correct the line; or doctor --fix moves it to a file beside this one."
 			}
 			if f.ID == "history-part-missing" && d.conf.Retention.History > 0 {
 				a.Severity, a.Remedy = finding.Info, "The settings let daycare gc delete closed parts (retention.history)."

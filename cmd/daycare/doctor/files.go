@@ -315,9 +315,6 @@ func (d *doctor) modes() error {
 	if err != nil {
 		return err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		d.mode(d.root, mode, 0o700)
-	}
 	wrong := map[string]fs.FileMode{}
 	for _, part := range privateParts() {
 		err := filepath.WalkDir(filepath.Join(d.root, part), func(path string, e fs.DirEntry, err error) error {
@@ -339,6 +336,10 @@ func (d *doctor) modes() error {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		d.openRoot(mode, paths)
+		return nil
+	}
 	for i, path := range paths {
 		if i == maxModes {
 			rest := paths[i:]
@@ -354,6 +355,18 @@ func (d *doctor) modes() error {
 		d.mode(path, wrong[path].Perm(), want)
 	}
 	return nil
+}
+
+// openRoot tells of a folder that is open to others, as a clone of a workspace is: git keeps
+// no modes. That is one mistake, however many files are in the folder.
+func (d *doctor) openRoot(mode fs.FileMode, files []string) {
+	f := finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
+		Reason: fmt.Sprintf("found mode %04o, allowed: 0700: other users can read it", mode), Remedy: "chmod 700 " + d.root}
+	if len(files) > 0 {
+		f.Reason += fmt.Sprintf(", and %s in it", term.Plural(len(files), "file", "files"))
+		f.Remedy = "chmod -R go-rwx " + d.root
+	}
+	d.ailments = append(d.ailments, ailment{Finding: f, fix: closeAll(append(files, d.root)), live: true})
 }
 
 func (d *doctor) mode(path string, is, want fs.FileMode) {

@@ -173,27 +173,51 @@ const kept = ".set-aside-"
 // setAside moves the lines that cannot be read out of a ledger, to a file beside it.
 func setAside(path string) func(*repairer) error {
 	return func(r *repairer) error {
-		data, err := os.ReadFile(path)
+		return r.setAside(path, func(_ int, raw []byte) bool { return !goodLine(raw) })
+	}
+}
+
+// setAsideBroken does the same for a file of an agent, whose own reader says which lines
+// it cannot read.
+func setAsideBroken(dir, path string, check func(dir string) ([]finding.Finding, error)) func(*repairer) error {
+	return func(r *repairer) error {
+		found, err := check(dir)
 		if err != nil {
 			return err
 		}
-		var good, bad []byte
-		for _, raw := range disk.Lines(data) {
-			if goodLine(raw) {
-				good = append(append(good, raw...), '\n')
-			} else {
-				bad = append(append(bad, raw...), '\n')
+		broken := map[int]bool{}
+		for _, f := range found {
+			if f.File == path && (f.ID == "history-bad-line" || f.ID == inbox.BrokenLine) {
+				broken[f.Line] = true
 			}
 		}
-		if len(bad) == 0 {
-			return nil // several lines, and the repair of the first took all
-		}
-		if err := r.vol.WriteFile("doctor.aside", path+kept+time.Now().UTC().Format("20060102T150405"), bad); err != nil {
-			return err
-		}
-		_, err = r.vol.Exchange("doctor.lines", path, good, data)
+		return r.setAside(path, func(line int, _ []byte) bool { return broken[line] })
+	}
+}
+
+// setAside moves the bad lines of a file to a file beside it.
+func (r *repairer) setAside(path string, isBad func(line int, raw []byte) bool) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
 		return err
 	}
+	var good, bad []byte
+	line := 0
+	for _, raw := range disk.Lines(data) {
+		if line++; isBad(line, raw) {
+			bad = append(append(bad, raw...), '\n')
+		} else {
+			good = append(append(good, raw...), '\n')
+		}
+	}
+	if len(bad) == 0 {
+		return nil // several lines, and the repair of the first took all
+	}
+	if err := r.vol.WriteFile("doctor.aside", path+kept+time.Now().UTC().Format("20060102T150405"), bad); err != nil {
+		return err
+	}
+	_, err = r.vol.Exchange("doctor.lines", path, good, data)
+	return err
 }
 
 // toTrash moves a file to where removed things lie, and whence they come back.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,10 @@ func (w *ward) tornAndBroken() (want []string) {
 	dir = w.agent(42)
 	w.raw(dir+"inbox.jsonl", `{"se`, 0o600)
 	w.history(dir+"history.jsonl", "", start)
+	dir = w.agent(43)
+	w.history(dir+"history.jsonl", "half an edit\n", start)
+	w.file(dir+"inbox.jsonl", "nonsense")
+	want = append(want, "history-bad-line agents/"+id(43)+"/history.jsonl:2", "inbox-broken-line agents/"+id(43)+"/inbox.jsonl:1")
 	w.file("daycare.lock", "who wrote this?")
 	return append(want, "lines-bad cron/other/runs.jsonl:1", "draft-broken agents/"+id(40)+"/draft.json:1",
 		"history-torn agents/"+id(41)+"/history.jsonl:2", "inbox-torn agents/"+id(42)+"/inbox.jsonl:1", "lock-unreadable daycare.lock:1")
@@ -158,4 +163,44 @@ func TestDoctorRepairs(t *testing.T) {
 		t.Errorf("the reference that was made anew: %s", ref)
 	}
 	t.Logf("%d faults found and repaired", len(want))
+}
+
+// git keeps no modes: a clone of a committed workspace is open to others in every file. That
+// is one mistake with one remedy, and repaired in one step.
+func TestDoctorToldOnceOfAClone(t *testing.T) {
+	w := newWard(t)
+	dir := w.agent(1)
+	w.history(dir+"history.jsonl", "", &record.Start{Session: "s", V: record.Version})
+	w.file("permissions/log.jsonl", "{}")
+	err := filepath.WalkDir(w.root, func(path string, e fs.DirEntry, err error) error {
+		mode := fs.FileMode(0o644)
+		if e.IsDir() {
+			mode = 0o755
+		}
+		return os.Chmod(path, mode)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := func(d *doctor) (all []string) {
+		for _, a := range d.ailments {
+			if a.ID == "file-mode" {
+				all = append(all, a.Reason)
+			}
+		}
+		return all
+	}
+	d := w.examine()
+	if got := modes(d); len(got) != 1 || !strings.Contains(got[0], "files in it") {
+		t.Errorf("told %d times of modes: %q", len(got), got)
+	}
+	if _, err := d.repair(); err != nil {
+		t.Fatal(err)
+	}
+	if got := modes(w.examine()); len(got) != 0 {
+		t.Errorf("after the repair: %q", got)
+	}
+	if info, err := os.Stat(w.path(dir + "history.jsonl")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("history.jsonl: %v, %v", info.Mode(), err)
+	}
 }
