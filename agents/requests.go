@@ -116,6 +116,7 @@ func promptFiles(a, b prompt.Files) (names []string) {
 	for _, f := range []struct{ name, a, b string }{
 		{"SOUL.md", a.Soul, b.Soul}, {"USER.md", a.User, b.User},
 		{".daycare/AGENTS.md", a.Rules, b.Rules}, {"AGENTS.md", a.Agents, b.Agents},
+		{"CLAUDE.md", a.Claude, b.Claude},
 	} {
 		if f.a != f.b {
 			names = append(names, f.name)

@@ -39,6 +39,7 @@ type Files struct {
 	User   string // .daycare/USER.md: whom it works for
 	Rules  string // .daycare/AGENTS.md: house rules
 	Agents string // AGENTS.md of the workspace: the project's own
+	Claude string // CLAUDE.md of the workspace, where there is no AGENTS.md
 }
 
 // MaxFile is how many bytes of one of the Files the model sees.

@@ -20,8 +20,11 @@ const maxRead = 1 << 20
 func Paths(workspace string) []string {
 	home := filepath.Join(workspace, ".daycare")
 	return []string{filepath.Join(home, "SOUL.md"), filepath.Join(home, "USER.md"), filepath.Join(home, "AGENTS.md"),
-		filepath.Join(workspace, "AGENTS.md")}
+		filepath.Join(workspace, "AGENTS.md"), filepath.Join(workspace, claudeFile)}
 }
+
+// claudeFile is what another program calls AGENTS.md. It is used where that is not there.
+const claudeFile = "CLAUDE.md"
 
 // Load reads the Files of a workspace, the folder that holds .daycare. A file that
 // is missing is empty. One that cannot be used is empty and among found; the others
@@ -29,28 +32,41 @@ func Paths(workspace string) []string {
 //
 // use, if not nil, is asked which text of a file is to be used: see unseen.Texts.
 func Load(workspace string, use Use) (f Files, found []finding.Finding) {
-	into := []*string{&f.Soul, &f.User, &f.Rules, &f.Agents}
+	into := []*string{&f.Soul, &f.User, &f.Rules, &f.Agents, &f.Claude}
+	before := false // the file before is there: AGENTS.md, for CLAUDE.md
 	for i, path := range Paths(workspace) {
-		read := ownText
-		if filepath.Dir(path) == workspace {
-			read = sharedText
+		text, there, wrong := readText(workspace, path, use)
+		if before && filepath.Base(path) == claudeFile {
+			continue // it was read all the same: use knows then who changed it
 		}
-		text, info, err := read(filepath.Dir(path), filepath.Base(path))
-		if errors.Is(err, beneath.ErrTooLarge) {
-			err = nil // what is left out is told in its place
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			found = append(found, unusable(path, err))
-		}
-		if use != nil {
-			var waits *unseen.Change
-			if text, _, waits = use(path, text, info); waits != nil {
-				found = append(found, waits.Finding(path))
-			}
-		}
+		found, before = append(found, wrong...), there
 		*into[i] = string(text)
 	}
 	return f, found
+}
+
+// readText reads one of the Files. What is there and cannot be used is there, and empty.
+func readText(workspace, path string, use Use) (text []byte, there bool, found []finding.Finding) {
+	read := ownText
+	if filepath.Dir(path) == workspace {
+		read = sharedText
+	}
+	text, info, err := read(filepath.Dir(path), filepath.Base(path))
+	if errors.Is(err, beneath.ErrTooLarge) {
+		err = nil // what is left out is told in its place
+	}
+	unread := err != nil && !errors.Is(err, fs.ErrNotExist)
+	if unread {
+		found = append(found, unusable(path, err))
+	}
+	there = info != nil
+	if use != nil {
+		var waits *unseen.Change
+		if text, there, waits = use(path, text, info); waits != nil {
+			found = append(found, waits.Finding(path))
+		}
+	}
+	return text, there || unread, found
 }
 
 // A Use says which text of a file is to be used; info is nil if there is none.

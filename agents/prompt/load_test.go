@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/attacktest"
+	"daycare/engine/unseen"
 )
 
 func TestLoad(t *testing.T) {
@@ -39,6 +41,44 @@ func TestLoad(t *testing.T) {
 	}
 	if diff := cmp.Diff(Files{Soul: "soul", Rules: "house", Agents: "project"}, f); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+// CLAUDE.md is used where there is no AGENTS.md, and only there: also not where AGENTS.md
+// cannot be used.
+func TestClaudeFileStandsIn(t *testing.T) {
+	const claude, agents = "Tabs, not spaces.", "Spaces, not tabs."
+	for name, tt := range map[string]struct {
+		plant func(dir string) error
+		want  Files
+	}{
+		"alone": {func(string) error { return nil }, Files{Claude: claude}},
+		"beside AGENTS.md": {func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", []byte(agents), 0o600) },
+			Files{Agents: agents}},
+		"beside an empty one":     {func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", nil, 0o600) }, Files{}},
+		"beside an unusable one":  {func(dir string) error { return os.Mkdir(dir+"/AGENTS.md", 0o700) }, Files{}},
+		"what AGENTS.md leads to": {func(dir string) error { return os.Symlink("CLAUDE.md", dir+"/AGENTS.md") }, Files{Agents: claude}},
+		"with a file of each house": {func(dir string) error { return os.WriteFile(dir+"/.daycare/AGENTS.md", []byte("house"), 0o600) },
+			Files{Rules: "house", Claude: claude}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			err := errors.Join(os.Mkdir(dir+"/.daycare", 0o700), os.WriteFile(dir+"/CLAUDE.md", []byte(claude), 0o600), tt.plant(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := map[string]bool{}
+			f, _ := Load(dir, func(path string, data []byte, info fs.FileInfo) ([]byte, bool, *unseen.Change) {
+				asked[filepath.Base(path)] = true
+				return data, info != nil, nil
+			})
+			if diff := cmp.Diff(tt.want, f); diff != "" {
+				t.Errorf("Load (-want +got):\n%s", diff)
+			}
+			if !asked["CLAUDE.md"] {
+				t.Error("a change of CLAUDE.md by a command is not noticed until it is used")
+			}
+		})
 	}
 }
 

@@ -134,6 +134,7 @@ func written(f Files) []string {
 		{"USER.md (whom you work for)", f.User},
 		{"AGENTS.md (house rules)", f.Rules},
 		{"AGENTS.md of the workspace (its own rules)", f.Agents},
+		{"CLAUDE.md of the workspace (its own rules)", f.Claude},
 	} {
 		if text := strings.TrimSpace(clean(t.text)); text != "" {
 			parts = append(parts, "# "+t.title+"\n"+capped(text))

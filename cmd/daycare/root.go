@@ -42,7 +42,8 @@ func newRoot(c *term.App) *cobra.Command {
 	addGroup(root, "Run the daemon:",
 		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Reload(c), commands.Logs(c), setup.Service(c))
 	addGroup(root, "Set up:",
-		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Cost(c))
+		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Config(c),
+		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))

@@ -29,12 +29,16 @@ const maxSettings = 1 << 20
 // severity Error (finding.Join of them). connectorTypes are the types that exist;
 // without any, types are not checked.
 func Load(root string, env Env, connectorTypes ...string) (*Config, []finding.Finding, error) {
-	path := filepath.Join(root, Name)
-	data, err := readSettings(path)
+	data, err := readSettings(filepath.Join(root, Name))
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reader{kind.YAML(path, data)}
+	return LoadText(root, data, env, connectorTypes...)
+}
+
+// LoadText is Load with data in the place of what settings.yaml holds.
+func LoadText(root string, data []byte, env Env, connectorTypes ...string) (*Config, []finding.Finding, error) {
+	r := &reader{kind.YAML(filepath.Join(root, Name), data)}
 	c, err := r.settings(env)
 	if err != nil {
 		return nil, r.Found, err

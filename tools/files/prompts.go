@@ -34,11 +34,15 @@ func (r *reach) prompts(path string) bool {
 	if filepath.Dir(path) != workspace {
 		return false
 	}
-	// It may be a link, as people have it who keep one text for several programs.
-	return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(agentsFile) || path == beneath.Real(filepath.Join(workspace, agentsFile))
+	return slices.ContainsFunc(agentsFiles, func(name string) bool {
+		// It may be a link, as people have it who keep one text for several programs.
+		return sensitive.Fold(filepath.Base(path)) == sensitive.Fold(name) || path == beneath.Real(filepath.Join(workspace, name))
+	})
 }
 
-const agentsFile = "AGENTS.md"
+// agentsFiles are the files of the workspace that are part of the prompts; the second where
+// the first is not there.
+var agentsFiles = []string{"AGENTS.md", "CLAUDE.md"}
 
 // named reports whether a right to write names a part of the prompts that path is in.
 func (r *reach) named(path string) bool {

@@ -32,7 +32,7 @@ func (d *doctor) definitions() error {
 	skills.NewShelf(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	texts, found := prompt.Load(d.workspace, nil)
 	d.add(found...)
-	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents} {
+	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
 			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,

@@ -1,0 +1,190 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/fault"
+	"daycare/engine/finding"
+	"daycare/engine/workspace"
+)
+
+func configSet(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "set KEY VALUE", Short: "Change one setting, and nothing else in the file",
+		Long: "Change one value in settings.yaml, or add it; comments and everything else stay as they are.\n" +
+			"VALUE is YAML on one line. What would be wrong is said and not written. A running daemon\n" +
+			"applies it at once.",
+		Example: "  daycare config set budget.perDay.usd 5\n  daycare config set connectors.telegram.allow '[\"5550001\"]'",
+		Args:    term.Words(0, "a KEY", "a VALUE"), ValidArgsFunction: c.Complete(settingKeys),
+		RunE: func(_ *cobra.Command, args []string) error {
+			home, err := settingsHome(c)
+			if err != nil {
+				return err
+			}
+			keys := strings.Split(args[0], ".")
+			if slices.Contains(keys, "") {
+				return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%q is not a key", args[0]),
+					Do: "keys are names with dots between them, such as budget.perDay.usd"}
+			}
+			before, err := config.Text(home)
+			if err != nil {
+				return err
+			}
+			after, found, err := changedSettings(home, before, args[1], keys)
+			if err != nil {
+				return err
+			}
+			return saveSettings(c, home, before, after, found, args[0]+" is "+args[1])
+		},
+	}
+}
+
+// changedSettings is the settings with a value changed, and what is wrong with them. Text
+// that is not as it should be for YAML, or for the setting, is put in quotes.
+func changedSettings(home string, before []byte, value string, keys []string) (after []byte, found []finding.Finding, err error) {
+	for _, v := range []string{value, strconv.Quote(value)} {
+		text, setErr := config.Set(before, v, keys...)
+		if setErr != nil {
+			if after == nil {
+				err = cmp.Or(err, setErr)
+			}
+			continue
+		}
+		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorTypes...)
+		if loadErr == nil && secret(conf, keys) {
+			return nil, nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("a secret is not an argument: others could see it"),
+				Do: "keep it with: daycare auth set " + keys[0]}
+		}
+		if after == nil || loadErr == nil {
+			after, found, err = text, wrong, nil
+		}
+		if loadErr == nil {
+			break
+		}
+	}
+	return after, found, err
+}
+
+// secret reports a setting that must not be shown.
+func secret(conf *config.Config, keys []string) bool {
+	value, err := settingAt(conf.Masked(), strings.Join(keys, "."))
+	return err == nil && value == config.NewSecret("x").String() && !slices.Contains(keys, "options")
+}
+
+// saveSettings writes settings that are right, and says when they apply. Findings that were
+// there before do not keep it from being written, unless they are errors.
+func saveSettings(c *term.App, home string, before, after []byte, found []finding.Finding, done string) error {
+	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorTypes...)
+	if wrong := fresh(found, known); len(wrong) > 0 {
+		for _, f := range wrong {
+			c.Warn("%s", f)
+		}
+		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"), Do: "see what there is with: daycare config get"}
+	}
+	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
+		if errors.Is(err, disk.ErrChanged) {
+			return &term.Problem{Code: fault.ExitFailure, Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
+				Do: "look at them, then try again"}
+		}
+		return err
+	}
+	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
+	when := "it applies at the next start"
+	if disk.Held(workspace.Lock(filepath.Dir(home))) {
+		when = "the daemon applies it now"
+		if err == nil && wasErr == nil && len(config.NeedRestart(was, now)) > 0 {
+			when = "it applies after a restart: daycare restart"
+		}
+	}
+	if c.JSON {
+		return c.PrintJSON(struct {
+			Written bool   `json:"written"`
+			When    string `json:"when"`
+		}{true, when})
+	}
+	c.Print("%s\n", term.Clean(done))
+	c.Note("%s", when)
+	return nil
+}
+
+// fresh are the errors among findings, and the warnings that were not known before.
+func fresh(found, known []finding.Finding) (wrong []finding.Finding) {
+	for _, f := range found {
+		same := func(k finding.Finding) bool { return k.ID == f.ID && k.Reason == f.Reason }
+		if f.Severity == finding.Error || f.Severity == finding.Warning && !slices.ContainsFunc(known, same) {
+			wrong = append(wrong, f)
+		}
+	}
+	return wrong
+}
+
+func configEdit(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "edit", Short: "Edit the settings; a mistake is shown with its place and not saved",
+		Long: "Edit settings.yaml in $EDITOR. The editor gets a copy. What it saves is checked and put in\n" +
+			"place in one step; if the file was changed meanwhile, nothing is overwritten.",
+		Example: "  daycare config edit",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := settingsHome(c)
+			if err != nil {
+				return err
+			}
+			return editSettings(cmd.Context(), c, home)
+		},
+	}
+}
+
+func editSettings(ctx context.Context, c *term.App, home string) error {
+	before, err := config.Text(home)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "daycare-edit-")
+	if err != nil {
+		return fmt.Errorf("copy settings: %w", err)
+	}
+	path := filepath.Join(dir, config.Name)
+	if err := os.WriteFile(path, before, 0o600); err != nil {
+		return fmt.Errorf("copy settings: %w", err)
+	}
+	for {
+		after, err := edit(ctx, c, path)
+		if errors.Is(err, errNoEditor) {
+			os.RemoveAll(dir)
+			return noEditor(filepath.Join(home, config.Name))
+		}
+		if err != nil {
+			return fmt.Errorf("edit settings: %w; your copy is %s", err, path)
+		}
+		if bytes.Equal(before, after) {
+			os.RemoveAll(dir)
+			c.Note("nothing was changed")
+			return nil
+		}
+		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong
+		err = saveSettings(c, home, before, after, found, "saved "+config.Name)
+		if err == nil {
+			os.RemoveAll(dir)
+			return nil
+		}
+		if !c.Asks() || !c.Yes("edit again? [Y/n] ") {
+			return fmt.Errorf("%w; your copy is %s", err, path)
+		}
+	}
+}
