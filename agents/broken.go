@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -77,6 +76,6 @@ func quoted(s string) string {
 // logBoard is a board that only the log hears of.
 func logBoard(log *slog.Logger) *finding.Board {
 	return finding.NewBoard(func(agent string, f finding.Finding) {
-		log.Log(context.Background(), f.Severity.Level(), "file has a problem", "agent", agent, "place", f.Place(), "reason", f.Reason)
+		f.Log(log, "agent", agent)
 	}, func(agent, file string) { log.Info("file is good again", "agent", agent, "file", file) })
 }

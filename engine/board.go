@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // good again: in the log and by events.
 func NewBoard(log *slog.Logger, events *event.Stream) *finding.Board {
 	return finding.NewBoard(func(agent string, f finding.Finding) {
-		log.Log(context.Background(), f.Severity.Level(), "file has a problem", about(agent, "place", f.Place(), "reason", f.Reason)...)
+		f.Log(log, about(agent)...)
 		events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 	}, func(agent, file string) {

@@ -81,6 +81,7 @@ var imports = map[string][]string{
 		"engine/inbox", "engine/lazyregexp", "engine/message", "engine/permission", "engine/record"},
 	"engine/inbox/inboxtest": {"engine/inbox", "engine/disk", "engine/crash", "engine/message", "engine/finding"},
 	"engine/record":          {"engine/beneath", "engine/disk", "engine/crash", "engine/message", "engine/finding", "engine/permission"},
+	"engine/slash":           {"engine/beneath", "engine/finding", "engine/form"},
 	"engine/schedule":        {"engine/beneath", "engine/message", "engine/disk", "engine/crash", "engine/finding"},
 	"engine/config":          {"engine/beneath", "engine/finding", "engine/form", "engine/disk", "engine/lan"},
 	"engine/apitoken":        {"engine/beneath", "engine/crash", "engine/disk", "engine/finding"},

@@ -65,6 +65,15 @@ type Host struct {
 	// Switch changes the model of an agent and says what is in force from its next
 	// turn on. Its error is for people: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)
+	Own    Own
+}
+
+// Own are the commands that users of the workspace wrote as files.
+type Own interface {
+	Commands() []Command
+	// Expand is the message that a command makes of what was typed behind its name; ok is
+	// false where there is none of that name.
+	Expand(name, arguments string) (text string, ok bool)
 }
 
 // A Directory knows whose agent is whose.

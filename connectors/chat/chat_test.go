@@ -244,6 +244,46 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// own are commands of a workspace.
+type own map[string]string
+
+func (o own) Commands() (list []Command) {
+	for name, text := range o {
+		list = append(list, Command{name, "says " + text})
+	}
+	return list
+}
+
+func (o own) Expand(name, arguments string) (string, bool) {
+	text, ok := o[name]
+	return text + arguments, ok
+}
+
+// A command that a user of the workspace wrote is a message from whoever types it. What is
+// built in comes first, and what no command could be called is a message as it is.
+func TestOwnCommandIsAMessage(t *testing.T) {
+	w := newWorld()
+	d := w.desk(Options{}, talker{w})
+	d.host.Own = own{"review": "Review ", "fix-it": "Fix it. ", "status": "never "}
+	for _, text := range []string{"/review main.go", "/Fix-It now", "/5-a-day", "/no-such thing", "/status", "/nosuch", "/help"} {
+		if err := d.Take(t.Context(), w.deliver, post(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var texts []string
+	for _, in := range w.taken {
+		texts = append(texts, in.Text)
+	}
+	if diff := cmp.Diff([]string{"Review main.go", "Fix it. now", "/5-a-day", "/no-such thing"}, texts); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	said := w.heard()
+	if len(said) != 3 || !strings.Contains(said[0], "is thinking") || !strings.Contains(said[1], "I do not know `/nosuch`") ||
+		!strings.Contains(said[2], "- /review: says Review") {
+		t.Errorf("said %q", said)
+	}
+}
+
 func TestCommands(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{Prefix: "!"}, talker{w})

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"daycare/engine/event"
@@ -31,7 +32,7 @@ var Commands = []Command{
 
 // commandRule: a word, nothing else, after the slash, so that /etc/passwd is no
 // command. A platform that adds @bot to commands has taken it off.
-var commandRule = lazyregexp.New(`^([/!])([A-Za-z_]{1,32})(?:[ \t]+([^\n]*))?$`)
+var commandRule = lazyregexp.New(`^([/!])([A-Za-z_][A-Za-z0-9_:-]{0,64})(?:[ \t]+([^\n]*))?$`)
 
 // command reads a command out of a message.
 func (d *Desk) command(p Post) (name, rest string, ok bool) {
@@ -71,8 +72,24 @@ func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, r
 	case "help", "start":
 		d.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+d.list())
 	default:
-		d.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", d.mark(), name, d.list()))
+		return d.own(ctx, deliver, p, name, rest)
 	}
+	return nil
+}
+
+// own runs a command that a user of the workspace wrote: what it says is handed on as the
+// message. A name that no command of ours could have is a message as it is.
+func (d *Desk) own(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
+	if d.host.Own != nil {
+		if text, ok := d.host.Own.Expand(name, rest); ok {
+			p.Text = text
+			return d.pass(ctx, deliver, p)
+		}
+	}
+	if strings.ContainsAny(name, "-:0123456789") {
+		return d.pass(ctx, deliver, p)
+	}
+	d.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", d.mark(), name, d.list()))
 	return nil
 }
 
@@ -86,7 +103,11 @@ func (d *Desk) mark() string {
 
 func (d *Desk) list() string {
 	var b strings.Builder
-	for _, c := range Commands {
+	all := Commands
+	if d.host.Own != nil {
+		all = slices.Concat(all, d.host.Own.Commands())
+	}
+	for _, c := range all {
 		fmt.Fprintf(&b, "- %s%s: %s\n", d.mark(), c.Name, c.About)
 	}
 	return b.String()

@@ -61,6 +61,11 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	if name, rest, ok := d.command(p); ok {
 		return d.run(ctx, deliver, p, name, rest)
 	}
+	return d.pass(ctx, deliver, p)
+}
+
+// pass hands a message on that is no command.
+func (d *Desk) pass(ctx context.Context, deliver message.Deliver, p Post) error {
 	in, err := d.incoming(ctx, p)
 	if err != nil {
 		return err

@@ -136,6 +136,19 @@ func (c caller) wakes() tea.Cmd {
 	})
 }
 
+// commandsRead are the commands that users of the workspace wrote.
+type commandsRead struct{ list []control.CommandInfo }
+
+func (c caller) commands() tea.Cmd {
+	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
+		list, err := api.Commands(ctx)
+		if err != nil {
+			return nil // a daemon of before
+		}
+		return commandsRead{list}
+	})
+}
+
 func (c caller) icons() tea.Cmd {
 	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
 		kinds, err := api.SubAgents(ctx)

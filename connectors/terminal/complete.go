@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"daycare/connectors/terminal/markdown"
+	"daycare/engine/control"
 )
 
 // A menu is what could complete the text that is typed: commands after a slash,
@@ -35,7 +36,7 @@ func (n *menu) suggest(m *Model, text string) {
 	*n = menu{}
 	switch {
 	case strings.HasPrefix(text, "/") && !strings.ContainsAny(text, " \n"):
-		n.commands(text)
+		n.commands(text, m.world.commands)
 	case strings.HasPrefix(text, "/"):
 		n.agents(m, text)
 	}
@@ -44,7 +45,7 @@ func (n *menu) suggest(m *Model, text string) {
 	}
 }
 
-func (n *menu) commands(text string) {
+func (n *menu) commands(text string, own []control.CommandInfo) {
 	for _, c := range commands() {
 		if strings.HasPrefix("/"+c.name, text) {
 			full := "/" + c.name
@@ -52,6 +53,11 @@ func (n *menu) commands(text string) {
 				full += " "
 			}
 			n.choices = append(n.choices, choice{full, strings.TrimSpace(c.args + "  " + c.does)})
+		}
+	}
+	for _, c := range own {
+		if full := "/" + c.Name; strings.HasPrefix(full, text) && !known(c.Name) {
+			n.choices = append(n.choices, choice{full + " ", strings.TrimSpace(c.Arguments + "  " + c.Description)})
 		}
 	}
 	if len(n.choices) == 1 && strings.TrimSpace(n.choices[0].text) == text {

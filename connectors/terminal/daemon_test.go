@@ -15,6 +15,7 @@ import (
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/control"
 	"daycare/engine/event"
+	"daycare/engine/fault"
 	"daycare/engine/finding"
 	"daycare/engine/message"
 )
@@ -22,20 +23,21 @@ import (
 // daemon is a daemon in memory behind the real API: what the UI sees of it is what
 // it would see of the real one. A test says what agents there are and what happens.
 type daemon struct {
-	mu      sync.Mutex
-	agents  []event.Agent
-	history map[string][]json.RawMessage
-	inbox   map[string][]event.Waiting
-	drafts  map[string]event.Draft
-	pending []event.Ask
-	got     []message.Incoming
-	done    []string // what was asked of it, in order
-	stream  *event.Stream
-	down    bool
-	setup   *Setup          // of the UI in front of it
-	models  []event.Service // that it uses
-	open    []io.Closer
-	items   int
+	mu       sync.Mutex
+	agents   []event.Agent
+	history  map[string][]json.RawMessage
+	inbox    map[string][]event.Waiting
+	drafts   map[string]event.Draft
+	pending  []event.Ask
+	got      []message.Incoming
+	done     []string // what was asked of it, in order
+	stream   *event.Stream
+	down     bool
+	setup    *Setup          // of the UI in front of it
+	models   []event.Service // that it uses
+	commands []control.CommandInfo
+	open     []io.Closer
+	items    int
 }
 
 func newDaemon() *daemon {
@@ -341,6 +343,23 @@ func (d *daemon) SubAgents(context.Context) ([]control.SubAgentInfo, error) {
 func (d *daemon) Skills(context.Context) ([]control.SkillInfo, error) {
 	return []control.SkillInfo{{Name: "release", Icon: "📦", Tools: "read exec", File: "/home/ada/project/.daycare/skills/release/SKILL.md",
 		Description: "How to make a release of this project, from the changelog to the tag."}}, nil
+}
+
+func (d *daemon) Commands(context.Context) ([]control.CommandInfo, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.commands, nil
+}
+
+func (d *daemon) Expand(_ context.Context, name, arguments string) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.commands {
+		if c.Name == name {
+			return "Review " + arguments + " with care.", nil
+		}
+	}
+	return "", fault.NoCommand
 }
 
 func (d *daemon) Models(context.Context) ([]control.ModelInfo, error) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
+
+	"daycare/connectors/terminal/markdown"
 )
 
 // A help is every key and command.
@@ -92,6 +94,9 @@ func (m *Model) helpCommands(width int) (lines []string) {
 	}
 	for _, c := range commands() {
 		line("/"+c.name+" "+c.args, c.does)
+	}
+	for _, c := range m.world.commands {
+		line(markdown.OneLine("/"+c.Name+" "+c.Arguments, 40), markdown.OneLine(c.Description, 200))
 	}
 	line("!COMMAND", "run a shell command; the agent sees what it printed")
 	line("@FILE", "name a file; Tab completes it")

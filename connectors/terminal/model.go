@@ -177,6 +177,10 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		return m.takeSetup(msg)
 	case iconsRead:
 		m.world.icons = msg.icons
+	case commandsRead:
+		m.world.commands = msg.list
+	case expanded:
+		return m.takeExpanded(msg)
 	case wakesRead:
 		m.world.wakes = msg.at
 	case historyRead:
@@ -261,7 +265,7 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 // online begins afresh: what happened meanwhile was not heard.
 func (m *Model) online() tea.Cmd {
 	m.conn = connection{up: true, was: true, since: m.screen.now}
-	cmds := []tea.Cmd{m.call.agents(), m.call.asks(), m.call.status(), m.call.wakes(), m.call.icons()}
+	cmds := []tea.Cmd{m.call.agents(), m.call.asks(), m.call.status(), m.call.wakes(), m.call.icons(), m.call.commands()}
 	for id, c := range m.talk.all {
 		if id == "" || !c.text.Loaded() || id == m.talk.shown {
 			continue

@@ -2,11 +2,16 @@ package terminal
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"daycare/engine/control"
+	"daycare/engine/fault"
 )
 
 // A command is what follows a slash.
@@ -67,8 +72,44 @@ func (m *Model) command(text string) tea.Cmd {
 			return c.run(m, strings.TrimSpace(arg))
 		}
 	}
-	m.flash, m.bad, m.flashed = "there is no /"+name+"; /help shows what there is", true, m.screen.now
-	m.talk.input.set(text)
+	return m.call.expand(m.page, m.talk.shown, text)
+}
+
+// expanded is the message that a command of the workspace makes, or why it makes none.
+type expanded struct {
+	page        pageName // where it was typed
+	agent       string
+	typed, text string
+	err         error
+}
+
+func (c caller) expand(page pageName, agent, typed string) tea.Cmd {
+	name, arguments, _ := strings.Cut(typed[1:], " ")
+	return c.quietly(func(err error) tea.Msg { return expanded{page, agent, typed, "", err} },
+		func(ctx context.Context, api *control.Client) tea.Msg {
+			text, err := api.Expand(ctx, name, arguments)
+			return expanded{page, agent, typed, text, err}
+		})
+}
+
+// takeExpanded says what a command of the workspace makes.
+func (m *Model) takeExpanded(msg expanded) tea.Cmd {
+	name, _, _ := strings.Cut(msg.typed, " ")
+	switch {
+	case msg.err == nil && msg.page == talkPage:
+		return m.talk.say(m, m.talk.get(msg.agent), msg.text, "")
+	case msg.err == nil:
+		m.say1("to which agent? open it first, then type " + name)
+		return nil
+	case errors.Is(msg.err, fault.NoCommand):
+		m.say1("there is no " + name + "; /help shows what there is")
+		m.bad = true
+	default:
+		m.fail(name, msg.err)
+	}
+	if m.page == talkPage && m.talk.shown == msg.agent && m.talk.input.empty() {
+		m.talk.input.set(msg.typed)
+	}
 	return nil
 }
 

@@ -68,6 +68,9 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	}
 	cmd := in.update(k)
 	in.menu.suggest(m, in.value())
+	if in.value() == "/" {
+		cmd = tea.Batch(cmd, m.call.commands()) // one may have been written just now
+	}
 	return cmd
 }
 

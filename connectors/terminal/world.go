@@ -61,14 +61,15 @@ func (a *agent) rank() rank {
 
 // A world is all agents and what they ask.
 type world struct {
-	agents map[string]*agent
-	order  []*agent // by handle
-	asks   []event.Ask
-	status event.Status
-	missed string               // what the daemon lacks that this shell has
-	seen   map[string]time.Time // agent: LastAt when it was looked at last
-	wakes  map[string]time.Time // agent: when the clock wakes it next
-	icons  map[string]string    // of sub-agents, by the name of their definition
+	agents   map[string]*agent
+	order    []*agent // by handle
+	asks     []event.Ask
+	status   event.Status
+	missed   string                // what the daemon lacks that this shell has
+	seen     map[string]time.Time  // agent: LastAt when it was looked at last
+	wakes    map[string]time.Time  // agent: when the clock wakes it next
+	commands []control.CommandInfo // that users of the workspace wrote
+	icons    map[string]string     // of sub-agents, by the name of their definition
 }
 
 func newWorld() *world {

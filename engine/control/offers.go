@@ -11,6 +11,19 @@ type Offers interface {
 	Models(ctx context.Context) ([]ModelInfo, error)
 	// Skills are those in force.
 	Skills(ctx context.Context) ([]SkillInfo, error)
+	// Commands are those that users wrote.
+	Commands(ctx context.Context) ([]CommandInfo, error)
+	// Expand is the message that a command makes of what was typed behind its name.
+	// Errors: fault.NoCommand.
+	Expand(ctx context.Context, name, arguments string) (text string, err error)
+}
+
+// CommandInfo is one command that a user wrote: a file that makes a message.
+type CommandInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Arguments   string `json:"arguments,omitempty"` // a hint, such as FILE
+	File        string `json:"file"`
 }
 
 // ModelInfo is one model that an agent can be switched to.
@@ -42,6 +55,19 @@ type (
 	skillsBody struct {
 		Skills []SkillInfo `json:"skills"`
 	}
+	commandsBody struct {
+		Commands []CommandInfo `json:"commands"`
+	}
+	expandIn struct {
+		Name string     `path:"name"`
+		Body expandBody `body:"application/json"`
+	}
+	expandBody struct {
+		Arguments string `json:"arguments"`
+	}
+	expandedBody struct {
+		Text string `json:"text"`
+	}
 )
 
 // offers serve what people can choose from.
@@ -55,6 +81,28 @@ func (f offers) models(ctx context.Context, _ nothing) (modelsBody, error) {
 func (f offers) skills(ctx context.Context, _ nothing) (skillsBody, error) {
 	list, err := f.offers.Skills(ctx)
 	return skillsBody{some(list)}, err
+}
+
+func (f offers) commands(ctx context.Context, _ nothing) (commandsBody, error) {
+	list, err := f.offers.Commands(ctx)
+	return commandsBody{some(list)}, err
+}
+
+func (f offers) expand(ctx context.Context, in expandIn) (expandedBody, error) {
+	text, err := f.offers.Expand(ctx, in.Name, in.Body.Arguments)
+	return expandedBody{text}, err
+}
+
+// Commands lists the commands that users wrote.
+func (c *Client) Commands(ctx context.Context) ([]CommandInfo, error) {
+	b, err := commands.call(ctx, c, nothing{})
+	return b.Commands, err
+}
+
+// Expand is the message that a command makes of what was typed behind its name.
+func (c *Client) Expand(ctx context.Context, name, arguments string) (string, error) {
+	b, err := expand.call(ctx, c, expandIn{name, expandBody{arguments}})
+	return b.Text, err
 }
 
 // Models lists the models that an agent can be switched to.

@@ -2,9 +2,12 @@ package control
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/fault"
 )
 
 type menu struct{}
@@ -16,13 +19,25 @@ func (menu) Models(context.Context) ([]ModelInfo, error) {
 
 func (menu) Skills(context.Context) ([]SkillInfo, error) { return nil, nil }
 
+func (menu) Commands(context.Context) ([]CommandInfo, error) {
+	return []CommandInfo{{Name: "review", Arguments: "FILE", File: "/w/.daycare/commands/review.md"}}, nil
+}
+
+func (menu) Expand(_ context.Context, name, arguments string) (string, error) {
+	if name != "git:fix" {
+		return "", fault.NoCommand
+	}
+	return "Fix " + arguments, nil
+}
+
 func TestOffers(t *testing.T) {
 	b := (&fake{}).backend()
 	b.Offers = menu{}
 	h := Handler(b, Options{})
 	for path, want := range map[string]string{
-		"/v1/models": `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,
-		"/v1/skills": `{"skills":[]}`, // a list, not null
+		"/v1/models":   `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,
+		"/v1/skills":   `{"skills":[]}`, // a list, not null
+		"/v1/commands": `{"commands":[{"name":"review","arguments":"FILE","file":"/w/.daycare/commands/review.md"}]}`,
 	} {
 		if status, _, body := raw(t, h, "GET", path, ""); status != 200 || body != want+"\n" {
 			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)
@@ -36,6 +51,15 @@ func TestOffers(t *testing.T) {
 	}
 	if _, err := c.Skills(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if list, err := c.Commands(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("commands: %v, %v", list, err)
+	}
+	if text, err := c.Expand(t.Context(), "git:fix", "it & that"); err != nil || text != "Fix it & that" {
+		t.Errorf("a command expands to %q, %v", text, err)
+	}
+	if _, err := c.Expand(t.Context(), "nothing", ""); !errors.Is(err, fault.NoCommand) {
+		t.Errorf("an unknown command: %v", err)
 	}
 	without := NewClient(Local(Handler((&fake{}).backend(), Options{})))
 	if _, err := without.Models(t.Context()); err == nil {

@@ -64,8 +64,12 @@ var (
 	tools     = Op[nothing, toolsBody]{"tools", get, "/v1/tools", apitoken.Read, none, 0, "the tools that agents can have"}
 	subAgents = Op[nothing, subAgentsBody]{"subagents", get, "/v1/subagents", apitoken.Read, none, 0, "the sub-agents that agents can have"}
 	skills    = Op[nothing, skillsBody]{"skills", get, "/v1/skills", apitoken.Read, none, 0, "the skills that agents can have"}
-	models    = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the models that agents can have"}
-	cost      = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
+	commands  = Op[nothing, commandsBody]{"commands", get, "/v1/commands", apitoken.Read, none, 0,
+		"the commands that users wrote, each `{name, description?, arguments?, file}`"}
+	expand = Op[expandIn, expandedBody]{"expand", post, "/v1/commands/{name}", apitoken.Chat, none, 0,
+		"`{arguments}`: the message that a command makes of it, `{text}`"}
+	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the models that agents can have"}
+	cost   = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
 		"what was spent: `?by=` agent (default), model or day; `?since=` a time"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
 		"reads the settings again: `{findings}`, or 422 and the last good ones stay in force"}

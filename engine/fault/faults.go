@@ -63,6 +63,9 @@ var (
 	NoTask = &Fault{Code: "unknown_task", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such task",
 		Hint: "list them with: daycare cron ls   or: daycare heartbeat ls", Route: "GET /v1/cron and /v1/heartbeats list them",
 		About: "no task, or no heartbeat item"}
+	NoCommand = &Fault{Code: "unknown_command", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such command",
+		Hint: "list them with: daycare commands ls", Route: "GET /v1/commands lists them",
+		About: "no command of that name in `.daycare/commands` or `.claude/commands`"}
 	NoSecret = &Fault{Exit: ExitNotFound, Text: "no such secret", Hint: "list them with: daycare auth ls"}
 )
 
@@ -131,7 +134,7 @@ const seeLog = "the log has more: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoRoute, NoSecret,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoRoute, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull,
 	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,

@@ -5,6 +5,7 @@
 package finding
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -50,6 +51,15 @@ func (f Finding) Place() string {
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
 	return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+}
+
+// Log writes a Finding into a log, behind other attributes of its line.
+func (f Finding) Log(log *slog.Logger, attrs ...any) {
+	attrs = append(attrs, "place", f.Place(), "reason", f.Reason)
+	if f.Remedy != "" {
+		attrs = append(attrs, "remedy", f.Remedy)
+	}
+	log.Log(context.Background(), f.Severity.Level(), "file has a problem", attrs...)
 }
 
 // Error makes a Finding an error: place and reason on one line, the remedy on a

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"daycare/agents/providers/catalogue"
+	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/slash"
 )
 
 // choices is the part of the API that says what there is to choose from.
@@ -54,4 +56,37 @@ func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
 			Tools: s.AllowedTools, File: s.File, SHA256: s.SHA256}
 	}
 	return infos, nil
+}
+
+// Commands are those of the workspace.
+func (o choices) Commands(context.Context) ([]control.CommandInfo, error) {
+	list, _ := slash.List(o.parts.workspace) // what is wrong with one is doctor's to say
+	infos := make([]control.CommandInfo, len(list))
+	for i, c := range list {
+		infos[i] = control.CommandInfo{Name: c.Name, Description: c.Description, Arguments: c.Arguments, File: c.File}
+	}
+	return infos, nil
+}
+
+// Expand is the message that a command makes.
+func (o choices) Expand(_ context.Context, name, arguments string) (string, error) {
+	return slash.Expand(o.parts.workspace, name, arguments)
+}
+
+// ownCommands are the commands of a workspace as chats see them.
+type ownCommands struct{ workspace string }
+
+// Commands lists them, with what each is for.
+func (o ownCommands) Commands() (list []chat.Command) {
+	all, _ := slash.List(o.workspace)
+	for _, c := range all {
+		list = append(list, chat.Command{Name: c.Name, About: cmp.Or(c.Description, "a message of this workspace")})
+	}
+	return list
+}
+
+// Expand is the message that a command makes.
+func (o ownCommands) Expand(name, arguments string) (text string, ok bool) {
+	text, err := slash.Expand(o.workspace, name, arguments)
+	return text, err == nil
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -53,7 +52,7 @@ func (r factory) promptFiles() prompt.Files {
 func (r reloader) readSettings(found []finding.Finding) {
 	var broken []finding.Finding
 	for _, f := range found {
-		r.log.Log(context.Background(), f.Severity.Level(), "file has a problem", "place", f.Place(), "reason", f.Reason)
+		f.Log(r.log)
 		if f.Severity == finding.Error {
 			broken = append(broken, f)
 		}

@@ -17,6 +17,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/permission"
 	"daycare/engine/record"
+	"daycare/engine/slash"
 	"daycare/engine/unseen"
 	"daycare/tools/skills"
 )
@@ -30,6 +31,8 @@ func (d *doctor) definitions() error {
 	}
 	folders := daemon.SkillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
 	skills.NewShelf(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
+	_, found := slash.List(d.workspace)
+	d.add(found...)
 	texts, found := prompt.Load(d.workspace, nil)
 	d.add(found...)
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/schedule"
+	"daycare/engine/slash"
 	"daycare/tools/skills"
 )
 
@@ -65,6 +66,11 @@ var kinds = slices.Concat(
 		{pattern: "skills/*/SKILL.md", what: "a skill", owner: "tools/skills", schema: "skill",
 			check: by(func(path string, content []byte) ([]finding.Finding, error) {
 				_, found, _ := skills.Parse(path, content)
+				return found, nil
+			})},
+		{pattern: "commands/*.md", what: "a slash command", owner: "engine/slash",
+			check: by(func(path string, content []byte) ([]finding.Finding, error) {
+				_, found := slash.Parse(path, content)
 				return found, nil
 			})},
 		{pattern: "memory/*.md", what: "notes of agents", owner: "tools/memory", check: text},

@@ -107,6 +107,9 @@ func talkToAgent(ctx context.Context, c *term.App, text string, o chatOptions) e
 		}
 		t.agent = a.ID
 	}
+	if text, err = expanded(ctx, client, text); err != nil {
+		return errors.Join(err, leave())
+	}
 	err = t.run(ctx, text)
 	left := make(chan error, 1)
 	go func() { left <- leave() }()

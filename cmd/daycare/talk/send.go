@@ -133,6 +133,9 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 	if err != nil {
 		return err
 	}
+	if m, err = withCommand(ctx, c, m); err != nil {
+		return err
+	}
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		if o.wait {
@@ -156,6 +159,19 @@ func send(ctx context.Context, c *term.App, ref string, m control.Message, o sen
 		return term.About(err, "send to", ref)
 	}
 	return sent(c, sendResult{Agent: r.Agent, Item: r.Item, Seq: r.Seq, Duplicate: r.Duplicate})
+}
+
+// withCommand is a user's message with the text that a command of the workspace makes of it.
+func withCommand(ctx context.Context, c *term.App, m control.Message) (control.Message, error) {
+	if m.Kind != message.Text || !isCommand(m.Text) {
+		return m, nil
+	}
+	client, err := c.Reader(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.Text, err = expanded(ctx, client, m.Text)
+	return m, err
 }
 
 // ownIfNew is the message as it must be sent so that the first one to "main", or to 0/

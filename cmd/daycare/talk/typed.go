@@ -8,6 +8,7 @@ import (
 
 	"daycare/cmd/daycare/show"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 	"daycare/engine/message"
 )
 
@@ -18,6 +19,7 @@ const talkHelp = `/stop         cancel what the agent is doing
 /mark NAME    name this place of the conversation
 /rewind [TO]  take the newest turn back, or go back to a mark
 /model [NAME] which model answers, or another one
+/NAME [TEXT]  a command of this workspace, see: daycare commands ls
 /help         this
 /quit         leave (so does Ctrl-D)
 Everything else goes to the agent, also while it is at work.`
@@ -81,6 +83,20 @@ func isCommand(line string) bool {
 	return len(word) > 1 && word[0] == '/' && !strings.Contains(word[1:], "/") && !strings.Contains(word, ".")
 }
 
+// expanded is the message that a command of the workspace makes. Any other text stays as it
+// is, also one that only looks like a command.
+func expanded(ctx context.Context, client *control.Client, text string) (string, error) {
+	if !isCommand(text) {
+		return text, nil
+	}
+	name, arguments, _ := strings.Cut(text[1:], " ")
+	said, err := client.Expand(ctx, name, arguments)
+	if errors.Is(err, fault.NoCommand) {
+		return text, nil
+	}
+	return said, err
+}
+
 func (t *talk) command(ctx context.Context, line string) (over bool, err error) {
 	name, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
@@ -106,7 +122,14 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	case name == "/model":
 		err = t.model(ctx, rest)
 	default:
-		t.c.Warn("there is no %s; /help says what there is", line)
+		var text string
+		if text, err = expanded(ctx, t.client, line); err == nil && text != line {
+			t.say(ctx, text)
+			return false, nil
+		}
+		if err == nil {
+			t.c.Warn("there is no %s; /help says what there is", line)
+		}
 	}
 	if err != nil {
 		t.c.Report(err) // the conversation goes on
