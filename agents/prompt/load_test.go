@@ -48,22 +48,25 @@ func TestLoad(t *testing.T) {
 // cannot be used.
 func TestClaudeFileStandsIn(t *testing.T) {
 	const claude, agents = "Tabs, not spaces.", "Spaces, not tabs."
+	nothing := func(string) error { return nil }
+	file := func(name, text string) func(string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
+	}
 	for name, tt := range map[string]struct {
 		plant func(dir string) error
 		want  Files
 	}{
-		"alone": {func(string) error { return nil }, Files{Claude: claude}},
-		"beside AGENTS.md": {func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", []byte(agents), 0o600) },
-			Files{Agents: agents}},
-		"beside an empty one":     {func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", nil, 0o600) }, Files{}},
-		"beside an unusable one":  {func(dir string) error { return os.Mkdir(dir+"/AGENTS.md", 0o700) }, Files{}},
-		"what AGENTS.md leads to": {func(dir string) error { return os.Symlink("CLAUDE.md", dir+"/AGENTS.md") }, Files{Agents: claude}},
-		"with a file of each house": {func(dir string) error { return os.WriteFile(dir+"/.daycare/AGENTS.md", []byte("house"), 0o600) },
-			Files{Rules: "house", Claude: claude}},
+		"alone":                  {nothing, Files{Claude: claude}},
+		"beside AGENTS.md":       {file("AGENTS.md", agents), Files{Agents: agents}},
+		"beside an empty one":    {file("AGENTS.md", ""), Files{}},
+		"with house rules":       {file(".daycare/AGENTS.md", "house"), Files{Rules: "house", Claude: claude}},
+		"beside an unusable one": {func(dir string) error { return os.Mkdir(dir+"/AGENTS.md", 0o700) }, Files{}},
+		"what AGENTS.md is a link to": {func(dir string) error { return os.Symlink("CLAUDE.md", dir+"/AGENTS.md") },
+			Files{Agents: claude}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			err := errors.Join(os.Mkdir(dir+"/.daycare", 0o700), os.WriteFile(dir+"/CLAUDE.md", []byte(claude), 0o600), tt.plant(dir))
+			err := errors.Join(os.Mkdir(dir+"/.daycare", 0o700), file("CLAUDE.md", claude)(dir), tt.plant(dir))
 			if err != nil {
 				t.Fatal(err)
 			}

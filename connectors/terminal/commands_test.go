@@ -14,7 +14,7 @@ func TestOwnCommands(t *testing.T) {
 		d0.commands = []control.CommandInfo{{Name: "review", Arguments: "FILE", Description: "Review a file"}}
 		drive(t, d0, 100, 60, func(d *driver) {
 			d.write("/rev")
-			d.shows("/review", "FILE  Review a file")
+			d.shows("/review", "FILE Review a file")
 			d.press("tab")
 			d.write("main.go")
 			d.press("enter")

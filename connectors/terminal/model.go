@@ -167,22 +167,12 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		return m.talk.fetch(m, msg.agent)
 	case agentsRead:
 		return m.takeAgents(msg)
-	case asksRead:
-		m.world.ask(msg.asks)
-		return m.asksChanged()
-	case statusRead:
-		m.world.status = msg.status
-		return tea.Batch(m.readMissed(), m.offerSetup())
+	case asksRead, statusRead, iconsRead, commandsRead, wakesRead:
+		return m.takeSnapshot(msg)
 	case missedRead, setupOffered, modelsListed, setupApplied:
 		return m.takeSetup(msg)
-	case iconsRead:
-		m.world.icons = msg.icons
-	case commandsRead:
-		m.world.commands = msg.list
 	case expanded:
 		return m.takeExpanded(msg)
-	case wakesRead:
-		m.world.wakes = msg.at
 	case historyRead:
 		return m.talk.takePage(m, msg)
 	case inboxRead:
@@ -215,6 +205,25 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		return tea.Batch(m.stale(), m.talk.soon(m, m.talk.shown))
 	case failed:
 		m.fail(msg.what, msg.err)
+	}
+	return nil
+}
+
+// takeSnapshot takes over what the daemon says of itself and of all agents.
+func (m *Model) takeSnapshot(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case asksRead:
+		m.world.ask(msg.asks)
+		return m.asksChanged()
+	case statusRead:
+		m.world.status = msg.status
+		return tea.Batch(m.readMissed(), m.offerSetup())
+	case iconsRead:
+		m.world.icons = msg.icons
+	case commandsRead:
+		m.world.commands = msg.list
+	case wakesRead:
+		m.world.wakes = msg.at
 	}
 	return nil
 }

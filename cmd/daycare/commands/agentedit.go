@@ -24,8 +24,9 @@ func agentsEdit(c *term.App) *cobra.Command {
 		Long: "Edit descriptor.json (default), state.json or history.jsonl of an agent in $EDITOR.\n" +
 			"The editor gets a copy. What it saves is checked and put in place in one step;\n" +
 			"if the file was changed meanwhile, nothing is overwritten and your copy is kept.",
-		Example: "  daycare agents edit 0/ state.json",
-		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.RefsThen("descriptor.json", "state.json", "history.jsonl"),
+		Example:           "  daycare agents edit 0/ state.json",
+		Args:              term.Words(1, "the ID of an agent"),
+		ValidArgsFunction: c.RefsThen("descriptor.json", "state.json", "history.jsonl"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
