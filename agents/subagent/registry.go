@@ -67,9 +67,8 @@ func NewRegistry(dir string, reserved func(tool string) bool, report func(path s
 		if err != nil {
 			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
 		}
-		p := &parser{file: name, ours: true}
-		d := p.definition(data)
-		if err := finding.Join(p.found); err != nil {
+		d, f := load(name, data)
+		if err := finding.Join(f.Found); err != nil {
 			return nil, fmt.Errorf("read built-in sub-agent: %w", err)
 		}
 		r.base[d.Name] = d

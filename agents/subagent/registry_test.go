@@ -43,19 +43,19 @@ func TestParse(t *testing.T) {
 func TestFindingsHaveTheirPlace(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"no keys":       {"You translate.", "x.md:1:1 the file must begin"},
-		"no end":        {"---\nname: A\n", "x.md:1:1 the file must begin"},
-		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3:1 not YAML"},
-		"no name":       {"---\ndescription: d\n---\nx", "x.md:1:1 name is missing"},
-		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name \"a b\" must be"},
-		"description":   {"---\nname: A\n---\nx", "x.md:1:1 description is missing"},
-		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4:16 maxIterations is 1000"},
-		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4:8 tools must be a list"},
-		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4:12 summarize is \"short\""},
+		"no end":        {"---\nname: A\n", "x.md:1:1 the first line is ---, but no second one"},
+		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
+		"no name":       {"---\ndescription: d\n---\nx", "x.md:2:1 name is missing"},
+		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name: found \"a b\", allowed: letters"},
+		"description":   {"---\nname: A\n---\nx", "x.md:2:1 description is missing"},
+		"rounds":        {"---\nname: A\ndescription: d\nmaxIterations: 1000\n---\nx", "x.md:4:16 maxIterations: found 1000, allowed: a whole number from 1 to 100"},
+		"kind":          {"---\nname: A\ndescription: d\ntools: read\nmaxIterations: many\n---\nx", "x.md:4:8 tools: found the text \"read\", allowed: a list"},
+		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4:12 summarize: found the text \"short\", allowed: verbatim, structured"},
 		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4:14 inputSchema"},
 		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
 		"no text":       {"---\nname: A\ndescription: d\n---\n", "x.md there is no text"},
-		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 unknown key"},
-		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 unknown key"},
+		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 colour is unknown and not used"},
+		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 colour is unknown and not used"},
 	} {
 		_, found := Parse("x.md", []byte(tt.text))
 		var got []string

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"daycare/engine/finding"
+	"daycare/engine/form"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/message"
 )
@@ -32,7 +33,7 @@ const (
 
 // A Descriptor is who an agent is. Which members it has follows from its Type.
 type Descriptor struct {
-	Type          Type   `json:"type"`
+	Type          Type   `json:"type" check:"required" allow:"user|cron|heartbeat|subagent|permanent"`
 	ID            string `json:"id,omitempty"`            // cron, subagent, permanent: the agent's id
 	Connector     string `json:"connector,omitempty"`     // user: the connector's id in settings
 	UserID        string `json:"userId,omitempty"`        // user: in groups the sender
@@ -131,16 +132,24 @@ func Encode(d Descriptor) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// kind is how descriptors are read.
+var kind = form.Kind{ID: "descriptor", Unknown: finding.Info, IDs: map[string]string{"bad-value": "invalid", "missing": "invalid"},
+	Remedy: "Correct the file; until then the last good version is in force, or the agent takes no messages if there never was one."}
+
 // Decode reads a descriptor; file names it in the findings. With one of severity
 // Error the descriptor is not to be used. Members that it does not know stay in
 // the file and are findings of severity Info.
-func Decode(file string, data []byte) (Descriptor, []finding.Finding) {
-	var d Descriptor
-	strict := json.NewDecoder(bytes.NewReader(data))
-	strict.DisallowUnknownFields()
-	if strict.Decode(&d) == nil && !strict.More() && len(d.check()) == 0 {
-		return d, nil // the usual case, at the price of one parse
+func Decode(file string, data []byte) (d Descriptor, found []finding.Finding) {
+	if form.Clean(data, &d) && len(d.check()) == 0 {
+		return d, nil
 	}
-	p := parser{file: file, data: data}
-	return p.descriptor(), p.found
+	d = Descriptor{}
+	f := kind.JSON(file, data)
+	if f.Read(&d); f.Failed() {
+		return d, f.Found
+	}
+	for _, bad := range d.check() {
+		f.Tell(finding.Error, "bad-value", bad.member, bad.reason, "")
+	}
+	return d, f.Found
 }

@@ -58,7 +58,7 @@ func TestDecodeFindings(t *testing.T) {
 		{"missing", `{"type":"user","connector":"telegram"}`, []string{"descriptor-invalid 1:1"}},
 		{"missing two", `{"type":"user"}`, []string{"descriptor-invalid 1:1", "descriptor-invalid 1:1"}},
 		{"wrong type", "{\"type\":\"user\",\n \"connector\": \"t\",\n \"channelId\": 7}", []string{"descriptor-wrong-type 3:15"}},
-		{"unknown", "{\"type\":\"heartbeat\",\n \"colour\": {\"a\":[1]}}", []string{"descriptor-unknown-key 2:12"}},
+		{"unknown", "{\"type\":\"heartbeat\",\n \"colour\": {\"a\":[1]}}", []string{"descriptor-unknown-key 2:2"}},
 		{"bad id", `{"type":"cron","id":"../x"}`, []string{"descriptor-invalid 1:21"}},
 		{"bad parent", `{"type":"subagent","name":"n","id":"` + idA + `","parentAgentId":"P"}`, []string{"descriptor-invalid 1:79"}},
 	}

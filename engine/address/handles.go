@@ -21,8 +21,8 @@ import (
 // A handle is one line of handles.jsonl: the path of serial numbers by which
 // people call an agent, "3/" at the top, "3/0" for its first child.
 type handle struct {
-	Handle string     `json:"handle"`
-	ID     string     `json:"id"`
+	Handle string     `json:"handle" check:"required" pattern:"^(0|[1-9][0-9]*)(/(0|[1-9][0-9]*))*/?$"`
+	ID     string     `json:"id" check:"required" pattern:"^[a-z0-9]{24,32}$"`
 	Parent string     `json:"parent,omitempty"` // id
 	At     disk.Stamp `json:"at"`
 }

@@ -1,10 +1,8 @@
 package apitoken
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,12 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 )
 
 // Name is the file of tokens in a .daycare directory.
@@ -28,8 +26,8 @@ const maxFile = 1 << 20
 
 // A Token is one entry of the file. The token itself is not in it.
 type Token struct {
-	Hash    string     `json:"hash"` // sha256:HEX of the token
-	Scopes  []Scope    `json:"scopes"`
+	Hash    string     `json:"hash" check:"required"` // sha256:HEX of the token
+	Scopes  []Scope    `json:"scopes" check:"required"`
 	Agents  []string   `json:"agents,omitempty"` // ids of the only agents that it is about; absent: all
 	Created disk.Stamp `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"` // absent: never
@@ -80,52 +78,47 @@ func read(root string) (map[string]Token, []finding.Finding) {
 	return parse(path, data)
 }
 
+// kind is how the file is read. A key that is unknown is an error: a misspelled one must
+// not give more than its owner meant.
+var kind = form.Kind{ID: "tokens", Unknown: finding.Error,
+	IDs:    map[string]string{"syntax": "invalid", "wrong-type": "invalid", "bad-value": "invalid", "unknown-key": "invalid", "missing": "invalid"},
+	Remedy: "The last good version stays active. `daycare auth token ls` shows the form; {} is a file without tokens."}
+
 // parse never returns a part of a file: with an error there are no tokens.
 func parse(path string, data []byte) (map[string]Token, []finding.Finding) {
-	bad := func(at string, reason string) []finding.Finding {
-		f := finding.Finding{ID: "tokens-invalid", Severity: finding.Error, File: path, Reason: reason,
-			Remedy: "The last good version stays active. `daycare auth token ls` shows the form; {} is a file without tokens."}
-		if i := bytes.Index(data, []byte(at)); at != "" && i >= 0 {
-			f.Line, f.Column = finding.Position(data, int64(i))
-		}
-		return []finding.Finding{f}
+	f := kind.JSON(path, data)
+	var tokens map[string]Token
+	f.Read(&tokens)
+	if tokens == nil && !f.Failed() {
+		f.Tell(finding.Error, "invalid", "", "not a JSON object of name and token", "")
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil || raw == nil {
-		return nil, bad("", "not a JSON object of name and token")
+	if f.Failed() {
+		return nil, f.Found
 	}
-	tokens := make(map[string]Token, len(raw))
 	seen := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		t, err := parseToken(name, raw[name])
+	for _, name := range slices.Sorted(maps.Keys(tokens)) {
+		t := tokens[name]
+		err := t.check(name)
 		if err == nil && seen[t.Hash] != "" {
 			err = fmt.Errorf("hash: %q has the same", seen[t.Hash])
 		}
 		if err != nil {
-			return nil, bad(`"`+name+`"`, fmt.Sprintf("token %q: %v", name, err))
+			f.Tell(finding.Error, "invalid", name, fmt.Sprintf("token %q: %v", name, err), "")
+			return nil, f.Found
 		}
-		tokens[name], seen[t.Hash] = t, name
+		seen[t.Hash] = name
 	}
-	return tokens, nil
+	return tokens, f.Found
 }
 
-func parseToken(name string, raw json.RawMessage) (t Token, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
-		return t, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
+// check returns what is wrong with a token of that name.
+func (t Token) check(name string) error {
 	if !names.MatchString(name) {
-		return t, errors.New("the name is not allowed: letters, digits, dot, dash and underscore, at most 64")
+		return errors.New("the name is not allowed: letters, digits, dot, dash and underscore, at most 64")
 	}
 	if !hashes.MatchString(t.Hash) {
-		return t, errors.New("hash: allowed: sha256: and 64 hexadecimal digits; only `daycare auth token create` makes one")
+		return errors.New("hash: allowed: sha256: and 64 hexadecimal digits; only `daycare auth token create` makes one")
 	}
-	return t, t.check()
-}
-
-// check returns what is wrong with scopes and agents.
-func (t Token) check() error {
 	if len(t.Scopes) == 0 {
 		return errors.New("scopes: missing, allowed: " + Names(Scopes))
 	}

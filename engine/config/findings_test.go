@@ -202,8 +202,8 @@ func TestVendorKeyStaysHome(t *testing.T) {
 func TestBadAuth(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":  {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | it has to be one object of id and secret: { "telegram": "…" }`},
-		"a list":   {`["s3cret"]`, `1:1 error: found something else than an object | it has to be one object of id and secret: { "telegram": "…" }`},
-		"a number": {`{"tg": 5}`, `1:2 error: the secret "tg" is not a string | it has to be one object of id and secret: { "telegram": "…" }`},
+		"a list":   {`["s3cret"]`, `1:1 error: found a list, allowed: one JSON object | it has to be one object of id and secret: { "telegram": "…" }`},
+		"a number": {`{"tg": 5}`, `1:8 error: tg: found something else, allowed: a text | it has to be one object of id and secret: { "telegram": "…" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, found, err := Load(dir(t, map[string]string{AuthName: c.text}), noEnv)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,32 +207,22 @@ func openToOthers(path string, mode fs.FileMode) finding.Finding {
 		Reason: fmt.Sprintf("found mode %04o, allowed: 0600: other users can read the secrets", mode), Remedy: "chmod 600 " + path}
 }
 
-// parseAuth never quotes what it found: it may be a secret.
+// authKind is how auth.json is read: what is in it is never quoted, as it may be a secret.
+var authKind = form.Kind{ID: "auth", Secret: true, IDs: map[string]string{"wrong-type": "syntax"},
+	Remedy: `it has to be one object of id and secret: { "telegram": "…" }`}
+
+// parseAuth returns all secrets of an auth.json or, if anything in it is wrong, none.
 func parseAuth(path string, data []byte) (map[string]Secret, []finding.Finding) {
-	bad := func(offset int64, reason string) []finding.Finding {
-		f := finding.Finding{ID: "auth-syntax", Severity: finding.Error, File: path, Reason: reason,
-			Remedy: `it has to be one object of id and secret: { "telegram": "…" }`}
-		f.Line, f.Column = finding.Position(data, offset)
-		return []finding.Finding{f}
-	}
-	if len(strings.TrimSpace(string(data))) == 0 {
+	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, bad(syntax.Offset-1, "not JSON")
-		}
-		return nil, bad(0, "found something else than an object")
+	f := authKind.JSON(path, data)
+	var secrets map[string]Secret
+	if f.Read(&secrets); f.Failed() {
+		return nil, f.Found
 	}
-	secrets := make(map[string]Secret, len(raw))
-	for id, value := range raw {
-		var s string
-		if json.Unmarshal(value, &s) != nil {
-			return nil, bad(int64(strings.Index(string(data), `"`+id+`"`)), fmt.Sprintf("the secret %q is not a string", id))
-		}
-		secrets[id] = Secret{strings.TrimSpace(s)}
+	for id, s := range secrets {
+		secrets[id] = Secret{strings.TrimSpace(s.value)}
 	}
-	return secrets, nil
+	return secrets, f.Found
 }

@@ -8,6 +8,7 @@
 //	check:"off"          of a duration: 0 is never
 //	check:"open"         of a list of structs: other keys are somebody else's to read
 //	allow:"a|b"          one of these texts; with a leading | it may be empty
+//	pattern:"^[a-z]+$"   a text that fits, if it is not empty
 //	min:"1" max:"1000"   bounds of a number or a duration
 //	short:"command"      of a struct: a single text is short for this key of it
 //
@@ -40,10 +41,17 @@ type Kind struct {
 	// Unknown is how bad a key is that no field has, Wrong a value that is not allowed;
 	// "": a warning and an error.
 	Unknown, Wrong finding.Severity
+	// Odd is how bad a text is that is not among those allowed, "" as Wrong; below an error
+	// the text is used.
+	Odd finding.Severity
+	// Secret files are not quoted.
+	Secret bool
 	// Remedy is what to do about an error, Syntax about a file that cannot be parsed.
 	Remedy, Syntax string
 	// Max bounds a file, in bytes; 0: whoever reads it does.
 	Max int
+	// Keys: Markdown has to begin with keys.
+	Keys bool
 	// Loose files are written by people in a hurry: texts are trimmed, yes and off are
 	// true and false, and one text is a list of one.
 	Loose bool
@@ -56,7 +64,7 @@ type File struct {
 	Found []finding.Finding
 
 	kind   Kind
-	lines  []string // for columns in bytes; nil: columns are in bytes already
+	data   []byte // for columns in bytes; nil: columns are in bytes already
 	json   bool
 	root   *yaml.Node // nil: there is nothing in it, or nothing that can be parsed
 	places map[string]*yaml.Node
@@ -65,26 +73,50 @@ type File struct {
 // Values is what the file says for a struct of type t, by key: what is wrong or unknown
 // is a finding and left out. foreign are keys at the top that somebody else reads.
 func (f *File) Values(t reflect.Type, foreign ...string) map[string]any {
-	if f.root == nil {
-		return map[string]any{}
-	}
-	r := reader{File: f, foreign: foreign}
-	values, ok := r.read(f.root, t, "", "")
-	if !ok {
-		return map[string]any{}
-	}
-	return values.(map[string]any)
+	values, _ := f.value(t, foreign).(map[string]any)
+	return values
 }
 
-// Read fills the struct that into points to. What the file does not say, or says wrongly,
-// stays as it is.
+func (f *File) value(t reflect.Type, foreign []string) any {
+	if f.root == nil {
+		return nil
+	}
+	r := reader{File: f, foreign: foreign}
+	v, _ := r.read(f.root, t, "", "")
+	return v
+}
+
+// Read fills the struct or map that into points to. What the file does not say, or says
+// wrongly, stays as it is.
 func (f *File) Read(into any, foreign ...string) {
-	data, err := json.Marshal(f.Values(reflect.TypeOf(into).Elem(), foreign...))
+	value := f.value(reflect.TypeOf(into).Elem(), foreign)
+	if value == nil {
+		return
+	}
+	data, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
 		f.Tell(finding.Error, "wrong-type", "", "cannot be read: "+err.Error(), "")
+	}
+}
+
+// Any stands for all keys at the top that somebody else reads.
+const Any = "*"
+
+// Check adds what is wrong with the file as a value of type t, and reads nothing.
+func (f *File) Check(t reflect.Type, foreign ...string) { f.value(t, foreign) }
+
+// Need adds which of some keys at the top are missing.
+func (f *File) Need(keys ...string) {
+	if f.root == nil || f.root.Kind != yaml.MappingNode {
+		return
+	}
+	for _, key := range keys {
+		if f.places[key] == nil {
+			f.add(f.root, f.wrong(), "missing", key+" is missing", "")
+		}
 	}
 }
 
@@ -147,10 +179,11 @@ func (f *File) wrong() finding.Severity {
 
 // column turns the column of a node, in characters, into bytes.
 func (f *File) column(n *yaml.Node) int {
-	if n.Line < 1 || n.Line > len(f.lines) || n.Column < 1 {
+	lines := strings.Split(lineEnds.Replace(string(f.data)), "\n")
+	if f.data == nil || n.Line < 1 || n.Line > len(lines) || n.Column < 1 {
 		return n.Column
 	}
-	line, col := f.lines[n.Line-1], 0
+	line, col := lines[n.Line-1], 0
 	for range n.Column - 1 {
 		_, size := utf8.DecodeRuneInString(line[col:])
 		col += size
@@ -158,27 +191,8 @@ func (f *File) column(n *yaml.Node) int {
 	return col + 1
 }
 
-// A Field is a field of a struct that a file can set.
-type Field struct {
-	reflect.StructField
-	Key string
-}
-
-// Fields lists the keys of a struct in order, those of embedded structs among them.
-func Fields(t reflect.Type) []Field {
-	var all []Field
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && key == "" && f.Type.Kind() == reflect.Struct {
-			all = append(all, Fields(f.Type)...)
-		}
-		if f.IsExported() && key != "" && key != "-" {
-			all = append(all, Field{f, key})
-		}
-	}
-	return all
-}
+// lineEnds makes all ends of lines that YAML knows one.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // Nearest is the name that s was probably meant to be, or "".
 func Nearest(s string, names []string) string {
@@ -218,6 +232,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-func hasCheck(tag reflect.StructTag, name string) bool {
+// HasCheck reports whether the check tag of a field names a check.
+func HasCheck(tag reflect.StructTag, name string) bool {
 	return slices.Contains(strings.Split(tag.Get("check"), ","), name)
 }

@@ -92,12 +92,12 @@ func TestFindingsOfJSON(t *testing.T) {
 			[]string{`1:24 error x-wrong-type: count: found 99999999999999999999, allowed: a whole number from 1 to 9 | Mend it.`}},
 		{`{"nane": "a", "name": "a"}`, []string{`1:2 info x-unknown-key: unknown member "nane" is kept and not used | did you mean "name"?`}},
 		{`{"name": "b", "name": "a"}`, []string{`1:15 warning x-duplicate-key: name is there twice; the last one counts`}},
-		{`{"name": "a", "at": "today"}`, []string{`1:21 error x-invalid: at: found the text "today", allowed: a time such as 2026-12-01T09:00:00Z | Mend it.`}},
+		{`{"name": "a", "at": "today"}`, []string{`1:21 error x-wrong-type: at: found the text "today", allowed: a time such as 2026-12-01T09:00:00Z | Mend it.`}},
 		{`{"name": "a", "gates": [{"ratio": 3}]}`, []string{`1:35 error x-invalid: gates[0].ratio: found 3, allowed: a number of at most 2 | Mend it.`,
 			"1:25 error x-missing: gates[0].command is missing | Mend it."}},
 		{`{"name": "a", "globs": "x"}`, []string{`1:24 error x-wrong-type: globs: found the text "x", allowed: a list | Mend it.`}},
 		{`{"name": null}`, []string{"1:1 error x-missing: name is missing | Mend it."}},
-		{`["a"]`, []string{"1:1 error x-wrong-type: the file: found a list, allowed: keys and values | Mend it."}},
+		{`["a"]`, []string{"1:1 error x-syntax: found a list, allowed: one JSON object | Mend it."}},
 		{"{\"name\": \"\\ud83d\\ude00\"}", []string{
 			`1:10 error x-invalid: name: found the text "😀", allowed: letters, digits, dot, dash and underscore, at most 64 | Mend it.`}},
 		{"{\n  name: 1\n}", []string{"2:3 error x-syntax: not JSON: invalid character 'n' looking for beginning of object key string | Mend it."}},
@@ -112,18 +112,31 @@ func TestFindingsOfJSON(t *testing.T) {
 	}
 }
 
+// An empty list in JSON is a list; in YAML it is as good as none.
+func TestEmptyLists(t *testing.T) {
+	var fromJSON, fromYAML shape
+	Kind{ID: "x"}.JSON("f", []byte(`{"name": "a", "globs": [], "gates": []}`)).Read(&fromJSON)
+	Kind{ID: "x"}.YAML("f", []byte("name: a\nglobs: []\ngates: []\n")).Read(&fromYAML)
+	if fromJSON.Globs == nil || fromJSON.Gates == nil || fromYAML.Globs != nil || fromYAML.Gates != nil {
+		t.Errorf("%#v, %#v", fromJSON, fromYAML)
+	}
+}
+
 // Loose files mean what people in a hurry write.
 func TestLooseFiles(t *testing.T) {
 	k := Kind{ID: "x", Loose: true, Wrong: finding.Warning}
-	f := k.Front("f", []byte("---\nname: \" a \"\non: \"No\"\nglobs: notes/*\ngate: \"exit 0\"\nmode: [fast]\ncount: many\n---\n"))
+	f := k.Front("f", []byte("---\nname: \" a \"\non: \"No\"\nglobs: notes/*\ngate: \"exit 0\"\nmode: [fast]\ncount: many\n"+
+		"labels: {a: \"\\0\"}\n---\n"))
 	var got shape
 	f.Read(&got)
 	no := false
-	if d := cmp.Diff(shape{Name: "a", On: &no, Globs: []string{"notes/*"}, Gate: &gate{Command: "exit 0"}, Mode: "fast"}, got); d != "" {
+	if d := cmp.Diff(shape{Name: "a", On: &no, Globs: []string{"notes/*"}, Gate: &gate{Command: "exit 0"}, Mode: "fast",
+		Labels: map[string]string{}}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	want := []string{"6:7 warning x-wrong-type: mode: found a list, allowed: a text",
-		`7:8 warning x-wrong-type: count: found the text "many", allowed: a whole number from 1 to 9`}
+		`7:8 warning x-wrong-type: count: found the text "many", allowed: a whole number from 1 to 9`,
+		`8:13 warning x-bad-value: labels.a: found the text "\x00", allowed: a text without zero bytes`}
 	if d := cmp.Diff(want, told(f)); d != "" {
 		t.Errorf("findings (-want +got):\n%s", d)
 	}

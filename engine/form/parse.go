@@ -32,11 +32,8 @@ func (k Kind) Node(name string, n *yaml.Node) *File {
 }
 
 func (k Kind) open(name string, data []byte) *File {
-	return &File{kind: k, Name: name, places: map[string]*yaml.Node{}, lines: strings.Split(lineEnds.Replace(string(data)), "\n")}
+	return &File{kind: k, Name: name, data: data, places: map[string]*yaml.Node{}}
 }
-
-// lineEnds makes all ends of lines that YAML knows one.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // tooLarge reports whether a file is above the bound of its kind, which is a finding.
 func (f *File) tooLarge(data []byte) bool {
@@ -90,7 +87,7 @@ func yamlError(err error) (line int, reason string) {
 			return n, after
 		}
 	}
-	return 0, reason
+	return 1, reason // the package leaves the first line out
 }
 
 // Front parses a Markdown file: keys between two lines of ---, and the text below. A file
@@ -108,6 +105,14 @@ func (k Kind) Front(name string, data []byte) *File {
 	f.Body = strings.TrimSpace(string(body))
 	if marked {
 		f.parse(append([]byte("\n"), head...)) // as many lines as in the file
+	}
+	switch {
+	case !f.kind.Keys || f.Failed() || f.root != nil && f.root.Kind == yaml.MappingNode:
+	case marked:
+		f.syntax(1, 1, "there are no keys between the --- lines")
+		f.root = nil
+	default:
+		f.syntax(1, 1, "the file must begin with a line ---, its keys, and another line ---")
 	}
 	return f
 }
@@ -152,7 +157,11 @@ func (k Kind) JSON(name string, data []byte) *File {
 			offset = max(syntax.Offset-1, 0)
 		}
 		line, column := finding.Position(data, offset)
-		f.syntax(line, column, "not JSON: "+err.Error())
+		reason := "not JSON"
+		if !k.Secret {
+			reason += ": " + err.Error()
+		}
+		f.syntax(line, column, reason)
 		return f
 	}
 	t := tree{file: f, data: data, dec: json.NewDecoder(bytes.NewReader(data)), starts: []int{0}}

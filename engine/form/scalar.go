@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -19,7 +21,7 @@ import (
 
 // scalar reads a single value and checks it by the tags of its field.
 func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.StructTag) (any, bool) {
-	if n.Kind == yaml.SequenceNode && r.kind.Loose && t.Kind() == reflect.String {
+	if n.Kind == yaml.SequenceNode && r.wrong() == finding.Warning && t.Kind() == reflect.String {
 		return r.joined(n, path)
 	}
 	if n.Kind != yaml.ScalarNode {
@@ -28,7 +30,11 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 	}
 	text, kind := n.Value, n.ShortTag()
 	if r.kind.Loose {
-		text, kind = loose(text, kind, t)
+		text, kind = loose(text, t), ""
+	}
+	if r.kind.Loose && strings.ContainsRune(text, 0) {
+		r.bad(n, "bad-value", path+":", "found "+r.describe(n)+", allowed: a text without zero bytes")
+		return nil, false
 	}
 	v, allowed := parse(text, kind, t, tag)
 	if r.json && kind != "!!str" && text == v {
@@ -37,19 +43,23 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 	if allowed == "" {
 		return v, true
 	}
-	found := describe(n)
-	if hasCheck(tag, "env") {
+	found := r.describe(n)
+	if HasCheck(tag, "env") {
 		found = "something else" // it may be a secret
 	}
-	id := "bad-value"
 	if v == nil {
-		id = "wrong-type"
+		r.bad(n, "wrong-type", path+":", "found "+found+", allowed: "+allowed)
+		return nil, false
 	}
-	r.bad(n, id, path+":", "found "+found+", allowed: "+allowed)
+	if text, isText := v.(string); isText && r.kind.Odd != "" {
+		r.add(n, r.kind.Odd, "bad-value", path+": found "+found+", allowed: "+allowed, "")
+		return text, r.kind.Odd != finding.Error
+	}
+	r.bad(n, "bad-value", path+":", "found "+found+", allowed: "+allowed)
 	return nil, false
 }
 
-// joined reads a list of texts where one is wanted.
+// joined reads a list of texts where one is wanted, which is no reason to lose them.
 func (r *reader) joined(n *yaml.Node, path string) (any, bool) {
 	var parts []string
 	for _, e := range n.Content {
@@ -60,17 +70,18 @@ func (r *reader) joined(n *yaml.Node, path string) (any, bool) {
 }
 
 // loose is what somebody in a hurry means.
-func loose(text, kind string, t reflect.Type) (string, string) {
+func loose(text string, t reflect.Type) string {
 	text = strings.TrimSpace(text)
 	if t.Kind() == reflect.Bool {
 		switch strings.ToLower(text) {
-		case "true", "yes", "on":
-			return "true", ""
-		case "false", "no", "off":
-			return "false", ""
+		case "yes", "on":
+			return "true"
+		case "no", "off":
+			return "false"
 		}
+		return strings.ToLower(text)
 	}
-	return text, kind
+	return text
 }
 
 // Parse makes a value of a text for a field, such as one of the environment. On failure
@@ -88,10 +99,10 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 		return parseDuration(text, tag, allowed)
 	case reflect.PointerTo(t).Implements(textType):
 		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
-			return text, allowed
+			return nil, allowed
 		}
 		return text, ""
-	case t.Kind() == reflect.String:
+	case t.Kind() == reflect.String, t == bytesType:
 		if !fits(text, tag) {
 			return text, allowed
 		}
@@ -118,8 +129,8 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, all
 	return nil, "nothing: the program has no reading for this setting"
 }
 
-// isTime reports whether a type is a time, or one with a spelling of its own.
-func isTime(t reflect.Type) bool {
+// IsTime reports whether a type is a time, or one with a spelling of its own.
+func IsTime(t reflect.Type) bool {
 	return t == timeType || t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Type == timeType
 }
 
@@ -139,7 +150,7 @@ func parseDuration(text string, tag reflect.StructTag, allowed string) (any, str
 	if err != nil {
 		return nil, allowed
 	}
-	if d == 0 && hasCheck(tag, "off") {
+	if d == 0 && HasCheck(tag, "off") {
 		return d, ""
 	}
 	if low, err := time.ParseDuration(tag.Get("min")); d < 0 || err == nil && d < low {
@@ -158,9 +169,23 @@ func fits(text string, tag reflect.StructTag) bool {
 		return slices.Contains(strings.Split(allow, "|"), text)
 	}
 	if text == "" {
-		return !hasCheck(tag, "required")
+		return !HasCheck(tag, "required")
+	}
+	if pattern := tag.Get("pattern"); pattern != "" && !compiled(pattern).MatchString(text) {
+		return false
 	}
 	return checks(text, tag)
+}
+
+var patterns sync.Map // *regexp.Regexp by its text, compiled when it is first used
+
+func compiled(pattern string) *regexp.Regexp {
+	if re, ok := patterns.Load(pattern); ok {
+		return re.(*regexp.Regexp)
+	}
+	re := regexp.MustCompile(pattern)
+	patterns.Store(pattern, re)
+	return re
 }
 
 // outside is allowed if f is not within the field's bounds, else "".
@@ -190,11 +215,11 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 		limits = fmt.Sprintf(" of at most %s", high)
 	}
 	switch {
-	case t == durationType && hasCheck(tag, "off"):
+	case t == durationType && HasCheck(tag, "off"):
 		return "0 for never, or a duration such as 30m or 1h30m" + limits
 	case t == durationType:
 		return "a duration such as 30s, 5m or 1h30m" + limits
-	case isTime(t):
+	case IsTime(t):
 		return "a time such as 2026-12-01T09:00:00Z"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
@@ -207,9 +232,15 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 		return strings.ReplaceAll(strings.TrimPrefix(allow, "|"), "|", ", ")
 	}
 	for name, c := range texts {
-		if hasCheck(tag, name) {
+		if HasCheck(tag, name) {
 			return c.words
 		}
+	}
+	if pattern := tag.Get("pattern"); pattern != "" {
+		return "what fits " + pattern
+	}
+	if HasCheck(tag, "required") {
+		return "a text that is not empty"
 	}
 	return "a text"
 }
@@ -217,7 +248,7 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 // checks reports whether a text passes the checks that its field names.
 func checks(text string, tag reflect.StructTag) bool {
 	for name, c := range texts {
-		if hasCheck(tag, name) && !c.ok(text) {
+		if HasCheck(tag, name) && !c.ok(text) {
 			return false
 		}
 	}

@@ -29,6 +29,7 @@ const maxDepth = 32
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	timeType     = reflect.TypeFor[time.Time]()
+	bytesType    = reflect.TypeFor[[]byte]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 	jsonType     = reflect.TypeFor[json.Unmarshaler]()
 )
@@ -51,7 +52,7 @@ func (r *reader) read(n *yaml.Node, t reflect.Type, path string, tag reflect.Str
 	}
 	own := reflect.PointerTo(t)
 	switch {
-	case t == durationType || own.Implements(textType):
+	case t == durationType, own.Implements(textType), t == bytesType:
 		return r.scalar(n, t, path, tag)
 	case own.Implements(jsonType):
 		return r.custom(n, t, path)
@@ -75,31 +76,43 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 // object reads a mapping into the keys of a struct type.
 func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.StructTag) (any, bool) {
 	if n.Kind != yaml.MappingNode {
-		r.unfit(n, path, "keys and values")
+		r.unfit(n, path, r.anObject())
 		return nil, false
 	}
 	known := Fields(t)
 	values := map[string]any{}
 	r.members(n, path, func(key, value *yaml.Node) {
 		i := slices.IndexFunc(known, func(f Field) bool { return f.Key == key.Value })
+		if i < 0 && r.json { // as encoding/json has it
+			i = slices.IndexFunc(known, func(f Field) bool { return strings.EqualFold(f.Key, key.Value) })
+		}
 		if i < 0 {
-			if !hasCheck(tag, "open") && (path != "" || !slices.Contains(r.foreign, key.Value)) {
+			if !HasCheck(tag, "open") && !r.others(path, key.Value) {
 				r.unknown(key, path, known)
 			}
 			return
 		}
-		f := known[i]
-		if v, ok := r.read(value, f.Type, Join(path, f.Key), f.Tag); ok {
+		f, before := known[i], len(r.Found)
+		v, ok := r.read(value, f.Type, Join(path, f.Key), f.Tag)
+		if r.json && path == "" && finding.Join(r.Found[before:]) != nil {
+			ok = false // half a set of rights is not what anybody meant
+		}
+		if ok {
 			values[f.Key] = v
 		}
 	})
 	for _, f := range known {
 		at := Join(path, f.Key)
-		if _, ok := values[f.Key]; !ok && hasCheck(f.Tag, "required") && (r.places[at] == nil || isNull(r.places[at])) {
+		if _, ok := values[f.Key]; !ok && HasCheck(f.Tag, "required") && (r.places[at] == nil || isNull(r.places[at])) {
 			r.bad(n, "missing", at, "is missing")
 		}
 	}
 	return values, true
+}
+
+// others reports a key that somebody else reads.
+func (r *reader) others(path, key string) bool {
+	return path == "" && (slices.Contains(r.foreign, key) || slices.Contains(r.foreign, Any))
 }
 
 // short reads a single text as the one key of a struct that it is short for.
@@ -178,7 +191,12 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 		r.unfit(n, path, r.aList())
 		return nil, false
 	}
-	objects, texts, others := []map[string]any{}, []string{}, []any{}
+	if r.json && len(n.Content) == 0 {
+		return []any{}, true // which is not the same as no list
+	}
+	var objects []map[string]any
+	var texts []string
+	var others []any
 	for i, e := range n.Content {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		v, ok := r.read(e, elem, at, tag)
@@ -196,6 +214,9 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 			others = append(others, v)
 		}
 	}
+	if elem.Kind() == reflect.Pointer {
+		elem = elem.Elem()
+	}
 	switch elem.Kind() {
 	case reflect.Struct:
 		if len(others) > 0 { // with a reading of its own
@@ -208,6 +229,13 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 	return others, true
 }
 
+func (r *reader) anObject() string {
+	if r.json {
+		return "an object"
+	}
+	return "keys and values"
+}
+
 func (r *reader) aList() string {
 	if r.json {
 		return "a list"
@@ -218,7 +246,7 @@ func (r *reader) aList() string {
 // free reads a mapping whose keys are not ours.
 func (r *reader) free(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 	if n.Kind != yaml.MappingNode {
-		r.unfit(n, path, "keys and values")
+		r.unfit(n, path, r.anObject())
 		return nil, false
 	}
 	switch t.Elem().Kind() {
@@ -272,10 +300,14 @@ func (r *reader) bad(n *yaml.Node, id, path, reason string) {
 
 // unfit adds the finding that a value is of the wrong kind.
 func (r *reader) unfit(n *yaml.Node, path, allowed string) {
-	if path == "" {
+	switch {
+	case path == "" && r.json:
+		r.add(n, finding.Error, "syntax", fmt.Sprintf("found %s, allowed: one JSON object", r.describe(n)), "")
+		return
+	case path == "":
 		path = "the file"
 	}
-	r.add(n, r.wrong(), "wrong-type", fmt.Sprintf("%s: found %s, allowed: %s", path, describe(n), allowed), "")
+	r.add(n, r.wrong(), "wrong-type", fmt.Sprintf("%s: found %s, allowed: %s", path, r.describe(n), allowed), "")
 }
 
 func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
@@ -287,30 +319,38 @@ func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
 		names[i] = f.Key
 	}
 	name, remedy := Join(path, key.Value), "known here: "+strings.Join(names, ", ")
+	if r.kind.Unknown == finding.Info {
+		remedy = "" // it may well be meant
+	}
 	if near := Nearest(key.Value, names); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	}
-	if r.kind.Unknown == finding.Info {
+	switch r.kind.Unknown {
+	case finding.Info:
 		r.add(key, finding.Info, "unknown-key", fmt.Sprintf("unknown member %q is kept and not used", name), remedy)
-		return
+	case finding.Error:
+		r.add(key, finding.Error, "unknown-key", name+" is unknown", remedy)
+	default:
+		r.add(key, finding.Warning, "unknown-key", name+" is unknown and not used", remedy)
 	}
-	r.add(key, finding.Warning, "unknown-key", name+" is unknown and not used", remedy)
 }
 
 // describe says what is in the file, in words for people.
-func describe(n *yaml.Node) string {
+func (r *reader) describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
-		return "keys and values"
+		return r.anObject()
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.AliasNode:
 		return "an alias"
 	}
-	switch n.ShortTag() {
-	case "!!null":
+	switch {
+	case r.kind.Secret:
+		return "something else"
+	case isNull(n):
 		return "nothing"
-	case "!!str":
+	case n.ShortTag() == "!!str":
 		return fmt.Sprintf("the text %q", Short(n.Value))
 	}
 	return Short(n.Value)

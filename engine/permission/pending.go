@@ -3,14 +3,13 @@ package permission
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 )
 
 // An Owner is the person who may answer a request in a chat.
@@ -43,8 +42,8 @@ func (p Pending) DedupeKey() string { return "perm:" + p.Token }
 
 // file is a Pending on disk. Members that a person may set come last.
 type file struct {
-	Token      string      `json:"token"`
-	AgentID    string      `json:"agentId"`
+	Token      string      `json:"token" check:"required"`
+	AgentID    string      `json:"agentId" check:"required"`
 	Owner      Owner       `json:"owner"`
 	Permission string      `json:"permission"`
 	Reason     string      `json:"reason"`
@@ -56,7 +55,7 @@ type file struct {
 	SHA256     string      `json:"sha256"`
 	AskedAt    disk.Stamp  `json:"askedAt"`
 	ExpiresAt  disk.Stamp  `json:"expiresAt"`
-	Decision   *Decision   `json:"decision"`
+	Decision   *Decision   `json:"decision" allow:"once|always|prefix|deny|expired|freed"`
 	DecidedBy  string      `json:"decidedBy,omitempty"`
 	DecidedAt  *disk.Stamp `json:"decidedAt,omitempty"`
 }
@@ -108,27 +107,22 @@ func encode(p Pending, indent string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decisions are the words that may stand in a file.
+// decisions are the words that may be in a file.
 var decisions = []Decision{Once, Always, Prefix, Deny, Expired, Freed}
+
+// kind is how requests are read.
+var kind = form.Kind{ID: "permission", Unknown: finding.Info, Remedy: "answer with `daycare permissions`, or remove the file",
+	IDs: map[string]string{"syntax": "file", "wrong-type": "file", "bad-value": "file", "missing": "file"}}
 
 // decode reads a request. An error is a finding.Finding for the file name.
 func decode(name string, data []byte) (Pending, error) {
-	wrong := func(line, column int, format string, args ...any) (Pending, error) {
-		return Pending{}, finding.Finding{ID: "permission-file", Severity: finding.Error, File: name,
-			Line: line, Column: column, Reason: fmt.Sprintf(format, args...),
-			Remedy: "answer with `daycare permissions`, or remove the file"}
-	}
 	var f file
-	if err := json.Unmarshal(data, &f); err != nil {
-		line, column := 0, 0
-		var syntax *json.SyntaxError
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &syntax) {
-			line, column = finding.Position(data, syntax.Offset-1)
-		} else if errors.As(err, &kind) {
-			line, column = finding.Position(data, kind.Offset-1)
+	if !form.Clean(data, &f) {
+		f = file{}
+		in := kind.JSON(name, data)
+		if in.Read(&f); in.Failed() {
+			return Pending{}, finding.Join(in.Found)
 		}
-		return wrong(line, column, "not a permission request: %v", err)
 	}
 	p := Pending{Token: f.Token, Agent: f.AgentID, Owner: f.Owner, SHA256: f.SHA256,
 		Request: f.request(), AskedAt: f.AskedAt.Time, ExpiresAt: f.ExpiresAt.Time, DecidedBy: f.DecidedBy}
@@ -138,17 +132,18 @@ func decode(name string, data []byte) (Pending, error) {
 	if f.DecidedAt != nil {
 		p.DecidedAt = f.DecidedAt.Time
 	}
+	wrong := ""
 	switch {
-	case p.Token == "" || p.Agent == "":
-		return wrong(0, 0, "token and agentId must be set")
-	case p.Decision != "" && !slices.Contains(decisions, p.Decision):
-		return wrong(0, 0, "decision is %q; allowed: once, always, deny, prefix", p.Decision)
 	case p.Decision == Prefix && p.Request.Prefix == "":
-		return wrong(0, 0, "decision is %q, which this request does not offer; allowed: once, always, deny", p.Decision)
+		wrong = fmt.Sprintf("decision is %q, which this request does not offer; allowed: once, always, deny", p.Decision)
 	case p.SHA256 != p.Request.SHA256(p.Agent):
-		return wrong(0, 0, "sha256 does not fit the request: the file was changed in more than its decision")
+		wrong = "sha256 does not fit the request: the file was changed in more than its decision"
+	default:
+		return p, nil
 	}
-	return p, nil
+	in := kind.JSON(name, data)
+	in.Tell(finding.Error, "file", "", wrong, "")
+	return Pending{}, finding.Join(in.Found)
 }
 
 // sameQuestion reports whether b asks what a asks; how it is answered is left out.

@@ -195,8 +195,8 @@ func TestCheckFile(t *testing.T) {
 		line, column int
 	}{
 		"another name": {"/x/other.json", string(good), 0, 0},
-		"no token":     {"/x/.json", swap(`"tok"`, `""`), 0, 0},
-		"no agent":     {"/x/tok.json", swap(agent, ""), 0, 0},
+		"no token":     {"/x/.json", swap(`"tok"`, `""`), 2, 12},
+		"no agent":     {"/x/tok.json", swap(agent, ""), 3, 14},
 		"no rule":      {"/x/tok.json", swap("null", `"prefix"`), 0, 0},
 		"cut short":    {"/x/tok.json", "{\n  \"token\": }", 2, 12},
 		"another type": {"/x/tok.json", "{\n  \"token\": 7}", 2, 12},

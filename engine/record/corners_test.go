@@ -466,7 +466,8 @@ func TestWordsOfStateFindings(t *testing.T) {
 	for _, f := range found {
 		got = append(got, fmt.Sprint(f.Reason, " ", f.Severity == finding.Error, " ", f.Remedy != ""))
 	}
-	want := []string{"queue is a number; it must be a string true true", "permissions.web is a string; it must be a bool true true",
+	want := []string{"queue: found 7, allowed: steer, followup, collect, interrupt true true",
+		`permissions.web: found the text "yes", allowed: true or false true true`,
 		`unknown member "mine" is kept and not used false false`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

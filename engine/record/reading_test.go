@@ -140,20 +140,6 @@ func TestMerge(t *testing.T) {
 			}
 		}
 	}
-	for t1, want := range map[string]string{"string": "a string", "bool": "a bool", "int64": "a number",
-		"float64": "a number", "[]string": "a list of strings", "time.Time": "a time like", "record.Model": "an object or list"} {
-		if got := kindName(t1); !strings.HasPrefix(got, want) {
-			t.Errorf("%s is %s", t1, got)
-		}
-	}
-	for raw, want := range map[string]map[int64]int64{`{"a": true}`: {10: 6, 1: 0}, `["ab", 12]`: {5: 1, 9: 7},
-		`"a\"b"`: {6: 0}, `{"a":[1]}`: {6: 5}} {
-		for end, at := range want {
-			if got := valueStart([]byte(raw), end); got != at {
-				t.Errorf("the value of %s that ends at %d begins at %d, want %d", raw, end, got, at)
-			}
-		}
-	}
 }
 
 // A history whose folder was taken away can be read from memory and is never made again.

@@ -14,6 +14,7 @@ import (
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 	"daycare/engine/permission"
 	"daycare/engine/workspace"
 )
@@ -58,6 +59,8 @@ type Budget struct {
 	Tokens int64   `json:"tokens,omitempty"`
 }
 
+func (b *Budget) negative() bool { return b != nil && (b.USD < 0 || b.Tokens < 0) }
+
 // Ended says when and why an agent ended.
 type Ended struct {
 	At     disk.Stamp `json:"at"`
@@ -87,59 +90,23 @@ func readStored(dir string) (s State, raw []byte, found []finding.Finding, err e
 	return s, raw, found, nil
 }
 
+// stateKind is how state.json is read.
+var stateKind = form.Kind{ID: "state", Unknown: finding.Info, Odd: finding.Warning,
+	Remedy: "Until it is corrected the last good version stays in force."}
+
 // ParseState is ReadState of content that is not in its place yet; path is for the
 // findings. Paths in the content stay as they are written.
-func ParseState(path string, raw []byte) (State, []finding.Finding) {
-	var s State
-	p := parser{path: path, raw: raw}
-	doc, ok := p.document()
-	if !ok {
-		return s, p.found
+func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
+	if form.Clean(raw, &s) && !s.Budget.negative() {
+		return s, nil
 	}
-	for _, m := range doc.members {
-		if target := s.member(m.key); target != nil {
-			p.value(m, target)
-			if b := s.Budget; m.key == "budget" && b != nil && (b.USD < 0 || b.Tokens < 0) {
-				s.Budget = nil
-				p.tell(finding.Error, "state-budget", m.at, "a budget must not be negative; 0 is no limit")
-			}
-		} else if m.key != "$schema" { // that one is for editors
-			p.tell(finding.Info, "state-unknown-key", m.at, fmt.Sprintf("unknown member %q is kept and not used", m.key))
-		}
+	s = State{}
+	f := stateKind.JSON(path, raw)
+	if f.Read(&s); s.Budget.negative() {
+		s.Budget = nil
+		f.Tell(finding.Error, "budget", "budget", "a budget must not be negative; 0 is no limit", "")
 	}
-	return s, p.found
-}
-
-// member is where the member of that name goes; nil: it is none of ours.
-func (s *State) member(key string) any {
-	switch key {
-	case "permissions":
-		return &s.Permissions
-	case "provider":
-		return &s.Provider
-	case "queue":
-		return &s.Queue
-	case "budget":
-		return &s.Budget
-	case "session":
-		return &s.Session
-	case "tokens":
-		return &s.Tokens
-	case "stats":
-		return &s.Stats
-	case "seq":
-		return &s.Seq
-	case "createdAt":
-		return &s.CreatedAt
-	case "updatedAt":
-		return &s.UpdatedAt
-	case "ended":
-		return &s.Ended
-	case "announced":
-		return &s.Announced
-	default:
-		return nil
-	}
+	return s, f.Found
 }
 
 // EncodeState is the content of a new state.json in the workspace root.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/form"
 )
 
 // A key is one line to be written between the marks; Value "" takes the key out.
@@ -15,11 +17,11 @@ type key struct{ Name, Value string }
 // withKeys sets keys of a file and leaves every other byte as it is: the order,
 // the comments and the keys that nobody here knows belong to whoever wrote them.
 func withKeys(data []byte, keys ...key) []byte {
-	head, body, first, err := split(data)
+	head, body, marked, err := form.Split(data)
 	if err != nil {
 		return data
 	}
-	if first == 0 {
+	if !marked {
 		head, body = nil, data
 	}
 	for _, k := range keys {
@@ -74,8 +76,8 @@ func extent(head []byte, lines []string, name string) (from, to int, comment str
 
 // withBody replaces the text below the keys.
 func withBody(data []byte, body string) []byte {
-	head, _, first, err := split(data)
-	if err != nil || first == 0 {
+	head, _, marked, err := form.Split(data)
+	if err != nil || !marked {
 		return []byte(strings.TrimSpace(body) + "\n")
 	}
 	return fmt.Appendf(nil, "---\n%s---\n%s\n", head, strings.TrimSpace(body))

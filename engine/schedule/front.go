@@ -1,207 +1,100 @@
 package schedule
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/bmatcuk/doublestar/v4"
 
 	"daycare/engine/finding"
-	"daycare/engine/lazyregexp"
+	"daycare/engine/form"
 )
 
 // maxFile bounds a TASK.md or a prompt, in bytes: the text goes to a model.
 const maxFile = 256 << 10
 
-// A front is a Markdown file in two parts: the keys between two lines of ---, and
-// the text below.
-type front struct {
-	file  string
-	head  []byte // the lines between the marks
-	body  string
-	first int // line number of the first line of head
-	keys  map[string]*yaml.Node
-	order []*yaml.Node // of the keys as they stand
-	found []finding.Finding
+// kind is how the files of tasks and prompts are read.
+var kind = form.Kind{ID: "schedule", IDs: map[string]string{"bad-value": "wrong-value"}, Loose: true, Max: maxFile,
+	Syntax: "correct the line; a text with a colon or a star needs quotes, and the keys end with a line of ---"}
+
+// taskKeys are the keys of a TASK.md.
+type taskKeys struct {
+	TaskID      string `json:"taskId" jsonschema:"the id of the task's own agent; a file without one gets one"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Timing
+	Timezone       string  `json:"timezone" jsonschema:"an IANA name like Europe/Berlin"`
+	Enabled        bool    `json:"enabled"`
+	AgentID        string  `json:"agentId" jsonschema:"whom the task is for; empty: its own agent"`
+	CatchUp        CatchUp `json:"catchUp" allow:"|one|all|none"`
+	DeleteAfterRun bool    `json:"deleteAfterRun"`
+	Model          string  `json:"model"`
+	origin
+	conditions
 }
 
-// readFront splits a file and reads its keys. A file without marks is all text.
-func readFront(file string, data []byte) *front {
-	f := &front{file: file, keys: map[string]*yaml.Node{}}
-	if len(data) > maxFile {
-		f.bad(nil, "too-large", fmt.Sprintf("is %d bytes, allowed are %d", len(data), maxFile))
-		return f
-	}
-	head, body, first, err := split(data)
-	if err != nil {
-		f.found = append(f.found, finding.Finding{ID: "schedule-syntax", Severity: finding.Error, File: file, Line: 1, Column: 1,
-			Reason: err.Error(), Remedy: "put a line of --- after the last key"})
-		return f
-	}
-	f.head, f.body, f.first = head, strings.TrimSpace(string(body)), first
-	var doc yaml.Node
-	if err := yaml.Unmarshal(head, &doc); err != nil {
-		f.syntax(err)
-		return f
-	}
-	if len(doc.Content) == 0 {
-		return f
-	}
-	root := doc.Content[0]
-	if root.Kind != yaml.MappingNode {
-		f.bad(root, "syntax", "the part between the --- lines is not keys and values")
-		return f
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key := root.Content[i]
-		if _, twice := f.keys[key.Value]; twice {
-			f.bad(key, "duplicate-key", key.Value+" is there twice")
-			continue
-		}
-		f.keys[key.Value] = plain(root.Content[i+1])
-		f.order = append(f.order, key)
-	}
-	return f
+// origin is where a task comes from.
+type origin struct {
+	CreatedBy string `json:"createdBy" jsonschema:"the agent that made the task, which works for the same person; empty: made by hand"`
+	Source    string `json:"source" jsonschema:"what the agent had read from outside when it wrote the task; its runs are as untrusted"`
 }
 
-// split finds the marks. first is the line number of what follows the upper one.
-func split(data []byte) (head, body []byte, first int, err error) {
-	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	line, rest, more := bytes.Cut(text, []byte("\n"))
-	if string(bytes.TrimRight(line, " \t\r")) != "---" || !more {
-		return nil, data, 0, nil
-	}
-	for off := 0; off < len(rest); {
-		end, next := len(rest), len(rest)
-		if i := bytes.IndexByte(rest[off:], '\n'); i >= 0 {
-			end, next = off+i, off+i+1
-		}
-		if string(bytes.TrimRight(rest[off:end], " \t\r")) == "---" {
-			return rest[:off], rest[next:], 2, nil
-		}
-		off = next
-	}
-	return nil, nil, 0, errors.New("the first line is ---, but no second one ends the keys")
+// conditions are what else must be so that a task or prompt runs.
+type conditions struct {
+	Gate         *gateKeys `json:"gate" short:"command"`
+	Watch        []string  `json:"watch" jsonschema:"globs, relative to the workspace: run only when something changed"`
+	WatchCommand string    `json:"watchCommand"`
 }
 
-// plain is what an alias stands for.
-func plain(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
+// gateKeys are the keys of a gate; a gate that is one text is the command.
+type gateKeys struct {
+	Command        string   `json:"command" check:"required" jsonschema:"it runs if this exits with 0; the output is part of the prompt"`
+	TimeoutMS      int      `json:"timeoutMs" min:"1" max:"600000"`
+	Permissions    []string `json:"permissions"`
+	AllowedDomains []string `json:"allowedDomains"`
 }
 
-var yamlLine = lazyregexp.New(`line (\d+): `)
-
-// syntax takes the line out of an error of the YAML library.
-func (f *front) syntax(err error) {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := f.first
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[1]) // the pattern has digits only
-		line, text = f.first+n-1, strings.Replace(text, m[0], "", 1)
-	}
-	f.found = append(f.found, finding.Finding{ID: "schedule-syntax", Severity: finding.Error, File: f.file, Line: line,
-		Reason: "not YAML: " + text, Remedy: "correct the line; a text with a colon or a star needs quotes"})
+// promptKeys are the keys of a prompt of the heartbeat.
+type promptKeys struct {
+	Title       string `json:"title"`
+	Enabled     bool   `json:"enabled"`
+	ActiveHours string `json:"activeHours" jsonschema:"like 08:00-22:00"`
+	conditions
 }
 
-// bad adds an error at a node; nil: the whole file.
-func (f *front) bad(n *yaml.Node, id, reason string) { f.add(n, finding.Error, id, reason, "") }
+// TaskType and PromptType are what the keys of a TASK.md and of a prompt are read into.
+func TaskType() reflect.Type   { return reflect.TypeFor[taskKeys]() }
+func PromptType() reflect.Type { return reflect.TypeFor[promptKeys]() }
 
-func (f *front) add(n *yaml.Node, s finding.Severity, id, reason, remedy string) {
-	at := finding.Finding{ID: "schedule-" + id, Severity: s, File: f.file, Reason: reason, Remedy: remedy}
-	if n != nil && n.Line > 0 {
-		at.Line, at.Column = f.first+n.Line-1, n.Column
-	}
-	f.found = append(f.found, at)
-}
-
-// failed reports whether the file as it stands cannot be in force.
-func (f *front) failed() bool { return finding.Join(f.found) != nil }
-
-// text reads a key as it is written, without what YAML would make of it: a time
-// stays a time, 010 stays 010.
-func (f *front) text(key string) string {
-	n := f.keys[key]
-	switch {
-	case n == nil || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
-		return ""
-	case n.Kind != yaml.ScalarNode:
-		f.bad(n, "wrong-type", key+" must be one text")
-		return ""
-	case strings.ContainsRune(n.Value, 0):
-		f.bad(n, "wrong-value", key+" holds a zero byte")
-		return ""
-	}
-	return strings.TrimSpace(n.Value)
-}
-
-func (f *front) flag(key string, byDefault bool) bool {
-	n := f.keys[key]
-	if n == nil || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		return byDefault
-	}
-	if n.Kind == yaml.ScalarNode {
-		switch strings.ToLower(n.Value) {
-		case "true", "yes", "on":
-			return true
-		case "false", "no", "off":
-			return false
-		}
-	}
-	f.bad(n, "wrong-value", fmt.Sprintf("%s is %q, allowed: true, false", key, n.Value))
-	return byDefault
-}
-
-// list reads a list of texts; one text is a list of one.
-func (f *front) list(key string, n *yaml.Node) []string {
-	switch {
-	case n == nil || n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!null" || n.Value == ""):
-		return nil
-	case n.Kind == yaml.ScalarNode:
-		return []string{n.Value}
-	case n.Kind != yaml.SequenceNode:
-		f.bad(n, "wrong-type", key+" must be a list")
+// gate is the gate that the keys say; nil: none.
+func (c conditions) gate() *Gate {
+	k := c.Gate
+	if k == nil {
 		return nil
 	}
-	var all []string
-	for _, e := range n.Content {
-		if e = plain(e); e.Kind != yaml.ScalarNode {
-			f.bad(e, "wrong-type", key+" must be a list of texts")
-			continue
-		}
-		all = append(all, e.Value)
+	g := &Gate{Command: k.Command, Timeout: gateTimeout, Permissions: k.Permissions, AllowedDomains: k.AllowedDomains}
+	if k.TimeoutMS > 0 {
+		g.Timeout = time.Duration(k.TimeoutMS) * time.Millisecond
 	}
-	return all
+	return g
 }
 
-// unknown warns of keys that nobody reads; they stay in the file.
-func (f *front) unknown(known ...string) {
-	for _, key := range f.order {
-		if !slices.Contains(known, key.Value) {
-			f.add(key, finding.Warning, "unknown-key", key.Value+" is unknown and not used", "known here: "+strings.Join(known, ", "))
-		}
-	}
-}
-
-// at is the node of a key, for a finding about its value.
-func (f *front) at(keys ...string) *yaml.Node {
-	for _, key := range keys {
-		if n := f.keys[key]; n != nil {
-			return n
-		}
-	}
-	return nil
-}
-
-// named refuses a file whose name cannot be that of a task or prompt.
-func (f *front) named(slug string) {
+// checkName refuses a file whose name cannot be that of a task or prompt.
+func checkName(f *form.File, slug string) {
 	if !ValidSlug(slug) {
-		f.found = append(f.found, badName(f.file, slug))
+		f.Found = append(f.Found, badName(f.Name, slug))
+	}
+}
+
+// checkWatch refuses patterns that cannot be matched or lead out of the workspace.
+func checkWatch(f *form.File, patterns []string) {
+	for _, p := range patterns {
+		if !doublestar.ValidatePattern(p) || strings.HasPrefix(p, "/") || slices.Contains(strings.Split(p, "/"), "..") || p == "" {
+			f.Tell(finding.Error, "watch", "watch",
+				fmt.Sprintf("watch: %q is not a pattern of files inside the workspace, such as notes/**/*.md", p), "")
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -20,25 +21,21 @@ type Prompt struct {
 	Text         string
 }
 
-var promptKeys = []string{"title", "enabled", "gate", "activeHours", "watch", "watchCommand"}
-
 // DecodePrompt reads a prompt of the heartbeat. The keys are optional, and so are
 // the lines of --- around them.
 func DecodePrompt(file, slug string, data []byte) (Prompt, []finding.Finding) {
-	f := readFront(file, data)
-	p := Prompt{Slug: slug, Title: f.text("title"), Enabled: f.flag("enabled", true), Gate: f.gate(),
-		Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Text: f.body}
-	f.unknown(promptKeys...)
-	f.named(slug)
-	if p.Title == "" {
-		p.Title = slug
-	}
+	f := kind.Front(file, data)
+	k := promptKeys{Enabled: true}
+	f.Read(&k)
+	p := Prompt{Slug: slug, Title: cmp.Or(k.Title, slug), Enabled: k.Enabled, Gate: k.gate(), Watch: k.Watch,
+		WatchCommand: k.WatchCommand, Text: f.Body}
+	checkName(f, slug)
 	var err error
-	if p.Hours, err = ParseHours(f.text("activeHours")); err != nil {
-		f.bad(f.at("activeHours"), "wrong-value", err.Error())
+	if p.Hours, err = ParseHours(k.ActiveHours); err != nil {
+		f.Tell(finding.Error, "wrong-value", "activeHours", err.Error(), "")
 	}
-	f.globs(p.Watch)
-	return p, f.found
+	checkWatch(f, p.Watch)
+	return p, f.Found
 }
 
 // Hours are a part of the day, by the clock on the wall. The zero value is always.

@@ -206,8 +206,7 @@ func (s *Store) trash(path, name string) (string, error) {
 // person saves at this moment, stay as they are.
 func (s *Store) identify(slug string) error {
 	return s.editBy(s.amend, s.cron(slug, taskFile), func(data []byte) ([]byte, error) {
-		f := readFront(slug, data)
-		if f.failed() || idRule.MatchString(f.text("taskId")) {
+		if t, found := DecodeTask(slug, slug, data, s.Zone()); t.ID != "" || finding.Join(found) != nil {
 			return data, nil
 		}
 		return first(data, key{"taskId", cuid2.Generate()}), nil

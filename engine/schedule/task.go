@@ -1,14 +1,13 @@
 package schedule
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"daycare/engine/finding"
+	"daycare/engine/form"
 	"daycare/engine/lazyregexp"
 )
 
@@ -78,66 +77,43 @@ var (
 // path.
 func ValidSlug(s string) bool { return slugRule.MatchString(s) }
 
-var taskKeys = []string{"taskId", "name", "description", "schedule", "every", "at", "timezone", "enabled", "agentId", "createdBy", "source",
-	"catchUp", "deleteAfterRun", "model", "gate", "watch", "watchCommand"}
-
 // DecodeTask reads a TASK.md. With a finding of severity Error the task is not in
 // force. byDefault is the zone of tasks that name none. An ID that is empty or no
 // id is left empty: the file gets one.
 func DecodeTask(file, slug string, data []byte, byDefault *time.Location) (Task, []finding.Finding) {
-	f := readFront(file, data)
-	t := Task{Slug: slug, ID: f.text("taskId"), Name: f.text("name"), Description: f.text("description"),
-		Timezone: f.text("timezone"), Enabled: f.flag("enabled", true), Agent: f.text("agentId"),
-		CreatedBy: f.text("createdBy"), Source: f.text("source"),
-		CatchUp: CatchUp(f.text("catchUp")), DeleteAfterRun: f.flag("deleteAfterRun", false), Model: f.text("model"),
-		Gate: f.gate(), Watch: f.list("watch", f.keys["watch"]), WatchCommand: f.text("watchCommand"), Prompt: f.body}
-	f.unknown(taskKeys...)
+	f := kind.Front(file, data)
+	k := taskKeys{Enabled: true}
+	f.Read(&k)
+	t := Task{Slug: slug, ID: k.TaskID, Name: cmp.Or(k.Name, slug), Description: k.Description, Timezone: k.Timezone,
+		Enabled: k.Enabled, Agent: k.AgentID, CreatedBy: k.CreatedBy, Source: k.Source, CatchUp: cmp.Or(k.CatchUp, CatchUpOne),
+		DeleteAfterRun: k.DeleteAfterRun, Model: k.Model, Gate: k.gate(), Watch: k.Watch, WatchCommand: k.WatchCommand, Prompt: f.Body}
 	if !idRule.MatchString(t.ID) {
 		t.ID = ""
 	}
-	if t.Name == "" {
-		t.Name = slug
+	if !f.Failed() {
+		t.check(f, k.Timing, byDefault)
 	}
-	if !f.failed() {
-		f.check(&t, byDefault)
-	}
-	f.named(slug)
-	return t, f.found
+	checkName(f, slug)
+	return t, f.Found
 }
 
-// check judges the values.
-func (f *front) check(t *Task, byDefault *time.Location) {
+// check finds what is wrong between values that are right one by one.
+func (t *Task) check(f *form.File, timing Timing, byDefault *time.Location) {
 	zone, err := LoadZone(t.Timezone, byDefault)
 	if err != nil {
-		f.bad(f.at("timezone"), "timezone", err.Error())
+		f.Tell(finding.Error, "timezone", "timezone", err.Error(), "")
 		zone = byDefault
 	}
-	timing := Timing{Cron: f.text("schedule"), Every: f.text("every"), At: f.text("at")}
 	if t.When, err = NewSchedule(timing, zone); err != nil {
-		f.bad(f.at("schedule", "every", "at"), "timing", err.Error())
+		keys := []string{"schedule", "every", "at"}
+		f.Tell(finding.Error, "timing", keys[max(slices.IndexFunc(keys, f.Has), 0)], err.Error(), "")
 	}
 	if timing.Empty() && !t.watches() {
-		f.add(nil, finding.Error, "timing", "says neither when it is due nor what to watch",
+		f.Tell(finding.Error, "timing", "", "says neither when it is due nor what to watch",
 			`add one of schedule: "0 9 * * *", every: 10m, at: 2026-12-01T09:00, watch: ["notes/**"]`)
 	}
-	switch t.CatchUp {
-	case "":
-		t.CatchUp = CatchUpOne
-	case CatchUpOne, CatchUpAll, CatchUpNone:
-	default:
-		f.bad(f.at("catchUp"), "wrong-value", fmt.Sprintf("catchUp is %q, allowed: one, all, none", t.CatchUp))
-	}
-	f.globs(t.Watch)
+	checkWatch(f, t.Watch)
 	if t.Prompt == "" {
-		f.add(nil, finding.Error, "empty", "there is no text below the keys", "write what the agent shall do")
-	}
-}
-
-// globs refuses patterns that cannot be matched or lead out of the workspace.
-func (f *front) globs(patterns []string) {
-	for _, p := range patterns {
-		if !doublestar.ValidatePattern(p) || strings.HasPrefix(p, "/") || slices.Contains(strings.Split(p, "/"), "..") || p == "" {
-			f.bad(f.at("watch"), "watch", fmt.Sprintf("watch: %q is not a pattern of files inside the workspace, such as notes/**/*.md", p))
-		}
+		f.Tell(finding.Error, "empty", "", "there is no text below the keys", "write what the agent shall do")
 	}
 }

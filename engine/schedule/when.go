@@ -13,9 +13,9 @@ import (
 
 // A Timing is a schedule as people write it. At most one member is set.
 type Timing struct {
-	Cron  string // five fields, or @daily and its like
-	Every string // 10m, 2h, 1d
-	At    string // 2026-12-01T09:00, once
+	Cron  string `json:"schedule" jsonschema:"five fields as in cron, or @hourly, @daily, @weekly, @monthly, @yearly"`
+	Every string `json:"every" jsonschema:"instead of schedule: a duration like 10m"`
+	At    string `json:"at" jsonschema:"instead of schedule: once, like 2026-12-01T09:00"`
 }
 
 // Empty reports that nothing was said.

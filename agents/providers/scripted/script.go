@@ -1,122 +1,106 @@
 package scripted
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"daycare/agents/providers"
 	"daycare/engine/finding"
+	"daycare/engine/form"
 )
 
 type script struct {
 	name  string
-	Model string  `yaml:"model"`
-	Each  bool    `yaml:"each"`
-	Rules []*rule `yaml:"rules"`
+	Model string  `json:"model"`
+	Each  bool    `json:"each"`
+	Rules []*rule `json:"rules"`
 }
 
 // rule is its conditions, of which all that are set must hold, and its answer.
 type rule struct {
-	Match      string `yaml:"match"`
-	Contains   string `yaml:"contains"`
-	ToolResult string `yaml:"tool_result"`
-	After      string `yaml:"after"`
-	From       string `yaml:"from"`
-	Turn       int    `yaml:"turn"`
-	Round      int    `yaml:"round"`
-	Once       bool   `yaml:"once"`
-	Reply      []step `yaml:"reply"`
-	Finish     string `yaml:"finish"`
+	Match      string `json:"match"`
+	Contains   string `json:"contains"`
+	ToolResult string `json:"tool_result"`
+	After      string `json:"after" allow:"|permission"`
+	From       string `json:"from" allow:"|user|outside|agent|system"`
+	Turn       int    `json:"turn" min:"1"`
+	Round      int    `json:"round" min:"1"`
+	Once       bool   `json:"once"`
+	Reply      []step `json:"reply"`
+	Finish     string `json:"finish" allow:"|end_turn|tool_use|max_tokens|refusal"`
 
 	match *regexp.Regexp
 }
 
 type step struct {
-	Delay    time.Duration `yaml:"delay"`
-	Thinking string        `yaml:"thinking"`
-	Text     string        `yaml:"text"`
-	Chunk    int           `yaml:"chunk"` // characters a piece; 0: all at once
-	Every    time.Duration `yaml:"every"` // before each piece
-	Calls    []toolCall    `yaml:"calls"`
-	Usage    *usage        `yaml:"usage"`
-	Fault    *fault        `yaml:"fault"`
+	Delay    time.Duration `json:"delay" check:"off"`
+	Thinking string        `json:"thinking"`
+	Text     string        `json:"text"`
+	Chunk    int           `json:"chunk" min:"0"`     // characters a piece; 0: all at once
+	Every    time.Duration `json:"every" check:"off"` // before each piece
+	Calls    []toolCall    `json:"calls"`
+	Usage    *usage        `json:"usage"`
+	Fault    *fault        `json:"fault"`
 
 	text, thinking filled
 }
 
 type toolCall struct {
-	Name         string         `yaml:"name"`
-	Arguments    map[string]any `yaml:"arguments"`
-	RawArguments string         `yaml:"rawArguments"`
+	Name         string         `json:"name" check:"required"`
+	Arguments    map[string]any `json:"arguments"`
+	RawArguments string         `json:"rawArguments"`
 
 	arguments func(View) (string, error)
 }
 
 type usage struct {
-	Input      int64 `yaml:"input"`
-	Output     int64 `yaml:"output"`
-	CacheRead  int64 `yaml:"cacheRead"`
-	CacheWrite int64 `yaml:"cacheWrite"`
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
 }
 
 type fault struct {
-	Status     int            `yaml:"status"`
-	RetryAfter time.Duration  `yaml:"retryAfter"`
-	Kind       providers.Kind `yaml:"kind"`
-	Message    string         `yaml:"message"`
-	Hang       bool           `yaml:"hang"`    // nothing more comes until the caller gives up
-	Reset      bool           `yaml:"reset"`   // the connection breaks
-	NoEnd      bool           `yaml:"noEnd"`   // the stream ends without its end mark
-	Garbage    bool           `yaml:"garbage"` // the stream turns into something unreadable
+	Status     int            `json:"status" min:"400" max:"599"`
+	RetryAfter time.Duration  `json:"retryAfter"`
+	Kind       providers.Kind `json:"kind" allow:"|busy|broken|overflow|auth|rejected"`
+	Message    string         `json:"message"`
+	Hang       bool           `json:"hang"`    // nothing more comes until the caller gives up
+	Reset      bool           `json:"reset"`   // the connection breaks
+	NoEnd      bool           `json:"noEnd"`   // the stream ends without its end mark
+	Garbage    bool           `json:"garbage"` // the stream turns into something unreadable
 }
 
-// maxScript bounds a script, in bytes: far above any real one.
-const maxScript = 4 << 20
+// kind is how scripts are read; the bound is far above any real one.
+var kind = form.Kind{ID: "script", Unknown: finding.Error, Max: 4 << 20}
 
 // parse reads and compiles a script. Errors are finding.Finding with a line.
 func parse(name string, source []byte) (*script, error) {
-	wrong := func(line int, format string, args ...any) error {
-		return finding.Finding{ID: "script", Severity: finding.Error, File: name, Line: line, Reason: fmt.Sprintf(format, args...)}
-	}
-	if len(source) > maxScript {
-		return nil, wrong(0, "the script has %d bytes; allowed are %d", len(source), maxScript)
-	}
 	s := &script{name: name}
-	dec := yaml.NewDecoder(bytes.NewReader(source))
-	dec.KnownFields(true)
-	if err := dec.Decode(s); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, wrong(1, "the script is empty; it needs rules")
-		}
-		line, reason := yamlLine(err)
-		return nil, wrong(line, "%s", reason)
+	f := kind.YAML(name, source)
+	f.Read(s)
+	if len(s.Rules) == 0 && !f.Failed() {
+		f.Bad("rules", ": a script needs at least one")
 	}
-	if len(s.Rules) == 0 {
-		return nil, wrong(1, "the script has no rules")
+	if f.Failed() {
+		return nil, finding.Join(f.Found)
 	}
 	for i, r := range s.Rules {
-		if r == nil {
-			return nil, wrong(newLines(source).rule(i), "rule %d is empty", i+1)
-		}
+		at := fmt.Sprintf("rules[%d]", i)
 		if err := r.compile(); err != nil {
-			return nil, wrong(newLines(source).rule(i), "rule %d: %v", i+1, err)
+			f.Bad(at, ": %v", err)
 		}
 		for j := range r.Reply {
 			if err := r.Reply[j].compile(); err != nil {
-				return nil, wrong(newLines(source).step(i, j), "rule %d, step %d: %v", i+1, j+1, err)
+				f.Bad(fmt.Sprintf("%s.reply[%d]", at, j), ": %v", err)
 			}
 		}
 	}
-	return s, nil
+	return s, finding.Join(f.Found)
 }
 
 func (r *rule) compile() (err error) {
@@ -124,19 +108,6 @@ func (r *rule) compile() (err error) {
 		if r.match, err = regexp.Compile(r.Match); err != nil {
 			return fmt.Errorf("match: %w", err)
 		}
-	}
-	if r.After != "" && r.After != "permission" {
-		return fmt.Errorf("after is %q; allowed: permission", r.After)
-	}
-	if !slices.Contains([]string{"", fromUser, fromOutside, fromAgent, fromSystem}, r.From) {
-		return fmt.Errorf("from is %q; allowed: user, outside, agent, system", r.From)
-	}
-	if r.Turn < 0 || r.Round < 0 {
-		return errors.New("turn and round count from 1")
-	}
-	finishes := []providers.Finish{"", providers.EndTurn, providers.ToolUse, providers.MaxTokens, providers.Refusal}
-	if !slices.Contains(finishes, providers.Finish(r.Finish)) {
-		return fmt.Errorf("finish is %q; allowed: %v", r.Finish, finishes[1:])
 	}
 	if len(r.Reply) == 0 {
 		return errors.New("reply has no steps")
@@ -146,9 +117,6 @@ func (r *rule) compile() (err error) {
 }
 
 func (s *step) compile() (err error) {
-	if s.Delay < 0 || s.Every < 0 || s.Chunk < 0 {
-		return errors.New("delay, every and chunk must not be negative")
-	}
 	if s.text, err = fill(s.Text); err != nil {
 		return fmt.Errorf("text: %w", err)
 	}
@@ -160,22 +128,13 @@ func (s *step) compile() (err error) {
 			return fmt.Errorf("call %d: %w", i+1, err)
 		}
 	}
-	if f := s.Fault; f != nil {
-		if !(f.Status >= 400 && f.Status <= 599 || f.Status == 0 && (f.Hang || f.Reset || f.NoEnd || f.Garbage || f.Kind != "")) {
-			return errors.New("fault needs a status from 400 to 599, a kind, hang, reset, noEnd or garbage")
-		}
-		kinds := []providers.Kind{"", providers.Busy, providers.Broken, providers.Overflow, providers.Auth, providers.Rejected}
-		if !slices.Contains(kinds, f.Kind) {
-			return fmt.Errorf("fault: kind is %q; allowed: %v", f.Kind, kinds[1:])
-		}
+	if f := s.Fault; f != nil && *f == (fault{RetryAfter: f.RetryAfter, Message: f.Message}) {
+		return errors.New("fault needs a status from 400 to 599, a kind, hang, reset, noEnd or garbage")
 	}
 	return nil
 }
 
 func (c *toolCall) compile() error {
-	if c.Name == "" {
-		return errors.New("name must be set")
-	}
 	if c.RawArguments != "" {
 		if c.Arguments != nil {
 			return errors.New("arguments and rawArguments exclude each other")

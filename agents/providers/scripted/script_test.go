@@ -205,23 +205,25 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 		line   int
 		reason string
 	}{
-		{"", 1, "empty"},
-		{"model: x\n", 1, "no rules"},
-		{"rules:\n  - reply: [{text: x}]\n  - match: '('\n    reply: [{text: x}]", 3, "rule 2: match"},
+		{"", 0, "needs at least one"},
+		{"model: x\n", 1, "needs at least one"},
+		{"rules:\n  - reply: [{text: x}]\n  - match: '('\n    reply: [{text: x}]", 3, "rules[1]: match"},
 		{"rules:\n  - match: x", 2, "reply has no steps"},
-		{"rules:\n  - macth: x\n    reply: [{text: x}]", 2, "field macth not found"},
-		{"rules:\n  - reply:\n      - text: a\n      - text: '{{.Nope'", 4, "rule 1, step 2: text"},
-		{"rules:\n  - reply:\n      - calls: [{arguments: {}}]", 3, "name must be set"},
+		{"rules:\n  - macth: x\n    reply: [{text: x}]", 2, "rules[0].macth is unknown"},
+		{"rules:\n  - reply:\n      - text: a\n      - text: '{{.Nope'", 4, "rules[0].reply[1]: text"},
+		{"rules:\n  - reply:\n      - calls: [{arguments: {}}]", 3, "calls[0].name is missing"},
 		{"rules:\n  - reply:\n      - calls: [{name: x, arguments: {a: 1}, rawArguments: y}]", 3, "exclude"},
-		{"rules:\n  - reply:\n      - fault: {status: 200}", 3, "status from 400"},
-		{"rules:\n  - reply:\n      - fault: {kind: odd}", 3, "kind is"},
-		{"rules:\n  - after: lunch\n    reply: [{text: x}]", 2, "after is"},
-		{"rules:\n  - from: mars\n    reply: [{text: x}]", 2, "from is"},
-		{"rules:\n  - finish: x\n    reply: [{text: x}]", 2, "finish is"},
-		{"rules:\n  - turn: -1\n    reply: [{text: x}]", 2, "count from 1"},
+		{"rules:\n  - reply:\n      - fault: {status: 200}", 3, "status: found 200, allowed: a whole number from 400 to 599"},
+		{"rules:\n  - reply:\n      - fault: {kind: odd}", 3, "kind: found the text \"odd\", allowed: busy, broken"},
+		{"rules:\n  - after: lunch\n    reply: [{text: x}]", 2, "after: found the text \"lunch\", allowed: permission"},
+		{"rules:\n  - from: mars\n    reply: [{text: x}]", 2, "from: found the text \"mars\", allowed: user, outside"},
+		{"rules:\n  - finish: x\n    reply: [{text: x}]", 2, "finish: found the text \"x\", allowed: end_turn"},
+		{"rules:\n  - turn: -1\n    reply: [{text: x}]", 2, "turn: found -1, allowed: a whole number of at least 1"},
 		{"rules:\n  - reply:\n      - delay: soon", 3, "soon"},
+		{"rules:\n  - reply:\n      - delay: -5s", 3, "a duration"},
+		{"rules:\n  - reply:\n      - fault: {message: no}", 3, "fault needs a status"},
 		{"rules:\n  - reply: [\n", 2, ""},
-		{"rules:\n  -\n", 2, "rule 1 is empty"},
+		{"rules:\n  -\n", 2, "rules[0]: found nothing"},
 	} {
 		_, err := New(Options{Source: []byte(tc.source)})
 		var f finding.Finding
