@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"daycare/cmd/daycare/doctor"
+	"daycare/engine/form"
 )
 
 // check validates YAML or JSON against a schema.
@@ -23,16 +21,9 @@ func check(t *testing.T, name, text string) error {
 		t.Fatalf("schema %s is none: %v", name, err)
 	}
 	var v any
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(v)
-	if err == nil {
-		v = nil
-		err = json.Unmarshal(data, &v)
-	}
-	if err != nil {
-		t.Fatal(err)
+	f := form.Kind{ID: name}.YAML(name, []byte(text))
+	if f.Read(&v); f.Failed() {
+		t.Fatal(f.Found)
 	}
 	return resolved.Validate(v)
 }
@@ -66,7 +57,11 @@ func TestSchemas(t *testing.T) {
 		{"descriptor", `{"type":"permanant"}`, false},
 		{"descriptor", `{"name":"Ops"}`, false},
 		{"task", "catchUp: some", false},
-		{"subagent", "{name: Look, tools: [read], inputSchema: {type: object}}", true},
+		{"task", "{every: 1h, gate: test -s queue.txt}", true},
+		{"task", "{every: 1h, gate: {command: x, timeoutMs: 0}}", false},
+		{"subagent", "{name: Look, description: d, tools: [read], inputSchema: {type: object}}", true},
+		{"subagent", "{name: Look, tools: [read]}", false},
+		{"subagent", "{name: Look, description: d, maxIterations: 1000}", false},
 	} {
 		if err := check(t, tt.name, tt.text); (err == nil) != tt.good {
 			t.Errorf("%s %.60q: %v, want good %v", tt.name, tt.text, err, tt.good)

@@ -13,6 +13,7 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
+	"daycare/engine/folders"
 	"daycare/engine/schedule"
 	"daycare/engine/slash"
 	"daycare/tools/skills"
@@ -81,9 +82,9 @@ var kinds = slices.Concat(
 // ofAgents are the files in the folders of agents.
 var ofAgents = []kind{
 	{pattern: "agents/*/descriptor.json", what: "who an agent is", owner: "engine/address", mode: private, schema: "descriptor",
-		check: handFile},
+		check: by(folders.CheckFile)},
 	{pattern: "agents/*/state.json", what: "what an agent may do, its model and budget", owner: "engine/record", mode: private,
-		schema: "state", check: handFile},
+		schema: "state", check: by(folders.CheckFile)},
 	{pattern: "agents/*/history.jsonl", what: "what happened", owner: "engine/record", mode: private, schema: "history",
 		check: historyFile},
 	{pattern: "agents/*/history/*.jsonl", what: "a closed part of a history", owner: "engine/record", mode: private, schema: "history",

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"daycare/engine/disk"
+	"daycare/engine/form/schema"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/record"
@@ -17,21 +19,25 @@ type variant struct {
 	need []string // beside type
 }
 
-// schema is that of a line of this kind: its own members beside those that every
-// line has. seq, at and crc are the runtime's: a line written by a hand needs none.
-func (v variant) schema() (*jsonschema.Schema, error) {
-	s, err := schemaFor(v.of, true)
-	if err != nil {
-		return nil, err
-	}
-	kind, first := any(v.kind), 1.0
+// line is what every line has. A line written by a hand needs none but its type.
+type line struct {
+	Type string     `json:"type"`
+	Seq  int64      `json:"seq" min:"1"`
+	At   disk.Stamp `json:"at"`
+	CRC  string     `json:"crc" jsonschema:"CRC-32C of what comes before it; missing or wrong: written by a hand"`
+}
+
+// schema is that of a line of this kind: its own members beside those that every line has.
+func (v variant) schema() *jsonschema.Schema {
+	s := schema.For(v.of, true)
+	kind := any(v.kind)
 	s.Title, s.Required = v.kind, append([]string{"type"}, v.need...)
+	for key, p := range schema.For(reflect.TypeFor[line](), true).Properties {
+		s.Properties[key] = p
+	}
 	s.Properties["type"] = &jsonschema.Schema{Const: &kind}
-	s.Properties["seq"] = &jsonschema.Schema{Type: "integer", Minimum: &first}
-	s.Properties["at"] = &jsonschema.Schema{Type: "string", Format: "date-time"}
-	s.Properties["crc"] = &jsonschema.Schema{Type: "string",
-		Description: "CRC-32C of what stands before it; missing or wrong: written by a hand"}
-	return s, nil
+	s.PropertyOrder = nil
+	return s
 }
 
 // historyLines are the kinds of history.jsonl, with what a line is nothing without.

@@ -18,7 +18,6 @@ import (
 	"daycare/engine/config"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
-	"daycare/engine/folders"
 	"daycare/engine/inbox"
 	"daycare/engine/permission"
 	"daycare/engine/record"
@@ -162,18 +161,7 @@ func validateSettings(_, path string, _ []byte) ([]finding.Finding, error) {
 	return own, nil
 }
 
-// handFile checks a file of an agent that people edit.
-func handFile(schema, path string, content []byte) ([]finding.Finding, error) {
-	found, err := folders.CheckFile(path, content)
-	if err == nil && finding.Join(found) == nil {
-		var more []finding.Finding
-		more, err = shaped(schema, finding.Warning, func(s *shape) []finding.Finding { return s.whole(path, content) })
-		found = append(found, withoutUnknown(more)...)
-	}
-	return found, err
-}
-
-// withoutUnknown leaves out unknown members, which the file's own parser has told.
+// withoutUnknown leaves out unknown members.
 func withoutUnknown(all []finding.Finding) (rest []finding.Finding) {
 	for _, f := range all {
 		if f.Severity != finding.Info {
