@@ -47,7 +47,7 @@ func eachStepFails(t *testing.T, fault string) {
 	crashtest.EachStepFails(t, fault, func(t *testing.T) func() error { // a log that was moved away
 		q := open(t, t.TempDir())
 		p := ask(t, q, request)
-		if err := os.Remove(q.logPath()); err != nil {
+		if err := os.Remove(q.store.logPath()); err != nil {
 			t.Fatal(err)
 		}
 		return func() error { _, err := q.Settle(p.Token, Once, "me", noon); return err }
@@ -67,14 +67,14 @@ func eachStepFails(t *testing.T, fault string) {
 		root := t.TempDir()
 		q := open(t, root)
 		p := ask(t, q, request)
-		data, err := os.ReadFile(q.path(p.Token))
+		data, err := os.ReadFile(q.store.path(p.Token))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := q.Settle(p.Token, Once, "me", noon); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(q.path(p.Token), data, 0o600); err != nil {
+		if err := os.WriteFile(q.store.path(p.Token), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return func() error { _, err := q.Late(); return err }
@@ -86,14 +86,14 @@ func leftover(t *testing.T, root string) Pending {
 	t.Helper()
 	q := open(t, root)
 	p := ask(t, q, request)
-	data, err := os.ReadFile(q.path(p.Token))
+	data, err := os.ReadFile(q.store.path(p.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Settle(p.Token, Once, "me", noon); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(q.Close(), os.WriteFile(q.path(p.Token), data, 0o600)); err != nil {
+	if err := errors.Join(q.Close(), os.WriteFile(q.store.path(p.Token), data, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -110,7 +110,7 @@ func TestReadQueue(t *testing.T) {
 		t.Error("to look made the folder")
 	}
 	p := leftover(t, root)
-	if q, _, err = ReadQueue(nil, root, time.Now, 0); err != nil || len(q.List()) != 1 || !disk.Exists(q.path(p.Token)) {
+	if q, _, err = ReadQueue(nil, root, time.Now, 0); err != nil || len(q.List()) != 1 || !disk.Exists(q.store.path(p.Token)) {
 		t.Errorf("of a queue with a request: %v, %v", q.List(), err)
 	}
 }
@@ -133,8 +133,8 @@ func TestQueueThatCannotBeRead(t *testing.T) {
 	q := open(t, root)
 	ask(t, q, request)
 	q.Close()
-	if err := errors.Join(os.Mkdir(filepath.Join(q.dir, "folder.json"), 0o700), os.Symlink("loop.json", filepath.Join(q.dir, "loop.json")),
-		os.Symlink("nothing", filepath.Join(q.dir, "gone.json"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(q.store.dir, "folder.json"), 0o700), os.Symlink("loop.json", filepath.Join(q.store.dir, "loop.json")),
+		os.Symlink("nothing", filepath.Join(q.store.dir, "gone.json"))); err != nil {
 		t.Fatal(err)
 	}
 	q, findings, err := OpenQueue(disk.NewVolume(root), root, nil, 0)
@@ -142,7 +142,7 @@ func TestQueueThatCannotBeRead(t *testing.T) {
 		t.Fatalf("requests %v, findings %v, %v", q.List(), findings, err)
 	}
 	q.Close()
-	if err := os.MkdirAll(filepath.Join(q.dir, ".tmp-x", "in the way"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(q.store.dir, ".tmp-x", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := OpenQueue(disk.NewVolume(root), root, nil, 0); err == nil {
@@ -192,18 +192,18 @@ func TestLogEditedByHand(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)
 	p := ask(t, q, request)
-	if err := os.WriteFile(q.logPath(), []byte("a note\n"), 0o600); err != nil {
+	if err := os.WriteFile(q.store.logPath(), []byte("a note\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Settle(p.Token, Once, "me", noon); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(q.logPath())
+	data, err := os.ReadFile(q.store.logPath())
 	if err != nil || !strings.HasPrefix(string(data), "a note\n{") || !strings.Contains(string(data), p.Token) {
 		t.Errorf("the log has %q, %v", data, err)
 	}
 	other := ask(t, q, Request{Tag: "@web"})
-	if err := errors.Join(os.Remove(q.logPath()), os.Mkdir(q.logPath(), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(q.store.logPath()), os.Mkdir(q.store.logPath(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Settle(other.Token, Once, "me", noon); err == nil {
@@ -215,7 +215,7 @@ func TestLogEditedByHand(t *testing.T) {
 	if _, err := Log(root); err == nil {
 		t.Error("a folder is read as a log")
 	}
-	if err := os.WriteFile(filepath.Join(q.dir, "more.json"), []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(q.store.dir, "more.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Late(); err == nil {
@@ -232,11 +232,11 @@ func TestLateLeavesOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.vol = disk.NewVolume(root)
-	q.dir = filepath.Join(root, folder)
+	q.store.vol = disk.NewVolume(root)
+	q.store.dir = filepath.Join(root, folder)
 	// It is in the log and waits: its file is not yet removed by who settles it.
 	for _, name := range []string{"broken.json", "{}.json"} {
-		if err := os.WriteFile(filepath.Join(q.dir, name), []byte("{}"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(q.store.dir, name), []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,14 +245,14 @@ func TestLateLeavesOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(q.path("unlogged"), unlogged, 0o600); err != nil {
+	if err := os.WriteFile(q.store.path("unlogged"), unlogged, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if late, err := q.Late(); err != nil || len(late) != 0 {
 		t.Errorf("late are %+v, %v", late, err)
 	}
 	for _, name := range []string{stale.Token, "broken", "{}", "unlogged"} {
-		if !disk.Exists(q.path(name)) {
+		if !disk.Exists(q.store.path(name)) {
 			t.Errorf("%s was removed", name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)
-	q.logging.Lock()
+	q.store.logging.Lock()
 	settled, others := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := q.Settle(p.Token, Once, "telegram:1", noon)
@@ -41,7 +41,7 @@ func TestNobodyWaitsForTheDecisionOnAnotherRequest(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("others wait for the decision on one request")
 	}
-	q.logging.Unlock()
+	q.store.logging.Unlock()
 	if err := <-settled; err != nil {
 		t.Error(err)
 	}
@@ -60,7 +60,7 @@ func TestTheSameAtOnceIsDoneOnce(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(q.path(p.Token)); err != nil {
+			if _, err := os.Stat(q.store.path(p.Token)); err != nil {
 				t.Errorf("told of a request that is not written: %v", err)
 			}
 			mu.Lock()

@@ -52,28 +52,24 @@ var ErrNoPrefix = errors.New("this request offers no rule for the beginning of t
 // when it takes the item: after a crash in between that finishes the move.
 // Settle of a request that is settled does nothing.
 type Queue struct {
-	vol    *disk.Volume
-	dir    string
+	store  store
 	now    func() time.Time
 	expiry time.Duration
-	log    *disk.Log
-
-	logging sync.Mutex // of appends: one of them may have to open the log anew
 
 	// mu is never held while files are read or written: everybody who looks at the queue
 	// would wait for the disk. What must not happen twice at once is claimed instead.
 	mu      sync.Mutex
 	claimed map[string]chan struct{} // hash of a request that is asked, token of one that is settled
 	waiting waiting
-	refused map[string]string // token to the reason that was reported for its file
-	late    []Pending         // answers that stood in files whose request was settled otherwise
+	refused refusals
+	late    []Pending // answers that stood in files whose request was settled otherwise
 }
 
 // ReadQueue is OpenQueue for looking only: nothing is written, and what would
 // change the queue fails.
 func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
-	q := &Queue{dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: map[string]string{}}
+	q := &Queue{store: store{dir: filepath.Join(root, folder)}, now: now, expiry: expiry,
+		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: refusals{}}
 	found, err := q.load()
 	return q, found, err
 }
@@ -83,25 +79,25 @@ func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Du
 // file that cannot be read is a finding and stays where it is. expiry 0 is
 // DefaultExpiry; now nil is time.Now.
 func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
-	q := &Queue{vol: vol, dir: filepath.Join(root, folder), now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: map[string]string{}}
+	q := &Queue{store: store{vol: vol, dir: filepath.Join(root, folder)}, now: now, expiry: expiry,
+		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: refusals{}}
 	if q.now == nil {
 		q.now = time.Now
 	}
 	if q.expiry <= 0 {
 		q.expiry = DefaultExpiry
 	}
-	if err := vol.MkdirAll(q.dir); err != nil {
+	if err := vol.MkdirAll(q.store.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
-	if err := vol.Recover(q.dir); err != nil {
+	if err := vol.Recover(q.store.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
-	log, torn, err := vol.OpenLog(q.logPath(), disk.LogOptions{Name: "permissions", Valid: json.Valid, Ballast: true})
+	log, torn, err := vol.OpenLog(q.store.logPath(), disk.LogOptions{Name: "permissions", Valid: json.Valid, Ballast: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open permission log: %w", err)
 	}
-	q.log = log
+	q.store.log = log
 	findings, err := q.load()
 	if err != nil {
 		log.Close()
@@ -109,20 +105,20 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 	}
 	if torn != nil {
 		findings = append(findings, finding.Finding{ID: "permission-log-torn", Severity: finding.Info,
-			File: q.logPath(), Reason: fmt.Sprintf("a crash had cut the last line short; it is kept as %s", torn.Kept)})
+			File: q.store.logPath(), Reason: fmt.Sprintf("a crash had cut the last line short; it is kept as %s", torn.Kept)})
 	}
 	return q, findings, nil
 }
 
 // load reads the files of the queue and removes those that the log has.
 func (q *Queue) load() ([]finding.Finding, error) {
-	paths, err := disk.Glob(q.dir, "*.json")
+	paths, err := disk.Glob(q.store.dir, "*.json")
 	if err != nil {
 		return nil, fmt.Errorf("list permission requests: %w", err)
 	}
 	var findings []finding.Finding
 	for _, path := range paths {
-		p, err := q.read(path)
+		p, err := readRequest(path)
 		var f finding.Finding
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was answered meanwhile
@@ -138,7 +134,7 @@ func (q *Queue) load() ([]finding.Finding, error) {
 			q.waiting.add(p)
 		}
 	}
-	if len(q.waiting.byToken) == 0 || q.log == nil {
+	if len(q.waiting.byToken) == 0 || q.store.log == nil {
 		return findings, nil
 	}
 	return findings, q.finishMoves()
@@ -149,10 +145,10 @@ func (q *Queue) load() ([]finding.Finding, error) {
 func (q *Queue) finishMoves() error {
 	// What was read may only be in the page cache: a file must not go on the
 	// word of a line that a power cut takes back.
-	if err := q.log.Barrier(); err != nil {
+	if err := q.store.log.Barrier(); err != nil {
 		return fmt.Errorf("settle permission log: %w", err)
 	}
-	data, err := os.ReadFile(q.logPath())
+	data, err := os.ReadFile(q.store.logPath())
 	if err != nil {
 		return fmt.Errorf("read permission log: %w", err)
 	}
@@ -164,52 +160,11 @@ func (q *Queue) finishMoves() error {
 			continue
 		}
 		if _, ok := q.waiting.byToken[entry.Token]; ok {
-			if err := q.remove(entry.Token); err != nil {
+			if err := q.store.remove(entry.Token); err != nil {
 				return err
 			}
 			q.waiting.remove(entry.Token)
 		}
-	}
-	return nil
-}
-
-// maxRequest bounds the file of a request, in bytes.
-const maxRequest = 8 << 20
-
-func (q *Queue) read(path string) (Pending, error) {
-	data, _, err := beneath.Own(path, maxRequest)
-	if err != nil {
-		return Pending{}, err
-	}
-	return parse(path, data)
-}
-
-// parse reads a request from the file of its name.
-func parse(path string, data []byte) (Pending, error) {
-	p, err := decode(path, data)
-	if err == nil && filepath.Base(path) != p.Token+".json" {
-		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
-			Reason: "the file name is not the token in it", Remedy: "remove the file; it asks nothing"}
-	}
-	return p, err
-}
-
-// CheckFile is what is wrong with a request in the file of that path, nil for nothing.
-func CheckFile(path string, content []byte) *finding.Finding {
-	var f finding.Finding
-	if _, err := parse(path, content); errors.As(err, &f) {
-		return &f
-	}
-	return nil
-}
-
-func (q *Queue) path(token string) string { return filepath.Join(q.dir, token+".json") }
-
-func (q *Queue) logPath() string { return filepath.Join(q.dir, logName) }
-
-func (q *Queue) remove(token string) error {
-	if err := q.vol.Remove("permission", q.path(token)); err != nil {
-		return fmt.Errorf("remove permission request: %w", err)
 	}
 	return nil
 }
@@ -263,7 +218,7 @@ func (q *Queue) Ask(agent string, owner Owner, r Request) (p Pending, fresh bool
 		return Pending{}, false, err
 	}
 	q.mu.Unlock()
-	err = q.vol.WriteFile("permission", q.path(p.Token), content)
+	err = q.store.vol.WriteFile("permission", q.store.path(p.Token), content)
 	q.mu.Lock()
 	if err != nil {
 		return Pending{}, false, fmt.Errorf("ask for permission: %w", err)
@@ -337,8 +292,8 @@ func (q *Queue) Expired(now time.Time) []Pending {
 
 // Close closes the log.
 func (q *Queue) Close() error {
-	if q.log == nil {
+	if q.store.log == nil {
 		return nil
 	}
-	return q.log.Close()
+	return q.store.log.Close()
 }

@@ -49,7 +49,7 @@ func ask(t *testing.T, q *Queue, r Request) Pending {
 
 func edit(t *testing.T, q *Queue, p Pending, old, new string) {
 	t.Helper()
-	data, err := os.ReadFile(q.path(p.Token))
+	data, err := os.ReadFile(q.store.path(p.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func edit(t *testing.T, q *Queue, p Pending, old, new string) {
 	if changed == string(data) {
 		t.Fatalf("%q is not in the file:\n%s", old, data)
 	}
-	if err := os.WriteFile(q.path(p.Token), []byte(changed), 0o600); err != nil {
+	if err := os.WriteFile(q.store.path(p.Token), []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,7 +65,7 @@ func edit(t *testing.T, q *Queue, p Pending, old, new string) {
 func TestFileOnDisk(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)
-	data, err := os.ReadFile(q.path(p.Token))
+	data, err := os.ReadFile(q.store.path(p.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestSettle(t *testing.T) {
 	if _, err := q.Settle(p.Token, Deny, "late", noon); !errors.Is(err, ErrUnknown) {
 		t.Errorf("the second settle must be ErrUnknown, it is %v", err)
 	}
-	if disk.Exists(q.path(p.Token)) || len(q.List()) != 0 {
+	if disk.Exists(q.store.path(p.Token)) || len(q.List()) != 0 {
 		t.Error("a settled request is still in the queue")
 	}
 	log, err := Log(root)
@@ -157,7 +157,7 @@ func TestRecoveryFinishesTheMove(t *testing.T) {
 	root := t.TempDir()
 	q := open(t, root)
 	p := ask(t, q, request)
-	left, err := os.ReadFile(q.path(p.Token))
+	left, err := os.ReadFile(q.store.path(p.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +165,11 @@ func TestRecoveryFinishesTheMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Close()
-	if err := os.WriteFile(q.path(p.Token), left, 0o600); err != nil {
+	if err := os.WriteFile(q.store.path(p.Token), left, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	q = open(t, root)
-	if len(q.List()) != 0 || disk.Exists(q.path(p.Token)) {
+	if len(q.List()) != 0 || disk.Exists(q.store.path(p.Token)) {
 		t.Error("a request that was answered waits again after a crash")
 	}
 }
@@ -212,7 +212,7 @@ func TestChangedByHandIsRefused(t *testing.T) {
 			if len(got) != 0 || len(findings) != 1 {
 				t.Fatalf("answers %+v, findings %v", got, findings)
 			}
-			if findings[0].File != q.path(p.Token) || findings[0].Severity != finding.Error {
+			if findings[0].File != q.store.path(p.Token) || findings[0].Severity != finding.Error {
 				t.Errorf("finding does not name the file: %v", findings[0])
 			}
 			if _, again := q.Answered(); len(again) != 0 {
@@ -249,7 +249,7 @@ func TestLateAnswersInFiles(t *testing.T) {
 		}
 	}
 	p := ask(t, q, request)
-	picture, err := os.ReadFile(q.path(p.Token))
+	picture, err := os.ReadFile(q.store.path(p.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestLateAnswersInFiles(t *testing.T) {
 	late(Always)
 	for _, now := range []string{`"once"`, "null"} {
 		text := strings.Replace(string(picture), `"decision": null`, `"decision": `+now, 1)
-		if err := os.WriteFile(q.path(p.Token), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(q.store.path(p.Token), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if now == "null" {
@@ -268,7 +268,7 @@ func TestLateAnswersInFiles(t *testing.T) {
 		} else {
 			late(Once)
 		}
-		if disk.Exists(q.path(p.Token)) {
+		if disk.Exists(q.store.path(p.Token)) {
 			t.Error("the file of a request that was answered stays")
 		}
 	}
@@ -284,7 +284,7 @@ func TestLateAnswersInFiles(t *testing.T) {
 func TestFileRemovedByHandIsNo(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)
-	if err := os.Remove(q.path(p.Token)); err != nil {
+	if err := os.Remove(q.store.path(p.Token)); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := q.Answered(); len(got) != 1 || got[0].Decision != Deny {
@@ -339,13 +339,13 @@ func TestOpenWithBadFiles(t *testing.T) {
 func TestLogMovedAwayByHand(t *testing.T) {
 	q := open(t, t.TempDir())
 	p := ask(t, q, request)
-	if err := os.Remove(q.logPath()); err != nil {
+	if err := os.Remove(q.store.logPath()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Settle(p.Token, Once, "me", noon); err != nil {
 		t.Fatal(err)
 	}
-	if data, _ := os.ReadFile(q.logPath()); !strings.Contains(string(data), p.Token) {
+	if data, _ := os.ReadFile(q.store.logPath()); !strings.Contains(string(data), p.Token) {
 		t.Errorf("the decision is not in the new log: %q", data)
 	}
 }

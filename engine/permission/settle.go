@@ -3,7 +3,6 @@ package permission
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 )
@@ -35,7 +33,7 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	}
 	p.Decision, p.DecidedBy, p.DecidedAt = decision, by, disk.StampOf(at).Time
 	q.mu.Unlock()
-	late, err := q.move(p)
+	late, err := q.store.move(p)
 	q.mu.Lock()
 	q.late = append(q.late, late...)
 	if err != nil {
@@ -44,90 +42,6 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	q.waiting.remove(token)
 	delete(q.refused, token)
 	return p, nil
-}
-
-// move writes a settled request into the log, durably, and removes its file. late is an
-// answer that stood in the file all the same.
-func (q *Queue) move(p Pending) (late []Pending, err error) {
-	line, err := encode(p, "")
-	if err != nil {
-		return nil, err
-	}
-	if err := q.append(line); err != nil {
-		return nil, fmt.Errorf("log decision on %s: %w", p.Token, err)
-	}
-	in, err := q.take(p.Token)
-	if in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
-		late = []Pending{in}
-	}
-	return late, err
-}
-
-// saving is how long somebody who writes into a file may take between the first byte and the
-// last.
-const saving = 50 * time.Millisecond
-
-// take removes the file of a request that was settled, and returns what stood in it; nothing
-// of what cannot be read. It reads after the removal: what is saved meanwhile is in the file
-// that is open, or in a new one, which the next look finds. The removal has no barrier of its
-// own: a file that comes back after a power cut is in the log, so the next start removes it.
-func (q *Queue) take(token string) (Pending, error) {
-	path := q.path(token)
-	f, _, err := beneath.OpenOwn(path)
-	if err != nil {
-		return Pending{}, q.remove(token)
-	}
-	defer f.Close()
-	if err := q.remove(token); err != nil {
-		return Pending{}, err
-	}
-	p, err := contentOf(f, path)
-	if err != nil {
-		time.Sleep(saving)
-		p, err = contentOf(f, path)
-	}
-	if err != nil {
-		return Pending{}, nil
-	}
-	return p, nil
-}
-
-// contentOf reads the request in an open file, from its beginning.
-func contentOf(f *os.File, path string) (Pending, error) {
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
-	if err != nil {
-		return Pending{}, err
-	}
-	return parse(path, data)
-}
-
-// append writes one line to the log. A person may have edited the log or moved
-// it away; it is a record for people, so what stands there now is gone on with.
-func (q *Queue) append(line []byte) error {
-	q.logging.Lock()
-	_, err := q.log.Append(line)
-	if errors.Is(err, disk.ErrChanged) {
-		if err = q.reopen(); err == nil {
-			_, err = q.log.Append(line)
-		}
-	}
-	q.logging.Unlock()
-	if err != nil {
-		return err
-	}
-	return q.log.Barrier()
-}
-
-func (q *Queue) reopen() error {
-	_, _, err := q.log.Reload()
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := q.vol.WriteFile("permission", q.logPath(), nil); err != nil {
-		return err
-	}
-	_, _, err = q.log.Reload()
-	return err
 }
 
 // Answered looks for decisions that people wrote into the files: each request is
@@ -139,7 +53,7 @@ func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
 	var answers []Pending
 	var findings []finding.Finding
 	for _, p := range q.those(tokens) {
-		found, err := q.read(q.path(p.Token))
+		found, err := readRequest(q.store.path(p.Token))
 		answer, f := q.answerIn(p, found, err)
 		if f != nil {
 			findings = append(findings, *f)
@@ -174,12 +88,12 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 		found, err = p, nil
 		found.Decision = Deny
 	case err == nil && (found.Decision == Expired || found.Decision == Freed):
-		err = q.wrong(p, fmt.Sprintf("decision is %q; allowed: once, always, deny, prefix", found.Decision))
+		err = q.store.wrong(p, fmt.Sprintf("decision is %q; allowed: once, always, deny, prefix", found.Decision))
 	case err == nil && !sameQuestion(p, found):
-		err = q.wrong(p, "the request was changed in more than its decision")
+		err = q.store.wrong(p, "the request was changed in more than its decision")
 	}
 	if err != nil {
-		return Pending{}, q.report(p, err)
+		return Pending{}, q.refused.report(p.Token, q.store.path(p.Token), err)
 	}
 	delete(q.refused, p.Token)
 	if found.Decision != "" {
@@ -200,7 +114,7 @@ func (q *Queue) Late(tokens ...string) ([]Pending, error) {
 	if err != nil || len(paths) == 0 {
 		return late, err
 	}
-	log, err := Log(filepath.Dir(q.dir))
+	log, err := Log(filepath.Dir(q.store.dir))
 	if err != nil {
 		return late, err
 	}
@@ -228,20 +142,20 @@ func (q *Queue) takeLate(path string, log []Pending) (Pending, error) {
 	}
 	q.mu.Unlock()
 	defer q.mu.Lock()
-	if _, err := q.read(path); err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == token }) {
+	if _, err := readRequest(path); err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == token }) {
 		return Pending{}, nil // what is wrong with it is said at a start
 	}
-	return q.take(token)
+	return q.store.take(token)
 }
 
 // gone are the files of requests that do not wait: of these tokens, without tokens of all.
 func (q *Queue) gone(tokens []string) (paths []string, err error) {
 	all := []string{}
 	for _, token := range tokens {
-		all = append(all, q.path(token))
+		all = append(all, q.store.path(token))
 	}
 	if len(tokens) == 0 {
-		if all, err = disk.Glob(q.dir, "*.json"); err != nil {
+		if all, err = disk.Glob(q.store.dir, "*.json"); err != nil {
 			return nil, err
 		}
 	}
@@ -254,21 +168,19 @@ func (q *Queue) gone(tokens []string) (paths []string, err error) {
 	return slices.DeleteFunc(paths, func(path string) bool { return !disk.Exists(path) }), nil
 }
 
-func (q *Queue) wrong(p Pending, reason string) error {
-	return finding.Finding{ID: "permission-edit", Severity: finding.Error, File: q.path(p.Token), Reason: reason,
-		Remedy: "set decision and nothing else; the request still waits, as it was asked"}
-}
+// refusals are the reasons that were reported for files that are not answers, by token.
+type refusals map[string]string
 
-// report is what is wrong with the file of p, nil if it was said before. mu is held.
-func (q *Queue) report(p Pending, err error) *finding.Finding {
+// report is what is wrong with the file of a request, nil if it was said before.
+func (r refusals) report(token, path string, err error) *finding.Finding {
 	var f finding.Finding
 	if !errors.As(err, &f) {
-		f = finding.Finding{ID: "permission-file", Severity: finding.Error, File: q.path(p.Token), Reason: err.Error()}
+		f = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path, Reason: err.Error()}
 	}
-	if q.refused[p.Token] == f.Reason {
+	if r[token] == f.Reason {
 		return nil
 	}
-	q.refused[p.Token] = f.Reason
+	r[token] = f.Reason
 	return &f
 }
 

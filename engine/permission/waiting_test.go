@@ -113,7 +113,7 @@ func TestAnAnswerSavedWhileAnotherIsSettledIsTold(t *testing.T) {
 	q := open(t, t.TempDir())
 	for round := range 100 {
 		p := ask(t, q, Request{Tag: fmt.Sprintf("@web:host%d.example", round)})
-		content, err := os.ReadFile(q.path(p.Token))
+		content, err := os.ReadFile(q.store.path(p.Token))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestAnAnswerSavedWhileAnotherIsSettledIsTold(t *testing.T) {
 		beside.Go(func() {
 			<-settling
 			time.Sleep(time.Duration(rand.IntN(400)) * time.Microsecond)
-			if err := os.WriteFile(q.path(p.Token), saved, 0o600); err != nil {
+			if err := os.WriteFile(q.store.path(p.Token), saved, 0o600); err != nil {
 				t.Error(err)
 			}
 			look()

@@ -1,0 +1,155 @@
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"daycare/engine/beneath"
+	"daycare/engine/disk"
+	"daycare/engine/finding"
+)
+
+// A store is the folder of the requests: one file each, and the log of those that were
+// answered.
+type store struct {
+	vol     *disk.Volume // nil: for looking only
+	dir     string
+	log     *disk.Log
+	logging sync.Mutex // of appends: one of them may have to open the log anew
+}
+
+func (s *store) path(token string) string { return filepath.Join(s.dir, token+".json") }
+
+func (s *store) logPath() string { return filepath.Join(s.dir, logName) }
+
+func (s *store) remove(token string) error {
+	if err := s.vol.Remove("permission", s.path(token)); err != nil {
+		return fmt.Errorf("remove permission request: %w", err)
+	}
+	return nil
+}
+
+func readRequest(path string) (Pending, error) {
+	data, _, err := beneath.Own(path, maxRequest)
+	if err != nil {
+		return Pending{}, err
+	}
+	return parse(path, data)
+}
+
+// maxRequest bounds the file of a request, in bytes.
+const maxRequest = 8 << 20
+
+// parse reads a request from the file of its name.
+func parse(path string, data []byte) (Pending, error) {
+	p, err := decode(path, data)
+	if err == nil && filepath.Base(path) != p.Token+".json" {
+		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
+			Reason: "the file name is not the token in it", Remedy: "remove the file; it asks nothing"}
+	}
+	return p, err
+}
+
+// CheckFile is what is wrong with a request in the file of that path, nil for nothing.
+func CheckFile(path string, content []byte) *finding.Finding {
+	var f finding.Finding
+	if _, err := parse(path, content); errors.As(err, &f) {
+		return &f
+	}
+	return nil
+}
+
+// move writes a settled request into the log, durably, and removes its file. late is an
+// answer that stood in the file all the same.
+func (s *store) move(p Pending) (late []Pending, err error) {
+	line, err := encode(p, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.append(line); err != nil {
+		return nil, fmt.Errorf("log decision on %s: %w", p.Token, err)
+	}
+	in, err := s.take(p.Token)
+	if in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
+		late = []Pending{in}
+	}
+	return late, err
+}
+
+// saving is how long somebody who writes into a file may take between the first byte and the
+// last.
+const saving = 50 * time.Millisecond
+
+// take removes the file of a request that was settled, and returns what stood in it; nothing
+// of what cannot be read. It reads after the removal: what is saved meanwhile is in the file
+// that is open, or in a new one, which the next look finds. The removal has no barrier of its
+// own: a file that comes back after a power cut is in the log, so the next start removes it.
+func (s *store) take(token string) (Pending, error) {
+	path := s.path(token)
+	f, _, err := beneath.OpenOwn(path)
+	if err != nil {
+		return Pending{}, s.remove(token)
+	}
+	defer f.Close()
+	if err := s.remove(token); err != nil {
+		return Pending{}, err
+	}
+	p, err := contentOf(f, path)
+	if err != nil {
+		time.Sleep(saving)
+		p, err = contentOf(f, path)
+	}
+	if err != nil {
+		return Pending{}, nil
+	}
+	return p, nil
+}
+
+// contentOf reads the request in an open file, from its beginning.
+func contentOf(f *os.File, path string) (Pending, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
+	if err != nil {
+		return Pending{}, err
+	}
+	return parse(path, data)
+}
+
+// append writes one line to the log. A person may have edited the log or moved
+// it away; it is a record for people, so what stands there now is gone on with.
+func (s *store) append(line []byte) error {
+	s.logging.Lock()
+	_, err := s.log.Append(line)
+	if errors.Is(err, disk.ErrChanged) {
+		if err = s.reopen(); err == nil {
+			_, err = s.log.Append(line)
+		}
+	}
+	s.logging.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.log.Barrier()
+}
+
+func (s *store) reopen() error {
+	_, _, err := s.log.Reload()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.vol.WriteFile("permission", s.logPath(), nil); err != nil {
+		return err
+	}
+	_, _, err = s.log.Reload()
+	return err
+}
+
+func (s *store) wrong(p Pending, reason string) error {
+	return finding.Finding{ID: "permission-edit", Severity: finding.Error, File: s.path(p.Token), Reason: reason,
+		Remedy: "set decision and nothing else; the request still waits, as it was asked"}
+}
