@@ -26,7 +26,7 @@ func (f *file) parseCMap(data []byte) *cmap {
 	m := &cmap{}
 	p := &parser{file: f, data: data}
 	var stack []any
-	for f.err == nil {
+	for f.left.err == nil {
 		v := p.value(0)
 		w, ok := v.(word)
 		if !ok {

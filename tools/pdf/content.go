@@ -53,7 +53,7 @@ func (f *file) text(page dict) string {
 func (d *drawing) run(data []byte, resources dict, depth int) {
 	p := &parser{file: d.file, data: data}
 	var args []any
-	for d.file.err == nil {
+	for d.file.left.err == nil {
 		v := p.value(0)
 		if v == (end{}) {
 			return
@@ -226,9 +226,9 @@ func (d *drawing) show(v any) {
 	if !ok || s.font == nil {
 		return
 	}
-	d.file.charge(valueWork * len(str))
+	d.file.left.charge(valueWork * len(str))
 	s.font.letters(str, func(l letter) {
-		if d.file.err != nil {
+		if d.file.left.err != nil {
 			return
 		}
 		at := matrix{s.size * s.scale, 0, 0, s.size, 0, s.rise}.then(d.text).then(s.ctm)

@@ -6,18 +6,13 @@ import (
 	"slices"
 )
 
-// A file is a PDF and what is left of its limits. err is sticky: after it nothing
-// more is read.
+// A file is a PDF and what is left of its limits.
 type file struct {
-	ctx      context.Context
-	data     []byte
-	where    map[int]place // of each object, the newest
-	trailer  dict
-	unpacked int // bytes that may still be unpacked
-	work     int // that may still be done: bytes looked at, and valueWork for each value
-	check    int // at which amount of work left ctx is asked next
-	err      error
-	fonts    map[ref]*font
+	left    meter
+	data    []byte
+	where   map[int]place // of each object, the newest
+	trailer dict
+	fonts   map[ref]*font
 }
 
 // A place is where an object stands: in the file, or in a stream of objects.
@@ -26,17 +21,32 @@ type place struct {
 	at   int
 }
 
+// A meter is what is left of the limits of one Read. err is sticky: after it nothing more
+// is read.
+type meter struct {
+	ctx      context.Context
+	unpacked int // bytes that may still be unpacked
+	work     int // that may still be done: bytes looked at, and valueWork for each value
+	check    int // at which amount of work left ctx is asked next
+	err      error
+}
+
+// newMeter begins with the whole of the limits.
+func newMeter(ctx context.Context) meter {
+	return meter{ctx: ctx, unpacked: maxUnpacked, work: maxWork, check: maxWork}
+}
+
 // charge counts work and reports whether there may be more.
-func (f *file) charge(n int) bool {
-	f.work -= n
+func (m *meter) charge(n int) bool {
+	m.work -= n
 	switch {
-	case f.err != nil:
-	case f.work <= 0:
-		f.err = ErrTooLarge
-	case f.work < f.check:
-		f.err, f.check = f.ctx.Err(), f.work-1<<20
+	case m.err != nil:
+	case m.work <= 0:
+		m.err = ErrTooLarge
+	case m.work < m.check:
+		m.err, m.check = m.ctx.Err(), m.work-1<<20
 	}
-	return f.err == nil
+	return m.err == nil
 }
 
 // scan finds every object. The last one of a number counts, as later versions of a
@@ -44,13 +54,13 @@ func (f *file) charge(n int) bool {
 func (f *file) scan() {
 	f.where, f.trailer, f.fonts = map[int]place{}, dict{}, map[ref]*font{}
 	p := &parser{file: f, data: f.data}
-	for f.err == nil {
+	for f.left.err == nil {
 		i := bytes.IndexAny(p.data[p.at:], "ot") // obj, trailer: the rest is skipped fast
 		if i < 0 {
 			return
 		}
 		p.at += i
-		f.charge(i)
+		f.left.charge(i)
 		switch rest := p.data[p.at:]; {
 		case bytes.HasPrefix(rest, []byte("obj")):
 			number, ok := objectNumber(p.data[:p.at])
@@ -105,7 +115,7 @@ func objectNumber(before []byte) (int, bool) {
 // object notes the object whose value begins at p, and goes behind it.
 func (f *file) object(p *parser, number int) {
 	if len(f.where) >= maxObjects {
-		f.err = ErrTooLarge
+		f.left.err = ErrTooLarge
 		return
 	}
 	f.where[number] = place{p.data, p.at}
@@ -130,7 +140,7 @@ func (f *file) objects(s *stream) {
 	for range int(min(n, float64(len(data)))) {
 		number, ok := p.value(0).(float64)
 		at, also := p.value(0).(float64)
-		if !ok || !also || f.err != nil || len(f.where) >= maxObjects {
+		if !ok || !also || f.left.err != nil || len(f.where) >= maxObjects {
 			return
 		}
 		if at += first; at >= 0 && at < float64(len(data)) {
@@ -178,7 +188,7 @@ func (f *file) body(p *parser, d dict) *stream {
 		n = len(p.data) - start
 	}
 	p.at = start + n
-	f.charge(n)
+	f.left.charge(n)
 	s.raw = bytes.TrimSuffix(bytes.TrimSuffix(p.data[start:start+n], []byte("\n")), []byte("\r"))
 	return s
 }
@@ -191,7 +201,7 @@ func (f *file) get(v any) any {
 			return v
 		}
 		at, ok := f.where[int(r)]
-		if !ok || f.err != nil {
+		if !ok || f.left.err != nil {
 			return nil
 		}
 		v = f.read(&parser{file: f, data: at.data, at: at.at})

@@ -40,9 +40,9 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 		if len(data) > 2 && data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
 			data = data[2:] // without the checksum at the end, which is often wrong
 		}
-		return f.predict(parm, f.inflate(flate.NewReader(bytes.NewReader(data))))
+		return f.predict(parm, f.left.inflate(flate.NewReader(bytes.NewReader(data))))
 	case "LZWDecode", "LZW":
-		return f.predict(parm, f.inflate(lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)))
+		return f.predict(parm, f.left.inflate(lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)))
 	case "ASCIIHexDecode", "AHx":
 		p := &parser{file: f, data: append([]byte("<"), data...)}
 		return []byte(p.hex())
@@ -50,45 +50,45 @@ func (f *file) filter(kind name, parm dict, data []byte) []byte {
 		if i := bytes.Index(data, []byte("~>")); i >= 0 {
 			data = data[:i]
 		}
-		return f.inflate(ascii85.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("<~")))))
+		return f.left.inflate(ascii85.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("<~")))))
 	case "RunLengthDecode", "RL":
-		return f.runs(data)
+		return f.left.runs(data)
 	}
 	return nil
 }
 
 // inflate reads what can be read within the limit.
-func (f *file) inflate(r io.Reader) []byte {
+func (m *meter) inflate(r io.Reader) []byte {
 	var b bytes.Buffer
-	for f.err == nil {
+	for m.err == nil {
 		n, err := io.CopyN(&b, r, 1<<20)
-		if f.unpacked -= int(n); f.unpacked < 0 {
-			f.err = ErrTooLarge
+		if m.unpacked -= int(n); m.unpacked < 0 {
+			m.err = ErrTooLarge
 		}
 		if err != nil {
 			break
 		}
-		if f.err == nil {
-			f.err = f.ctx.Err()
+		if m.err == nil {
+			m.err = m.ctx.Err()
 		}
 	}
 	return b.Bytes()
 }
 
-func (f *file) runs(data []byte) []byte {
+func (m *meter) runs(data []byte) []byte {
 	var out []byte
-	for len(data) > 1 && data[0] != 128 && f.err == nil {
+	for len(data) > 1 && data[0] != 128 && m.err == nil {
 		if n := int(data[0]) + 1; n <= 128 {
 			n = min(n, len(data)-1)
 			out, data = append(out, data[1:1+n]...), data[1+n:]
 			continue
 		}
 		out, data = append(out, bytes.Repeat(data[1:2], 257-int(data[0]))...), data[2:]
-		if len(out) > f.unpacked {
-			f.err = ErrTooLarge
+		if len(out) > m.unpacked {
+			m.err = ErrTooLarge
 		}
 	}
-	f.unpacked -= len(out)
+	m.unpacked -= len(out)
 	return out
 }
 

@@ -67,7 +67,7 @@ func (f *file) composite(o *font, d dict) {
 			return
 		}
 		last, width := uint32(max(f.number(w[i+1]), 0)), f.number(w[i+2])
-		for c := first; c <= last && c < 1<<16 && f.charge(valueWork); c++ {
+		for c := first; c <= last && c < 1<<16 && f.left.charge(valueWork); c++ {
 			o.widths[c] = width
 		}
 		i += 3

@@ -70,7 +70,7 @@ func Is(head []byte) bool {
 
 // Read gives the text of data, a whole PDF file.
 func Read(ctx context.Context, data []byte, o Options) (Text, error) {
-	return (&file{ctx: ctx, data: data, unpacked: maxUnpacked, work: maxWork, check: maxWork}).all(o)
+	return (&file{left: newMeter(ctx), data: data}).all(o)
 }
 
 func (f *file) all(o Options) (Text, error) {
@@ -78,15 +78,15 @@ func (f *file) all(o Options) (Text, error) {
 		return Text{}, ErrNoPDF
 	}
 	f.scan()
-	if f.err != nil {
-		return Text{}, f.err
+	if f.left.err != nil {
+		return Text{}, f.left.err
 	}
 	if f.trailer["Encrypt"] != nil {
 		return Text{}, ErrEncrypted
 	}
 	pages := f.pages()
-	if f.err != nil {
-		return Text{}, f.err
+	if f.left.err != nil {
+		return Text{}, f.left.err
 	}
 	if len(pages) == 0 {
 		return Text{}, ErrDamaged
@@ -98,12 +98,12 @@ func (f *file) all(o Options) (Text, error) {
 	for t.Next == 0 && t.Last < len(pages) && (o.Pages <= 0 || t.Last-t.First+1 < o.Pages) {
 		text := f.text(pages[t.Last])
 		more := t.Last >= t.First // what was read before is worth showing
-		if f.err == ErrTooLarge && more {
+		if f.left.err == ErrTooLarge && more {
 			t.Next = t.Last + 1
 			break
 		}
-		if f.err != nil {
-			return Text{}, f.err
+		if f.left.err != nil {
+			return Text{}, f.left.err
 		}
 		letters += utf8.RuneCountInString(text)
 		long := o.MaxChars > 0 && letters > o.MaxChars
@@ -149,7 +149,7 @@ func (f *file) pages() []dict {
 			seen[int(r)] = true
 		}
 		node, _ := f.get(v).(dict)
-		if node == nil || depth > maxDepth || len(list) >= maxPages || f.err != nil {
+		if node == nil || depth > maxDepth || len(list) >= maxPages || f.left.err != nil {
 			return
 		}
 		if r := node["Resources"]; r != nil {

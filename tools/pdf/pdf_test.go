@@ -153,7 +153,7 @@ func a85(data []byte) string {
 
 // The example of the standard.
 func TestLZW(t *testing.T) {
-	f := &file{ctx: context.Background(), unpacked: 100, work: 100}
+	f := &file{left: meter{ctx: context.Background(), unpacked: 100, work: 100}}
 	if got := string(f.filter("LZWDecode", nil, []byte{0x80, 0x0B, 0x60, 0x50, 0x22, 0x0C, 0x0C, 0x85, 0x01})); got != "-----A---B" {
 		t.Errorf("unpacked %q", got)
 	}
@@ -224,7 +224,7 @@ func TestErrors(t *testing.T) {
 			c.ctx = context.Background()
 		}
 		// A hundredth of the limits says the same, sooner.
-		f := &file{ctx: c.ctx, data: c.data, unpacked: maxUnpacked / 100, work: maxWork / 100, check: maxWork / 100}
+		f := &file{data: c.data, left: meter{ctx: c.ctx, unpacked: maxUnpacked / 100, work: maxWork / 100, check: maxWork / 100}}
 		if text, err := f.all(Options{}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %.100q, %v; want %v", about, text.Body, err, c.want)
 		}

@@ -37,7 +37,7 @@ var delimiter = [256]bool{'(': true, ')': true, '<': true, '>': true, '[': true,
 
 func (p *parser) space() {
 	start := p.at
-	defer func() { p.file.charge(p.at - start) }()
+	defer func() { p.file.left.charge(p.at - start) }()
 	for p.at < len(p.data) {
 		switch c := p.data[p.at]; {
 		case white[c]:
@@ -65,7 +65,7 @@ func (p *parser) keyword(w string) bool {
 // value reads the next value; a word that is none is returned as such.
 func (p *parser) value(depth int) any {
 	p.space()
-	if p.at >= len(p.data) || !p.file.charge(valueWork) {
+	if p.at >= len(p.data) || !p.file.left.charge(valueWork) {
 		return end{}
 	}
 	if depth == 0 {
@@ -76,16 +76,16 @@ func (p *parser) value(depth int) any {
 	switch {
 	case c == '/':
 		p.at++
-		defer func() { p.file.charge(p.at - start) }()
+		defer func() { p.file.left.charge(p.at - start) }()
 		return p.name()
 	case c == '(':
-		defer func() { p.file.charge(p.at - start) }()
+		defer func() { p.file.left.charge(p.at - start) }()
 		return p.literal()
 	case c == '<' && p.peek(1) == '<':
 		p.at += 2
 		return p.dict(depth)
 	case c == '<':
-		defer func() { p.file.charge(p.at - start) }()
+		defer func() { p.file.left.charge(p.at - start) }()
 		return p.hex()
 	case c == '[':
 		p.at++
