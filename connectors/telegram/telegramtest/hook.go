@@ -13,7 +13,7 @@ func (s *Server) setHook(url, secret string) {
 	s.mu.Lock()
 	same := url == s.hook && secret == s.secret
 	s.hook, s.secret = url, secret
-	s.touch()
+	s.updates.touch()
 	stop := s.stop
 	if same {
 		s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Server) post(ctx context.Context, url, secret string) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for ctx.Err() == nil && s.Wait(ctx, func() bool { return s.Backlog() > 0 }) {
 		s.mu.Lock()
-		first := s.waiting[0]
+		first := s.updates.waiting[0]
 		s.mu.Unlock()
 		body, err := json.Marshal(first.body)
 		if err != nil {
@@ -64,8 +64,8 @@ func (s *Server) post(ctx context.Context, url, secret string) {
 			continue
 		}
 		s.mu.Lock()
-		s.waiting = s.waiting[1:]
-		s.touch()
+		s.updates.waiting = s.updates.waiting[1:]
+		s.updates.touch()
 		s.mu.Unlock()
 	}
 }

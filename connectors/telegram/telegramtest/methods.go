@@ -125,7 +125,7 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 	case "answerCallbackQuery":
 		s.mu.Lock()
 		s.answers = append(s.answers, p["text"])
-		s.touch()
+		s.updates.touch()
 		s.mu.Unlock()
 		yes(w, true)
 	case "setMessageReaction":
@@ -137,7 +137,7 @@ func (s *Server) method(ctx context.Context, w http.ResponseWriter, method strin
 		}
 		s.mu.Lock()
 		s.reactions[p["chat_id"]+"/"+p["message_id"]] = list[0].Emoji
-		s.touch()
+		s.updates.touch()
 		s.mu.Unlock()
 		yes(w, true)
 	case "sendChatAction":
@@ -165,15 +165,15 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 		return
 	}
 	var left, confirmed []*entry
-	for _, e := range s.waiting {
+	for _, e := range s.updates.waiting {
 		if deaf || !e.handed || e.id >= offset {
 			left = append(left, e)
 		} else {
 			confirmed = append(confirmed, e)
 		}
 	}
-	s.waiting = left
-	s.touch() // and whoever asked before sees that somebody else does
+	s.updates.waiting = left
+	s.updates.touch() // and whoever asked before sees that somebody else does
 	s.mu.Unlock()
 	for _, e := range confirmed {
 		e.told()
@@ -185,7 +185,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ended = s.polls != mine
-		return ended || len(s.waiting) > 0
+		return ended || len(s.updates.waiting) > 0
 	})
 	if ended {
 		no(w, http.StatusConflict, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running", nil)
@@ -194,7 +194,7 @@ func (s *Server) getUpdates(ctx context.Context, w http.ResponseWriter, p map[st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := []any{}
-	for _, e := range s.waiting[:min(limit, len(s.waiting))] {
+	for _, e := range s.updates.waiting[:min(limit, len(s.updates.waiting))] {
 		e.handed = true
 		list = append(list, e.body)
 	}
@@ -258,7 +258,7 @@ func (s *Server) send(w http.ResponseWriter, method string, p map[string]string)
 		}
 	}
 	s.sent = append(s.sent, m)
-	s.touch()
+	s.updates.touch()
 	chat, _ := strconv.ParseInt(p["chat_id"], 10, 64)
 	yes(w, map[string]any{"message_id": m.ID, "chat": map[string]any{"id": chat}, "text": shown})
 }

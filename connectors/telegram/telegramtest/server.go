@@ -49,9 +49,7 @@ type Server struct {
 	Files   map[string][]byte // by file id
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and renewed when anything below changes
-	waiting []*entry
-	next    int64 // update id
+	updates updates
 	ids     int64 // message id
 	polls   int   // counts getUpdates, so that a second one ends the first
 	sent    []Sent
@@ -65,6 +63,13 @@ type Server struct {
 	stop      context.CancelFunc
 	posting   sync.WaitGroup
 	calm      chan struct{} // closed: stalled calls end
+}
+
+// updates are what people did that the bot has not confirmed, under the server's lock.
+type updates struct {
+	changed chan struct{} // closed and renewed when anything of the server changes
+	waiting []*entry
+	next    int64 // update id
 }
 
 // An entry is an update that the bot has not confirmed.
@@ -84,8 +89,8 @@ func New(token string) *Server {
 
 // Handler makes a fake that does not listen itself: ServeHTTP answers for it.
 func Handler(token string) *Server {
-	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, changed: make(chan struct{}),
-		next: 1000, ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
+	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, updates: updates{changed: make(chan struct{}), next: 1000},
+		ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
 }
 
 // Close ends it.
@@ -107,9 +112,9 @@ func (s *Server) Release() {
 }
 
 // touch wakes everybody who waits for a change. The lock is held.
-func (s *Server) touch() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+func (u *updates) touch() {
+	close(u.changed)
+	u.changed = make(chan struct{})
 }
 
 // Push queues an update and returns its id. The body is without update_id.
@@ -120,25 +125,25 @@ func (s *Server) Push(body map[string]any) int64 { return s.PushTold(body, func(
 func (s *Server) PushTold(body map[string]any, told func()) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next++
-	s.add(s.next, body, told)
-	return s.next
+	s.updates.next++
+	s.updates.add(s.updates.next, body, told)
+	return s.updates.next
 }
 
 // Repeat queues an update under an id that it had before.
 func (s *Server) Repeat(id int64, body map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(id, body, func() {})
+	s.updates.add(id, body, func() {})
 }
 
-func (s *Server) add(id int64, body map[string]any, told func()) {
+func (u *updates) add(id int64, body map[string]any, told func()) {
 	full := map[string]any{"update_id": id}
 	for k, v := range body {
 		full[k] = v
 	}
-	s.waiting = append(s.waiting, &entry{id: id, body: full, told: told})
-	s.touch()
+	u.waiting = append(u.waiting, &entry{id: id, body: full, told: told})
+	u.touch()
 }
 
 // Text is the body of an update with a private text message.
@@ -159,11 +164,11 @@ func Message(chat int64, text string) map[string]any {
 func (s *Server) Confirmed(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.confirmed(id)
+	return s.updates.confirmed(id)
 }
 
-func (s *Server) confirmed(id int64) bool {
-	for _, e := range s.waiting {
+func (u *updates) confirmed(id int64) bool {
+	for _, e := range u.waiting {
 		if e.id == id {
 			return false
 		}
@@ -176,7 +181,7 @@ func (s *Server) confirmed(id int64) bool {
 func (s *Server) Wait(ctx context.Context, holds func() bool) bool {
 	for {
 		s.mu.Lock()
-		changed := s.changed
+		changed := s.updates.changed
 		s.mu.Unlock()
 		if holds() {
 			return true
@@ -193,7 +198,7 @@ func (s *Server) Wait(ctx context.Context, holds func() bool) bool {
 func (s *Server) Backlog() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.waiting)
+	return len(s.updates.waiting)
 }
 
 // Sent is what was taken so far, oldest first.
