@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -25,16 +27,28 @@ const (
 )
 
 // Address is where posted events are taken, HOST:PORT; "" while they are not.
-func (c *Connector) Address() string { return c.ingress.Address() }
+func (c *Connector) Address() string { return c.hook.ingress.Address() }
+
+// take makes an event of one payload durable.
+type take func(ctx context.Context, deliver message.Deliver, kind string, payload json.RawMessage) error
+
+// A receiver takes events that Slack posts.
+type receiver struct {
+	ingress ingress.Listener
+	listen  string // HOST:PORT; "": events come over a socket
+	secret  string // for signing
+	log     *slog.Logger
+	take    take
+}
 
 // serve takes events that Slack posts, until ctx ends.
-func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
+func (h *receiver) serve(ctx context.Context, deliver message.Deliver) error {
 	busy := make(chan struct{}, maxRequests)
-	return c.ingress.Serve(ctx, c.o.Listen, func(w http.ResponseWriter, r *http.Request) {
+	return h.ingress.Serve(ctx, h.listen, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case busy <- struct{}{}:
 			defer func() { <-busy }()
-			c.posted(w, r, deliver)
+			h.posted(w, r, deliver)
 		default:
 			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
 		}
@@ -43,10 +57,10 @@ func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
 
 // posted takes one request. Slack wants an answer within 3 seconds, and posts
 // again what got none.
-func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
-	body, status := c.authentic(w, r)
+func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
+	body, status := h.authentic(w, r)
 	if status != http.StatusOK {
-		c.log.Debug("a request was refused", "status", status, "remote", r.RemoteAddr)
+		h.log.Debug("a request was refused", "status", status, "remote", r.RemoteAddr)
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
@@ -71,17 +85,17 @@ func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver messa
 		io.WriteString(w, hello.Challenge)
 		return
 	}
-	err := c.take(r.Context(), deliver, kind, payload)
+	err := h.take(r.Context(), deliver, kind, payload)
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
 	chat.Refuse(w, err)
-	c.log.Warn("an event was not accepted; Slack posts it again", "err", err)
+	h.log.Warn("an event was not accepted; Slack posts it again", "err", err)
 }
 
 // authentic reads a body that Slack signed within the last minutes.
-func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
 	stamp, signature := r.Header.Get("X-Slack-Request-Timestamp"), r.Header.Get("X-Slack-Signature")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	sum, hexErr := hex.DecodeString(strings.TrimPrefix(signature, "v0="))
@@ -97,14 +111,14 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (body []by
 	case r.ContentLength > maxBody:
 		return nil, http.StatusRequestEntityTooLarge
 	}
-	body, err = c.ingress.Body(w, r, maxBody)
+	body, err = h.ingress.Body(w, r, maxBody)
 	if err != nil {
 		return nil, http.StatusBadRequest
 	}
 	if len(body) > maxBody {
 		return nil, http.StatusRequestEntityTooLarge
 	}
-	if !hmac.Equal(sum, sign(c.api.secrets.Signing, stamp, body)) {
+	if !hmac.Equal(sum, sign(h.secret, stamp, body)) {
 		return nil, http.StatusUnauthorized
 	}
 	return body, http.StatusOK

@@ -19,7 +19,6 @@ import (
 	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
-	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -35,8 +34,9 @@ type Connector struct {
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
 
-	ingress ingress.Listener // of posted events
-	order   sync.Mutex       // held while an event is taken
+	hook   receiver // of posted events
+	socket socket
+	order  sync.Mutex // held while an event is taken
 
 	strikes chat.Strikes
 	sent    chat.Progress
@@ -61,7 +61,9 @@ func New(o Options, s Secrets, host chat.Host, log *slog.Logger) (*Connector, er
 	}
 	c := &Connector{o: o, api: newAPI(o.BaseURL, s), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
-	c.ingress.Name, c.ingress.Log = "slack", c.log
+	c.socket = socket{c.api, c.log, c.take}
+	c.hook = receiver{listen: o.Listen, secret: s.Signing, log: c.log, take: c.take}
+	c.hook.ingress.Name, c.hook.ingress.Log = "slack", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID, Prefix: "!"}, host, c, c.log)
 	return c, nil
 }
@@ -112,9 +114,9 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 	c.me = me.UserID
 	c.mu.Unlock()
 	if c.o.Listen != "" {
-		return c.serve(ctx, deliver)
+		return c.hook.serve(ctx, deliver)
 	}
-	return c.socket(ctx, deliver)
+	return c.socket.read(ctx, deliver)
 }
 
 func (c *Connector) self() string {
@@ -136,7 +138,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	if c.o.Listen != "" {
 		return verdict + "; events are posted to " + c.o.Listen, nil
 	}
-	if _, err := c.open(ctx); err != nil {
+	if _, err := c.socket.open(ctx); err != nil {
 		return "", fmt.Errorf("%s, but Socket Mode is refused: %w\ncheck the app token: daycare auth set %s-app", verdict, err, c.o.ID)
 	}
 	return verdict + "; Socket Mode is open", nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -24,12 +25,19 @@ const (
 // errRefresh: Slack ended a connection and wants a new one.
 var errRefresh = errors.New("slack renews the connection")
 
+// A socket takes events over a websocket.
+type socket struct {
+	api  *api
+	log  *slog.Logger
+	take take
+}
+
 // open asks for the address of a socket.
-func (c *Connector) open(ctx context.Context) (string, error) {
+func (s *socket) open(ctx context.Context) (string, error) {
 	var at struct {
 		URL string `json:"url"`
 	}
-	err := c.api.post(ctx, "apps.connections.open", c.api.secrets.App, "application/x-www-form-urlencoded", strings.NewReader(""), &at)
+	err := s.api.post(ctx, "apps.connections.open", s.api.secrets.App, "application/x-www-form-urlencoded", strings.NewReader(""), &at)
 	return at.URL, err
 }
 
@@ -40,15 +48,15 @@ type frame struct {
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// socket takes events from one socket until it or ctx ends. An envelope is
+// read takes events from one socket until it or ctx ends. An envelope is
 // acknowledged when it is done with; one that is not comes again within minutes.
-func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
-	address, err := c.open(ctx)
+func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
+	address, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
-	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: c.api.HTTP})
+	conn, _, err := websocket.Dial(dialing, address, &websocket.DialOptions{HTTPClient: s.api.HTTP})
 	cancel()
 	if err != nil {
 		return errors.New("connect the socket: refused") // the address holds a ticket
@@ -64,11 +72,11 @@ func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
 				_ = conn.Close(websocket.StatusNormalClosure, "")
 				return nil
 			}
-			return fmt.Errorf("read the socket: %w", c.api.Clean(err))
+			return fmt.Errorf("read the socket: %w", s.api.Clean(err))
 		}
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
-			c.log.Warn("a frame of the socket cannot be read", "err", err)
+			s.log.Warn("a frame of the socket cannot be read", "err", err)
 			continue
 		}
 		if f.Type == "disconnect" {
@@ -77,12 +85,12 @@ func (c *Connector) socket(ctx context.Context, deliver message.Deliver) error {
 		if f.Envelope == "" {
 			continue
 		}
-		if err := c.take(ctx, deliver, f.Type, f.Payload); err != nil {
-			c.log.Warn("an event was not accepted; Slack sends it again", "err", err)
+		if err := s.take(ctx, deliver, f.Type, f.Payload); err != nil {
+			s.log.Warn("an event was not accepted; Slack sends it again", "err", err)
 			continue
 		}
 		if err := acknowledge(ctx, conn, f.Envelope); err != nil {
-			return fmt.Errorf("acknowledge: %w", c.api.Clean(err))
+			return fmt.Errorf("acknowledge: %w", s.api.Clean(err))
 		}
 	}
 }
