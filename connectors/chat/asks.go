@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -47,46 +48,56 @@ func clip(text string, most int) string {
 	return text
 }
 
+// approvals shows the requests of agents to people, and takes their answers.
+type approvals struct {
+	o     Options
+	host  Host
+	log   *slog.Logger
+	who   *people
+	voice voice
+	cards *cards
+}
+
 // look shows requests that are not shown yet, and settles cards of requests that
 // no longer wait: what an event that was lost would have said.
-func (d *Desk) look(ctx context.Context) {
-	if d.host.Asks == nil {
+func (q *approvals) look(ctx context.Context) {
+	if q.host.Asks == nil {
 		return
 	}
 	waiting := map[string]bool{}
-	for _, p := range d.host.Asks.List() {
+	for _, p := range q.host.Asks.List() {
 		waiting[p.Token] = true
-		if !d.cards.has(p.Token) {
-			d.show(ctx, p)
+		if !q.cards.has(p.Token) {
+			q.show(ctx, p)
 		}
 	}
-	for _, token := range d.cards.tokens() {
+	for _, token := range q.cards.tokens() {
 		if !waiting[token] {
-			d.settle(ctx, token, "", "")
+			q.settle(ctx, token, "", "")
 		}
 	}
 }
 
 // show puts a request before whoever may answer it, if they are reached here: the person
 // of the agent, or an owner where that person may not allow it.
-func (d *Desk) show(ctx context.Context, p permission.Pending) {
-	to, ok := d.home(p.Agent)
+func (q *approvals) show(ctx context.Context, p permission.Pending) {
+	to, ok := q.who.home(p.Agent)
 	if !ok {
 		return
 	}
-	if d.mayAllow(to, p, permission.Once) {
-		d.put(ctx, p, to)
+	if q.who.mayAllow(to, p, permission.Once) {
+		q.put(ctx, p, to)
 		return
 	}
-	owner, ok := d.owner()
+	owner, ok := q.who.owner()
 	if !ok {
-		d.log.Warn("a request waits for an owner, who is not reached here", "token", p.Token, "remedy", "daycare permissions show "+p.Token)
-		d.cards.put(p.Token, card{}) // so that it is told once
+		q.log.Warn("a request waits for an owner, who is not reached here", "token", p.Token, "remedy", "daycare permissions show "+p.Token)
+		q.cards.put(p.Token, card{}) // so that it is told once
 	} else {
-		d.put(ctx, p, owner)
+		q.put(ctx, p, owner)
 	}
-	if d.cards.has(p.Token) {
-		d.sayTo(ctx, to, "", forOwner(p))
+	if q.cards.has(p.Token) {
+		q.voice.sayTo(ctx, to, "", forOwner(p))
 	}
 }
 
@@ -102,30 +113,30 @@ func code(text string) string {
 }
 
 // put shows a request in a chat.
-func (d *Desk) put(ctx context.Context, p permission.Pending, to message.Address) {
-	k := card{To: to, Text: d.describe(ctx, p)}
-	c, ok := d.platform.(Cardist)
+func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Address) {
+	k := card{To: to, Text: q.describe(ctx, p)}
+	c, ok := q.voice.platform.(Cardist)
 	if !ok {
-		d.cards.put(p.Token, k)
-		d.sayTo(ctx, to, "", k.Text+"\n\nAnswer with:\n"+d.typed(p))
+		q.cards.put(p.Token, k)
+		q.voice.sayTo(ctx, to, "", k.Text+"\n\nAnswer with:\n"+q.typed(p))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	var err error
 	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p)); err != nil {
-		d.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
+		q.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
 		return
 	}
-	d.cards.put(p.Token, k)
+	q.cards.put(p.Token, k)
 }
 
 // typed are the answers of a request as people type them where there are no buttons.
-func (d *Desk) typed(p permission.Pending) string {
+func (q *approvals) typed(p permission.Pending) string {
 	var b strings.Builder
 	for _, c := range choices(p) {
 		word, _, _ := strings.Cut(c.Data, " ")
-		fmt.Fprintf(&b, "- `%s%s %s`: %s\n", d.mark(), word, p.Token[:permission.CodeLength], c.Label)
+		fmt.Fprintf(&b, "- `%s%s %s`: %s\n", q.o.mark(), word, p.Token[:permission.CodeLength], c.Label)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -137,10 +148,10 @@ const maxCard = 2500
 // whole reports whether a chat can show all of a request.
 func whole(r permission.Request) bool { return len([]rune(html.EscapeString(r.Card()))) <= maxCard }
 
-func (d *Desk) describe(ctx context.Context, p permission.Pending) string {
+func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 	who := p.Agent
-	if d.host.Agents != nil {
-		if a, err := d.host.Agents.Agent(ctx, p.Agent); err == nil {
+	if q.host.Agents != nil {
+		if a, err := q.host.Agents.Agent(ctx, p.Agent); err == nil {
 			who = strings.TrimSpace(a.Handle + " " + a.Name)
 		}
 	}
@@ -183,50 +194,50 @@ func (d *Desk) Answer(ctx context.Context, from message.Address, data string) st
 	if !ok || token == "" {
 		return "That button does nothing."
 	}
-	return d.decide(ctx, from, decision, token)
+	return d.approvals.decide(ctx, from, decision, token)
 }
 
 // decide answers a request for a person, by its token or the beginning of it.
-func (d *Desk) decide(ctx context.Context, from message.Address, decision permission.Decision, code string) string {
-	if d.host.Asks == nil {
+func (q *approvals) decide(ctx context.Context, from message.Address, decision permission.Decision, code string) string {
+	if q.host.Asks == nil {
 		return "I cannot do that now."
 	}
-	token, refused := d.token(from, strings.ToLower(code), decision)
+	token, refused := q.token(from, strings.ToLower(code), decision)
 	if refused != "" {
 		return refused
 	}
-	if decision != permission.Deny && d.hidden(token) {
+	if decision != permission.Deny && q.hidden(token) {
 		return "That request is too long to be shown here whole, so it cannot be allowed here."
 	}
-	earlier, err := d.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
+	earlier, err := q.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
 	switch {
 	case errors.Is(err, permission.ErrNoPrefix):
 		return "That request offers no rule for the beginning of a command. Answer once, always or deny."
-	case errors.Is(err, permission.ErrUnknown), earlier != nil && !d.mayAnswer(from, *earlier):
+	case errors.Is(err, permission.ErrUnknown), earlier != nil && !q.who.mayAnswer(from, *earlier):
 		return "That request is no longer open."
 	case err != nil:
-		d.log.Error("a decision was not taken", "token", token, "err", err)
+		q.log.Error("a decision was not taken", "token", token, "err", err)
 		return "I could not take that down. Try again."
 	case earlier != nil && earlier.Decision != "":
 		return fmt.Sprintf("%s had answered already: %s.", orSomebody(earlier.DecidedBy), strings.ToLower(told[earlier.Decision]))
 	case earlier != nil:
 		return "Somebody had answered already."
 	}
-	if _, ok := d.platform.(Cardist); ok {
-		d.settle(ctx, token, decision, from.Connector+":"+from.UserID)
+	if _, ok := q.voice.platform.(Cardist); ok {
+		q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
 	} else {
-		d.cards.take(token) // they are told here
+		q.cards.take(token) // they are told here
 	}
 	return told[decision] + "."
 }
 
 // token finds the one request that a code means and that this person may answer.
-func (d *Desk) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
+func (q *approvals) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
 	if len(code) < 4 {
-		return "", fmt.Sprintf("Say which: `%spermissions` lists what waits.", d.mark())
+		return "", fmt.Sprintf("Say which: `%spermissions` lists what waits.", q.o.mark())
 	}
 	var found []permission.Pending
-	for _, p := range d.host.Asks.List() {
+	for _, p := range q.host.Asks.List() {
 		if strings.HasPrefix(p.Token, code) {
 			found = append(found, p)
 		}
@@ -238,46 +249,23 @@ func (d *Desk) token(from message.Address, code string, decision permission.Deci
 		return code, "" // it may have been answered: whoever keeps the log says by whom
 	case len(found) == 0:
 		return "", "That request is no longer open."
-	case !d.mayAnswer(from, found[0]):
+	case !q.who.mayAnswer(from, found[0]):
 		return "", "Only the person whom this agent works for may answer that."
-	case !d.mayAllow(from, found[0], decision):
+	case !q.who.mayAllow(from, found[0], decision):
 		return "", "Only an owner may allow that."
 	}
 	return found[0].Token, ""
 }
 
 // hidden reports whether a request waits that a chat cannot show whole.
-func (d *Desk) hidden(token string) bool {
-	return slices.ContainsFunc(d.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token && !whole(p.Request) })
-}
-
-// mayAnswer reports whether a request is any of a person's business: its own agent's, or,
-// for an owner, that of every agent of this connector. Who wrote last to an agent that
-// many share is no owner by that.
-func (d *Desk) mayAnswer(from message.Address, p permission.Pending) bool {
-	if p.Owner.Connector == from.Connector && p.Owner.UserID == from.UserID {
-		return true
-	}
-	home, here := d.home(p.Agent)
-	here = here && home.Connector == d.o.ID
-	return d.owns(from.UserID) && (here || p.Owner.Connector == d.o.ID)
-}
-
-// mayAllow reports whether a person may give what an answer gives: an owner all, others
-// their own agent what the ceiling of the connector covers. Anybody may deny.
-func (d *Desk) mayAllow(from message.Address, p permission.Pending, decision permission.Decision) bool {
-	if d.owns(from.UserID) {
-		return d.mayAnswer(from, p)
-	}
-	_, ceiling := d.owners()
-	own := p.Owner.Connector == d.o.ID && p.Owner.UserID == from.UserID
-	return own && (decision == permission.Deny || ceiling.Covers(p.Request, decision))
+func (q *approvals) hidden(token string) bool {
+	return slices.ContainsFunc(q.host.Asks.List(), func(p permission.Pending) bool { return p.Token == token && !whole(p.Request) })
 }
 
 // settle takes the buttons off a card, once; where there are none it says that the
 // request is closed.
-func (d *Desk) settle(ctx context.Context, token string, decision permission.Decision, by string) {
-	k, ok := d.cards.take(token)
+func (q *approvals) settle(ctx context.Context, token string, decision permission.Decision, by string) {
+	k, ok := q.cards.take(token)
 	if !ok || k.To == (message.Address{}) {
 		return
 	}
@@ -289,15 +277,15 @@ func (d *Desk) settle(ctx context.Context, token string, decision permission.Dec
 	default:
 		outcome = told[decision] + " by " + orSomebody(by)
 	}
-	c, ok := d.platform.(Cardist)
+	c, ok := q.voice.platform.(Cardist)
 	if !ok || k.Remote == "" {
-		d.sayTo(ctx, k.To, "", "The request "+token[:min(len(token), permission.CodeLength)]+" is closed: "+outcome+".")
+		q.voice.sayTo(ctx, k.To, "", "The request "+token[:min(len(token), permission.CodeLength)]+" is closed: "+outcome+".")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	if err := c.Settle(ctx, k.To, k.Remote, k.Text+"\n\n**"+outcome+".**"); err != nil {
-		d.log.Warn("a settled request still shows its buttons", "token", token, "err", err)
+		q.log.Warn("a settled request still shows its buttons", "token", token, "err", err)
 	}
 }
 
@@ -308,26 +296,26 @@ func orSomebody(by string) string {
 	return by
 }
 
-// permissions lists what waits for this person, with buttons.
-func (d *Desk) permissions(ctx context.Context, p Post) {
+// list shows what waits for this person, with buttons.
+func (q *approvals) list(ctx context.Context, p Post) {
 	var mine []permission.Pending
-	if d.host.Asks != nil {
-		for _, ask := range d.host.Asks.List() {
-			if d.mayAnswer(p.From, ask) {
+	if q.host.Asks != nil {
+		for _, ask := range q.host.Asks.List() {
+			if q.who.mayAnswer(p.From, ask) {
 				mine = append(mine, ask)
 			}
 		}
 	}
 	if len(mine) == 0 {
-		d.say(ctx, p, "Nothing waits for your permission.")
+		q.voice.say(ctx, p, "Nothing waits for your permission.")
 		return
 	}
 	for _, ask := range mine {
-		if !d.mayAllow(p.From, ask, permission.Once) {
-			d.say(ctx, p, forOwner(ask))
+		if !q.who.mayAllow(p.From, ask, permission.Once) {
+			q.voice.say(ctx, p, forOwner(ask))
 			continue
 		}
-		d.cards.take(ask.Token) // shown again, at the end of the chat
-		d.put(ctx, ask, p.From)
+		q.cards.take(ask.Token) // shown again, at the end of the chat
+		q.put(ctx, ask, p.From)
 	}
 }

@@ -317,7 +317,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
 	for _, text := range []string{"/etc/passwd", "/ x", "a /stop", "/stop\nand more", "!!"} {
-		if _, _, ok := d.command(post(text)); ok {
+		if _, _, ok := d.commands.read(post(text)); ok {
 			t.Errorf("%q is a command, want a message", text)
 		}
 	}
@@ -332,8 +332,8 @@ func TestApprovalByButtons(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{Allow: []string{"ada", "bob"}}, buttons{talker{w}})
 	w.asks = []permission.Pending{ask()}
-	d.look(t.Context())
-	d.look(t.Context())
+	d.approvals.look(t.Context())
+	d.approvals.look(t.Context())
 	want := "c1: card: **Permission needed** by 0/\n\n````\n    git push ```\npermission  @exec:git\nreason      to " +
 		"publish\n````[{Once once " + token +
 		"} {Always this exact command always " + token + "} {Deny deny " + token + "}]"
@@ -365,7 +365,7 @@ func TestApprovalByText(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{}, talker{w})
 	w.asks = []permission.Pending{ask()}
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "`/always tz4a98`") {
 		t.Errorf("said %q, want how to answer", said)
 	}
@@ -380,7 +380,7 @@ func TestApprovalByText(t *testing.T) {
 			t.Errorf("%s: said %q, want %q", test.text, said, test.want)
 		}
 	}
-	if got := d.decide(t.Context(), message.Address{UserID: "bob", ChannelID: "c2"}, permission.Once,
+	if got := d.approvals.decide(t.Context(), message.Address{UserID: "bob", ChannelID: "c2"}, permission.Once,
 		"tz4a98"); got != "That request is no longer open." {
 		t.Errorf("somebody else is told of the answer: %q", got)
 	}
@@ -470,24 +470,24 @@ func TestARequestIsShownOnceOverRestarts(t *testing.T) {
 	w := newWorld()
 	w.asks = []permission.Pending{ask()}
 	for range 3 {
-		w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+		w.desk(Options{}, buttons{talker{w}}).approvals.look(t.Context())
 	}
 	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "card:") {
 		t.Errorf("said %q, want the request once", said)
 	}
 	d := w.desk(Options{}, buttons{talker{w}})
 	w.Decide(t.Context(), token, permission.Deny, "terminal") // while nothing ran
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	if said := w.heard(); len(said) != 1 || !strings.Contains(said[0], "settled 77: ") {
 		t.Errorf("said %q, want the old card settled", said)
 	}
-	w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+	w.desk(Options{}, buttons{talker{w}}).approvals.look(t.Context())
 	if said := w.heard(); len(said) > 0 {
 		t.Errorf("said %q about a request that is over", said)
 	}
 	w.hints[cardsFile] = []byte("{") // lost: shown once more, no worse
 	w.asks = []permission.Pending{ask()}
-	w.desk(Options{}, buttons{talker{w}}).look(t.Context())
+	w.desk(Options{}, buttons{talker{w}}).approvals.look(t.Context())
 	if said := w.heard(); len(said) != 1 {
 		t.Errorf("said %q, want the request", said)
 	}
@@ -527,7 +527,7 @@ func TestWhatIsNotShownWholeCannotBeAllowed(t *testing.T) {
 		p := ask()
 		p.Request.Detail.Command, p.Request.Prefix = command, "@exec:git push"
 		w.asks = []permission.Pending{p}
-		d.look(t.Context())
+		d.approvals.look(t.Context())
 		said := strings.Join(w.heard(), "\n")
 		if !strings.HasSuffix(said, "[{Deny deny "+token+"}]") || !strings.Contains(said, "daycare permissions show "+token) {
 			t.Errorf("%s: said %q, want the place to read it and one button that denies", name, said)
@@ -550,7 +550,7 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 	p := ask()
 	p.Request.Detail.Command, p.Request.Prefix = "git push origin \u202emain", "@exec:git push"
 	w.asks = []permission.Pending{p}
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	said := strings.Join(w.heard(), "\n")
 	for _, want := range []string{"{Always commands that begin with `git push` prefix " + token + "}",
 		"    git push origin [U+202E]main\n", "but with no other command in the line"} {
@@ -573,7 +573,7 @@ func TestAPausedAgentAsksInTheChat(t *testing.T) {
 	p := ask()
 	p.Request = permission.Budget{Scope: permission.BudgetTotal, Unit: permission.Tokens, Limit: 2000, More: 2000}.Request("it is used up")
 	w.asks = []permission.Pending{p}
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	said := strings.Join(w.heard(), "\n")
 	for _, want := range []string{"**Paused at a budget**: 0/", "    go on beyond the budget of 2,000 tokens",
 		"{Raise once: 2,000 tokens more once " + token + "}",
@@ -582,7 +582,7 @@ func TestAPausedAgentAsksInTheChat(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, said)
 		}
 	}
-	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
+	d.watcher.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
 		Body: event.Asked{Token: token, Decision: "freed", By: "daycare"}}, nil)
 	if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**No longer needed: the budget has room again.**") {
 		t.Errorf("said %q, want the card closed", said)
@@ -617,7 +617,7 @@ func TestAGuestRaisesNoBudget(t *testing.T) {
 func (w *world) house(ceiling permission.Set, o Options) *Desk {
 	o.Allow = []string{"bob", "ada"}
 	d := w.desk(o, buttons{talker{w}})
-	d.host.Owners = func(string) ([]string, permission.Set) { return []string{"ada"}, ceiling }
+	d.who.host.Owners = func(string) ([]string, permission.Set) { return []string{"ada"}, ceiling }
 	return d
 }
 
@@ -659,7 +659,7 @@ func TestOnlyOwnersAllowBeyondTheCeiling(t *testing.T) {
 			p := ask()
 			p.Request, p.Owner.UserID = tt.request, "bob"
 			w.asks, w.homeOf = []permission.Pending{p}, "bob"
-			d.look(t.Context())
+			d.approvals.look(t.Context())
 			said := strings.Join(w.heard(), "\n")
 			if asked := strings.Contains(said, "needs an owner's approval"); asked == tt.may {
 				t.Errorf("%s: %q", name, said)
@@ -689,7 +689,7 @@ func TestWhoWroteLastToASharedAgentDoesNotAnswerForTheOwner(t *testing.T) {
 	p := ask()
 	p.Owner = permission.Owner{Connector: "terminal", UserID: "root"}
 	w.asks = []permission.Pending{p}
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, "private-ada: card:") || strings.Contains(said, "c2: card") {
 		t.Errorf("shown to %q, want the owner's own chat", said)
 	}
@@ -723,10 +723,10 @@ func TestQuestionAnsweredElsewhereIsClosedInWords(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{}, talker{w})
 	w.asks = []permission.Pending{ask()}
-	d.look(t.Context())
+	d.approvals.look(t.Context())
 	w.heard()
 	w.asks = nil
-	d.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
+	d.watcher.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
 		Body: event.Asked{Token: token, Decision: "deny", By: "terminal:ada"}}, nil)
 	if said := strings.Join(w.heard(), "\n"); !strings.Contains(said, "The request tz4a98 is closed: Denied by terminal:ada.") {
 		t.Errorf("said %q", said)

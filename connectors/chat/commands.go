@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -34,10 +35,23 @@ var Commands = []Command{
 // command. A platform that adds @bot to commands has taken it off.
 var commandRule = lazyregexp.New(`^([/!])([A-Za-z_][A-Za-z0-9_:-]{0,64})(?:[ \t]+([^\n]*))?$`)
 
-// command reads a command out of a message.
-func (d *Desk) command(p Post) (name, rest string, ok bool) {
+// commands runs what people type as commands.
+type commands struct {
+	o         Options
+	host      Host
+	log       *slog.Logger
+	who       *people
+	voice     voice
+	approvals *approvals
+	// pass hands a message on that is no command; deliver hands on what one makes.
+	pass    func(ctx context.Context, deliver message.Deliver, p Post) error
+	deliver func(ctx context.Context, deliver message.Deliver, p Post, in message.Incoming) error
+}
+
+// read reads a command out of a message.
+func (cs *commands) read(p Post) (name, rest string, ok bool) {
 	m := commandRule.FindStringSubmatch(strings.TrimSpace(p.Text))
-	if m == nil || p.Note || len(p.Files) > 0 || m[1] != "/" && m[1] != d.o.Prefix {
+	if m == nil || p.Note || len(p.Files) > 0 || m[1] != "/" && m[1] != cs.o.Prefix {
 		return "", "", false
 	}
 	return strings.ToLower(m[2]), strings.TrimSpace(m[3]), true
@@ -45,120 +59,112 @@ func (d *Desk) command(p Post) (name, rest string, ok bool) {
 
 // run runs a command. Those that change the agent are items of its inbox, durable
 // like a message; what only looks is answered at once.
-func (d *Desk) run(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
+func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
 	switch name {
 	case "reset", "new", "compact":
-		return d.control(ctx, deliver, p, name)
+		return cs.control(ctx, deliver, p, name)
 	case "mark", "rewind":
-		return d.place(ctx, deliver, p, message.Kind(name), rest)
+		return cs.place(ctx, deliver, p, message.Kind(name), rest)
 	case "stop":
-		d.say(ctx, p, d.stop(ctx, p))
+		cs.voice.say(ctx, p, cs.stop(ctx, p))
 	case "once", "allow", "always", "prefix", "deny":
-		d.say(ctx, p, d.decide(ctx, p.From, decisions[name], rest))
+		cs.voice.say(ctx, p, cs.approvals.decide(ctx, p.From, decisions[name], rest))
 	case "permissions":
-		d.permissions(ctx, p)
+		cs.approvals.list(ctx, p)
 	case "status":
-		d.say(ctx, p, d.about(ctx, p, status))
+		cs.voice.say(ctx, p, cs.about(ctx, p, status))
 	case "context":
-		d.say(ctx, p, d.about(ctx, p, d.context))
+		cs.voice.say(ctx, p, cs.about(ctx, p, cs.context))
 	case "model":
-		if rest != "" && d.host.Switch != nil {
-			d.say(ctx, p, d.about(ctx, p, func(a event.Agent) string { return d.switchModel(ctx, a, rest) }))
+		if rest != "" && cs.host.Switch != nil {
+			cs.voice.say(ctx, p, cs.about(ctx, p, func(a event.Agent) string { return cs.switchModel(ctx, a, rest) }))
 			break
 		}
-		d.say(ctx, p, d.about(ctx, p, d.model))
+		cs.voice.say(ctx, p, cs.about(ctx, p, cs.model))
 	case "agents":
-		d.say(ctx, p, d.agents(ctx, p))
+		cs.voice.say(ctx, p, cs.agents(ctx, p))
 	case "help", "start":
-		d.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+d.list())
+		cs.voice.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+cs.list())
 	default:
-		return d.own(ctx, deliver, p, name, rest)
+		return cs.own(ctx, deliver, p, name, rest)
 	}
 	return nil
 }
 
 // own runs a command that a user of the workspace wrote: what it says is handed on as the
 // message. A name that no command of ours could have is a message as it is.
-func (d *Desk) own(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
-	if d.host.Own != nil {
-		if text, ok := d.host.Own.Expand(name, rest); ok {
+func (cs *commands) own(ctx context.Context, deliver message.Deliver, p Post, name, rest string) error {
+	if cs.host.Own != nil {
+		if text, ok := cs.host.Own.Expand(name, rest); ok {
 			p.Text = text
-			return d.pass(ctx, deliver, p)
+			return cs.pass(ctx, deliver, p)
 		}
 	}
 	if strings.ContainsAny(name, "-:0123456789") {
-		return d.pass(ctx, deliver, p)
+		return cs.pass(ctx, deliver, p)
 	}
-	d.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", d.mark(), name, d.list()))
+	cs.voice.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", cs.o.mark(), name, cs.list()))
 	return nil
 }
 
-// mark is what a person types before a command.
-func (d *Desk) mark() string {
-	if d.o.Prefix != "" {
-		return d.o.Prefix
-	}
-	return "/"
-}
-
-func (d *Desk) list() string {
+func (cs *commands) list() string {
 	var b strings.Builder
 	all := Commands
-	if d.host.Own != nil {
-		all = slices.Concat(all, d.host.Own.Commands())
+	if cs.host.Own != nil {
+		all = slices.Concat(all, cs.host.Own.Commands())
 	}
 	for _, c := range all {
-		fmt.Fprintf(&b, "- %s%s: %s\n", d.mark(), c.Name, c.About)
+		fmt.Fprintf(&b, "- %s%s: %s\n", cs.o.mark(), c.Name, c.About)
 	}
 	return b.String()
 }
 
 // control posts what changes the agent; a reset also stops what is under way.
-func (d *Desk) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
-	in := message.Incoming{From: p.From, Agent: d.o.AgentID, Kind: message.Compact, Dedupe: d.o.ID + ":" + p.Key}
+func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
+	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: message.Compact, Dedupe: cs.o.ID + ":" + p.Key}
 	done := "I will shorten what I remember of this conversation."
 	if name != "compact" {
 		in.Kind, done = message.Reset, "This is a new conversation. My files and my memory stay."
 	}
-	if err := d.deliver(ctx, deliver, p, in); err != nil {
+	if err := cs.deliver(ctx, deliver, p, in); err != nil {
 		return err
 	}
 	if in.Kind == message.Reset {
-		d.stop(ctx, p)
+		cs.stop(ctx, p)
 	}
-	d.say(ctx, p, done)
+	cs.voice.say(ctx, p, done)
 	return nil
 }
 
 // place names a place of the conversation, or goes back to one.
-func (d *Desk) place(ctx context.Context, deliver message.Deliver, p Post, kind message.Kind, name string) error {
-	done := "This place of the conversation is marked: " + d.mark() + "rewind " + name + " leads back here."
+func (cs *commands) place(ctx context.Context, deliver message.Deliver, p Post, kind message.Kind, name string) error {
+	done := "This place of the conversation is marked: " + cs.o.mark() + "rewind " + name + " leads back here."
 	switch {
 	case kind == message.Mark && (name == "" || strings.Trim(name, "0123456789") == ""):
-		d.say(ctx, p, "A mark needs a name that is not a number, for example "+d.mark()+"mark before.")
+		cs.voice.say(ctx, p, "A mark needs a name that is not a number, for example "+cs.o.mark()+"mark before.")
 		return nil
 	case kind == message.Rewind && name == "":
 		done = "I take the newest turn back. It stays in my history file."
 	case kind == message.Rewind:
 		done = "I go back to " + name + ", if it is a place of this conversation. What came after it stays in my history file."
 	}
-	in := message.Incoming{From: p.From, Agent: d.o.AgentID, Kind: kind, Text: name, Dedupe: d.o.ID + ":" + p.Key}
-	if err := d.deliver(ctx, deliver, p, in); err != nil {
+	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: kind, Text: name, Dedupe: cs.o.ID + ":" + p.Key}
+	if err := cs.deliver(ctx, deliver, p, in); err != nil {
 		return err
 	}
-	d.say(ctx, p, done)
+	cs.voice.say(ctx, p, done)
 	return nil
 }
 
-func (d *Desk) stop(ctx context.Context, p Post) string {
-	id, ok := d.agent(p.From)
-	if !ok || d.host.Agents == nil {
+func (cs *commands) stop(ctx context.Context, p Post) string {
+	id, ok := cs.who.agent(p.From)
+	if !ok || cs.host.Agents == nil {
 		return "There is nothing to stop."
 	}
-	stopped, err := d.host.Agents.Stop(ctx, id)
+	stopped, err := cs.host.Agents.Stop(ctx, id)
 	switch {
 	case err != nil:
-		d.log.Error("turn not stopped", "agent", id, "err", err)
+		cs.log.Error("turn not stopped", "agent", id, "err", err)
 		return "I could not stop."
 	case !stopped:
 		return "There is nothing to stop."
@@ -167,14 +173,14 @@ func (d *Desk) stop(ctx context.Context, p Post) string {
 }
 
 // about answers a question about the agent of a chat.
-func (d *Desk) about(ctx context.Context, p Post, tell func(event.Agent) string) string {
-	id, ok := d.agent(p.From)
-	if !ok || d.host.Agents == nil {
+func (cs *commands) about(ctx context.Context, p Post, tell func(event.Agent) string) string {
+	id, ok := cs.who.agent(p.From)
+	if !ok || cs.host.Agents == nil {
 		return "We have not spoken yet."
 	}
-	a, err := d.host.Agents.Agent(ctx, id)
+	a, err := cs.host.Agents.Agent(ctx, id)
 	if err != nil {
-		d.log.Error("agent cannot be looked at", "agent", id, "err", err)
+		cs.log.Error("agent cannot be looked at", "agent", id, "err", err)
 		return "I cannot look at that now."
 	}
 	return tell(a)
@@ -191,19 +197,19 @@ func status(a event.Agent) string {
 	return s + fmt.Sprintf("\nmodel: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
 }
 
-func (d *Desk) session(a event.Agent) (Session, bool) {
-	if d.host.Session == nil {
+func (cs *commands) session(a event.Agent) (Session, bool) {
+	if cs.host.Session == nil {
 		return Session{}, false
 	}
-	s, err := d.host.Session(a.ID)
+	s, err := cs.host.Session(a.ID)
 	if err != nil {
-		d.log.Warn("session cannot be looked at", "agent", a.ID, "err", err)
+		cs.log.Warn("session cannot be looked at", "agent", a.ID, "err", err)
 	}
 	return s, err == nil
 }
 
-func (d *Desk) context(a event.Agent) string {
-	s, ok := d.session(a)
+func (cs *commands) context(a event.Agent) string {
+	s, ok := cs.session(a)
 	if !ok || s.Messages == 0 {
 		return "This conversation is empty."
 	}
@@ -212,12 +218,12 @@ func (d *Desk) context(a event.Agent) string {
 		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
 	}
 	return text + fmt.Sprintf("\ntokens in all: %d, cost: $%.4f\n%scompact shortens it, %sreset begins anew", s.Tokens,
-		s.Cost, d.mark(), d.mark())
+		s.Cost, cs.o.mark(), cs.o.mark())
 }
 
-func (d *Desk) model(a event.Agent) string {
+func (cs *commands) model(a event.Agent) string {
 	text := "I use `" + a.Model + "`."
-	if s, ok := d.session(a); ok && len(s.Providers) > 0 {
+	if s, ok := cs.session(a); ok && len(s.Providers) > 0 {
 		text += "\n\nIn the order in which they are tried:\n"
 		for _, p := range s.Providers {
 			text += "\n- " + p
@@ -227,8 +233,8 @@ func (d *Desk) model(a event.Agent) string {
 }
 
 // switchModel gives the agent another model.
-func (d *Desk) switchModel(ctx context.Context, a event.Agent, to string) string {
-	now, err := d.host.Switch(ctx, a.ID, to)
+func (cs *commands) switchModel(ctx context.Context, a event.Agent, to string) string {
+	now, err := cs.host.Switch(ctx, a.ID, to)
 	if err != nil {
 		return "I stay with `" + a.Model + "`: " + err.Error()
 	}
@@ -240,28 +246,28 @@ const maxListed = 30
 
 // known are the agents that a person may know of: an owner of all, others of those that
 // their own agent knows. An agent that many share says of none but itself.
-func (d *Desk) known(ctx context.Context, from message.Address) ([]event.Agent, error) {
-	if d.owns(from.UserID) {
-		return d.host.Agents.Agents(ctx)
+func (cs *commands) known(ctx context.Context, from message.Address) ([]event.Agent, error) {
+	if cs.who.owns(from.UserID) {
+		return cs.host.Agents.Agents(ctx)
 	}
-	id, ok := d.agent(from)
+	id, ok := cs.who.agent(from)
 	if !ok {
 		return nil, nil
 	}
-	if d.o.AgentID == "" {
-		return d.host.Agents.Known(ctx, id)
+	if cs.o.AgentID == "" {
+		return cs.host.Agents.Known(ctx, id)
 	}
-	a, err := d.host.Agents.Agent(ctx, id)
+	a, err := cs.host.Agents.Agent(ctx, id)
 	return []event.Agent{a}, err
 }
 
-func (d *Desk) agents(ctx context.Context, p Post) string {
-	if d.host.Agents == nil {
+func (cs *commands) agents(ctx context.Context, p Post) string {
+	if cs.host.Agents == nil {
 		return "I cannot look at that now."
 	}
-	all, err := d.known(ctx, p.From)
+	all, err := cs.known(ctx, p.From)
 	if err != nil {
-		d.log.Error("agents cannot be listed", "err", err)
+		cs.log.Error("agents cannot be listed", "err", err)
 		return "I cannot look at that now."
 	}
 	var b strings.Builder

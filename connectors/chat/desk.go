@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"daycare/engine/inbox"
@@ -24,25 +22,31 @@ type Options struct {
 
 // A Desk serves one connector. Its methods may be called from any goroutine.
 type Desk struct {
-	o        Options
-	host     Host
-	platform Platform
-	log      *slog.Logger
+	o    Options
+	host Host
+	log  *slog.Logger
 
-	gate    *gate
-	cards   *cards
-	waiting *waiting
-
-	mu     sync.Mutex
-	routes map[string]message.Address // agent -> where it was last written to, for agents that many chats share
-	failed map[string]int             // key -> how often its files could not be fetched
+	gate      *gate
+	who       *people
+	voice     voice
+	files     *fetcher
+	waiting   *waiting
+	approvals *approvals
+	commands  *commands
+	watcher   *watcher
 }
 
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
-	return &Desk{o: o, host: host, platform: p, log: log, gate: newGate(o.Allow),
-		cards: newCards(o.ID, host.Hints, log), waiting: newWaiting(o.ID, host.Waiting, log),
-		routes: map[string]message.Address{}, failed: map[string]int{}}
+	d := &Desk{o: o, host: host, log: log, gate: newGate(o.Allow), voice: voice{p, log},
+		files:   &fetcher{store: host.Files, log: log, failed: map[string]int{}},
+		waiting: newWaiting(o.ID, host.Waiting, log)}
+	d.who = &people{o: o, host: host, platform: p, gate: d.gate, routes: map[string]message.Address{}}
+	d.approvals = &approvals{o: o, host: host, log: log, who: d.who, voice: d.voice, cards: newCards(o.ID, host.Hints, log)}
+	d.commands = &commands{o: o, host: host, log: log, who: d.who, voice: d.voice, approvals: d.approvals,
+		pass: d.pass, deliver: d.deliver}
+	d.watcher = &watcher{host: host, who: d.who, voice: d.voice, approvals: d.approvals}
+	return d
 }
 
 // Take deals with one message. When it returns nil the platform may be told
@@ -58,8 +62,8 @@ func (d *Desk) Take(ctx context.Context, deliver message.Deliver, p Post) error 
 	if p.Group && !p.Addressed {
 		return nil
 	}
-	if name, rest, ok := d.command(p); ok {
-		return d.run(ctx, deliver, p, name, rest)
+	if name, rest, ok := d.commands.read(p); ok {
+		return d.commands.run(ctx, deliver, p, name, rest)
 	}
 	return d.pass(ctx, deliver, p)
 }
@@ -92,7 +96,7 @@ func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in 
 	case kept:
 		d.log.Info("a message was not accepted and waits", "user", in.From.UserID, "err", err)
 	case first:
-		d.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I "+
+		d.voice.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I "+
 			"have caught up. Send it again later.")
 	}
 	return nil
@@ -104,20 +108,17 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 	receipt, err := deliver(ctx, in)
 	switch {
 	case errors.Is(err, inbox.ErrTooLarge):
-		d.say(ctx, p, "That message is too long for me: over 1 MiB of text. Send it as a file.")
+		d.voice.say(ctx, p, "That message is too long for me: over 1 MiB of text. Send it as a file.")
 		return nil
 	case errors.Is(err, message.ErrUnknownAgent):
 		d.log.Error("a message has nowhere to go", "agent", d.o.AgentID, "err", err)
-		d.say(ctx, p, "The agent that I should pass this on to is not there. Whoever runs me has to look at `agentId` in the settings.")
+		d.voice.say(ctx, p,
+			"The agent that I should pass this on to is not there. Whoever runs me has to look at `agentId` in the settings.")
 		return nil
 	case err != nil:
 		return err
 	}
-	if d.o.AgentID != "" {
-		d.mu.Lock()
-		d.routes[receipt.Agent] = p.From
-		d.mu.Unlock()
-	}
+	d.who.wrote(receipt.Agent, p.From)
 	return nil
 }
 
@@ -140,7 +141,7 @@ func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
 		in.Text = quoted(q) + "\n\n" + in.Text
 	}
 	for _, f := range p.Files {
-		kept, err := d.keep(ctx, p, f)
+		kept, err := d.files.keep(ctx, p, f)
 		var lost *notKept
 		switch {
 		case errors.As(err, &lost):
@@ -164,44 +165,10 @@ func quoted(text string) string {
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
-// agent is the agent that a person talks to.
-func (d *Desk) agent(from message.Address) (string, bool) {
-	if d.o.AgentID != "" {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		for id := range d.routes {
-			return id, true // there is one: all messages go to it
-		}
-		return d.o.AgentID, true
+// mark is what a person types before a command.
+func (o Options) mark() string {
+	if o.Prefix != "" {
+		return o.Prefix
 	}
-	if d.host.Directory == nil {
-		return "", false
-	}
-	return d.host.Directory.Find(from)
-}
-
-// home is the chat of this connector in which an agent's person is reached.
-func (d *Desk) home(agent string) (message.Address, bool) {
-	d.mu.Lock()
-	to, ok := d.routes[agent]
-	d.mu.Unlock()
-	if !ok && d.host.Directory != nil {
-		to, ok = d.host.Directory.Home(agent)
-	}
-	return to, ok && to.Connector == d.o.ID
-}
-
-const sayTime = 20 * time.Second
-
-// say answers a message with a text that is nobody's promise.
-func (d *Desk) say(ctx context.Context, p Post, text string) {
-	d.sayTo(ctx, p.From, p.MessageID, text)
-}
-
-func (d *Desk) sayTo(ctx context.Context, to message.Address, replyTo, text string) {
-	ctx, cancel := context.WithTimeout(ctx, sayTime)
-	defer cancel()
-	if err := d.platform.Say(ctx, to, replyTo, text); err != nil {
-		d.log.Warn("a notice was not delivered", "channel", to.ChannelID, "err", err)
-	}
+	return "/"
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"sync"
 	"time"
 
 	"daycare/engine/message"
@@ -31,8 +33,17 @@ func (e *notKept) Error() string { return e.reason }
 // out.
 var TooLarge error = &notKept{"it is over 20 MB"}
 
-func (d *Desk) keep(ctx context.Context, p Post, f File) (message.File, error) {
-	if d.host.Files == nil {
+// A fetcher keeps the files that come with messages.
+type fetcher struct {
+	store Files
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	failed map[string]int // key -> how often its files could not be fetched
+}
+
+func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error) {
+	if g.store == nil {
 		return message.File{}, &notKept{"files are not taken here"}
 	}
 	if f.Size > maxFile {
@@ -40,30 +51,30 @@ func (d *Desk) keep(ctx context.Context, p Post, f File) (message.File, error) {
 	}
 	ctx, w := newWatched(ctx)
 	defer w.end(nil)
-	kept, err := d.fetch(ctx, w, f)
+	kept, err := g.fetch(ctx, w, f)
 	if err == nil {
-		d.forgive(p.Key)
+		g.forgive(p.Key)
 		return kept, nil
 	}
 	var lost *notKept
 	if errors.As(context.Cause(ctx), &lost) { // whatever reading it then failed with
-		d.log.Warn("a file could not be fetched", "name", f.Name, "err", lost)
+		g.log.Warn("a file could not be fetched", "name", f.Name, "err", lost)
 		err = lost
 	}
 	if errors.As(err, &lost) {
-		d.forgive(p.Key)
+		g.forgive(p.Key)
 		return message.File{}, lost
 	}
-	if d.strike(p.Key) >= fetchTries {
-		d.forgive(p.Key)
-		d.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
+	if g.strike(p.Key) >= fetchTries {
+		g.forgive(p.Key)
+		g.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
 		return message.File{}, &notKept{"it could not be fetched"}
 	}
 	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
 }
 
 // fetch reads a file into the file store.
-func (d *Desk) fetch(ctx context.Context, w *watched, f File) (kept message.File, err error) {
+func (g *fetcher) fetch(ctx context.Context, w *watched, f File) (kept message.File, err error) {
 	body, err := f.Open(ctx)
 	if err != nil {
 		return kept, err
@@ -71,7 +82,7 @@ func (d *Desk) fetch(ctx context.Context, w *watched, f File) (kept message.File
 	defer body.Close()
 	w.from = body
 	limited := &io.LimitedReader{R: w, N: maxFile + 1}
-	kept, err = d.host.Files.Put(f.Name, limited)
+	kept, err = g.store.Put(f.Name, limited)
 	if err != nil && limited.N == 0 {
 		return kept, TooLarge
 	}
@@ -105,15 +116,15 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (d *Desk) strike(key string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed[key]++
-	return d.failed[key]
+func (g *fetcher) strike(key string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed[key]++
+	return g.failed[key]
 }
 
-func (d *Desk) forgive(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.failed, key)
+func (g *fetcher) forgive(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.failed, key)
 }

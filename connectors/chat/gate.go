@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"daycare/engine/message"
-	"daycare/engine/permission"
 )
 
 // maxStrangers bounds how many people are remembered as told; beyond it nobody
@@ -58,40 +55,13 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 		return
 	}
 	if !d.o.NoTell {
-		d.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
+		d.voice.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
 	}
-	if to, ok := d.owner(); ok {
-		d.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To "+
+	if to, ok := d.who.owner(); ok {
+		d.voice.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To "+
 			"let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; it counts as soon as the file is saved.",
 			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))
 	}
-}
-
-// owner is the private chat with the first owner.
-func (d *Desk) owner() (message.Address, bool) {
-	dir, ok := d.platform.(Director)
-	ids, _ := d.owners()
-	if !ok || len(ids) == 0 {
-		return message.Address{}, false
-	}
-	to, ok := dir.Direct(ids[0])
-	to.Connector = d.o.ID
-	return to, ok
-}
-
-// owners are the people of this connector who answer approvals, and what the others may
-// allow their own agents.
-func (d *Desk) owners() (ids []string, ceiling permission.Set) {
-	if d.host.Owners == nil {
-		return d.o.Allow[:min(1, len(d.o.Allow))], permission.Set{}
-	}
-	return d.host.Owners(d.o.ID)
-}
-
-// owns reports whether a person is an owner.
-func (d *Desk) owns(user string) bool {
-	ids, _ := d.owners()
-	return slices.Contains(ids, user) && d.gate.allows(user)
 }
 
 // nameless keeps a name that somebody chose from being read as our own words.

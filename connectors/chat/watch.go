@@ -25,16 +25,24 @@ func (d *Desk) Run(ctx context.Context, deliver message.Deliver, pause time.Dura
 	beside.Go(func() {
 		d.waiting.run(ctx, pause, func(ctx context.Context, in message.Incoming) error { return d.hand(ctx, deliver, in) })
 	})
-	d.watch(ctx)
+	d.watcher.watch(ctx)
+}
+
+// A watcher shows people what happens in the engine.
+type watcher struct {
+	host      Host
+	who       *people
+	voice     voice
+	approvals *approvals
 }
 
 // watch shows requests as they come, and "typing" while an agent of this connector
 // works. No clock runs while nothing happens.
-func (d *Desk) watch(ctx context.Context) {
-	if d.host.Events == nil {
+func (w *watcher) watch(ctx context.Context) {
+	if w.host.Events == nil {
 		return
 	}
-	events := d.host.Events.Subscribe(ctx)
+	events := w.host.Events.Subscribe(ctx)
 	typing, look := time.NewTicker(typingEvery), time.NewTimer(lookAfter)
 	defer typing.Stop()
 	defer look.Stop()
@@ -42,25 +50,25 @@ func (d *Desk) watch(ctx context.Context) {
 	look.Stop()
 	looks, types := false, false         // whether they run
 	work := map[string]message.Address{} // agents at work, and where that is shown
-	d.look(ctx)
+	w.approvals.look(ctx)
 	for {
 		select {
 		case e, ok := <-events:
 			if !ok {
 				return
 			}
-			d.happened(ctx, e, work)
+			w.happened(ctx, e, work)
 			if !looks {
 				look.Reset(lookAfter)
 				looks = true
 			}
 		case <-typing.C:
 			for agent, to := range work {
-				d.stillAtWork(ctx, agent, to, work)
+				w.stillAtWork(ctx, agent, to, work)
 			}
 		case <-look.C:
 			looks = false
-			d.look(ctx)
+			w.approvals.look(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -74,36 +82,36 @@ func (d *Desk) watch(ctx context.Context) {
 	}
 }
 
-func (d *Desk) happened(ctx context.Context, e event.Event, work map[string]message.Address) {
+func (w *watcher) happened(ctx context.Context, e event.Event, work map[string]message.Address) {
 	switch e.Type {
 	case event.TurnStarted:
-		if to, ok := d.home(e.Agent); ok && d.speaks(ctx, e.Agent) {
+		if to, ok := w.who.home(e.Agent); ok && w.speaks(ctx, e.Agent) {
 			work[e.Agent] = to
-			d.atWork(ctx, to)
+			w.voice.atWork(ctx, to)
 		}
 	case event.TurnFinished, event.AgentSlept, event.AgentEnded:
 		delete(work, e.Agent)
 	case event.AgentCompacted:
 		if c, ok := e.Body.(event.Compacted); ok {
-			d.compacted(ctx, e.Agent, c)
+			w.compacted(ctx, e.Agent, c)
 		}
 	case event.PermissionRequested:
-		d.look(ctx)
+		w.approvals.look(ctx)
 	case event.PermissionDecided:
 		if a, ok := e.Body.(event.Asked); ok {
-			d.settle(ctx, a.Token, permission.Decision(a.Decision), a.By)
+			w.approvals.settle(ctx, a.Token, permission.Decision(a.Decision), a.By)
 		}
 	}
 }
 
 // compacted tells the person that their conversation was shortened, and what it cost
 // their last message.
-func (d *Desk) compacted(ctx context.Context, agent string, c event.Compacted) {
-	to, ok := d.home(agent)
-	if !ok || d.host.Agents == nil {
+func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted) {
+	to, ok := w.who.home(agent)
+	if !ok || w.host.Agents == nil {
 		return
 	}
-	if a, err := d.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
+	if a, err := w.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
 		return // what clocks and background agents forget is not the person's conversation
 	}
 	text := "Our conversation was getting too long for me, so I have put a summary in the place of its older part."
@@ -115,41 +123,28 @@ func (d *Desk) compacted(ctx context.Context, agent string, c event.Compacted) {
 			"characters in between are left out. "+
 			"Send long texts as a file.", c.RequestCut)
 	}
-	d.sayTo(ctx, to, "", text)
+	w.voice.sayTo(ctx, to, "", text)
 }
 
 // speaks reports whether an agent answers people itself: its children's work is
 // shown by nobody.
-func (d *Desk) speaks(ctx context.Context, agent string) bool {
-	if d.host.Agents == nil {
+func (w *watcher) speaks(ctx context.Context, agent string) bool {
+	if w.host.Agents == nil {
 		return true
 	}
-	a, err := d.host.Agents.Agent(ctx, agent)
+	a, err := w.host.Agents.Agent(ctx, agent)
 	return err == nil && a.ParentAgentID == ""
 }
 
 // stillAtWork shows that an agent works, as long as it does: the end of its turn may
 // be an event that was lost.
-func (d *Desk) stillAtWork(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
-	if d.host.Agents != nil {
-		a, err := d.host.Agents.Agent(ctx, agent)
+func (w *watcher) stillAtWork(ctx context.Context, agent string, to message.Address, work map[string]message.Address) {
+	if w.host.Agents != nil {
+		a, err := w.host.Agents.Agent(ctx, agent)
 		if err != nil || a.State == event.Idle || a.State == event.Ended || a.State == event.WaitingPermission || a.State == event.Paused {
 			delete(work, agent)
 			return
 		}
 	}
-	d.atWork(ctx, to)
-}
-
-// atWork shows "typing" once.
-func (d *Desk) atWork(ctx context.Context, to message.Address) {
-	t, ok := d.platform.(Typist)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, typingTime)
-	defer cancel()
-	if err := t.Typing(ctx, to); err != nil {
-		d.log.Debug("typing not shown", "err", err)
-	}
+	w.voice.atWork(ctx, to)
 }
