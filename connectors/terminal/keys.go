@@ -119,7 +119,7 @@ func (m *Model) up() tea.Cmd {
 }
 
 func (m *Model) down() tea.Cmd {
-	if id, ok := m.talk.current().text.ChosenChild(m.talk.frame(m)); ok && m.page == talkPage && m.world.get(id) != nil {
+	if id, ok := m.talk.current().text.View.ChosenChild(m.talk.frame(m)); ok && m.page == talkPage && m.world.get(id) != nil {
 		return m.show(id)
 	}
 	children := m.world.children(m.talk.shown)
@@ -231,6 +231,6 @@ func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
 		}
 		return m.show(m.home.selected)
 	}
-	m.talk.current().text.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
+	m.talk.current().text.View.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
 	return nil
 }

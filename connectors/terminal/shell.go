@@ -69,7 +69,7 @@ func (m *Model) takeShell(msg shellRan) tea.Cmd {
 	m.flash = ""
 	c := m.talk.get(msg.agent)
 	c.text.Shell(msg.command, msg.output, m.screen.now)
-	c.text.Follow()
+	c.text.View.Follow()
 	if msg.agent == "" {
 		return nil
 	}

@@ -177,7 +177,7 @@ func (p *talk) takeInbox(msg inboxRead) {
 func (p *talk) say(m *Model, c *conversation, text string, queue message.Queue) tea.Cmd {
 	key := p.newKey()
 	c.text.Sending(key, text, m.screen.now)
-	c.text.Follow()
+	c.text.View.Follow()
 	return m.call.send(c.agent, key, m.opts.Own(control.Message{Text: text, Queue: queue}))
 }
 

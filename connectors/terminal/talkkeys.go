@@ -18,8 +18,8 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	c := p.current()
 	switch k.String() {
 	case "enter":
-		if c.text.Chosen() && in.empty() {
-			c.text.Toggle()
+		if c.text.View.Chosen() && in.empty() {
+			c.text.View.Toggle()
 			return nil
 		}
 		return p.submit(m, false)
@@ -36,16 +36,16 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+home":
 		return p.scroll(m, -1<<20)
 	case "ctrl+end":
-		c.text.Follow()
+		c.text.View.Follow()
 		return nil
 	case "shift+up":
-		c.text.Choose(-1, p.frame(m))
+		c.text.View.Choose(-1, p.frame(m))
 		return nil
 	case "shift+down":
-		c.text.Choose(1, p.frame(m))
+		c.text.View.Choose(1, p.frame(m))
 		return nil
 	case "ctrl+t":
-		c.text.ToggleAll()
+		c.text.View.ToggleAll()
 		return nil
 	case "ctrl+q":
 		m.openQueue()
@@ -92,12 +92,12 @@ func (p *talk) sendLater(m *Model) tea.Cmd {
 
 // escape interrupts the turn; where work would be lost, only the second time.
 func (p *talk) escape(m *Model, c *conversation) tea.Cmd {
-	if c.text.Chosen() {
-		c.text.Unchoose()
+	if c.text.View.Chosen() {
+		c.text.View.Unchoose()
 		return nil
 	}
-	if !c.text.Following() {
-		c.text.Follow()
+	if !c.text.View.Following() {
+		c.text.View.Follow()
 		return nil
 	}
 	a := m.world.get(c.agent)
@@ -116,7 +116,7 @@ func (p *talk) escape(m *Model, c *conversation) tea.Cmd {
 // scroll moves the text, and asks for older pages at its top.
 func (p *talk) scroll(m *Model, n int) tea.Cmd {
 	c := p.current()
-	if !c.text.Scroll(n, p.frame(m)) || c.paging {
+	if !c.text.View.Scroll(n, p.frame(m)) || c.paging {
 		return nil
 	}
 	seq, more := c.text.Older()

@@ -79,7 +79,7 @@ func (p *talk) textTop(m *Model) int { return 1 + p.space(m) }
 
 // space is how many rows are empty above a short text.
 func (p *talk) space(m *Model) int {
-	return max(0, p.bodyHeight(m)-len(p.current().text.Lines(p.frame(m))))
+	return max(0, p.bodyHeight(m)-len(p.current().text.View.Lines(p.frame(m))))
 }
 
 // textLines are the conversation, at the bottom of its area like in any chat.
@@ -90,10 +90,10 @@ func (p *talk) textLines(m *Model, width, height int) []string {
 	}
 	f := p.frame(m)
 	f.Width, f.Height = width, height
-	lines := c.text.Lines(f)
+	lines := c.text.View.Lines(f)
 	out := make([]string, height-len(lines), height)
 	out = append(out, lines...)
-	if !c.text.Following() {
+	if !c.text.View.Following() {
 		t := m.screen.theme
 		more := t.Selected.Render(" ↓ more below · Esc goes to the end ")
 		out[height-1] = strings.Repeat(" ", max(0, width-ansi.StringWidth(more)-2)) + more
@@ -316,8 +316,8 @@ func (p *talk) help(m *Model) string {
 	switch {
 	case in.menu.open():
 		return "Tab completes · ↑↓ choose · Esc closes"
-	case c.text.Chosen():
-		if _, ok := c.text.ChosenChild(p.frame(m)); ok {
+	case c.text.View.Chosen():
+		if _, ok := c.text.View.ChosenChild(p.frame(m)); ok {
 			return "Enter opens its steps · Ctrl+↓ its whole conversation · Shift+↑↓ moves · Esc back to the text"
 		}
 		return "Enter opens or closes · Shift+↑↓ moves · Ctrl+T all · Esc back to the text"

@@ -24,20 +24,21 @@ func (t *Transcript) Event(e control.RawEvent) (n Needs) {
 	case event.TurnStarted:
 		t.turn = Turn{ID: e.Turn, Began: e.At}
 		n.History, n.Inbox = true, true
-	case event.MessageDelta:
-		n.Draft = apply(e, func(d event.Delta) bool { return t.delta(answer, e, d) })
-	case event.MessageThinking:
-		n.Draft = apply(e, func(d event.Delta) bool { return t.delta(thinking, e, d) })
+	case event.MessageDelta, event.MessageThinking:
+		n.Draft = apply(e, func(d event.Delta) bool {
+			t.turn.Retry = nil
+			return t.text.delta(streamed[e.Type], e, d)
+		})
 	case event.ToolStarted:
 		n.History = true
-		apply(e, func(c event.Tool) bool { return t.started(e, c) })
+		apply(e, func(c event.Tool) bool { return t.text.started(t.cards, e, c) })
 	case event.ToolProgress:
-		apply(e, t.progress)
+		apply(e, t.cards.progress)
 	case event.ToolFinished:
 		n.History = true
-		apply(e, t.finished)
+		apply(e, t.cards.finished)
 	case event.SubAgentStart, event.SubAgentProgress, event.SubAgentEnd:
-		t.subAgent(e)
+		t.cards.subAgent(e)
 	case event.Retry:
 		apply(e, func(a event.Attempt) bool { return t.retry(e.At, a) })
 	case event.TurnFinished:
@@ -57,6 +58,9 @@ func (t *Transcript) Event(e control.RawEvent) (n Needs) {
 	return n
 }
 
+// streamed is what the events of an answer that streams add to.
+var streamed = map[event.Type]kind{event.MessageDelta: answer, event.MessageThinking: thinking}
+
 // apply decodes the body of an event for f; one that cannot be read is passed over.
 func apply[T any](e control.RawEvent, f func(T) bool) bool {
 	body, err := control.Body[T](e)
@@ -64,19 +68,18 @@ func apply[T any](e control.RawEvent, f func(T) bool) bool {
 }
 
 // under is the block of this kind that is being streamed, nil if there is none.
-func (t *Transcript) under(k kind) *block {
-	for i := len(t.live) - 1; i >= 0; i-- {
-		if t.live[i].kind == k && t.live[i].streak {
-			return t.live[i]
+func (x *text) under(k kind) *block {
+	for i := len(x.live) - 1; i >= 0; i-- {
+		if x.live[i].kind == k && x.live[i].streak {
+			return x.live[i]
 		}
 	}
 	return nil
 }
 
 // delta continues what streams. It reports a hole: text that was missed before it.
-func (t *Transcript) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
-	t.turn.Retry = nil
-	b := t.under(k)
+func (x *text) delta(k kind, e control.RawEvent, d event.Delta) (hole bool) {
+	b := x.under(k)
 	if b != nil && d.Offset == 0 && b.text != "" {
 		b.streak = false // the answer before; its record is on its way
 		b = nil
@@ -86,7 +89,7 @@ func (t *Transcript) delta(k kind, e control.RawEvent, d event.Delta) (hole bool
 			return true
 		}
 		b = &block{kind: k, at: e.At, turn: e.Turn, streak: true}
-		t.live = append(t.live, b)
+		x.live = append(x.live, b)
 	}
 	have := len(b.text)
 	switch {
@@ -101,12 +104,12 @@ func (t *Transcript) delta(k kind, e control.RawEvent, d event.Delta) (hole bool
 // Draft fills in the answer under way from what is on disk.
 func (t *Transcript) Draft(d event.Draft, at time.Time) {
 	fill := func(k kind, text string) {
-		b := t.under(k)
+		b := t.text.under(k)
 		switch {
 		case text == "":
 			return
 		case b == nil:
-			t.live = append(t.live, &block{kind: k, at: at, turn: d.Turn, streak: true, text: text})
+			t.text.live = append(t.text.live, &block{kind: k, at: at, turn: d.Turn, streak: true, text: text})
 		case len(text) > len(b.text):
 			b.text = text
 		}
@@ -118,22 +121,22 @@ func (t *Transcript) Draft(d event.Draft, at time.Time) {
 	fill(answer, d.Text)
 }
 
-func (t *Transcript) started(e control.RawEvent, c event.Tool) bool {
-	for _, l := range t.live { // what was said before the call is complete
+func (x *text) started(cs cards, e control.RawEvent, c event.Tool) bool {
+	for _, l := range x.live { // what was said before the call is complete
 		l.streak = false
 	}
-	if _, ok := t.cards[c.Call]; ok {
+	if _, ok := cs[c.Call]; ok {
 		return false
 	}
 	b := &block{kind: card, at: e.At, turn: e.Turn,
 		tool: &tool{call: call{ID: c.Call, Name: c.Name, Arguments: c.Arguments}, began: e.At}}
-	t.cards[c.Call] = b
-	t.live = append(t.live, b)
+	cs[c.Call] = b
+	x.live = append(x.live, b)
 	return true
 }
 
-func (t *Transcript) progress(p event.Progress) bool {
-	b, ok := t.cards[p.Call]
+func (cs cards) progress(p event.Progress) bool {
+	b, ok := cs[p.Call]
 	if ok && b.tool.status == "" {
 		b.tool.progress += p.Text
 		if over := len(b.tool.progress) - maxProgress; over > 0 {
@@ -143,8 +146,8 @@ func (t *Transcript) progress(p event.Progress) bool {
 	return ok
 }
 
-func (t *Transcript) finished(c event.Tool) bool {
-	b, ok := t.cards[c.Call]
+func (cs cards) finished(c event.Tool) bool {
+	b, ok := cs[c.Call]
 	if ok && b.tool.status == "" {
 		b.finish(c.Status, c.Output, "", c.MS)
 	}
@@ -156,12 +159,12 @@ func (t *Transcript) retry(at time.Time, a event.Attempt) bool {
 	if !a.Discard {
 		return true
 	}
-	kept := t.live[:0]
-	for _, l := range t.live {
+	kept := t.text.live[:0]
+	for _, l := range t.text.live {
 		if !l.streak {
 			kept = append(kept, l)
 		}
 	}
-	t.live = kept
+	t.text.live = kept
 	return true
 }

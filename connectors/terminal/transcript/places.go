@@ -14,8 +14,8 @@ type Place struct {
 // first, as far back as this conversation and the pages that are here go.
 func (t *Transcript) Places() []Place {
 	var list []Place
-	for i := len(t.blocks) - 1; i >= 0 && !t.blocks[i].fresh; i-- {
-		switch b := t.blocks[i]; {
+	for i := len(t.text.blocks) - 1; i >= 0 && !t.text.blocks[i].fresh; i-- {
+		switch b := t.text.blocks[i]; {
 		case b.gone:
 		case b.mark != "":
 			list = append(list, Place{Seq: b.seq, Text: b.mark, Mark: true, At: b.at})

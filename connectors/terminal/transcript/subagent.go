@@ -70,12 +70,12 @@ func (u subUsage) total() int64 {
 }
 
 // subAgent takes a sub_agent_* event into the card of the call.
-func (t *Transcript) subAgent(e control.RawEvent) {
+func (cs cards) subAgent(e control.RawEvent) {
 	var body subEvent
 	if e.Decode(&body) != nil {
 		return
 	}
-	b, ok := t.cards[body.Call]
+	b, ok := cs[body.Call]
 	if !ok {
 		return
 	}
@@ -121,11 +121,11 @@ func (b *block) child(f Frame) (Child, bool) {
 }
 
 // ChosenChild is the agent that the call under the cursor started.
-func (t *Transcript) ChosenChild(f Frame) (id string, ok bool) {
-	if t.view.chosen == nil {
+func (v *View) ChosenChild(f Frame) (id string, ok bool) {
+	if v.chosen == nil {
 		return "", false
 	}
-	c, ok := t.view.chosen.child(f)
+	c, ok := v.chosen.child(f)
 	return c.ID, ok
 }
 

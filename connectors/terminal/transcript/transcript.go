@@ -16,10 +16,9 @@ import (
 
 // A Transcript belongs to one goroutine.
 type Transcript struct {
-	blocks []*block // recorded, oldest first
-	live   []*block // not recorded yet
-	cards  map[string]*block
-	early  map[string]*record // results whose calls are on an older page
+	text  text
+	cards cards
+	early map[string]*record // results whose calls are on an older page
 	// replies are answers to requests, by token: a call may be on an older page.
 	replies map[string]*reply
 	last    int64  // seq of the newest record
@@ -29,8 +28,18 @@ type Transcript struct {
 
 	turn  Turn
 	usage Usage
-	view  viewport
+
+	View View // which part of it is looked at
 }
+
+// A text is the blocks of a conversation.
+type text struct {
+	blocks []*block // recorded, oldest first
+	live   []*block // not recorded yet
+}
+
+// cards are the blocks of tool calls, by the id of the call.
+type cards map[string]*block
 
 // A Turn is what is known of the turn under way.
 type Turn struct {
@@ -48,7 +57,9 @@ type Usage struct {
 
 // New makes an empty transcript.
 func New() *Transcript {
-	return &Transcript{cards: map[string]*block{}, early: map[string]*record{}, replies: map[string]*reply{}}
+	t := &Transcript{cards: cards{}, early: map[string]*record{}, replies: map[string]*reply{}}
+	t.View.text = &t.text
+	return t
 }
 
 // Loaded reports whether history was merged yet.
@@ -61,13 +72,13 @@ func (t *Transcript) Turn() Turn { return t.turn }
 func (t *Transcript) Usage() Usage { return t.usage }
 
 // Empty reports whether there is nothing to read.
-func (t *Transcript) Empty() bool { return len(t.blocks) == 0 && len(t.live) == 0 }
+func (t *Transcript) Empty() bool { return len(t.text.blocks) == 0 && len(t.text.live) == 0 }
 
 // Merge adds what is new in the newest page of history. A page that does not
 // continue what is here replaces it.
 func (t *Transcript) Merge(p event.Page) {
 	records := decode(p.Records)
-	if !t.loaded || !t.continues(records) {
+	if !t.loaded || !continues(t.last, records) {
 		t.Replace(p)
 		return
 	}
@@ -79,12 +90,12 @@ func (t *Transcript) Merge(p event.Page) {
 	t.settle()
 }
 
-// continues: the page holds the newest record of the transcript, or all that follows it.
-func (t *Transcript) continues(records []*record) bool {
+// continues: the page holds the newest record, last, or all that follows it.
+func continues(last int64, records []*record) bool {
 	if len(records) == 0 {
-		return t.last == 0
+		return last == 0
 	}
-	return records[0].Seq <= t.last+1 && records[len(records)-1].Seq >= t.last
+	return records[0].Seq <= last+1 && records[len(records)-1].Seq >= last
 }
 
 // Replace begins again with a page: history was edited, or the page is far ahead.
@@ -93,10 +104,10 @@ func (t *Transcript) Replace(p event.Page) {
 	for id, b := range t.cards {
 		open[id] = b.open
 	}
-	t.blocks, t.cards, t.early, t.last, t.turn.ID = nil, map[string]*block{}, map[string]*record{}, 0, ""
+	t.text.blocks, t.cards, t.early, t.last, t.turn.ID = nil, cards{}, map[string]*record{}, 0, ""
 	t.replies = map[string]*reply{}
 	t.older, t.loaded = p.Before, true
-	t.view.anchor = nil
+	t.View.anchor = nil
 	for _, r := range decode(p.Records) {
 		t.add(r)
 	}
@@ -124,7 +135,7 @@ func (t *Transcript) Prepend(p event.Page) {
 	for _, r := range decode(p.Records) {
 		old.add(r)
 	}
-	t.blocks = append(old.blocks, t.blocks...)
+	t.text.blocks = append(old.text.blocks, t.text.blocks...)
 	t.older = p.Before
 }
 
@@ -134,7 +145,7 @@ func (t *Transcript) add(r *record) {
 	switch r.Type {
 	case "tool_result":
 		if b, ok := t.cards[r.Call]; ok {
-			t.result(b, r)
+			complete(b, r, t.replies)
 		} else {
 			t.early[r.Call] = r
 		}
@@ -146,7 +157,7 @@ func (t *Transcript) add(r *record) {
 		if t.turn.ID == r.Turn {
 			t.turn = Turn{}
 		}
-		t.orphans()
+		t.text.orphans()
 	case "assistant_message":
 		if n := r.Tokens.context(); n > 0 {
 			t.usage = Usage{r.Model, n}
@@ -154,31 +165,31 @@ func (t *Transcript) add(r *record) {
 	case "reset":
 		t.usage.Context = 0
 	case "rewind":
-		t.forget(r.To)
+		t.text.forget(r.To)
 	case "permission":
 		if t.reply(r) {
 			return
 		}
 	}
-	if r.Type == "turn_end" && r.Reason == "waiting" && t.asked(r.Turn) {
+	if r.Type == "turn_end" && r.Reason == "waiting" && t.cards.asked(r.Turn) {
 		return // the card says that it asks
 	}
 	for _, b := range blocksOf(r) {
 		if b.kind == person {
 			b.before, t.before = t.before, 0 // what joins the turn later is no place to begin at
 		}
-		if n := len(t.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
-			t.blocks[n-1].kind == trouble && t.blocks[n-1].turn == b.turn {
+		if n := len(t.text.blocks); b.kind == trouble && r.Type == "turn_end" && n > 0 &&
+			t.text.blocks[n-1].kind == trouble && t.text.blocks[n-1].turn == b.turn {
 			continue // the person was told in better words
 		}
 		t.take(b)
 	}
 }
 
-// result completes the card of a call.
-func (t *Transcript) result(b *block, r *record) {
+// complete takes the result of a call into its card.
+func complete(b *block, r *record, replies map[string]*reply) {
 	b.result(r)
-	b.tool.answer = t.replies[b.tool.token]
+	b.tool.answer = replies[b.tool.token]
 }
 
 // reply takes the answer to a request, for the card of the call that asked. It reports
@@ -193,16 +204,16 @@ func (t *Transcript) reply(r *record) (told bool) {
 		if b.tool.token == r.Token {
 			b.tool.answer = answer
 			b.touch()
-			n := len(t.blocks)
-			told = n > 0 && b.turn != "" && b.turn == t.blocks[n-1].turn
+			n := len(t.text.blocks)
+			told = n > 0 && b.turn != "" && b.turn == t.text.blocks[n-1].turn
 		}
 	}
 	return told
 }
 
 // asked reports whether a call of a turn asked a person.
-func (t *Transcript) asked(turn string) bool {
-	for _, b := range t.cards {
+func (cs cards) asked(turn string) bool {
+	for _, b := range cs {
 		if b.turn == turn && b.tool.token != "" {
 			return true
 		}
@@ -211,8 +222,8 @@ func (t *Transcript) asked(turn string) bool {
 }
 
 // forget: what follows a record is not in the model's context any more.
-func (t *Transcript) forget(to int64) {
-	for _, b := range t.blocks {
+func (x *text) forget(to int64) {
+	for _, b := range x.blocks {
 		if b.seq > to && !b.gone {
 			b.gone = true
 			b.touch()
@@ -228,18 +239,18 @@ func (t *Transcript) take(b *block) {
 		}
 		t.cards[b.tool.ID] = b
 		if r, ok := t.early[b.tool.ID]; ok {
-			t.result(b, r)
+			complete(b, r, t.replies)
 		}
 	}
-	for i, l := range t.live {
+	for i, l := range t.text.live {
 		if l.foretells(b) {
 			b.open = b.open || l.open
-			t.view.moved(l, b)
-			t.live = append(t.live[:i], t.live[i+1:]...)
+			t.View.moved(l, b)
+			t.text.live = append(t.text.live[:i], t.text.live[i+1:]...)
 			break
 		}
 	}
-	t.blocks = append(t.blocks, b)
+	t.text.blocks = append(t.text.blocks, b)
 }
 
 // foretells reports whether the record of b says what the live block l began.
@@ -259,24 +270,28 @@ func (l *block) foretells(b *block) bool {
 	return false
 }
 
-// settle drops what no record will take the place of any more.
+// settle ends what streamed once there is no turn.
 func (t *Transcript) settle() {
-	if t.turn.ID != "" {
-		return
+	if t.turn.ID == "" {
+		t.text.settle()
 	}
-	kept := t.live[:0]
-	for _, l := range t.live {
+}
+
+// settle drops what no record will take the place of any more.
+func (x *text) settle() {
+	kept := x.live[:0]
+	for _, l := range x.live {
 		if l.kind == person || l.kind == shell {
 			kept = append(kept, l)
 		}
 	}
-	t.live = kept
+	x.live = kept
 }
 
 // orphans: calls of a turn that is over and have no result have none.
-func (t *Transcript) orphans() {
-	for i := len(t.blocks) - 1; i >= 0 && t.blocks[i].kind != person; i-- {
-		if b := t.blocks[i]; b.kind == card && b.tool.status == "" {
+func (x *text) orphans() {
+	for i := len(x.blocks) - 1; i >= 0 && x.blocks[i].kind != person; i-- {
+		if b := x.blocks[i]; b.kind == card && b.tool.status == "" {
 			b.finish("canceled", "", "", 0)
 		}
 	}
@@ -285,18 +300,18 @@ func (t *Transcript) orphans() {
 // Sending shows a message that was sent and is not recorded yet; Sent names its
 // item, and Unsent takes it away.
 func (t *Transcript) Sending(key, text string, at time.Time) {
-	t.live = append(t.live, &block{kind: person, item: key, text: text, at: at})
+	t.text.live = append(t.text.live, &block{kind: person, item: key, text: text, at: at})
 }
 
 // Sent gives a message that is being sent the id of its item.
 func (t *Transcript) Sent(key, item string) {
-	for _, b := range t.blocks {
+	for _, b := range t.text.blocks {
 		if b.item == item {
 			t.Unsent(key)
 			return
 		}
 	}
-	for _, l := range t.live {
+	for _, l := range t.text.live {
 		if l.item == key {
 			l.item = item
 		}
@@ -306,9 +321,9 @@ func (t *Transcript) Sent(key, item string) {
 // Unsent takes a message away, which failed, or waits and is shown elsewhere, and
 // gives its text.
 func (t *Transcript) Unsent(key string) (text string) {
-	for i, l := range t.live {
+	for i, l := range t.text.live {
 		if l.kind == person && l.item == key {
-			t.live = append(t.live[:i], t.live[i+1:]...)
+			t.text.live = append(t.text.live[:i], t.text.live[i+1:]...)
 			return l.text
 		}
 	}
@@ -318,7 +333,7 @@ func (t *Transcript) Unsent(key string) (text string) {
 // Shell shows a command that the person ran, and what it printed. If the agent is
 // told of it, the record takes its place.
 func (t *Transcript) Shell(command, output string, at time.Time) {
-	t.live = append(t.live, &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: "ok", output: output}})
+	t.text.live = append(t.text.live, &block{kind: shell, text: command, at: at, open: true, tool: &tool{status: "ok", output: output}})
 }
 
 // ShellOrigin is who tells an agent what the person did in the shell.

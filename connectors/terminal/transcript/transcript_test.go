@@ -49,7 +49,7 @@ func tell(t *Transcript, kind event.Type, turn string, body any) Needs {
 // shown is what can be read, without empty lines.
 func shown(t *Transcript, height int) []string {
 	var lines []string
-	for _, l := range t.Lines(frame(height)) {
+	for _, l := range t.View.Lines(frame(height)) {
 		if l = strings.TrimSpace(ansi.Strip(l)); l != "" {
 			lines = append(lines, l)
 		}
@@ -207,10 +207,10 @@ func TestScroll(t *testing.T) {
 	}
 	x.Merge(page(lines...))
 	f := frame(6)
-	x.Lines(f)
-	x.Scroll(-20, f)
+	x.View.Lines(f)
+	x.View.Scroll(-20, f)
 	place := shown(x, 6)
-	if x.Following() || place[0] == "› line 29" {
+	if x.View.Following() || place[0] == "› line 29" {
 		t.Fatalf("scrolled up, and still at the end: %q", place)
 	}
 	x.Merge(page(append(lines, user(31, "new"))...))
@@ -218,10 +218,10 @@ func TestScroll(t *testing.T) {
 	if diff := cmp.Diff(place, shown(x, 6)); diff != "" {
 		t.Errorf("the text moved under the reader (-before +after):\n%s", diff)
 	}
-	if x.Scroll(1000, f); !x.Following() {
+	if x.View.Scroll(1000, f); !x.View.Following() {
 		t.Error("scrolled to the end, and it is not followed")
 	}
-	if !x.Scroll(-1000, f) {
+	if !x.View.Scroll(-1000, f) {
 		t.Error("the top was reached, and nobody is told")
 	}
 	if got := shown(x, 6)[0]; got != "› line 0" {
