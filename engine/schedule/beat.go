@@ -32,7 +32,7 @@ func (s *Scheduler) lookAtBeat() []finding.Finding {
 	s.beat.prompts, s.beat.saved = 0, time.Time{}
 	for _, p := range b.Prompts {
 		found = append(found, p.Found...)
-		if info, err := os.Stat(s.heart(p.Slug + ".md")); err == nil {
+		if info, err := os.Stat(s.files().heart(p.Slug + ".md")); err == nil {
 			s.beat.saved = later(s.beat.saved, info.ModTime())
 		}
 		if p.beats(p.Found) {
@@ -53,7 +53,7 @@ func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error)
 	case b.prompts == 0 && b.hand.IsZero():
 		return time.Time{}, nil
 	}
-	path := s.heart(runsFile)
+	path := s.files().heart(runsFile)
 	if err := b.refold(path, now); err != nil {
 		return time.Time{}, err
 	}
@@ -101,7 +101,7 @@ func (s *Scheduler) beatOn(ctx context.Context, l line, resumed bool) {
 func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
 	s.beat.running = true
 	s.spawn(func() {
-		r := &run{s: s, path: s.heart(runsFile)}
+		r := &run{s: s, path: s.files().heart(runsFile)}
 		err := do(r)
 		s.finish(ctx, &s.beat.track, "heartbeat", r.lines, err)
 	})
@@ -213,7 +213,7 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 		gated := ""
 		if p.Gate != nil {
 			var skip string
-			if gated, skip, err = s.gate(ctx, agent, s.o.Workspace, *p.Gate); err != nil {
+			if gated, skip, err = s.gates.ask(ctx, agent, s.o.Workspace, *p.Gate); err != nil {
 				return "", "", "", err
 			}
 			if skip != "" {
@@ -227,7 +227,7 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 		if len(patterns) == 0 && p.WatchCommand == "" && p.Gate == nil {
 			patterns = []string{"**"} // it says not what it looks at: all that is here
 		}
-		if skip, err := s.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, d); skip != "" || err != nil {
+		if skip, err := s.gates.inputs(ctx, agent, s.o.Workspace, patterns, p.WatchCommand, d); skip != "" || err != nil {
 			return "", "", skip, err
 		}
 		part := "## " + p.Title + "\n" + p.Text

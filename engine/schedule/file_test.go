@@ -116,7 +116,7 @@ func TestEditUnderAPersonsHands(t *testing.T) {
 	w.task("t", "every: 1h")
 	s := w.sched.Store
 	tries := 0
-	err := s.edit(s.cron("t", taskFile), func(data []byte) ([]byte, error) {
+	err := s.files().edit(s.files().cron("t", taskFile), func(data []byte) ([]byte, error) {
 		if tries++; tries == 1 {
 			w.task("t", "every: 1h\ndescription: saved meanwhile")
 		}

@@ -26,7 +26,7 @@ func (s *Scheduler) show() {
 func (s *Scheduler) FilesOf(agent string) string {
 	for slug, t := range *s.tasks.Load() {
 		if t.ID == agent && t.Agent == "" {
-			return s.cron(slug, filesDir)
+			return s.files().cron(slug, filesDir)
 		}
 	}
 	return ""
@@ -58,15 +58,15 @@ func (s *Scheduler) inForce(e *Entry) error {
 	switch {
 	case known && finding.Join(e.Found) != nil:
 		e.Task, e.Next = t, nil
-		lines, err := readTail(s.cron(e.Slug, runsFile))
+		lines, err := readTail(s.files().cron(e.Slug, runsFile))
 		if err == nil && e.Enabled {
 			e.coming(fold(lines, s.Now()), s.Now())
 		}
 		return err
 	case !known:
 		for slug, other := range tasks {
-			if e.ID != "" && other.ID == e.ID && exists(s.cron(slug, taskFile)) { // else it was renamed
-				e.Found, e.Next = append(e.Found, s.duplicate(e.Slug, slug)), nil
+			if e.ID != "" && other.ID == e.ID && exists(s.files().cron(slug, taskFile)) { // else it was renamed
+				e.Found, e.Next = append(e.Found, s.files().duplicate(e.Slug, slug)), nil
 			}
 		}
 	}
@@ -79,8 +79,8 @@ func exists(path string) bool {
 }
 
 // duplicate is what is wrong with a task that has the taskId of another.
-func (s *Scheduler) duplicate(slug, of string) finding.Finding {
-	return finding.Finding{ID: "schedule-duplicate", Severity: finding.Error, File: s.cron(slug, taskFile),
+func (f folder) duplicate(slug, of string) finding.Finding {
+	return finding.Finding{ID: "schedule-duplicate", Severity: finding.Error, File: f.cron(slug, taskFile),
 		Reason: "has the taskId of " + of + ", so it does not run", Remedy: "take the line taskId out; the task then gets one of its own"}
 }
 
@@ -89,7 +89,7 @@ func (s *Scheduler) duplicate(slug, of string) finding.Finding {
 func (s *Scheduler) originals(names []string) []string {
 	age := map[string]time.Time{}
 	for _, slug := range names {
-		if info, err := os.Stat(s.cron(slug, taskFile)); err == nil && s.jobs[slug] == nil {
+		if info, err := os.Stat(s.files().cron(slug, taskFile)); err == nil && s.jobs[slug] == nil {
 			age[slug] = info.ModTime()
 		}
 	}

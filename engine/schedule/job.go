@@ -33,7 +33,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 	if now.Before(j.retry) {
 		return j.retry, nil
 	}
-	path := s.cron(j.task.Slug, runsFile)
+	path := s.files().cron(j.task.Slug, runsFile)
 	if j.running {
 		return s.overlap(j, path, now)
 	}
@@ -53,7 +53,7 @@ func (s *Scheduler) advance(ctx context.Context, j *job, now time.Time) (time.Ti
 		// The process died between the line and the removal.
 		delete(s.jobs, j.task.Slug)
 		s.show()
-		_, err := s.trash(s.cron(j.task.Slug), j.task.Slug)
+		_, err := s.files().trash(s.files().cron(j.task.Slug), j.task.Slug)
 		return time.Time{}, err
 	case !j.hand.IsZero():
 		slot := j.hand

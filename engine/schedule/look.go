@@ -59,17 +59,17 @@ type seen struct {
 
 // look reads the folders again: what is new, changed, renamed, broken or gone.
 func (s *Scheduler) look(now time.Time) {
-	names, strays, err := slugs(s.cron(), "")
+	names, strays, err := slugs(s.files().cron(), "")
 	if err != nil {
 		s.o.Log.Warn("tasks cannot be listed", "err", err)
 		s.again = now.Add(longest)
 		return
 	}
 	there := map[string]bool{}
-	folders := []string{s.cron(), s.heart()}
+	folders := []string{s.files().cron(), s.files().heart()}
 	for _, slug := range names {
 		there[slug] = true
-		folders = append(folders, s.cron(slug))
+		folders = append(folders, s.files().cron(slug))
 	}
 	maps.DeleteFunc(s.jobs, func(slug string, _ *job) bool { return !there[slug] })
 	s.seen.names, s.seen.strays, s.seen.copies = s.originals(names), strays, false
@@ -84,7 +84,7 @@ func (s *Scheduler) look(now time.Time) {
 		s.seen.folders = folders
 		s.o.Folders(folders)
 	}
-	s.tell()
+	s.seen.tell(s.o.Findings)
 }
 
 // lookAtSome reads some tasks again. false: what it found concerns others too (a task came
@@ -105,27 +105,27 @@ func (s *Scheduler) lookAtSome(slugs []string, now time.Time) bool {
 		}
 	}
 	s.show()
-	s.tell()
+	s.seen.tell(s.o.Findings)
 	return true
 }
 
 // tell reports what is wrong with files, if that has changed.
-func (s *Scheduler) tell() {
-	found := slices.Clone(s.seen.strays)
-	for _, slug := range s.seen.names {
-		found = append(found, s.seen.tasks[slug]...)
+func (n *seen) tell(report func([]finding.Finding)) {
+	found := slices.Clone(n.strays)
+	for _, slug := range n.names {
+		found = append(found, n.tasks[slug]...)
 	}
-	found = append(found, s.seen.beat...)
-	if !s.seen.looked || !slices.Equal(found, s.seen.told) {
-		s.seen.looked, s.seen.told = true, found
-		s.o.Findings(found)
+	found = append(found, n.beat...)
+	if !n.looked || !slices.Equal(found, n.told) {
+		n.looked, n.told = true, found
+		report(found)
 	}
 }
 
 // lookAt reads one task. A file that is broken leaves the last good version in
 // force. owner maps each taskId to the folder that it belongs to.
 func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) []finding.Finding {
-	path := s.cron(slug, taskFile)
+	path := s.files().cron(slug, taskFile)
 	info, err := os.Stat(path)
 	if err != nil {
 		delete(s.jobs, slug) // a folder without a task, or one that is being made
@@ -157,7 +157,7 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 	if first, twice := owner[j.task.ID]; twice {
 		delete(s.jobs, slug)
 		s.seen.copies = true
-		return append(j.found[:len(j.found):len(j.found)], s.duplicate(slug, first))
+		return append(j.found[:len(j.found):len(j.found)], s.files().duplicate(slug, first))
 	}
 	owner[j.task.ID] = slug
 	return j.found
@@ -169,7 +169,7 @@ func same(a, b os.FileInfo) bool {
 
 // named gives a task its id and reads it again.
 func (s *Scheduler) named(slug string, now time.Time) (Task, []finding.Finding, error) {
-	err := s.identify(slug)
+	err := s.files().identify(slug)
 	if errors.Is(err, disk.ErrChanged) {
 		s.again = earlier(s.again, now.Add(rereads[0]))
 	}

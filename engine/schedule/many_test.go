@@ -16,10 +16,10 @@ func TestAChangedTaskIsReadAlone(t *testing.T) {
 	s := manyTasks(t, 20)
 	save := func(slug, text string) {
 		t.Helper()
-		if err := os.MkdirAll(s.cron(slug), 0o700); err != nil {
+		if err := os.MkdirAll(s.files().cron(slug), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(s.cron(slug, taskFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(s.files().cron(slug, taskFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAChangedTaskIsReadAlone(t *testing.T) {
 	save("new", task(50, "New."))
 	s.Changed("new")
 	prompts("One more.", "Two.", "Another.")
-	if err := os.RemoveAll(s.cron("task-2")); err != nil {
+	if err := os.RemoveAll(s.files().cron("task-2")); err != nil {
 		t.Fatal(err)
 	}
 	s.Changed("task-2")
@@ -70,7 +70,7 @@ func TestAChangedTaskIsReadAlone(t *testing.T) {
 // BenchmarkEditedTask: one task of 3,000 is edited.
 func BenchmarkEditedTask(b *testing.B) {
 	s := manyTasks(b, 3000)
-	path := s.cron("task-7", taskFile)
+	path := s.files().cron("task-7", taskFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		b.Fatal(err)

@@ -31,24 +31,24 @@ type PromptEntry struct {
 // Heartbeat reads all prompts and the ledger.
 func (s *Store) Heartbeat() (Beat, []finding.Finding, error) {
 	b := Beat{Every: s.Every()}
-	names, found, err := slugs(s.heart(), ".md")
+	names, found, err := slugs(s.files().heart(), ".md")
 	if err != nil {
 		return b, nil, err
 	}
 	on := false
 	for _, slug := range names {
-		data, err := read(s.heart(slug + ".md"))
+		data, err := read(s.files().heart(slug + ".md"))
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return b, nil, err
 		}
-		p, bad := DecodePrompt(s.heart(slug+".md"), slug, data)
+		p, bad := DecodePrompt(s.files().heart(slug+".md"), slug, data)
 		b.Prompts = append(b.Prompts, PromptEntry{p, bad})
 		on = on || p.beats(bad)
 	}
-	lines, err := readTail(s.heart(runsFile))
+	lines, err := readTail(s.files().heart(runsFile))
 	if err != nil {
 		return b, nil, err
 	}
@@ -104,7 +104,7 @@ func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptE
 			}
 		}
 	}
-	slug := freeSlug(s.heart(), ".md", title)
+	slug := freeSlug(s.files().heart(), ".md", title)
 	p, found := DecodePrompt(slug+".md", slug, data)
 	if p.Text == "" {
 		found = append(found, finding.Finding{ID: "schedule-empty", Severity: finding.Error, File: slug + ".md",
@@ -113,7 +113,7 @@ func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptE
 	if err := finding.Join(found); err != nil {
 		return PromptEntry{}, err
 	}
-	if err := s.publish(s.heart(slug+".md"), data, nil); err != nil {
+	if err := s.files().publish(s.files().heart(slug+".md"), data, nil); err != nil {
 		return PromptEntry{}, err
 	}
 	s.changed()
@@ -133,7 +133,7 @@ func (s *Store) RemovePrompt(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	to, err := s.trash(s.heart(slug+".md"), slug+".md")
+	to, err := s.files().trash(s.files().heart(slug+".md"), slug+".md")
 	if err == nil {
 		s.changed()
 	}
@@ -141,7 +141,7 @@ func (s *Store) RemovePrompt(slug string) (string, error) {
 }
 
 // PromptRuns are the newest n beats, oldest first.
-func (s *Store) PromptRuns(n int) ([]Run, error) { return newest(s.heart(runsFile), n) }
+func (s *Store) PromptRuns(n int) ([]Run, error) { return newest(s.files().heart(runsFile), n) }
 
 // prompts reads the prompts that take part now.
 func (s *Store) prompts() ([]Prompt, error) {

@@ -38,7 +38,7 @@ func (r *run) write(l line) error {
 // then comes again.
 func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 	s := r.s
-	r.path = s.cron(r.Slug, runsFile)
+	r.path = s.files().cron(r.Slug, runsFile)
 	if fresh, found, err := s.load(r.Slug); err == nil && fresh.ID == r.ID && finding.Join(found) == nil {
 		r.Task = fresh // what the file says at this moment is what runs
 	}
@@ -55,7 +55,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 		return r.failed(ctx, f, end, err)
 	}
 	if !resumed {
-		skip, err := s.check(ctx, t, agent, hash, &f, &l)
+		skip, err := s.gates.check(ctx, t, agent, hash, &f, &l)
 		switch {
 		case l.Via == ViaWatch && !t.When.timing.Empty() && skip != unchanged:
 			return nil // the watch begins with the first slot that can look
@@ -131,12 +131,18 @@ func (r *run) close(f Firing, end line) error {
 
 const unchanged = "unchanged: nothing that is watched has changed"
 
+// gates runs what decides whether a task has something to do.
+type gates struct {
+	run       GateFunc // nil: no gate opens
+	workspace string   // the folder that watch patterns are relative to
+}
+
 // check decides whether a slot runs. skip says why not. It completes the firing
 // and its line.
-func (s *Scheduler) check(ctx context.Context, t Task, agent, hash string, f *Firing, l *line) (skip string, err error) {
+func (gs gates) check(ctx context.Context, t Task, agent, hash string, f *Firing, l *line) (skip string, err error) {
 	if t.watches() {
 		d := newDigest()
-		if skip, err := s.inputs(ctx, agent, f.Dir, t.Watch, t.WatchCommand, d); skip != "" || err != nil {
+		if skip, err := gs.inputs(ctx, agent, f.Dir, t.Watch, t.WatchCommand, d); skip != "" || err != nil {
 			return skip, err
 		}
 		l.Hash = d.sum()
@@ -153,7 +159,7 @@ func (s *Scheduler) check(ctx context.Context, t Task, agent, hash string, f *Fi
 	}
 	g := *t.Gate
 	g.ByHand = l.Via == ViaHand
-	out, skip, err := s.gate(ctx, agent, f.Dir, g)
+	out, skip, err := gs.ask(ctx, agent, f.Dir, g)
 	f.Gate, l.Extra = out, out
 	return skip, err
 }
@@ -175,17 +181,17 @@ func (r *run) watched(at time.Time, hash, before string) error {
 }
 
 // inputs adds what files and a command say to a digest.
-func (s *Scheduler) inputs(ctx context.Context, agent, dir string, patterns []string, command string, d digest) (skip string, err error) {
+func (gs gates) inputs(ctx context.Context, agent, dir string, patterns []string, command string, d digest) (skip string, err error) {
 	if len(patterns) > 0 {
-		d.files(s.o.Workspace, patterns)
+		d.files(gs.workspace, patterns)
 	}
 	if command == "" {
 		return "", nil
 	}
-	if s.o.Gate == nil {
+	if gs.run == nil {
 		return "commands cannot be run here", nil
 	}
-	out, err := s.o.Gate(ctx, agent, dir, Gate{Command: command, Timeout: gateTimeout})
+	out, err := gs.run(ctx, agent, dir, Gate{Command: command, Timeout: gateTimeout})
 	if err != nil || out.Refused != "" {
 		return out.Refused, err
 	}
@@ -197,14 +203,14 @@ func (s *Scheduler) inputs(ctx context.Context, agent, dir string, patterns []st
 // until the run has ended.
 const maxExtra = 16 << 10
 
-// gate asks a gate. Exit 0 opens it.
-func (s *Scheduler) gate(ctx context.Context, agent, dir string, g Gate) (text, skip string, err error) {
-	if s.o.Gate == nil {
+// ask asks a gate. Exit 0 opens it.
+func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip string, err error) {
+	if gs.run == nil {
 		return "", "gate: commands cannot be run here", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
-	out, err := s.o.Gate(ctx, agent, dir, g)
+	out, err := gs.run(ctx, agent, dir, g)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "", fmt.Sprintf("gate: took longer than %s", g.Timeout), nil
@@ -227,7 +233,7 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy,
 		Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
 		Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339), Zone: t.When.zone, Model: t.Model,
-		Dir: s.cron(t.Slug, filesDir), Prompt: t.Prompt}
+		Dir: s.files().cron(t.Slug, filesDir), Prompt: t.Prompt}
 	if !l.Via.nominal() {
 		f.Dedupe += "-" + string(l.Via)
 	}

@@ -194,7 +194,7 @@ func TestCrashBehindTheId(t *testing.T) {
 	if err := os.Chtimes(path, saved, saved); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.sched.identify("once"); err != nil {
+	if err := w.sched.files().identify("once"); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "taskId: ") {

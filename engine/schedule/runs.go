@@ -26,10 +26,10 @@ func (s *Store) Runs(slug string, n int) ([]Run, error) {
 	if !ValidSlug(slug) {
 		return nil, fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	if _, err := os.Stat(s.cron(slug)); err != nil {
+	if _, err := os.Stat(s.files().cron(slug)); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, slug)
 	}
-	return newest(filepath.Join(s.cron(slug), runsFile), n)
+	return newest(filepath.Join(s.files().cron(slug), runsFile), n)
 }
 
 func newest(path string, n int) ([]Run, error) {

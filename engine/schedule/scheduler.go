@@ -88,6 +88,7 @@ type Options struct {
 type Scheduler struct {
 	*Store
 	o     Options
+	gates gates
 	wake  chan struct{} // capacity 1
 	spawn func(func())
 
@@ -117,7 +118,7 @@ func New(o Options) *Scheduler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Scheduler{Store: o.Store, o: o, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
+	s := &Scheduler{Store: o.Store, o: o, gates: gates{o.Gate, o.Workspace}, wake: make(chan struct{}, 1), jobs: map[string]*job{}}
 	s.stale.add()
 	s.tasks.Store(&active{})
 	s.spawn = s.wg.Go
@@ -147,12 +148,12 @@ func (s *Scheduler) poke() {
 // ended. It fails only with durable storage.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wg.Wait()
-	for _, dir := range []string{s.cron(), s.heart()} { // what is not there cannot be watched
+	for _, dir := range []string{s.files().cron(), s.files().heart()} { // what is not there cannot be watched
 		if err := s.Volume.MkdirAll(dir); err != nil {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
-	if err := s.recover(); err != nil {
+	if err := s.files().recover(); err != nil {
 		return err
 	}
 	for {

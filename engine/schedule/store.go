@@ -46,12 +46,22 @@ type Store struct {
 	Changed func()
 }
 
-func (s *Store) cron(elem ...string) string {
-	return filepath.Join(append([]string{s.Root, "cron"}, elem...)...)
+// files is where the tasks and prompts are.
+func (s *Store) files() folder { return folder{s.Root, s.Volume, s.Now} }
+
+// A folder is the files of the tasks and prompts in one .daycare directory.
+type folder struct {
+	root string
+	vol  *disk.Volume
+	now  func() time.Time
 }
 
-func (s *Store) heart(elem ...string) string {
-	return filepath.Join(append([]string{s.Root, "heartbeat"}, elem...)...)
+func (f folder) cron(elem ...string) string {
+	return filepath.Join(append([]string{f.root, "cron"}, elem...)...)
+}
+
+func (f folder) heart(elem ...string) string {
+	return filepath.Join(append([]string{f.root, "heartbeat"}, elem...)...)
 }
 
 func (s *Store) changed() {
@@ -122,22 +132,22 @@ func Strays(root string) ([]finding.Finding, error) {
 
 // publish replaces a file that people write too. base is what the change was made
 // from; nil: there was no file. Somebody else's change in between is ErrChanged.
-func (s *Store) publish(path string, content, base []byte) error {
-	return s.put(s.Volume.Exchange, path, content, base)
+func (f folder) publish(path string, content, base []byte) error {
+	return f.put(f.vol.Exchange, path, content, base)
 }
 
 // amend is publish for what daycare adds by itself. The file keeps the time of its
 // last save: a schedule that is not in the ledger yet counts from it.
-func (s *Store) amend(path string, content, base []byte) error {
-	return s.put(s.Volume.Amend, path, content, base)
+func (f folder) amend(path string, content, base []byte) error {
+	return f.put(f.vol.Amend, path, content, base)
 }
 
 // put replaces a file in one of the two ways of a Volume.
-func (s *Store) put(replace func(step, path string, content, base []byte) ([]byte, error), path string, content, base []byte) error {
+func (f folder) put(replace func(step, path string, content, base []byte) ([]byte, error), path string, content, base []byte) error {
 	if len(content) > maxFile {
 		return fmt.Errorf("write %s: %d bytes are too much, allowed are %d", filepath.Base(path), len(content), maxFile)
 	}
-	if err := s.Volume.MkdirAll(filepath.Dir(path)); err != nil {
+	if err := f.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	if _, err := replace(fileStep, path, content, base); err != nil {
@@ -147,17 +157,17 @@ func (s *Store) put(replace func(step, path string, content, base []byte) ([]byt
 }
 
 // recover ends what a death left half done in the folders of tasks and prompts.
-func (s *Store) recover() error {
-	names, _, err := slugs(s.cron(), "")
+func (f folder) recover() error {
+	names, _, err := slugs(f.cron(), "")
 	if err != nil {
 		return err
 	}
-	dirs := []string{s.heart()}
+	dirs := []string{f.heart()}
 	for _, name := range names {
-		dirs = append(dirs, s.cron(name))
+		dirs = append(dirs, f.cron(name))
 	}
 	for _, dir := range dirs {
-		if err := s.Volume.Recover(dir); err != nil {
+		if err := f.vol.Recover(dir); err != nil {
 			return err
 		}
 	}
@@ -165,11 +175,11 @@ func (s *Store) recover() error {
 }
 
 // edit changes a file, on top of whatever somebody else saved meanwhile.
-func (s *Store) edit(path string, change func([]byte) ([]byte, error)) error {
-	return s.editBy(s.publish, path, change)
+func (f folder) edit(path string, change func([]byte) ([]byte, error)) error {
+	return f.editBy(f.publish, path, change)
 }
 
-func (s *Store) editBy(put func(path string, content, base []byte) error, path string, change func([]byte) ([]byte, error)) error {
+func (f folder) editBy(put func(path string, content, base []byte) error, path string, change func([]byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		base, err := read(path)
 		if err != nil {
@@ -186,13 +196,13 @@ func (s *Store) editBy(put func(path string, content, base []byte) error, path s
 }
 
 // trash moves a folder or file to trash/<time>-<name>.
-func (s *Store) trash(path, name string) (string, error) {
-	dir := filepath.Join(s.Root, "trash")
-	if err := s.Volume.MkdirAll(dir); err != nil {
+func (f folder) trash(path, name string) (string, error) {
+	dir := filepath.Join(f.root, "trash")
+	if err := f.vol.MkdirAll(dir); err != nil {
 		return "", fmt.Errorf("make trash: %w", err)
 	}
-	to := filepath.Join(dir, s.Now().UTC().Format("20060102T150405.000Z")+"-"+name)
-	err := s.Volume.Rename("trash", path, to)
+	to := filepath.Join(dir, f.now().UTC().Format("20060102T150405.000Z")+"-"+name)
+	err := f.vol.Rename("trash", path, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
 	}
@@ -204,9 +214,10 @@ func (s *Store) trash(path, name string) (string, error) {
 
 // identify gives a task its id, on first sight. The rest of the file, and what a
 // person saves at this moment, stay as they are.
-func (s *Store) identify(slug string) error {
-	return s.editBy(s.amend, s.cron(slug, taskFile), func(data []byte) ([]byte, error) {
-		if t, found := DecodeTask(slug, slug, data, s.Zone()); t.ID != "" || finding.Join(found) != nil {
+func (f folder) identify(slug string) error {
+	return f.editBy(f.amend, f.cron(slug, taskFile), func(data []byte) ([]byte, error) {
+		// The zone of tasks that name none changes neither the id nor what is wrong.
+		if t, found := DecodeTask(slug, slug, data, time.UTC); t.ID != "" || finding.Join(found) != nil {
 			return data, nil
 		}
 		return first(data, key{"taskId", cuid2.Generate()}), nil

@@ -31,7 +31,7 @@ type Entry struct {
 
 // Tasks lists all tasks by name. What is in a folder that is none is a finding.
 func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
-	names, found, err := slugs(s.cron(), "")
+	names, found, err := slugs(s.files().cron(), "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +57,7 @@ func (s *Store) Task(slug string) (Entry, error) {
 	}
 	e := Entry{Task: t, Found: found}
 	now := s.Now()
-	lines, err := readTail(s.cron(slug, runsFile))
+	lines, err := readTail(s.files().cron(slug, runsFile))
 	if err != nil {
 		return Entry{}, err
 	}
@@ -88,7 +88,7 @@ func (s *Store) load(slug string) (Task, []finding.Finding, error) {
 	if !ValidSlug(slug) {
 		return Task{}, nil, fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	path := s.cron(slug, taskFile)
+	path := s.files().cron(slug, taskFile)
 	data, err := read(path)
 	if err != nil {
 		return Task{}, nil, err
@@ -189,15 +189,15 @@ func (s *Store) Create(id string, c Change) (Entry, error) {
 		title = strings.Join(collect(firstWords(*c.Prompt, 4)), " ")
 		c.Name = &title
 	}
-	slug := freeSlug(s.cron(), "", title)
+	slug := freeSlug(s.files().cron(), "", title)
 	data, err := s.apply(slug, first(nil, key{"taskId", id}), c)
 	if err != nil {
 		return Entry{}, err
 	}
-	if err := s.publish(s.cron(slug, taskFile), data, nil); err != nil {
+	if err := s.files().publish(s.files().cron(slug, taskFile), data, nil); err != nil {
 		return Entry{}, err
 	}
-	if err := s.Volume.SyncDir(fileStep+".dirsync", s.cron()); err != nil {
+	if err := s.Volume.SyncDir(fileStep+".dirsync", s.files().cron()); err != nil {
 		return Entry{}, err
 	}
 	s.changed()
@@ -229,7 +229,7 @@ func (s *Store) Update(slug string, c Change) (Entry, error) {
 	if !ValidSlug(slug) {
 		return Entry{}, fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	err := s.edit(s.cron(slug, taskFile), func(data []byte) ([]byte, error) { return s.apply(slug, data, c) })
+	err := s.files().edit(s.files().cron(slug, taskFile), func(data []byte) ([]byte, error) { return s.apply(slug, data, c) })
 	if err != nil {
 		return Entry{}, err
 	}
@@ -242,7 +242,7 @@ func (s *Store) Remove(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	to, err := s.trash(s.cron(slug), slug)
+	to, err := s.files().trash(s.files().cron(slug), slug)
 	if err == nil {
 		s.changed()
 	}
@@ -254,7 +254,7 @@ func (s *Store) Source(slug string) (string, error) {
 	if !ValidSlug(slug) {
 		return "", fmt.Errorf("%w: %q", ErrName, slug)
 	}
-	data, err := read(s.cron(slug, taskFile))
+	data, err := read(s.files().cron(slug, taskFile))
 	return string(data), err
 }
 
@@ -263,7 +263,7 @@ func (s *Store) Memory(slug string) (string, error) {
 	if err := s.known(slug); err != nil {
 		return "", err
 	}
-	data, _, err := beneath.Own(s.cron(slug, memoryFile), 4*maxFile)
+	data, _, err := beneath.Own(s.files().cron(slug, memoryFile), 4*maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -275,7 +275,7 @@ func (s *Store) known(slug string) error {
 	switch {
 	case !ValidSlug(slug):
 		return fmt.Errorf("%w: %q", ErrName, slug)
-	case !exists(s.cron(slug, taskFile)):
+	case !exists(s.files().cron(slug, taskFile)):
 		return fmt.Errorf("%w: %s", ErrNotFound, slug)
 	}
 	return nil
@@ -286,7 +286,7 @@ func (s *Store) SetMemory(slug, text string) error {
 	if err := s.known(slug); err != nil {
 		return err
 	}
-	path := s.cron(slug, memoryFile)
+	path := s.files().cron(slug, memoryFile)
 	base, _, err := beneath.Own(path, 4*maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		base, err = nil, nil
@@ -294,5 +294,5 @@ func (s *Store) SetMemory(slug, text string) error {
 	if err != nil {
 		return err
 	}
-	return s.publish(path, []byte(strings.TrimRight(text, "\n")+"\n"), base)
+	return s.files().publish(path, []byte(strings.TrimRight(text, "\n")+"\n"), base)
 }
