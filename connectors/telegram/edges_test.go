@@ -43,16 +43,16 @@ func TestUpdatesWithoutAMessage(t *testing.T) {
 	for name, u := range map[string]update{"nothing": {ID: 1}, "of nobody": {Message: &incoming{Text: "x"}},
 		"of a channel":         {Message: &incoming{From: &user{ID: 1}, Chat: room{Type: "channel"}}},
 		"a reaction of nobody": {Reaction: &reaction{}}} {
-		if p, ok := c.read(u); ok {
+		if p, ok := c.reader.read(u); ok {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
 	off := &reaction{User: &user{ID: 1}, ID: 7}
-	if p, ok := c.read(update{Reaction: off}); !ok || p.Text != "The person took their reaction off message 7" {
+	if p, ok := c.reader.read(update{Reaction: off}); !ok || p.Text != "The person took their reaction off message 7" {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	quoted := &incoming{From: &user{ID: 1}, ReplyTo: &incoming{Caption: "under a picture"}}
-	if p, ok := c.read(update{Message: quoted}); !ok || p.Quote != "under a picture" {
+	if p, ok := c.reader.read(update{Message: quoted}); !ok || p.Quote != "under a picture" {
 		t.Errorf("%+v, %v", p, ok)
 	}
 }
@@ -61,7 +61,7 @@ func TestUpdatesWithoutAMessage(t *testing.T) {
 func TestAttachmentsOfAMessage(t *testing.T) {
 	c := canned(t, nil)
 	named := func(m *incoming) (names []string) {
-		for _, f := range c.files(m) {
+		for _, f := range c.reader.files(m) {
 			names = append(names, f.Name)
 		}
 		return names
@@ -85,13 +85,13 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 		"a path that is none": `{"ok":true,"result":{"file_path":"../../x"}}`, "500": `{"ok":false,"error_code":500}`,
 		"read answer of getFile": "",
 	} {
-		if r, err := canned(t, map[string]string{"getFile": answer}).open(t.Context(), "f"); err == nil ||
+		if r, err := canned(t, map[string]string{"getFile": answer}).reader.open(t.Context(), "f"); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", answer, r, err)
 		}
 	}
 	if _, err := canned(t, map[string]string{"getFile": `{"ok":false,"error_code":400,"description":"file is too big"}`}).
-		open(t.Context(), "f"); !errors.Is(err, chat.TooLarge) {
+		reader.open(t.Context(), "f"); !errors.Is(err, chat.TooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestThreadThatIsGone(t *testing.T) {
 	for thread, want := range map[int64]int{0: 1, 3: 2} {
 		calls := 0
 		o := outgoing{Thread: thread}
-		err := c.adapt(&o, func() error {
+		err := c.out.adapt(&o, func() error {
 			if calls++; calls == 1 {
 				return no
 			}
@@ -196,7 +196,7 @@ func TestProbeOfAWebhook(t *testing.T) {
 func TestPollingThatCannotBegin(t *testing.T) {
 	c := canned(t, map[string]string{"deleteWebhook": `{"ok":false,"error_code":401}`,
 		"getUpdates": `{"ok":false,"error_code":404}`})
-	if err := c.poll(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "deleteWebhook") {
+	if err := c.poller.poll(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "deleteWebhook") {
 		t.Errorf("%v", err)
 	}
 	if c = canned(t, map[string]string{"getMe": `{"ok":false,"error_code":401}`}); true {
@@ -211,16 +211,16 @@ func TestPostsThatAreRefused(t *testing.T) {
 	c := canned(t, nil)
 	other := canned(t, nil)
 	other.o.ID = "another"
-	if c.hookSecret() == other.hookSecret() {
+	if c.hook.secret() == other.hook.secret() {
 		t.Error("two connectors of one bot have one secret")
 	}
 	c.o.Webhook.URL = "https://example.com"
 	post := func(method, path string, body io.Reader) (int, http.Header) {
 		r := httptest.NewRequest(method, path, body)
-		r.Header.Set(secretHeader, c.hookSecret())
+		r.Header.Set(secretHeader, c.hook.secret())
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		_, status := c.authentic(w, r)
+		_, status := c.hook.authentic(w, r)
 		return status, w.Header()
 	}
 	if status, _ := post("POST", "/", strings.NewReader(`{"update_id":7}`)); status != http.StatusOK {
@@ -245,7 +245,7 @@ func TestCleanErrors(t *testing.T) {
 	if err := a.Clean(&url.Error{Op: "Post", URL: "http://x", Err: cause}); err != cause {
 		t.Errorf("%v", err)
 	}
-	if _, err := canned(t, nil).updates(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "read answer of getUpdates") {
+	if _, err := canned(t, nil).poller.updates(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "read answer of getUpdates") {
 		t.Errorf("a cut connection: %v", err)
 	}
 }

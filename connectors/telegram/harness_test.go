@@ -89,7 +89,7 @@ func connector(t *testing.T, o Options, host chat.Host, log *slog.Logger) *Conne
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pause, c.ingress.Grace = time.Millisecond, 100*time.Millisecond
+	c.pause, c.poller.pause, c.hook.ingress.Grace = time.Millisecond, time.Millisecond, 100*time.Millisecond
 	return c
 }
 

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"daycare/connectors/chat"
@@ -15,45 +16,56 @@ const (
 	callTime  = pollTime + pollSlack
 )
 
+// take makes one update durable.
+type take func(ctx context.Context, deliver message.Deliver, u update) error
+
+// A poller asks for updates.
+type poller struct {
+	api   *api
+	log   *slog.Logger
+	pause time.Duration // after the first failure
+	take  take
+}
+
 // poll asks for updates until ctx ends. Asking with an offset tells Telegram that
 // everything before it was received, so the offset moves past an update only when
 // it is durable.
-func (c *Connector) poll(ctx context.Context, deliver message.Deliver) error {
+func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 	// Telegram does not answer the question while a webhook is set.
-	if err := c.api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil); err != nil {
+	if err := p.api.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, nil); err != nil {
 		return err
 	}
 	var offset int64
 	for failures := 0; ctx.Err() == nil; {
-		updates, err := c.updates(ctx, offset)
+		updates, err := p.updates(ctx, offset)
 		if err != nil {
 			return err
 		}
-		taken, err := c.takeAll(ctx, deliver, updates)
+		taken, err := p.takeAll(ctx, deliver, updates)
 		if taken > 0 {
 			offset, failures = max(offset, updates[taken-1].ID+1), 0
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.Warn("a message was not accepted and is fetched again", "update", updates[taken].ID, "err", err)
-			chat.Rest(ctx, c.pause, failures)
+			p.log.Warn("a message was not accepted and is fetched again", "update", updates[taken].ID, "err", err)
+			chat.Rest(ctx, p.pause, failures)
 			failures++
 		}
 	}
 	return nil
 }
 
-func (c *Connector) updates(ctx context.Context, offset int64) ([]update, error) {
+func (p *poller) updates(ctx context.Context, offset int64) ([]update, error) {
 	var updates []update
-	err := c.api.call(ctx, "getUpdates", map[string]any{"offset": offset, "limit": pollMost,
+	err := p.api.call(ctx, "getUpdates", map[string]any{"offset": offset, "limit": pollMost,
 		"timeout": int(pollTime / time.Second), "allowed_updates": allowedUpdates}, &updates)
 	return updates, err
 }
 
 // takeAll takes updates in order and returns how many, up to the first that
 // failed.
-func (c *Connector) takeAll(ctx context.Context, deliver message.Deliver, updates []update) (int, error) {
+func (p *poller) takeAll(ctx context.Context, deliver message.Deliver, updates []update) (int, error) {
 	for i, u := range updates {
-		if err := c.take(ctx, deliver, u); err != nil {
+		if err := p.take(ctx, deliver, u); err != nil {
 			return i, err
 		}
 	}
@@ -67,7 +79,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, u update)
 			c.pressed(ctx, u.CallbackQuery)
 			return nil
 		}
-		if p, ok := c.read(u); ok {
+		if p, ok := c.reader.read(u); ok {
 			return c.desk.Take(ctx, deliver, p)
 		}
 		return nil

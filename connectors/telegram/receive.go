@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"daycare/connectors/chat"
@@ -15,23 +16,31 @@ import (
 )
 
 // read makes a post of an update; false: there is nothing in it for an agent.
-func (c *Connector) read(u update) (chat.Post, bool) {
+// A reader makes posts of updates.
+type reader struct {
+	api *api
+
+	mu sync.Mutex
+	me user
+}
+
+func (r *reader) read(u update) (chat.Post, bool) {
 	key := strconv.FormatInt(u.ID, 10)
 	switch {
 	case u.Message != nil:
-		return c.message(key, u.Message)
+		return r.message(key, u.Message)
 	case u.Edited != nil:
-		p, ok := c.message(key, u.Edited)
+		p, ok := r.message(key, u.Edited)
 		p.Note, p.Files, p.Quote = true, nil, ""
 		p.Text = fmt.Sprintf("The person edited message %s. It now reads:\n\n%s", p.MessageID, p.Text)
 		return p, ok
 	case u.Reaction != nil && u.Reaction.User != nil:
-		return c.reacted(key, u.Reaction)
+		return r.reacted(key, u.Reaction)
 	}
 	return chat.Post{}, false
 }
 
-func (c *Connector) message(key string, m *incoming) (chat.Post, bool) {
+func (r *reader) message(key string, m *incoming) (chat.Post, bool) {
 	if m.From == nil || m.Chat.Type == "channel" {
 		return chat.Post{}, false // nobody's, or everybody's
 	}
@@ -44,13 +53,13 @@ func (c *Connector) message(key string, m *incoming) (chat.Post, bool) {
 	if text == "" {
 		text, entities = m.Caption, m.InCaps
 	}
-	p.Text, p.Addressed = c.addressed(text, entities)
-	if r := m.ReplyTo; r != nil && !(m.InTopic && r.ID == m.Thread) { // a topic's first message is no quotation
-		p.ReplyTo = decimal(r.ID)
-		if p.Quote = r.Text; p.Quote == "" {
-			p.Quote = r.Caption
+	p.Text, p.Addressed = r.addressed(text, entities)
+	if to := m.ReplyTo; to != nil && !(m.InTopic && to.ID == m.Thread) { // a topic's first message is no quotation
+		p.ReplyTo = decimal(to.ID)
+		if p.Quote = to.Text; p.Quote == "" {
+			p.Quote = to.Caption
 		}
-		p.Addressed = p.Addressed || r.From != nil && r.From.ID == c.self().ID
+		p.Addressed = p.Addressed || to.From != nil && to.From.ID == r.self().ID
 	}
 	if from := forwarded(m.Forward); from != "" {
 		p.Text = "[forwarded from " + from + "]\n" + p.Text
@@ -58,20 +67,20 @@ func (c *Connector) message(key string, m *incoming) (chat.Post, bool) {
 	if more := described(m); more != "" {
 		p.Text = strings.TrimSpace(p.Text + "\n" + more)
 	}
-	p.Files = c.files(m)
+	p.Files = r.files(m)
 	return p, true
 }
 
-func (c *Connector) self() user {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.me
+func (r *reader) self() user {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.me
 }
 
 // addressed looks for the bot's name in a text and takes it off its beginning and
 // off commands (/stop@bot). A command for another bot is not for us.
-func (c *Connector) addressed(text string, entities []entity) (rest string, forUs bool) {
-	me := c.self()
+func (r *reader) addressed(text string, entities []entity) (rest string, forUs bool) {
+	me := r.self()
 	units := utf16.Encode([]rune(text))
 	for _, e := range entities {
 		if e.Offset < 0 || e.Length < 0 || e.Offset+e.Length > len(units) {
@@ -100,18 +109,18 @@ func (c *Connector) addressed(text string, entities []entity) (rest string, forU
 	return text, forUs
 }
 
-func (c *Connector) reacted(key string, r *reaction) (chat.Post, bool) {
+func (r *reader) reacted(key string, change *reaction) (chat.Post, bool) {
 	var emoji []string
-	for _, s := range r.New {
+	for _, s := range change.New {
 		if s.Emoji != "" {
 			emoji = append(emoji, s.Emoji)
 		}
 	}
-	p := chat.Post{Key: key, Note: true, Sender: name(r.User), Group: r.Chat.Type != "private",
-		From: message.Address{ChannelID: decimal(r.Chat.ID), UserID: decimal(r.User.ID)}}
-	p.Text = fmt.Sprintf("The person reacted to message %d with %s", r.ID, strings.Join(emoji, " "))
+	p := chat.Post{Key: key, Note: true, Sender: name(change.User), Group: change.Chat.Type != "private",
+		From: message.Address{ChannelID: decimal(change.Chat.ID), UserID: decimal(change.User.ID)}}
+	p.Text = fmt.Sprintf("The person reacted to message %d with %s", change.ID, strings.Join(emoji, " "))
 	if len(emoji) == 0 {
-		p.Text = fmt.Sprintf("The person took their reaction off message %d", r.ID)
+		p.Text = fmt.Sprintf("The person took their reaction off message %d", change.ID)
 	}
 	return p, true
 }
@@ -158,7 +167,7 @@ func described(m *incoming) string {
 }
 
 // files are the attachments of a message, still at Telegram.
-func (c *Connector) files(m *incoming) []chat.File {
+func (r *reader) files(m *incoming) []chat.File {
 	var all []chat.File
 	add := func(f *file, fallback string) {
 		if f == nil {
@@ -169,7 +178,7 @@ func (c *Connector) files(m *incoming) []chat.File {
 			name = fallback
 		}
 		all = append(all, chat.File{Name: name, Size: f.Size,
-			Open: func(ctx context.Context) (io.ReadCloser, error) { return c.open(ctx, f.ID) }})
+			Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, f.ID) }})
 	}
 	if n := len(m.Photo); n > 0 {
 		add(&m.Photo[n-1], "photo.jpg")
@@ -186,9 +195,9 @@ func (c *Connector) files(m *incoming) []chat.File {
 	return all
 }
 
-func (c *Connector) open(ctx context.Context, id string) (io.ReadCloser, error) {
+func (r *reader) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	var f file
-	err := c.api.call(ctx, "getFile", map[string]string{"file_id": id}, &f)
+	err := r.api.call(ctx, "getFile", map[string]string{"file_id": id}, &f)
 	if is(err, http.StatusBadRequest, "too big") {
 		return nil, chat.TooLarge
 	}
@@ -198,7 +207,7 @@ func (c *Connector) open(ctx context.Context, id string) (io.ReadCloser, error) 
 	if path.Clean("/"+f.Path) != "/"+f.Path {
 		return nil, fmt.Errorf("download file: telegram named a path that is none")
 	}
-	return c.api.download(ctx, f.Path)
+	return r.api.download(ctx, f.Path)
 }
 
 // pressed takes a pressed button. Telegram shows a spinner on it until it hears

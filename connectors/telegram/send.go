@@ -31,7 +31,7 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 		base.Reply = &replyTo{id, true}
 	}
 	var steps []func() error
-	for _, step := range c.steps(out, base) {
+	for _, step := range c.out.steps(out, base) {
 		steps = append(steps, func() error {
 			id, err := step(ctx)
 			if remoteID == "" && id != 0 {
@@ -48,19 +48,22 @@ func (c *Connector) Send(ctx context.Context, out message.Outgoing) (remoteID st
 
 type step func(context.Context) (id int64, err error)
 
+// A sender makes the calls that send messages.
+type sender struct{ api *api }
+
 // steps are the messages that make up one part.
-func (c *Connector) steps(out message.Outgoing, base outgoing) []step {
+func (s sender) steps(out message.Outgoing, base outgoing) []step {
 	var all []step
 	files := out.Files
 	if len(files) > 0 && format.Length(out.Text, format.UTF16) <= maxCaption {
 		first, caption := files[0], out.Text
-		all = append(all, func(ctx context.Context) (int64, error) { return c.sendFile(ctx, base, first, caption) })
+		all = append(all, func(ctx context.Context) (int64, error) { return s.file(ctx, base, first, caption) })
 		files = files[1:]
 	} else {
-		all = append(all, func(ctx context.Context) (int64, error) { return c.sendText(ctx, base, out.Text) })
+		all = append(all, func(ctx context.Context) (int64, error) { return s.text(ctx, base, out.Text) })
 	}
 	for _, f := range files {
-		all = append(all, func(ctx context.Context) (int64, error) { return c.sendFile(ctx, base, f, "") })
+		all = append(all, func(ctx context.Context) (int64, error) { return s.file(ctx, base, f, "") })
 	}
 	return all
 }
@@ -74,26 +77,26 @@ func outgoingTo(to message.Address) (outgoing, error) {
 	return outgoing{Chat: id, Thread: thread}, nil
 }
 
-// sendText sends Markdown, without its marks where Telegram does not take them.
-func (c *Connector) sendText(ctx context.Context, o outgoing, text string) (int64, error) {
+// text sends Markdown, without its marks where Telegram does not take them.
+func (s sender) text(ctx context.Context, o outgoing, text string) (int64, error) {
 	o.Preview = &linkPreview{true}
 	o.Text, o.Mode = format.Telegram(text), "HTML"
 	var m incoming
 	var err error
 	if o.Text != "" {
-		err = c.adapt(&o, func() error { return c.api.call(ctx, "sendMessage", o, &m) })
+		err = s.adapt(&o, func() error { return s.api.call(ctx, "sendMessage", o, &m) })
 	}
 	if o.Text == "" || is(err, http.StatusBadRequest, "can't parse entities", "text is empty", "message is too long", "entity") {
 		if o.Text, o.Mode = format.Plain(text), ""; o.Text == "" {
 			return 0, nil // nothing that could be shown
 		}
-		err = c.adapt(&o, func() error { return c.api.call(ctx, "sendMessage", o, &m) })
+		err = s.adapt(&o, func() error { return s.api.call(ctx, "sendMessage", o, &m) })
 	}
 	return m.ID, err
 }
 
 // adapt calls f again with what Telegram told: the group's new id, no topic.
-func (c *Connector) adapt(o *outgoing, f func() error) error {
+func (s sender) adapt(o *outgoing, f func() error) error {
 	err := f()
 	var no *apiError
 	if errors.As(err, &no) && no.MigrateTo != 0 {
@@ -107,7 +110,7 @@ func (c *Connector) adapt(o *outgoing, f func() error) error {
 	return err
 }
 
-func (c *Connector) sendFile(ctx context.Context, o outgoing, f message.File, caption string) (int64, error) {
+func (s sender) file(ctx context.Context, o outgoing, f message.File, caption string) (int64, error) {
 	content, err := os.Open(f.Path)
 	if err != nil {
 		return 0, &message.NotSent{Final: true, Err: fmt.Errorf("open file %s to send: %w", f.Name, err)}
@@ -132,7 +135,7 @@ func (c *Connector) sendFile(ctx context.Context, o outgoing, f message.File, ca
 		params["reply_parameters"] = string(data)
 	}
 	var m incoming
-	err = c.api.upload(ctx, method, params, field, f.Name, content, &m)
+	err = s.api.upload(ctx, method, params, field, f.Name, content, &m)
 	return m.ID, err
 }
 
@@ -166,7 +169,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, reply, text str
 	if id, err := strconv.ParseInt(reply, 10, 64); err == nil {
 		o.Reply = &replyTo{id, true}
 	}
-	_, err = c.sendText(ctx, o, text)
+	_, err = c.out.text(ctx, o, text)
 	return err
 }
 
@@ -181,7 +184,7 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 	}
 	// Telegram knows its emoji without the mark that asks for a coloured one.
 	o.Thread, o.Reaction = 0, []symbol{{"emoji", strings.ReplaceAll(emoji, "\uFE0F", "")}}
-	err = c.adapt(&o, func() error { return c.api.call(ctx, "setMessageReaction", o, nil) })
+	err = c.out.adapt(&o, func() error { return c.api.call(ctx, "setMessageReaction", o, nil) })
 	if is(err, http.StatusBadRequest, "reaction_invalid") {
 		return fmt.Errorf("telegram has no reaction %s; among those it has are 👍 👎 ❤ 🔥 🎉 👏 🙏 👌 🤔 😁 😢 👀 🤝 💯", emoji)
 	}
@@ -209,7 +212,7 @@ func (c *Connector) Card(ctx context.Context, to message.Address, text string, c
 		row = append(row, button{k.Label, k.Data})
 	}
 	o.Keyboard = &keyboard{[][]button{row}}
-	id, err := c.sendText(ctx, o, text)
+	id, err := c.out.text(ctx, o, text)
 	return decimal(id), err
 }
 

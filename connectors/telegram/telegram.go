@@ -22,7 +22,6 @@ import (
 	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/connectors/format"
-	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -37,14 +36,13 @@ type Connector struct {
 	log   *slog.Logger
 	pause time.Duration // after the first failure of anything that is tried again
 
-	ingress ingress.Listener // of the webhook
-	order   sync.Mutex       // held while a posted update is taken
+	hook   *receiver
+	poller *poller
+	reader *reader
+	out    sender
 
 	sent    chat.Progress
 	strikes chat.Strikes
-
-	mu sync.Mutex
-	me user
 }
 
 // Kind is how settings make a connector.
@@ -65,7 +63,10 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 	}
 	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log
-	c.ingress.Name, c.ingress.Log = "telegram", c.log
+	c.reader, c.out = &reader{api: c.api}, sender{c.api}
+	c.poller = &poller{c.api, c.log, c.pause, c.take}
+	c.hook = &receiver{o: o, api: c.api, log: c.log, take: c.take}
+	c.hook.ingress.Name, c.hook.ingress.Log = "telegram", c.log
 	c.desk = chat.New(chat.Options{ID: o.ID, Allow: o.Allow, AgentID: o.AgentID}, host, c, c.log)
 	return c, nil
 }
@@ -108,9 +109,9 @@ func (c *Connector) receive(ctx context.Context, deliver message.Deliver) error 
 		return err
 	}
 	if c.o.Webhook.URL != "" {
-		return c.serve(ctx, deliver)
+		return c.hook.serve(ctx, deliver)
 	}
-	return c.poll(ctx, deliver)
+	return c.poller.poll(ctx, deliver)
 }
 
 // introduce learns the bot's own name and gives Telegram the menu of commands.
@@ -119,9 +120,9 @@ func (c *Connector) introduce(ctx context.Context) error {
 	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.me = me
-	c.mu.Unlock()
+	c.reader.mu.Lock()
+	c.reader.me = me
+	c.reader.mu.Unlock()
 	type entry struct {
 		Command     string `json:"command"`
 		Description string `json:"description"`

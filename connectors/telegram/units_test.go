@@ -145,7 +145,7 @@ func TestDescriptions(t *testing.T) {
 
 // Only what names the bot is for it, and its name is taken off.
 func TestAddressed(t *testing.T) {
-	c := &Connector{me: user{ID: 7, Username: "Test_Bot"}}
+	c := &Connector{reader: &reader{me: user{ID: 7, Username: "Test_Bot"}}}
 	for name, tt := range map[string]struct {
 		text     string
 		entities []entity
@@ -169,7 +169,7 @@ func TestAddressed(t *testing.T) {
 		"past the end": {"hi", []entity{{Type: "mention", Offset: 1, Length: 5},
 			{Type: "mention", Offset: -1, Length: 1}, {Type: "mention", Length: -1}}, "hi", false},
 	} {
-		if rest, forUs := c.addressed(tt.text, tt.entities); rest != tt.rest || forUs != tt.forUs {
+		if rest, forUs := c.reader.addressed(tt.text, tt.entities); rest != tt.rest || forUs != tt.forUs {
 			t.Errorf("%s: %q, %v", name, rest, forUs)
 		}
 	}
@@ -370,7 +370,7 @@ func TestAnUpdateThatBreaksItsHandler(t *testing.T) {
 		}
 	}
 	no := errors.New("no")
-	if n, err := s.c.takeAll(t.Context(), func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+	if n, err := s.c.poller.takeAll(t.Context(), func(_ context.Context, in message.Incoming) (message.Receipt, error) {
 		if in.Text == "bad" {
 			return message.Receipt{}, no
 		}

@@ -7,11 +7,14 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"daycare/connectors/chat"
+	"daycare/connectors/ingress"
 	"daycare/engine/message"
 )
 
@@ -22,59 +25,69 @@ const maxUpdate = 1 << 20
 // secretHeader carries what setWebhook was told.
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
 
-// hookSecret proves that a request is Telegram's. It follows from the token, so
+// A receiver takes updates that Telegram posts.
+type receiver struct {
+	o       Options
+	api     *api
+	log     *slog.Logger
+	take    take
+	ingress ingress.Listener
+	order   sync.Mutex // held while a posted update is taken
+}
+
+// secret proves that a request is Telegram's. It follows from the token, so
 // there is nothing to set and nothing to forget.
-func (c *Connector) hookSecret() string {
-	mac := hmac.New(sha256.New, []byte(c.api.token))
-	mac.Write([]byte("daycare webhook of " + c.o.ID))
+func (h *receiver) secret() string {
+	mac := hmac.New(sha256.New, []byte(h.api.token))
+	mac.Write([]byte("daycare webhook of " + h.o.ID))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // Address is where the webhook listens, HOST:PORT; "" while it does not.
-func (c *Connector) Address() string { return c.ingress.Address() }
+func (c *Connector) Address() string { return c.hook.ingress.Address() }
 
 // serve has Telegram post updates, one after the other, until ctx ends. What is
 // not answered with 200 Telegram posts again.
-func (c *Connector) serve(ctx context.Context, deliver message.Deliver) error {
-	return c.ingress.Serve(ctx, c.o.Webhook.Listen, func(w http.ResponseWriter, r *http.Request) { c.posted(w, r, deliver) }, c.register)
+func (h *receiver) serve(ctx context.Context, deliver message.Deliver) error {
+	return h.ingress.Serve(ctx, h.o.Webhook.Listen, func(w http.ResponseWriter, r *http.Request) { h.posted(w, r, deliver) }, h.register)
 }
 
 // register tells Telegram where to post.
-func (c *Connector) register(ctx context.Context) error {
-	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.o.Webhook.URL, "secret_token": c.hookSecret(),
+func (h *receiver) register(ctx context.Context) error {
+	return h.api.call(ctx, "setWebhook", map[string]any{"url": h.o.Webhook.URL, "secret_token": h.secret(),
 		"allowed_updates": allowedUpdates, "max_connections": 1}, nil)
 }
 
 // posted takes one update that was posted.
-func (c *Connector) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
-	u, status := c.authentic(w, r)
+func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
+	u, status := h.authentic(w, r)
 	if status != http.StatusOK {
-		c.log.Debug("a request to the webhook was refused", "status", status, "remote", r.RemoteAddr)
+		h.log.Debug("a request to the webhook was refused", "status", status, "remote", r.RemoteAddr)
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	c.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
-	err := c.take(r.Context(), deliver, u)
-	c.order.Unlock()
+	h.order.Lock() // Telegram is told to post one at a time; a proxy may have held two
+	err := h.take(r.Context(), deliver, u)
+	h.order.Unlock()
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	c.log.Warn("an update was not accepted", "update", u.ID, "err", err)
+	h.log.Warn("an update was not accepted", "update", u.ID, "err", err)
 	chat.Refuse(w, err)
 }
 
 // authentic reads an update of a request that is Telegram's. An old update that is
 // posted again is dropped by its number, which is its dedupe key.
-func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (u update, status int) {
+func (h *receiver) authentic(w http.ResponseWriter, r *http.Request) (u update, status int) {
 	path := "/"
-	if to, err := url.Parse(c.o.Webhook.URL); err == nil && to.Path != "" {
+	if to, err := url.Parse(h.o.Webhook.URL); err == nil && to.Path != "" {
 		path = to.Path
 	}
 	switch {
 	case r.URL.Path != path:
 		return u, http.StatusNotFound
-	case subtle.ConstantTimeCompare([]byte(r.Header.Get(secretHeader)), []byte(c.hookSecret())) != 1:
+	case subtle.ConstantTimeCompare([]byte(r.Header.Get(secretHeader)), []byte(h.secret())) != 1:
 		return u, http.StatusUnauthorized
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -84,7 +97,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request) (u update,
 	case r.ContentLength > maxUpdate:
 		return u, http.StatusRequestEntityTooLarge
 	}
-	body, err := c.ingress.Body(w, r, maxUpdate)
+	body, err := h.ingress.Body(w, r, maxUpdate)
 	if err != nil {
 		return u, http.StatusBadRequest
 	}
