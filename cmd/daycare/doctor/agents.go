@@ -22,8 +22,8 @@ import (
 	"daycare/engine/record"
 )
 
-// agentFolders looks for folders that are no agent's.
-func (d *doctor) agentFolders() error {
+// checkAgentFolders looks for folders that are no agent's.
+func checkAgentFolders(d *doctor) error {
 	dir := filepath.Join(d.root, "agents")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func (d *doctor) agentFolders() error {
 	return nil
 }
 
-// histories looks at every file of every agent.
-func (d *doctor) histories() error {
+// checkAgents looks at every file of every agent.
+func checkAgents(d *doctor) error {
 	dirs, err := disk.Glob(d.root, "agents/*")
 	if err != nil {
 		return err
@@ -57,15 +57,16 @@ func (d *doctor) histories() error {
 		if !address.ValidID(filepath.Base(dir)) {
 			continue
 		}
-		if err := d.agent(dir); err != nil {
+		if err := checkAgent(d, dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *doctor) agent(dir string) error {
-	for _, check := range []func(string) ([]finding.Finding, error){inbox.Check, d.history} {
+func checkAgent(d *doctor, dir string) error {
+	readHistory := func(dir string) ([]finding.Finding, error) { return readHistory(d, dir) }
+	for _, check := range []func(string) ([]finding.Finding, error){inbox.Check, readHistory} {
 		found, err := check(dir)
 		if err != nil {
 			d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
@@ -89,22 +90,22 @@ func (d *doctor) agent(dir string) error {
 		d.tell(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
 	} else {
 		d.add(found...)
-		d.elsewhere(dir, state)
-		d.network(dir, state.Permissions)
+		isElsewhere(d, dir, state)
+		checkNetwork(d, dir, state.Permissions)
 	}
 	for _, name := range []string{address.File, "state.json"} {
-		d.link(filepath.Join(dir, name))
+		checkLink(d, filepath.Join(dir, name))
 	}
-	d.draft(dir)
+	checkDraft(d, dir)
 	if d.held {
 		return nil // the daemon knows better which items are done
 	}
-	return d.open(dir)
+	return checkOpen(d, dir)
 }
 
-// network looks for rights that open nothing: hosts that are not on the Internet, as grants of
+// checkNetwork looks for rights that open nothing: hosts that are not on the Internet, as grants of
 // earlier versions named them, and addresses that no right opens.
-func (d *doctor) network(dir string, set permission.Set) {
+func checkNetwork(d *doctor, dir string, set permission.Set) {
 	path := filepath.Join(dir, "state.json")
 	for _, host := range set.Hosts {
 		if lan.Plainly(host) {
@@ -122,9 +123,9 @@ func (d *doctor) network(dir string, set permission.Set) {
 	}
 }
 
-// elsewhere looks for an agent that works in the place where its workspace lay before it
+// isElsewhere looks for an agent that works in the place where its workspace lay before it
 // was moved or copied.
-func (d *doctor) elsewhere(dir string, state record.State) {
+func isElsewhere(d *doctor, dir string, state record.State) {
 	id := filepath.Base(dir)
 	meta, _ := d.index.Get(id)
 	from, sure := folders.Elsewhere(d.workspace, id, meta.Descriptor, state.Permissions)
@@ -146,9 +147,9 @@ func (d *doctor) elsewhere(dir string, state record.State) {
 	d.ailments = append(d.ailments, ailment{Finding: f, fix: fix})
 }
 
-// history checks a history. What looks torn while the daemon writes may be a line
+// readHistory checks a history. What looks torn while the daemon writes may be a line
 // that is just being written: it is looked at twice.
-func (d *doctor) history(dir string) ([]finding.Finding, error) {
+func readHistory(d *doctor, dir string) ([]finding.Finding, error) {
 	found, err := record.Check(dir, d.now)
 	if !d.held {
 		return found, err
@@ -165,8 +166,8 @@ func (d *doctor) history(dir string) ([]finding.Finding, error) {
 	return both, err
 }
 
-// open looks for items that are closed in history and open in the inbox.
-func (d *doctor) open(dir string) error {
+// checkOpen looks for items that are closed in history and open in the inbox.
+func checkOpen(d *doctor, dir string) error {
 	heads, err := inbox.Survey(dir)
 	if err != nil {
 		return nil // told already
@@ -190,8 +191,8 @@ func (d *doctor) open(dir string) error {
 	return nil
 }
 
-// link looks at a file that lies elsewhere.
-func (d *doctor) link(path string) {
+// checkLink looks at a file that lies elsewhere.
+func checkLink(d *doctor, path string) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return
@@ -203,8 +204,8 @@ func (d *doctor) link(path string) {
 	}
 }
 
-// draft looks at an answer that was being streamed.
-func (d *doctor) draft(dir string) {
+// checkDraft looks at an answer that was being streamed.
+func checkDraft(d *doctor, dir string) {
 	path := filepath.Join(dir, "draft.json")
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -223,9 +224,9 @@ func (d *doctor) draft(dir string) {
 	}
 }
 
-// parents looks for agents whose parent is not there, and for settings that name
+// checkParents looks for agents whose parent is not there, and for settings that name
 // agents which are not.
-func (d *doctor) parents() error {
+func checkParents(d *doctor) error {
 	for _, m := range d.index.All() {
 		parent := m.Descriptor.ParentAgentID
 		if _, ok := d.index.Get(parent); parent == "" || ok {
@@ -262,9 +263,9 @@ func lineWith(path, text string) int {
 	return bytes.Count(before, []byte{'\n'}) + 1
 }
 
-// lines checks a ledger: a file of JSON lines that the runtime alone writes and that
+// checkLines checks a ledger: a file of JSON lines that the runtime alone writes and that
 // has no parser of its own. A missing file is no finding.
-func (d *doctor) lines(path string) {
+func checkLines(d *doctor, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -279,7 +280,7 @@ func (d *doctor) lines(path string) {
 			continue
 		}
 		if int(off)+len(raw) == len(data) {
-			d.torn(path, n)
+			tornLine(d, path, n)
 			continue
 		}
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-bad", Severity: finding.Warning, File: path, Line: n,
@@ -289,9 +290,9 @@ func (d *doctor) lines(path string) {
 	}
 }
 
-// torn tells of a ledger's last line. With a daemon running there is nothing to do:
+// tornLine tells of a ledger's last line. With a daemon running there is nothing to do:
 // it looks at the end of the file before it writes there.
-func (d *doctor) torn(path string, line int) {
+func tornLine(d *doctor, path string, line int) {
 	f := finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: line,
 		Reason: "the last line is incomplete: a crash cut it",
 		Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."}

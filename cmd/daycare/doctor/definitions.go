@@ -22,8 +22,8 @@ import (
 	"daycare/tools/skills"
 )
 
-// definitions looks at what people write for agents: sub-agents, skills, persona.
-func (d *doctor) definitions() error {
+// checkDefinitions looks at what people write for agents: sub-agents, skills, persona.
+func checkDefinitions(d *doctor) error {
 	_, err := subagent.NewRegistry(filepath.Join(d.root, "subagents"), func(string) bool { return false },
 		func(_ string, found []finding.Finding) { d.add(found...) })
 	if err != nil {
@@ -45,8 +45,8 @@ func (d *doctor) definitions() error {
 	return nil
 }
 
-// folders looks whether agents' folders are those that they were given.
-func (d *doctor) folders() error {
+// checkSkillFolders looks whether agents' folders are those that they were given.
+func checkSkillFolders(d *doctor) error {
 	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
 	if err != nil {
 		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
@@ -59,8 +59,8 @@ func (d *doctor) folders() error {
 	return nil
 }
 
-// unseen looks for texts that agents' commands changed and nobody has seen.
-func (d *doctor) unseen() error {
+// checkUnseen looks for texts that agents' commands changed and nobody has seen.
+func checkUnseen(d *doctor) error {
 	texts, err := unseen.Open(nil, d.workspace)
 	if err != nil {
 		d.tell(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete what it names.")
@@ -85,10 +85,10 @@ func notText(data []byte) (at int64, bad bool) {
 	return 0, false
 }
 
-// usage looks whether the budgets know of all that histories say was spent.
-func (d *doctor) usage() error {
+// checkUsage looks whether the budgets know of all that histories say was spent.
+func checkUsage(d *doctor) error {
 	dir := filepath.Join(d.root, "usage")
-	missing, err := budget.Missing(dir, d.calls())
+	missing, err := budget.Missing(dir, readCalls(d))
 	if err != nil {
 		d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
 		return nil
@@ -108,9 +108,9 @@ func (d *doctor) usage() error {
 	return nil
 }
 
-// calls are the requests that agents made, as their histories say. What a fork took
+// readCalls are the requests that agents made, as their histories say. What a fork took
 // along from another, and what stands in a copy too, was that other's.
-func (d *doctor) calls() (calls []budget.Call) {
+func readCalls(d *doctor) (calls []budget.Call) {
 	seen := map[string]bool{}
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
@@ -124,7 +124,7 @@ func (d *doctor) calls() (calls []budget.Call) {
 				return
 			}
 			seen[s.Call] = true
-			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: d.above(m.ID), Provider: s.Provider,
+			calls = append(calls, budget.Call{At: s.At, Agent: m.ID, Above: agentsAbove(d, m.ID), Provider: s.Provider,
 				Model: s.Model, Cost: s.Cost,
 				Usage: providers.Usage{Input: s.Tokens.Input, Output: s.Tokens.Output, CacheRead: s.Tokens.CacheRead,
 					CacheWrite: s.Tokens.CacheWrite, Estimated: s.Tokens.Estimated}})
@@ -133,8 +133,8 @@ func (d *doctor) calls() (calls []budget.Call) {
 	return calls
 }
 
-// above are the ancestors of an agent, the oldest last.
-func (d *doctor) above(id string) (line []string) {
+// agentsAbove are the ancestors of an agent, the oldest last.
+func agentsAbove(d *doctor, id string) (line []string) {
 	for m, ok := d.index.Get(id); ok && m.Descriptor.ParentAgentID != ""; m, ok = d.index.Get(m.Descriptor.ParentAgentID) {
 		if slices.Contains(line, m.Descriptor.ParentAgentID) {
 			return line // a circle, made by hand

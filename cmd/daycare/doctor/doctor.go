@@ -70,8 +70,8 @@ func Command(c *term.App) *cobra.Command {
 	return cmd
 }
 
-// A doctor looks at one workspace. The checks are methods in doctor*.go; each adds
-// ailments.
+// A doctor is what is known of one workspace that is looked at. Checks are functions; each
+// adds ailments.
 type doctor struct {
 	workspace string
 	root      string // .daycare
@@ -105,12 +105,20 @@ func newDoctor(dir string) (*doctor, error) {
 				File: filepath.Join(d.root, config.Name), Reason: err.Error()})
 		}
 	}
-	d.settings(found)
+	checkSettings(d, found)
 	if d.index, found, err = address.Load(nil, d.root, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, fmt.Errorf("read agents: %w", err)
 	}
 	d.add(found...)
 	return d, nil
+}
+
+// checks are all that examine does, in order.
+var checks = []func(*doctor) error{
+	checkAgentFolders, checkAgents, checkParents, checkTasks, checkRequests, checkAttachments, checkLetters,
+	checkDefinitions, checkUnseen, checkSkillFolders, checkLedgers, checkUsage, checkLeftovers, checkForms, checkModes,
+	checkLock, checkSandbox, checkPrograms, checkHome, checkWatches, checkSpace, checkNames, checkClock, checkServices,
+	checkReceivers,
 }
 
 // examine runs all checks.
@@ -119,12 +127,8 @@ func examine(workspace string) (*doctor, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{
-		d.agentFolders, d.histories, d.parents, d.tasks, d.requests, d.attachments, d.letters, d.definitions, d.unseen,
-		d.folders, d.ledgers, d.usage, d.leftovers,
-		d.forms, d.modes, d.lock, d.sandbox, d.programs, d.home, d.watches, d.space, d.names, d.clock, d.services, d.receivers,
-	} {
-		if err := check(); err != nil {
+	for _, check := range checks {
+		if err := check(d); err != nil {
 			return nil, fmt.Errorf("examine %s: %w", d.root, err)
 		}
 	}

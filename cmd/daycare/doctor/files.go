@@ -20,8 +20,8 @@ import (
 	"daycare/engine/schedule"
 )
 
-// settings takes the findings of settings.yaml and auth.json in.
-func (d *doctor) settings(found []finding.Finding) {
+// checkSettings takes the findings of settings.yaml and auth.json in.
+func checkSettings(d *doctor, found []finding.Finding) {
 	for _, f := range found {
 		a := ailment{Finding: f}
 		if f.ID == "auth-mode" {
@@ -31,8 +31,8 @@ func (d *doctor) settings(found []finding.Finding) {
 	}
 }
 
-// tasks looks at what runs by the clock.
-func (d *doctor) tasks() error {
+// checkTasks looks at what runs by the clock.
+func checkTasks(d *doctor) error {
 	paths, err := disk.Glob(d.root, "cron/*/TASK.md")
 	if err != nil {
 		return err
@@ -64,10 +64,10 @@ func (d *doctor) tasks() error {
 		return err
 	}
 	d.add(strays...)
-	return d.prompts()
+	return checkPrompts(d)
 }
 
-func (d *doctor) prompts() error {
+func checkPrompts(d *doctor) error {
 	paths, err := disk.Glob(d.root, "heartbeat/*.md")
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (d *doctor) prompts() error {
 	return nil
 }
 
-// requests looks at the permissions that wait for an answer.
-func (d *doctor) requests() error {
+// checkRequests looks at the permissions that wait for an answer.
+func checkRequests(d *doctor) error {
 	queue, found, err := permission.ReadQueue(nil, d.root, time.Now, d.conf.Permissions.Expiry)
 	if err != nil {
 		return err
@@ -104,9 +104,9 @@ func (d *doctor) requests() error {
 	return nil
 }
 
-// attachments looks for references without their file, and files without a
+// checkAttachments looks for references without their file, and files without a
 // reference.
-func (d *doctor) attachments() error {
+func checkAttachments(d *doctor) error {
 	dir := filepath.Join(d.root, "files")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func (d *doctor) attachments() error {
 			continue
 		}
 		named[id] = true
-		d.reference(filepath.Join(dir, e.Name()), id, content[id])
+		checkReference(d, filepath.Join(dir, e.Name()), id, content[id])
 	}
 	for id, name := range content {
 		info, err := os.Lstat(filepath.Join(dir, name))
@@ -140,8 +140,8 @@ func (d *doctor) attachments() error {
 	return nil
 }
 
-// reference looks at one FileReference; content is the name of its file.
-func (d *doctor) reference(path, id, content string) {
+// checkReference looks at one FileReference; content is the name of its file.
+func checkReference(d *doctor, path, id, content string) {
 	var ref struct{ ID, Name string }
 	data, err := os.ReadFile(path)
 	broken := err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id
@@ -157,8 +157,8 @@ func (d *doctor) reference(path, id, content string) {
 	}
 }
 
-// letters looks at what was dropped and not taken.
-func (d *doctor) letters() error {
+// checkLetters looks at what was dropped and not taken.
+func checkLetters(d *doctor) error {
 	bad, err := os.ReadDir(filepath.Join(d.root, "drop", "bad"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -178,8 +178,8 @@ func (d *doctor) letters() error {
 	return nil
 }
 
-// ledgers looks at the files of lines that no reader of their own complains about.
-func (d *doctor) ledgers() error {
+// checkLedgers looks at the files of lines that no reader of their own complains about.
+func checkLedgers(d *doctor) error {
 	for _, k := range kinds {
 		if !k.ledger {
 			continue
@@ -189,15 +189,15 @@ func (d *doctor) ledgers() error {
 			return err
 		}
 		for _, path := range paths {
-			d.lines(path)
+			checkLines(d, path)
 		}
 	}
 	return nil
 }
 
-// forms holds the files of agents and the letters that wait against their schemas, as
+// checkForms holds the files of agents and the letters that wait against their schemas, as
 // daycare validate does for all files. What has been told of a line is not told again.
-func (d *doctor) forms() error {
+func checkForms(d *doctor) error {
 	told := map[string]bool{}
 	for _, a := range d.ailments {
 		told[fmt.Sprintf("%s:%d", a.File, a.Line)] = true
@@ -233,11 +233,11 @@ const oldTemp = 10 * time.Minute
 
 func isTemp(name string) bool { return strings.HasPrefix(name, ".tmp-") }
 
-// leftovers looks for what crashes and merges left lying.
-func (d *doctor) leftovers() error {
+// checkLeftovers looks for what crashes and merges left lying.
+func checkLeftovers(d *doctor) error {
 	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return d.unreadable(path, err)
+			return tellUnreadable(d, path, err)
 		}
 		name := e.Name()
 		left, remains := remnantOf(name)
@@ -246,7 +246,7 @@ func (d *doctor) leftovers() error {
 			return fs.SkipDir
 		case e.IsDir():
 		case remains:
-			d.remnant(path, e, left)
+			addRemnant(d, path, e, left)
 		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
 			if !d.held {
 				d.tell(finding.Warning, "save-interrupted", path, 0,
@@ -264,8 +264,8 @@ func (d *doctor) leftovers() error {
 	})
 }
 
-// remnant tells of a file that was left behind. What is half written goes away by itself.
-func (d *doctor) remnant(path string, e fs.DirEntry, left remnant) {
+// addRemnant tells of a file that was left behind. What is half written goes away by itself.
+func addRemnant(d *doctor, path string, e fs.DirEntry, left remnant) {
 	a := ailment{Finding: left.found}
 	a.File = path
 	if left.making {
@@ -295,7 +295,7 @@ func firstDifference(path string) int {
 	return n + 1
 }
 
-func (d *doctor) unreadable(path string, err error) error {
+func tellUnreadable(d *doctor, path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it went meanwhile
 	}
@@ -309,8 +309,8 @@ func (d *doctor) unreadable(path string, err error) error {
 // maxModes bounds how many files with a wrong mode are listed one by one.
 const maxModes = 50
 
-// modes looks for what other users of the machine may read.
-func (d *doctor) modes() error {
+// checkModes looks for what other users of the machine may read.
+func checkModes(d *doctor) error {
 	info, err := os.Stat(d.root)
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (d *doctor) modes() error {
 	}
 	slices.Sort(paths)
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		d.openRoot(mode, paths)
+		openRoot(d, mode, paths)
 		return nil
 	}
 	for i, path := range paths {
@@ -352,14 +352,14 @@ func (d *doctor) modes() error {
 		if wrong[path].IsDir() {
 			want = 0o700
 		}
-		d.mode(path, wrong[path].Perm(), want)
+		checkMode(d, path, wrong[path].Perm(), want)
 	}
 	return nil
 }
 
 // openRoot tells of a folder that is open to others, as a clone of a workspace is: git keeps
 // no modes. That is one mistake, however many files are in the folder.
-func (d *doctor) openRoot(mode fs.FileMode, files []string) {
+func openRoot(d *doctor, mode fs.FileMode, files []string) {
 	f := finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
 		Reason: fmt.Sprintf("found mode %04o, allowed: 0700: other users can read it", mode), Remedy: "chmod 700 " + d.root}
 	if len(files) > 0 {
@@ -369,7 +369,7 @@ func (d *doctor) openRoot(mode fs.FileMode, files []string) {
 	d.ailments = append(d.ailments, ailment{Finding: f, fix: closeAll(append(files, d.root)), live: true})
 }
 
-func (d *doctor) mode(path string, is, want fs.FileMode) {
+func checkMode(d *doctor, path string, is, want fs.FileMode) {
 	d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: path,
 		Reason: fmt.Sprintf("found mode %04o, allowed: %04o: other users can read it", is, want),
 		Remedy: fmt.Sprintf("chmod %o %s", want, path)},

@@ -36,8 +36,8 @@ const (
 		"kernel.apparmor_restrict_unprivileged_userns). Until then agents make files there with the tool write, or work in a subfolder."
 )
 
-// sandbox looks whether agents' commands can be kept in.
-func (d *doctor) sandbox() error {
+// checkSandbox looks whether agents' commands can be kept in.
+func checkSandbox(d *doctor) error {
 	r, err := runner(d.conf)
 	path := filepath.Join(d.root, "settings.yaml")
 	switch {
@@ -65,9 +65,9 @@ func (d *doctor) sandbox() error {
 	return nil
 }
 
-// programs looks whether an agent can replace a program that daycare runs outside of the
+// checkPrograms looks whether an agent can replace a program that daycare runs outside of the
 // sandbox: daycare itself, bubblewrap, what is found by PATH.
-func (d *doctor) programs() error {
+func checkPrograms(d *doctor) error {
 	where := map[string]string{} // path: what it is
 	if self, err := os.Executable(); err == nil {
 		where[beneath.Real(self)] = "daycare's own program"
@@ -121,17 +121,17 @@ func CautionHome(c *term.App, workspace string) {
 	}
 }
 
-// home looks whether the workspace is somebody's home.
-func (d *doctor) home() error {
+// checkHome looks whether the workspace is somebody's home.
+func checkHome(d *doctor) error {
 	if caution := homeCaution(d.workspace); caution != "" {
 		d.tell(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)
 	}
 	return nil
 }
 
-// repositories looks for what has git run something, and was perhaps not put there by the
+// checkRepositories looks for what has git run something, and was perhaps not put there by the
 // person who uses git.
-func (d *doctor) repositories() error {
+func checkRepositories(d *doctor) error {
 	for _, v := range guard.Vectors(beneath.Real(d.workspace), sensitive.Here()) {
 		d.tell(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
 	}
@@ -153,8 +153,8 @@ func showSecurity(c *term.App, workspace string) error {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func() error{d.sandbox, d.programs, d.home, d.repositories} {
-		if err := check(); err != nil {
+	for _, check := range []func(*doctor) error{checkSandbox, checkPrograms, checkHome, checkRepositories} {
+		if err := check(d); err != nil {
 			return fmt.Errorf("examine %s: %w", d.root, err)
 		}
 	}

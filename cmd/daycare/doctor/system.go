@@ -29,9 +29,9 @@ import (
 	"daycare/engine/workspace"
 )
 
-// lock looks whether who holds the workspace answers, and for what a daemon that
+// checkLock looks whether who holds the workspace answers, and for what a daemon that
 // is gone left behind.
-func (d *doctor) lock() error {
+func checkLock(d *doctor) error {
 	path, socket := workspace.Lock(d.workspace), filepath.Join(d.root, control.SocketName)
 	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
@@ -55,8 +55,8 @@ func (d *doctor) lock() error {
 	return nil
 }
 
-// watches looks whether changes of files can be noticed.
-func (d *doctor) watches() error {
+// checkWatches looks whether changes of files can be noticed.
+func checkWatches(d *doctor) error {
 	w := watch.New(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -104,8 +104,8 @@ const (
 	noSpace     = 32 << 20
 )
 
-// space looks at the disk.
-func (d *doctor) space() error {
+// checkSpace looks at the disk.
+func checkSpace(d *doctor) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(d.root, &s); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (d *doctor) space() error {
 	return nil
 }
 
-// names looks whether the file system makes names durable.
-func (d *doctor) names() error {
+// checkNames looks whether the file system makes names durable.
+func checkNames(d *doctor) error {
 	ok, err := disk.SyncsFolders(d.root)
 	if err == nil && !ok {
 		d.tell(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
@@ -134,8 +134,8 @@ func (d *doctor) names() error {
 // built is a day that had passed when this program was made.
 var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// clock looks whether the clock can be right.
-func (d *doctor) clock() error {
+// checkClock looks whether the clock can be right.
+func checkClock(d *doctor) error {
 	if d.now.Before(built) {
 		d.tell(finding.Error, "clock-wrong", d.root, 0,
 			"the clock of this machine says "+d.now.Format(time.RFC3339)+", which is before this program was made", "Set the clock.")
@@ -161,8 +161,8 @@ func lineCount(path string) int {
 	return bytes.Count(bytes.TrimSuffix(data, []byte{'\n'}), []byte{'\n'}) + 1
 }
 
-// services looks at the models: whether there is one, its key, its name.
-func (d *doctor) services() error {
+// checkServices looks at the models: whether there is one, its key, its name.
+func checkServices(d *doctor) error {
 	path := filepath.Join(d.root, config.Name)
 	providers := d.conf.Choose(context.Background(), config.Ollama)
 	list := filepath.Join(d.root, models.FileName)
@@ -191,8 +191,8 @@ func (d *doctor) services() error {
 	return nil
 }
 
-// receivers looks whether connectors can be made of their settings.
-func (d *doctor) receivers() error {
+// checkReceivers looks whether connectors can be made of their settings.
+func checkReceivers(d *doctor) error {
 	for _, s := range d.conf.Connectors {
 		if _, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return d.conf }), s, chat.Host{},
 			slog.New(slog.DiscardHandler)); err != nil {
