@@ -101,7 +101,7 @@ func (c *checker) answered(v view) {
 		for _, l := range a.history {
 			if out := l.promise(); l.Type == "assistant_message" && out != "" {
 				promised[l.Turn] = true
-				if !got[out] && c.belongs(a, l.Turn, ours) {
+				if !got[out] && belongs(a, l.Turn, ours) {
 					c.play.result.violate("unanswered: promise %s was never delivered", out)
 				}
 			}
@@ -115,7 +115,7 @@ func (c *checker) answered(v view) {
 
 // belongs reports whether a turn is about a message of this world: others were
 // answered before the case began.
-func (c *checker) belongs(a *folder, turn string, ours map[string]bool) bool {
+func belongs(a *folder, turn string, ours map[string]bool) bool {
 	for _, l := range a.history {
 		if l.Type == "turn_end" && l.Turn == turn {
 			return slices.ContainsFunc(l.Items, func(id string) bool { return ours[id] })
@@ -124,9 +124,9 @@ func (c *checker) belongs(a *folder, turn string, ours map[string]bool) bool {
 	return false
 }
 
-// worded: each answer has the text that history promised, came to the chat that it was
+// checkWorded: each answer has the text that history promised, came to the chat that it was
 // promised to, and is about a message of that chat.
-func (c *checker) worded(v view) {
+func checkWorded(violate complaint, v view) {
 	texts, chats := map[string]string{}, map[string]route{}
 	for _, a := range v.agents {
 		for _, l := range a.history {
@@ -142,26 +142,26 @@ func (c *checker) worded(v view) {
 			continue // judged by promised
 		}
 		if r.text != text {
-			c.violate("wrong contents: answer %s came as %.60q, and history says %.60q", r.out, r.text, text)
+			violate("wrong contents: answer %s came as %.60q, and history says %.60q", r.out, r.text, text)
 		}
 		if to := chats[r.out]; to.Connector != hooksConnector || to.Channel != r.chat {
-			c.violate("wrong chat: answer %s was promised to %s/%s and came to %s", r.out, to.Connector, to.Channel, r.chat)
+			violate("wrong chat: answer %s was promised to %s/%s and came to %s", r.out, to.Connector, to.Channel, r.chat)
 		}
 		key, _, _ := strings.Cut(strings.ReplaceAll(r.text, ":", " "), " ")
 		if s, ours := said[key]; ours && s.hook != "" && s.hook != r.chat {
-			c.violate("wrong chat: an answer to %s, which was said in %s, came to %s", key, s.hook, r.chat)
+			violate("wrong chat: an answer to %s, which was said in %s, came to %s", key, s.hook, r.chat)
 		}
 	}
 	for _, a := range v.agents {
 		for _, t := range a.turns() {
-			c.about(t, said)
+			about(violate, t, said)
 		}
 	}
 }
 
 // about: the last answer of a turn is about its newest message, and what the model was
 // shown of that is what was said.
-func (c *checker) about(t turnOf, said map[string]saying) {
+func about(violate complaint, t turnOf, said map[string]saying) {
 	if t.reason != "done" || t.reported || len(t.messages) == 0 || len(t.answers) == 0 {
 		return
 	}
@@ -171,16 +171,16 @@ func (c *checker) about(t turnOf, said map[string]saying) {
 	}
 	want := answersTo(newest)
 	if len(want) > 0 && !slices.ContainsFunc(want, func(w string) bool { return strings.HasPrefix(text, w) }) {
-		c.violate("wrong contents: %.60q was answered %.80q, want %.80q", newest, text, want[0])
+		violate("wrong contents: %.60q was answered %.80q, want %.80q", newest, text, want[0])
 	}
 	if len(t.messages) == 1 && t.calls == 0 && callsFor(newest) {
-		c.violate("never came: turn %s over %.40q made no call", t.id, newest)
+		violate("never came: turn %s over %.40q made no call", t.id, newest)
 	}
 }
 
-// inOrder: the answers of an agent come to a chat in the order in which they were
+// checkOrder: the answers of an agent come to a chat in the order in which they were
 // promised.
-func (c *checker) inOrder(v view) {
+func checkOrder(violate complaint, v view) {
 	arrived := map[string]int{}
 	for i, r := range v.replies {
 		if _, again := arrived[r.out]; !again {
@@ -196,7 +196,7 @@ func (c *checker) inOrder(v view) {
 				continue
 			}
 			if before := newest[to]; before != "" && arrived[before] > at {
-				c.violate("reordered: answer %s came before %s, which was promised earlier", id, before)
+				violate("reordered: answer %s came before %s, which was promised earlier", id, before)
 			}
 			newest[to] = id
 		}

@@ -55,7 +55,7 @@ func (c *checker) results(v view) {
 			if strings.Contains(call.Arguments.Command, c.play.user.effects) && !happened[call.ID] {
 				c.violate("never came: call %s is recorded as ok and had no effect", call.ID)
 			}
-			if want := c.shows(call); !strings.Contains(l.Output.Text, want) {
+			if want := shows(call); !strings.Contains(l.Output.Text, want) {
 				c.violate("wrong contents: the result of call %s of %s is %.60q, without %q", call.ID, call.Name, l.Output.Text, want)
 			}
 		}
@@ -63,7 +63,7 @@ func (c *checker) results(v view) {
 }
 
 // shows is a part of what a call must show.
-func (c *checker) shows(call toolCall) string {
+func shows(call toolCall) string {
 	switch {
 	case call.Name == "read" && call.Arguments.Path == "README.md":
 		return "# Read me"

@@ -42,6 +42,9 @@ func (c *checker) view() (view, bool) {
 	return v, err == nil
 }
 
+// A complaint says what was promised and is not so.
+type complaint func(format string, args ...any)
+
 func (c *checker) violate(format string, args ...any) { c.play.result.violate(format, args...) }
 
 // atDeath checks what must hold at any moment, whatever was under way.
@@ -54,12 +57,12 @@ func (c *checker) atDeath() {
 func (c *checker) always(v view) {
 	c.accepted(v)
 	c.history(v)
-	c.told(v)
+	checkTold(c.violate, v)
 	c.effects(v)
 	c.promised(v)
 	c.repeated(v)
 	c.named(v)
-	c.usedRights(v)
+	checkUsedRights(c.violate, v)
 	c.late(v)
 }
 
@@ -73,9 +76,9 @@ func (c *checker) atEnd() {
 	c.finished(v)
 	c.results(v)
 	c.answered(v)
-	c.worded(v)
-	c.inOrder(v)
-	c.keptRights(v)
+	checkWorded(c.violate, v)
+	checkOrder(c.violate, v)
+	checkKeptRights(c.violate, v)
 	c.clean(v)
 	if judge := c.play.Scenario.Judge; judge != nil {
 		if err := judge(c.play.user, v); err != nil {

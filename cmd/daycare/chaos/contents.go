@@ -10,9 +10,9 @@ import (
 // hooksConnector is the connector of all webhooks.
 const hooksConnector = "hooks"
 
-// told: a message stands in inbox and history as it was offered: its words, who said it,
+// checkTold: a message stands in inbox and history as it was offered: its words, who said it,
 // where the answer goes, its files; and it is its own agent that has it.
-func (c *checker) told(v view) {
+func checkTold(violate complaint, v view) {
 	said := v.byKey()
 	for _, a := range v.agents {
 		for _, l := range slices.Concat(a.inbox, a.history) {
@@ -20,36 +20,36 @@ func (c *checker) told(v view) {
 				continue
 			}
 			if s, ours := said[l.key()]; ours {
-				c.asOffered(a, l, s)
+				asOffered(violate, a, l, s)
 			} else if strings.HasPrefix(l.Type, "user") && l.Route != nil && l.Route.Connector == hooksConnector && !l.before {
-				c.violate("wrong contents: nobody said %.60q", l.Text)
+				violate("wrong contents: nobody said %.60q", l.Text)
 			}
 		}
 	}
 }
 
-func (c *checker) asOffered(a *folder, l line, s saying) {
+func asOffered(violate complaint, a *folder, l line, s saying) {
 	if len(s.texts) > 0 && !slices.Contains(s.texts, l.Text) {
-		c.violate("wrong contents: %s stands as %.80q in %s, and was offered as %.80q", s.key, l.Text, l.Type, s.texts[0])
+		violate("wrong contents: %s stands as %.80q in %s, and was offered as %.80q", s.key, l.Text, l.Type, s.texts[0])
 	}
 	if s.sender != l.Context.Sender {
-		c.violate("wrong sender: %s is from %q in %s, and was said by %q", s.key, l.Context.Sender, l.Type, s.sender)
+		violate("wrong sender: %s is from %q in %s, and was said by %q", s.key, l.Context.Sender, l.Type, s.sender)
 	}
 	if s.hook != "" && s.hook != botConnector {
 		if r := l.Route; r == nil || r.Connector != hooksConnector || r.Channel != s.hook {
-			c.violate("wrong chat: %s was said in %s, and its answer goes to %+v", s.key, s.hook, r)
+			violate("wrong chat: %s was said in %s, and its answer goes to %+v", s.key, s.hook, r)
 		}
 		if a.of.Type == "user" && a.of.Channel != s.hook {
-			c.violate("wrong agent: %s was said in %s, and the agent of %s/%s has it", s.key, s.hook, a.of.Connector, a.of.Channel)
+			violate("wrong agent: %s was said in %s, and the agent of %s/%s has it", s.key, s.hook, a.of.Connector, a.of.Channel)
 		}
 	}
 	if s.texts != nil {
-		c.attached(a, l, s)
+		attached(violate, a, l, s)
 	}
 }
 
 // attached: a message has the files that came with it, each with its content.
-func (c *checker) attached(a *folder, l line, s saying) {
+func attached(violate complaint, a *folder, l line, s saying) {
 	got := map[string]string{}
 	for _, f := range l.Files {
 		data, err := os.ReadFile(f.at(a.dir))
@@ -59,7 +59,7 @@ func (c *checker) attached(a *folder, l line, s saying) {
 		got[f.Name] = string(data)
 	}
 	if !maps.Equal(got, s.files) {
-		c.violate("wrong contents: %s has the files %.100q in %s, and was offered with %.100q", s.key, got, l.Type, s.files)
+		violate("wrong contents: %s has the files %.100q in %s, and was offered with %.100q", s.key, got, l.Type, s.files)
 	}
 }
 

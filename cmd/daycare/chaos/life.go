@@ -12,7 +12,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	var clock <-chan time.Time
 	if armed.After > 0 {
 		if armed.Busy {
-			p.awaitAccepted(ctx, d)
+			p.user.awaitAccepted(ctx, d)
 		}
 		clock = time.After(armed.After)
 	}
@@ -106,7 +106,7 @@ func (w *watch) look(now time.Time) sight {
 		return nothingHappens
 	case !p.allSaid():
 		w.quiet = 0
-	case p.survived() && (w.quiet > 1 || p.broken() && now.Sub(w.through) > owedAfter):
+	case p.troubles() > p.greeted && (w.quiet > 1 || p.broken() && now.Sub(w.through) > owedAfter):
 		w.quiet, w.through = 0, now
 		return greeting
 	case w.quiet > 1:
@@ -130,19 +130,16 @@ func (w *world) happenings() int64 {
 
 // awaitAccepted waits until the daemon has accepted something in this life, but not
 // for ever: it may have enough to do with what it has.
-func (p *play) awaitAccepted(ctx context.Context, d *daemon) {
+func (u *user) awaitAccepted(ctx context.Context, d *daemon) {
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	before := p.user.acceptances()
-	_ = until(limited, func() bool { return !d.alive() || p.user.acceptances() > before })
+	before := u.acceptances()
+	_ = until(limited, func() bool { return !d.alive() || u.acceptances() > before })
 }
 
 // owedAfter is when a disk that failed once is given its chance to write what it
 // owes: that rides with the next write.
 const owedAfter = 300 * time.Millisecond
-
-// survived reports whether something went wrong since the last greeting.
-func (p *play) survived() bool { return p.troubles() > p.greeted }
 
 func (p *play) troubles() int {
 	if p.broken() {

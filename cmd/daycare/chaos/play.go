@@ -87,7 +87,7 @@ func (p *play) lives(ctx context.Context) error {
 		ended := p.live(inner, d, armed)
 		p.seen(d)
 		switch {
-		case p.outOfTime(ctx):
+		case outOfTime(ctx):
 			return ctx.Err()
 		case ended && p.Late && p.ahead == 0:
 			p.offerAgain(inner)
@@ -137,7 +137,7 @@ func (p *play) talk(ctx context.Context, steps []step) {
 }
 
 // outOfTime: the harness is to end, as opposed to the case being stuck.
-func (p *play) outOfTime(ctx context.Context) bool {
+func outOfTime(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStuck)
 }
 

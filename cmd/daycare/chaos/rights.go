@@ -20,8 +20,8 @@ func (w *world) decided() []decision {
 	return all
 }
 
-// usedRights: between two decisions no more happened than those before allow.
-func (c *checker) usedRights(v view) {
+// checkUsedRights: between two decisions no more happened than those before allow.
+func checkUsedRights(violate complaint, v view) {
 	if len(v.decisions) == 0 {
 		return
 	}
@@ -34,7 +34,7 @@ func (c *checker) usedRights(v view) {
 	allowed, always := 0, false
 	for i, d := range v.decisions {
 		if i == 0 && d.before > 0 {
-			c.violate("without permission: %d calls had their effect before anybody was asked", d.before)
+			violate("without permission: %d calls had their effect before anybody was asked", d.before)
 		}
 		switch d.what {
 		case "once":
@@ -50,14 +50,14 @@ func (c *checker) usedRights(v view) {
 		}
 		used := until - d.before
 		if used > allowed && !always {
-			c.violate("without permission: %d calls had their effect after a person said %q, want at most %d", used, d.what, allowed)
+			violate("without permission: %d calls had their effect after a person said %q, want at most %d", used, d.what, allowed)
 		}
 		allowed -= min(used, allowed)
 	}
 }
 
-// keptRights: an "always" that was not taken back is in state.json, one that was is not.
-func (c *checker) keptRights(v view) {
+// checkKeptRights: an "always" that was not taken back is in state.json, one that was is not.
+func checkKeptRights(violate complaint, v view) {
 	back := len(v.decisions)
 	for i, d := range v.decisions {
 		if d.what == revoked {
@@ -72,15 +72,15 @@ func (c *checker) keptRights(v view) {
 		for _, a := range v.agents {
 			granted, err := a.granted(d.token)
 			if err != nil {
-				c.violate("the rights of %s cannot be read: %v", filepath.Base(a.dir), err)
+				violate("the rights of %s cannot be read: %v", filepath.Base(a.dir), err)
 			}
 			kept = kept || granted
 		}
 		switch {
 		case i > back && !kept, back == len(v.decisions) && !kept:
-			c.violate("forgotten right: request %s was allowed for always, and no state.json says so", d.token)
+			violate("forgotten right: request %s was allowed for always, and no state.json says so", d.token)
 		case i < back && back < len(v.decisions) && kept:
-			c.violate("right not taken back: what request %s allowed was revoked, and state.json still has it", d.token)
+			violate("right not taken back: what request %s allowed was revoked, and state.json still has it", d.token)
 		}
 	}
 }

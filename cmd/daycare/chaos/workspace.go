@@ -121,11 +121,11 @@ func syncTree(root string) error {
 	})
 }
 
-func (p *play) cuts() bool {
-	if p.Mirrored {
+func (c *Case) cuts() bool {
+	if c.Mirrored {
 		return true
 	}
-	for _, d := range p.Deaths {
+	for _, d := range c.Deaths {
 		if d.Cut != "" {
 			return true
 		}
