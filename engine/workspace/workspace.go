@@ -26,7 +26,7 @@ func Of(agentDir string) string {
 // Store is an absolute path as it is written to disk: relative if it lies in root. With
 // root "", here and below, a path stays as it is.
 func Store(root, path string) string {
-	if root == "" || !filepath.IsAbs(path) {
+	if root == "" {
 		return path
 	}
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
@@ -65,7 +65,7 @@ func ResolveTag(root, tag string) string { return inTag(tag, root, Resolve) }
 
 func inTag(tag, root string, change func(root, path string) string) string {
 	kind, path, ok := strings.Cut(tag, ":")
-	if !ok || path == "" || kind != "@read" && kind != "@write" {
+	if !ok || kind != "@read" && kind != "@write" {
 		return tag
 	}
 	return kind + ":" + change(root, path)

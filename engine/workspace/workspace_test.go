@@ -1,6 +1,9 @@
 package workspace
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestPathsAreStoredRelative(t *testing.T) {
 	for _, tt := range []struct{ path, stored, resolved string }{
@@ -46,5 +49,53 @@ func TestOfAnAgentsFolder(t *testing.T) {
 		if got := Of(dir); got != "/ws" {
 			t.Errorf("the workspace of %s is %s", dir, got)
 		}
+	}
+}
+
+// A path is changed only by the workspace that it lies in: without one, or in another form, it
+// stays byte for byte as it is.
+func TestWhatStaysAsItIs(t *testing.T) {
+	for _, path := range []string{"", "docs/", "/a/../b", "/old/ws/docs/"} {
+		if got := Store("", path); got != path {
+			t.Errorf("without a workspace %q is stored as %q", path, got)
+		}
+		if got := Resolve("", path); got != path {
+			t.Errorf("without a workspace %q is resolved to %q", path, got)
+		}
+	}
+	if got := Store("/old/ws", "docs/"); got != "docs/" {
+		t.Errorf("what is stored already is stored as %q", got)
+	}
+	if got := Resolve("/new", "/a/../b/"); got != "/b" {
+		t.Errorf("an absolute path is resolved to %q, want it clean", got)
+	}
+	for _, tag := range []string{"@read", "@read:", "@write:", "@lan:nas:80", ""} {
+		if stored, back := StoreTag("/ws", tag), ResolveTag("/ws", tag); stored != tag || back != tag {
+			t.Errorf("%q is stored as %q and resolved to %q", tag, stored, back)
+		}
+	}
+}
+
+// Only an absolute path of an attachment names a place where the workspace lay.
+func TestWhichPathIsOfAnotherPlace(t *testing.T) {
+	for stored, want := range map[string]string{
+		"docs/.daycare/files/a.txt": "/new/docs/.daycare/files/a.txt", "/.daycare/files/a.txt": "/new/.daycare/files/a.txt",
+		"/one/.daycare/files/two/.daycare/files/a.txt": "/new/.daycare/files/a.txt", "/srv/.daycare/filesystem/a": "/srv/.daycare/filesystem/a",
+	} {
+		if got := ResolveFile("/new", stored); got != want {
+			t.Errorf("%q is resolved to %q, want %q", stored, got, want)
+		}
+	}
+}
+
+// An agent's folder may be given relative to where the process is.
+func TestOfARelativeFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Of(".daycare/agents/a"); got != here {
+		t.Errorf("the workspace is %s, want %s", got, here)
 	}
 }
