@@ -1,0 +1,290 @@
+package crash
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A reflected is a folder with its mirror.
+type reflected struct {
+	t   *testing.T
+	dir string
+	*Mirror
+}
+
+func newReflected(t *testing.T) *reflected {
+	return &reflected{t, t.TempDir(), OpenMirror(t.TempDir())}
+}
+
+func (r *reflected) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *reflected) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.path(name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// sync syncs a file or a folder.
+func (r *reflected) sync(name string) {
+	r.t.Helper()
+	f, err := os.Open(r.path(name))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	if err := r.Sync(f, (*os.File).Sync); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// id is that of a file or folder.
+func (r *reflected) id(name string) string {
+	r.t.Helper()
+	id, err := FileID(r.path(name))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return id
+}
+
+// kept is the content that is kept of a file, "-" for none.
+func (r *reflected) kept(id string) string {
+	r.t.Helper()
+	data, err := os.ReadFile(r.Path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "-"
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// names are those that are kept of a folder, with a journal and without one.
+func (r *reflected) names(dir string) (journal, own string) {
+	r.t.Helper()
+	list := func(m map[string]Name, err error) string {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var names []string
+		for name, n := range m {
+			if n.Dir {
+				name += "/"
+			}
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	return list(r.Names(r.id(dir))), list(r.OwnNames(r.id(dir)))
+}
+
+// What is kept of a file is what it held at its last sync, however it came to that.
+func TestAMirrorKeepsWhatWasSynced(t *testing.T) {
+	r := newReflected(t)
+	r.write("f", "one")
+	id := r.id("f")
+	if got := r.kept(id); got != "-" {
+		t.Errorf("before any sync %q is kept", got)
+	}
+	long := strings.Repeat("0123456789", 20)
+	for _, text := range []string{"one", "one two", "one two", "two one", "two", long, long + "more", "x" + long, long[:199] + "y", ""} {
+		before := r.kept(id)
+		r.write("f", text)
+		if got := r.kept(id); got != before {
+			t.Errorf("%.10q is kept before it is synced", got)
+		}
+		if r.sync("f"); r.kept(id) != text {
+			t.Errorf("%q is kept of %q", r.kept(id), text)
+		}
+	}
+	// Another process knows nothing of what is kept already.
+	r.write("f", "by another")
+	other := &reflected{t, r.dir, OpenMirror(filepath.Dir(r.Path(id)))}
+	if other.sync("f"); r.kept(id) != "by another" {
+		t.Errorf("%q is kept of what another process synced", r.kept(id))
+	}
+	at := time.Unix(1_700_000_000, 0)
+	if err := os.Chtimes(r.path("f"), at, at); err != nil {
+		t.Fatal(err)
+	}
+	r.sync("f")
+	if info, err := os.Stat(r.Path(id)); err != nil || !info.ModTime().Equal(at) {
+		t.Errorf("the time of the save is not kept: %v, %v", info.ModTime(), err)
+	}
+}
+
+// A file that is open for writing only, or has no name or another's any more, is kept too.
+func TestAMirrorOfAFileWithoutItsName(t *testing.T) {
+	for name, move := range map[string]func(path string) error{
+		"as it was": func(string) error { return nil },
+		"renamed":   func(path string) error { return os.Rename(path, path+".old") },
+		"with another": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("other"), 0o600))
+		},
+		"without a name": os.Remove,
+	} {
+		r := newReflected(t)
+		f, err := os.OpenFile(r.path("f"), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := r.id("f")
+		_, err = f.WriteString("mine")
+		if err := errors.Join(err, move(r.path("f")), r.Sync(f, (*os.File).Sync)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := r.kept(id); got != "mine" {
+			t.Errorf("%s: %q is kept", name, got)
+		}
+		f.Close()
+	}
+}
+
+// A sync that failed covers nothing.
+func TestAFailedSyncKeepsNothing(t *testing.T) {
+	r := newReflected(t)
+	r.write("f", "one")
+	failed := errors.New("failed")
+	for _, name := range []string{"f", "."} {
+		f, err := os.Open(r.path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Sync(f, func(*os.File) error { return failed }); err != failed {
+			t.Errorf("%s: %v", name, err)
+		}
+		f.Close()
+		if err := r.Sync(f, (*os.File).Sync); err == nil {
+			t.Errorf("%s: a closed one was synced", name)
+		}
+	}
+	if names, own := r.names("."); names+own != "" || r.kept(r.id("f")) != "-" {
+		t.Errorf("kept are the names %q and %q", names, own)
+	}
+}
+
+// The names of a folder are its files and folders; links are none that anything rests on.
+func TestNamesOfAFolder(t *testing.T) {
+	r := newReflected(t)
+	r.write("f", "")
+	if err := errors.Join(os.Mkdir(r.path("d"), 0o700), os.Symlink("f", r.path("l"))); err != nil {
+		t.Fatal(err)
+	}
+	if names, own := r.names("."); names+own != "" {
+		t.Errorf("before any sync there are %q and %q", names, own)
+	}
+	r.sync(".")
+	r.write("later", "")
+	if names, own := r.names("."); names != "d/ f" || own != "d/ f" {
+		t.Errorf("kept are %q and %q", names, own)
+	}
+	if _, err := List(r.path("none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// With a journal a rename is durable in both folders as soon as one of them is synced, and only
+// what was renamed: a file that was made, or removed, in the other folder is not.
+func TestARenameIsKeptInBothFolders(t *testing.T) {
+	for _, synced := range []string{"a", "b"} {
+		r := newReflected(t)
+		for _, dir := range []string{"a", "b", "c"} {
+			if err := os.Mkdir(r.path(dir), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"a/moves", "a/stays", "a/goes", "b/there", "c/other"} {
+			r.write(name, "")
+		}
+		for _, dir := range []string{"a", "b", "c"} {
+			r.sync(dir)
+		}
+		r.write("b/new", "")
+		if err := errors.Join(os.Rename(r.path("a/moves"), r.path("b/moved")), os.Remove(r.path("a/goes")), os.Remove(r.path("c/other"))); err != nil {
+			t.Fatal(err)
+		}
+		r.sync(synced)
+		a, ownA := r.names("a")
+		b, ownB := r.names("b")
+		want := [4]string{"goes stays", "goes moves stays", "moved new there", "moved new there"}
+		if synced == "a" {
+			want = [4]string{"stays", "stays", "moved there", "there"}
+		}
+		if got := [4]string{a, ownA, b, ownB}; got != want {
+			t.Errorf("after a sync of %s there are %q, want %q", synced, got, want)
+		}
+		if c, own := r.names("c"); c != "other" || own != "other" {
+			t.Errorf("of a folder that has nothing to do with it are kept %q and %q", c, own)
+		}
+	}
+}
+
+// Of a folder that is not where it was nothing is believed that was not synced.
+func TestAFolderThatWasMovedKeepsItsNames(t *testing.T) {
+	r := newReflected(t)
+	for _, dir := range []string{"a", "b"} {
+		if err := os.Mkdir(r.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write("a/f", "")
+	r.sync("a")
+	r.sync("b")
+	if err := errors.Join(os.Rename(r.path("a/f"), r.path("b/f")), os.Rename(r.path("a"), r.path("z"))); err != nil {
+		t.Fatal(err)
+	}
+	r.sync("b")
+	if names, _ := r.names("z"); names != "f" {
+		t.Errorf("kept are %q", names)
+	}
+}
+
+// What is kept and cannot be read is an error, not nothing.
+func TestAMirrorThatIsBroken(t *testing.T) {
+	r := newReflected(t)
+	broken := r.Path(namesFile)
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := r.Names("id"); err == nil {
+		t.Errorf("the names %v are read from it", names)
+	}
+	f, err := os.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := r.Sync(f, (*os.File).Sync); err == nil {
+		t.Error("names are kept in it")
+	}
+	data, _ := json.Marshal(listings{})
+	if err := os.WriteFile(broken, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Sync(f, (*os.File).Sync); err != nil {
+		t.Errorf("once it is repaired: %v", err)
+	}
+	gone := OpenMirror(filepath.Join(r.dir, "none"))
+	if err := gone.Sync(f, (*os.File).Sync); err == nil {
+		t.Error("names are kept where no mirror is")
+	}
+	r.write("f", "x")
+	file, err := os.Open(r.path("f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := gone.Sync(file, (*os.File).Sync); err == nil {
+		t.Error("content is kept where no mirror is")
+	}
+}
