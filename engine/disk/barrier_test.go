@@ -98,7 +98,7 @@ func TestBarrierAcrossReplaceAndReload(t *testing.T) {
 		if err := l.Replace([]byte("{short}\n"), ""); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := l.Reload(); err != nil {
+		if _, err := l.Reload(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -140,7 +140,10 @@ func (v *Volume) putBack(aside, path string, ours []byte) ([]byte, error) {
 	back, err := os.ReadFile(aside)
 	for out := ours; err == nil; {
 		var swapped, busy bool
-		if swapped, err = v.exchange(aside, path); err != nil || !swapped {
+		if swapped, err = v.exchange(aside, path); err == nil && !swapped {
+			err = errors.ErrUnsupported // although it was done a moment ago
+		}
+		if err != nil {
 			break
 		}
 		var now []byte

@@ -599,7 +599,7 @@ func TestAClosedLogDoesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, appended := l.Append([]byte("{b}\n"))
-	_, _, reloaded := l.Reload()
+	_, reloaded := l.Reload()
 	for what, err := range map[string]error{"append": appended, "reload": reloaded, "barrier": l.Barrier(),
 		"replace": l.Replace([]byte("{c}\n"), "")} {
 		if !errors.Is(err, os.ErrClosed) {

@@ -75,7 +75,7 @@ func (v *Volume) OpenLog(path string, o LogOptions) (l *Log, torn *Torn, err err
 	if _, err := l.open(os.O_CREATE, false); err != nil {
 		return nil, nil, err
 	}
-	if torn, err = l.repair(false); err == nil {
+	if torn, err = l.repair(); err == nil {
 		err = l.rewriteTail()
 	}
 	if err != nil {

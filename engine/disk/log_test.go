@@ -166,9 +166,9 @@ func TestIdentity(t *testing.T) {
 			if got := content(t, path); got != before {
 				t.Errorf("append wrote all the same: %q", got)
 			}
-			data, torn, err := l.Reload()
-			if err != nil || torn != nil {
-				t.Fatal(torn, err)
+			data, err := l.Reload()
+			if err != nil {
+				t.Fatal(err)
 			}
 			if want := strings.TrimSuffix(before, "\n") + "\n"; string(data) != want {
 				t.Errorf("reload returned %q, want %q", data, want)
@@ -197,7 +197,7 @@ func TestDeleted(t *testing.T) {
 	if _, err := l.Append([]byte("{b}\n")); !errors.Is(err, ErrChanged) {
 		t.Errorf("append to a deleted log: %v, want ErrChanged", err)
 	}
-	if _, _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reload of a deleted log: %v, want fs.ErrNotExist", err)
 	}
 	if Exists(path) {
@@ -249,7 +249,7 @@ func TestHostileWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			rejected++
-			data, _, err := l.Reload()
+			data, err := l.Reload()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestHostileWriter(t *testing.T) {
 	}
 	end()
 	for l.Changed() {
-		data, _, err := l.Reload()
+		data, err := l.Reload()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestClosedLog(t *testing.T) {
 		t.Errorf("close twice: %v", err)
 	}
 	_, err := l.Append([]byte("{b}\n"))
-	_, _, rerr := l.Reload()
+	_, rerr := l.Reload()
 	for name, err := range map[string]error{"append": err, "barrier": l.Barrier(), "reload": rerr, "replace": l.Replace(nil, "")} {
 		if !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%s: %v, want fs.ErrClosed", name, err)

@@ -61,7 +61,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			if err := os.Rename(filepath.Join(dir, "new"), l.path); err != nil {
 				t.Fatal(err)
 			}
-			if data, _, err := l.Reload(); err != nil || string(data) != "{b}\n" {
+			if data, err := l.Reload(); err != nil || string(data) != "{b}\n" {
 				t.Errorf("%q, %v", data, err)
 			}
 			l.Close()
@@ -243,7 +243,7 @@ func TestLogsThatCannotBeAppendedTo(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if data, _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if data, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %q, %v", data, err)
 	}
 }
@@ -254,7 +254,7 @@ func TestReloadThatCannotEndALine(t *testing.T) {
 	defer l.Close()
 	write(t, l.path, "{a}\n{b")
 	crash.Arm(t, "eio@inbox.write#1")
-	if data, _, err := l.Reload(); !errors.Is(err, ErrFailed) {
+	if data, err := l.Reload(); !errors.Is(err, ErrFailed) {
 		t.Errorf("%q, %v", data, err)
 	}
 }

@@ -236,7 +236,7 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	}
 	write(t, l.path, "{b}")
 	crash.Arm(t, "eio@inbox.write#1")
-	if data, _, err := l.Reload(); !errors.Is(err, ErrFailed) || data != nil {
+	if data, err := l.Reload(); !errors.Is(err, ErrFailed) || data != nil {
 		t.Errorf("%q, %v", data, err)
 	}
 
@@ -252,7 +252,7 @@ func TestTailsThatCannotBeRepaired(t *testing.T) {
 	if err := l.f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if torn, err := l.repair(false); err == nil {
+	if torn, err := l.repair(); err == nil {
 		t.Errorf("a closed file is repaired: %+v", torn)
 	}
 	if n, err := overwrite(l.f, []byte("x"), 0); err == nil || n != 0 {

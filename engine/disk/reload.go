@@ -13,38 +13,38 @@ import (
 // returns its content. A file that is gone is an error: fs.ErrNotExist. A last
 // line without newline gets one: somebody else left it like that, so it is not cut.
 // Nothing in the file counts as durable before the next Barrier.
-func (l *Log) Reload() ([]byte, *Torn, error) {
-	data, torn, release, err := l.reloadWith(false)
+func (l *Log) Reload() ([]byte, error) {
+	data, release, err := l.reloadWith(false)
 	release()
-	return data, torn, err
+	return data, err
 }
 
 // ReloadAlone is Reload at a moment when no other program has the file open, and keeps
 // others from opening it until release is called: what is appended in between cannot
 // come between two pieces of a save in place. It waits a second at most for such a
 // moment; then it is Reload.
-func (l *Log) ReloadAlone() (content []byte, torn *Torn, release func(), err error) {
+func (l *Log) ReloadAlone() (content []byte, release func(), err error) {
 	return l.reloadWith(true)
 }
 
-func (l *Log) reloadWith(hold bool) (content []byte, torn *Torn, release func(), err error) {
+func (l *Log) reloadWith(hold bool) (content []byte, release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	release = func() {}
 	if l.closed {
-		return nil, nil, release, fs.ErrClosed
+		return nil, release, fs.ErrClosed
 	}
 	l.settle()
 	for try := 0; ; try++ {
 		l.awaitQuiet()
 		var held bool
-		content, torn, held, err = l.reload(hold)
+		content, held, err = l.reload(hold)
 		if f := l.f; held {
 			release = func() { letGo(f) }
 		}
 		// io.EOF: somebody truncated it while it was read.
 		if !errors.Is(err, io.EOF) || try == reloadTries {
-			return content, torn, release, err
+			return content, release, err
 		}
 		release()
 	}
@@ -61,18 +61,22 @@ const (
 	reloadTries = 20
 )
 
-func (l *Log) reload(hold bool) (data []byte, torn *Torn, held bool, err error) {
+func (l *Log) reload(hold bool) (data []byte, held bool, err error) {
 	if held, err = l.reopen(hold); err != nil {
-		return nil, nil, false, err
+		return nil, false, err
 	}
-	if torn, err = l.repair(true); err != nil {
-		return nil, nil, held, err
+	_, line, err := l.lastLine()
+	if err == nil && len(line) > 0 {
+		err = l.endLine()
+	}
+	if err != nil {
+		return nil, held, err
 	}
 	data = make([]byte, l.id.size)
 	if n, err := l.f.ReadAt(data, 0); n < len(data) {
-		return nil, nil, held, fmt.Errorf("read %s: %w", l.path, err)
+		return nil, held, fmt.Errorf("read %s: %w", l.path, err)
 	}
-	return data, torn, held, nil
+	return data, held, nil
 }
 
 // reopen takes the file at the path. The one that is open is kept if it is the same:

@@ -22,8 +22,8 @@ func TestAClosedLogRefusesAll(t *testing.T) {
 		"replace":          func() error { return l.Replace([]byte("{b}\n"), "") },
 		"replace and keep": func() error { return l.Replace([]byte("{b}\n"), keep) },
 		"barrier":          l.Barrier,
-		"reload":           func() error { _, _, err := l.Reload(); return err },
-		"reload alone":     func() error { _, _, _, err := l.ReloadAlone(); return err },
+		"reload":           func() error { _, err := l.Reload(); return err },
+		"reload alone":     func() error { _, _, err := l.ReloadAlone(); return err },
 	} {
 		if err := op(); !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%s: %v, want that it is closed", what, err)
@@ -40,15 +40,13 @@ func TestAClosedLogRefusesAll(t *testing.T) {
 // A file that became shorter than it was when its size was read is an error, not a tail
 // that is made of nothing.
 func TestATailThatIsGoneIsAnError(t *testing.T) {
-	for _, live := range []bool{true, false} {
-		l := logIn(t, t.TempDir(), "{a}\n")
-		l.id.size += 100
-		if torn, err := l.repair(live); err == nil {
-			t.Errorf("repaired to %+v (live %v), want an error", torn, live)
-		}
-		if data, err := os.ReadFile(l.path); err != nil || string(data) != "{a}\n" {
-			t.Errorf("the file has %q: %v", data, err)
-		}
+	l := logIn(t, t.TempDir(), "{a}\n")
+	l.id.size += 100
+	if torn, err := l.repair(); err == nil {
+		t.Errorf("repaired to %+v, want an error", torn)
+	}
+	if data, err := os.ReadFile(l.path); err != nil || string(data) != "{a}\n" {
+		t.Errorf("the file has %q: %v", data, err)
 	}
 }
 
@@ -57,26 +55,26 @@ func TestReloadKeepsTheFileThatIsTheSame(t *testing.T) {
 	dir := t.TempDir()
 	l := logIn(t, dir, "{a}\n")
 	f := l.f
-	if data, _, err := l.Reload(); err != nil || string(data) != "{a}\n" || l.f != f {
+	if data, err := l.Reload(); err != nil || string(data) != "{a}\n" || l.f != f {
 		t.Errorf("%q, %v, opened again: %v", data, err, l.f != f)
 	}
 	write(t, filepath.Join(dir, "new"), "{b}\n")
 	if err := os.Rename(filepath.Join(dir, "new"), l.path); err != nil {
 		t.Fatal(err)
 	}
-	if data, _, err := l.Reload(); err != nil || string(data) != "{b}\n" || l.f == f {
+	if data, err := l.Reload(); err != nil || string(data) != "{b}\n" || l.f == f {
 		t.Errorf("%q, %v, another one: %v", data, err, l.f != f)
 	}
 	if err := os.Remove(l.path); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := l.Reload(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log that is gone: %v", err)
 	}
 	if err := os.Mkdir(l.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Reload(); err == nil {
+	if _, err := l.Reload(); err == nil {
 		t.Error("a folder was read as a log")
 	}
 }

@@ -28,24 +28,16 @@ const tailWindow = 64 << 10
 // aside. It may use the space that is kept back for a full disk: without it
 // nothing that is under way could be recorded.
 //
-// To cut is only for what a crash left. Where somebody may be writing (live: the
-// file was found changed; or a program has it open), more may come at any instant,
-// and the cut would take it along. There the line gets a newline, which a writer in
-// place writes over, and counts as a broken one.
-func (l *Log) repair(live bool) (*Torn, error) {
-	start, err := lastLineStart(l.f, l.id.size)
-	if err != nil {
-		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
+// To cut is only for what a crash left. Where a program has the file open, more may
+// come at any instant, and the cut would take it along. There the line gets a newline,
+// which a writer in place writes over, and counts as a broken one.
+func (l *Log) repair() (*Torn, error) {
+	start, tail, err := l.lastLine()
+	if err != nil || len(tail) == 0 {
+		return nil, err
 	}
-	if start == l.id.size {
-		return nil, nil
-	}
-	tail := make([]byte, l.id.size-start)
-	if _, err := l.f.ReadAt(tail, start); err != nil {
-		return nil, fmt.Errorf("read tail of %s: %w", l.path, err)
-	}
-	if live || l.opts.Valid != nil && l.opts.Valid(tail) {
-		return nil, l.write([]byte{'\n'}, true)
+	if l.opts.Valid != nil && l.opts.Valid(tail) {
+		return nil, l.endLine()
 	}
 	if crash.Bug("torntail") {
 		return nil, nil
@@ -53,7 +45,7 @@ func (l *Log) repair(live bool) (*Torn, error) {
 	release, alone := l.alone()
 	defer release()
 	if !alone {
-		return nil, l.write([]byte{'\n'}, true)
+		return nil, l.endLine()
 	}
 	kept, err := l.vol.keepTorn(fmt.Sprintf("%s.torn-%d", l.path, start), tail)
 	if err != nil {
@@ -67,6 +59,21 @@ func (l *Log) repair(live bool) (*Torn, error) {
 	l.stamp()
 	return &Torn{Offset: start, Bytes: len(tail), Kept: kept}, nil
 }
+
+// lastLine is the last line where it has no newline, and where it begins.
+func (l *Log) lastLine() (start int64, line []byte, err error) {
+	if start, err = lastLineStart(l.f, l.id.size); err == nil && start < l.id.size {
+		line = make([]byte, l.id.size-start)
+		_, err = l.f.ReadAt(line, start)
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("read tail of %s: %w", l.path, err)
+	}
+	return start, line, nil
+}
+
+// endLine writes the newline that the last line has not.
+func (l *Log) endLine() error { return l.write([]byte{'\n'}, true) }
 
 // alone waits until no other program has the file open, and keeps others from opening
 // it until release is called. It waits a second at most.

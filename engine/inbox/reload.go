@@ -155,8 +155,7 @@ const calm = 2 * time.Second
 // load reads the file at the path. One that was deleted is made again, in a
 // folder that is still there.
 func (f *File) load() ([]byte, error) {
-	data, torn, err := f.log.Reload()
-	f.noteTorn(torn)
+	data, err := f.log.Reload()
 	if !gone(err) {
 		return data, err
 	}

@@ -138,14 +138,14 @@ func (s *store) append(line []byte) error {
 }
 
 func (s *store) reopen() error {
-	_, _, err := s.log.Reload()
+	_, err := s.log.Reload()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := s.vol.WriteFile("permission", s.logPath(), nil); err != nil {
 		return err
 	}
-	_, _, err = s.log.Reload()
+	_, err = s.log.Reload()
 	return err
 }
 

@@ -124,11 +124,10 @@ func (h *History) steady(read func() error) error {
 // release.
 func (h *History) reload() (content []byte, release func(), err error) {
 	h.settle()
-	content, torn, release, err := h.file.ReloadAlone()
+	content, release, err = h.file.ReloadAlone()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s", ErrGone, h.path())
 	}
-	h.report.torn(h.path(), torn)
 	return content, release, err
 }
 
