@@ -174,7 +174,7 @@ func (h *handles) append(given ...handle) error {
 // appended again: a number that was given is never given again.
 func (h *handles) reload() error {
 	for {
-		data, _, err := h.log.Reload()
+		data, err := h.log.Reload()
 		if errors.Is(err, fs.ErrNotExist) {
 			h.log.Close()
 			err = h.open()
