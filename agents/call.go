@@ -71,9 +71,6 @@ func (s *stream) see(ev providers.Event) {
 		}
 		s.draft()
 	case providers.ThinkingDelta:
-		if ev.Text == "" {
-			break
-		}
 		if offset, text := s.thinking.add(ev.Text); text != "" {
 			s.caller.journal.emit(event.MessageThinking, s.turn.id, event.Delta{Offset: offset, Text: text})
 		}

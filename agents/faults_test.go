@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/agents/providers"
 	"daycare/engine/crash"
 	"daycare/engine/crash/crashtest"
 	"daycare/engine/disk"
@@ -44,6 +45,7 @@ const faultsScript = `
 rules:
   - { contains: "act", round: 1, reply: [ { text: "one moment", calls: [ { name: effect, arguments: {} } ] } ] }
   - { contains: "ask", round: 1, reply: [ { calls: [ { name: request, arguments: {} } ] } ] }
+  - { contains: "stop", round: 1, reply: [ { calls: [ { name: stop, arguments: {} }, { name: effect, arguments: {} } ] } ] }
   - { tool_result: "*", reply: [ { text: "it did" } ] }
   - { reply: [ { text: "heard {{.Text}}" } ] }
 `
@@ -95,9 +97,11 @@ func (b *bench) until(items ...string) error {
 type job struct {
 	before string // what is said before the disk fails
 	item   inbox.Item
-	sent   string // the answer; "": none
-	words  bool   // the chat wants the words beside calls, too
-	rights bool   // whether the agent may read /srv in the end
+	left   func(item string) []record.Record // what an earlier life recorded of it
+	sent   string                            // how the answer begins; "": none
+	may    bool                              // whether it is sent depends on where the life was cut
+	words  bool                              // the chat wants the words beside calls, too
+	rights bool                              // whether the agent may read /srv in the end
 }
 
 // excused are the steps whose failure need not be reported.
@@ -129,14 +133,61 @@ func jobs(t *testing.T) map[string]job {
 		"a right for good":     {item: right(permission.Always), rights: true},
 		"a right taken back":   {before: "may", item: right(permission.Revoked)},
 		"a right that is left": {before: "may", item: order(message.Mark, "here"), rights: true},
+		"a question":           {item: order(message.Text, "spend"), sent: "I paused: "},
+		"a stop":               {item: order(message.Text, "stop"), sent: "it did", may: true},
+		"an answer without its end": {item: order(message.Text, "hello"), sent: "well", left: func(item string) []record.Record {
+			return append(begun(item), &record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn,
+				Out: &record.Out{ID: strings.Repeat("o", 24), To: message.Address{Connector: "chat", ChannelID: "c1"}}})
+		}},
+		"a turn that is set aside": {item: order(message.Text, "hello"), sent: "I could not answer: this message made me fail",
+			may: true, left: func(item string) []record.Record {
+				calls := []record.ToolCall{{ID: "c1", Name: "effect", Arguments: []byte("{}")}, {ID: "c2", Name: "look", Arguments: []byte("{}")}}
+				return append(begun(item), &record.Assistant{Turn: "turn", Finish: record.FinishToolUse, ToolCalls: calls},
+					&record.ToolStart{ToolCallID: "c1", Name: "effect"},
+					&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: maxAttempts})
+			}},
 	}
+}
+
+// begun is what a life recorded that began a turn with an item.
+func begun(item string) []record.Record {
+	return []record.Record{&record.TurnBegin{Turn: "turn", Items: []string{item}, Attempt: 1}, &record.User{Item: item, Text: "hello"}}
+}
+
+// stopper is a tool during which somebody stops the turn.
+type stopper struct{ b **bench }
+
+func (stopper) Spec() tools.Spec {
+	return tools.Spec{Name: "stop", Description: "d", Schema: json.RawMessage(`{"type":"object"}`), Replay: tools.ReadOnly}
+}
+
+func (s stopper) Run(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	b := *s.b
+	b.mu.Lock()
+	b.stop(errors.New("stopped"))
+	b.mu.Unlock()
+	<-ctx.Done()
+	return tools.Result{}, ctx.Err()
+}
+
+// spender is a model whose budget is used up for one message.
+type spender struct{ Model }
+
+func (m spender) Call(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
+	if strings.Contains(textOf(req), "spend") {
+		return nil, &providers.Failure{Kind: providers.Budget, Provider: "p",
+			Err: reached{permission.Budget{Scope: permission.BudgetTotal, Unit: permission.Tokens, Limit: 10, More: 10}}}
+	}
+	return m.Model.Call(ctx, req, watch)
 }
 
 // begin makes an agent that has a job to do.
 func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
 	t.Helper()
 	tool = &effect{b: &b, beside: j.words}
-	b = newBench(t, faultsScript, tool, general{}, look{})
+	b = newBench(t, faultsScript, tool, general{}, look{}, stopper{&b})
+	m := spender{b.model}
+	b.opts.Model = func(record.Model) Model { return m }
 	b.opts.Outbox = brittle{b, j.words}
 	if j.before == "may" {
 		give := func(s *record.State) { s.Permissions.ReadDirs = []string{"/srv"} }
@@ -153,6 +204,9 @@ func (j job) begin(t *testing.T) (b *bench, tool *effect, item string) {
 	r, err := b.box.Accept(t.Context(), j.item)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if j.left != nil {
+		b.cutAfter(j.left(r.Item)...)
 	}
 	return b, tool, r.Item
 }
@@ -172,7 +226,7 @@ func (j job) fail(b *bench, tool *effect, item string) error {
 		b.t.Errorf("the next life: %v", err)
 	}
 	b.box.Close()
-	b.finished(item, j.sent, j.rights)
+	b.finished(item, j)
 	if tool.runs > 1 {
 		b.t.Errorf("the call that must not run twice ran %d times", tool.runs)
 	}
@@ -251,7 +305,7 @@ func (b *bench) reopen() {
 }
 
 // finished fails the test unless an item was done once, and has its answer.
-func (b *bench) finished(item, sent string, rights bool) {
+func (b *bench) finished(item string, j job) {
 	b.t.Helper()
 	text := b.history()
 	if n := strings.Count(text, `"item":"`+item+`"`); n != 1 {
@@ -259,15 +313,15 @@ func (b *bench) finished(item, sent string, rights bool) {
 	}
 	answers := map[string]bool{}
 	for _, p := range b.sent {
-		if p.Text == sent {
+		if j.sent != "" && strings.HasPrefix(p.Text, j.sent) {
 			answers[p.ID] = true
 		}
 	}
-	if want := min(len(sent), 1); len(answers) != want {
-		b.t.Errorf("%d answers %q were sent, want %d\n%s", len(answers), sent, want, text)
+	if want := min(len(j.sent), 1); len(answers) != want && (!j.may || len(answers) > want) {
+		b.t.Errorf("%d answers %q were sent, want %d\n%s", len(answers), j.sent, want, text)
 	}
 	s, _, _, err := record.ReadState(b.dir)
-	if err != nil || s.Permissions.Allows(permission.Read{Path: "/srv"}) != rights {
-		b.t.Errorf("state.json allows %v (%v), want that reading /srv is %v", s.Permissions, err, rights)
+	if err != nil || s.Permissions.Allows(permission.Read{Path: "/srv"}) != j.rights {
+		b.t.Errorf("state.json allows %v (%v), want that reading /srv is %v", s.Permissions, err, j.rights)
 	}
 }

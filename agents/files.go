@@ -238,12 +238,13 @@ func owned(before, now record.State) (names []string) {
 }
 
 func copyOf(s permission.Set) *permission.Set {
+	var c permission.Set // a new one: what is decoded into s would be written into its own lists
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = json.Unmarshal(data, &s)
+		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
 		panic("agents: a set of plain strings cannot be copied: " + err.Error())
 	}
-	return &s
+	return &c
 }

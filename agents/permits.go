@@ -256,8 +256,8 @@ func (pm *permits) stored(it inbox.Item) { delete(pm.postponed.items, it.ID) }
 // conclude does what follows from a decision that is in history: who oversees the agent
 // is told, and the request leaves the queue. It may be done again after a crash.
 func (pm *permits) conclude(it inbox.Item) error {
-	switch permission.Decision(it.Decision) {
-	case permission.Revoked, permission.Used, permission.Profiled:
+	switch d := permission.Decision(it.Decision); {
+	case it.Token == "", d == permission.Revoked, d == permission.Profiled:
 		return nil // no answer to a request
 	}
 	pm.noteDecision(it)

@@ -179,3 +179,15 @@ func (r *reported) has(word string) bool {
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.texts, func(text string) bool { return strings.Contains(text, word) })
 }
+
+// count is how many reports say something.
+func (r *reported) count(words string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range r.texts {
+		if strings.Contains(text, words) {
+			n++
+		}
+	}
+	return n
+}

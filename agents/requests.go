@@ -33,9 +33,7 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 		return nil, fmt.Errorf("read context: %w", err)
 	}
 	if context.Session != r.session {
-		if err := r.introduce(&t.self, context.Session); err != nil {
-			return nil, err
-		}
+		r.introduce(&t.self, context.Session)
 	}
 	req, err := r.builder.Build(context, r.system, offer(t.tools), prompt.Options{
 		Model: t.state.Provider.Model, MaxTokens: t.state.Provider.MaxTokens,
@@ -50,13 +48,12 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 
 // introduce renders the system prompt of a session. It is kept for the whole
 // session, because a changed prompt is a new prefix for every cache.
-func (r *requests) introduce(s *self, session string) error {
+func (r *requests) introduce(s *self, session string) {
 	r.definition = r.briefing.Definition(s.meta, s.state)
 	r.system, r.session = r.journal.redact.Text(prompt.System(r.definition)), session
 	if err := r.journal.volume.WriteDraft("draft", r.journal.path("SYSTEM.md"), []byte(r.system)); err != nil {
 		r.journal.log.Warn("system prompt not written for people to read", "err", err)
 	}
-	return nil
 }
 
 // offer is the list of tools as the model is told of it.

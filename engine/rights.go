@@ -116,8 +116,8 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 		if heir != id && len(permission.Diff(set, left)) == 0 {
 			continue
 		}
-		if err := g.change(ctx, message.Incoming{Agent: heir, Decision: string(permission.Revoked), By: by,
-			Tag: access.Tag()}); err != nil && heir == id {
+		if err := g.change(ctx, message.Incoming{Agent: heir, Token: cuid2.Generate(), Decision: string(permission.Revoked),
+			By: by, Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
 			g.place.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
@@ -142,7 +142,8 @@ func (k *kin) heirs(id string) (list []string) {
 }
 
 // Give grants a right to an agent, without a request of its own: somebody said so in a
-// word. Errors: permission.ErrTag.
+// word. A right without the token of a request is never asked for again, whatever a turn
+// has read. Errors: permission.ErrTag.
 func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permission.Script) error {
 	r, err := permission.General(tag, "")
 	if err != nil {
@@ -154,7 +155,8 @@ func (g *grants) Give(ctx context.Context, id, tag, by string, scripts []permiss
 
 // Profile gives an agent another profile; "" is that of the settings.
 func (g *grants) Profile(ctx context.Context, id string, p permission.Profile, by string) error {
-	return g.change(ctx, message.Incoming{Agent: id, Decision: string(permission.Profiled), By: by, Tag: string(p)})
+	return g.change(ctx, message.Incoming{Agent: id, Token: cuid2.Generate(), Decision: string(permission.Profiled), By: by,
+		Tag: string(p)})
 }
 
 // changeWait is how long a change of rights is waited for: an idle agent records it at
@@ -164,9 +166,6 @@ const changeWait = 3 * time.Second
 // change puts a change of rights into an agent's inbox.
 func (g *grants) change(ctx context.Context, in message.Incoming) error {
 	in.Kind = message.Permission
-	if in.Token == "" {
-		in.Token = cuid2.Generate()
-	}
 	receipt, err := g.mailroom.Deliver(ctx, in)
 	if err != nil {
 		return err

@@ -1,0 +1,353 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/crash"
+	"daycare/engine/crash/crashtest"
+	"daycare/engine/disk"
+	"daycare/engine/inbox"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+	"daycare/engine/record"
+	"daycare/tools"
+)
+
+var errSeeded = errors.New("seeded")
+
+// faulty is a mailbox of which one operation fails, for some items.
+type faulty struct {
+	inbox.Mailbox
+	operation string
+	fails     func(ids []string) bool
+}
+
+func (f faulty) err(operation string, ids ...string) error {
+	if operation == f.operation && f.fails(ids) {
+		return errSeeded
+	}
+	return nil
+}
+
+func (f faulty) Take(ids ...string) ([]inbox.Item, error) {
+	if err := f.err("take", ids...); err != nil {
+		return nil, err
+	}
+	return f.Mailbox.Take(ids...)
+}
+
+func (f faulty) Read(id string) (inbox.Item, error) {
+	if err := f.err("read", id); err != nil {
+		return inbox.Item{}, err
+	}
+	return f.Mailbox.Read(id)
+}
+
+func (f faulty) Done(ids ...string) error {
+	if err := f.err("done", ids...); err != nil {
+		return err
+	}
+	return f.Mailbox.Done(ids...)
+}
+
+// An inbox that fails ends the agent with the reason, wherever the item is on its way. The
+// next life does the work, once.
+func TestAnInboxThatFailsEndsTheAgent(t *testing.T) {
+	all := func([]string) bool { return true }
+	denied := inbox.Item{Kind: message.Permission, Token: "t", Decision: "deny", Tag: "@web"}
+	for name, tt := range map[string]struct {
+		operation string
+		item      inbox.Item
+		before    func(item string) []record.Record // what an earlier life recorded
+	}{
+		"a message is taken":        {"take", inbox.Item{Kind: message.Text, Text: "hello"}, nil},
+		"a silent message is taken": {"take", inbox.Item{Kind: message.System, Silent: true, Text: "hello"}, nil},
+		"an order is taken":         {"take", inbox.Item{Kind: message.Mark, Text: "here"}, nil},
+		"a turn is taken up":        {"take", inbox.Item{Kind: message.Text, Text: "hello"}, begun},
+		"a turn without its message": {"take", inbox.Item{Kind: message.Text, Text: "hello"},
+			func(item string) []record.Record { return begun(item)[:1] }},
+		"a message is done":        {"done", inbox.Item{Kind: message.Text, Text: "hello"}, nil},
+		"a silent message is done": {"done", inbox.Item{Kind: message.System, Silent: true, Text: "hello"}, nil},
+		"an order is done":         {"done", inbox.Item{Kind: message.Mark, Text: "here"}, nil},
+		"a reset is done":          {"done", inbox.Item{Kind: message.Reset}, nil},
+		"a decision is done":       {"done", inbox.Item{Kind: message.Permission, Token: "t", Decision: "revoked", Tag: "@web"}, nil},
+		"what was closed is done": {"done", inbox.Item{Kind: message.Mark, Text: "here"},
+			func(item string) []record.Record { return []record.Record{&record.Mark{Name: "here", Item: item}} }},
+		"a recorded decision is read": {"read", denied, func(item string) []record.Record {
+			return []record.Record{&record.Permission{Token: "t", Item: item, Event: "deny", Tag: "@web"}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, callHold)
+			tt.item.ID = strings.Repeat("i", 24)
+			if _, err := b.box.Accept(t.Context(), tt.item); err != nil {
+				t.Fatal(err)
+			}
+			if tt.before != nil {
+				b.cutAfter(tt.before(tt.item.ID)...)
+			}
+			b.opts.Inbox = faulty{b.box, tt.operation, all}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) {
+				t.Fatalf("the agent ended with %v, want the reason", err)
+			}
+			b.reopen()
+			if err := b.until(tt.item.ID); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(b.history(), `"item":"`+tt.item.ID+`"`); n != 1 {
+				t.Errorf("the item is in history %d times, want once\n%s", n, b.history())
+			}
+		})
+	}
+}
+
+// A message that cannot be taken into the turn under way ends the agent; the next life
+// reads it.
+func TestAMessageThatCannotJoinEndsTheAgent(t *testing.T) {
+	h := newHold("hold", tools.ReadOnly)
+	b := newBench(t, callHold, h)
+	first := b.say("go")
+	b.opts.Inbox = faulty{b.box, "take", func(ids []string) bool { return ids[0] != first }}
+	ended := make(chan error, 1)
+	go func() { ended <- b.opts.Run(t.Context()) }()
+	<-h.running
+	second := b.say("more")
+	h.release <- "r"
+	if err := <-ended; !errors.Is(err, errSeeded) {
+		t.Fatalf("the agent ended with %v, want the reason", err)
+	}
+	b.reopen()
+	if err := b.until(first, second); err != nil {
+		t.Fatal(err)
+	}
+	if last := b.model.request(b.model.calls() - 1); !strings.Contains(last, "more") {
+		t.Errorf("the message is not in the request:\n%s", last)
+	}
+}
+
+// mumbling are Permits to which nothing can be asked.
+type mumbling struct{}
+
+func (mumbling) Ask(string, permission.Owner, permission.Request) (p permission.Pending, fresh bool, err error) {
+	return p, false, errSeeded
+}
+func (mumbling) Find(string, string) (p permission.Pending, ok bool) { return p, false }
+func (mumbling) Settle(string, permission.Decision, string, time.Time) (p permission.Pending, err error) {
+	return p, errSeeded
+}
+
+// A call whose approval cannot be asked for does not run, nor does a turn at its limit go on.
+func TestWhatCannotBeAskedForIsNotDone(t *testing.T) {
+	ran := false
+	tool := asks{plain: plain{spec: tools.Spec{Name: "tell", Replay: tools.Once}, run: func(context.Context) (tools.Result, error) {
+		ran = true
+		return tools.Result{}, nil
+	}}, need: &permission.Request{Tag: "@exec:rm", Detail: permission.Detail{Command: "rm"}}}
+	for name, prepare := range map[string]func(b *bench){
+		"a call":               func(*bench) {},
+		"the raise of a limit": func(b *bench) { newPurse(b, 0) },
+	} {
+		b := newBench(t, reportScript, tool)
+		prepare(b)
+		b.opts.Permits = mumbling{}
+		b.say("tell")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) {
+			t.Errorf("%s: the agent ended with %v, want the reason", name, err)
+		}
+		cancel()
+		if ran || len(b.texts()) != 0 {
+			t.Errorf("%s: the call ran: %v; sent %q", name, ran, b.texts())
+		}
+	}
+}
+
+// A decision whose request cannot leave the queue ends the agent, and stays open.
+func TestADecisionThatCannotBeSettledStaysOpen(t *testing.T) {
+	b := newBench(t, callHold)
+	b.opts.Permits = mumbling{}
+	if _, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Decision: "deny", Tag: "@web"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.opts.Run(ctx); !errors.Is(err, errSeeded) || b.box.Len() != 1 {
+		t.Errorf("the agent ended with %v, %d items are open; want the reason and the decision", err, b.box.Len())
+	}
+}
+
+// What needs the history says so where it cannot be read or written any more.
+func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
+	for name, do := range map[string]func(a *agent) error{
+		"a request":   func(a *agent) error { _, err := a.requests.build(&turn{}); return err },
+		"a rewind":    func(a *agent) error { return a.rewind(inbox.Item{Text: "nowhere"}) },
+		"a mark":      func(a *agent) error { return a.intake.close(inbox.Item{}, &record.Mark{}) },
+		"a reset":     func(a *agent) error { return a.reset("", "user", "") },
+		"a recovery":  func(a *agent) error { return a.recover() },
+		"a suspended": func(a *agent) error { return a.journal.suspend("turn") },
+		"a summary": func(a *agent) error {
+			_, err := a.shortener.shorten(context.Background(), shortening{self: &a.files.self, limit: 1000})
+			return err
+		},
+		"an ended summary": func(a *agent) error { return a.compact(context.Background(), inbox.Item{}) },
+		"an edited prompt": func(a *agent) error {
+			a.requests.session = "session"
+			a.requests.definition.Name = "another"
+			return a.requests.lookAtPrompt(&a.files.self)
+		},
+		"a cut call": func(a *agent) error { return a.worker.executor.cancelled([]record.ToolCall{{ID: "c"}}) },
+		"a missing end": func(a *agent) error {
+			return a.worker.replies.complete(&turn{}, &record.Entry{Rec: &record.Assistant{}})
+		},
+		"a silent message": func(a *agent) error { return a.intake.hear(&a.files.self, a.Inbox.Open()) },
+		"a turn":           func(a *agent) error { return a.begin(context.Background(), nil) },
+		"a changed right": func(a *agent) error {
+			a.files.announced, a.files.loaded = &permission.Set{Web: true}, true
+			return a.files.announceRights()
+		},
+		"a delivery result": func(a *agent) error { a.Fates.Put(message.Fate{Out: "o", Parts: 1}); return a.deliveries.settle() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, callHold)
+			b.say("hello")
+			b.cutAfter(&record.User{Item: "before", Text: "hello"})
+			a, err := open(t.Context(), b.opts.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.journal.history.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.edit("history.jsonl", b.history()) // another file, which has to be read
+			if err := do(a); err == nil {
+				t.Error("it is reported as done")
+			}
+		})
+	}
+}
+
+// A history that a person made unreadable is reported by whatever looks at it.
+func TestAHistoryThatCannotBeReadIsReported(t *testing.T) {
+	for name, do := range map[string]func(a *agent) error{
+		"a look":            func(a *agent) error { return a.journal.refresh("") },
+		"a look while idle": func(a *agent) error { return a.disturbed() },
+		"a request":         func(a *agent) error { _, err := a.requests.build(&turn{}); return err },
+		"a call of the model": func(a *agent) error {
+			_, err := a.worker.ask(context.Background(), &turn{})
+			return err
+		},
+	} {
+		b := newBench(t, callHold)
+		b.cutAfter(&record.User{Item: "before", Text: "hello"})
+		a, err := open(t.Context(), b.opts.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(b.dir, "history.jsonl")
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(a); err == nil || errors.As(err, new(callError)) {
+			t.Errorf("%s: it is reported as %v", name, err)
+		}
+		_ = a.close()
+	}
+}
+
+// An agent that is stopped in the middle says so where that cannot be recorded.
+func TestEachFailedStepOfAStopIsReported(t *testing.T) {
+	inMemory(t)
+	for _, busy := range []string{"tool", "model"} {
+		t.Run("beside a "+busy, func(t *testing.T) {
+			crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+				h := newHold("hold", tools.ReadOnly)
+				b := newBench(t, callHold, h)
+				if busy == "model" {
+					m := heldModel{b.model, make(chan struct{})}
+					b.opts.Model = func(record.Model) Model { return m }
+					b.run()
+					b.wait(b.say("hello"))
+					b.say("more")
+					<-m.asked
+				} else {
+					b.run()
+					b.say("go")
+					<-h.running
+				}
+				return func() error {
+					b.end()
+					err := <-b.done
+					b.end = nil
+					if err != nil && !errors.Is(err, disk.ErrFailed) {
+						t.Errorf("the disk failed, and the agent ends with %v", err)
+					}
+					return errors.Join(err, b.vol.Err())
+				}
+			}, excused...)
+		})
+	}
+}
+
+// An orderly stop waits for answers under way, and says so where their result cannot be
+// recorded.
+func TestAStopWaitsForAnswersUnderWay(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		b := newBench(t, callHold)
+		chat := slowChat{b, make(chan message.Promise, 2)}
+		b.opts.Outbox = chat
+		b.run()
+		b.wait(b.say("hello"))
+		p := <-chat.promised
+		b.end()
+		select {
+		case err := <-b.done:
+			t.Fatalf("the agent ended with %v before its answer arrived", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if fails {
+			crash.Arm(t, "eio@history.write#1")
+		}
+		p.Report(message.Fate{Out: p.ID, Parts: 1})
+		err := <-b.done
+		b.end = nil
+		if fails != errors.Is(err, disk.ErrFailed) {
+			t.Errorf("the agent ended with %v; its disk failed: %v", err, fails)
+		}
+		if n := b.count("delivery"); n != 1 && !fails {
+			t.Errorf("%d deliveries are recorded\n%s", n, b.history())
+		}
+	}
+}
+
+// A result that the run which failed could not record is recorded by the next one, and a
+// failure of that is reported.
+func TestEachFailedStepOfALateResultIsReported(t *testing.T) {
+	out := strings.Repeat("o", 24)
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		b := newBench(t, callHold)
+		b.opts.Fates = message.NewFates()
+		b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{"i"}, Attempt: 1}, &record.User{Item: "i", Text: "hello"},
+			&record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn,
+				Out: &record.Out{ID: out, To: message.Address{Connector: "chat", ChannelID: "c1"}}},
+			&record.TurnEnd{Turn: "turn", Items: []string{"i"}, Reason: record.ReasonDone})
+		b.opts.Fates.Put(message.Fate{Out: out, Parts: 1})
+		return func() error {
+			err := b.until()
+			if err == nil && b.count("delivery") != 1 && b.vol.Err() == nil {
+				t.Errorf("it is recorded %d times\n%s", b.count("delivery"), b.history())
+			}
+			if err == nil && len(b.texts()) != 0 {
+				t.Errorf("sent again: %q", b.texts())
+			}
+			return errors.Join(err, b.vol.Err())
+		}
+	}, excused...)
+}
