@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -200,6 +201,47 @@ func TestAChangedLimitAppliesAtOnce(t *testing.T) {
 			if err := write(); !errors.As(err, &fast) || fast.After > time.Minute/time.Duration(tt.limit)+time.Second {
 				t.Errorf("at %d a minute: %v", tt.limit, err)
 			}
+		}
+	})
+}
+
+// However many write, only so many senders are remembered; who has just written too fast is not
+// forgotten as long as there are others who have been quiet.
+func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace(func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil },
+			func() int { return 60 })
+		write := func(user string) error {
+			_, err := p.deliver(t.Context(), from(user, "x"))
+			return err
+		}
+		for n := range maxPaced - 1 {
+			if err := write(fmt.Sprint("quiet", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Second) // after which they may write as much as before
+		for range 60 {
+			if err := write("fast"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := write("new"); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(p.senders); n != 2 {
+			t.Errorf("%d senders are remembered, want those two who wrote just now", n)
+		}
+		if err := write("fast"); !errors.As(err, new(*message.TooFast)) {
+			t.Errorf("who wrote too fast was forgotten: %v", err)
+		}
+		for n := range maxPaced + 5 {
+			if err := write(fmt.Sprint("busy", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(p.senders); n != maxPaced {
+			t.Errorf("%d senders are remembered, want %d", n, maxPaced)
 		}
 	})
 }
