@@ -146,8 +146,9 @@ func (o options) kill(b *binary, i int) string {
 			together += tests[n].took
 			n++
 		}
+		batch := tests[:n]
 		var names []string
-		for _, t := range tests[:n] {
+		for _, t := range batch {
 			names = append(names, t.name)
 		}
 		tests = tests[n:]
@@ -164,8 +165,15 @@ func (o options) kill(b *binary, i int) string {
 		if m == nil {
 			return "a panic, a time-out or an exit" // the process ended
 		}
-		if _, err := o.run(b, limit, on, string(m[1])); err != nil {
-			return string(m[1])
+		name := string(m[1])
+		if _, err := o.run(b, limit, on, name); err != nil {
+			return name
+		}
+		// It was the machine, or chance. The tests behind it have not been run.
+		for _, t := range batch {
+			if t.name != name {
+				tests = append(tests, t)
+			}
 		}
 	}
 	return ""

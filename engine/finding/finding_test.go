@@ -114,3 +114,22 @@ func TestTheOrderOfWhatIsWrong(t *testing.T) {
 		t.Errorf("something is wrong with c: %v, with a: %v", b.Has("c"), b.Has("a"))
 	}
 }
+
+// A file that is told of in another way is known to be wrong, and one that is good again, or
+// whose agent is gone, takes no room.
+func TestNothingIsKeptOfGoodFiles(t *testing.T) {
+	told := 0
+	b := NewBoard(func(string, Finding) { told++ }, func(string, string) { told++ })
+	bad := []Finding{{ID: "x", Severity: Error, File: "f", Reason: "no"}}
+	if b.Hold("a", "f", bad); !b.Has("f") || len(b.Wrong("a")) != 1 || told != 0 {
+		t.Errorf("held is %v, told %d times", b.Wrong("a"), told)
+	}
+	b.Hold("a", "f", nil)
+	b.Read("a", "g", bad)
+	b.Read("b", "g", nil)
+	b.Read("c", "h", bad)
+	b.Forget("c")
+	if len(b.pages) != 0 || len(b.files) != 0 {
+		t.Errorf("%d pages of %d agents are kept", len(b.pages), len(b.files))
+	}
+}
