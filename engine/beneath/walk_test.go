@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,8 @@ func TestAWalkLeavesNothingOpen(t *testing.T) {
 	if _, err := ReadFile(filepath.Join(root, "none"), "f", 10); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file beneath a root that is not there: %v", err)
 	}
-	for path, want := range map[string]error{"a/b/c/f": nil, "a/none/f": fs.ErrNotExist, "../f": fs.ErrInvalid, "link/b/c/f": ErrLink} {
+	for path, want := range map[string]error{"a/b/c/f": nil, "a/none/f": fs.ErrNotExist, "../f": fs.ErrInvalid, "link/b/c/f": ErrLink,
+		"": fs.ErrInvalid, "..": fs.ErrInvalid, "/f": fs.ErrInvalid} {
 		if data, err := ReadFile(root, path, 10); !errors.Is(err, want) || (err == nil) != (string(data) == "text") {
 			t.Errorf("%q: %q, %v, want %v", path, data, err, want)
 		}
@@ -147,9 +149,15 @@ func TestOwnFilesOfAnotherKind(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	socket := filepath.Join(root, "socket")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
 	before := holding(t)
 	for range 5 {
-		for path, want := range map[string]error{pipe: ErrKind, root: ErrKind, filepath.Join(root, "none"): fs.ErrNotExist} {
+		for path, want := range map[string]error{pipe: ErrKind, socket: ErrKind, root: ErrKind, filepath.Join(root, "none"): fs.ErrNotExist} {
 			if f, info, err := OpenOwn(path); !errors.Is(err, want) || f != nil || info != nil {
 				t.Errorf("%s: %v, want %v", path, err, want)
 			}

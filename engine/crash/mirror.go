@@ -167,7 +167,7 @@ func (all listings) move(id string, names map[string]Name) {
 	}
 	for other, l := range all {
 		// Of a directory that is not where it was nothing can be said.
-		if now, err := FileID(l.Path); other == id || err != nil || now != other {
+		if now, _ := FileID(l.Path); other == id || now != other { // "" where none is
 			continue
 		}
 		l.lose(arrived)
@@ -189,7 +189,7 @@ func (l listing) lose(files map[string]bool) {
 		if !files[n.ID] {
 			continue
 		}
-		if now, err := FileID(filepath.Join(l.Path, name)); err != nil || now != n.ID {
+		if now, _ := FileID(filepath.Join(l.Path, name)); now != n.ID { // "" where none is
 			delete(l.Names, name)
 		}
 	}
@@ -301,9 +301,6 @@ func (m *Mirror) sameEnd(f io.ReaderAt, id string, had int64) bool {
 }
 
 func (m *Mirror) extend(f io.ReaderAt, id string, had, size int64) error {
-	if had == size {
-		return nil
-	}
 	copied, err := os.OpenFile(m.Path(id), os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

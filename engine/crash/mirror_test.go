@@ -97,7 +97,7 @@ func TestAMirrorKeepsWhatWasSynced(t *testing.T) {
 		t.Errorf("before any sync %q is kept", got)
 	}
 	long := strings.Repeat("0123456789", 20)
-	for _, text := range []string{"one", "one two", "one two", "two one", "two", long, long + "more", "x" + long, long[:199] + "y", ""} {
+	for _, text := range []string{"one", "one two", "one two", "two one", "two", "", long, long + "more", "x" + long, long[:199] + "y"} {
 		before := r.kept(id)
 		r.write("f", text)
 		if got := r.kept(id); got != before {
@@ -225,6 +225,59 @@ func TestARenameIsKeptInBothFolders(t *testing.T) {
 		}
 		if c, own := r.names("c"); c != "other" || own != "other" {
 			t.Errorf("of a folder that has nothing to do with it are kept %q and %q", c, own)
+		}
+	}
+}
+
+// What came and what went are both looked for, also where a new file has the old name.
+func TestFilesThatPassEachOther(t *testing.T) {
+	r := newReflected(t)
+	for _, dir := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(r.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write("a/in", "")
+	r.write("b/out", "")
+	for _, dir := range []string{"a", "b", "c"} {
+		r.sync(dir)
+	}
+	if err := errors.Join(os.Rename(r.path("b/out"), r.path("c/out")), os.Rename(r.path("a/in"), r.path("b/in"))); err != nil {
+		t.Fatal(err)
+	}
+	r.write("a/in", "another")
+	r.sync("b")
+	a, _ := r.names("a")
+	b, _ := r.names("b")
+	c, _ := r.names("c")
+	if a != "" || b != "in" || c != "out" {
+		t.Errorf("kept are %q, %q and %q", a, b, c)
+	}
+}
+
+// A folder that is gone, or whose mirror is, is an error before anything is synced.
+func TestWhatCannotBeMirroredIsNotSynced(t *testing.T) {
+	r := newReflected(t)
+	dir, err := os.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	gone, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	if err := os.Remove(gone.Name()); err != nil {
+		t.Fatal(err)
+	}
+	for what, sync := range map[string]func(how func(*os.File) error) error{
+		"a folder that is gone": func(how func(*os.File) error) error { return r.Sync(gone, how) },
+		"a mirror that is gone": func(how func(*os.File) error) error { return OpenMirror(r.path("none")).Sync(dir, how) },
+	} {
+		synced := false
+		if err := sync(func(*os.File) error { synced = true; return nil }); err == nil || synced {
+			t.Errorf("%s: %v, synced: %v", what, err, synced)
 		}
 	}
 }

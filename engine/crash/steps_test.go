@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,6 +99,32 @@ func TestWhichFaultsMeetTheOpening(t *testing.T) {
 	}
 }
 
+// An opening counts among the passings of all points, too.
+func TestAnOpeningIsCountedWithTheOthers(t *testing.T) {
+	Arm(t, "emfile@#3")
+	for n, want := range []bool{true, true, false, true} {
+		_, err := Open("inbox.sync", func() (*os.File, error) { return nil, nil })
+		if (err == nil) != want {
+			t.Errorf("the opening %d: %v", n+1, err)
+		}
+		if err == nil {
+			Point("inbox.accepted")
+		}
+	}
+}
+
+// What a test armed is armed no more when it has ended.
+func TestNothingStaysArmed(t *testing.T) {
+	t.Run("armed", func(t *testing.T) {
+		if Arm(t, "eio@inbox.sync#1+"); !slices.Equal(syncs(2), []int{1, 2}) {
+			t.Error("nothing is armed")
+		}
+	})
+	if failed := syncs(2); failed != nil {
+		t.Errorf("%v fail after the test", failed)
+	}
+}
+
 // A point that the list lacks is a mistake of who passes it, and seen at once.
 func TestAnUnknownPointPanics(t *testing.T) {
 	Arm(t, "eio@inbox.sync#1")
@@ -131,8 +158,13 @@ func TestClauses(t *testing.T) {
 		}
 	}
 	for _, clause := range []string{"clock@#1", "clocks@#1", "clock+1@#1", "eio@#-1", "eio@#1:-1", "eio@#1:", "@#1", "eio#1", "eio"} {
-		if got, err := parse(clause); err == nil {
-			t.Errorf("%q is read as %+v", clause, got)
+		if got, err := parse(clause); err == nil || !strings.Contains(err.Error(), strconv.Quote(clause)) {
+			t.Errorf("%q is read as %+v, %v", clause, got, err)
+		}
+	}
+	for _, clause := range []string{"eio", "eio@inbox.sync", "eio#1"} {
+		if _, err := parse(clause); !strings.Contains(err.Error(), "ACTION@POINT#K") {
+			t.Errorf("%q: %v, want how a clause looks", clause, err)
 		}
 	}
 	var r refused

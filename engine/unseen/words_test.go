@@ -103,6 +103,13 @@ func TestWhatIsKeptOfAChange(t *testing.T) {
 	if n := len(texts.Waiting()); n != 2 {
 		t.Errorf("who asks for the list changes it: %d are left", n)
 	}
+	copied := &ground{t: t, ws: moved, path: filepath.Join(moved, "AGENTS.md")}
+	copied.restart()
+	copied.save("mine")
+	copied.want("seen in the copy", "mine")
+	if left, err := filepath.Glob(filepath.Join(moved, ".daycare", Dir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("in the copy are left %q, %v", left, err)
+	}
 	g.save("mine")
 	g.want("seen", "mine")
 	if list := kept(); len(list) != 1 {
@@ -173,6 +180,21 @@ func TestATouchIsEnough(t *testing.T) {
 	g.want("not touched", "old!")
 	g.save("evil")
 	g.want("touched", "evil")
+}
+
+// Whoever restores the text of before has dropped the change.
+func TestTheTextOfBeforeDropsTheChange(t *testing.T) {
+	g := newGround(t)
+	g.write("old")
+	g.used()
+	ended := g.Began("mole")
+	g.write("evil")
+	g.want("while it runs", "old!")
+	ended()
+	g.save("old")
+	if g.want("restored", "old"); len(g.Waiting()) != 0 {
+		t.Error("the change still waits")
+	}
 }
 
 // Only what it wrote itself is read, and what cannot be read says so.
