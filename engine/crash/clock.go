@@ -36,7 +36,4 @@ func Now() time.Time {
 	return time.Now()
 }
 
-func shift(d time.Duration) {
-	setClock()
-	moved.Add(int64(d))
-}
+func shift(d time.Duration) { moved.Add(int64(d)) }

@@ -255,6 +255,35 @@ func TestFilesThatPassEachOther(t *testing.T) {
 	}
 }
 
+// A sync of one folder says nothing of a second name in another one, neither that it is there
+// nor that it is gone.
+func TestASecondNameIsDurableByItsOwnSync(t *testing.T) {
+	r := newReflected(t)
+	for _, dir := range []string{"a", "b"} {
+		if err := os.Mkdir(r.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write("a/f", "")
+	r.sync("a")
+	r.sync("b")
+	if err := os.Link(r.path("a/f"), r.path("b/g")); err != nil {
+		t.Fatal(err)
+	}
+	r.sync("a")
+	if b, _ := r.names("b"); b != "" {
+		t.Errorf("after a sync of the other folder are kept %q", b)
+	}
+	r.sync("b")
+	if err := os.Remove(r.path("b/g")); err != nil {
+		t.Fatal(err)
+	}
+	r.sync("a")
+	if b, _ := r.names("b"); b != "g" {
+		t.Errorf("a name that was removed and not synced: kept are %q", b)
+	}
+}
+
 // A folder that is gone, or whose mirror is, is an error before anything is synced.
 func TestWhatCannotBeMirroredIsNotSynced(t *testing.T) {
 	r := newReflected(t)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // syncs passes one point so often, and returns which of the passings failed.
@@ -111,6 +113,22 @@ func TestAnOpeningIsCountedWithTheOthers(t *testing.T) {
 			Point("inbox.accepted")
 		}
 	}
+}
+
+// Between two steps there is nothing that could fail, and on a slow disk only syncs are slow.
+func TestWhatAFaultLeavesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		met := Arm(t, "eio@inbox.accepted#1;slow@#1+")
+		begin := time.Now()
+		Point("inbox.accepted") // or the test would have ended here
+		n, err := Write("inbox.write", []byte("x"), func(p []byte) (int, error) { return len(p), nil })
+		if n != 1 || err != nil || time.Since(begin) != 0 || len(met()) != 1 {
+			t.Errorf("%d bytes, %v, after %v, met %v", n, err, time.Since(begin), met())
+		}
+		if failed := syncs(2); failed != nil || time.Since(begin) != 2*slowSync {
+			t.Errorf("%v fail, after %v", failed, time.Since(begin))
+		}
+	})
 }
 
 // What a test armed is armed no more when it has ended.
