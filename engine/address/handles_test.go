@@ -190,7 +190,7 @@ func TestWhenADescriptorIsKept(t *testing.T) {
 	if info, err := os.Stat(copied(m.ID)); marked() || err != nil || info.ModTime().Unix() != 1_700_000_000 {
 		t.Errorf("the edit was not kept with its time: %v, %v", info, err)
 	}
-	if last := x.lastGood(m.ID); last == nil || last.Name != "Ada" {
+	if last := x.scan.lastGood(m.ID); last == nil || last.Name != "Ada" {
 		t.Errorf("the last good one is %+v", last)
 	}
 	x.Keep("none") // an agent that is gone has nothing to keep
