@@ -12,7 +12,7 @@ import (
 )
 
 // midRequest is a request of man(7) behind other text of its line, where it is only text.
-var midRequest = regexp.MustCompile(`(?m)^[^.\n].*\s\.(?:I|B|BR|TP|SH|PP|nf|fi)\s`)
+var midRequest = regexp.MustCompile(`(?m)^[^.\n].*[ \t]\.(?:I|B|BR|TP|SH|PP|nf|fi)[ \t]`)
 
 // Manual pages hold no markup that a reader would see, and groff has nothing to say of them.
 func TestManPagesAreClean(t *testing.T) {

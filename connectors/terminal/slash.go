@@ -101,7 +101,7 @@ func (m *Model) takeExpanded(msg expanded) tea.Cmd {
 	case msg.err == nil:
 		m.say1("to which agent? open it first, then type " + name)
 		return nil
-	case errors.Is(msg.err, fault.NoCommand):
+	case errors.Is(msg.err, fault.NoCommand), errors.Is(msg.err, fault.NoRoute): // or a daemon of before
 		m.say1("there is no " + name + "; /help shows what there is")
 		m.bad = true
 	default:

@@ -26,7 +26,7 @@ func Config(c *term.App) *cobra.Command {
 func configPath(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "path", Short: "Print where the settings are",
-		Example: "  cat $(daycare config path)",
+		Example: "  daycare config path",
 		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
 			home, err := settingsHome(c)

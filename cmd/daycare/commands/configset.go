@@ -20,7 +20,6 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
-	"daycare/engine/workspace"
 )
 
 func configSet(c *term.App) *cobra.Command {
@@ -31,7 +30,7 @@ func configSet(c *term.App) *cobra.Command {
 			"applies it at once.",
 		Example: "  daycare config set budget.perDay.usd 5\n  daycare config set connectors.telegram.allow '[\"5550001\"]'",
 		Args:    term.Words(0, "a KEY", "a VALUE"), ValidArgsFunction: c.Complete(settingKeys),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			home, err := settingsHome(c)
 			if err != nil {
 				return err
@@ -49,7 +48,7 @@ func configSet(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return saveSettings(c, home, before, after, found, args[0]+" is "+args[1])
+			return saveSettings(cmd.Context(), c, home, before, after, found, args[0]+" is "+args[1])
 		},
 	}
 }
@@ -88,7 +87,7 @@ func secret(conf *config.Config, keys []string) bool {
 
 // saveSettings writes settings that are right, and says when they apply. Findings that were
 // there before do not keep it from being written, unless they are errors.
-func saveSettings(c *term.App, home string, before, after []byte, found []finding.Finding, done string) error {
+func saveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding, done string) error {
 	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorTypes...)
 	if wrong := fresh(found, known); len(wrong) > 0 {
 		for _, f := range wrong {
@@ -105,8 +104,11 @@ func saveSettings(c *term.App, home string, before, after []byte, found []findin
 	}
 	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
 	when := "it applies at the next start"
-	if disk.Held(workspace.Lock(filepath.Dir(home))) {
+	if client, dialErr := c.Dial(ctx, filepath.Dir(home)); dialErr == nil {
 		when = "the daemon applies it now"
+		if _, err := client.Reload(ctx); err != nil {
+			return fmt.Errorf("have the daemon read the settings: %w", err)
+		}
 		if err == nil && wasErr == nil && len(config.NeedRestart(was, now)) > 0 {
 			when = "it applies after a restart: daycare restart"
 		}
@@ -178,7 +180,7 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 			return nil
 		}
 		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong
-		err = saveSettings(c, home, before, after, found, "saved "+config.Name)
+		err = saveSettings(ctx, c, home, before, after, found, "saved "+config.Name)
 		if err == nil {
 			os.RemoveAll(dir)
 			return nil

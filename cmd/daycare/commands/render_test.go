@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/cmd/daycare/commandtest"
@@ -45,7 +46,7 @@ HANDLE  NAME                TYPE       STATE        INBOX    LAST    COST     MO
 	for line := range strings.Lines(b.String()) {
 		before, _, _ := strings.Cut(line, "$")
 		if before != line {
-			widths[len([]rune(before))] = true
+			widths[ansi.StringWidth(before)] = true
 		}
 	}
 	if len(widths) != 1 {

@@ -116,9 +116,10 @@ func services(c *term.App, title string, list []event.Service) error {
 	if len(list) == 0 {
 		return nil
 	}
-	t := term.Table{{title}}
+	c.Print("%s\n", c.OutStyle().Dim(title))
+	var t term.Table
 	for _, s := range list {
 		t.Row("  "+s.ID, term.Parens(s.Type), s.State, s.Model, term.OneLine(term.Join("  ", s.Detail, s.LastError), 300))
 	}
-	return t.Write(c.Out, c.OutStyle())
+	return t.Write(c.Out, term.Style(false)) // it has no headings
 }

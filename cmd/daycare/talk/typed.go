@@ -91,7 +91,7 @@ func expanded(ctx context.Context, client *control.Client, text string) (string,
 	}
 	name, arguments, _ := strings.Cut(text[1:], " ")
 	said, err := client.Expand(ctx, name, arguments)
-	if errors.Is(err, fault.NoCommand) {
+	if errors.Is(err, fault.NoCommand) || errors.Is(err, fault.NoRoute) { // or a daemon of before
 		return text, nil
 	}
 	return said, err
