@@ -55,7 +55,9 @@ func tui(c *term.App, cmd *cobra.Command) error {
 // modelSetup is init for the UI, which asks its questions itself.
 func modelSetup(root string) *terminal.Setup {
 	return &terminal.Setup{
-		Missed: func(ctx context.Context, s event.Status) (what, do string) { return setup.Missed(ctx, root, s) },
+		Missed: func(ctx context.Context, s event.Status) (what, do string) {
+			return setup.Missed(ctx, root, s.Providers)
+		},
 		Offers: func(ctx context.Context) ([]terminal.Offer, int, error) {
 			list, usual, err := setup.Offers(ctx, root)
 			var offers []terminal.Offer

@@ -345,6 +345,8 @@ func (d *daemon) Skills(context.Context) ([]control.SkillInfo, error) {
 		Description: "How to make a release of this project, from the changelog to the tag."}}, nil
 }
 
+func (d *daemon) Providers(context.Context) ([]event.Service, error) { return d.models, nil }
+
 func (d *daemon) Commands(context.Context) ([]control.CommandInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

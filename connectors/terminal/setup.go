@@ -61,7 +61,7 @@ type (
 
 // offerSetup opens the wizard by itself, once, for a newcomer whose workspace has no model.
 func (m *Model) offerSetup() tea.Cmd {
-	if m.opts.Setup == nil || m.offered || m.returning || !m.conn.listed || !m.world.status.NoModel() {
+	if m.opts.Setup == nil || m.offered || m.returning || !m.conn.listed || !event.NoModel(m.world.status.Providers) {
 		return nil
 	}
 	m.offered = true

@@ -13,6 +13,7 @@ import (
 	"daycare/connectors/terminal/markdown"
 	"daycare/connectors/terminal/transcript"
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/message"
 )
 
@@ -123,7 +124,7 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	say(plain, "What it may not do by itself, it asks you.")
 	text = append(text, "")
 	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
-	if m.world.status.NoModel() {
+	if event.NoModel(m.world.status.Providers) {
 		text = append(text, "")
 		say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
 		say(t.Dim, "/setup sets one up here: a service and its key, or a server of yours.")

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+
+	"daycare/engine/event"
 )
 
 // Offers is what people can choose from for their agents.
@@ -9,6 +11,8 @@ type Offers interface {
 	// Models are those that an agent can be switched to, the one in force for agents
 	// that chose none first.
 	Models(ctx context.Context) ([]ModelInfo, error)
+	// Providers are the model services in the order in which they are asked.
+	Providers(ctx context.Context) ([]event.Service, error)
 	// Skills are those in force.
 	Skills(ctx context.Context) ([]SkillInfo, error)
 	// Commands are those that users wrote.
@@ -52,6 +56,9 @@ type (
 	modelsBody struct {
 		Models []ModelInfo `json:"models"`
 	}
+	providersBody struct {
+		Providers []event.Service `json:"providers"`
+	}
 	skillsBody struct {
 		Skills []SkillInfo `json:"skills"`
 	}
@@ -81,6 +88,17 @@ func (f offers) models(ctx context.Context, _ nothing) (modelsBody, error) {
 func (f offers) skills(ctx context.Context, _ nothing) (skillsBody, error) {
 	list, err := f.offers.Skills(ctx)
 	return skillsBody{some(list)}, err
+}
+
+func (f offers) providers(ctx context.Context, _ nothing) (providersBody, error) {
+	list, err := f.offers.Providers(ctx)
+	return providersBody{some(list)}, err
+}
+
+// Providers lists the model services in the order in which they are asked.
+func (c *Client) Providers(ctx context.Context) ([]event.Service, error) {
+	b, err := providers.call(ctx, c, nothing{})
+	return b.Providers, err
 }
 
 func (f offers) commands(ctx context.Context, _ nothing) (commandsBody, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"daycare/engine/event"
 	"daycare/engine/fault"
 )
 
@@ -15,6 +16,10 @@ type menu struct{}
 func (menu) Models(context.Context) ([]ModelInfo, error) {
 	price := 3.0
 	return []ModelInfo{{Choice: "main", Provider: "main", Model: "claude", Window: 200_000, Input: &price, Default: true}}, nil
+}
+
+func (menu) Providers(context.Context) ([]event.Service, error) {
+	return []event.Service{{ID: "main", Type: "anthropic", State: "running", Key: true}}, nil
 }
 
 func (menu) Skills(context.Context) ([]SkillInfo, error) { return nil, nil }
@@ -35,9 +40,10 @@ func TestOffers(t *testing.T) {
 	b.Offers = menu{}
 	h := Handler(b, Options{})
 	for path, want := range map[string]string{
-		"/v1/models":   `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,
-		"/v1/skills":   `{"skills":[]}`, // a list, not null
-		"/v1/commands": `{"commands":[{"name":"review","arguments":"FILE","file":"/w/.daycare/commands/review.md"}]}`,
+		"/v1/models":    `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,
+		"/v1/skills":    `{"skills":[]}`, // a list, not null
+		"/v1/providers": `{"providers":[{"id":"main","type":"anthropic","state":"running","key":true}]}`,
+		"/v1/commands":  `{"commands":[{"name":"review","arguments":"FILE","file":"/w/.daycare/commands/review.md"}]}`,
 	} {
 		if status, _, body := raw(t, h, "GET", path, ""); status != 200 || body != want+"\n" {
 			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)

@@ -64,7 +64,9 @@ var (
 	tools     = Op[nothing, toolsBody]{"tools", get, "/v1/tools", apitoken.Read, none, 0, "the tools that agents can have"}
 	subAgents = Op[nothing, subAgentsBody]{"subagents", get, "/v1/subagents", apitoken.Read, none, 0, "the sub-agents that agents can have"}
 	skills    = Op[nothing, skillsBody]{"skills", get, "/v1/skills", apitoken.Read, none, 0, "the skills that agents can have"}
-	commands  = Op[nothing, commandsBody]{"commands", get, "/v1/commands", apitoken.Read, none, 0,
+	providers = Op[nothing, providersBody]{"providers", get, "/v1/providers", apitoken.Read, none, 0,
+		"the model services in the order in which they are asked, as in the status"}
+	commands = Op[nothing, commandsBody]{"commands", get, "/v1/commands", apitoken.Read, none, 0,
 		"the commands that users wrote, each `{name, description?, arguments?, file}`"}
 	expand = Op[expandIn, expandedBody]{"expand", post, "/v1/commands/{name}", apitoken.Chat, none, 0,
 		"`{arguments}`: the message that a command makes of it, `{text}`"}

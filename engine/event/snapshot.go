@@ -185,10 +185,11 @@ type Status struct {
 	Problems []File `json:"problems,omitempty"`
 }
 
-// NoModel reports whether the built-in offline model answers because nothing else is set up.
-func (s Status) NoModel() bool {
+// NoModel reports whether of these providers the built-in offline model answers because
+// nothing else is set up.
+func NoModel(providers []Service) bool {
 	const offline = "scripted" // id and type of the provider that config.Choose falls back to
-	return len(s.Providers) > 0 && s.Providers[0].ID == offline && s.Providers[0].Type == offline
+	return len(providers) > 0 && providers[0].ID == offline && providers[0].Type == offline
 }
 
 // A Trashed agent was removed and can be restored.

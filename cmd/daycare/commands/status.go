@@ -35,7 +35,7 @@ func Status(c *term.App) *cobra.Command {
 			if err := showStatus(c, s, time.Now()); err != nil {
 				return err
 			}
-			if what, do := setup.Missed(cmd.Context(), s.Workspace, s); what != "" {
+			if what, do := setup.Missed(cmd.Context(), s.Workspace, s.Providers); what != "" {
 				c.Warn("warning: %s\n%s", what, do)
 			}
 			return nil

@@ -9,6 +9,7 @@ import (
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/control"
+	"daycare/engine/event"
 	"daycare/engine/slash"
 )
 
@@ -45,6 +46,11 @@ func (o choices) Models(context.Context) ([]control.ModelInfo, error) {
 func offered(p config.Provider, m catalogue.Model) control.ModelInfo {
 	price := m.PriceAt(time.Now(), 0)
 	return control.ModelInfo{Provider: p.ID, Window: m.Window, Images: m.Images, Input: price.Input, Output: price.Output}
+}
+
+// Providers are the model services in the order in which they are asked.
+func (o choices) Providers(context.Context) ([]event.Service, error) {
+	return o.parts.models.Load().Services(o.parts.lock != nil), nil
 }
 
 // Skills are those in force.

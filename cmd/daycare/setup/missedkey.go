@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -18,32 +17,31 @@ import (
 // Missed says what the models of a running daemon lack and this shell has: a daemon keeps
 // the environment that it was started with, so a key that is set later never reaches it.
 // do is the remedy; both are empty where nothing is missed.
-func Missed(ctx context.Context, root string, s event.Status) (what, do string) {
-	if !s.Running {
+func Missed(ctx context.Context, root string, theirs []event.Service) (what, do string) {
+	if len(theirs) == 0 || theirs[0].State == "off" { // no daemon runs
 		return "", ""
 	}
 	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
 		return "", "" // whoever needs the settings reports it
 	}
-	return missed(conf.Choose(ctx, config.Ollama), s)
+	return missed(conf.Choose(ctx, config.Ollama), theirs)
 }
 
 // missed compares the providers that this shell would choose with those of the daemon.
-func missed(mine []config.Provider, s event.Status) (what, do string) {
-	daemon := fmt.Sprintf("the daemon (pid %d)", s.PID)
-	if first := mine[0]; s.NoModel() && first.Type != "scripted" {
+func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
+	if first := mine[0]; event.NoModel(theirs) && first.Type != "scripted" {
 		do = "Start it again with what this shell has: daycare restart"
 		if !first.APIKey.IsZero() {
 			do += "\nOr keep the key for it: daycare auth set " + first.ID
 		}
-		return daemon + " answers with the offline model; started from this shell it would use " + first.ID +
+		return "the daemon answers with the offline model; started from this shell it would use " + first.ID +
 			" (" + first.Why + ")", do
 	}
 	for _, p := range mine {
-		for _, theirs := range s.Providers {
-			if theirs.ID == p.ID && !theirs.Key && !p.APIKey.IsZero() {
-				return daemon + " has no key for " + p.ID + "; this shell has one (" + cmp.Or(p.KeyEnv(), p.ID) + ")",
+		for _, t := range theirs {
+			if t.ID == p.ID && !t.Key && !p.APIKey.IsZero() {
+				return "the daemon has no key for " + p.ID + "; this shell has one (" + cmp.Or(p.KeyEnv(), p.ID) + ")",
 					"Start it again with what this shell has: daycare restart\nOr keep the key for it: daycare auth set " + p.ID
 			}
 		}
@@ -53,11 +51,11 @@ func missed(mine []config.Provider, s event.Status) (what, do string) {
 
 // WarnOfMissed warns where the daemon that a command joins lacks a key that its shell has.
 func WarnOfMissed(ctx context.Context, c *term.App, root string, client *control.Client) {
-	s, err := client.Status(ctx)
+	theirs, err := client.Providers(ctx)
 	if err != nil {
 		return // whatever is asked next fails as well, and says why
 	}
-	if what, do := Missed(ctx, root, s); what != "" {
+	if what, do := Missed(ctx, root, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
 }

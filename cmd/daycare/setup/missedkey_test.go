@@ -33,7 +33,7 @@ func TestMissedKeyIsNamed(t *testing.T) {
 		{"offline by choice", claude, event.Service{ID: "offline", Type: "scripted"}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			what, do := missed(tt.mine, event.Status{Running: true, PID: 7, Providers: []event.Service{tt.theirs}})
+			what, do := missed(tt.mine, []event.Service{tt.theirs})
 			if (what != "") != (tt.what != "") || !strings.Contains(what, tt.what) || !strings.Contains(do, tt.do) {
 				t.Errorf("got %q, %q; want %q, %q", what, do, tt.what, tt.do)
 			}

@@ -45,7 +45,7 @@ func providersLs(c *term.App) *cobra.Command {
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.WarnOfSettings()
-			list, pid, err := listProviders(cmd.Context(), c)
+			list, daemon, err := listProviders(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -62,46 +62,46 @@ func providersLs(c *term.App) *cobra.Command {
 			if err := t.Write(c.Out, c.OutStyle()); err != nil {
 				return err
 			}
-			if pid > 0 {
-				c.Note("as the daemon uses them (pid %d)", pid)
+			if daemon {
+				c.Note("as the running daemon uses them")
 			}
 			return nil
 		},
 	}
 }
 
-// listProviders lists the providers as the daemon uses them, and its pid; without one, as
-// a daemon would that is started from this shell.
-func listProviders(ctx context.Context, c *term.App) (list []providerInfo, pid int, err error) {
+// listProviders lists the providers as the daemon uses them, and says so; without one,
+// as a daemon would that is started from this shell.
+func listProviders(ctx context.Context, c *term.App) (list []providerInfo, daemon bool, err error) {
 	root, err := c.Root()
 	if err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
 	client, err := c.Dial(ctx, root)
 	if errors.Is(err, control.ErrNotRunning) {
 		conf, err := c.Config()
 		if err != nil {
-			return nil, 0, err
+			return nil, false, err
 		}
 		for _, p := range conf.Choose(ctx, config.Ollama) {
 			list = append(list, providerInfo{p.ID, p.Type, p.Model, config.HideLogin(p.BaseURL), !p.APIKey.IsZero(), p.Why})
 		}
-		return list, 0, nil
+		return list, false, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
-	s, err := client.Status(ctx)
+	theirs, err := client.Providers(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list providers: %w", err)
+		return nil, false, fmt.Errorf("list providers: %w", err)
 	}
-	for _, p := range s.Providers {
+	for _, p := range theirs {
 		list = append(list, providerInfo{p.ID, p.Type, p.Model, p.BaseURL, p.Key, p.Detail})
 	}
-	if what, do := Missed(ctx, root, s); what != "" {
+	if what, do := Missed(ctx, root, theirs); what != "" {
 		c.Warn("warning: %s\n%s", what, do)
 	}
-	return list, s.PID, nil
+	return list, true, nil
 }
 
 func providersTest(c *term.App) *cobra.Command {
