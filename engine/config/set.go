@@ -18,6 +18,9 @@ import (
 // Text reads settings.yaml of a .daycare directory as it is; nil if there is none.
 func Text(root string) ([]byte, error) { return readSettings(filepath.Join(root, Name)) }
 
+// YAML is a part of the settings as it would be written in settings.yaml.
+func YAML(part any) ([]byte, error) { return yaml.Marshal(part) }
+
 // Replace puts data in the place of settings.yaml, in one step, unless the file no longer
 // holds before: then the error is disk.ErrChanged.
 func Replace(vol *disk.Volume, root string, data, before []byte) error {

@@ -50,13 +50,9 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 	if err != nil {
 		return fmt.Errorf("read %s of %s: %w", name, a.Handle, err)
 	}
-	dir, err := os.MkdirTemp("", "daycare-edit-")
+	path, err := copyFor(name, before)
 	if err != nil {
-		return fmt.Errorf("copy %s: %w", name, err)
-	}
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, before, 0o600); err != nil {
-		return fmt.Errorf("copy %s: %w", name, err)
+		return err
 	}
 	for {
 		after, err := edit(ctx, c, path)
@@ -64,13 +60,13 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 			return leftEditor(c, err, path, before, a.ID)
 		}
 		if bytes.Equal(before, after) {
-			os.RemoveAll(dir)
+			removeCopy(path)
 			c.Note("nothing was changed")
 			return nil
 		}
 		err = client.WriteFile(ctx, a.ID, name, after, hash)
 		if err == nil {
-			os.RemoveAll(dir)
+			removeCopy(path)
 			c.Print("%s of %s is in force from its next turn\n", name, a.Handle)
 			return nil
 		}
@@ -81,6 +77,22 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 	}
 }
 
+// copyFor makes the copy of a file that an editor gets, in a folder of its own.
+func copyFor(name string, content []byte) (path string, err error) {
+	dir, err := os.MkdirTemp("", "daycare-edit-")
+	if err != nil {
+		return "", fmt.Errorf("copy %s: %w", name, err)
+	}
+
+	path = filepath.Join(dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("copy %s: %w", name, err)
+	}
+	return path, nil
+}
+
+func removeCopy(path string) { os.RemoveAll(filepath.Dir(path)) }
+
 // leftEditor is the error of an editor that failed. A copy in which something was changed
 // is kept.
 func leftEditor(c *term.App, err error, path string, before []byte, agent string) error {
@@ -88,7 +100,7 @@ func leftEditor(c *term.App, err error, path string, before []byte, agent string
 	if now, readErr := os.ReadFile(path); readErr != nil || !bytes.Equal(now, before) {
 		return fmt.Errorf("edit %s: %w; your copy is %s", name, err, path)
 	}
-	os.RemoveAll(filepath.Dir(path))
+	removeCopy(path)
 	root, rootErr := c.MadeRoot()
 	if errors.Is(err, errNoEditor) && rootErr == nil {
 		return noEditor(filepath.Join(root, workspace.Home, "agents", agent, name))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
@@ -153,7 +152,7 @@ func printSetting(c *term.App, value any) error {
 		c.Print("%s\n", term.Clean(fmt.Sprint(value)))
 		return nil
 	}
-	text, err := yaml.Marshal(value)
+	text, err := config.YAML(value)
 	if err != nil {
 		return fmt.Errorf("print settings: %w", err)
 	}

@@ -93,12 +93,14 @@ func saveSettings(ctx context.Context, c *term.App, home string, before, after [
 		for _, f := range wrong {
 			c.Warn("%s", f)
 		}
-		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"), Do: "see what there is with: daycare config get"}
+		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"),
+			Do: "see what there is with: daycare config get"}
 	}
 	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
 		if errors.Is(err, disk.ErrChanged) {
-			return &term.Problem{Code: fault.ExitFailure, Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
-				Do: "look at them, then try again"}
+			return &term.Problem{Code: fault.ExitFailure,
+				Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
+				Do:  "look at them, then try again"}
 		}
 		return err
 	}
@@ -157,32 +159,28 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "daycare-edit-")
+	path, err := copyFor(config.Name, before)
 	if err != nil {
-		return fmt.Errorf("copy settings: %w", err)
-	}
-	path := filepath.Join(dir, config.Name)
-	if err := os.WriteFile(path, before, 0o600); err != nil {
-		return fmt.Errorf("copy settings: %w", err)
+		return err
 	}
 	for {
 		after, err := edit(ctx, c, path)
 		if errors.Is(err, errNoEditor) {
-			os.RemoveAll(dir)
+			removeCopy(path)
 			return noEditor(filepath.Join(home, config.Name))
 		}
 		if err != nil {
 			return fmt.Errorf("edit settings: %w; your copy is %s", err, path)
 		}
 		if bytes.Equal(before, after) {
-			os.RemoveAll(dir)
+			removeCopy(path)
 			c.Note("nothing was changed")
 			return nil
 		}
 		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong
 		err = saveSettings(ctx, c, home, before, after, found, "saved "+config.Name)
 		if err == nil {
-			os.RemoveAll(dir)
+			removeCopy(path)
 			return nil
 		}
 		if !c.Asks() || !c.Yes("edit again? [Y/n] ") {
