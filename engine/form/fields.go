@@ -6,13 +6,15 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 )
 
 // A Field is a field of a struct that a file can set.
 type Field struct {
 	reflect.StructField
 	Key string
+
+	free     bool // its tags allow everything
+	required bool
 }
 
 var known sync.Map // the fields of each type, []Field: descriptors and states are read by the thousand
@@ -33,11 +35,19 @@ func Fields(t reflect.Type) []Field {
 			}
 		}
 		if f.IsExported() && key != "" && key != "-" {
-			all = append(all, Field{f, key})
+			all = append(all, newField(f, key))
 		}
 	}
 	known.Store(t, all)
 	return all
+}
+
+func newField(f reflect.StructField, key string) Field {
+	free := true
+	for _, tag := range []string{"check", "allow", "pattern", "min", "max"} {
+		free = free && f.Tag.Get(tag) == ""
+	}
+	return Field{f, key, free, HasCheck(f.Tag, "required")}
 }
 
 // Clean reads a JSON file without anything to complain about, at the price of one parse.
@@ -49,32 +59,32 @@ func Clean(data []byte, into any) bool {
 		return false
 	}
 	rest := bytes.TrimSpace(data[d.InputOffset():])
-	return len(rest) == 0 && sound(reflect.ValueOf(into).Elem(), "")
+	return len(rest) == 0 && sound(reflect.ValueOf(into).Elem(), Field{free: true})
 }
 
-// sound reports whether a value is surely one that its tags allow.
-func sound(v reflect.Value, tag reflect.StructTag) bool {
+// sound reports whether the value of a field is surely one that its tags allow.
+func sound(v reflect.Value, f Field) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
-		return v.IsNil() || sound(v.Elem(), tag)
+		return v.IsNil() || sound(v.Elem(), f)
 	case reflect.Struct:
-		for _, f := range Fields(v.Type()) {
-			if !sound(v.FieldByIndex(f.Index), f.Tag) {
+		for _, inner := range Fields(v.Type()) {
+			if !sound(v.FieldByIndex(inner.Index), inner) {
 				return false
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if !sound(v.Index(i), tag) {
+			if !sound(v.Index(i), f) {
 				return false
 			}
 		}
 	case reflect.String:
-		return tag == "" || fits(v.String(), tag)
+		return f.free || fits(v.String(), f.Tag)
 	case reflect.Int, reflect.Int64:
-		return v.Type() == reflect.TypeFor[time.Duration]() || outside(float64(v.Int()), tag, "x") == ""
+		return f.free || within(float64(v.Int()), f.Tag)
 	case reflect.Float64:
-		return outside(v.Float(), tag, "x") == ""
+		return f.free || within(v.Float(), f.Tag)
 	}
 	return true
 }

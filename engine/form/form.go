@@ -23,7 +23,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -219,5 +218,10 @@ func distance(a, b string) int {
 
 // HasCheck reports whether the check tag of a field names a check.
 func HasCheck(tag reflect.StructTag, name string) bool {
-	return slices.Contains(strings.Split(tag.Get("check"), ","), name)
+	for check := range strings.SplitSeq(tag.Get("check"), ",") {
+		if check == name {
+			return true
+		}
+	}
+	return false
 }

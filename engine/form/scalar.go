@@ -36,14 +36,14 @@ func (r *reader) scalar(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 		r.bad(n, "bad-value", path+":", "found "+r.describe(n)+", allowed: a text without zero bytes")
 		return nil, false
 	}
-	v, allowed := parse(text, kind, t, tag)
+	v, ok := parse(text, kind, t, tag)
 	if r.json && kind != "!!str" && text == v {
-		v, allowed = nil, Words(t, tag) // in YAML, 5 is a text where one is wanted
+		v, ok = nil, false // in YAML, 5 is a text where one is wanted
 	}
-	if allowed == "" {
+	if ok {
 		return v, true
 	}
-	found := r.describe(n)
+	found, allowed := r.describe(n), Words(t, tag)
 	if HasCheck(tag, "env") {
 		found = "something else" // it may be a secret
 	}
@@ -86,47 +86,49 @@ func loose(text string, t reflect.Type) string {
 
 // Parse makes a value of a text for a field, such as one of the environment. On failure
 // it says what is allowed.
-func Parse(text string, f Field) (v any, allowed string) { return parse(text, "", f.Type, f.Tag) }
+func Parse(text string, f Field) (v any, allowed string) {
+	v, ok := parse(text, "", f.Type, f.Tag)
+	if !ok {
+		return nil, Words(f.Type, f.Tag)
+	}
+	return v, ""
+}
 
 // parse makes a value of a text. kind is YAML's tag for how it is written, "" for
-// a text from the environment, which may be anything. On failure it says what
-// is allowed; v is then nil if the kind is wrong already.
-func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, allowed string) {
-	allowed = Words(t, tag)
+// a text from the environment, which may be anything. Without ok the value is not
+// allowed; v is then nil if the kind is wrong already.
+func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, ok bool) {
 	written := func(kinds ...string) bool { return kind == "" || slices.Contains(kinds, kind) }
 	switch {
 	case t == durationType:
-		return parseDuration(text, tag, allowed)
+		return parseDuration(text, tag)
 	case reflect.PointerTo(t).Implements(textType):
 		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
-			return nil, allowed
+			return nil, false
 		}
-		return text, ""
+		return text, true
 	case t.Kind() == reflect.String, t == bytesType:
-		if !fits(text, tag) {
-			return text, allowed
-		}
-		return text, ""
+		return text, fits(text, tag)
 	case t.Kind() == reflect.Bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil || !written("!!bool") {
-			return nil, allowed
+			return nil, false
 		}
-		return b, ""
+		return b, true
 	case isFloat(t):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !written("!!int", "!!float") || math.IsInf(f, 0) || math.IsNaN(f) {
-			return nil, allowed
+			return nil, false
 		}
-		return f, outside(f, tag, allowed)
+		return f, within(f, tag)
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
 		i, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
 		if err != nil || !written("!!int") || i < 0 && t.Kind() >= reflect.Uint || reflect.Zero(t).CanInt() && reflect.Zero(t).OverflowInt(i) {
-			return nil, allowed
+			return nil, false
 		}
-		return i, outside(float64(i), tag, allowed)
+		return i, within(float64(i), tag)
 	}
-	return nil, "nothing: the program has no reading for this setting"
+	return nil, false
 }
 
 // IsTime reports whether a type is a time, or one with a spelling of its own.
@@ -145,21 +147,21 @@ func span(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-func parseDuration(text string, tag reflect.StructTag, allowed string) (any, string) {
+func parseDuration(text string, tag reflect.StructTag) (any, bool) {
 	d, err := span(text)
 	if err != nil {
-		return nil, allowed
+		return nil, false
 	}
 	if d == 0 && HasCheck(tag, "off") {
-		return d, ""
+		return d, true
 	}
 	if low, err := time.ParseDuration(tag.Get("min")); d < 0 || err == nil && d < low {
-		return d, allowed
+		return d, false
 	}
 	if high, err := time.ParseDuration(tag.Get("max")); err == nil && d > high {
-		return d, allowed
+		return d, false
 	}
-	return d, ""
+	return d, true
 }
 
 // fits reports whether a text is one that its field allows. Where the field is
@@ -188,15 +190,13 @@ func compiled(pattern string) *regexp.Regexp {
 	return re
 }
 
-// outside is allowed if f is not within the field's bounds, else "".
-func outside(f float64, tag reflect.StructTag, allowed string) string {
+// within reports whether f is within the field's bounds.
+func within(f float64, tag reflect.StructTag) bool {
 	if low, err := strconv.ParseFloat(tag.Get("min"), 64); err == nil && f < low {
-		return allowed
+		return false
 	}
-	if high, err := strconv.ParseFloat(tag.Get("max"), 64); err == nil && f > high {
-		return allowed
-	}
-	return ""
+	high, err := strconv.ParseFloat(tag.Get("max"), 64)
+	return err != nil || f <= high
 }
 
 // Words says what a field allows.
@@ -231,8 +231,8 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 	if allow := tag.Get("allow"); allow != "" {
 		return strings.ReplaceAll(strings.TrimPrefix(allow, "|"), "|", ", ")
 	}
-	for name, c := range texts {
-		if HasCheck(tag, name) {
+	for name := range strings.SplitSeq(tag.Get("check"), ",") {
+		if c, ok := texts[name]; ok {
 			return c.words
 		}
 	}
@@ -247,8 +247,8 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 
 // checks reports whether a text passes the checks that its field names.
 func checks(text string, tag reflect.StructTag) bool {
-	for name, c := range texts {
-		if HasCheck(tag, name) && !c.ok(text) {
+	for name := range strings.SplitSeq(tag.Get("check"), ",") {
+		if c, ok := texts[name]; ok && !c.ok(text) {
 			return false
 		}
 	}

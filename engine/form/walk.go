@@ -102,8 +102,10 @@ func (r *reader) object(n *yaml.Node, t reflect.Type, path string, tag reflect.S
 		}
 	})
 	for _, f := range known {
-		at := Join(path, f.Key)
-		if _, ok := values[f.Key]; !ok && HasCheck(f.Tag, "required") && (r.places[at] == nil || isNull(r.places[at])) {
+		if _, ok := values[f.Key]; ok || !f.required {
+			continue
+		}
+		if at := Join(path, f.Key); r.places[at] == nil || isNull(r.places[at]) {
 			r.bad(n, "missing", at, "is missing")
 		}
 	}
