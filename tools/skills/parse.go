@@ -63,6 +63,9 @@ func Parse(file string, data []byte) (s Skill, found []finding.Finding, ok bool)
 	if !f.Failed() {
 		s.check(f)
 	}
+	for i := range f.Found {
+		f.Found[i].Column = 1 // what is wrong is the line of a key
+	}
 	return s, f.Found, s.Name != "" && s.Description != ""
 }
 

@@ -183,7 +183,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 		{"added", func() { put(t, path, strings.ReplaceAll(good, "%", "water")) }, "water", ""},
 		{"edited", func() { put(t, path, strings.ReplaceAll(good, "%", "steam")) }, "steam", ""},
 		{"broken", func() { put(t, path, "---\nname: tea\ndescription:\n---\n") }, "steam",
-			path + ":3:13: the description is missing: a model chooses by it; the version before stays in force"},
+			path + ":3:1: the description is missing: a model chooses by it; the version before stays in force"},
 		{"still broken", func() {}, "steam", ""},
 		{"broken otherwise", func() { put(t, path, "tea") }, "steam",
 			path + ":1:1: the file must begin with a line ---, its keys, and another line ---; the version before stays in force"},
