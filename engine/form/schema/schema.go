@@ -24,10 +24,7 @@ func For(t reflect.Type, loose bool) *jsonschema.Schema { return builder{loose}.
 
 type builder struct{ loose bool }
 
-var (
-	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
-	timeType = reflect.TypeFor[time.Time]()
-)
+var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 
 // of is the schema of a value of type t whose field has these tags.
 func (b builder) of(t reflect.Type, tag reflect.StructTag) *jsonschema.Schema {
