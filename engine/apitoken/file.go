@@ -81,7 +81,8 @@ func read(root string) (map[string]Token, []finding.Finding) {
 // kind is how the file is read. A key that is unknown is an error: a misspelled one must
 // not give more than its owner meant.
 var kind = form.Kind{ID: "tokens", Unknown: finding.Error,
-	IDs:    map[string]string{"syntax": "invalid", "wrong-type": "invalid", "bad-value": "invalid", "unknown-key": "invalid", "missing": "invalid"},
+	IDs: map[string]string{"syntax": "invalid", "wrong-type": "invalid", "bad-value": "invalid", "unknown-key": "invalid",
+		"missing": "invalid"},
 	Remedy: "The last good version stays active. `daycare auth token ls` shows the form; {} is a file without tokens."}
 
 // parse never returns a part of a file: with an error there are no tokens.
