@@ -257,7 +257,7 @@ func (pm *permits) stored(it inbox.Item) { delete(pm.postponed.items, it.ID) }
 // is told, and the request leaves the queue. It may be done again after a crash.
 func (pm *permits) conclude(it inbox.Item) error {
 	switch d := permission.Decision(it.Decision); {
-	case it.Token == "", d == permission.Revoked, d == permission.Profiled:
+	case it.Token == "", d == permission.Revoked, d == permission.Used, d == permission.Profiled:
 		return nil // no answer to a request
 	}
 	pm.noteDecision(it)
