@@ -24,7 +24,8 @@ func exchange(a, b string) (ok bool, err error) {
 	return err == nil, err
 }
 
-func freeBytes(dir string) (int64, error) {
+// Free returns how many bytes may still be written to the disk of dir.
+func Free(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err

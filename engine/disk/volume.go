@@ -224,7 +224,7 @@ func (v *Volume) Full() bool {
 	if !v.full.Load() {
 		return false
 	}
-	free, err := freeBytes(v.dir)
+	free, err := Free(v.dir)
 	if err != nil || free < 2*ballastBytes {
 		return true
 	}

@@ -1,7 +1,7 @@
 package folders
 
 import (
-	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +10,14 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"daycare/engine/address"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/lazyregexp"
 	"daycare/engine/record"
+	"daycare/engine/tarball"
 )
 
 // An exported agent is a tar of one folder, <id>/, with the files of the agent's
@@ -29,14 +31,14 @@ var ErrBadArchive = errors.New("not an exported agent")
 var archived = lazyregexp.New(`^(descriptor\.json|state\.json|history\.jsonl|inbox\.jsonl|sessions\.jsonl|` +
 	`history/[0-9]{6}\.jsonl|blobs/[0-9a-f]{64})$`)
 
-// maxMember bounds one file of an archive, in bytes.
-const maxMember = 512 << 20
+// limits of an archive: one file, all of them in bytes, and how many.
+var limits = tarball.Limits{File: 512 << 20, Total: 8 << 30, Files: 1 << 20}
 
 // Export writes an agent of a workspace as a tar, from its files alone. home is the
 // workspace's .daycare. A line that is being appended at this moment is left out.
 func Export(home, id string, to io.Writer) error {
 	dir := filepath.Join(home, "agents", id)
-	w := tar.NewWriter(to)
+	w := tarball.NewWriter(to)
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -61,13 +63,8 @@ func Export(home, id string, to io.Writer) error {
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)),
-			ModTime: info.ModTime(), Format: tar.FormatPAX}
-		if err := w.WriteHeader(h); err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
+		return w.Add(tarball.Entry{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)),
+			ModTime: info.ModTime()}, bytes.NewReader(data))
 	})
 	if err == nil {
 		err = w.Close()
@@ -104,44 +101,27 @@ func (f *Folders) Import(from io.Reader, name string) (address.Meta, error) {
 
 // unpack writes the files of an archive into dir and returns the agent's id.
 func unpack(from io.Reader, dir string) (id string, err error) {
-	r := tar.NewReader(from)
-	for {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrBadArchive, err)
-		}
-		if h.Typeflag == tar.TypeDir {
-			continue
-		}
-		owner, rel, _ := strings.Cut(path.Clean(h.Name), "/")
-		if h.Typeflag != tar.TypeReg || !address.ValidID(owner) || !archived.MatchString(rel) ||
-			id != "" && owner != id || h.Size > maxMember {
-			return "", fmt.Errorf("%w: it holds %q", ErrBadArchive, h.Name)
-		}
-		id = owner
-		if err := unpackOne(r, filepath.Join(dir, filepath.FromSlash(rel))); err != nil {
-			return "", err
-		}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("unpack archive: %w", err)
 	}
-	if id == "" {
+	defer root.Close()
+	err = tarball.Read(from, limits, func(e tarball.Entry, content io.Reader) error {
+		owner, rel, _ := strings.Cut(e.Name, "/")
+		if !address.ValidID(owner) || !archived.MatchString(rel) || id != "" && owner != id {
+			return fmt.Errorf("it contains %q", e.Name)
+		}
+		id, e.Name, e.Mode = owner, rel, 0o600
+		e.ModTime = time.Time{} // its files are as new as the agent is here
+		return tarball.Put(root, e, content)
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrBadArchive, err)
+	case id == "":
 		return "", fmt.Errorf("%w: it is empty", ErrBadArchive)
 	}
 	return id, nil
-}
-
-func unpackOne(r io.Reader, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Close())
 }
 
 // An arrival is an unpacked agent as it will be here.

@@ -1,0 +1,273 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"daycare/engine/disk"
+	"daycare/engine/tarball"
+)
+
+// ErrBad: the file is no backup, or not a whole one.
+var ErrBad = errors.New("not a whole backup of daycare")
+
+const (
+	maxHead  = 1 << 20
+	maxFiles = 2 << 20
+	// maxTotal bounds all files of a backup where the room on a disk does not, in bytes.
+	maxTotal = 1 << 50
+)
+
+// Verify reads a backup from its beginning to its end without writing anything. Errors: ErrBad.
+func Verify(from io.Reader) (Head, error) { return unpack(from, nil, maxTotal) }
+
+// An unpacking is a backup that is being read.
+type unpacking struct {
+	to   *os.Root // nil: it is only verified
+	room int64    // bytes that its files may have
+	head Head
+	sums map[string]string // of the files so far, by name
+	size int64
+	done bool // the sums came, and were right
+}
+
+// unpack writes the files of a backup beneath to. Errors: ErrBad.
+func unpack(from io.Reader, to *os.Root, room int64) (Head, error) {
+	u := unpacking{to: to, room: room, sums: map[string]string{}}
+	zip, err := gzip.NewReader(bufio.NewReader(from))
+	if err == nil {
+		err = tarball.Read(zip, tarball.Limits{File: maxTotal, Total: maxTotal, Files: maxFiles}, u.take)
+	}
+	if err == nil && !u.done {
+		err = errors.New("it is cut short")
+	}
+	if err == nil {
+		err = atEnd(zip)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it is cut short: %w", err)
+	}
+	if err != nil {
+		return u.head, fmt.Errorf("%w: %w", ErrBad, err)
+	}
+	return u.head, nil
+}
+
+// maxTail is how many bytes may follow the files: tar fills its last block.
+const maxTail = 1 << 20
+
+// atEnd reads to the end, where gzip has its own checksum.
+func atEnd(r io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, maxTail))
+	if err == nil && n == maxTail {
+		err = errors.New("something follows its last file")
+	}
+	return err
+}
+
+// take takes one file.
+func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
+	switch {
+	case e.Name == failName:
+		why, _ := io.ReadAll(io.LimitReader(content, 4<<10))
+		return fmt.Errorf("it could not be finished: %s", bytes.TrimSpace(why))
+	case u.done:
+		return fmt.Errorf("%q follows the checksums", e.Name)
+	case len(u.sums) == 0 && e.Name != headName:
+		return fmt.Errorf("its first file is %q, and not %s", e.Name, headName)
+	case len(u.sums) == 0:
+		return u.begin(e, content)
+	case e.Name == sumsName:
+		return u.compare(content)
+	case e.Name == home || !strings.HasPrefix(e.Name, home+"/") && hiddenPart(e.Name):
+		return fmt.Errorf("it contains %q", e.Name)
+	}
+	if u.size += e.Size; u.size > u.head.Bytes || len(u.sums) > u.head.Files {
+		return fmt.Errorf("there is more in it than the %d bytes in %d files that it says", u.head.Bytes, u.head.Files)
+	}
+	sum := sha256.New()
+	content = io.TeeReader(content, sum)
+	var err error
+	if u.to == nil {
+		_, err = io.Copy(io.Discard, content)
+	} else {
+		err = tarball.Put(u.to, e, content)
+	}
+	u.sums[e.Name] = hex.EncodeToString(sum.Sum(nil))
+	return err
+}
+
+// hiddenPart reports whether part of a path begins with a dot: such a file outside of .daycare
+// may be one that a shell or git runs.
+func hiddenPart(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+}
+
+// begin reads what the backup says of itself.
+func (u *unpacking) begin(e tarball.Entry, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, maxHead))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &u.head); err != nil {
+		return fmt.Errorf("%s: %w", headName, err)
+	}
+	switch {
+	case u.head.Format != format:
+		return fmt.Errorf("its format is %d, and daycare %s wrote it; this daycare reads format %d", u.head.Format, u.head.Version, format)
+	case u.head.Bytes < 0 || u.head.Files < 0 || u.head.Bytes > u.room:
+		return fmt.Errorf("its files have %d bytes, and there is room for %d", u.head.Bytes, u.room)
+	}
+	sum := sha256.Sum256(data)
+	u.sums[e.Name] = hex.EncodeToString(sum[:])
+	return nil
+}
+
+// compare holds the files against the checksums.
+func (u *unpacking) compare(content io.Reader) error {
+	lines := bufio.NewScanner(content)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		sum, name, _ := strings.Cut(lines.Text(), "  ")
+		switch got, ok := u.sums[name]; {
+		case !ok:
+			return fmt.Errorf("%q is missing", name)
+		case got != sum:
+			return fmt.Errorf("%q was damaged or changed: its SHA-256 is %s, and should be %s", name, got, sum)
+		}
+		delete(u.sums, name)
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if n := len(u.sums); n > 0 {
+		return fmt.Errorf("%d of its files have no checksum", n)
+	}
+	u.done = true
+	return nil
+}
+
+// A Restored workspace came out of a backup.
+type Restored struct {
+	Head
+	Aside []string `json:"aside,omitempty"` // where what was there before is now, in the workspace
+}
+
+// stagePrefix begins the name of the folder in which a backup is unpacked.
+const stagePrefix = ".daycare-restore-"
+
+// reserve is the room on the disk that a restore leaves, in bytes.
+const reserve = 64 << 20
+
+// Restore puts a backup in place in a workspace. What is there before is moved aside. It is
+// unpacked and verified as a whole beside its place first, so after an error everything is as it
+// was. The caller has made sure that nothing runs. Errors: ErrBad.
+func Restore(from io.Reader, workspace string) (r Restored, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("restore: %w", err)
+		}
+	}()
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return r, err
+	}
+	defer root.Close()
+	stage := stagePrefix + rand.Text()
+	if err := root.Mkdir(stage, 0o700); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, root.RemoveAll(stage)) }()
+	free, err := disk.Free(workspace)
+	if err != nil {
+		return r, err
+	}
+	dir, err := root.OpenRoot(stage)
+	if err != nil {
+		return r, err
+	}
+	defer dir.Close()
+	if r.Head, err = unpack(from, dir, max(0, free-reserve)); err != nil {
+		return r, err
+	}
+	if _, err := dir.Stat(home); err != nil {
+		return r, fmt.Errorf("%w: there is no %s in it", ErrBad, home)
+	}
+	r.Aside, err = place(root, stage)
+	return r, err
+}
+
+// place moves what was unpacked in the folder stage of the workspace to its place, .daycare last.
+// Nothing outside of the workspace is touched, whatever links lie in it. If that fails, what was
+// done is undone.
+func place(root *os.Root, stage string) (aside []string, err error) {
+	syscall.Sync() // all files, before one of them has its name
+	var undo []func() error
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, back := range slices.Backward(undo) {
+			err = errors.Join(err, back())
+		}
+	}()
+	move := func(from, to string) error {
+		if err := root.Rename(from, to); err != nil {
+			return err
+		}
+		undo = append(undo, func() error { return root.Rename(to, from) })
+		return nil
+	}
+	names, err := inOrder(filepath.Join(root.Name(), stage))
+	if err != nil {
+		return nil, err
+	}
+	mark := ".before-" + time.Now().UTC().Format("20060102T150405.000Z")
+	for _, name := range names {
+		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return nil, err
+		}
+		if _, err := root.Lstat(name); err == nil {
+			if err := move(name, name+mark); err != nil {
+				return nil, err
+			}
+			aside = append(aside, name+mark)
+		}
+		if err := move(filepath.Join(stage, name), name); err != nil {
+			return nil, err
+		}
+	}
+	syscall.Sync()
+	return aside, nil
+}
+
+// inOrder lists what was unpacked: the files beside .daycare, then .daycare as a whole.
+func inOrder(stage string) (names []string, err error) {
+	err = filepath.WalkDir(stage, func(full string, d os.DirEntry, err error) error {
+		rel, rerr := filepath.Rel(stage, full)
+		switch {
+		case err != nil || rerr != nil:
+			return errors.Join(err, rerr)
+		case d.IsDir() && rel == home:
+			return filepath.SkipDir
+		case !d.IsDir():
+			names = append(names, rel)
+		}
+		return nil
+	})
+	return append(names, home), err
+}

@@ -1,0 +1,15 @@
+package crash
+
+import "sync"
+
+// steps is read-locked by every Do and Write while its operation runs, so no operation of
+// one may call Do or Write itself.
+var steps sync.RWMutex
+
+// Hold waits until no durable step is under way in this process, and has all others wait
+// until release is called; further calls of release do nothing. Meanwhile the files are
+// what a kill between two steps would leave, which is what a backup copies.
+func Hold() (release func()) {
+	steps.Lock()
+	return sync.OnceFunc(steps.Unlock)
+}
