@@ -43,6 +43,8 @@ var imports = map[string][]string{
 		"tools/peers", "engine/address", "engine/config",
 		"engine/control", "engine/disk", "engine/event", "engine/finding", "engine/folders", "engine/inbox", "engine/message",
 		"engine/permission", "engine/record"},
+	"cmd/daycare/keep": {"cmd/daycare/plugins", "cmd/daycare/setup", "cmd/daycare/term", "cmd/daycare/version", "engine/backup",
+		"engine/config", "engine/control", "engine/disk", "engine/fault"},
 	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.
 	"cmd/daycare/doctor": {"cmd/daycare/daemon", "cmd/daycare/follow", "cmd/daycare/logfile", "cmd/daycare/models",

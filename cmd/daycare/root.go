@@ -7,6 +7,7 @@ import (
 	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/keep"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
@@ -46,6 +47,7 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
+	addGroup(root, "Keep it:", keep.Backup(c), keep.Restore(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)

@@ -115,6 +115,7 @@ type Backend struct {
 	SubAgents   SubAgents     // nil: there are none
 	Offers      Offers        // nil: there is nothing to choose from
 	Costs       Costs         // nil: nothing is summed here
+	Backups     Backups       // nil: nothing is backed up here
 	Events      *event.Stream // nil: nothing happens here that could be watched
 	Offline     bool          // there is no daemon: what needs it is ErrNotRunning
 }

@@ -75,6 +75,8 @@ var (
 		"what was spent: `?by=` agent (default), model or day; `?since=` a time"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
 		"reads the settings again: `{findings}`, or 422 and the last good ones stay in force"}
+	backup = Op[backupIn, Archive]{"backup", get, "/v1/backup", apitoken.Admin, all, 0,
+		"a gzipped tar of `.daycare` as it is at one moment; `secrets`: with keys and tokens, on the unix socket only"}
 	shutDown = Op[nothing, empty]{"shutdown", post, "/v1/shutdown", apitoken.Admin, all, needsDaemon | accepted,
 		"begins the orderly end"}
 )

@@ -20,6 +20,7 @@ func parts(a *api, b Backend) []part {
 	return []part{
 		{true, systemRows(a, system{a, b.Daemon})},
 		{b.SubAgents != nil, []row{on(a, subAgents, listSubAgents(b.SubAgents))}},
+		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
 		{b.Offers != nil, offerRows(a, offers{b.Offers})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
 		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},

@@ -186,6 +186,8 @@ func (b builder) answer(o control.Operation) response {
 	switch o.Out {
 	case reflect.TypeFor[control.Text]():
 		return response{Description: "text", Content: map[string]media{inText: {&schema{Type: "string"}}}}
+	case reflect.TypeFor[control.Archive]():
+		return response{Description: "a gzipped tar", Content: map[string]media{"application/gzip": {&schema{Type: "string", Format: "binary"}}}}
 	case reflect.TypeFor[control.EventStream]():
 		return response{}
 	}
@@ -208,6 +210,7 @@ var hints = map[string]string{
 	"slug":          "the name of the task or heartbeat item",
 	"name":          "a name",
 	"family":        "only this agent and those below it that have not ended",
+	"secrets":       "with keys and tokens",
 	"force":         "also while it has work",
 	"before":        "only records before this seq; without it the newest",
 	"limit":         "at most so many",

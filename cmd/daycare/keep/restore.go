@@ -1,0 +1,149 @@
+package keep
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/backup"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/workspace"
+)
+
+// Restore puts what Backup wrote in place.
+func Restore(c *term.App) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in place, here or in the folder of --workspace",
+		Long: "Put a backup in place, in the current folder or that of --workspace. Nothing is changed\n" +
+			"before the whole file has been read and verified. Over a .daycare that has files it\n" +
+			"needs --force, which moves them aside; nothing is deleted. The daemon must not run.\n" +
+			"Agents go on where they were. Do not run the original beside it: both would answer.",
+		Example: "  mkdir work && cd work && daycare restore ~/backups/work.tar.gz",
+		Args:    term.Words(0, "a FILE that backup wrote, or - for standard input"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			root, err := here(c)
+			if err != nil {
+				return err
+			}
+			done, err := restorable(c, root, force)
+			if err != nil {
+				return err
+			}
+			defer done()
+			from := c.In
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if errors.Is(err, fs.ErrNotExist) {
+					return term.NotFound("", "there is no file %s", args[0])
+				}
+				if err != nil {
+					return fmt.Errorf("restore: %w", err)
+				}
+				defer f.Close()
+				from = f
+			}
+			return restore(c, root, from)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "move a .daycare that is there aside")
+	return cmd
+}
+
+// here is the folder of --workspace, else the current one: a .daycare further up is not meant.
+func here(c *term.App) (string, error) {
+	if c.Workspace != "" {
+		return c.Root()
+	}
+	dir, err := os.Getwd()
+	return dir, term.Wrap(err, "find workspace")
+}
+
+// restorable reports why nothing can be restored here, and keeps daemons from starting in what
+// is to be moved aside until done is called.
+func restorable(c *term.App, root string, force bool) (done func(), err error) {
+	done = func() {}
+	if err := c.NobodyRuns(root); err != nil {
+		return done, err
+	}
+	home := filepath.Join(root, workspace.Home)
+	entries, err := os.ReadDir(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return done, nil
+	}
+	if err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	if len(entries) > 0 && !force {
+		return done, &term.Problem{Code: 1, Err: fmt.Errorf("%s has files already", home),
+			Do: "restore into another folder, or move these aside with --force"}
+	}
+	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
+	if errors.Is(err, disk.ErrLocked) {
+		return done, term.AlreadyRunning(root)
+	}
+	if err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	return func() { lock.Release() }, nil
+}
+
+// A restored workspace, in --json.
+type restored struct {
+	Path string `json:"path"`
+	backup.Restored
+	Missing []string `json:"missing"` // ids of secrets that the settings need and nobody has
+}
+
+func restore(c *term.App, root string, from io.Reader) error {
+	r, err := backup.Restore(bufio.NewReaderSize(from, 1<<20), root)
+	if err != nil {
+		return err
+	}
+	missing := missingSecrets(c, root)
+	if c.JSON {
+		return c.PrintJSON(restored{root, r, missing})
+	}
+	c.Print("restored %s in %s, as it was at %s\n", term.Plural(r.Files, "file", "files"), root,
+		r.At.Local().Format("2006-01-02 15:04:05"))
+	for _, name := range r.Aside {
+		c.Print("what was there before is now %s\n", name)
+	}
+	for _, what := range r.LeftOut {
+		c.Warn("not in the backup: %s", what)
+	}
+	for _, id := range missing {
+		c.Warn("a key is missing; set it with: daycare auth set %s", id)
+	}
+	if !r.Secrets {
+		c.Note("tokens of the API are not in a backup; make new ones with: daycare auth token create NAME")
+	}
+	c.Note("check it with: daycare doctor; start it with: daycare start")
+	return nil
+}
+
+// missingSecrets lists the secrets that the settings of a workspace need and nobody has.
+func missingSecrets(c *term.App, root string) []string {
+	missing := []string{}
+	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
+	if err != nil {
+		c.Warn("the settings need your attention: %v", err)
+		return missing
+	}
+	for _, s := range conf.SecretSources() {
+		if s.Missing() && len(s.UsedBy) > 0 {
+			missing = append(missing, s.ID)
+		}
+	}
+	return missing
+}

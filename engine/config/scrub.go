@@ -1,0 +1,75 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/workspace"
+)
+
+// errSecretsStay: some secret could not be taken out of the settings.
+var errSecretsStay = errors.New(Name + " contains a key or token that cannot be taken out of a copy\n" +
+	"move it to auth.json with: daycare auth set ID")
+
+// minSecret is how long a secret is at least that is looked for in a text, in bytes.
+const minSecret = 6
+
+// Scrub returns the text of settings.yaml without the secrets that the configuration knows:
+// the places where they were are empty. A text that is no YAML is an error, because a secret in
+// it would not be known.
+func (c *Config) Scrub(text []byte) ([]byte, error) {
+	var before, after yaml.Node
+	if err := yaml.Unmarshal(text, &before); err != nil {
+		return nil, errors.New(Name + " cannot be read, so keys and tokens in it cannot be left out\n" +
+			"see what is wrong with: daycare validate")
+	}
+	for _, s := range c.Secrets() {
+		if len(s.value) >= minSecret {
+			text = bytes.ReplaceAll(text, []byte(s.value), nil)
+		}
+	}
+	if err := yaml.Unmarshal(text, &after); err != nil || c.hasSecret(&after) {
+		return nil, errSecretsStay
+	}
+	return text, nil
+}
+
+// hasSecret reports whether a value below n contains a secret, however it is written.
+func (c *Config) hasSecret(n *yaml.Node) bool {
+	for _, s := range c.Secrets() {
+		if n.Kind == yaml.ScalarNode && len(s.value) >= minSecret && strings.Contains(n.Value, s.value) {
+			return true
+		}
+	}
+	for _, sub := range n.Content {
+		if c.hasSecret(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// Named lists the files in the workspace that the settings name, relative to it; private are
+// those of them that are keys.
+func (c *Config) Named(root string) (all, private []string) {
+	add := func(path string) string {
+		rel := workspace.Store(root, workspace.Resolve(root, path))
+		if path != "" && !strings.HasPrefix(rel, "/") {
+			all = append(all, rel)
+		}
+		return rel
+	}
+	for _, p := range c.Providers {
+		if script, ok := p.Options["script"].(string); ok {
+			add(script)
+		}
+	}
+	add(c.Control.TLSCert)
+	if key := add(c.Control.TLSKey); c.Control.TLSKey != "" {
+		private = append(private, key)
+	}
+	return all, private
+}
