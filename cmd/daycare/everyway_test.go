@@ -128,7 +128,7 @@ func startRuntime(t *testing.T, workspace string) string {
 // started is a daemon of a workspace that runs until the test ends.
 func started(t *testing.T, workspace string) *daemon.Daemon {
 	t.Helper()
-	r, err := daemon.Open(t.Context(), workspace, slog.LevelError)
+	r, err := daemon.Open(t.Context(), daemon.Options{Workspace: workspace}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

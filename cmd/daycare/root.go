@@ -7,10 +7,10 @@ import (
 	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
-	"daycare/cmd/daycare/keep"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
+	"daycare/cmd/daycare/upkeep"
 )
 
 // newRoot builds the tree of commands. Building is all it does: `daycare version`
@@ -47,7 +47,7 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
-	addGroup(root, "Keep it:", keep.Backup(c), keep.Restore(c))
+	addGroup(root, "Keep it:", upkeep.Backup(c), upkeep.Restore(c), upkeep.Update(c), upkeep.Uninstall(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)

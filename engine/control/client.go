@@ -25,7 +25,9 @@ import (
 // errors.Is and errors.As see through to what it was made of. No daemon is
 // ErrNotRunning, whenever it is noticed.
 type Client struct {
-	http *http.Client
+	http    *http.Client
+	version string              // "": not said
+	differs func(theirs string) // nil: nobody wants to know
 }
 
 // dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
@@ -68,15 +70,19 @@ func segment(s string) string {
 }
 
 func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {
+	if c.version != "" {
+		req.Header.Set(versionHeader, c.version)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, gone(err)
 	}
+	c.meet(resp)
 	if resp.StatusCode < 400 {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, readError(resp)
+	return nil, c.unknownTo(resp, readError(resp))
 }
 
 // readError is the error in an answer, or the best that can be said of one

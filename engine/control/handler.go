@@ -20,7 +20,8 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	Log *slog.Logger // nil: says nothing
+	Log     *slog.Logger // nil: says nothing
+	Version string       // of the daemon, said in each answer; "": not said
 }
 
 // A Caller is who sent a request, as far as the way it came by tells.
@@ -78,7 +79,7 @@ func Handler(b Backend, o Options) http.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{agents: b.Agents, offline: b.Offline, log: o.Log}
-	return a.serve(table(a, b))
+	return sayVersion(o.Version, a.serve(table(a, b)))
 }
 
 // knows reports whether an agent is one that the caller's rights are about.

@@ -19,7 +19,8 @@ var (
 		About: "another server's name in `Host`, another page's `Origin`"}
 	Scope = &Fault{Code: "scope", Status: http.StatusForbidden, Exit: ExitFailure, Text: "the token does not have the scope",
 		About: "the token may not do this (`scope` says what it would need)"}
-	NoRoute = &Fault{Code: "no_route", Status: http.StatusNotFound, Exit: ExitFailure, Text: "no such route",
+	OtherVersion = &Fault{Exit: ExitFailure, Text: "the daemon has another version", Hint: "restart it: daycare restart"}
+	NoRoute      = &Fault{Code: "no_route", Status: http.StatusNotFound, Exit: ExitFailure, Text: "no such route",
 		About: "also for a method that the path does not have"}
 	Invalid = &Fault{Code: "invalid", Status: http.StatusUnprocessableEntity, Exit: ExitUsage, Text: "a field cannot be used",
 		About: "a value that cannot be used (`field` says which)"}
@@ -134,7 +135,7 @@ const seeLog = "the log has more: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoRoute, NoSecret,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoRoute, OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull,
 	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,

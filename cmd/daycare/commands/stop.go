@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -55,39 +56,55 @@ func Restart(c *term.App) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "restart",
-		Short: "Stop the daemon, if it runs, and start it in the background",
-		Long: "Stop the daemon in order, wait until it has ended, and start it in the background.\n" +
-			"One that a service manager keeps is started by that.",
+		Short: "Stop the daemon, if it runs, and start it again as it was started",
+		Long: "Stop the daemon in order, wait until it has ended, and start it again: by the service\n" +
+			"manager if that keeps it (daycare service install), else in the background, with the\n" +
+			"--listen that it had.",
 		Example: "  daycare restart",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := c.Root()
+			if err != nil {
+				return err
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
+			kept, err := setup.RestartService(ctx, c, root, cmd.Flags().Changed("listen"))
+			if kept || err != nil {
+				return err
+			}
 			ended, err := stop(ctx, c, timeout)
 			if err != nil {
 				return err
 			}
-			if err := setup.EnsureHome(c, ended.root); err != nil {
-				return err
+			if !cmd.Flags().Changed("listen") {
+				listen = ended.listen
 			}
-			if c.NobodyRuns(ended.root) != nil {
-				c.Note("somebody started it again: daycare status")
-				return nil
-			}
-			c.WarnOfSettings()
-			return StartBackground(cmd.Context(), c, ended.root, listen)
+			return startAgain(cmd.Context(), c, root, listen)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
-	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
+	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings (default: as before)")
 	return cmd
+}
+
+func startAgain(ctx context.Context, c *term.App, root, listen string) error {
+	if err := setup.EnsureHome(c, root); err != nil {
+		return err
+	}
+	if c.NobodyRuns(root) != nil {
+		c.Note("somebody started it again: daycare status")
+		return nil
+	}
+	c.WarnOfSettings()
+	return StartBackground(ctx, c, root, listen)
 }
 
 type stopResult struct {
 	Stopped bool `json:"stopped"` // false: none ran
 	PID     int  `json:"pid,omitempty"`
 
-	root string
+	root, listen string
 }
 
 // stop ends the daemon of the workspace, if one runs.
@@ -97,7 +114,7 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 		return stopResult{root: root}, err
 	}
 	holder, _ := disk.ReadHolder(workspace.Lock(root))
-	if err := askToEnd(ctx, c, root, holder.PID); err != nil {
+	if err := askToEnd(ctx, root, holder.PID); err != nil {
 		return stopResult{}, err
 	}
 	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
@@ -105,13 +122,14 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
 			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
 	}
-	return stopResult{Stopped: true, PID: holder.PID, root: root}, nil
+	return stopResult{Stopped: true, PID: holder.PID, root: root, listen: holder.Listen}, nil
 }
 
 // askToEnd asks by the API, or, where a process holds the lock without serving
-// it, with SIGTERM: the lock proves that the process lives and is daycare.
-func askToEnd(ctx context.Context, c *term.App, root string, pid int) error {
-	client, err := c.Dial(ctx, root)
+// it, with SIGTERM: the lock proves that the process lives and is daycare. Which version it has
+// does not matter here.
+func askToEnd(ctx context.Context, root string, pid int) error {
+	client, err := control.Dial(filepath.Join(root, workspace.Home))
 	if err == nil {
 		err = client.Shutdown(ctx)
 	}

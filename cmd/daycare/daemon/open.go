@@ -13,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/version"
 	"daycare/engine"
 	"daycare/engine/address"
 	"daycare/engine/apitoken"
@@ -34,11 +35,11 @@ const shutdownGrace = 5 * time.Second
 
 // Open takes the lock of a workspace and builds everything. Nothing runs
 // before run. Errors: disk.ErrLocked, disk.ErrFailed, findings of bad settings.
-func Open(ctx context.Context, workspace string, loud slog.Level) (*Daemon, error) {
-	r := newParts(workspace, loud)
+func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
+	r := newParts(o.Workspace, loud)
 	var err error
-	if r.lock, _, err = disk.TryLock(ws.Lock(workspace), disk.Holder{
-		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
+	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
+		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Socket: filepath.Join(r.root, control.SocketName), Listen: o.Listen}); err != nil {
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.root)
@@ -196,6 +197,6 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
 		Grants: grants{r}, SubAgents: grants{r}, Offers: choices{r}, Costs: costs{r}, Backups: backups{r},
 		Schedules: schedules{r.clocks}, Offline: r.lock == nil},
-		control.Options{Log: r.log})
+		control.Options{Log: r.log, Version: version.Number})
 	return nil
 }

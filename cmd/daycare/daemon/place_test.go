@@ -15,7 +15,7 @@ func TestAMoveDuringTheStartIsTheReason(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(workspace, ".daycare"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(t.Context(), workspace, slog.LevelError)
+	r, err := Open(t.Context(), Options{Workspace: workspace}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 
 // Run runs the daemon in the foreground until ctx ends.
 func Run(ctx context.Context, o Options, ready func(Banner)) error {
-	r, err := Open(ctx, o.Workspace, slog.LevelWarn)
+	r, err := Open(ctx, o, slog.LevelWarn)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func Look(root string, warn func(format string, args ...any)) (*control.Client, 
 // Inside runs the engine in this process, with the socket, so that other
 // commands join it, but without receiving from connectors: that is the daemon's.
 func Inside(ctx context.Context, root string) (*control.Client, func() error, error) {
-	r, err := Open(ctx, root, slog.LevelError)
+	r, err := Open(ctx, Options{Workspace: root}, slog.LevelError)
 	if err != nil {
 		return nil, nil, err
 	}

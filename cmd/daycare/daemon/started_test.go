@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // started is a daemon of a workspace that runs until the test ends.
 func started(t *testing.T, workspace string) *Daemon {
 	t.Helper()
-	r, err := Open(t.Context(), workspace, slog.LevelError)
+	r, err := Open(t.Context(), Options{Workspace: workspace}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

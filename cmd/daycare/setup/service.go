@@ -143,6 +143,25 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	return nil
 }
 
+// RestartService restarts the daemon of a workspace by the service manager, if that keeps it
+// running. A listen flag cannot be given to a service.
+func RestartService(ctx context.Context, c *term.App, root string, listen bool) (kept bool, err error) {
+	s, err := newService(root, "")
+	if err != nil || !term.Exists(s.path) || !s.active(ctx) {
+		return false, nil // where there is no service manager, none keeps it
+	}
+	if listen {
+		return true, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s starts the daemon, without --listen", s.name),
+			Do: "set control.listen in settings.yaml instead"}
+	}
+	for _, command := range s.replacing() {
+		if err := s.run(ctx, command); err != nil {
+			return true, fmt.Errorf("restart the service: %w", err)
+		}
+	}
+	return true, serviceAnswers(ctx, c, s)
+}
+
 // serviceAnswers waits until the daemon that the system started answers.
 func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 	ctx, cancel := context.WithTimeout(ctx, term.StartWait)

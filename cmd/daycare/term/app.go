@@ -34,6 +34,7 @@ type App struct {
 	JSON      bool
 	NoInput   bool
 
+	versionSaid  sync.Once // that the daemon has another version
 	signals      chan os.Signal
 	signalsMade  sync.Once
 	signalsTaken atomic.Bool

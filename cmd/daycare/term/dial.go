@@ -5,14 +5,32 @@ import (
 	"path/filepath"
 	"time"
 
+	"daycare/cmd/daycare/version"
 	"daycare/engine/control"
 	"daycare/engine/disk"
+	"daycare/engine/release"
 	"daycare/engine/workspace"
 )
 
 // Dial connects to the daemon of a workspace, or gives control.ErrNotRunning.
+// A daemon of another version is reported once.
 func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
-	return control.Dial(filepath.Join(root, workspace.Home))
+	client, err := control.Dial(filepath.Join(root, workspace.Home))
+	if err == nil {
+		client.Introduce(version.Number, c.otherVersion)
+	}
+	return client, err
+}
+
+// otherVersion reports, once, that the daemon is not of the version of this program.
+func (c *App) otherVersion(theirs string) {
+	c.versionSaid.Do(func() {
+		if release.Compare(theirs, version.Number) < 0 {
+			c.Warn("the daemon is daycare %s, older than this program (%s); restart it with: daycare restart", theirs, version.Number)
+			return
+		}
+		c.Warn("the daemon is daycare %s, newer than this program (%s); use the newer program, or: daycare update", theirs, version.Number)
+	})
 }
 
 // startingWait is how long a process that holds the lock and does not answer yet

@@ -54,3 +54,7 @@ func (b build) String() string {
 	}
 	return "daycare " + b.Version + " (" + strings.Join(parts, ", ") + ")"
 }
+
+// Where releases are and the key that signs them, for daycare update; a release sets them with
+// -ldflags -X. Without them both are given by flags.
+var ReleaseURL, ReleaseKey string

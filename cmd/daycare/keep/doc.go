@@ -1,3 +1,0 @@
-// Package keep has the commands by which people keep daycare for years: backup and restore a
-// workspace, update the program, uninstall it.
-package keep

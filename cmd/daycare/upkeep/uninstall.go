@@ -1,0 +1,151 @@
+package upkeep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/setup"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
+	"daycare/engine/workspace"
+)
+
+// Uninstall removes the program and what was installed with it, and no workspace.
+func Uninstall(c *term.App) *cobra.Command {
+	var dry, yes bool
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the program with its services, completions and manual pages; workspaces stay",
+		Long: "Remove the program, the services that daycare service install made, completions and\n" +
+			"manual pages. It lists them first, and asks. Workspaces with their agents are never\n" +
+			"touched: it names those that it knows of.",
+		Example: "  daycare uninstall --dry-run",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			program, err := ownProgram()
+			if err != nil {
+				return err
+			}
+			p, err := planOf(c, program)
+			if err != nil {
+				return err
+			}
+			return p.run(cmd, c, dry, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list everything, and remove nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// A plan is what an uninstall does.
+type plan struct {
+	Services []setup.Installed `json:"services"`
+	Files    []string          `json:"files"`
+	Kept     []string          `json:"kept"` // workspaces
+	Removed  bool              `json:"removed"`
+}
+
+// planOf lists what belongs to a program.
+func planOf(c *term.App, program string) (p plan, err error) {
+	if p.Services, err = setup.InstalledServices(); err != nil {
+		return p, err
+	}
+	for _, s := range p.Services {
+		if s.Workspace != "" {
+			p.Kept = append(p.Kept, s.Workspace)
+		}
+	}
+	root, err := c.Root()
+	if err != nil {
+		return p, err
+	}
+	if term.Exists(filepath.Join(root, workspace.Home)) && !slices.Contains(p.Kept, root) {
+		p.Kept = append(p.Kept, root)
+		if err := c.NobodyRuns(root); err != nil { // a service is stopped; this is another one
+			return p, err
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return p, fmt.Errorf("find home folder: %w", err)
+	}
+	p.Files = existing(program, home)
+	return p, nil
+}
+
+// shared are the files beside a program, below PREFIX/share or ~/.local/share.
+var shared = []string{"man/man1/daycare.1", "man/man1/daycare-*.1", "bash-completion/completions/daycare",
+	"zsh/site-functions/_daycare", "fish/vendor_completions.d/daycare.fish"}
+
+// existing lists the files of an installation that are there, the program last.
+func existing(program, home string) (files []string) {
+	patterns := []string{filepath.Join(home, ".config", "fish", "completions", "daycare.fish")}
+	for _, share := range []string{filepath.Join(home, ".local", "share"), filepath.Join(filepath.Dir(filepath.Dir(program)), "share")} {
+		for _, name := range shared {
+			patterns = append(patterns, filepath.Join(share, name))
+		}
+	}
+	for _, pattern := range append(patterns, program+".old", program) {
+		found, _ := filepath.Glob(pattern) // the patterns are good ones
+		for _, path := range found {
+			if !slices.Contains(files, path) {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
+}
+
+func (p plan) run(cmd *cobra.Command, c *term.App, dry, yes bool) error {
+	if !c.JSON {
+		p.show(c)
+	}
+	switch {
+	case dry:
+	case !yes && !c.Asks():
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("uninstall: nobody can be asked"), Do: "confirm it with --yes"}
+	case yes || c.Agrees("Remove these?"):
+		p.Removed = true
+	}
+	if p.Removed {
+		for _, s := range p.Services {
+			if err := setup.RemoveService(cmd.Context(), c, s); err != nil {
+				return err
+			}
+		}
+		for _, path := range p.Files {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("uninstall: %w", err)
+			}
+		}
+	}
+	if c.JSON {
+		return c.PrintJSON(p)
+	}
+	if !p.Removed {
+		c.Note("nothing was removed")
+		return nil
+	}
+	c.Print("removed daycare\n")
+	return nil
+}
+
+func (p plan) show(c *term.App) {
+	for _, s := range p.Services {
+		c.Print("remove  service %s (%s)\n", s.Name, s.Path)
+	}
+	for _, path := range p.Files {
+		c.Print("remove  %s\n", path)
+	}
+	for _, path := range p.Kept {
+		c.Print("keep    %s\n", filepath.Join(path, workspace.Home))
+	}
+	c.Note("workspaces elsewhere are kept, too; to remove one, delete its .daycare folder")
+}

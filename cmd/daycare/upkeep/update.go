@@ -1,0 +1,293 @@
+package upkeep
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/cmd/daycare/version"
+	"daycare/engine/fault"
+	"daycare/engine/release"
+	"daycare/engine/tarball"
+)
+
+// What an update reads, in bytes.
+const (
+	maxSums    = 1 << 20
+	maxArchive = 512 << 20
+)
+
+// Update replaces the program by that of a release.
+func Update(c *term.App) *cobra.Command {
+	u := updating{app: c, ours: version.Number}
+	var key string
+	cmd := &cobra.Command{
+		Use:   "update",
+		Short: "Replace this program by that of a release, after checking its signature",
+		Long: "Replace this program by that of a release: a folder or a URL with SHA256SUMS, its\n" +
+			"signature SHA256SUMS.minisig and the archives. The signature, the checksum and the version\n" +
+			"are checked, and the new program must run here; before that nothing is changed. The old\n" +
+			"program is kept beside it as daycare.old. daycare never updates by itself.",
+		Example: "  daycare update --dry-run\n  daycare update --from https://example.org/releases/latest --key release.pub",
+		Args:    term.Words(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if u.from = cmp.Or(u.from, version.ReleaseURL); u.from == "" {
+				return &term.Problem{Code: fault.ExitUsage, Err: errors.New("this program does not know where its releases are"),
+					Do: "name a folder or a URL with --from"}
+			}
+			if u.program, err = ownProgram(); err != nil {
+				return err
+			}
+			if err := u.useKey(cmp.Or(key, version.ReleaseKey)); err != nil {
+				return err
+			}
+			return u.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&u.from, "from", "", "`URL` (https) or folder of the release, or of its archive (default: that of the makers, if this build knows it)")
+	flags.StringVar(&key, "key", "", "public `KEY` of minisign, or its file (default: that of the makers, if this build knows it)")
+	flags.BoolVar(&u.unsigned, "unsigned", false, "accept a local release without a signature, such as one that you built")
+	flags.BoolVar(&u.dry, "dry-run", false, "check everything, and change nothing")
+	flags.BoolVar(&u.yes, "yes", false, "do not ask")
+	flags.BoolVar(&u.downgrade, "allow-downgrade", false, "also to an older version")
+	return cmd
+}
+
+// An updating is one run of the command.
+type updating struct {
+	app     *term.App
+	ours    string // version of this program
+	program string // its path
+	from    string
+	key     *publicKey // nil: there is none
+
+	unsigned, dry, yes, downgrade bool
+}
+
+// ownProgram is the path of this program, without links.
+func ownProgram() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	return self, term.Wrap(err, "find own program")
+}
+
+// useKey takes a key, or a file that has one.
+func (u *updating) useKey(key string) error {
+	if key == "" {
+		return nil
+	}
+	if data, err := os.ReadFile(key); err == nil {
+		key = string(data)
+	}
+	k, err := parseKey(key)
+	u.key = &k
+	return term.Wrap(err, "--key")
+}
+
+// A result of an update, in --json.
+type result struct {
+	From    string `json:"from"` // version
+	To      string `json:"to"`
+	Program string `json:"program"`
+	Updated bool   `json:"updated"`
+	Old     string `json:"old,omitempty"` // where the old program is
+}
+
+func (u *updating) run(ctx context.Context) error {
+	src, err := newSource(u.from)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	sums, err := u.sums(ctx, src)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	name, theirs, err := choose(sums, src.only)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	r := result{From: u.ours, To: theirs, Program: u.program}
+	switch order := release.Compare(theirs, u.ours); {
+	case order == 0:
+		return u.report(r, "daycare "+theirs+" is what you have")
+	case order < 0 && !u.downgrade:
+		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("update: the release is daycare %s, older than this program (%s)", theirs, u.ours),
+			Do: "if that is what you want: --allow-downgrade"}
+	}
+	fresh, err := u.prepare(ctx, src, name, sums[name], theirs)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	defer os.Remove(fresh)
+	plan := fmt.Sprintf("%s: daycare %s -> %s; the old program is kept as %s.old", u.program, u.ours, theirs, filepath.Base(u.program))
+	if u.dry {
+		return u.report(r, plan+" (not done: --dry-run)")
+	}
+	if !u.yes {
+		u.app.Note("%s", plan)
+		if !u.app.Asks() {
+			return &term.Problem{Code: fault.ExitUsage, Err: errors.New("update: nobody can be asked"), Do: "confirm it with --yes"}
+		}
+		if !u.app.Agrees("Replace it?") {
+			return u.report(r, "nothing was changed")
+		}
+	}
+	if r.Old, err = swap(fresh, u.program); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	r.Updated = true
+	return u.report(r, "updated "+plan)
+}
+
+func (u *updating) report(r result, text string) error {
+	if u.app.JSON {
+		return u.app.PrintJSON(r)
+	}
+	u.app.Print("%s\n", text)
+	if root, err := u.app.Root(); r.Updated && err == nil && u.app.NobodyRuns(root) != nil {
+		u.app.Note("the daemon still runs daycare %s; restart it with: daycare restart", r.From)
+	}
+	return nil
+}
+
+// sums reads the checksums of a release by the names of files, and checks their signature.
+func (u *updating) sums(ctx context.Context, src source) (map[string]string, error) {
+	if u.key == nil && (!u.unsigned || src.web) {
+		return nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("there is no key to check the signature of the release with"),
+			Do: "give one with --key; a local release that you built yourself needs --unsigned instead"}
+	}
+	text, err := src.fetch(ctx, "SHA256SUMS", maxSums)
+	if err != nil {
+		return nil, err
+	}
+	if u.key != nil {
+		signature, err := src.fetch(ctx, "SHA256SUMS.minisig", maxSums)
+		if err == nil {
+			err = term.Wrap(u.key.verify(text, signature), "the signature of SHA256SUMS is not right")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if sum, name, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+			sums[strings.TrimPrefix(name, "*")] = strings.ToLower(sum)
+		}
+	}
+	return sums, nil
+}
+
+// choose finds the newest archive for this machine, or the one that is meant, and its version.
+func choose(sums map[string]string, only string) (name, newest string, err error) {
+	suffix := "-" + goruntime.GOOS + "-" + goruntime.GOARCH + ".tar.gz"
+	for candidate := range sums {
+		v := strings.TrimSuffix(strings.TrimPrefix(candidate, "daycare-"), suffix)
+		fits := strings.HasPrefix(candidate, "daycare-") && strings.HasSuffix(candidate, suffix) && release.Valid(v)
+		if fits && (only == "" || only == candidate) && (name == "" || release.Compare(v, newest) > 0) {
+			name, newest = candidate, v
+		}
+	}
+	if name == "" {
+		return "", "", fmt.Errorf("SHA256SUMS names no %s", cmp.Or(only, "daycare-VERSION"+suffix))
+	}
+	return name, newest, nil
+}
+
+// prepare puts the new program beside the old one, under another name, and tries it.
+func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs string) (fresh string, err error) {
+	archive, err := src.fetch(ctx, name, maxArchive)
+	if err != nil {
+		return "", err
+	}
+	if got := sha256.Sum256(archive); hex.EncodeToString(got[:]) != sum {
+		return "", fmt.Errorf("%s was damaged or changed: its SHA-256 is %x, and SHA256SUMS says %s", name, got, sum)
+	}
+	f, err := os.CreateTemp(filepath.Dir(u.program), ".daycare-new-")
+	if errors.Is(err, os.ErrPermission) {
+		return "", &term.Problem{Code: fault.ExitFailure, Err: err, Do: "run it as the user who owns " + filepath.Dir(u.program)}
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	err = extract(archive, strings.TrimSuffix(name, ".tar.gz")+"/daycare", f)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o755), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	return f.Name(), tryOut(ctx, f.Name(), theirs)
+}
+
+// extract writes one file of an archive.
+func extract(archive []byte, name string, to io.Writer) error {
+	zip, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return err
+	}
+	found := false
+	err = tarball.Read(zip, tarball.Limits{File: maxArchive, Total: 2 * maxArchive, Files: 10000}, func(e tarball.Entry, content io.Reader) error {
+		if e.Name != name {
+			return nil
+		}
+		found = true
+		_, err := io.Copy(to, content)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("there is no %s in the archive", name)
+	}
+	return err
+}
+
+// tryOut runs a program to see that it is daycare of that version, and works here.
+func tryOut(ctx context.Context, program, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "version", "--json").Output()
+	if err != nil {
+		return fmt.Errorf("the new program does not run here: %w", err)
+	}
+	var is struct{ Version string }
+	if err := json.Unmarshal(out, &is); err != nil || is.Version != want {
+		return fmt.Errorf("the new program says that it is %q, and not %s", is.Version, want)
+	}
+	return nil
+}
+
+// swap puts a program in the place of another one, which is kept as NAME.old.
+func swap(fresh, program string) (old string, err error) {
+	old = program + ".old"
+	if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err := os.Link(program, old); err != nil {
+		return "", fmt.Errorf("keep the old program: %w", err)
+	}
+	return old, os.Rename(fresh, program)
+}
