@@ -96,7 +96,7 @@ func whole(p *pair) Backend {
 	b := p.backend()
 	b.Agents, b.Permissions = p, p
 	b.Folders, b.Schedules, b.Offers, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
-	b.Grants, b.SubAgents = rules{p}, rules{p}
+	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
 	return b
 }
 

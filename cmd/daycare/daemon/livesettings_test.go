@@ -216,7 +216,7 @@ func appliesAtOnce(t *testing.T, key string, l live) {
 		t.Fatal(err)
 	}
 	set(l.one)
-	r, err := Open(t.Context(), dir, slog.LevelError)
+	r, err := Open(t.Context(), Options{Workspace: dir}, slog.LevelError)
 	if err != nil {
 		t.Fatal(err)
 	}

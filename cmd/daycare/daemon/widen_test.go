@@ -86,7 +86,7 @@ connectors:
 // start runs the program and makes the agents.
 func (w *widening) start() {
 	w.t.Helper()
-	r, err := Open(w.t.Context(), w.workspace, slog.LevelError)
+	r, err := Open(w.t.Context(), Options{Workspace: w.workspace}, slog.LevelError)
 	if err != nil {
 		w.t.Fatal(err)
 	}
