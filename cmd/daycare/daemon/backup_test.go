@@ -108,6 +108,13 @@ func TestBackupsUnderLoad(t *testing.T) {
 				t.Errorf("copy %d: %q was accepted before it, and is %d times in history", i, text, times[text])
 			}
 		}
+		for _, format := range []string{"pass %d", "say %d"} { // one was accepted after the other
+			for n, last := 0, newest(times, format); n <= last; n++ {
+				if text := fmt.Sprintf(format, n); times[text] != 1 {
+					t.Errorf("copy %d: %q is %d times in history, and later ones are there", i, text, times[text])
+				}
+			}
+		}
 		for text, n := range times {
 			if n > 1 {
 				t.Errorf("copy %d: %q is %d times in history", i, text, n)
@@ -125,6 +132,17 @@ func TestBackupsUnderLoad(t *testing.T) {
 			}
 		}
 	}
+}
+
+// newest is the highest number of a text that is there.
+func newest(times map[string]int, format string) (last int) {
+	for text := range times {
+		n := 0
+		if _, err := fmt.Sscanf(text, format, &n); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last
 }
 
 // keepSending delivers numbered messages until stop is closed, a few at a time.
