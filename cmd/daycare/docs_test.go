@@ -123,15 +123,18 @@ func documents(t *testing.T) map[string][]byte {
 	return all
 }
 
-// TestFilesTour does what docs/files.md shows, in one workspace from top to bottom, and
-// looks that what comes back is what stands there.
-func TestFilesTour(t *testing.T) {
+// The tours of these documents are done, each in one workspace from top to bottom, and what
+// comes back is what stands there.
+func TestFilesTour(t *testing.T)  { tour(t, "files.md", 20) }
+func TestLivingTour(t *testing.T) { tour(t, "living.md", 5) }
+
+func tour(t *testing.T, document string, atLeast int) {
 	noKeys(t)
 	dir := t.TempDir()
 	for name, value := range map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"} {
 		t.Setenv(name, value)
 	}
-	data, err := os.ReadFile("../../docs/files.md")
+	data, err := os.ReadFile(filepath.Join("../../docs", document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +147,13 @@ func TestFilesTour(t *testing.T) {
 			cmd.Dir = dir
 			got, _ := cmd.CombinedOutput() // some of them fail, and say so
 			if !likeness(want).MatchString(strings.TrimRight(string(got), "\n ")) {
-				t.Fatalf("$ %s\nsays\n%s\nand in docs/files.md stands\n%s", command, got, want)
+				t.Fatalf("$ %s\nsays\n%s\nand in %s stands\n%s", command, got, document, want)
 			}
 			ran++
 		}
 	}
-	if ran < 20 {
-		t.Errorf("only %d commands were found in docs/files.md", ran)
+	if ran < atLeast {
+		t.Errorf("only %d commands were found in %s", ran, document)
 	}
 }
 

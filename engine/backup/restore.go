@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/tarball"
 )
@@ -241,6 +242,9 @@ func place(root *os.Root, stage string) (aside []string, err error) {
 		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			return nil, err
 		}
+		if same(root, filepath.Join(stage, name), name) {
+			continue
+		}
 		if _, err := root.Lstat(name); err == nil {
 			if err := move(name, name+mark); err != nil {
 				return nil, err
@@ -253,6 +257,13 @@ func place(root *os.Root, stage string) (aside []string, err error) {
 	}
 	syscall.Sync()
 	return aside, nil
+}
+
+// same reports whether two files have the same content.
+func same(root *os.Root, a, b string) bool {
+	one, _, err := beneath.Read(root, a, maxNamed)
+	other, _, oerr := beneath.Read(root, b, maxNamed)
+	return err == nil && oerr == nil && bytes.Equal(one, other)
 }
 
 // inOrder lists what was unpacked: the files beside .daycare, then .daycare as a whole.

@@ -244,8 +244,10 @@ func Point(name string) {
 
 // Do runs one operation that happens whole or not at all.
 func Do(name string, op func() error) error {
-	steps.RLock()
-	defer steps.RUnlock()
+	if holdable(name) {
+		steps.RLock()
+		defer steps.RUnlock()
+	}
 	p := current()
 	if p == nil {
 		return op()
@@ -268,8 +270,10 @@ func Do(name string, op func() error) error {
 // Write runs one write of p, of which a death or a fault may leave only the
 // first part in the file. It returns how many bytes were written.
 func Write(name string, p []byte, write func([]byte) (int, error)) (int, error) {
-	steps.RLock()
-	defer steps.RUnlock()
+	if holdable(name) {
+		steps.RLock()
+		defer steps.RUnlock()
+	}
 	pl := current()
 	if pl == nil {
 		return write(p)
