@@ -63,8 +63,9 @@ func tree(t *testing.T, root string) map[string]string {
 func TestBackupAndRestore(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef\n", short/8)
 	root := workspace(t, map[string]string{
-		home + "/settings.yaml": "token: very-secret\n", home + "/auth.json": "{}", home + "/daycare.lock": "{}", home + "/logs/daycare.jsonl": "{}",
-		agent + "inbox.jsonl": long, agent + "history.jsonl": long, agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}",
+		home + "/settings.yaml": "token: very-secret\n", home + "/auth.json": "{}", home + "/daycare.lock": "{}",
+		home + "/logs/daycare.jsonl": "{}",
+		agent + "inbox.jsonl":        long, agent + "history.jsonl": long, agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}",
 		"script.yaml": "rules: []", "other.txt": "not named",
 	})
 	run := filepath.Join(root, home, "skills", "a", "run.sh")
@@ -85,7 +86,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	got := tree(t, to)
 	want := map[string]string{home + "/settings.yaml": "token: \n", agent + "inbox.jsonl": long, agent + "history.jsonl": long,
-		agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}", "script.yaml": "rules: []", home + "/skills/a/run.sh": "#!/bin/sh"}
+		agent + "history/000001.jsonl": "{}\n", agent + "state.json": "{}", "script.yaml": "rules: []",
+		home + "/skills/a/run.sh": "#!/bin/sh"}
 	for name, text := range want {
 		if got[name] != text {
 			t.Errorf("%s has %d bytes, want %d", name, len(got[name]), len(text))
@@ -101,7 +103,8 @@ func TestBackupAndRestore(t *testing.T) {
 
 // What is there when a backup is restored lies aside afterwards, as it was.
 func TestARestoreMovesAside(t *testing.T) {
-	data := written(t, Options{Root: workspace(t, map[string]string{home + "/SOUL.md": "new", "script.yaml": "new"}), Named: []string{"script.yaml"}})
+	root := workspace(t, map[string]string{home + "/SOUL.md": "new", "script.yaml": "new"})
+	data := written(t, Options{Root: root, Named: []string{"script.yaml"}})
 	to := workspace(t, map[string]string{home + "/SOUL.md": "old", home + "/AGENTS.md": "old", "script.yaml": "old"})
 	r, err := Restore(bytes.NewReader(data), to)
 	if err != nil || len(r.Aside) != 2 {
@@ -182,19 +185,24 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 		"damaged or changed": on(soul, func(h *tar.Header, _ []byte) (*tar.Header, []byte) {
 			return h, []byte("NEW")
 		}),
-		"is missing":               on(soul, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
-		"cut short  ":              on(sumsName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
-		"no checksum":              on(sumsName, func(h *tar.Header, b []byte) (*tar.Header, []byte) { return h, b[:bytes.IndexByte(b, '\n')+1] }),
-		"first file":               on(headName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
-		"format is 9":              on(headName, head(`"format": 1`, `"format": 9`)),
-		"more in it":               on(headName, head(`"bytes": 6`, `"bytes": 5`)),
-		"there is room for":        on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
-		"leads out":                on(soul, named(home+"/../../x")),
-		"leads out ":               on(soul, named("/etc/passwd")),
-		`contains ".git/hooks/x"`:  on(soul, named(".git/hooks/x")),
-		"twice":                    on(soul, named(home+"/user.md")),
-		"invalid header":           []byte("this is no backup at all, and long enough to look at"),
-		"could not be finished: w": on(sumsName, func(h *tar.Header, _ []byte) (*tar.Header, []byte) { h.Name = failName; return h, []byte("why") }),
+		"is missing":  on(soul, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
+		"cut short  ": on(sumsName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
+		"no checksum": on(sumsName, func(h *tar.Header, b []byte) (*tar.Header, []byte) {
+			return h, b[:bytes.IndexByte(b, '\n')+1]
+		}),
+		"first file":              on(headName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
+		"format is 9":             on(headName, head(`"format": 1`, `"format": 9`)),
+		"more in it":              on(headName, head(`"bytes": 6`, `"bytes": 5`)),
+		"there is room for":       on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
+		"leads out":               on(soul, named(home+"/../../x")),
+		"leads out ":              on(soul, named("/etc/passwd")),
+		`contains ".git/hooks/x"`: on(soul, named(".git/hooks/x")),
+		"twice":                   on(soul, named(home+"/user.md")),
+		"invalid header":          []byte("this is no backup at all, and long enough to look at"),
+		"could not be finished: w": on(sumsName, func(h *tar.Header, _ []byte) (*tar.Header, []byte) {
+			h.Name = failName
+			return h, []byte("why")
+		}),
 		"link": on(soul, func(h *tar.Header, _ []byte) (*tar.Header, []byte) {
 			h.Typeflag, h.Linkname = tar.TypeSymlink, "/etc/passwd"
 			return h, nil
@@ -262,7 +270,8 @@ func TestAFileWithTwoNamesIsCopiedOnce(t *testing.T) {
 // A log that grows, and one that is closed, while they are copied, are as they were.
 func TestLogsAreAsLongAsTheyWere(t *testing.T) {
 	long := strings.Repeat("{}\n", short)
-	root := workspace(t, map[string]string{agent + "history.jsonl": long, home + "/usage/2026-01-01.jsonl": long, agent + "sessions.jsonl": long})
+	root := workspace(t, map[string]string{agent + "history.jsonl": long, home + "/usage/2026-01-01.jsonl": long,
+		agent + "sessions.jsonl": long})
 	s, err := take(Options{Root: root, Scrub: func(b []byte) ([]byte, error) { return b, nil }})
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,8 @@ func (u *unpacking) begin(e tarball.Entry, content io.Reader) error {
 	}
 	switch {
 	case u.head.Format != format:
-		return fmt.Errorf("its format is %d, and daycare %s wrote it; this daycare reads format %d", u.head.Format, u.head.Version, format)
+		return fmt.Errorf("its format is %d, and daycare %s wrote it; this daycare reads format %d",
+			u.head.Format, u.head.Version, format)
 	case u.head.Bytes < 0 || u.head.Files < 0 || u.head.Bytes > u.room:
 		return fmt.Errorf("its files have %d bytes, and there is room for %d", u.head.Bytes, u.room)
 	}

@@ -225,7 +225,8 @@ func grows(name string) bool {
 		return path.Base(name) != "inbox.jsonl"
 	}
 	rel := strings.TrimPrefix(name, home+"/")
-	return strings.Contains(rel, "/blobs/") || strings.HasPrefix(rel, "files/") || strings.HasPrefix(rel, "trash/") || ofAgents(name)
+	return strings.Contains(rel, "/blobs/") || strings.HasPrefix(rel, "files/") ||
+		strings.HasPrefix(rel, "trash/") || ofAgents(name)
 }
 
 // open opens what was seen: from the spool, or as much of the file as there was then.

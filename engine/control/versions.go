@@ -54,5 +54,6 @@ func (c *Client) unknownTo(resp *http.Response, err error) error {
 	case theirs != "":
 		named = fmt.Sprintf("older (%s, this program is %s)", theirs, c.version)
 	}
-	return fault.OtherVersion.Advises(do).Says("the daemon is %s and does not know %s %s", named, asked.Method, asked.URL.Path)
+	return fault.OtherVersion.Advises(do).
+		Says("the daemon is %s and does not know %s %s", named, asked.Method, asked.URL.Path)
 }

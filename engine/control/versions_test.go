@@ -31,7 +31,8 @@ func TestAnOperationThatTheOtherVersionDoesNotKnow(t *testing.T) {
 	for theirs, want := range map[string]string{
 		"":      "the daemon is older and does not know GET /v1/backup\nrestart it: daycare restart",
 		"0.0.9": "the daemon is older (0.0.9, this program is 0.1.0) and does not know GET /v1/backup\nrestart it: daycare restart",
-		"0.2.0": "the daemon is newer (0.2.0, this program is 0.1.0) and does not know GET /v1/backup\nuse the newer program: daycare update",
+		"0.2.0": "the daemon is newer (0.2.0, this program is 0.1.0) and does not know GET /v1/backup\n" +
+			"use the newer program: daycare update",
 		"0.1.0": "no route GET /v1/backup",
 	} {
 		c := NewClient(Local(Handler((&fake{}).backend(), Options{Version: theirs}))) // it has no backups
@@ -86,7 +87,8 @@ func TestBackupsOverTheAPI(t *testing.T) {
 		t.Errorf("from another machine: %d %s", rec.Code, rec.Body)
 	}
 	b.Backups = fakeBackups{err: errors.New("no room")}
-	if _, err := NewClient(Local(Handler(b, Options{}))).Backup(t.Context(), false); err == nil || !strings.Contains(err.Error(), "no room") {
+	_, err = NewClient(Local(Handler(b, Options{}))).Backup(t.Context(), false)
+	if err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("an error before the first byte: %v", err)
 	}
 }

@@ -139,7 +139,8 @@ func NewWriter(w io.Writer) Writer { return Writer{tar.NewWriter(w)} }
 
 // Add writes a file of exactly e.Size bytes.
 func (w Writer) Add(e Entry, content io.Reader) error {
-	h := &tar.Header{Name: path.Clean(e.Name), Mode: int64(e.Mode.Perm()), Size: e.Size, ModTime: e.ModTime, Format: tar.FormatPAX}
+	h := &tar.Header{Name: path.Clean(e.Name), Mode: int64(e.Mode.Perm()), Size: e.Size, ModTime: e.ModTime,
+		Format: tar.FormatPAX}
 	if err := w.tar.WriteHeader(h); err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ func Restart(c *term.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
-	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings (default: as before)")
+	cmd.Flags().StringVar(&listen, "listen", "",
+		"also serve the API at `ADDR` (HOST:PORT); needs control.token in settings (default: as before)")
 	return cmd
 }
 

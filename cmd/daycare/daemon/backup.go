@@ -22,7 +22,8 @@ type backups struct{ *Daemon }
 // made, so that nobody starts meanwhile. Errors: disk.ErrLocked.
 func (r backups) Backup(ctx context.Context, to io.Writer, secrets bool) error {
 	if r.lock == nil {
-		lock, _, err := disk.TryLock(ws.Lock(r.workspace), disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt)})
+		lock, _, err := disk.TryLock(ws.Lock(r.workspace),
+			disk.Holder{PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt)})
 		if err != nil {
 			return err
 		}

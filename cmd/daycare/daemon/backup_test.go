@@ -19,7 +19,9 @@ import (
 
 // busy is the script of agents that answer, and that pass on what they are told to.
 const busy = `rules:
-  - { match: '^pass (?<n>\d+)', round: 1, reply: [ { calls: [ { name: send_agent_message, arguments: { agentId: receiver, text: "got {{.Name.n}}" } } ] } ] }
+  - match: '^pass (?<n>\d+)'
+    round: 1
+    reply: [ { calls: [ { name: send_agent_message, arguments: { agentId: receiver, text: "got {{.Name.n}}" } } ] } ]
   - { tool_result: "*", reply: [ { text: "passed on" } ] }
   - { reply: [ { text: "answer to {{.Text}}" } ] }
 `

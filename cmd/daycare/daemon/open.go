@@ -39,7 +39,8 @@ func Open(ctx context.Context, o Options, loud slog.Level) (*Daemon, error) {
 	r := newParts(o.Workspace, loud)
 	var err error
 	if r.lock, _, err = disk.TryLock(ws.Lock(o.Workspace), disk.Holder{
-		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Socket: filepath.Join(r.root, control.SocketName), Listen: o.Listen}); err != nil {
+		PID: os.Getpid(), StartedAt: disk.StampOf(r.startAt), Listen: o.Listen,
+		Socket: filepath.Join(r.root, control.SocketName)}); err != nil {
 		return nil, err
 	}
 	r.vol = disk.NewVolume(r.root)

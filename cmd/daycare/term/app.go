@@ -34,7 +34,12 @@ type App struct {
 	JSON      bool
 	NoInput   bool
 
-	versionSaid  sync.Once // that the daemon has another version
+	versionSaid sync.Once // that the daemon has another version
+	signalling
+}
+
+// signalling is what the app does with signals.
+type signalling struct {
 	signals      chan os.Signal
 	signalsMade  sync.Once
 	signalsTaken atomic.Bool

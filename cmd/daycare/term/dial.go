@@ -26,10 +26,12 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 func (c *App) otherVersion(theirs string) {
 	c.versionSaid.Do(func() {
 		if release.Compare(theirs, version.Number) < 0 {
-			c.Warn("the daemon is daycare %s, older than this program (%s); restart it with: daycare restart", theirs, version.Number)
+			c.Warn("the daemon is daycare %s, older than this program (%s); restart it with: daycare restart",
+				theirs, version.Number)
 			return
 		}
-		c.Warn("the daemon is daycare %s, newer than this program (%s); use the newer program, or: daycare update", theirs, version.Number)
+		c.Warn("the daemon is daycare %s, newer than this program (%s); use the newer program, or: daycare update",
+			theirs, version.Number)
 	})
 }
 

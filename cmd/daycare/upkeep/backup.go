@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/backup"
 	"daycare/engine/control"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -67,7 +68,8 @@ func reader(ctx context.Context, c *term.App, root string) (*control.Client, err
 
 func backupToStdout(c *term.App, archive io.Reader) error {
 	if term.IsTerminal(c.Out) {
-		return &term.Problem{Code: 2, Err: errors.New("an archive cannot be shown on a terminal"), Do: "name a FILE, or pipe it to a program"}
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("an archive cannot be shown on a terminal"),
+			Do: "name a FILE, or pipe it to a program"}
 	}
 	out := bufio.NewWriterSize(c.Out, 1<<20)
 	head, err := backup.Verify(io.TeeReader(archive, out))
@@ -90,10 +92,12 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 		return fmt.Errorf("back up: %w", err)
 	}
 	if within(filepath.Join(root, workspace.Home), full) {
-		return &term.Problem{Code: 2, Err: fmt.Errorf("%s is in the folder that is backed up", path), Do: "name a file elsewhere"}
+		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is in the folder that is backed up", path),
+			Do: "name a file elsewhere"}
 	}
 	if term.Exists(full) && !force {
-		return &term.Problem{Code: 1, Err: fmt.Errorf("%s exists", path), Do: "name another file, or replace it with --force"}
+		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s exists", path),
+			Do: "name another file, or replace it with --force"}
 	}
 	size, head, err := writeVerified(full, archive)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"daycare/engine/backup"
 	"daycare/engine/config"
 	"daycare/engine/disk"
+	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
 
@@ -85,7 +86,7 @@ func restorable(c *term.App, root string, force bool) (done func(), err error) {
 		return done, fmt.Errorf("restore: %w", err)
 	}
 	if len(entries) > 0 && !force {
-		return done, &term.Problem{Code: 1, Err: fmt.Errorf("%s has files already", home),
+		return done, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s has files already", home),
 			Do: "restore into another folder, or move these aside with --force"}
 	}
 	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})

@@ -37,7 +37,8 @@ func (k publicKey) verify(content, signature []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[1]))
 	global, gerr := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[3]))
 	comment, ok := strings.CutPrefix(strings.TrimRight(lines[2], "\r"), "trusted comment: ")
-	if err != nil || gerr != nil || !ok || len(raw) != 2+8+ed25519.SignatureSize || len(global) != ed25519.SignatureSize {
+	if err != nil || gerr != nil || !ok || len(raw) != 2+8+ed25519.SignatureSize ||
+		len(global) != ed25519.SignatureSize {
 		return errors.New("it is not a signature of minisign")
 	}
 	kind, id, sig := string(raw[:2]), raw[2:10], raw[10:]

@@ -87,7 +87,8 @@ var shared = []string{"man/man1/daycare.1", "man/man1/daycare-*.1", "bash-comple
 // existing lists the files of an installation that are there, the program last.
 func existing(program, home string) (files []string) {
 	patterns := []string{filepath.Join(home, ".config", "fish", "completions", "daycare.fish")}
-	for _, share := range []string{filepath.Join(home, ".local", "share"), filepath.Join(filepath.Dir(filepath.Dir(program)), "share")} {
+	prefix := filepath.Dir(filepath.Dir(program))
+	for _, share := range []string{filepath.Join(home, ".local", "share"), filepath.Join(prefix, "share")} {
 		for _, name := range shared {
 			patterns = append(patterns, filepath.Join(share, name))
 		}
@@ -110,7 +111,8 @@ func (p plan) run(cmd *cobra.Command, c *term.App, dry, yes bool) error {
 	switch {
 	case dry:
 	case !yes && !c.Asks():
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("uninstall: nobody can be asked"), Do: "confirm it with --yes"}
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("uninstall: nobody can be asked"),
+			Do: "confirm it with --yes"}
 	case yes || c.Agrees("Remove these?"):
 		p.Removed = true
 	}

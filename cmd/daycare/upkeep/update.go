@@ -44,12 +44,14 @@ func Update(c *term.App) *cobra.Command {
 			"signature SHA256SUMS.minisig and the archives. The signature, the checksum and the version\n" +
 			"are checked, and the new program must run here; before that nothing is changed. The old\n" +
 			"program is kept beside it as daycare.old. daycare never updates by itself.",
-		Example: "  daycare update --dry-run\n  daycare update --from https://example.org/releases/latest --key release.pub",
-		Args:    term.Words(0),
+		Example: "  daycare update --dry-run\n" +
+			"  daycare update --from https://example.org/releases/latest --key release.pub",
+		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if u.from = cmp.Or(u.from, version.ReleaseURL); u.from == "" {
-				return &term.Problem{Code: fault.ExitUsage, Err: errors.New("this program does not know where its releases are"),
-					Do: "name a folder or a URL with --from"}
+				return &term.Problem{Code: fault.ExitUsage,
+					Err: errors.New("this program does not know where its releases are"),
+					Do:  "name a folder or a URL with --from"}
 			}
 			if u.program, err = ownProgram(); err != nil {
 				return err
@@ -61,9 +63,12 @@ func Update(c *term.App) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&u.from, "from", "", "`URL` (https) or folder of the release, or of its archive (default: that of the makers, if this build knows it)")
-	flags.StringVar(&key, "key", "", "public `KEY` of minisign, or its file (default: that of the makers, if this build knows it)")
-	flags.BoolVar(&u.unsigned, "unsigned", false, "accept a local release without a signature, such as one that you built")
+	flags.StringVar(&u.from, "from", "",
+		"`URL` (https) or folder of the release, or of its archive (default: that of the makers, if this build knows it)")
+	flags.StringVar(&key, "key", "",
+		"public `KEY` of minisign, or its file (default: that of the makers, if this build knows it)")
+	flags.BoolVar(&u.unsigned, "unsigned", false,
+		"accept a local release without a signature, such as one that you built")
 	flags.BoolVar(&u.dry, "dry-run", false, "check everything, and change nothing")
 	flags.BoolVar(&u.yes, "yes", false, "do not ask")
 	flags.BoolVar(&u.downgrade, "allow-downgrade", false, "also to an older version")
@@ -130,22 +135,25 @@ func (u *updating) run(ctx context.Context) error {
 	case order == 0:
 		return u.report(r, "daycare "+theirs+" is what you have")
 	case order < 0 && !u.downgrade:
-		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("update: the release is daycare %s, older than this program (%s)", theirs, u.ours),
-			Do: "if that is what you want: --allow-downgrade"}
+		return &term.Problem{Code: fault.ExitFailure,
+			Err: fmt.Errorf("update: the release is daycare %s, older than this program (%s)", theirs, u.ours),
+			Do:  "if that is what you want: --allow-downgrade"}
 	}
 	fresh, err := u.prepare(ctx, src, name, sums[name], theirs)
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
 	defer os.Remove(fresh)
-	plan := fmt.Sprintf("%s: daycare %s -> %s; the old program is kept as %s.old", u.program, u.ours, theirs, filepath.Base(u.program))
+	plan := fmt.Sprintf("%s: daycare %s -> %s; the old program is kept as %s.old",
+		u.program, u.ours, theirs, filepath.Base(u.program))
 	if u.dry {
 		return u.report(r, plan+" (not done: --dry-run)")
 	}
 	if !u.yes {
 		u.app.Note("%s", plan)
 		if !u.app.Asks() {
-			return &term.Problem{Code: fault.ExitUsage, Err: errors.New("update: nobody can be asked"), Do: "confirm it with --yes"}
+			return &term.Problem{Code: fault.ExitUsage, Err: errors.New("update: nobody can be asked"),
+				Do: "confirm it with --yes"}
 		}
 		if !u.app.Agrees("Replace it?") {
 			return u.report(r, "nothing was changed")
@@ -172,8 +180,9 @@ func (u *updating) report(r result, text string) error {
 // sums reads the checksums of a release by the names of files, and checks their signature.
 func (u *updating) sums(ctx context.Context, src source) (map[string]string, error) {
 	if u.key == nil && (!u.unsigned || src.web) {
-		return nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("there is no key to check the signature of the release with"),
-			Do: "give one with --key; a local release that you built yourself needs --unsigned instead"}
+		return nil, &term.Problem{Code: fault.ExitUsage,
+			Err: errors.New("there is no key to check the signature of the release with"),
+			Do:  "give one with --key; a local release that you built yourself needs --unsigned instead"}
 	}
 	text, err := src.fetch(ctx, "SHA256SUMS", maxSums)
 	if err != nil {
@@ -224,7 +233,8 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 	}
 	f, err := os.CreateTemp(filepath.Dir(u.program), ".daycare-new-")
 	if errors.Is(err, os.ErrPermission) {
-		return "", &term.Problem{Code: fault.ExitFailure, Err: err, Do: "run it as the user who owns " + filepath.Dir(u.program)}
+		return "", &term.Problem{Code: fault.ExitFailure, Err: err,
+			Do: "run it as the user who owns " + filepath.Dir(u.program)}
 	}
 	if err != nil {
 		return "", err
@@ -251,7 +261,8 @@ func extract(archive []byte, name string, to io.Writer) error {
 		return err
 	}
 	found := false
-	err = tarball.Read(zip, tarball.Limits{File: maxArchive, Total: 2 * maxArchive, Files: 10000}, func(e tarball.Entry, content io.Reader) error {
+	limits := tarball.Limits{File: maxArchive, Total: 2 * maxArchive, Files: 10000}
+	err = tarball.Read(zip, limits, func(e tarball.Entry, content io.Reader) error {
 		if e.Name != name {
 			return nil
 		}

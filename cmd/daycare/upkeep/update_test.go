@@ -93,7 +93,8 @@ func run(t *testing.T, change func(u *updating)) (files map[string]string, said 
 	program := filepath.Join(dir, "daycare")
 	put(t, program, []byte("old program"))
 	var out bytes.Buffer
-	u := updating{app: &term.App{Out: &out, Err: &out, In: strings.NewReader(""), Workspace: dir}, ours: "1.0.0", program: program, yes: true}
+	app := &term.App{Out: &out, Err: &out, In: strings.NewReader(""), Workspace: dir}
+	u := updating{app: app, ours: "1.0.0", program: program, yes: true}
 	change(&u)
 	err = u.run(t.Context())
 	files = map[string]string{}

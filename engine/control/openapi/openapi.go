@@ -187,7 +187,8 @@ func (b builder) answer(o control.Operation) response {
 	case reflect.TypeFor[control.Text]():
 		return response{Description: "text", Content: map[string]media{inText: {&schema{Type: "string"}}}}
 	case reflect.TypeFor[control.Archive]():
-		return response{Description: "a gzipped tar", Content: map[string]media{"application/gzip": {&schema{Type: "string", Format: "binary"}}}}
+		bytes := &schema{Type: "string", Format: "binary"}
+		return response{Description: "a gzipped tar", Content: map[string]media{"application/gzip": {bytes}}}
 	case reflect.TypeFor[control.EventStream]():
 		return response{}
 	}
