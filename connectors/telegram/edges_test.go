@@ -183,7 +183,7 @@ func TestProbeOfAWebhook(t *testing.T) {
 		for _, hook := range []string{"", "https://example.com/"} {
 			c := canned(t, map[string]string{"getMe": `{"ok":true,"result":{"id":7,"username":"b"}}`,
 				"getWebhookInfo": `{"ok":true,"result":{"url":"https://example.com/","last_error_message":"` + last + `"}}`})
-			c.o.Webhook.URL = hook
+			c.hook.o.Webhook.URL = hook
 			verdict, err := c.Probe(t.Context())
 			if err != nil || strings.Contains(verdict, "could not post: "+last) != (want && hook != "") {
 				t.Errorf("%q with hook %q: %q, %v", last, hook, verdict, err)
@@ -210,11 +210,11 @@ func TestPollingThatCannotBegin(t *testing.T) {
 func TestPostsThatAreRefused(t *testing.T) {
 	c := canned(t, nil)
 	other := canned(t, nil)
-	other.o.ID = "another"
+	other.hook.o.ID = "another"
 	if c.hook.secret() == other.hook.secret() {
 		t.Error("two connectors of one bot have one secret")
 	}
-	c.o.Webhook.URL = "https://example.com"
+	c.hook.o.Webhook.URL = "https://example.com"
 	post := func(method, path string, body io.Reader) (int, http.Header) {
 		r := httptest.NewRequest(method, path, body)
 		r.Header.Set(secretHeader, c.hook.secret())

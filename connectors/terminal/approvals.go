@@ -61,7 +61,7 @@ func (m *Model) openApprovals(from time.Time) {
 	}
 	token := m.world.asks[0].Token
 	for _, a := range m.world.asks {
-		if m.page == talkPage && a.AgentID == m.talk.shown || m.page == homePage && a.AgentID == m.home.selected {
+		if m.page == talkPage && a.AgentID == m.talk.agents.shown || m.page == homePage && a.AgentID == m.home.selected {
 			token = a.Token
 			break
 		}

@@ -131,7 +131,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		if m.world.get(h.selected) != nil {
 			return m.show(h.selected)
 		}
-		return m.show(m.talk.own)
+		return m.show(m.talk.agents.own)
 	case "/":
 		h.filter, h.asking = "", true
 	case "esc":

@@ -96,8 +96,8 @@ func (m *Model) anywhere(name string) (tea.Cmd, bool) {
 func (m *Model) goHome() tea.Cmd {
 	m.talk.keepDraft()
 	m.page, m.home.filter, m.home.asking = homePage, "", false
-	if m.talk.shown != "" {
-		m.home.selected = m.talk.shown
+	if m.talk.agents.shown != "" {
+		m.home.selected = m.talk.agents.shown
 	}
 	m.link.follow("")
 	return m.home.wanted(m)
@@ -106,23 +106,23 @@ func (m *Model) goHome() tea.Cmd {
 // turn goes along the ring.
 func (m *Model) turn(n int) tea.Cmd {
 	if m.page == homePage {
-		return m.show(m.talk.shown)
+		return m.show(m.talk.agents.shown)
 	}
-	return m.show(m.ring.next(m.world, m.talk.shown, n))
+	return m.show(m.ring.next(m.world, m.talk.agents.shown, n))
 }
 
 func (m *Model) up() tea.Cmd {
-	if a := m.world.get(m.talk.shown); a != nil && m.world.get(a.ParentAgentID) != nil {
+	if a := m.world.get(m.talk.agents.shown); a != nil && m.world.get(a.ParentAgentID) != nil {
 		return m.show(a.ParentAgentID)
 	}
 	return m.goHome()
 }
 
 func (m *Model) down() tea.Cmd {
-	if id, ok := m.talk.current().text.View.ChosenChild(m.talk.frame(m)); ok && m.page == talkPage && m.world.get(id) != nil {
+	if id, ok := m.talk.agents.current().text.View.ChosenChild(m.talk.frame(m)); ok && m.page == talkPage && m.world.get(id) != nil {
 		return m.show(id)
 	}
-	children := m.world.children(m.talk.shown)
+	children := m.world.children(m.talk.agents.shown)
 	if len(children) == 0 {
 		m.say1("it has no agents of its own")
 		return nil
@@ -137,7 +137,7 @@ func (m *Model) down() tea.Cmd {
 
 // nth goes to one of the first nine of the ring, as the head line numbers them.
 func (m *Model) nth(i int) tea.Cmd {
-	ids := m.ring.list(m.world, m.talk.shown)
+	ids := m.ring.list(m.world, m.talk.agents.shown)
 	if i >= len(ids) {
 		m.say1(fmt.Sprintf("there is no agent %d in the row above", i+1))
 		return nil
@@ -231,6 +231,6 @@ func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
 		}
 		return m.show(m.home.selected)
 	}
-	m.talk.current().text.View.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
+	m.talk.agents.current().text.View.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
 	return nil
 }

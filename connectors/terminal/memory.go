@@ -116,9 +116,9 @@ func (m *memory) addTyped(text string) {
 // remember is where the person is now.
 func (m *Model) remember() hints {
 	m.talk.keepDraft()
-	h := hints{Shown: m.talk.shown, Home: m.page == homePage, Own: m.talk.own, Ring: slices.Clone(m.ring.visited),
+	h := hints{Shown: m.talk.agents.shown, Home: m.page == homePage, Own: m.talk.agents.own, Ring: slices.Clone(m.ring.visited),
 		Drafts: map[string]string{}, Seen: m.world.seen}
-	for id, c := range m.talk.all {
+	for id, c := range m.talk.agents.all {
 		if c.draft != "" {
 			h.Drafts[id] = c.draft
 		}
@@ -132,14 +132,14 @@ func (m *Model) recall() {
 	if !known {
 		return
 	}
-	m.talk.own, m.ring.visited = h.Own, h.Ring
+	m.talk.agents.own, m.ring.visited = h.Own, h.Ring
 	for id, text := range h.Drafts {
-		m.talk.get(id).draft = text
+		m.talk.agents.get(id).draft = text
 	}
 	if h.Seen != nil {
 		m.world.seen = h.Seen
 	}
-	m.talk.shown = h.Shown
+	m.talk.agents.shown = h.Shown
 	m.page = talkPage
 	if h.Home {
 		m.page = homePage

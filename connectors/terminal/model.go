@@ -101,7 +101,7 @@ func newModel(o Options, l follower, call caller, bg background) *Model {
 	m.conn.since = m.screen.now
 	m.dress()
 	m.recall()
-	m.talk.input.set(m.talk.current().draft)
+	m.talk.input.set(m.talk.agents.current().draft)
 	return m
 }
 
@@ -160,11 +160,11 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case heardAll:
 		return m.heardAll(msg)
 	case heardOne:
-		return m.talk.heard(m, msg)
+		return m.talk.agents.heard(m, msg)
 	case freshDue:
 		return m.freshen()
 	case fetchDue:
-		return m.talk.fetch(m, msg.agent)
+		return m.talk.agents.fetch(m, msg.agent)
 	case agentsRead:
 		return m.takeAgents(msg)
 	case asksRead, statusRead, iconsRead, commandsRead, wakesRead:
@@ -174,11 +174,11 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 	case expanded:
 		return m.takeExpanded(msg)
 	case historyRead:
-		return m.talk.takePage(m, msg)
+		return m.talk.agents.takePage(m, msg)
 	case inboxRead:
-		m.talk.takeInbox(msg)
+		m.talk.agents.takeInbox(msg)
 	case draftRead:
-		m.talk.get(msg.agent).text.Draft(msg.draft, m.screen.now)
+		m.talk.agents.get(msg.agent).text.Draft(msg.draft, m.screen.now)
 	case saidRead:
 		m.world.said(msg)
 	case sent:
@@ -202,7 +202,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		m.over = msg.chooser
 	case did:
 		m.say1(msg.what)
-		return tea.Batch(m.stale(), m.talk.soon(m, m.talk.shown))
+		return tea.Batch(m.stale(), m.talk.agents.soon(m, m.talk.agents.shown))
 	case failed:
 		m.fail(msg.what, msg.err)
 	}
@@ -275,16 +275,16 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 func (m *Model) online() tea.Cmd {
 	m.conn = connection{up: true, was: true, since: m.screen.now}
 	cmds := []tea.Cmd{m.call.agents(), m.call.asks(), m.call.status(), m.call.wakes(), m.call.icons(), m.call.commands()}
-	for id, c := range m.talk.all {
-		if id == "" || !c.text.Loaded() || id == m.talk.shown {
+	for id, c := range m.talk.agents.all {
+		if id == "" || !c.text.Loaded() || id == m.talk.agents.shown {
 			continue
 		}
 		cmds = append(cmds, m.call.history(id, 0, newest))
 	}
 	if m.page == talkPage {
-		m.link.follow(m.talk.shown)
-		if m.talk.shown != "" {
-			cmds = append(cmds, m.call.history(m.talk.shown, 0, newest), m.call.inbox(m.talk.shown), m.call.draft(m.talk.shown))
+		m.link.follow(m.talk.agents.shown)
+		if m.talk.agents.shown != "" {
+			cmds = append(cmds, m.call.history(m.talk.agents.shown, 0, newest), m.call.inbox(m.talk.agents.shown), m.call.draft(m.talk.agents.shown))
 		}
 	}
 	return tea.Batch(cmds...)
@@ -340,7 +340,7 @@ func (m *Model) takeAgents(msg agentsRead) tea.Cmd {
 	m.conn.listed = true
 	m.world.read(msg.agents)
 	if m.page == talkPage {
-		m.world.looked(m.talk.shown)
+		m.world.looked(m.talk.agents.shown)
 	}
 	cmds := []tea.Cmd{m.arrive(first), m.offerSetup()}
 	if m.page == homePage {
@@ -352,17 +352,17 @@ func (m *Model) takeAgents(msg agentsRead) tea.Cmd {
 // arrive decides where a person begins: where they left off, else at Home, and with
 // nobody else there in the conversation with their own agent.
 func (m *Model) arrive(first bool) tea.Cmd {
-	if m.talk.own == "" || m.world.get(m.talk.own) == nil {
-		m.talk.own = ""
+	if m.talk.agents.own == "" || m.world.get(m.talk.agents.own) == nil {
+		m.talk.agents.own = ""
 		for _, a := range m.world.order {
 			if a.Type == "user" && a.Name == ownName {
-				m.talk.own = a.ID
+				m.talk.agents.own = a.ID
 				break
 			}
 		}
 	}
-	if m.page == talkPage && m.talk.shown != "" && m.world.get(m.talk.shown) == nil {
-		gone := m.talk.shown
+	if m.page == talkPage && m.talk.agents.shown != "" && m.world.get(m.talk.agents.shown) == nil {
+		gone := m.talk.agents.shown
 		next := m.ring.before(m.world, gone)
 		m.ring.forget(gone)
 		return m.show(next)
@@ -374,9 +374,9 @@ func (m *Model) arrive(first bool) tea.Cmd {
 		m.page = homePage
 		return nil
 	case !m.returning:
-		return m.show(m.talk.own)
+		return m.show(m.talk.agents.own)
 	case m.page == talkPage:
-		return m.show(m.talk.shown)
+		return m.show(m.talk.agents.shown)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (m *Model) openQueue() {
 	if _, ok := m.target(""); !ok {
 		return
 	}
-	if len(m.talk.current().inbox) == 0 {
+	if len(m.talk.agents.current().inbox) == 0 {
 		m.say1("nothing waits")
 		return
 	}
@@ -25,7 +25,7 @@ func (m *Model) openQueue() {
 }
 
 func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
-	c := m.talk.current()
+	c := m.talk.agents.current()
 	n := len(c.inbox)
 	if n == 0 {
 		return true, nil
@@ -65,7 +65,7 @@ func (q *queue) help(*Model) string {
 
 func (q *queue) lines(m *Model, width, height int) []string {
 	t := m.screen.theme
-	c := m.talk.current()
+	c := m.talk.agents.current()
 	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
 	q.at = max(0, min(q.at, len(c.inbox)-1))
 	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {

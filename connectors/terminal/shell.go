@@ -44,7 +44,7 @@ func (m *Model) runShell(command string) tea.Cmd {
 		m.say1("like this: !git status")
 		return nil
 	}
-	agent, dir := m.talk.shown, m.opts.Workspace
+	agent, dir := m.talk.agents.shown, m.opts.Workspace
 	m.say1("running " + command)
 	return m.background(func(ctx context.Context) tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, shellLimit)
@@ -67,7 +67,7 @@ func (m *Model) runShell(command string) tea.Cmd {
 // takeShell shows what a command printed, and lets the agent see it.
 func (m *Model) takeShell(msg shellRan) tea.Cmd {
 	m.flash = ""
-	c := m.talk.get(msg.agent)
+	c := m.talk.agents.get(msg.agent)
 	c.text.Shell(msg.command, msg.output, m.screen.now)
 	c.text.View.Follow()
 	if msg.agent == "" {

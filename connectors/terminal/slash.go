@@ -72,7 +72,7 @@ func (m *Model) command(text string) tea.Cmd {
 			return c.run(m, strings.TrimSpace(arg))
 		}
 	}
-	return m.call.expand(m.page, m.talk.shown, text)
+	return m.call.expand(m.page, m.talk.agents.shown, text)
 }
 
 // expanded is the message that a command of the workspace makes, or why it makes none.
@@ -97,7 +97,7 @@ func (m *Model) takeExpanded(msg expanded) tea.Cmd {
 	name, _, _ := strings.Cut(msg.typed, " ")
 	switch {
 	case msg.err == nil && msg.page == talkPage:
-		return m.talk.say(m, m.talk.get(msg.agent), msg.text, "")
+		return m.talk.say(m, m.talk.agents.get(msg.agent), msg.text, "")
 	case msg.err == nil:
 		m.say1("to which agent? open it first, then type " + name)
 		return nil
@@ -107,7 +107,7 @@ func (m *Model) takeExpanded(msg expanded) tea.Cmd {
 	default:
 		m.fail(name, msg.err)
 	}
-	if m.page == talkPage && m.talk.shown == msg.agent && m.talk.input.empty() {
+	if m.page == talkPage && m.talk.agents.shown == msg.agent && m.talk.input.empty() {
 		m.talk.input.set(msg.typed)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (m *Model) target(ref string) (*agent, bool) {
 			m.say1("of which agent? open it first, or name it where the command takes a name")
 			return nil, false
 		}
-		ref = m.talk.shown
+		ref = m.talk.agents.shown
 	}
 	for _, a := range m.world.order {
 		if a.ID == ref || a.Handle == ref || strings.TrimSuffix(a.Handle, "/") == strings.TrimSuffix(ref, "/") ||

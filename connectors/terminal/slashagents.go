@@ -16,8 +16,8 @@ import (
 // there is none yet, for which the person's own is made.
 func (m *Model) spawnHere() string {
 	m.talk.input.set("/spawn ")
-	m.talk.current().draft = "/spawn "
-	return m.talk.shown
+	m.talk.agents.current().draft = "/spawn "
+	return m.talk.agents.shown
 }
 
 func spawnCommand(m *Model, prompt string) tea.Cmd {
@@ -111,12 +111,12 @@ func (m *Model) takeKilled(msg killed) tea.Cmd {
 		}
 	}
 	cmds := []tea.Cmd{m.call.agents(), m.call.asks()}
-	if m.page == talkPage && lost[m.talk.shown] {
-		cmds = append(cmds, m.show(m.ring.before(m.world, m.talk.shown)))
+	if m.page == talkPage && lost[m.talk.agents.shown] {
+		cmds = append(cmds, m.show(m.ring.before(m.world, m.talk.agents.shown)))
 	}
 	for id := range lost {
 		m.ring.forget(id)
-		delete(m.talk.all, id)
+		delete(m.talk.agents.all, id)
 	}
 	return tea.Batch(cmds...)
 }

@@ -122,7 +122,7 @@ func kindOption(k control.SubAgentInfo) option {
 func (m *Model) begin(text string) tea.Cmd {
 	var cmd tea.Cmd
 	if m.page != talkPage {
-		cmd = m.show(m.talk.shown)
+		cmd = m.show(m.talk.agents.shown)
 	}
 	m.talk.input.set(text + m.talk.input.value())
 	return cmd
@@ -139,7 +139,7 @@ func rewindCommand(m *Model, to string) tea.Cmd {
 		return m.rewind(a.ID, to, "all that followed "+to)
 	}
 	c := &chooser{title: "Go back: what follows is forgotten, files stay as they are", verb: "goes back"}
-	for _, p := range m.talk.current().text.Places() {
+	for _, p := range m.talk.agents.current().text.Places() {
 		c.options = append(c.options, placeOption(m, a.ID, p))
 	}
 	if len(c.options) == 0 {

@@ -56,7 +56,7 @@ func receiveCommand(m *Model, arg string) tea.Cmd {
 		wait = d
 	}
 	for _, a := range m.world.order {
-		if a.ID != m.talk.shown && (a.rank() == unread || a.rank() == needsYou) {
+		if a.ID != m.talk.agents.shown && (a.rank() == unread || a.rank() == needsYou) {
 			return m.show(a.ID)
 		}
 	}

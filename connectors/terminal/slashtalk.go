@@ -37,7 +37,7 @@ func contextCommand(m *Model, _ string) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	u := m.talk.current().text.Usage()
+	u := m.talk.agents.current().text.Usage()
 	if u.Context == 0 {
 		m.say1("the model has not been asked anything in this conversation")
 		return nil

@@ -18,13 +18,17 @@ import (
 // A talk is the page of conversations: each agent's is kept as it was left, one of
 // them is shown.
 type talk struct {
-	all   map[string]*conversation // by agent; "": the person's own, not made yet
-	shown string
-	own   string // the person's own agent, once it is known
-	input input
-	names int // counts the messages sent, for their keys
-	boot  string
+	agents conversations
+	input  input
+	names  int // counts the messages sent, for their keys
+	boot   string
+}
 
+// conversations are those of all agents.
+type conversations struct {
+	all      map[string]*conversation // by agent; "": the person's own, not made yet
+	shown    string
+	own      string            // the person's own agent, once it is known
 	children map[string]string // call to the id of the agent that it starts, if it does
 }
 
@@ -47,22 +51,22 @@ const calm = 60 * time.Millisecond
 type fetchDue struct{ agent string }
 
 func newTalk(typed []string) talk {
-	return talk{all: map[string]*conversation{}, children: map[string]string{}, input: newInput(typed),
+	return talk{agents: conversations{all: map[string]*conversation{}, children: map[string]string{}}, input: newInput(typed),
 		boot: fmt.Sprintf("tui:%x", time.Now().UnixNano())}
 }
 
-func (p *talk) get(id string) *conversation {
-	c := p.all[id]
+func (a *conversations) get(id string) *conversation {
+	c := a.all[id]
 	if c == nil {
 		c = &conversation{agent: id, text: transcript.New()}
-		p.all[id] = c
+		a.all[id] = c
 	}
 	return c
 }
 
-func (p *talk) current() *conversation { return p.get(p.shown) }
+func (a *conversations) current() *conversation { return a.get(a.shown) }
 
-func (p *talk) keepDraft() { p.current().draft = p.input.value() }
+func (p *talk) keepDraft() { p.agents.current().draft = p.input.value() }
 
 // newKey is what a message is known by until it has an item. It is new in every
 // process, so that no message is ever taken for an older one.
@@ -74,13 +78,13 @@ func (p *talk) newKey() string {
 // show turns to another agent: its draft, its place in the text, its events.
 func (m *Model) show(id string) tea.Cmd {
 	if id == "" {
-		id = m.talk.own
+		id = m.talk.agents.own
 	}
 	m.talk.keepDraft()
-	m.page, m.talk.shown, m.over = talkPage, id, nil
+	m.page, m.talk.agents.shown, m.over = talkPage, id, nil
 	m.ring.visit(id)
 	m.world.looked(id)
-	c := m.talk.current()
+	c := m.talk.agents.current()
 	m.talk.input.set(c.draft)
 	m.link.follow(id)
 	if id == "" {
@@ -94,8 +98,8 @@ func (m *Model) show(id string) tea.Cmd {
 }
 
 // heard takes events of the agent that is followed.
-func (p *talk) heard(m *Model, msg heardOne) tea.Cmd {
-	c := p.get(msg.agent)
+func (a *conversations) heard(m *Model, msg heardOne) tea.Cmd {
+	c := a.get(msg.agent)
 	for _, e := range msg.events {
 		n := c.text.Event(e)
 		c.due.History = c.due.History || n.History
@@ -112,8 +116,8 @@ func (p *talk) heard(m *Model, msg heardOne) tea.Cmd {
 
 // soon looks at the conversation again: what was asked of the agent may leave a
 // record that no event tells of.
-func (p *talk) soon(m *Model, agent string) tea.Cmd {
-	c := p.get(agent)
+func (a *conversations) soon(m *Model, agent string) tea.Cmd {
+	c := a.get(agent)
 	if agent == "" || m.page != talkPage {
 		return nil
 	}
@@ -122,8 +126,8 @@ func (p *talk) soon(m *Model, agent string) tea.Cmd {
 }
 
 // fetch asks for what is due.
-func (p *talk) fetch(m *Model, agent string) tea.Cmd {
-	c := p.get(agent)
+func (a *conversations) fetch(m *Model, agent string) tea.Cmd {
+	c := a.get(agent)
 	due := c.due
 	c.due, c.waiting = transcript.Needs{}, false
 	var cmds []tea.Cmd
@@ -143,8 +147,8 @@ func (p *talk) fetch(m *Model, agent string) tea.Cmd {
 }
 
 // page takes a page of history.
-func (p *talk) takePage(m *Model, msg historyRead) tea.Cmd {
-	c := p.get(msg.agent)
+func (a *conversations) takePage(m *Model, msg historyRead) tea.Cmd {
+	c := a.get(msg.agent)
 	switch {
 	case msg.err != nil:
 		c.paging = false
@@ -157,14 +161,14 @@ func (p *talk) takePage(m *Model, msg historyRead) tea.Cmd {
 	default:
 		c.text.Merge(msg.page)
 	}
-	if msg.agent == p.shown && m.page == talkPage {
+	if msg.agent == a.shown && m.page == talkPage {
 		m.world.looked(msg.agent)
 	}
 	return nil
 }
 
-func (p *talk) takeInbox(msg inboxRead) {
-	c := p.get(msg.agent)
+func (a *conversations) takeInbox(msg inboxRead) {
+	c := a.get(msg.agent)
 	c.inbox = slices.DeleteFunc(msg.items, func(w event.Waiting) bool { return w.State == "taken" })
 	for _, w := range c.inbox { // what waits is shown in the queue
 		c.text.Unsent(w.ID)
@@ -183,10 +187,10 @@ func (p *talk) say(m *Model, c *conversation, text string, queue message.Queue) 
 
 // takeSent notes the item of a message, or gives the text back.
 func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
-	c := p.get(msg.agent)
+	c := p.agents.get(msg.agent)
 	if msg.err != nil {
 		text := c.text.Unsent(msg.key)
-		if msg.agent == p.shown && p.input.empty() {
+		if msg.agent == p.agents.shown && p.input.empty() {
 			p.input.set(text)
 		} else if c.draft == "" {
 			c.draft = text
@@ -195,23 +199,23 @@ func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
 		return nil
 	}
 	if msg.agent == "" && msg.receipt.Agent != "" {
-		return tea.Batch(p.born(m, msg.receipt.Agent, msg), m.call.agents())
+		return tea.Batch(p.agents.born(m, msg.receipt.Agent, msg), m.call.agents())
 	}
 	c.text.Sent(msg.key, msg.receipt.Item)
 	return tea.Batch(m.call.inbox(msg.agent), m.call.history(msg.agent, 0, newest))
 }
 
 // born: the first message has made the person's own agent.
-func (p *talk) born(m *Model, id string, msg sent) tea.Cmd {
-	c := p.get("")
-	delete(p.all, "")
+func (a *conversations) born(m *Model, id string, msg sent) tea.Cmd {
+	c := a.get("")
+	delete(a.all, "")
 	c.agent = id
-	p.all[id] = c
-	p.own = id
+	a.all[id] = c
+	a.own = id
 	c.text.Sent(msg.key, msg.receipt.Item)
 	m.ring.forget("")
-	if p.shown == "" {
-		p.shown = id
+	if a.shown == "" {
+		a.shown = id
 		m.ring.visit(id)
 		m.link.follow(id)
 	}
@@ -225,7 +229,7 @@ func (p *talk) submit(m *Model, later bool) tea.Cmd {
 	if text == "" {
 		return nil
 	}
-	c := p.current()
+	c := p.agents.current()
 	m.memory.addTyped(text)
 	p.input.sent(text)
 	switch {
@@ -246,7 +250,7 @@ func (c *conversation) busy(m *Model) bool {
 
 // takeBack puts the last message that waits into the input.
 func (p *talk) takeBack(m *Model) tea.Cmd {
-	c := p.current()
+	c := p.agents.current()
 	for _, w := range slices.Backward(c.inbox) {
 		if takesBack(w) {
 			return p.unsend(m, c.agent, w)

@@ -15,7 +15,7 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	if in.menu.open() && in.menu.key(m, k.String()) {
 		return nil
 	}
-	c := p.current()
+	c := p.agents.current()
 	switch k.String() {
 	case "enter":
 		if c.text.View.Chosen() && in.empty() {
@@ -82,7 +82,7 @@ func (p *talk) sendLater(m *Model) tea.Cmd {
 	case in.empty():
 	case mention != "":
 		m.say1("no file fits " + mention + "; Enter sends it as it is")
-	case !p.current().busy(m):
+	case !p.agents.current().busy(m):
 		m.say1("Enter sends; Tab is for agents at work: it sends when they are done")
 	default:
 		return p.submit(m, true)
@@ -115,7 +115,7 @@ func (p *talk) escape(m *Model, c *conversation) tea.Cmd {
 
 // scroll moves the text, and asks for older pages at its top.
 func (p *talk) scroll(m *Model, n int) tea.Cmd {
-	c := p.current()
+	c := p.agents.current()
 	if !c.text.View.Scroll(n, p.frame(m)) || c.paging {
 		return nil
 	}

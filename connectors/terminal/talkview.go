@@ -39,12 +39,12 @@ func (p *talk) lines(m *Model, width, height int) ([]string, *tea.Cursor) {
 // frame is what the text is set for.
 func (p *talk) frame(m *Model) transcript.Frame {
 	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.width, Height: p.bodyHeight(m), Now: m.screen.now,
-		Names: m.world.sender, Child: func(call string) (transcript.Child, bool) { return p.childOf(m, call) }}
+		Names: m.world.sender, Child: func(call string) (transcript.Child, bool) { return p.agents.childOf(m, call) }}
 }
 
 // childOf is the agent that a call of the one shown has started: its id follows
 // from the call's.
-func (p *talk) childOf(m *Model, call string) (transcript.Child, bool) {
+func (p *conversations) childOf(m *Model, call string) (transcript.Child, bool) {
 	id, known := p.children[call]
 	if !known {
 		id = address.ChildID(p.shown, call)
@@ -80,12 +80,12 @@ func (p *talk) textTop(m *Model) int { return 1 + p.space(m) }
 
 // space is how many rows are empty above a short text.
 func (p *talk) space(m *Model) int {
-	return max(0, p.bodyHeight(m)-len(p.current().text.View.Lines(p.frame(m))))
+	return max(0, p.bodyHeight(m)-len(p.agents.current().text.View.Lines(p.frame(m))))
 }
 
 // textLines are the conversation, at the bottom of its area like in any chat.
 func (p *talk) textLines(m *Model, width, height int) []string {
-	c := p.current()
+	c := p.agents.current()
 	if c.text.Empty() {
 		return fill(c.welcome(m, width), height)
 	}
@@ -138,7 +138,7 @@ func (c *conversation) welcome(m *Model, width int) []string {
 
 func (p *talk) foot(m *Model, width int) foot {
 	var f foot
-	c := p.current()
+	c := p.agents.current()
 	f.lines = append(f.lines, c.family(m, width)...)
 	f.lines = append(f.lines, c.queueLines(m, width)...)
 	f.lines = append(f.lines, c.doing(m, width)...)
@@ -269,7 +269,7 @@ func (c *conversation) doing(m *Model, width int) []string {
 
 // talkStatus is the status line of a conversation.
 func (p *talk) status(m *Model) string {
-	c := p.current()
+	c := p.agents.current()
 	a := m.world.get(c.agent)
 	if a == nil {
 		return " your agent · made by your first message"
@@ -312,7 +312,7 @@ func thousands(tokens int64) string {
 
 // talkHelp is the help line of a conversation: what the next key could be.
 func (p *talk) help(m *Model) string {
-	c := p.current()
+	c := p.agents.current()
 	in := &p.input
 	switch {
 	case in.menu.open():

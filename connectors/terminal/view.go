@@ -64,7 +64,7 @@ func (m *Model) head(width int) string {
 		where := markdown.OneLine(m.opts.Workspace, width)
 		return left + t.Dim.Render(cell(where, max(0, width-9-m.badgeWidth()))) + m.badges()
 	}
-	ids := m.ring.list(m.world, m.talk.shown)
+	ids := m.ring.list(m.world, m.talk.agents.shown)
 	room := width - 10 - m.badgeWidth()
 	return left + m.tabs(ids, room) + m.badges()
 }
@@ -81,7 +81,7 @@ func (m *Model) tabs(ids []string, room int) string {
 		if a != nil {
 			name = a.Handle + " " + cellMax(title(a), 14)
 		}
-		if id == m.talk.shown {
+		if id == m.talk.agents.shown {
 			at = i
 			names = append(names, t.Selected.Render("["+sign+name+"]"))
 			continue
