@@ -138,7 +138,7 @@ func (m *Model) takeDecided(msg decided) tea.Cmd {
 		return nil
 	}
 	m.world.answered(msg.token)
-	return tea.Batch(m.asksChanged(), m.call.asks(), m.stale())
+	return tea.Batch(m.asksChanged(), m.call.asks(), m.conn.outdate())
 }
 
 // asksChanged moves an open dialog on when its question was answered.
@@ -201,7 +201,7 @@ func (o *approvals) lines(m *Model, width, height int) []string {
 		what = " is paused and asks to"
 	}
 	head := []string{" " + t.Warn.Render("? "+m.world.name(ask.AgentID)) + what + t.Dim.Render(count), ""}
-	body := append(m.requestLines(ask, width-4), m.factLines(ask, width-4)...)
+	body := append(m.screen.requestLines(ask, width-4), m.screen.factLines(ask, width-4)...)
 	room := max(3, height-len(head)-len(ask.Choices)-2)
 	o.top = max(0, min(o.top, len(body)-room))
 	shown := body[o.top:min(len(body), o.top+room)]
@@ -214,8 +214,8 @@ func (o *approvals) lines(m *Model, width, height int) []string {
 }
 
 // factLines are where and how it would run, a fact a paragraph, none shortened.
-func (m *Model) factLines(ask event.Ask, width int) (lines []string) {
-	t := m.screen.theme
+func (s *screen) factLines(ask event.Ask, width int) (lines []string) {
+	t := s.theme
 	for _, f := range ask.Facts {
 		if f.Name == "permission" {
 			continue // the title has it
@@ -224,7 +224,7 @@ func (m *Model) factLines(ask event.Ask, width int) (lines []string) {
 		if f.Name == "untrusted" || f.Name == "sandbox" && ask.Sandbox == permission.NoSandbox {
 			style = t.Warn
 		}
-		value := m.screen.render.Code(markdown.Clean(f.Value), "", width-12)
+		value := s.render.Code(markdown.Clean(f.Value), "", width-12)
 		if f.Name == "reason" || f.Name == "sandbox" { // prose: what names a file or command keeps each space
 			value = strings.Split(lipgloss.Wrap(markdown.Clean(f.Value), max(width-12, 1), ""), "\n")
 		}
@@ -240,14 +240,14 @@ func (m *Model) factLines(ask event.Ask, width int) (lines []string) {
 }
 
 // requestLines are the exact command, path or diff: nothing of it is shortened.
-func (m *Model) requestLines(ask event.Ask, width int) []string {
+func (s *screen) requestLines(ask event.Ask, width int) []string {
 	language := ""
 	if strings.Contains(ask.Request, "\n@@") || strings.HasPrefix(ask.Request, "--- ") || strings.HasPrefix(ask.Request, "@@") {
 		language = "diff"
 	}
-	lines := m.screen.render.Code(markdown.Clean(askText(ask)), language, width)
+	lines := s.render.Code(markdown.Clean(askText(ask)), language, width)
 	for i := range lines {
-		lines[i] = m.screen.theme.Rule.Render("  │ ") + lines[i]
+		lines[i] = s.theme.Rule.Render("  │ ") + lines[i]
 	}
 	return lines
 }

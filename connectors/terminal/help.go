@@ -71,7 +71,7 @@ func (h *help) lines(m *Model, width, height int) []string {
 	if width >= sideBySide {
 		half = width / 2
 	}
-	keys, words := m.helpKeys(half), m.helpCommands(half)
+	keys, words := m.screen.helpKeys(half), helpCommands(m, half)
 	all := append(keys, words...)
 	if half < width {
 		all = beside(keys, words, half)
@@ -81,14 +81,14 @@ func (h *help) lines(m *Model, width, height int) []string {
 	return all[h.top:min(len(all), h.top+height)]
 }
 
-func (m *Model) helpKeys(width int) (lines []string) {
+func (s *screen) helpKeys(width int) (lines []string) {
 	for _, k := range keyHelp {
-		lines = append(lines, " "+m.screen.theme.Accent.Render(cell(k[0], 20))+cellMax(k[1], width-21))
+		lines = append(lines, " "+s.theme.Accent.Render(cell(k[0], 20))+cellMax(k[1], width-21))
 	}
 	return lines
 }
 
-func (m *Model) helpCommands(width int) (lines []string) {
+func helpCommands(m *Model, width int) (lines []string) {
 	line := func(typed, does string) {
 		lines = append(lines, " "+m.screen.theme.Accent.Render(cell(typed, 22))+cellMax(does, width-23))
 	}

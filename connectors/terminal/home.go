@@ -137,7 +137,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "esc":
 		h.filter = ""
 	case "n":
-		return m.show(m.spawnHere())
+		return m.show(spawnHere(m))
 	case "a":
 		m.openApprovals(time.Now().Add(typingPause))
 	case "x":
@@ -147,7 +147,7 @@ func (h *home) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "?":
 		m.over = &help{}
 	case "q":
-		return m.leave()
+		return tea.Quit
 	default:
 		if strings.TrimSpace(k.Text) != "" { // the beginning of a name, or of a sentence: no letter of it is a key
 			h.filter, h.asking = "", true

@@ -141,7 +141,7 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	}
 	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)),
 		cell(m.screen.inboxText(a), c.inbox),
-		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(m.wake(a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
+		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(wakeTime(m, a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
 		m.screen.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
 	if a.ID == h.selected {
 		return t.Selected.Render(cell("▌ "+mark+" "+ansi.Strip(c.cells(texts)), width))
@@ -149,8 +149,8 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	return "  " + style.Render(mark) + " " + c.cells(texts)
 }
 
-// wake is when the clock wakes an agent next.
-func (m *Model) wake(a *agent) string {
+// wakeTime is when the clock wakes an agent next.
+func wakeTime(m *Model, a *agent) string {
 	at, ok := m.world.wakes[a.ID]
 	if !ok {
 		return ""

@@ -153,7 +153,7 @@ func (m *Model) interrupt() tea.Cmd {
 	case m.page == talkPage && !m.talk.input.empty():
 		m.talk.input.set("")
 	case m.screen.now.Sub(m.leaving) < again && !m.leaving.IsZero():
-		return m.leave()
+		return tea.Quit
 	default:
 		m.leaving = m.screen.now
 		m.say1("Ctrl+C again leaves; the agents go on")
@@ -161,12 +161,10 @@ func (m *Model) interrupt() tea.Cmd {
 	return nil
 }
 
-func (m *Model) leave() tea.Cmd { return tea.Quit }
-
 // farewell is what stands in the shell after leaving.
-func (m *Model) farewell() string {
+func (w *world) farewell() string {
 	at := ""
-	if n := m.world.count(working); n > 0 {
+	if n := w.count(working); n > 0 {
 		at = count(n, "agent") + " at work. "
 	}
 	return at + "Come back with: daycare   stop everything with: daycare stop\n"
@@ -187,7 +185,7 @@ func (m *Model) restart() tea.Cmd {
 	})
 }
 
-func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
+func paste(m *Model, msg tea.PasteMsg) tea.Cmd {
 	if w, ok := m.over.(*wizard); ok {
 		w.paste(msg.Content)
 	}
@@ -200,7 +198,7 @@ func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
 // wheelLines is how far one notch of the wheel goes.
 const wheelLines = 3
 
-func (m *Model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
+func wheel(m *Model, msg tea.MouseWheelMsg) tea.Cmd {
 	n := wheelLines
 	if msg.Button == tea.MouseWheelUp {
 		n = -n
@@ -215,7 +213,7 @@ func (m *Model) wheel(msg tea.MouseWheelMsg) tea.Cmd {
 	return m.talk.scroll(m, n)
 }
 
-func (m *Model) click(msg tea.MouseClickMsg) tea.Cmd {
+func click(m *Model, msg tea.MouseClickMsg) tea.Cmd {
 	if m.over != nil || msg.Button != tea.MouseLeft {
 		return nil
 	}

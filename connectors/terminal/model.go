@@ -125,11 +125,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case tea.PasteMsg:
-		return m, m.paste(msg)
+		return m, paste(m, msg)
 	case tea.MouseWheelMsg:
-		return m, m.wheel(msg)
+		return m, wheel(m, msg)
 	case tea.MouseClickMsg:
-		return m, m.click(msg)
+		return m, click(m, msg)
 	case tea.WindowSizeMsg:
 		m.screen.width, m.screen.height = msg.Width, msg.Height
 		return m, nil
@@ -202,7 +202,7 @@ func (m *Model) answered(msg tea.Msg) tea.Cmd {
 		m.over = msg.chooser
 	case did:
 		m.say1(msg.what)
-		return tea.Batch(m.stale(), m.talk.agents.soon(m, m.talk.agents.shown))
+		return tea.Batch(m.conn.outdate(), m.talk.agents.soon(m, m.talk.agents.shown))
 	case failed:
 		m.fail(msg.what, msg.err)
 	}
@@ -308,18 +308,18 @@ func (m *Model) heardAll(msg heardAll) tea.Cmd {
 		cmds = append(cmds, m.watched(e.Agent, e.Type))
 	}
 	if stale {
-		cmds = append(cmds, m.stale())
+		cmds = append(cmds, m.conn.outdate())
 	}
 	return tea.Batch(cmds...)
 }
 
-// stale has the snapshots read again soon, however many ask for it.
-func (m *Model) stale() tea.Cmd {
-	if m.conn.stale {
+// outdate has the snapshots read again soon, however many ask for it.
+func (n *connection) outdate() tea.Cmd {
+	if n.stale {
 		return nil
 	}
-	m.conn.stale = true
-	return tea.Tick(max(freshest, 5*m.conn.readEach), func(time.Time) tea.Msg { return freshDue{} })
+	n.stale = true
+	return tea.Tick(max(freshest, 5*n.readEach), func(time.Time) tea.Msg { return freshDue{} })
 }
 
 func (m *Model) freshen() tea.Cmd {

@@ -40,12 +40,12 @@ func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 	case "down", "j":
 		q.at = min(n-1, q.at+1)
 	case "d", "delete", "backspace":
-		return n == 1, m.ofInbox(c, "drop", "dropped", func(ctx context.Context, api *control.Client) error {
+		return n == 1, m.call.ofInbox(c, "drop", "dropped", func(ctx context.Context, api *control.Client) error {
 			return api.Drop(ctx, c.agent, w.ID)
 		})
 	case "f":
 		q.at = 0
-		return false, m.ofInbox(c, "move to the front", "it is the first now", func(ctx context.Context, api *control.Client) error {
+		return false, m.call.ofInbox(c, "move to the front", "it is the first now", func(ctx context.Context, api *control.Client) error {
 			return api.Front(ctx, c.agent, w.ID)
 		})
 	case "e", "enter":
@@ -55,8 +55,8 @@ func (q *queue) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 }
 
 // ofInbox does something with what waits, and looks at it again.
-func (m *Model) ofInbox(c *conversation, what, done string, f func(context.Context, *control.Client) error) tea.Cmd {
-	return tea.Sequence(m.call.order(what, done, f), m.call.inbox(c.agent))
+func (call caller) ofInbox(c *conversation, what, done string, f func(context.Context, *control.Client) error) tea.Cmd {
+	return tea.Sequence(call.order(what, done, f), call.inbox(c.agent))
 }
 
 func (q *queue) help(*Model) string {

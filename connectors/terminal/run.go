@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("run the terminal UI: %w", err)
 	}
-	fmt.Fprint(o.Output, m.farewell())
+	fmt.Fprint(o.Output, m.world.farewell())
 	return nil
 }
 

@@ -48,7 +48,7 @@ func commands() []command {
 		{name: "setup", does: "where answers come from: a service and its key, or a server of yours", run: setupCommand},
 		{name: "status", does: "the daemon, its connectors and models", run: statusCommand},
 		{name: "help", does: "every key and command", run: func(m *Model, _ string) tea.Cmd { m.over = &help{}; return nil }},
-		{name: "quit", does: "leave; the agents go on", run: func(m *Model, _ string) tea.Cmd { return m.leave() }},
+		{name: "quit", does: "leave; the agents go on", run: func(m *Model, _ string) tea.Cmd { return tea.Quit }},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // spawnHere goes to a new agent: it is made when the first message is sent, unless
 // there is none yet, for which the person's own is made.
-func (m *Model) spawnHere() string {
+func spawnHere(m *Model) string {
 	m.talk.input.set("/spawn ")
 	m.talk.agents.current().draft = "/spawn "
 	return m.talk.agents.shown
@@ -44,7 +44,7 @@ func (m *Model) takeCreated(msg created) tea.Cmd {
 	}
 	m.world.read(list)
 	m.flash = ""
-	return tea.Batch(m.show(msg.agent.ID), m.stale())
+	return tea.Batch(m.show(msg.agent.ID), m.conn.outdate())
 }
 
 func sendCommand(m *Model, arg string) tea.Cmd {

@@ -22,7 +22,7 @@ func modelCommand(m *Model, name string) tea.Cmd {
 		return nil
 	}
 	if name != "" {
-		return m.switchModel(a.ID, name)
+		return m.call.switchModel(a.ID, name)
 	}
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
 		list, err := api.Models(ctx)
@@ -34,7 +34,7 @@ func modelCommand(m *Model, name string) tea.Cmd {
 			c.options = append(c.options, modelOption(a, x))
 		}
 		c.options = append(c.options, option{sign: " ", name: unchosen, about: "what the settings say, also when they change",
-			take: func(m *Model) tea.Cmd { return m.switchModel(a.ID, unchosen) }})
+			take: func(m *Model) tea.Cmd { return m.call.switchModel(a.ID, unchosen) }})
 		return chooserRead{c}
 	})
 }
@@ -63,11 +63,11 @@ func modelOption(a *agent, x control.ModelInfo) option {
 		facts = append(facts, "sees pictures")
 	}
 	return option{sign: sign, name: cmp.Or(x.Model, x.Choice), about: strings.Join(facts, " · "),
-		take: func(m *Model) tea.Cmd { return m.switchModel(a.ID, x.Choice) }}
+		take: func(m *Model) tea.Cmd { return m.call.switchModel(a.ID, x.Choice) }}
 }
 
-func (m *Model) switchModel(agent, name string) tea.Cmd {
-	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
+func (call caller) switchModel(agent, name string) tea.Cmd {
+	return call(func(ctx context.Context, api *control.Client) tea.Msg {
 		c, err := api.Switch(ctx, agent, name)
 		if err != nil {
 			return failed{"model", err}
@@ -136,7 +136,7 @@ func rewindCommand(m *Model, to string) tea.Cmd {
 		return nil
 	}
 	if to != "" {
-		return m.rewind(a.ID, to, "all that followed "+to)
+		return m.call.rewind(a.ID, to, "all that followed "+to)
 	}
 	c := &chooser{title: "Go back: what follows is forgotten, files stay as they are", verb: "goes back"}
 	for _, p := range m.talk.agents.current().text.Places() {
@@ -160,13 +160,13 @@ func placeOption(m *Model, agent string, p transcript.Place) option {
 		if !p.Mark && m.talk.input.empty() {
 			m.talk.input.set(p.Text) // to be said in another way
 		}
-		return m.rewind(agent, strconv.FormatInt(p.Seq, 10), what)
+		return m.call.rewind(agent, strconv.FormatInt(p.Seq, 10), what)
 	}
 	return o
 }
 
-func (m *Model) rewind(agent, to, what string) tea.Cmd {
-	return m.call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
+func (call caller) rewind(agent, to, what string) tea.Cmd {
+	return call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
 		_, err := api.Rewind(ctx, agent, to)
 		return err
 	})

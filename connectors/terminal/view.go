@@ -18,7 +18,7 @@ const minWidth, minHeight = 40, 10
 func (m *Model) View() tea.View {
 	v := tea.NewView("")
 	v.AltScreen = true
-	v.WindowTitle = m.windowTitle()
+	v.WindowTitle = windowTitle(m)
 	if m.screen.mouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
@@ -27,16 +27,16 @@ func (m *Model) View() tea.View {
 		v.SetContent(fmt.Sprintf("daycare needs %d×%d,\nhere are %d×%d", minWidth, minHeight, w, h))
 		return v
 	}
-	body, cursor := m.body(w, h-3)
-	lines := append([]string{m.head(w)}, body...)
-	lines = append(lines, m.statusLine(w), m.helpLine(w))
+	body, cursor := drawBody(m, w, h-3)
+	lines := append([]string{drawHead(m, w)}, body...)
+	lines = append(lines, drawStatus(m, w), drawHelp(m, w))
 	v.SetContent(strings.Join(lines, "\n"))
 	v.Cursor = cursor
 	return v
 }
 
-// body is the page, exactly height lines, with what is open over its lower part.
-func (m *Model) body(width, height int) ([]string, *tea.Cursor) {
+// drawBody is the page, exactly height lines, with what is open over its lower part.
+func drawBody(m *Model, width, height int) ([]string, *tea.Cursor) {
 	var lines []string
 	var cursor *tea.Cursor
 	if m.page == homePage {
@@ -56,21 +56,21 @@ func (m *Model) body(width, height int) ([]string, *tea.Cursor) {
 	return append(lines[:height-len(panel)], panel...), nil
 }
 
-// head is the first line: where we are, and everybody in the ring.
-func (m *Model) head(width int) string {
+// drawHead is the first line: where we are, and everybody in the ring.
+func drawHead(m *Model, width int) string {
 	t := m.screen.theme
 	left := t.Bold.Render(" daycare ")
 	if m.page == homePage {
 		where := markdown.OneLine(m.opts.Workspace, width)
-		return left + t.Dim.Render(cell(where, max(0, width-9-m.badgeWidth()))) + m.badges()
+		return left + t.Dim.Render(cell(where, max(0, width-9-badgeWidth(m)))) + drawBadges(m)
 	}
 	ids := m.ring.list(m.world, m.talk.agents.shown)
-	room := width - 10 - m.badgeWidth()
-	return left + m.tabs(ids, room) + m.badges()
+	room := width - 10 - badgeWidth(m)
+	return left + drawTabs(m, ids, room) + drawBadges(m)
 }
 
-// tabs are the agents of the ring; the one that is shown is always among them.
-func (m *Model) tabs(ids []string, room int) string {
+// drawTabs are the agents of the ring; the one that is shown is always among them.
+func drawTabs(m *Model, ids []string, room int) string {
 	t := m.screen.theme
 	var names []string
 	at := 0
@@ -107,8 +107,8 @@ func width1(names []string, i int) int {
 	return ansi.StringWidth(names[i])
 }
 
-// badges say on every page what waits for the person.
-func (m *Model) badges() string {
+// drawBadges say on every page what waits for the person.
+func drawBadges(m *Model) string {
 	t := m.screen.theme
 	var parts []string
 	if n := len(m.world.asks); n > 0 {
@@ -133,18 +133,18 @@ func (m *Model) badges() string {
 	return strings.Join(parts, "  ") + " "
 }
 
-func (m *Model) badgeWidth() int { return ansi.StringWidth(m.badges()) }
+func badgeWidth(m *Model) int { return ansi.StringWidth(drawBadges(m)) }
 
 // windowTitle says how many wait for the person, also while the window is not in front.
-func (m *Model) windowTitle() string {
+func windowTitle(m *Model) string {
 	if n := len(m.world.asks); n > 0 {
 		return fmt.Sprintf("(%d?) daycare", n)
 	}
 	return "daycare"
 }
 
-// statusLine is what was said last, or how things stand.
-func (m *Model) statusLine(width int) string {
+// drawStatus is what was said last, or how things stand.
+func drawStatus(m *Model, width int) string {
 	t := m.screen.theme
 	if m.flash != "" {
 		style, mark := t.Accent, " "
@@ -157,12 +157,12 @@ func (m *Model) statusLine(width int) string {
 		return t.Bad.Render(cell(" daycare does not answer; connecting again. What was sent is safe. Ctrl+R starts it.", width))
 	}
 	if m.page == homePage {
-		return t.Dim.Render(cell(m.homeStatus(), width))
+		return t.Dim.Render(cell(homeStatus(m), width))
 	}
 	return t.Dim.Render(cell(m.talk.status(m), width))
 }
 
-func (m *Model) homeStatus() string {
+func homeStatus(m *Model) string {
 	cost := 0.0
 	for _, a := range m.world.order {
 		if m.world.get(a.ParentAgentID) == nil { // its cost has that of its agents in it
@@ -179,8 +179,8 @@ func (m *Model) homeStatus() string {
 	return s
 }
 
-// helpLine is what can be done here.
-func (m *Model) helpLine(width int) string {
+// drawHelp is what can be done here.
+func drawHelp(m *Model, width int) string {
 	t := m.screen.theme
 	text := ""
 	switch {
