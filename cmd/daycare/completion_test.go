@@ -42,7 +42,7 @@ func TestCompletionInShells(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, prompt, every := "Daily look", "Look.", "1d"
-	if _, err := client.AddTask(t.Context(), control.TaskChange{Name: &name, Prompt: &prompt, Every: &every}); err != nil {
+	if _, err := client.Schedule().AddTask(t.Context(), control.TaskChange{Name: &name, Prompt: &prompt, Every: &every}); err != nil {
 		t.Fatal(err)
 	}
 	for shell, start := range map[string][]string{

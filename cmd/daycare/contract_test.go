@@ -49,10 +49,10 @@ func TestEventsNameTheirAgent(t *testing.T) {
 	if err := client.Decide(t.Context(), asks[0].Token, "always", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.AddPrompt(t.Context(), control.PromptChange{Title: "Disk", Prompt: "Is it full?"}); err != nil {
+	if _, err := client.Schedule().AddPrompt(t.Context(), control.PromptChange{Title: "Disk", Prompt: "Is it full?"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.RunHeartbeat(t.Context()); err != nil {
+	if _, err := client.Schedule().RunHeartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "an event of each kind", func() bool {

@@ -200,13 +200,13 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 // stands there, never overwritten.
 func TestAnEditOfAnOldVersionIsRefused(t *testing.T) {
 	o := newOps(t)
-	content, hash, err := o.client.ReadFile(t.Context(), "Ops", "descriptor.json")
+	content, hash, err := o.client.Folders().ReadFile(t.Context(), "Ops", "descriptor.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := hand{path: filepath.Join(o.dir, "descriptor.json")}
 	h.save("meanwhile", withMember)
-	err = o.client.WriteFile(t.Context(), "Ops", "descriptor.json", content, hash)
+	err = o.client.Folders().WriteFile(t.Context(), "Ops", "descriptor.json", content, hash)
 	var conflict *control.Conflict
 	if !errors.As(err, &conflict) || !strings.Contains(conflict.Content, "meanwhile") || !strings.Contains(readOr(h.path), "meanwhile") {
 		t.Errorf("over another's save: %v; the file is %s", err, readOr(h.path))

@@ -53,10 +53,10 @@ func newOps(t *testing.T) ops {
 	}
 	o.dir = filepath.Join(o.root, "agents", a.ID)
 	o.ask(t, "begin word00")
-	content, hash, err := o.client.ReadFile(t.Context(), "Ops", "state.json")
+	content, hash, err := o.client.Folders().ReadFile(t.Context(), "Ops", "state.json")
 	if err == nil {
 		content = bytes.Replace(content, []byte(`"exec": []`), []byte(`"exec": ["word00"]`), 1)
-		err = o.client.WriteFile(t.Context(), "Ops", "state.json", content, hash)
+		err = o.client.Folders().WriteFile(t.Context(), "Ops", "state.json", content, hash)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -167,11 +167,11 @@ func (o ops) checkShared(t *testing.T, word string) {
 		return err == nil && bytes.Contains(c, []byte(word+".example"))
 	})
 	waitFor(t, "TASK.md to be in force", func() bool {
-		task, err := o.client.Task(t.Context(), "watch")
+		task, err := o.client.Schedule().Task(t.Context(), "watch")
 		return err == nil && task.Name == "task "+word
 	})
 	waitFor(t, "heartbeat/morning.md to be in force", func() bool {
-		h, err := o.client.Heartbeat(t.Context())
+		h, err := o.client.Schedule().Heartbeat(t.Context())
 		return err == nil && len(h.Prompts) == 1 && h.Prompts[0].Title == "title "+word
 	})
 	waitFor(t, "subagents/reader.md to be in force", func() bool {

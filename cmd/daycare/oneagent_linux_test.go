@@ -172,7 +172,7 @@ func (h *crowdedHouse) operations(round string) []operation {
 			must(h.client.Kill(ctx, a.ID))
 			_, err = h.client.Remove(ctx, a.ID, true)
 			must(err)
-			_, err = h.client.Restore(ctx, a.ID)
+			_, err = h.client.Folders().Restore(ctx, a.ID)
 			must(err)
 		}},
 	}

@@ -183,7 +183,7 @@ func TestProbeOfAWebhook(t *testing.T) {
 		for _, hook := range []string{"", "https://example.com/"} {
 			c := canned(t, map[string]string{"getMe": `{"ok":true,"result":{"id":7,"username":"b"}}`,
 				"getWebhookInfo": `{"ok":true,"result":{"url":"https://example.com/","last_error_message":"` + last + `"}}`})
-			c.hook.o.Webhook.URL = hook
+			c.o.Webhook.URL = hook
 			verdict, err := c.Probe(t.Context())
 			if err != nil || strings.Contains(verdict, "could not post: "+last) != (want && hook != "") {
 				t.Errorf("%q with hook %q: %q, %v", last, hook, verdict, err)

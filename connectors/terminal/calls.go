@@ -121,7 +121,7 @@ func (c caller) asks() tea.Cmd {
 
 func (c caller) wakes() tea.Cmd {
 	return c.quietly(nil, func(ctx context.Context, api *control.Client) tea.Msg {
-		tasks, err := api.Tasks(ctx)
+		tasks, err := api.Schedule().Tasks(ctx)
 		if err != nil {
 			return nil // a daemon without clocks
 		}

@@ -137,7 +137,7 @@ func forkCommand(m *Model, name string) tea.Cmd {
 		return nil
 	}
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
-		made, err := api.Fork(ctx, a.ID, 0, name)
+		made, err := api.Folders().Fork(ctx, a.ID, 0, name)
 		return created{made, err}
 	})
 }

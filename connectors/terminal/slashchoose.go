@@ -68,7 +68,7 @@ func modelOption(a *agent, x control.ModelInfo) option {
 
 func (call caller) switchModel(agent, name string) tea.Cmd {
 	return call(func(ctx context.Context, api *control.Client) tea.Msg {
-		c, err := api.Switch(ctx, agent, name)
+		c, err := api.Folders().Switch(ctx, agent, name)
 		if err != nil {
 			return failed{"model", err}
 		}
@@ -167,7 +167,7 @@ func placeOption(m *Model, agent string, p transcript.Place) option {
 
 func (call caller) rewind(agent, to, what string) tea.Cmd {
 	return call.order("rewind", "it forgets "+what+"; files stay as they are", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Rewind(ctx, agent, to)
+		_, err := api.Folders().Rewind(ctx, agent, to)
 		return err
 	})
 }

@@ -88,7 +88,7 @@ func (m *Model) watched(agent string, t event.Type) tea.Cmd {
 
 func cronCommand(m *Model, _ string) tea.Cmd {
 	return m.call(func(ctx context.Context, api *control.Client) tea.Msg {
-		tasks, err := api.Tasks(ctx)
+		tasks, err := api.Schedule().Tasks(ctx)
 		if err != nil {
 			return failed{"cron", err}
 		}

@@ -60,7 +60,7 @@ func markCommand(m *Model, name string) tea.Cmd {
 		return nil
 	}
 	return m.call.order("mark", "marked; /rewind "+name+" goes back to here", func(ctx context.Context, api *control.Client) error {
-		_, err := api.Mark(ctx, a.ID, name)
+		_, err := api.Folders().Mark(ctx, a.ID, name)
 		return err
 	})
 }

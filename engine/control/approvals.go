@@ -16,7 +16,7 @@ func (p approvals) list(ctx context.Context, _ nothing) (asksBody, error) {
 	return asksBody{some(asks)}, err
 }
 
-// knownAsks are the requests of the agents that the caller's rights are about.
+// known are the requests of the agents that the caller's rights are about.
 func (p approvals) known(ctx context.Context) ([]event.Ask, error) {
 	asks, err := p.permissions.Asks(ctx)
 	return slices.DeleteFunc(asks, func(v event.Ask) bool { return !knows(ctx, v.AgentID) }), err

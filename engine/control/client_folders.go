@@ -10,42 +10,48 @@ import (
 	"daycare/engine/message"
 )
 
+// A FolderClient is what a Client says about the folders and files of agents.
+type FolderClient struct{ c *Client }
+
+// Folders is about the folders and files of agents.
+func (c *Client) Folders() FolderClient { return FolderClient{c} }
+
 // Fork makes an agent that goes on from a record of another's history; 0 is the end
 // of its newest turn.
-func (c *Client) Fork(ctx context.Context, ref string, at int64, name string) (event.Agent, error) {
-	return fork.call(ctx, c, agentBody[forkBody]{ref, forkBody{at, name}})
+func (f FolderClient) Fork(ctx context.Context, ref string, at int64, name string) (event.Agent, error) {
+	return fork.call(ctx, f.c, agentBody[forkBody]{ref, forkBody{at, name}})
 }
 
 // Rewind takes what follows a record or a mark out of the context; "" is the newest
 // turn.
-func (c *Client) Rewind(ctx context.Context, ref, to string) (message.Receipt, error) {
-	return rewind.call(ctx, c, agentBody[rewindBody]{ref, rewindBody{to}})
+func (f FolderClient) Rewind(ctx context.Context, ref, to string) (message.Receipt, error) {
+	return rewind.call(ctx, f.c, agentBody[rewindBody]{ref, rewindBody{to}})
 }
 
 // Mark names the place where the conversation is now.
-func (c *Client) Mark(ctx context.Context, ref, name string) (message.Receipt, error) {
-	return mark.call(ctx, c, agentBody[markBody]{ref, markBody{name}})
+func (f FolderClient) Mark(ctx context.Context, ref, name string) (message.Receipt, error) {
+	return mark.call(ctx, f.c, agentBody[markBody]{ref, markBody{name}})
 }
 
 // Trash lists the agents that were removed, the newest first.
-func (c *Client) Trash(ctx context.Context) ([]event.Trashed, error) {
-	b, err := trash.call(ctx, c, nothing{})
+func (f FolderClient) Trash(ctx context.Context) ([]event.Trashed, error) {
+	b, err := trash.call(ctx, f.c, nothing{})
 	return b.Trash, err
 }
 
 // Restore brings an agent back from the trash.
-func (c *Client) Restore(ctx context.Context, ref string) (event.Agent, error) {
-	return restore.call(ctx, c, restoreIn{ref})
+func (f FolderClient) Restore(ctx context.Context, ref string) (event.Agent, error) {
+	return restore.call(ctx, f.c, restoreIn{ref})
 }
 
 // Import makes an agent of an exported one; name "" is the one it had.
-func (c *Client) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {
-	return importAgent.call(ctx, c, importIn{name, tar})
+func (f FolderClient) Import(ctx context.Context, tar io.Reader, name string) (event.Agent, error) {
+	return importAgent.call(ctx, f.c, importIn{name, tar})
 }
 
 // ReadFile reads a file of an agent that people edit, and its hash.
-func (c *Client) ReadFile(ctx context.Context, ref, name string) (content []byte, hash string, err error) {
-	resp, err := readFile.send(ctx, c, fileIn{ref, name}, "")
+func (f FolderClient) ReadFile(ctx context.Context, ref, name string) (content []byte, hash string, err error) {
+	resp, err := readFile.send(ctx, f.c, fileIn{ref, name}, "")
 	if err != nil {
 		return nil, "", err
 	}
@@ -56,15 +62,15 @@ func (c *Client) ReadFile(ctx context.Context, ref, name string) (content []byte
 
 // WriteFile publishes a file of an agent if it still has that hash. Errors:
 // *Conflict with what stands there now, *Unfit.
-func (c *Client) WriteFile(ctx context.Context, ref, name string, content []byte, hash string) error {
+func (f FolderClient) WriteFile(ctx context.Context, ref, name string, content []byte, hash string) error {
 	if hash != "" {
 		hash = `"` + hash + `"`
 	}
-	_, err := writeFile.call(ctx, c, writeIn{ref, name, hash, bytes.NewReader(content)})
+	_, err := writeFile.call(ctx, f.c, writeIn{ref, name, hash, bytes.NewReader(content)})
 	return err
 }
 
 // Switch changes the model of an agent; see Folders.
-func (c *Client) Switch(ctx context.Context, ref, model string) (Choice, error) {
-	return switchModel.call(ctx, c, agentBody[modelBody]{ref, modelBody{model}})
+func (f FolderClient) Switch(ctx context.Context, ref, model string) (Choice, error) {
+	return switchModel.call(ctx, f.c, agentBody[modelBody]{ref, modelBody{model}})
 }

@@ -67,11 +67,11 @@ func TestSwitchOfModel(t *testing.T) {
 	b := (&fake{}).backend()
 	b.Folders = &shelf{}
 	c := NewClient(Local(Handler(b, Options{})))
-	if got, err := c.Switch(t.Context(), "0/", "gpt-6"); err != nil || got.Model != "gpt-6" || !got.Chosen {
+	if got, err := c.Folders().Switch(t.Context(), "0/", "gpt-6"); err != nil || got.Model != "gpt-6" || !got.Chosen {
 		t.Errorf("switched to %+v, %v", got, err)
 	}
 	var bad *Invalid
-	if _, err := c.Switch(t.Context(), "0/", "gpt-9"); !errors.As(err, &bad) || bad.Field != "model" || bad.Hint != "near to it: gpt-6" {
+	if _, err := c.Folders().Switch(t.Context(), "0/", "gpt-9"); !errors.As(err, &bad) || bad.Field != "model" || bad.Hint != "near to it: gpt-6" {
 		t.Errorf("to an unknown model: %v, want Invalid with the names near to it", err)
 	}
 }
@@ -82,23 +82,23 @@ func TestFilesOfAgents(t *testing.T) {
 	b.Folders = &shelf{content: "one"}
 	h := Handler(b, Options{})
 	c := NewClient(Local(h))
-	content, hash, err := c.ReadFile(t.Context(), "0/", "state.json")
+	content, hash, err := c.Folders().ReadFile(t.Context(), "0/", "state.json")
 	if err != nil || string(content) != "one" || hash != "h-one" {
 		t.Fatalf("read %q %q, %v", content, hash, err)
 	}
-	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("two"), hash); err != nil {
+	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("two"), hash); err != nil {
 		t.Fatal(err)
 	}
 	var conflict *Conflict
-	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) || conflict.Content != "two" {
+	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("three"), hash); !errors.As(err, &conflict) || conflict.Content != "two" {
 		t.Errorf("an edit of an old version: %v, want a Conflict with what stands there", err)
 	}
 	var unfit *Unfit
-	if err := c.WriteFile(t.Context(), "0/", "state.json", []byte("bad"),
+	if err := c.Folders().WriteFile(t.Context(), "0/", "state.json", []byte("bad"),
 		"h-two"); !errors.As(err, &unfit) || unfit.Findings[0].Line != 3 || unfit.Findings[0].Column != 7 {
 		t.Errorf("a bad edit: %v, want Unfit with line and column", err)
 	}
-	if _, _, err := c.ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNoHandFile) {
+	if _, _, err := c.Folders().ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNoHandFile) {
 		t.Errorf("another file: %v, want ErrNoHandFile", err)
 	}
 	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json",
@@ -112,28 +112,28 @@ func TestFoldersOfAgents(t *testing.T) {
 	b := f.backend()
 	b.Folders = &shelf{}
 	c := NewClient(Local(Handler(b, Options{})))
-	if a, err := c.Fork(t.Context(), "0/", 3, "x"); err != nil || a.ID != alpha+"fork" || a.Name != "x" {
+	if a, err := c.Folders().Fork(t.Context(), "0/", 3, "x"); err != nil || a.ID != alpha+"fork" || a.Name != "x" {
 		t.Errorf("fork: %+v, %v", a, err)
 	}
-	if _, err := c.Fork(t.Context(), "0/", 10, ""); !errors.Is(err, ErrNoRecord) {
+	if _, err := c.Folders().Fork(t.Context(), "0/", 10, ""); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("fork of nothing: %v, want ErrNoRecord", err)
 	}
-	if _, err := c.Restore(t.Context(), "7/"); !errors.Is(err, ErrNoTrash) {
+	if _, err := c.Folders().Restore(t.Context(), "7/"); !errors.Is(err, ErrNoTrash) {
 		t.Errorf("restore: %v, want ErrNoTrash", err)
 	}
-	if list, err := c.Trash(t.Context()); err != nil || list == nil {
+	if list, err := c.Folders().Trash(t.Context()); err != nil || list == nil {
 		t.Errorf("trash: %v, %v; want an empty list", list, err)
 	}
-	if a, err := c.Import(t.Context(), strings.NewReader("tar"), "y z"); err != nil || a.ID != "tar" || a.Name != "y z" {
+	if a, err := c.Folders().Import(t.Context(), strings.NewReader("tar"), "y z"); err != nil || a.ID != "tar" || a.Name != "y z" {
 		t.Errorf("import: %+v, %v", a, err)
 	}
-	if _, err := c.Rewind(t.Context(), "0/", "42"); err != nil {
+	if _, err := c.Folders().Rewind(t.Context(), "0/", "42"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Mark(t.Context(), "0/", "here"); err != nil {
+	if _, err := c.Folders().Mark(t.Context(), "0/", "here"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Rewind(t.Context(), "0/", " nowhere "); !errors.Is(err, ErrNoRecord) {
+	if _, err := c.Folders().Rewind(t.Context(), "0/", " nowhere "); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("rewind to a place that is not there: %v, want ErrNoRecord", err)
 	}
 	if _, err := c.Send(t.Context(), "0/", Message{Kind: message.Rewind, Text: "nowhere"}); !errors.Is(err, ErrNoRecord) {
@@ -145,7 +145,7 @@ func TestFoldersOfAgents(t *testing.T) {
 	}
 	for _, name := range []string{"", " ", "42"} {
 		var invalid *Invalid
-		if _, err := c.Mark(t.Context(), "0/", name); !errors.As(err, &invalid) {
+		if _, err := c.Folders().Mark(t.Context(), "0/", name); !errors.As(err, &invalid) {
 			t.Errorf("mark %q: %v, want Invalid", name, err)
 		}
 	}

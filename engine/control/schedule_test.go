@@ -47,49 +47,49 @@ func TestScheduleRoutes(t *testing.T) {
 	c := NewClient(Local(Handler(b, Options{})))
 	ctx := t.Context()
 
-	if list, err := c.Tasks(ctx); err != nil || len(list) != 1 {
+	if list, err := c.Schedule().Tasks(ctx); err != nil || len(list) != 1 {
 		t.Errorf("tasks: %v, %v", list, err)
 	}
-	if _, err := c.Task(ctx, "../x"); !errors.Is(err, ErrNoTask) {
+	if _, err := c.Schedule().Task(ctx, "../x"); !errors.Is(err, ErrNoTask) {
 		t.Errorf("a task that is not there: %v", err)
 	}
 	prompt, when := "Do it.", "every day at 9"
 	change := TaskChange{Prompt: &prompt, When: &when}
-	if made, err := c.AddTask(ctx, change); err != nil || made.Slug != "new" {
+	if made, err := c.Schedule().AddTask(ctx, change); err != nil || made.Slug != "new" {
 		t.Errorf("add: %+v, %v", made, err)
 	}
 	var invalid *Invalid
-	if _, err := c.AddTask(ctx, TaskChange{When: &when}); !errors.As(err, &invalid) || invalid.Field != "prompt" {
+	if _, err := c.Schedule().AddTask(ctx, TaskChange{When: &when}); !errors.As(err, &invalid) || invalid.Field != "prompt" {
 		t.Errorf("add without a prompt: %v", err)
 	}
-	if made, err := c.ChangeTask(ctx, "t", TaskChange{When: &when}); err != nil || made.Slug != "t" {
+	if made, err := c.Schedule().ChangeTask(ctx, "t", TaskChange{When: &when}); err != nil || made.Slug != "t" {
 		t.Errorf("change: %+v, %v", made, err)
 	}
 	if diff := cmp.Diff([]TaskChange{change, {When: &when}}, d.got); diff != "" {
 		t.Errorf("what came over:\n%s", diff)
 	}
-	if trash, err := c.RemoveTask(ctx, "t"); err != nil || trash != "trash/t" {
+	if trash, err := c.Schedule().RemoveTask(ctx, "t"); err != nil || trash != "trash/t" {
 		t.Errorf("remove: %q, %v", trash, err)
 	}
-	if _, err := c.RunTask(ctx, "t"); !errors.Is(err, ErrTaskBusy) {
+	if _, err := c.Schedule().RunTask(ctx, "t"); !errors.Is(err, ErrTaskBusy) {
 		t.Errorf("a run beside a run: %v", err)
 	}
-	if runs, err := c.TaskRuns(ctx, "t", 7); err != nil || len(runs) != 7 {
+	if runs, err := c.Schedule().TaskRuns(ctx, "t", 7); err != nil || len(runs) != 7 {
 		t.Errorf("runs: %d, %v", len(runs), err)
 	}
-	if h, err := c.Heartbeat(ctx); err != nil || h.Every != "30m0s" || h.Prompts == nil {
+	if h, err := c.Schedule().Heartbeat(ctx); err != nil || h.Every != "30m0s" || h.Prompts == nil {
 		t.Errorf("heartbeat: %+v, %v", h, err)
 	}
-	if p, err := c.AddPrompt(ctx, PromptChange{Title: "disk", Prompt: "x"}); err != nil || p.Slug != "disk" {
+	if p, err := c.Schedule().AddPrompt(ctx, PromptChange{Title: "disk", Prompt: "x"}); err != nil || p.Slug != "disk" {
 		t.Errorf("add prompt: %+v, %v", p, err)
 	}
-	if _, err := c.RemovePrompt(ctx, "none"); !errors.Is(err, ErrNoTask) {
+	if _, err := c.Schedule().RemovePrompt(ctx, "none"); !errors.Is(err, ErrNoTask) {
 		t.Errorf("remove prompt: %v", err)
 	}
-	if slot, err := c.RunHeartbeat(ctx); err != nil || slot.Unix() != 1 {
+	if slot, err := c.Schedule().RunHeartbeat(ctx); err != nil || slot.Unix() != 1 {
 		t.Errorf("run heartbeat: %v, %v", slot, err)
 	}
-	if runs, err := c.HeartbeatRuns(ctx, 0); err != nil || runs == nil {
+	if runs, err := c.Schedule().HeartbeatRuns(ctx, 0); err != nil || runs == nil {
 		t.Errorf("beats: %v, %v", runs, err)
 	}
 }

@@ -64,7 +64,7 @@ func (d *child) turn(ctx context.Context, name, text, model string) (reason, sai
 		return "", "", u, 0, fmt.Errorf("make agent: %w", err)
 	}
 	if model != "" {
-		if _, err := d.client.Switch(ctx, a.ID, model); err != nil {
+		if _, err := d.client.Folders().Switch(ctx, a.ID, model); err != nil {
 			return "", "", u, 0, fmt.Errorf("switch its model: %w", err)
 		}
 	}

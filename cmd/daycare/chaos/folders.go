@@ -20,7 +20,7 @@ import (
 // branch makes an agent that goes on from another.
 func branch(name string) step {
 	return made(func(*user) (string, error) { return name, nil }, func(ctx context.Context, _ *user, c *control.Client) error {
-		_, err := c.Fork(ctx, "0/", 0, name)
+		_, err := c.Folders().Fork(ctx, "0/", 0, name)
 		return err
 	})
 }
@@ -36,7 +36,7 @@ func bring() step {
 			return err
 		}
 		defer tar.Close()
-		_, err = c.Import(ctx, tar, "")
+		_, err = c.Folders().Import(ctx, tar, "")
 		return err
 	})
 }

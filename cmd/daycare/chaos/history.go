@@ -13,7 +13,7 @@ import (
 func mark(name string) step {
 	return func(ctx context.Context, u *user) error {
 		return u.ask(ctx, func(c *control.Client) error {
-			_, err := c.Mark(ctx, "0/", name)
+			_, err := c.Folders().Mark(ctx, "0/", name)
 			return err
 		})
 	}
@@ -24,7 +24,7 @@ func mark(name string) step {
 func rewind(to string) step {
 	return func(ctx context.Context, u *user) error {
 		return u.ask(ctx, func(c *control.Client) error {
-			_, err := c.Rewind(ctx, "0/", to)
+			_, err := c.Folders().Rewind(ctx, "0/", to)
 			return err
 		})
 	}
@@ -53,11 +53,11 @@ func edit(key string) step {
 	return func(ctx context.Context, u *user) error {
 		u.reworded(key, key+" "+edited)
 		return u.ask(ctx, func(c *control.Client) error {
-			text, hash, err := c.ReadFile(ctx, "0/", "history.jsonl")
+			text, hash, err := c.Folders().ReadFile(ctx, "0/", "history.jsonl")
 			if err != nil || strings.Contains(string(text), to) {
 				return err
 			}
-			return c.WriteFile(ctx, "0/", "history.jsonl", []byte(strings.Replace(string(text), from, to, 1)), hash)
+			return c.Folders().WriteFile(ctx, "0/", "history.jsonl", []byte(strings.Replace(string(text), from, to, 1)), hash)
 		})
 	}
 }

@@ -46,7 +46,7 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 	if err != nil {
 		return term.About(err, "find agent", ref)
 	}
-	before, hash, err := client.ReadFile(ctx, a.ID, name)
+	before, hash, err := client.Folders().ReadFile(ctx, a.ID, name)
 	if err != nil {
 		return fmt.Errorf("read %s of %s: %w", name, a.Handle, err)
 	}
@@ -64,7 +64,7 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 			c.Note("nothing was changed")
 			return nil
 		}
-		err = client.WriteFile(ctx, a.ID, name, after, hash)
+		err = client.Folders().WriteFile(ctx, a.ID, name, after, hash)
 		if err == nil {
 			removeCopy(path)
 			c.Print("%s of %s is in force from its next turn\n", name, a.Handle)

@@ -110,7 +110,7 @@ func agentsImport(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := client.Import(cmd.Context(), from, name)
+			a, err := client.Folders().Import(cmd.Context(), from, name)
 			if err != nil {
 				return fmt.Errorf("import agent: %w", err)
 			}

@@ -27,7 +27,7 @@ func agentsFork(c *term.App) *cobra.Command {
 	cmd := onAgent(c, "fork", "Make a new agent that goes on from a point of this one's history",
 		"  daycare agents fork 0/ --name \"the other way\"\n  daycare agents fork 0/ --at 42",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
-			made, err := client.Fork(ctx, a.ID, at, name)
+			made, err := client.Folders().Fork(ctx, a.ID, at, name)
 			return made, made.Handle + "  " + made.ID, err
 		})
 	must := cmd.Args
@@ -85,7 +85,7 @@ func agentsMark(c *term.App) *cobra.Command {
 			if err != nil {
 				return nil, "", term.About(err, "find agent", args[0])
 			}
-			r, err := client.Mark(ctx, a.ID, args[1])
+			r, err := client.Folders().Mark(ctx, a.ID, args[1])
 			return r, "marked " + a.Handle + " as " + args[1], term.Wrap(err, "mark %s", a.Handle)
 		}),
 	}
@@ -112,7 +112,7 @@ func agentsRestore(c *term.App) *cobra.Command {
 		Example: "  daycare agents restore 2/\n  daycare agents restore Ops",
 		Args:    term.Words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.Complete(trashed),
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
-			a, err := client.Restore(ctx, args[0])
+			a, err := client.Folders().Restore(ctx, args[0])
 			return a, "restored " + a.Handle + "  " + a.ID, term.Wrap(err, "restore agent")
 		}),
 	}
@@ -122,7 +122,7 @@ func agentsRestore(c *term.App) *cobra.Command {
 func trashed(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
-		list, err := client.Trash(cmd.Context())
+		list, err := client.Folders().Trash(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -138,7 +138,10 @@ func agentsTrash(c *term.App) *cobra.Command {
 		Use: "trash", Short: "List the agents that were removed",
 		Example: "  daycare agents trash",
 		Args:    term.Words(0),
-		RunE: term.List(c, term.Listing[event.Trashed]{Key: "trash", None: "the trash is empty", Get: (*control.Client).Trash,
+		RunE: term.List(c, term.Listing[event.Trashed]{Key: "trash", None: "the trash is empty",
+			Get: func(api *control.Client, ctx context.Context) ([]event.Trashed, error) {
+				return api.Folders().Trash(ctx)
+			},
 			Table: func(list []event.Trashed) (t term.Table, _ error) {
 				t.Row("HANDLE", "TYPE", "REMOVED", "NAME", "FOLDER")
 				for _, e := range list {

@@ -33,7 +33,7 @@ func agentsModel(c *term.App) *cobra.Command {
 			if len(args) > 1 {
 				typed = args[1]
 			}
-			choice, err := client.Switch(cmd.Context(), a.ID, typed)
+			choice, err := client.Folders().Switch(cmd.Context(), a.ID, typed)
 			if err != nil {
 				return fmt.Errorf("%s: %w", a.Handle, err)
 			}

@@ -35,7 +35,7 @@ func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	list, err := client.Tasks(cmd.Context())
+	list, err := client.Schedule().Tasks(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -52,7 +52,10 @@ func cronLs(c *term.App) *cobra.Command {
 		Short:   "List tasks with their last outcome and next times",
 		Example: "  daycare cron ls",
 		Args:    term.Words(0),
-		RunE: term.List(c, term.Listing[control.Task]{Key: "tasks", None: "nothing is scheduled", Get: (*control.Client).Tasks,
+		RunE: term.List(c, term.Listing[control.Task]{Key: "tasks", None: "nothing is scheduled",
+			Get: func(api *control.Client, ctx context.Context) ([]control.Task, error) {
+				return api.Schedule().Tasks(ctx)
+			},
 			Table: func(tasks []control.Task) (term.Table, error) {
 				showFindings(c, tasks)
 				return taskTable(tasks, time.Now()), nil
@@ -123,7 +126,7 @@ func cronShow(c *term.App) *cobra.Command {
 		Example: "  daycare cron show queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (control.Task, error) {
-			t, err := client.Task(ctx, args[0])
+			t, err := client.Schedule().Task(ctx, args[0])
 			return t, term.Wrap(err, "show task")
 		}, func(t control.Task) error { return showTask(c, t) }),
 	}
@@ -159,7 +162,7 @@ func cronRm(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trash, err := client.RemoveTask(cmd.Context(), args[0])
+			trash, err := client.Schedule().RemoveTask(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("remove task: %w", err)
 			}
@@ -197,7 +200,7 @@ func changeTask(ctx context.Context, c *term.App, name string, change control.Ta
 	if err != nil {
 		return err
 	}
-	t, err := client.ChangeTask(ctx, name, change)
+	t, err := client.Schedule().ChangeTask(ctx, name, change)
 	if err != nil {
 		return fmt.Errorf("change task: %w", err)
 	}

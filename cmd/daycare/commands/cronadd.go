@@ -105,7 +105,7 @@ func cronAdd(c *term.App) *cobra.Command {
 			if err := agentFlag(cmd.Context(), client, &change); err != nil {
 				return err
 			}
-			t, err := client.AddTask(cmd.Context(), change)
+			t, err := client.Schedule().AddTask(cmd.Context(), change)
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add task: %w", err))
 			}
@@ -181,7 +181,7 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 	if err != nil {
 		return err
 	}
-	t, err := client.Task(ctx, name)
+	t, err := client.Schedule().Task(ctx, name)
 	if err != nil {
 		return fmt.Errorf("edit task: %w", err)
 	}
@@ -192,7 +192,7 @@ func cronEditor(ctx context.Context, c *term.App, name string) error {
 	if err := editFile(ctx, c, filepath.Join(root, workspace.Home, "cron", t.Slug, "TASK.md")); err != nil {
 		return err
 	}
-	if t, err = client.Task(ctx, name); err != nil {
+	if t, err = client.Schedule().Task(ctx, name); err != nil {
 		return fmt.Errorf("read task again: %w", err)
 	}
 	return echoTask(c, t)

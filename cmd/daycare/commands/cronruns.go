@@ -22,7 +22,7 @@ func cronRun(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			slot, err := client.RunTask(cmd.Context(), args[0])
+			slot, err := client.Schedule().RunTask(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("run task: %w", err)
 			}
@@ -55,7 +55,7 @@ func cronRuns(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			runs, err := client.TaskRuns(cmd.Context(), args[0], n)
+			runs, err := client.Schedule().TaskRuns(cmd.Context(), args[0], n)
 			if err != nil {
 				return fmt.Errorf("list runs: %w", err)
 			}

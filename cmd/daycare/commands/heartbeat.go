@@ -27,7 +27,7 @@ func heartbeatLs(c *term.App) *cobra.Command {
 		Example: "  daycare heartbeat ls",
 		Args:    term.Words(0),
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, _ []string) (control.Heartbeat, error) {
-			h, err := client.Heartbeat(ctx)
+			h, err := client.Schedule().Heartbeat(ctx)
 			return h, term.Wrap(err, "read heartbeat")
 		}, func(h control.Heartbeat) error { return showHeartbeat(c, h) }),
 	}
@@ -76,7 +76,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := client.AddPrompt(cmd.Context(), p)
+			made, err := client.Schedule().AddPrompt(cmd.Context(), p)
 			if err != nil {
 				return unclear(cmd, fmt.Errorf("add to heartbeat: %w", err))
 			}
@@ -97,7 +97,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 func prompts(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	if client, err := c.Reader(cmd.Context()); err == nil && len(args) == 0 {
-		h, err := client.Heartbeat(cmd.Context())
+		h, err := client.Schedule().Heartbeat(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -119,7 +119,7 @@ func heartbeatRm(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trash, err := client.RemovePrompt(cmd.Context(), args[0])
+			trash, err := client.Schedule().RemovePrompt(cmd.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("remove from heartbeat: %w", err)
 			}
@@ -139,7 +139,7 @@ func heartbeatRun(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			slot, err := client.RunHeartbeat(cmd.Context())
+			slot, err := client.Schedule().RunHeartbeat(cmd.Context())
 			if errors.Is(err, control.ErrNoTask) {
 				return term.NotFound("add something with: daycare heartbeat add PROMPT", "the heartbeat has nothing to look at")
 			}
@@ -163,7 +163,7 @@ func heartbeatRuns(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			runs, err := client.HeartbeatRuns(cmd.Context(), n)
+			runs, err := client.Schedule().HeartbeatRuns(cmd.Context(), n)
 			if err != nil {
 				return fmt.Errorf("list beats: %w", err)
 			}

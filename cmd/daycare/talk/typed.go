@@ -113,11 +113,11 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 		err = t.order(ctx, (*control.Client).Compact, "the conversation is shortened next")
 	case rest != "" && name == "/mark":
 		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
-			return c.Mark(ctx, id, rest)
+			return c.Folders().Mark(ctx, id, rest)
 		}, "marked; back to it: /rewind "+rest)
 	case name == "/rewind":
 		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
-			return c.Rewind(ctx, id, rest)
+			return c.Folders().Rewind(ctx, id, rest)
 		}, "taken back; it stays in the file")
 	case name == "/model":
 		err = t.model(ctx, rest)
@@ -157,7 +157,7 @@ func (t *talk) model(ctx context.Context, name string) error {
 	if t.agent == "" {
 		return errNothingSaid
 	}
-	choice, err := t.client.Switch(ctx, t.agent, name)
+	choice, err := t.client.Folders().Switch(ctx, t.agent, name)
 	if err == nil {
 		t.view.note("%s", show.Choice("the agent", choice, name != ""))
 	}
