@@ -27,7 +27,7 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 		return message.Receipt{}, disk.ErrFull
 	}
 	f.mu.Lock()
-	if f.isClosed() {
+	if f.signals.isClosed() {
 		f.mu.Unlock()
 		return message.Receipt{}, ErrClosed
 	}
@@ -56,14 +56,14 @@ func (f *File) Accept(ctx context.Context, item Item) (message.Receipt, error) {
 func (f *File) enter(item *Item) (message.Receipt, *entry, error) {
 	// A year that JSON does not have would make a line that nobody can read again.
 	if y := item.At.UTC().Year(); item.At.IsZero() || y < 0 || y > 9999 {
-		item.At = f.now()
+		item.At = f.ages.now()
 	}
 	item.At = item.At.UTC().Truncate(time.Millisecond)
 	// An id from outside may be one that was worked on before its key was forgotten.
-	if item.After = f.reached; f.now().Sub(item.At) > DedupeWindow {
+	if item.After = f.reached; f.ages.now().Sub(item.At) > DedupeWindow {
 		item.After = 0
 	}
-	*item = item.stored(f.dir)
+	*item = item.stored(string(f.dir))
 	if r, ok := f.duplicate(item); ok {
 		return r, nil, nil
 	}
@@ -84,12 +84,12 @@ func (f *File) duplicate(item *Item) (message.Receipt, bool) {
 	if crash.Bug("nodedupe") {
 		return message.Receipt{}, false
 	}
-	r := message.Receipt{Agent: f.agent(), Duplicate: true}
+	r := message.Receipt{Agent: f.dir.agent(), Duplicate: true}
 	if e := f.ix.byID[item.ID]; e != nil {
 		r.Item, r.Seq = e.ID, e.Seq
 		return r, true
 	}
-	if crash.Bug("shortmemory") && f.ix.keys[hash64(item.Dedupe)].at < f.now().Add(-24*time.Hour).Unix() {
+	if crash.Bug("shortmemory") && f.ix.keys[hash64(item.Dedupe)].at < f.ages.now().Add(-24*time.Hour).Unix() {
 		return r, false
 	}
 	if item.ID != "" && slices.Contains(f.ix.closed, hash64(item.ID)) {
@@ -97,7 +97,7 @@ func (f *File) duplicate(item *Item) (message.Receipt, bool) {
 		return r, true
 	}
 	k, ok := f.ix.keys[hash64(item.Dedupe)]
-	if !ok || !f.young(k) {
+	if !ok || !f.ages.young(k) {
 		return r, false
 	}
 	r.Item, r.Seq = f.idOf(k)
@@ -127,7 +127,7 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 		item.Seq = f.ix.seq
 		buf = appendItem(buf, item)
 		size := len(buf) - start - 1 // without newline, as Head.Bytes
-		if err := f.room(size); err != nil {
+		if err := f.ix.room(size, f.quota); err != nil {
 			return message.Receipt{}, nil, err
 		}
 		off, err := f.log.Append(buf)
@@ -139,8 +139,8 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 			}
 			f.ix.add(e)
 			f.waiting = append(f.waiting, e)
-			f.know(item, e.off)
-			return f.receipt(e), e, nil
+			f.ix.know(item, e.off, f.ages)
+			return f.dir.receipt(e), e, nil
 		}
 		f.quota.add(-int64(size))
 		if !errors.Is(err, disk.ErrChanged) {
@@ -150,18 +150,18 @@ func (f *File) appendItem(item *Item) (message.Receipt, *entry, error) {
 			return message.Receipt{}, nil, err
 		}
 		if e := f.ix.byID[item.ID]; e != nil {
-			f.know(item, e.off) // it had reached the file that the edit left
-			return f.receipt(e), e, nil
+			f.ix.know(item, e.off, f.ages) // it had reached the file that the edit left
+			return f.dir.receipt(e), e, nil
 		}
 		if r, ok := f.duplicate(item); ok {
 			return r, nil, nil
 		}
 	}
-	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+	return message.Receipt{}, nil, fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
 }
 
-func (f *File) receipt(e *entry) message.Receipt {
-	return message.Receipt{Agent: f.agent(), Item: e.ID, Seq: e.Seq}
+func (d folder) receipt(e *entry) message.Receipt {
+	return message.Receipt{Agent: d.agent(), Item: e.ID, Seq: e.Seq}
 }
 
 // urgent is lines after a few tries in vain, nothing before: what an edit took
@@ -181,16 +181,16 @@ func tries() (again func() bool) {
 }
 
 // room takes what a line of n bytes needs of the limits.
-func (f *File) room(n int) error {
+func (ix *index) room(n int, quota *Quota) error {
 	switch {
 	case n > MaxBytes:
 		return fmt.Errorf("%w: %d bytes on disk, at most %d", ErrTooLarge, n, MaxBytes)
-	case len(f.ix.order) >= MaxItems:
-		return fmt.Errorf("%w: %d items wait", ErrFull, len(f.ix.order))
-	case f.ix.bytes+int64(n) > MaxBytes:
-		return fmt.Errorf("%w: %d bytes wait", ErrFull, f.ix.bytes)
-	case !f.quota.room(int64(n)):
-		return fmt.Errorf("%w: all inboxes together hold %d bytes", ErrFull, f.quota.Used())
+	case len(ix.order) >= MaxItems:
+		return fmt.Errorf("%w: %d items wait", ErrFull, len(ix.order))
+	case ix.bytes+int64(n) > MaxBytes:
+		return fmt.Errorf("%w: %d bytes wait", ErrFull, ix.bytes)
+	case !quota.room(int64(n)):
+		return fmt.Errorf("%w: all inboxes together hold %d bytes", ErrFull, quota.Used())
 	}
 	return nil
 }
@@ -247,5 +247,5 @@ func (f *File) publish(last *entry) {
 		e.durable = true
 	}
 	f.waiting = slices.Delete(f.waiting, 0, i+1)
-	f.notify()
+	f.signals.notify()
 }

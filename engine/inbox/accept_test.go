@@ -30,7 +30,7 @@ func TestItemTakenAwayBeforeItsBarrierIsNotAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := os.ReadFile(f.path())
+	saved, err := os.ReadFile(f.dir.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestItemTakenAwayBeforeItsBarrierIsNotAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.path(), saved, 0o600); err != nil {
+	if err := os.WriteFile(f.dir.path(), saved, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.settle(e); err == nil {
@@ -69,7 +69,7 @@ func TestAcceptAfterAFailedReloadFindsItsLine(t *testing.T) {
 	if _, err := f.log.Append(appendItem(nil, &line)); err != nil { // of the try that failed
 		t.Fatal(err)
 	}
-	touch(t, f.path())
+	touch(t, f.dir.path())
 	r, err := f.Accept(t.Context(), it)
 	if err != nil || !r.Duplicate || r.Item != line.ID {
 		t.Errorf("%+v, %v; want the duplicate of %s", r, err, line.ID)

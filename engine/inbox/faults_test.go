@@ -49,7 +49,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 		"Accept after a removal": func(t *testing.T) func() error {
 			f := openIn(t, t.TempDir(), nil)
 			accepted(t, f, text("x"))
-			if err := os.Remove(f.path()); err != nil {
+			if err := os.Remove(f.dir.path()); err != nil {
 				t.Fatal(err)
 			}
 			return func() error { _, err := f.Accept(t.Context(), text("y")); return err }
@@ -305,30 +305,30 @@ func TestLimits(t *testing.T) {
 	if _, err := f.Accept(t.Context(), text(strings.Repeat("\x01", MaxItemBytes*3/2))); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a line that is too long by its escapes: %v", err)
 	}
-	if err := f.room(int(MaxBytes - line)); err != nil {
+	if err := f.ix.room(int(MaxBytes - line), f.quota); err != nil {
 		t.Errorf("a line that just fits: %v", err)
 	}
 	f.quota.add(line - MaxBytes)
 	for n, want := range map[int]error{int(MaxBytes-line) + 1: ErrFull, MaxBytes: ErrFull, MaxBytes + 1: ErrTooLarge} {
-		if err := f.room(n); !errors.Is(err, want) {
+		if err := f.ix.room(n, f.quota); !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v, want %v", n, err, want)
 		}
 	}
 	if err := f.Done(id); err != nil || f.quota.Used() != 0 || f.ix.bytes != 0 {
 		t.Errorf("done: %v, used are %d bytes", err, f.quota.Used())
 	}
-	if err := f.room(MaxBytes); err != nil {
+	if err := f.ix.room(MaxBytes, f.quota); err != nil {
 		t.Errorf("the longest line: %v", err)
 	}
 	f.quota.add(-MaxBytes)
 	for range MaxItems - 1 {
 		f.ix.order = append(f.ix.order, &entry{})
 	}
-	if err := f.room(1); err != nil {
+	if err := f.ix.room(1, f.quota); err != nil {
 		t.Errorf("the last item: %v", err)
 	}
 	f.ix.order = append(f.ix.order, &entry{})
-	if err := f.room(1); !errors.Is(err, ErrFull) {
+	if err := f.ix.room(1, f.quota); !errors.Is(err, ErrFull) {
 		t.Errorf("one item too many: %v", err)
 	}
 	f.ix.order = nil
@@ -679,7 +679,7 @@ func TestAFileThatCannotBeReadAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(f.path()), os.Mkdir(f.path(), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(f.dir.path()), os.Mkdir(f.dir.path(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.settle(e); err == nil {
@@ -709,7 +709,7 @@ func TestKeysAreCarriedOverByAge(t *testing.T) {
 		4: {at: now - 1, off: 1},
 		5: {at: now - int64(DedupeWindow/time.Second) - 60, off: 5}, 6: {at: now, off: 6}}
 	var order []string
-	for _, element := range f.keyList(map[uint64]bool{6: true}, func(k key) string { return fmt.Sprint("id", k.off) }) {
+	for _, element := range f.ix.keyList(f.ages, map[uint64]bool{6: true}, func(k key) string { return fmt.Sprint("id", k.off) }) {
 		order = append(order, element[15:16])
 		hash, at, ok := parseKey(element)
 		if k := f.ix.keys[hash]; !ok || at != k.at || !strings.HasSuffix(element, fmt.Sprint(" id", k.off)) {
@@ -727,7 +727,7 @@ func TestKeysAreCarriedOverByAge(t *testing.T) {
 	for n := range uint64(MaxKeys + 3) {
 		f.ix.keys[100+n] = key{at: now - 4}
 	}
-	if list := f.keyList(nil, func(key) string { return "" }); len(list) != MaxKeys ||
+	if list := f.ix.keyList(f.ages, nil, func(key) string { return "" }); len(list) != MaxKeys ||
 		!strings.HasPrefix(list[MaxKeys-1], "0000000000000006") {
 		t.Errorf("%d keys are carried over", len(list))
 	}
@@ -767,17 +767,17 @@ func TestAClosedIDStaysClosedOverAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := accepted(t, f, text("other"))
-	data, err := os.ReadFile(f.path())
+	data, err := os.ReadFile(f.dir.path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(data), "\n")
 	log := f.log
 	for range 2 {
-		if err := os.WriteFile(f.path(), []byte(lines[2]), 0o600); err != nil { // the other's alone
+		if err := os.WriteFile(f.dir.path(), []byte(lines[2]), 0o600); err != nil { // the other's alone
 			t.Fatal(err)
 		}
-		touch(t, f.path())
+		touch(t, f.dir.path())
 		if err := f.Refresh(); err != nil {
 			t.Fatal(err)
 		}

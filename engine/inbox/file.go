@@ -24,12 +24,10 @@ const FileName = "inbox.jsonl"
 // (reload.go). It starts no goroutines.
 type File struct {
 	vol      *disk.Volume
-	dir      string
+	dir      folder
 	quota    *Quota
-	now      func() time.Time
-	opened   time.Time // by the process's own clock, which nobody sets
-	arrived  chan struct{}
-	quit     chan struct{} // closed by Close
+	ages     ages
+	signals  signals
 	inflight sync.WaitGroup
 
 	mu      sync.Mutex
@@ -40,10 +38,25 @@ type File struct {
 	owed    []string  // ids that are done and not yet named in a done line
 	reached int64     // the agent's history has come to this record
 	reread  time.Time // when the file was last read anew
-	found   []finding.Finding
-	broken  []finding.Finding // lines that could not be read when the file was last read
-	scans   int               // how often the file was read
-	told    map[uint64]bool   // what was found and said before
+	seen    notices
+}
+
+// A folder is an agent's.
+type folder string
+
+// signals tell those who wait.
+type signals struct {
+	arrived chan struct{}
+	quit    chan struct{} // closed by Close
+}
+
+// notices are what was noticed in the file.
+type notices struct {
+	path   string
+	found  []finding.Finding
+	broken []finding.Finding // lines that could not be read when the file was last read
+	scans  int               // how often the file was read
+	told   map[uint64]bool   // what was found and said before
 }
 
 var _ Mailbox = (*File)(nil)
@@ -54,19 +67,20 @@ var _ Mailbox = (*File)(nil)
 //
 // now tells the time, for items without one and for the age of dedupe keys.
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
-	f := &File{vol: vol, dir: dir, quota: quota, now: now, opened: time.Now(), ix: newIndex(), told: map[uint64]bool{},
-		arrived: make(chan struct{}, 1), quit: make(chan struct{})}
+	f := &File{vol: vol, dir: folder(dir), quota: quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
+		signals: signals{arrived: make(chan struct{}, 1), quit: make(chan struct{})}}
+	f.seen = notices{path: f.dir.path(), told: map[uint64]bool{}}
 	if err := vol.Recover(dir, FileName); err != nil {
-		return nil, nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
+		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
 	data, err := f.openLog()
 	if err != nil {
-		return nil, nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
+		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
-	next := f.scan(data)
+	next := f.seen.scan(data)
 	next.seen, next.solid = nil, next.seq
 	for _, e := range next.order {
-		f.copyLine(e, data)
+		f.quota.copyLine(e, data)
 	}
 	f.ix = next
 	f.quota.add(next.bytes)
@@ -75,16 +89,16 @@ func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*Fi
 		if err := f.log.Barrier(); err != nil {
 			f.log.Close()
 			f.quota.add(-next.bytes)
-			return nil, nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
+			return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 		}
-		f.notify()
+		f.signals.notify()
 	}
 	return f, f.Findings(), nil
 }
 
 // openLog opens the log and returns all of its content.
 func (f *File) openLog() ([]byte, error) {
-	log, torn, err := f.vol.OpenLog(f.path(), disk.LogOptions{Name: "inbox", Valid: usable})
+	log, torn, err := f.vol.OpenLog(f.dir.path(), disk.LogOptions{Name: "inbox", Valid: usable})
 	if err != nil {
 		return nil, err
 	}
@@ -94,20 +108,20 @@ func (f *File) openLog() ([]byte, error) {
 		return nil, err
 	}
 	f.log = log
-	f.noteTorn(torn)
+	f.seen.noteTorn(torn)
 	return data, nil
 }
 
-func (f *File) path() string  { return filepath.Join(f.dir, FileName) }
-func (f *File) agent() string { return filepath.Base(f.dir) }
+func (d folder) path() string  { return filepath.Join(string(d), FileName) }
+func (d folder) agent() string { return filepath.Base(string(d)) }
 
 // Findings returns what was noticed since the last call: broken lines, lines
 // written by hand, items that an edit had removed.
 func (f *File) Findings() []finding.Finding {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	found := f.found
-	f.found = nil
+	found := f.seen.found
+	f.seen.found = nil
 	return found
 }
 
@@ -117,17 +131,17 @@ func (f *File) Findings() []finding.Finding {
 func (f *File) Broken() (found []finding.Finding, scans int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.broken), f.scans
+	return slices.Clone(f.seen.broken), f.seen.scans
 }
 
-func (f *File) note(id string, severity finding.Severity, reason, remedy string) {
-	f.notes(finding.Finding{ID: id, Severity: severity, File: f.path(), Reason: reason, Remedy: remedy})
+func (n *notices) add(id string, severity finding.Severity, reason, remedy string) {
+	n.extend(finding.Finding{ID: id, Severity: severity, File: n.path, Reason: reason, Remedy: remedy})
 }
 
-func (f *File) notes(found ...finding.Finding) {
-	f.found = append(f.found, found...)
-	if extra := len(f.found) - maxFound; extra > 0 {
-		f.found = slices.Delete(f.found, 0, extra)
+func (n *notices) extend(found ...finding.Finding) {
+	n.found = append(n.found, found...)
+	if extra := len(n.found) - maxFound; extra > 0 {
+		n.found = slices.Delete(n.found, 0, extra)
 	}
 }
 
@@ -135,31 +149,31 @@ func (f *File) notes(found ...finding.Finding) {
 const maxFound = 1000
 
 // scan folds data and notes what is wrong with it, each line once.
-func (f *File) scan(data []byte) *index {
-	ix, found := scan(f.path(), data, f.told)
-	f.notes(found...)
-	f.broken, f.scans, ix.broken = ix.broken, f.scans+1, nil
+func (n *notices) scan(data []byte) *index {
+	ix, found := scan(n.path, data, n.told)
+	n.extend(found...)
+	n.broken, n.scans, ix.broken = ix.broken, n.scans+1, nil
 	return ix
 }
 
-func (f *File) noteTorn(torn *disk.Torn) {
+func (n *notices) noteTorn(torn *disk.Torn) {
 	if torn != nil {
-		f.note("inbox-torn", finding.Info,
+		n.add("inbox-torn", finding.Info,
 			fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was cut off", torn.Bytes, torn.Offset),
 			"it is kept as "+torn.Kept)
 	}
 }
 
-func (f *File) notify() {
+func (s signals) notify() {
 	select {
-	case f.arrived <- struct{}{}:
+	case s.arrived <- struct{}{}:
 	default:
 	}
 }
 
-func (f *File) isClosed() bool {
+func (s signals) isClosed() bool {
 	select {
-	case <-f.quit:
+	case <-s.quit:
 		return true
 	default:
 		return false
@@ -169,11 +183,11 @@ func (f *File) isClosed() bool {
 // Close waits for the accepts under way and ends the mailbox.
 func (f *File) Close() error {
 	f.mu.Lock()
-	if f.isClosed() {
+	if f.signals.isClosed() {
 		f.mu.Unlock()
 		return nil
 	}
-	close(f.quit)
+	close(f.signals.quit)
 	f.mu.Unlock()
 	f.inflight.Wait()
 	f.mu.Lock()

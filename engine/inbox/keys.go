@@ -26,18 +26,24 @@ type key struct {
 const ageless = 10 * 365 * 24 * time.Hour
 
 // know remembers the key of an item that was just accepted.
-func (f *File) know(item *Item, off int64) {
+func (ix *index) know(item *Item, off int64, a ages) {
 	if item.Dedupe != "" {
-		f.ix.keys[hash64(item.Dedupe)] = key{at: f.now().Unix(), off: off, ran: int64(time.Since(f.opened) / time.Second)}
+		ix.keys[hash64(item.Dedupe)] = key{at: a.now().Unix(), off: off, ran: int64(time.Since(a.opened) / time.Second)}
 	}
+}
+
+// ages tells how old keys are.
+type ages struct {
+	now    func() time.Time
+	opened time.Time // by the process's own clock, which nobody sets
 }
 
 // young reports whether a key still tells duplicates. Where the clock cannot have been
 // right both when the key came and now, the time counts for which the mailbox is open.
-func (f *File) young(k key) bool {
-	age := f.now().Sub(time.Unix(k.at, 0))
+func (a ages) young(k key) bool {
+	age := a.now().Sub(time.Unix(k.at, 0))
 	if age < 0 || age > ageless {
-		age = time.Since(f.opened) - time.Duration(k.ran)*time.Second
+		age = time.Since(a.opened) - time.Duration(k.ran)*time.Second
 	}
 	return age <= DedupeWindow
 }
@@ -113,14 +119,14 @@ func idAt(raw []byte) (id string, seq int64) {
 
 // keyList is the content of the keys line of a rotated file: what is still young, at
 // most MaxKeys, without the keys in but, newest last. idOf reads an id.
-func (f *File) keyList(but map[uint64]bool, idOf func(key) string) []string {
+func (ix *index) keyList(a ages, but map[uint64]bool, idOf func(key) string) []string {
 	type aged struct {
 		hash uint64
 		key
 	}
 	var all []aged
-	for h, k := range f.ix.keys {
-		if f.young(k) && !but[h] {
+	for h, k := range ix.keys {
+		if a.young(k) && !but[h] {
 			all = append(all, aged{h, k})
 		}
 	}

@@ -42,7 +42,7 @@ func (f *File) Reached(seq int64) {
 }
 
 // Arrived receives after items became open.
-func (f *File) Arrived() <-chan struct{} { return f.arrived }
+func (f *File) Arrived() <-chan struct{} { return f.signals.arrived }
 
 // Read returns the body of an open item as it stands in the file now.
 func (f *File) Read(id string) (Item, error) {
@@ -68,7 +68,7 @@ func (f *File) Take(ids ...string) ([]Item, error) {
 	}
 	items := make([]Item, 0, len(ids))
 	for _, id := range ids {
-		e, err := f.idle(id)
+		e, err := f.ix.idle(id)
 		if err != nil {
 			return nil, err
 		}
@@ -78,13 +78,13 @@ func (f *File) Take(ids ...string) ([]Item, error) {
 		}
 		items = append(items, item)
 	}
-	f.mark(ids, true)
+	f.ix.mark(ids, true)
 	return items, nil
 }
 
 // idle finds an open item that is not taken.
-func (f *File) idle(id string) (*entry, error) {
-	switch e := f.ix.byID[id]; {
+func (ix *index) idle(id string) (*entry, error) {
+	switch e := ix.byID[id]; {
 	case e == nil || !e.durable:
 		return nil, fmt.Errorf("item %s: %w", id, ErrUnknown)
 	case e.Taken:
@@ -94,9 +94,9 @@ func (f *File) idle(id string) (*entry, error) {
 	}
 }
 
-func (f *File) mark(ids []string, taken bool) {
+func (ix *index) mark(ids []string, taken bool) {
 	for _, id := range ids {
-		if e := f.ix.byID[id]; e != nil {
+		if e := ix.byID[id]; e != nil {
 			e.Taken, e.Fresh = taken, false
 		}
 	}
@@ -106,13 +106,13 @@ func (f *File) mark(ids []string, taken bool) {
 func (f *File) Untake(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mark(ids, false)
-	f.notify()
+	f.ix.mark(ids, false)
+	f.signals.notify()
 }
 
 // look reads the file anew if somebody changed it.
 func (f *File) look() error {
-	if f.isClosed() {
+	if f.signals.isClosed() {
 		return ErrClosed
 	}
 	if !f.log.Changed() {
@@ -140,7 +140,7 @@ func (f *File) body(e *entry) (Item, error) {
 		raw := make([]byte, e.Bytes)
 		n, _ := f.log.ReadAt(raw, e.off)
 		if l, err := decode(raw[:n]); err == nil && l.ID == e.ID {
-			return l.Item.resolved(f.dir), nil
+			return l.Item.resolved(string(f.dir)), nil
 		}
 		if _, err := f.reload(nil); err != nil {
 			return Item{}, err
@@ -153,7 +153,7 @@ func (f *File) body(e *entry) (Item, error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("read item %s: %w", e.ID, err)
 	}
-	return l.Item.resolved(f.dir), nil
+	return l.Item.resolved(string(f.dir)), nil
 }
 
 // Done closes items. An id that is not open is left out. On a full disk the line
@@ -162,7 +162,7 @@ func (f *File) body(e *entry) (Item, error) {
 func (f *File) Done(ids ...string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.isClosed() {
+	if f.signals.isClosed() {
 		return ErrClosed
 	}
 	for _, id := range ids {
@@ -211,15 +211,15 @@ func (f *File) Drop(id string) error {
 	if err := f.look(); err != nil {
 		return err
 	}
-	e, err := f.idle(id)
+	e, err := f.ix.idle(id)
 	if err != nil {
 		return err
 	}
 	err = f.write(func(b []byte) []byte {
-		b = appendMark(b, f.nextSeq(), f.now(), lineDropped, id)
+		b = appendMark(b, f.ix.nextSeq(), f.ages.now(), lineDropped, id)
 		if len(f.ix.order) == 1 && f.ix.byID[id] != nil {
 			// The proof that nothing is left is a done line; see Settled.
-			b = appendDone(b, f.nextSeq(), f.now(), nil, 0)
+			b = appendDone(b, f.ix.nextSeq(), f.ages.now(), nil, 0)
 		}
 		return b
 	})
@@ -239,23 +239,23 @@ func (f *File) Front(id string) error {
 	if err := f.look(); err != nil {
 		return err
 	}
-	e, err := f.idle(id)
+	e, err := f.ix.idle(id)
 	if err != nil {
 		return err
 	}
-	err = f.write(func(b []byte) []byte { return appendMark(b, f.nextSeq(), f.now(), lineFront, id) })
+	err = f.write(func(b []byte) []byte { return appendMark(b, f.ix.nextSeq(), f.ages.now(), lineFront, id) })
 	if err != nil {
 		return fmt.Errorf("move item %s to the front: %w", id, err)
 	}
 	f.ix.front(e)
-	f.notify()
+	f.signals.notify()
 	return nil
 }
 
 // Wait returns when the item is no longer open.
 func (f *File) Wait(ctx context.Context, id string) error {
 	f.mu.Lock()
-	if f.isClosed() {
+	if f.signals.isClosed() {
 		f.mu.Unlock()
 		return ErrClosed
 	}
@@ -272,7 +272,7 @@ func (f *File) Wait(ctx context.Context, id string) error {
 	select {
 	case <-gone:
 		return nil
-	case <-f.quit:
+	case <-f.signals.quit:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()

@@ -15,9 +15,9 @@ import (
 // nextSeq is the label of the next line. It goes on over a rotation, because it
 // is what tells a line that was removed in the middle of the file from one that
 // an editor never saw.
-func (f *File) nextSeq() int64 {
-	f.ix.seq++
-	return f.ix.seq
+func (ix *index) nextSeq() int64 {
+	ix.seq++
+	return ix.seq
 }
 
 // write appends what is owed to the file and the lines that build adds. After an
@@ -40,7 +40,7 @@ func (f *File) write(build func([]byte) []byte) error {
 			return err
 		}
 	}
-	return fmt.Errorf("append to %s: %w", f.path(), disk.ErrChanged)
+	return fmt.Errorf("append to %s: %w", f.dir.path(), disk.ErrChanged)
 }
 
 // debts appends what the file should hold and does not: items that an edit took
@@ -50,10 +50,10 @@ func (f *File) debts(b []byte) []byte {
 		b = append(append(b, e.line...), '\n')
 	}
 	if len(f.owed) > 0 {
-		b = appendDone(b, f.nextSeq(), f.now(), f.owed, len(f.ix.order))
+		b = appendDone(b, f.ix.nextSeq(), f.ages.now(), f.owed, len(f.ix.order))
 		if len(f.ix.order) == 0 && len(b) > tailBytes/2 {
 			// So that the end of the file alone proves that nothing is open.
-			b = appendDone(b, f.nextSeq(), f.now(), nil, 0)
+			b = appendDone(b, f.ix.nextSeq(), f.ages.now(), nil, 0)
 		}
 	}
 	return b
@@ -85,7 +85,7 @@ func (f *File) reload(urgent []byte) (landed bool, err error) {
 		return false, urgentErr
 	}
 	for try := 1; ; try++ {
-		next := f.scan(data)
+		next := f.seen.scan(data)
 		next.whole = len(next.odd) == 0 && time.Since(f.reread) > calm
 		f.reread = time.Now()
 		f.adopt(next, data)
@@ -161,7 +161,7 @@ func (f *File) load() ([]byte, error) {
 	}
 	old := f.log
 	if data, err = f.openLog(); err != nil {
-		return nil, fmt.Errorf("open inbox %s: %w", f.agent(), err)
+		return nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
 	old.Close()
 	return data, nil
@@ -184,11 +184,11 @@ func (f *File) copyLines() {
 }
 
 // copyLine keeps a copy of an item's line from data, if the quota has room.
-func (f *File) copyLine(e *entry, data []byte) {
+func (q *Quota) copyLine(e *entry, data []byte) {
 	raw := data[e.off : e.off+int64(e.Bytes)]
-	f.quota.unkeep(len(e.line))
+	q.unkeep(len(e.line))
 	e.line = nil
-	if f.quota.keep(len(raw)) {
+	if q.keep(len(raw)) {
 		e.line = bytes.Clone(raw)
 	}
 }
@@ -209,15 +209,15 @@ func (f *File) adopt(next *index, data []byte) {
 			had.Head = e.Head
 			had.Taken = taken
 			next.replace(e, had)
-			f.copyLine(had, data)
+			f.quota.copyLine(had, data)
 		case known[hash64(e.ID)]:
 			f.quota.add(-int64(e.Bytes))
 			next.remove(e)
 			f.owed = append(f.owed, e.ID)
 		default:
-			f.copyLine(e, data)
+			f.quota.copyLine(e, data)
 			next.grown = true
-			f.notify()
+			f.signals.notify()
 		}
 	}
 	closed := setOf(next.closed)
@@ -251,17 +251,17 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 	switch {
 	case closed:
 	case removed:
-		f.note("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; it counts as dropped", "")
+		f.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; it counts as dropped", "")
 	case e.line == nil && !e.durable:
 		// Nobody was told that it was accepted: whoever offers it again offers it anew.
 		e.lost, closed = true, true
 		maps.DeleteFunc(f.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:
-		f.note("inbox-item-lost", finding.Error,
+		f.seen.add("inbox-item-lost", finding.Error,
 			"item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")
 	default:
-		f.note("inbox-item-restored", finding.Info,
+		f.seen.add("inbox-item-restored", finding.Info,
 			"item "+e.ID+" was missing, as when an older version of the file is saved over it; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1

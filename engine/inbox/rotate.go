@@ -39,7 +39,7 @@ func (f *File) rewrite(size int64) error {
 		return err
 	}
 	if n < len(data) {
-		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
+		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
 	}
 	content := f.rotated(data)
 	err = f.log.Replace(content, "")
@@ -50,9 +50,9 @@ func (f *File) rewrite(size int64) error {
 	case errors.Is(err, disk.ErrFull):
 		return nil
 	case err != nil:
-		return fmt.Errorf("rotate inbox %s: %w", f.agent(), err)
+		return fmt.Errorf("rotate inbox %s: %w", f.dir.agent(), err)
 	}
-	next := f.scan(content) // it has all keys that are still to be remembered
+	next := f.seen.scan(content) // it has all keys that are still to be remembered
 	maps.DeleteFunc(f.ix.keys, func(hash uint64, _ key) bool { _, kept := next.keys[hash]; return !kept })
 	f.adopt(next, content)
 	return nil
@@ -83,7 +83,7 @@ func (f *File) rotated(data []byte) []byte {
 		}
 		items = append(append(items, raw...), '\n')
 	}
-	keys := f.keyList(open, func(k key) string {
+	keys := f.ix.keyList(f.ages, open, func(k key) string {
 		if k.off < 0 {
 			return ""
 		}
@@ -93,10 +93,10 @@ func (f *File) rotated(data []byte) []byte {
 	if crash.Bug("keysforgotten") {
 		keys = nil
 	}
-	content := appendKeys(nil, f.nextSeq(), f.now(), keys)
+	content := appendKeys(nil, f.ix.nextSeq(), f.ages.now(), keys)
 	for _, s := range f.ix.odd {
 		content = append(append(content, at(s.off, s.n)...), '\n')
 	}
 	content = append(content, items...)
-	return appendDone(content, f.nextSeq(), f.now(), nil, len(f.ix.order))
+	return appendDone(content, f.ix.nextSeq(), f.ages.now(), nil, len(f.ix.order))
 }

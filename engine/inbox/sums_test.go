@@ -29,14 +29,14 @@ func TestTheQuotaIsTheSumOfWhatIsOpen(t *testing.T) {
 	q := NewQuota(1 << 20)
 	mailboxes := []*File{openIn(t, t.TempDir(), q), openIn(t, t.TempDir(), q)}
 	edit := func(f *File, change func(lines []string) []string) error {
-		data, err := os.ReadFile(f.path())
+		data, err := os.ReadFile(f.dir.path())
 		if err != nil {
 			return err
 		}
 		lines := change(strings.SplitAfter(string(data), "\n"))
-		temp := filepath.Join(f.dir, ".edit")
+		temp := filepath.Join(string(f.dir), ".edit")
 		f.reread = time.Time{} // it was left alone for long: a removal is meant
-		return errors.Join(os.WriteFile(temp, []byte(strings.Join(lines, "")), 0o600), os.Rename(temp, f.path()), f.Refresh())
+		return errors.Join(os.WriteFile(temp, []byte(strings.Join(lines, "")), 0o600), os.Rename(temp, f.dir.path()), f.Refresh())
 	}
 	byHand := 0 // items that came and went by edits
 	for step := range 300 {
@@ -73,7 +73,7 @@ func TestTheQuotaIsTheSumOfWhatIsOpen(t *testing.T) {
 					err := f.Close()
 					for i := range mailboxes {
 						if mailboxes[i] == f {
-							mailboxes[i] = openIn(t, f.dir, q)
+							mailboxes[i] = openIn(t, string(f.dir), q)
 						}
 					}
 					return err

@@ -52,8 +52,8 @@ func TestSenders(t *testing.T) {
 func TestYoung(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	f.now = func() time.Time { return now }
-	f.opened = time.Now().Add(-8 * 24 * time.Hour) // by the clock that nobody sets
+	f.ages.now = func() time.Time { return now }
+	f.ages.opened = time.Now().Add(-8 * 24 * time.Hour) // by the clock that nobody sets
 	for name, tt := range map[string]struct {
 		age  time.Duration
 		ran  time.Duration
@@ -66,7 +66,7 @@ func TestYoung(t *testing.T) {
 		"in the future, before the start":    {-time.Second, 0, false},
 		"in the future, just before the end": {-time.Second, 8 * 24 * time.Hour, true},
 	} {
-		if got := f.young(key{at: now.Add(-tt.age).Unix(), ran: int64(tt.ran / time.Second)}); got != tt.want {
+		if got := f.ages.young(key{at: now.Add(-tt.age).Unix(), ran: int64(tt.ran / time.Second)}); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -127,7 +127,7 @@ func TestColumn(t *testing.T) {
 func TestFindingsAreBounded(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	for i := range maxFound + 5 {
-		f.note("x", finding.Info, fmt.Sprint(i), "")
+		f.seen.add("x", finding.Info, fmt.Sprint(i), "")
 	}
 	if found := f.Findings(); len(found) != maxFound || found[0].Reason != "5" || len(f.Findings()) != 0 {
 		t.Errorf("%d findings, the first is %v", len(found), found[0])
@@ -208,7 +208,7 @@ func TestUrgentLines(t *testing.T) {
 	f := openIn(t, t.TempDir(), nil)
 	accepted(t, f, text("x"))
 	line := appendItem(nil, &Item{Seq: 9, At: time.Now(), ID: strings.Repeat("u", 24), Kind: message.Text, Text: "urgent"})
-	before, err := os.ReadFile(f.path())
+	before, err := os.ReadFile(f.dir.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestUrgentLines(t *testing.T) {
 	if landed, err := f.reload(line); err != nil || !landed || f.Len() != 2 {
 		t.Errorf("%v, %v, %d items", landed, err, f.Len())
 	}
-	if err := errors.Join(os.RemoveAll(f.dir)); err != nil {
+	if err := errors.Join(os.RemoveAll(string(f.dir))); err != nil {
 		t.Fatal(err)
 	}
 	if data, landed, err := f.loadAnd(line); err == nil || landed || data != nil {
@@ -277,11 +277,11 @@ func TestRotationThatFails(t *testing.T) {
 	if err := f.rewrite(f.log.Size() + 100); err != nil || f.Len() != 1 {
 		t.Errorf("a file that is being cut: %v", err)
 	}
-	saved, err := os.ReadFile(f.path())
+	saved, err := os.ReadFile(f.dir.path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.path(), append(saved, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(f.dir.path(), append(saved, '\n'), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.rewrite(int64(len(saved))); err != nil || f.log.Changed() || f.Len() != 1 {

@@ -135,13 +135,13 @@ func (h *History) reload() (content []byte, release func(), err error) {
 // moves the old file away before it writes the new one, is not done yet. It waits
 // 20 times the quiet time at most, and not at all for a folder that is gone.
 func (h *History) settle() {
-	last, stable := h.look(), 0
+	last, stable := standOf(h.path()), 0
 	for range 20 {
 		if stable > 0 && last.size > 0 || stable > 4 || !disk.Exists(h.dir) {
 			return
 		}
 		time.Sleep(h.limits.quiet)
-		now := h.look()
+		now := standOf(h.path())
 		if now == last {
 			stable++
 		} else {
@@ -155,8 +155,8 @@ type stand struct {
 	mod  time.Time
 }
 
-func (h *History) look() stand {
-	info, err := os.Stat(h.path())
+func standOf(path string) stand {
+	info, err := os.Stat(path)
 	if err != nil {
 		return stand{size: -1}
 	}

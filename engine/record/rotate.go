@@ -119,7 +119,7 @@ func (h *History) rotate(begin int64) (name string, err error) {
 	if _, err := h.file.ReadAt(kept, begin); err != nil {
 		return "", err
 	}
-	if name, err = h.nextClosed(); err != nil {
+	if name, err = nextClosed(h.dir); err != nil {
 		return "", err
 	}
 	// The old file is read from now on without a barrier of its own.
@@ -151,8 +151,8 @@ func startSeq(kept []byte, last int64) int64 {
 	return last
 }
 
-func (h *History) nextClosed() (name string, err error) {
-	paths, err := closedFiles(h.dir)
+func nextClosed(dir string) (name string, err error) {
+	paths, err := closedFiles(dir)
 	if err != nil {
 		return "", err
 	}
