@@ -23,7 +23,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("not started: there are %d %s already, the limit of %s. Wait for a report, or stop one that is no longer needed", e.Limit, e.What, e.Setting)
+	return fmt.Sprintf("not started: there are %d %s already, the limit of %s. "+
+		"Wait for a report, or stop one that is no longer needed", e.Limit, e.What, e.Setting)
 }
 
 // Unwrap returns the fault.

@@ -34,14 +34,14 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   26,
-	"methods of one type":     68,
-	"structs over 12 fields":  48,
-	"lines over 140 columns":  51,
+	"types over 20 methods":   13,
+	"methods of one type":     40,
+	"structs over 12 fields":  47,
+	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
 	"lines of one function":   69,
-	"lines of cmd/daycare":    700,
-	"lines of one file":       560,
+	"lines of cmd/daycare":    680,
+	"lines of one file":       500,
 	"functions over 60 lines": 7,
 }
 

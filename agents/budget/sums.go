@@ -52,7 +52,8 @@ func (o Options) addUp(day string) kept {
 	k := o.load()
 	files, err := disk.Glob(o.Dir, "*.jsonl")
 	if err != nil {
-		o.Log.Warn("usage files cannot be listed, so budgets count what they say as not spent\nonce they can be: daycare doctor --fix", "err", err)
+		o.Log.Warn("usage files cannot be listed, so budgets count what they say as not spent\n"+
+			"once they can be: daycare doctor --fix", "err", err)
 	}
 	if !k.holds(files, day) {
 		k = kept{sums: newSums(), Files: map[string]seen{}, Calendar: k.Calendar}

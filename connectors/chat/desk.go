@@ -112,8 +112,8 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 		return nil
 	case errors.Is(err, message.ErrUnknownAgent):
 		d.log.Error("a message has nowhere to go", "agent", d.o.AgentID, "err", err)
-		d.voice.say(ctx, p,
-			"The agent that I should pass this on to is not there. Whoever runs me has to look at `agentId` in the settings.")
+		d.voice.say(ctx, p, "The agent that I should pass this on to is not there. "+
+			"Whoever runs me has to look at `agentId` in the settings.")
 		return nil
 	case err != nil:
 		return err

@@ -55,7 +55,8 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 		return
 	}
 	if !d.o.NoTell {
-		d.voice.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
+		d.voice.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. "+
+			"Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
 	}
 	if to, ok := d.who.owner(); ok {
 		d.voice.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To "+

@@ -52,7 +52,8 @@ func (c *Connector) open(ctx context.Context) (*mailbox, error) {
 		client.Close()
 		var no *imap.Error
 		if errors.As(err, &no) {
-			return nil, fmt.Errorf("the IMAP server refused %s: %w\nset the password with: daycare auth set %s", c.o.User, c.clean(err), c.o.ID)
+			return nil, fmt.Errorf("the IMAP server refused %s: %w\nset the password with: daycare auth set %s",
+				c.o.User, c.clean(err), c.o.ID)
 		}
 		return nil, fmt.Errorf("log in to %s: %w", c.o.IMAP, c.clean(err))
 	}

@@ -81,7 +81,8 @@ func (l *Listener) Serve(ctx context.Context, listen string, handler http.Handle
 	defer l.set("")
 	l.Log.Info("requests are taken", "for", l.Name, "address", listener.Addr().String())
 	if !local(listen) {
-		l.Log.Warn("requests can be posted from other machines: they are authenticated but not encrypted, so put a TLS proxy in front", "listen", listen)
+		l.Log.Warn("requests can be posted from other machines: they are authenticated but not encrypted, "+
+			"so put a TLS proxy in front", "listen", listen)
 	}
 	if listening != nil {
 		err = listening(ctx)

@@ -41,7 +41,8 @@ func (o Options) Validate() error {
 		wrong = append(wrong, errors.New("connector without an id"))
 	}
 	if !numberRule.MatchString(o.Account) {
-		wrong = append(wrong, fmt.Errorf("account: found %q, want the number that signal-cli is registered with, such as \"+4915112345678\"", o.Account))
+		wrong = append(wrong, fmt.Errorf("account: found %q, want the number that signal-cli "+
+			"is registered with, such as \"+4915112345678\"", o.Account))
 	}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		wrong = append(wrong, errors.New("url: want the http:// address of signal-cli's daemon, without a user"))

@@ -23,7 +23,8 @@ const (
 func (c *Connector) stream(ctx context.Context) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(reading, http.MethodGet, c.client.Base+"/api/v1/events?account="+url.QueryEscape(c.o.Account), nil)
+	req, err := http.NewRequestWithContext(reading, http.MethodGet,
+		c.client.Base+"/api/v1/events?account="+url.QueryEscape(c.o.Account), nil)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

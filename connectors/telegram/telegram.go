@@ -59,7 +59,8 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		return nil, fmt.Errorf("telegram %q has no token\nget one from @BotFather, then: daycare auth set %s", o.ID, o.ID)
 	}
 	if strings.ContainsAny(token, "/?# \t\n") {
-		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\nset it again: daycare auth set %s", o.ID, o.ID)
+		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\n"+
+			"set it again: daycare auth set %s", o.ID, o.ID)
 	}
 	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second}
 	c.strikes.Log = c.log

@@ -284,7 +284,8 @@ func (m *Model) online() tea.Cmd {
 	if m.page == talkPage {
 		m.link.follow(m.talk.agents.shown)
 		if m.talk.agents.shown != "" {
-			cmds = append(cmds, m.call.history(m.talk.agents.shown, 0, newest), m.call.inbox(m.talk.agents.shown), m.call.draft(m.talk.agents.shown))
+			cmds = append(cmds, m.call.history(m.talk.agents.shown, 0, newest), m.call.inbox(m.talk.agents.shown),
+				m.call.draft(m.talk.agents.shown))
 		}
 	}
 	return tea.Batch(cmds...)

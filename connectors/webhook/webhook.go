@@ -114,7 +114,8 @@ func (c *Connector) secrets() error {
 	var missing []error
 	for _, h := range c.hooks {
 		if len(standardKey(c.secret(h.SecretEnv))) == 0 {
-			missing = append(missing, fmt.Errorf("hook %q has no usable secret under %s\nset one with: daycare auth set %s", h.ID, h.SecretEnv, h.SecretEnv))
+			missing = append(missing, fmt.Errorf("hook %q has no usable secret under %s\nset one with: daycare auth set %s",
+				h.ID, h.SecretEnv, h.SecretEnv))
 		}
 	}
 	if len(missing) > 0 {

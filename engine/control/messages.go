@@ -99,7 +99,8 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 		}
 	case message.Reset, message.Compact, message.Rewind, message.Mark:
 	default:
-		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, system_message, reset, compact, rewind, mark", m.Kind)}
+		return &Invalid{Field: "kind", Reason: fmt.Sprintf("found %q, allowed: message, "+
+			"system_message, reset, compact, rewind, mark", m.Kind)}
 	}
 	if len(m.Text) > inbox.MaxItemBytes {
 		return fmt.Errorf("%w: text has %d bytes, allowed: %d", inbox.ErrTooLarge, len(m.Text), inbox.MaxItemBytes)

@@ -30,7 +30,8 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 	}
 	fields := strings.Fields(plain)
 	if len(fields) != 5 {
-		return nil, false, fmt.Errorf("schedule %q has %d fields; want five: minute, hour, day of month, month, day of week", text, len(fields))
+		return nil, false, fmt.Errorf("schedule %q has %d fields; "+
+			"want five: minute, hour, day of month, month, day of week", text, len(fields))
 	}
 	for i, f := range fields {
 		if err := checkField(f, fieldSteps[i]); err != nil {

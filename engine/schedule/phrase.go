@@ -13,12 +13,14 @@ import (
 // ErrPhrase: the words do not say when, or could mean more than one thing.
 var ErrPhrase = errors.New("not a clear time")
 
-const phraseHelp = `say it like "every weekday at 9:00", "every 10 minutes", "every monday at 18:30", "every month on the 1st at 8", "tomorrow at 7:30", "in 20 minutes"; or give a cron expression`
+const phraseHelp = `say it like "every weekday at 9:00", "every 10 minutes", "every monday at 18:30", ` +
+	`"every month on the 1st at 8", "tomorrow at 7:30", "in 20 minutes"; or give a cron expression`
 
 var (
 	inPhrase    = lazyregexp.New(`^in (\d{1,4}|an?) (minute|hour|day)s?$`)
 	everyPhrase = lazyregexp.New(`^every (\d{1,4} )?(second|minute|hour)s?$`)
-	dayPhrase   = lazyregexp.New(`^(?:every )?(days?|daily|weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?:(?:,| and|, and) (?:mon|tues|wednes|thurs|fri|satur|sun)days?)*) at (.+)$`)
+	dayPhrase   = lazyregexp.New(`^(?:every )?(days?|daily|weekdays?|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?` +
+		`(?:(?:,| and|, and) (?:mon|tues|wednes|thurs|fri|satur|sun)days?)*) at (.+)$`)
 	monthPhrase = lazyregexp.New(`^every month on the (\d{1,2})(?:st|nd|rd|th)? at (.+)$`)
 	datePhrase  = lazyregexp.New(`^(today|tomorrow) at (.+)$`)
 	hourPhrase  = lazyregexp.New(`^(\d{1,2})(?::(\d{2}))? ?(am|pm)?$`)

@@ -41,7 +41,8 @@ type Change struct {
 func (c *Change) Error() string {
 	switch {
 	case c.Removed:
-		return fmt.Sprintf("it was removed while a command of agent %s ran, and you have not seen it; agents go by the text of before", c.Agent)
+		return fmt.Sprintf("it was removed while a command of agent %s ran, and you have not seen it; "+
+			"agents go by the text of before", c.Agent)
 	case c.Before == nil:
 		return fmt.Sprintf("it appeared while a command of agent %s ran, and you have not seen it; agents work without it", c.Agent)
 	}

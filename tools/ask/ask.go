@@ -154,7 +154,8 @@ func (grant) Spec() tools.Spec {
 		Description: "Share a right you hold with an agent you started.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"agentId":{"type":"string","minLength":1},
-			"permission":{"type":"string","minLength":1,"maxLength":4096,"description":"as in request_permission"}},"required":["agentId","permission"]}`)}
+			"permission":{"type":"string","minLength":1,"maxLength":4096,` +
+			`"description":"as in request_permission"}},"required":["agentId","permission"]}`)}
 }
 
 // Run shares the right.

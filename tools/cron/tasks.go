@@ -60,7 +60,8 @@ const (
 
 func (c *clocks) taskTools() []tools.Tool {
 	return []tools.Tool{
-		makeTool("add_cron", "Schedule a task: once or repeating, at a time or when files change. Says when it will run.", tools.Idempotent, addSchema, c.add),
+		makeTool("add_cron", "Schedule a task: once or repeating, at a time or when files change. Says when it will run.",
+			tools.Idempotent, addSchema, c.add),
 		makeTool("cron_list", "List scheduled tasks with their next times and last outcome.", tools.ReadOnly,
 			`{"type":"object","properties":{},"additionalProperties":false}`, c.list),
 		makeTool("cron_read_task", "Read the file of a scheduled task.", tools.ReadOnly, slugSchema, c.read),

@@ -162,7 +162,8 @@ func closest(text, old string) string {
 	if strings.TrimSpace(bestText) == want {
 		hint = " Spaces, or the lines after it, differ."
 	}
-	return fmt.Sprintf(" The closest line is\n%d\t%s\n%sRead the file again and copy the text exactly, without line numbers.", bestLine, cutAt(bestText, maxCompare), strings.TrimPrefix(hint+" ", " "))
+	return fmt.Sprintf(" The closest line is\n%d\t%s\n%sRead the file again and copy the text exactly, without line numbers.",
+		bestLine, cutAt(bestText, maxCompare), strings.TrimPrefix(hint+" ", " "))
 }
 
 func firstLine(s string) string {

@@ -28,7 +28,8 @@ type found struct {
 
 func glob(ctx context.Context, r *reach, a globArgs) (tools.Result, error) {
 	if !doublestar.ValidatePattern(a.Pattern) {
-		return tools.Errorf("the pattern %q is not valid; ** is any folders, * any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
+		return tools.Errorf("the pattern %q is not valid; ** is any folders, "+
+			"* any name, ? one character, [a-z] a set, {a,b} either", a.Pattern), nil
 	}
 	start, pattern := a.start()
 	p, err := r.locate(start, false)

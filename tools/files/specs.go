@@ -56,7 +56,9 @@ var (
 "old":{"type":"string"},
 "new":{"type":"string"},
 "all":{"type":"boolean","description":"replace every match"},
-"edits":{"type":"array","items":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},"required":["old","new"],"additionalProperties":false}}},
+"edits":{"type":"array","items":` +
+			`{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"},` +
+			`"all":{"type":"boolean"}},"required":["old","new"],"additionalProperties":false}}},
 "required":["path"],"additionalProperties":false}`)}
 
 	// A patch that was applied does not fit any more, or fits again further down.
@@ -64,5 +66,6 @@ var (
 		Description: "Change several files, all or none: *** Begin Patch, per file *** Add File: P (lines with +), *** " +
 			"Delete File: P or *** Update File: P (and *** Move to: P) with hunks (@@ line before; lines with blank, - " +
 			"or +), *** End Patch.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"],"additionalProperties":false}`)}
+		Schema: json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"}},` +
+			`"required":["patch"],"additionalProperties":false}`)}
 )

@@ -45,7 +45,8 @@ func plain(r rune) rune {
 	if r < 0xC0 {
 		return r
 	}
-	const with, without = "àáâãäåçèéêëìíîïñòóôõöøùúûüýÿāăąćčďđēęěğīłńňōőřśşšťūůűźżž", "aaaaaaceeeeiiiinoooooouuuuyyaaaccddeeegilnnoorssstuuuzzz"
+	const with, without = "àáâãäåçèéêëìíîïñòóôõöøùúûüýÿāăąćčďđēęěğīłńňōőřśşšťūůűźżž",
+		"aaaaaaceeeeiiiinoooooouuuuyyaaaccddeeegilnnoorssstuuuzzz"
 	if i := strings.IndexRune(with, r); i >= 0 {
 		return rune(without[strings.Count(with[:i], "")-1])
 	}

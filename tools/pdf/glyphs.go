@@ -19,19 +19,30 @@ var standardEncoding = map[int]rune{
 // those of Latin letters and signs. Accented letters are put together below.
 var glyphNames = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
-	for _, pair := range strings.Fields(`space:  exclam:! quotedbl:" numbersign:# dollar:$ percent:% ampersand:& quotesingle:' parenleft:( parenright:) asterisk:*
-plus:+ comma:, hyphen:- minus:− period:. slash:/ zero:0 one:1 two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9 colon:: semicolon:; less:< equal:=
+	for _, pair := range strings.Fields(`space:  exclam:! quotedbl:" numbersign:# dollar:$ percent:% ampersand:&
+quotesingle:' parenleft:( parenright:) asterisk:*
+plus:+ comma:, hyphen:- minus:− period:. slash:/ zero:0 one:1 two:2 three:3 four:4 five:5 six:6 seven:7 eight:8
+nine:9 colon:: semicolon:; less:< equal:=
 greater:> question:? at:@ bracketleft:[ backslash:\ bracketright:] asciicircum:^ underscore:_ grave:` + "`" +
 		` braceleft:{ bar:| braceright:} asciitilde:~
-quoteleft:‘ quoteright:’ quotedblleft:“ quotedblright:” quotesinglbase:‚ quotedblbase:„ guillemotleft:« guillemotright:» guilsinglleft:‹ guilsinglright:›
-endash:– emdash:— bullet:• ellipsis:… dagger:† daggerdbl:‡ section:§ paragraph:¶ periodcentered:· copyright:© registered:® trademark:™ degree:° plusminus:±
-multiply:× divide:÷ cent:¢ sterling:£ yen:¥ currency:¤ Euro:€ exclamdown:¡ questiondown:¿ ordfeminine:ª ordmasculine:º onehalf:½ onequarter:¼ threequarters:¾
-onesuperior:¹ twosuperior:² threesuperior:³ mu:µ germandbls:ß AE:Æ ae:æ OE:Œ oe:œ Oslash:Ø oslash:ø Lslash:Ł lslash:ł Eth:Ð eth:ð Thorn:Þ thorn:þ dotlessi:ı
-dotlessj:ȷ fi:fi fl:fl ff:ff ffi:ffi ffl:ffl perthousand:‰ fraction:⁄ florin:ƒ brokenbar:¦ logicalnot:¬ macron:¯ acute:´ dieresis:¨ cedilla:¸ circumflex:ˆ
-tilde:˜ breve:˘ dotaccent:˙ ring:˚ hungarumlaut:˝ ogonek:˛ caron:ˇ nbspace:  sfthyphen:- alpha:α beta:β gamma:γ delta:δ epsilon:ε zeta:ζ eta:η theta:θ iota:ι
-kappa:κ lambda:λ nu:ν xi:ξ omicron:ο pi:π rho:ρ sigma:σ tau:τ upsilon:υ phi:φ chi:χ psi:ψ omega:ω Gamma:Γ Delta:Δ Theta:Θ Lambda:Λ Xi:Ξ Pi:Π Sigma:Σ
-Upsilon:Υ Phi:Φ Psi:Ψ Omega:Ω infinity:∞ partialdiff:∂ summation:∑ product:∏ integral:∫ radical:√ approxequal:≈ notequal:≠ lessequal:≤ greaterequal:≥
-arrowright:→ arrowleft:← arrowup:↑ arrowdown:↓ arrowdblright:⇒ element:∈ similar:∼ equivalence:≡ proportional:∝ angbracketleft:⟨ angbracketright:⟩
+quoteleft:‘ quoteright:’ quotedblleft:“ quotedblright:” quotesinglbase:‚ quotedblbase:„ guillemotleft:«
+guillemotright:» guilsinglleft:‹ guilsinglright:›
+endash:– emdash:— bullet:• ellipsis:… dagger:† daggerdbl:‡ section:§ paragraph:¶ periodcentered:· copyright:©
+registered:® trademark:™ degree:° plusminus:±
+multiply:× divide:÷ cent:¢ sterling:£ yen:¥ currency:¤ Euro:€ exclamdown:¡ questiondown:¿ ordfeminine:ª
+ordmasculine:º onehalf:½ onequarter:¼ threequarters:¾
+onesuperior:¹ twosuperior:² threesuperior:³ mu:µ germandbls:ß AE:Æ ae:æ OE:Œ oe:œ Oslash:Ø oslash:ø Lslash:Ł lslash:ł
+Eth:Ð eth:ð Thorn:Þ thorn:þ dotlessi:ı
+dotlessj:ȷ fi:fi fl:fl ff:ff ffi:ffi ffl:ffl perthousand:‰ fraction:⁄ florin:ƒ brokenbar:¦ logicalnot:¬ macron:¯
+acute:´ dieresis:¨ cedilla:¸ circumflex:ˆ
+tilde:˜ breve:˘ dotaccent:˙ ring:˚ hungarumlaut:˝ ogonek:˛ caron:ˇ nbspace:  sfthyphen:- alpha:α beta:β gamma:γ
+delta:δ epsilon:ε zeta:ζ eta:η theta:θ iota:ι
+kappa:κ lambda:λ nu:ν xi:ξ omicron:ο pi:π rho:ρ sigma:σ tau:τ upsilon:υ phi:φ chi:χ psi:ψ omega:ω Gamma:Γ Delta:Δ
+Theta:Θ Lambda:Λ Xi:Ξ Pi:Π Sigma:Σ
+Upsilon:Υ Phi:Φ Psi:Ψ Omega:Ω infinity:∞ partialdiff:∂ summation:∑ product:∏ integral:∫ radical:√ approxequal:≈
+notequal:≠ lessequal:≤ greaterequal:≥
+arrowright:→ arrowleft:← arrowup:↑ arrowdown:↓ arrowdblright:⇒ element:∈ similar:∼ equivalence:≡ proportional:∝
+angbracketleft:⟨ angbracketright:⟩
 lozenge:◊ openbullet:◦ prime:′ visiblespace:␣`) {
 		name, text, _ := strings.Cut(pair, ":")
 		m[name] = text

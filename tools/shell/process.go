@@ -235,7 +235,8 @@ func (p process) settle(out io.Writer) {
 		}()
 	}
 	for _, held := range all {
-		what := fmt.Sprintf("%s was put aside as %s: it runs something later, or tells programs of your user what to run", held.Path, held.Aside)
+		what := fmt.Sprintf("%s was put aside as %s: "+
+			"it runs something later, or tells programs of your user what to run", held.Path, held.Aside)
 		if errors.Is(held.Err, guard.ErrTooMany) {
 			fmt.Fprintf(out, "\n[what runs later was not looked for: %v]\n", held.Err)
 			p.refused(fmt.Sprintf("what a command made that runs later was not looked for: %v", held.Err))

@@ -284,7 +284,8 @@ func (e *Exec) inForeground(ctx context.Context, call tools.Call, p process, tim
 }
 
 // heldBack is what programs say when the sandbox keeps something from them.
-var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not permitted|read-only file system|network is unreachable|could not resolve|name resolution|no such host`)
+var heldBack = lazyregexp.New(`(?i)from proxy|permission denied|operation not permitted|read-only file system|` +
+	`network is unreachable|could not resolve|name resolution|no such host`)
 
 // explained adds what may be the reason to a result that failed. With Landlock alone a part
 // of a command may fail that a person would expect to work, and the rest go on.

@@ -30,7 +30,8 @@ type Flood struct {
 // script answers what the flood asks. The slow rule keeps an agent busy, so that
 // its inbox fills.
 const floodScript = `rules:
-  - { contains: "print too much", round: 1, reply: [ { calls: [ { name: exec, arguments: { command: "head -c %d /dev/zero | tr '\\0' x", timeoutMs: 600000 } } ] } ] }
+  - { contains: "print too much", round: 1, reply: [ { calls: ` +
+	`[ { name: exec, arguments: { command: "head -c %d /dev/zero | tr '\\0' x", timeoutMs: 600000 } } ] } ] }
   - { tool_result: exec, reply: [ { text: "printed" } ] }
   - { contains: "slow", reply: [ { delay: 1s }, { text: "done" } ] }
   - { reply: [ { text: "ok" } ] }

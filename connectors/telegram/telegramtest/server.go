@@ -89,8 +89,9 @@ func New(token string) *Server {
 
 // Handler makes a fake that does not listen itself: ServeHTTP answers for it.
 func Handler(token string) *Server {
-	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{}, updates: updates{changed: make(chan struct{}), next: 1000},
-		ids: 1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
+	return &Server{Token: token, BusyFor: time.Second, Files: map[string][]byte{},
+		updates: updates{changed: make(chan struct{}), next: 1000},
+		ids:     1, calls: map[string]int{}, reactions: map[string]string{}, calm: make(chan struct{})}
 }
 
 // Close ends it.

@@ -15,7 +15,8 @@ func seatbeltProfile(v View) string {
 	b.WriteString("(allow process-exec process-fork signal (target same-sandbox))\n")
 	b.WriteString("(allow sysctl-read mach-lookup file-read-metadata)\n(deny network*)\n(deny file-link)\n")
 	b.WriteString("(allow file-read*" + subpaths("/usr", "/bin", "/sbin", "/System", "/Library", "/private/etc", "/opt", "/dev") + ")\n")
-	b.WriteString(`(allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/dtracehelper"))` + "\n")
+	b.WriteString(`(allow file-write* (literal "/dev/null") ` +
+		`(literal "/dev/zero") (literal "/dev/tty") (literal "/dev/dtracehelper"))` + "\n")
 	b.WriteString("(allow file-read*" + subpaths(append(v.Read, v.Home)...) + ")\n")
 	b.WriteString("(allow file-read* file-write*" + subpaths(append(v.Write, v.Home)...) + ")\n")
 	if len(v.Locked) > 0 {

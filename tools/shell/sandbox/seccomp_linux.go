@@ -92,7 +92,8 @@ const (
 	ret      = unix.BPF_RET | unix.BPF_K
 	setID    = unix.S_ISUID | unix.S_ISGID
 	creates  = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
-	newSpace = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	newSpace = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 )
 
 // families are the sockets that can be made where the network is a private one.
