@@ -123,7 +123,8 @@ func parse(text, kind string, t reflect.Type, tag reflect.StructTag) (v any, ok 
 		return f, within(f, tag)
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
 		i, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
-		if err != nil || !written("!!int") || i < 0 && t.Kind() >= reflect.Uint || reflect.Zero(t).CanInt() && reflect.Zero(t).OverflowInt(i) {
+		if err != nil || !written("!!int") || i < 0 && t.Kind() >= reflect.Uint ||
+			reflect.Zero(t).CanInt() && reflect.Zero(t).OverflowInt(i) {
 			return nil, false
 		}
 		return i, within(float64(i), tag)
