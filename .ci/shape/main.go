@@ -34,15 +34,15 @@ const (
 
 // limits are what the figures may be at most.
 var limits = map[string]int{
-	"types over 20 methods":   12,
-	"methods of one type":     40,
+	"types over 20 methods":   13,
+	"methods of one type":     47,
 	"structs over 12 fields":  47,
 	"lines over 140 columns":  0,
 	"folders over 40 files":   1,
 	"lines of one function":   69,
-	"lines of cmd/daycare":    680,
+	"lines of cmd/daycare":    690,
 	"lines of one file":       500,
-	"functions over 60 lines": 7,
+	"functions over 60 lines": 5,
 }
 
 // A place is something that a figure counts, largest first.

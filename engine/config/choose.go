@@ -119,7 +119,8 @@ func (c *Config) Choose(ctx context.Context, probe Probe) []Provider {
 		}
 	}
 	return []Provider{{ID: scripted, Type: scripted, Model: scripted, Concurrency: defaultConcurrency,
-		Why: "no model is set up: no providers in " + Name + ", no API key in the environment or " + AuthName + ", no Ollama on " + ollamaAddr}}
+		Why: "no model is set up: no providers in " + Name + ", no API key in the environment or " + AuthName +
+			", no Ollama on " + ollamaAddr}}
 }
 
 // Ollama is the Probe of the real program.

@@ -72,7 +72,8 @@ func systemRows(a *api, s system) []row {
 }
 
 func offerRows(a *api, f offers) []row {
-	return []row{on(a, skills, f.skills), on(a, models, f.models), on(a, providers, f.providers), on(a, commands, f.commands), on(a, expand, f.expand)}
+	return []row{on(a, skills, f.skills), on(a, models, f.models), on(a, providers, f.providers),
+		on(a, commands, f.commands), on(a, expand, f.expand)}
 }
 
 func agentRows(a *api, g agentRoutes, t talks) []row {

@@ -305,7 +305,7 @@ func TestLimits(t *testing.T) {
 	if _, err := f.Accept(t.Context(), text(strings.Repeat("\x01", MaxItemBytes*3/2))); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a line that is too long by its escapes: %v", err)
 	}
-	if err := f.ix.room(int(MaxBytes - line), f.quota); err != nil {
+	if err := f.ix.room(int(MaxBytes-line), f.quota); err != nil {
 		t.Errorf("a line that just fits: %v", err)
 	}
 	f.quota.add(line - MaxBytes)

@@ -29,7 +29,7 @@ type Fields struct {
 	ID      string        `json:"id,omitempty" pattern:"^[a-z0-9]{24,32}$"`                                 // of the item; "": one is made
 	Type    message.Kind  `json:"type,omitempty" allow:"|message|system_message|reset|compact|rewind|mark"` // "": message
 	As      string        `json:"as,omitempty" allow:"|user|system"`                                        // another way to say type
-	Origin  string        `json:"origin,omitempty"`                                                         // system_message: who speaks; "": system
+	Origin  string        `json:"origin,omitempty"`                                                         // who speaks; "": system
 	Silent  bool          `json:"silent,omitempty"`
 	Queue   message.Queue `json:"queue,omitempty" allow:"|steer|followup"` // message; "": the agent's way
 	Dedupe  string        `json:"dedupe,omitempty"`

@@ -80,7 +80,8 @@ func layouts() []layout {
 					items.Enum = append(items.Enum, scope)
 				}
 			}},
-		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true, need: []string{"pid"}},
+		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true,
+			need: []string{"pid"}},
 		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true,
 			need: []string{"time", "level", "msg"}},
 	}
