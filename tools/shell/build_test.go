@@ -1,3 +1,5 @@
+//go:build !race
+
 package shell
 
 import (
@@ -8,6 +10,8 @@ import (
 	"testing"
 	"time"
 )
+
+// Compilers do the work here: the race detector has nothing to find. .ci/run runs this without it.
 
 // builds are what people have agents do all day, without a network.
 var builds = map[string]struct {

@@ -11,14 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"daycare/engine/attacktest"
 	"daycare/engine/permission"
 	"daycare/tools"
 	"daycare/tools/shell/sandbox"
@@ -246,36 +244,6 @@ func (x *world) noticed(heard int32) string {
 	return ""
 }
 
-// TestEscapes runs the table at each level, as everybody: nothing gets out.
-func TestEscapes(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		x := newWorld(t, level)
-		evil(t, x)
-		for _, c := range classes() {
-			judge := func(e escape, why, said string) {
-				if why != "" {
-					t.Errorf("%s: %s", e.name, why)
-					return
-				}
-				attacktest.Held(t, attacktest.Row{Class: c.name, Level: asWhom(level), How: heldBy(said), Name: e.name})
-			}
-			var together []escape
-			for _, e := range c.list {
-				if !alone[e.name] {
-					together = append(together, e)
-					continue
-				}
-				why, said := x.try(e)
-				judge(e, why, said)
-			}
-			for some := range slices.Chunk(together, 16) {
-				x.tryTogether(some, judge)
-			}
-		}
-		t.Logf("%s: %d scripts", level, len(escapes))
-	})
-}
-
 // Where no sandbox works, a person is asked for every script, whatever was granted
 // for good; nobody there to answer, it is not run (the runtime sees to that).
 func TestEscapesAreAskedForWithoutASandbox(t *testing.T) {
@@ -321,42 +289,6 @@ func evil(t *testing.T, x *world) {
 		if err := os.WriteFile(filepath.Join(x.w, "sub", name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// Without a sandbox most of the table gets out: a table that nothing passes proves
-// something.
-func TestEscapesAreReal(t *testing.T) {
-	t.Parallel()
-	var tried, out atomic.Int32
-	held := make(chan string, len(escapes))
-	t.Run("each", func(t *testing.T) {
-		for _, e := range escapes {
-			if e.system {
-				continue
-			}
-			t.Run(e.name, func(t *testing.T) {
-				t.Parallel()
-				x := newWorld(t, sandbox.None)
-				x.exec.confine.runner = sandbox.Plain("") // no supervisor: it makes no difference here
-				evil(t, x)
-				tried.Add(1)
-				if why, _ := x.try(e); why != "" {
-					out.Add(1)
-				} else {
-					held <- e.name
-				}
-			})
-		}
-	})
-	close(held)
-	var names []string
-	for name := range held {
-		names = append(names, name)
-	}
-	t.Logf("without a sandbox %d of %d get out; held: %s", out.Load(), tried.Load(), strings.Join(names, ", "))
-	if out.Load() < tried.Load()/2 {
-		t.Errorf("only %d of %d scripts get out where nothing holds them: the table proves little", out.Load(), tried.Load())
 	}
 }
 

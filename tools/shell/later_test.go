@@ -1,7 +1,7 @@
 package shell
 
 import (
-	"fmt"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -9,9 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 
-	"daycare/engine/attacktest"
 	"daycare/tools/shell/sandbox"
 )
 
@@ -26,21 +27,58 @@ func (x *world) git(dir string, args ...string) string {
 	return string(out)
 }
 
+// firstCommit is the .git of a world in which everything is committed. All worlds begin
+// alike, so that git makes it once.
+var firstCommit struct {
+	sync.Once
+	git fstest.MapFS
+}
+
 // repository makes the workspace a real one.
 func (x *world) repository() {
 	x.t.Helper()
-	if err := os.RemoveAll(filepath.Join(x.w, ".git")); err != nil {
+	git := filepath.Join(x.w, ".git")
+	if err := errors.Join(os.RemoveAll(git), os.WriteFile(filepath.Join(x.w, ".gitignore"), []byte(".daycare/\n"), 0o644)); err != nil {
 		x.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(x.w, ".gitignore"), []byte(".daycare/\n"), 0o644); err != nil {
+	firstCommit.Do(func() {
+		x.git(x.w, "init", "-q")
+		x.git(x.w, "add", "-A")
+		if out := x.git(x.w, "commit", "-q", "-m", "first"); x.git(x.w, "log", "--oneline") == "" {
+			x.t.Fatal(out)
+		}
+		firstCommit.git = x.read(git)
+		os.RemoveAll(git)
+	})
+	if err := os.CopyFS(git, firstCommit.git); err != nil {
 		x.t.Fatal(err)
-	}
-	x.git(x.w, "init", "-q")
-	x.git(x.w, "add", "-A")
-	if out := x.git(x.w, "commit", "-q", "-m", "first"); x.git(x.w, "log", "--oneline") == "" {
-		x.t.Fatal(out)
 	}
 	x.before = x.state()
+}
+
+// read is what a folder has in it.
+func (x *world) read(dir string) fstest.MapFS {
+	x.t.Helper()
+	all := fstest.MapFS{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		name, file := strings.TrimPrefix(path, dir+"/"), &fstest.MapFile{Mode: info.Mode()}
+		if info.Mode().IsRegular() {
+			file.Data, err = os.ReadFile(path)
+		}
+		all[name] = file
+		return err
+	})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return all
 }
 
 // usesGit has the person use git everywhere in the workspace.
@@ -133,26 +171,6 @@ var laterWays = map[string]string{
 	"folder that cannot be read":      `mkdir -p sub/u; evil sub/u/.git; chmod 0 sub/u 2>/dev/null; true`,
 }
 
-// TestGitOfThePersonRunsNothing: whatever a command leaves behind, the person's
-// own git in any folder of the workspace runs no program of it.
-func TestGitOfThePersonRunsNothing(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		for name, script := range laterWays {
-			x := newWorld(t, level)
-			x.repository()
-			text := x.sh("cd $W; "+evilGit+script, x.env())
-			os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
-			x.usesGit()
-			if _, err := os.Lstat(x.o + "/planted"); err == nil {
-				t.Errorf("%s: git ran a program of the agent:\n%s", name, text)
-				continue
-			}
-			attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(text), Name: name})
-		}
-		t.Logf("%s: %d ways", level, len(laterWays))
-	})
-}
-
 // TestWorkspaceBecomesARepository: a workspace that is none must not become one that
 // needs no .git, and one that is stays as it was.
 func TestWorkspaceBecomesARepository(t *testing.T) {
@@ -175,30 +193,6 @@ func TestWorkspaceBecomesARepository(t *testing.T) {
 			exists(x.access.WorkingDir+"/hooks/pre-receive") {
 			t.Errorf("%s: the configuration was changed: %s", level, out)
 		}
-	}
-}
-
-// Where nothing watches, most of these ways work: a table that nothing passes proves
-// something.
-func TestTheWaysByGitAreReal(t *testing.T) {
-	t.Parallel()
-	worked := 0
-	var not []string
-	for name, script := range laterWays {
-		x := newWorld(t, levels[0])
-		x.repository()
-		x.sh("cd $W; "+evilGit+script, x.env())
-		os.Chmod(filepath.Join(x.w, "sub/u"), 0o755)
-		x.usesGit()
-		if _, err := os.Lstat(x.o + "/planted"); err == nil {
-			worked++
-		} else {
-			not = append(not, name)
-		}
-	}
-	t.Logf("without a sandbox %d of %d work; not: %s", worked, len(laterWays), strings.Join(not, ", "))
-	if worked < len(laterWays)*2/3 {
-		t.Errorf("only %d of %d work where nothing holds them", worked, len(laterWays))
 	}
 }
 
@@ -262,51 +256,6 @@ var plants = []string{".envrc", "sub/.envrc", ".vscode/tasks.json", "sub/deep/.v
 	"sub/.zed/tasks.json", ".exrc", ".nvim.lua", ".devcontainer/devcontainer.json", ".yarnrc.yml", ".pnpmfile.cjs",
 	".yarn/releases/yarn.cjs", "rust-toolchain.toml", "x.code-workspace", ".latexmkrc", ".github/instructions/a.instructions.md",
 	".bundle/config", ".mvn/jvm.config", ".cursor/rules/x.mdc", "GEMINI.md"}
-
-// TestWhatRunsLaterIsPutAside: what a command makes of the kind is renamed, the model is
-// told, and what a right names stays.
-func TestWhatRunsLaterIsPutAside(t *testing.T) {
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		x := newWorld(t, level)
-		if runner, _ := probed[level](); !runner.HasView() {
-			os.RemoveAll(filepath.Join(x.w, ".git")) // its folder takes no new entries
-			x.access.WorkingDir = filepath.Join(x.w, "sub")
-		}
-		base := x.access.WorkingDir
-		var refused []string
-		x.exec.options.Refused = func(_, what string) { refused = append(refused, what) }
-		for _, path := range plants {
-			path = filepath.Join(base, path)
-			text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s; true", filepath.Dir(path), path))
-			if _, err := os.Lstat(path); err == nil {
-				t.Errorf("%s stayed: %s", path, text)
-			}
-			if !strings.Contains(text, "request_permission for @write:"+base) {
-				t.Errorf("%s: the model is told %s", path, text)
-			}
-			name, _ := filepath.Rel(base, path)
-			attacktest.Held(t, attacktest.Row{Class: "left to run later", Level: asWhom(level), How: "put aside", Name: name})
-		}
-		if len(refused) != len(plants) {
-			t.Errorf("%d were reported of %d: %s", len(refused), len(plants), refused)
-		}
-		named := filepath.Join(base, "named/.envrc")
-		x.access.WriteDirs = append(x.access.WriteDirs, named)
-		if text := x.runIn(base, "mkdir -p named && echo x > named/.envrc"); strings.Contains(text, "put aside") || !exists(named) {
-			t.Errorf("what a right names: %s", text)
-		}
-		if text := x.runIn(base, "echo y > named/.envrc && cat named/.envrc"); !strings.Contains(text, "y\n") {
-			t.Errorf("what a right names is not written again: %s", text)
-		}
-		for _, path := range []string{"Makefile", ".env", ".gitignore", ".github/workflows/ci.yml", "src/refs/x",
-			"HEAD", "sub/.prettierrc"} {
-			path = filepath.Join(base, path)
-			if text := x.runIn(base, fmt.Sprintf("mkdir -p %s && echo x > %s", filepath.Dir(path), path)); !exists(path) {
-				t.Errorf("%s: %s", path, text)
-			}
-		}
-	})
-}
 
 // TestManyThingsPutAsideAreCounted: a command that makes thousands fills neither the log nor
 // the conversation.
@@ -389,58 +338,6 @@ func TestLinkOfTheKindThatIsReplaced(t *testing.T) {
 		x.usesGit()
 		if exists(x.o + "/planted") {
 			t.Errorf("%s: git ran a program of the agent", level)
-		}
-	})
-}
-
-// What the person's own configuration of git names in the workspace is as git's own hooks:
-// a command can read it, and neither change it nor make it.
-func TestWhatGitsConfigurationNamesIsKept(t *testing.T) {
-	const planted = "#!/bin/sh\ntouch $O/planted\n"
-	ways := map[string]struct{ config, file string }{
-		"folder of hooks":                   {"[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit"},
-		"folder of hooks that is not there": {"[core] hooksPath = later/hooks\n", "later/hooks/pre-commit"},
-		"monitor":                           {"[core]\n\tfsmonitor = ./tools/monitor.sh\n", "tools/monitor.sh"},
-		"filter":                            {"[filter \"x\"]\n\tclean = sh tools/clean.sh\n", "tools/clean.sh"},
-		"diff":                              {"[diff]\n\texternal = \"sh tools/diff.sh\"\n", "tools/diff.sh"},
-		"alias":                             {"[alias]\n\tst = !tools/st.sh\n", "tools/st.sh"},
-		"included":                          {"[include]\n\tpath = ../tools/gitconfig\n", "tools/gitconfig"},
-		"included here":                     {"[includeIf \"gitdir:/\"]\n\tpath = ../gitsettings\n", "gitsettings"},
-	}
-	asEverybody(t, func(t *testing.T, level sandbox.Level) {
-		for name, way := range ways {
-			for _, there := range []bool{true, false} {
-				x := newWorld(t, level)
-				x.repository()
-				path := filepath.Join(x.w, way.file)
-				if there {
-					os.MkdirAll(filepath.Dir(path), 0o755)
-					os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o755)
-				}
-				config, err := os.OpenFile(x.w+"/.git/config", os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				config.WriteString(way.config)
-				config.Close()
-				os.WriteFile(x.w+"/.git/info/attributes", []byte("* filter=x\n"), 0o644)
-				text := planted
-				if strings.Contains(way.file, "git") {
-					text = "[core]\n\tfsmonitor = touch $O/planted\n"
-				}
-				if !there && !strings.Contains(way.config, "Path") && !strings.Contains(way.config, "path") {
-					continue // a program that was never there is a mistake of the person's
-				}
-				said := x.sh(`cd $W; mkdir -p $(dirname $F); printf "$T" > $F.new; chmod 755 $F.new; mv $F.new $F; cp $F.new $F; echo more >> main.go`,
-					withEnv(x.env(), "F", way.file, "T", strings.ReplaceAll(strings.ReplaceAll(text, "$O", x.o), "%", "%%")))
-				x.usesGit()
-				x.git(x.w, "st")
-				if exists(x.o + "/planted") {
-					t.Errorf("%s, there %v: git ran a program of the agent:\n%s", name, there, said)
-				}
-				attacktest.Held(t, attacktest.Row{Class: "git of the person", Level: asWhom(level), How: heldBy(said),
-					Name: fmt.Sprintf("named by the configuration: %s, there %v", name, there)})
-			}
 		}
 	})
 }
