@@ -88,8 +88,10 @@ func TestProcessContract(t *testing.T) {
 }
 
 func TestBackgroundProcess(t *testing.T) {
+	t.Parallel()
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
 			h := newHands(t, level)
 			h.wants(h.run(a{"command": `echo ready; while read -r line; do echo "got $line"; done; echo bye; exit 3`,
 				"background": true}).Text, "Process 1")
@@ -262,6 +264,7 @@ func TestBackgroundTimeout(t *testing.T) {
 // A background process ends when a right that it runs by is taken back, and no other one
 // does: the rule of its command, its host, its folder, the approval of the exact call.
 func TestRightTakenBackEndsItsProcesses(t *testing.T) {
+	t.Parallel()
 	h := newHands(t, sandbox.Landlock)
 	h.exec.options.Mode = Ask
 	other := filepath.Join(t.TempDir(), "other")

@@ -59,6 +59,7 @@ func TestNoFileWithOtherRightsIsLeftBehind(t *testing.T) {
 
 // TestNoCommandReachesTheMemoryOfOthers: what is shared by number or key.
 func TestNoCommandReachesTheMemoryOfOthers(t *testing.T) {
+	t.Parallel()
 	key := 0x0da7ca4e ^ os.Getpid()
 	shm, err := unix.SysvShmGet(key, 64, unix.IPC_CREAT|0o600)
 	if err != nil {
@@ -141,8 +142,10 @@ func TestNoCommandReachesTheMemoryOfOthers(t *testing.T) {
 // TestMemoryOfACommandIsBounded: what takes more is ended, the model is told, and what
 // takes less is not, however many processes share it.
 func TestMemoryOfACommandIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
 			e, _, _ := held(t, level)
 			small := *e.confine.runner
 			small.Memory = 150 << 20

@@ -128,8 +128,10 @@ func replaceBinary(t *testing.T) {
 // TestEnvironmentOfACallIsNotInAnyCommandLine: every user of the machine can read
 // command lines.
 func TestEnvironmentOfACallIsNotInAnyCommandLine(t *testing.T) {
+	t.Parallel()
 	for _, level := range levels {
 		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
 			h := newHands(t, level)
 			secret := fmt.Sprintf("canary-argv-%s-%d", level, os.Getpid())
 			h.run(a{"command": `echo "$TOKEN" | tr a-z A-Z; exec sleep 60`, "env": map[string]string{"TOKEN": secret}, "background": true})
