@@ -272,6 +272,7 @@ func (h *chatHouse) lead(c *control.Client) string {
 }
 
 func TestAConversationAmongAgents(t *testing.T) {
+	t.Parallel()
 	h := newChatHouse(t, conversationScript, "agents: { queue: followup }")
 	c := h.start()
 	lead := h.lead(c)

@@ -186,6 +186,7 @@ func usageOf(pid int) string {
 // TestFiveHundredBackgroundAgents: 50 agents start 500 on a model that takes no time.
 // None is lost: each is heard of once by the one that started it.
 func TestFiveHundredBackgroundAgents(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -201,6 +202,7 @@ func TestFiveHundredBackgroundAgents(t *testing.T) {
 // TestBackgroundAgentsAtTheDefaultLimits: what is over a limit is refused at once and
 // says so; what was started is not lost.
 func TestBackgroundAgentsAtTheDefaultLimits(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a while")
 	}

@@ -119,6 +119,7 @@ func withLine(text, mark string) string {
 // without a pause beside an agent at work, in every way of saving: no save is lost,
 // and no record of the runtime.
 func TestHostileSaves(t *testing.T) {
+	t.Parallel()
 	o := newOps(t)
 	hands := []*hand{{path: filepath.Join(o.dir, "state.json")}, {path: filepath.Join(o.dir, "descriptor.json")},
 		{path: filepath.Join(o.dir, "history.jsonl")}}
@@ -199,6 +200,7 @@ func (o ops) judge(t *testing.T, hands []*hand, turns int) {
 // An edit through the API while another hand saves the file is refused with what
 // stands there, never overwritten.
 func TestAnEditOfAnOldVersionIsRefused(t *testing.T) {
+	t.Parallel()
 	o := newOps(t)
 	content, hash, err := o.client.Folders().ReadFile(t.Context(), "Ops", "descriptor.json")
 	if err != nil {

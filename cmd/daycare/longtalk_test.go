@@ -145,6 +145,7 @@ func (v *strictVendor) plot() string {
 // TestPromptEconomy measures what a default foreground agent sends: its fixed part by
 // kind, and how much of 30 turns is not covered by a cache marker of before.
 func TestPromptEconomy(t *testing.T) {
+	t.Parallel()
 	v := &strictVendor{wire: "anthropic", window: 1_000_000, keep: true}
 	h := newVendorHouse(t, v)
 	if err := os.WriteFile(filepath.Join(h.dir, "long.txt"), []byte(strings.Repeat("a line\n", 30)), 0o600); err != nil {

@@ -30,6 +30,7 @@ import (
 // adds a loop over all agents to the way of a message, of a turn, of a new agent or of a
 // command about one agent fails here.
 func TestWhatOneAgentCostsDoesNotGrowWithTheNumberOfAll(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("makes 10,000 agents")
 	}
@@ -51,6 +52,7 @@ const moreAtMost = 64
 
 // With nothing running, a command about one agent reads the files of that agent.
 func TestACommandAboutOneAgentReadsNoOtherWhileNothingRuns(t *testing.T) {
+	t.Parallel()
 	h := newCrowdedHouse(t, 500)
 	for _, line := range []string{"agents show ID", "agents show 0/", "agents tail 0/", "agents sessions ID",
 		"agents export ID", "inbox ls ID", "permissions ls ID",

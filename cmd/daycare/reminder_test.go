@@ -17,6 +17,7 @@ import (
 // The agent makes the task with its tool; daycare is killed, a week passes, and the
 // reminder comes in that chat, once.
 func TestReminderOverARestart(t *testing.T) {
+	t.Parallel()
 	const token = "777:canary-token_of-the-reminder"
 	bot := telegramtest.New(token)
 	t.Cleanup(bot.Close)

@@ -147,6 +147,7 @@ func tuiWorkspace(t *testing.T, url string) string {
 
 // TestTerminal is an evening with the full-screen UI in a real terminal.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("SKIPPED: there is no tmux here, so nobody has looked at the UI in a real terminal")
 	}

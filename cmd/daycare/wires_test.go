@@ -21,6 +21,7 @@ import (
 )
 
 func TestWireOfOpenAI(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		baseURL string
 		wire    any
@@ -177,6 +178,7 @@ func (s *platforms) gemini(model string) string {
 // between turns and between the rounds of a turn, with thinking, calls, pictures
 // and a person who interrupts: every request keeps the rules of its platform.
 func TestConversationThatChangesProvider(t *testing.T) {
+	t.Parallel()
 	service := &platforms{t: t, seen: map[string]int{}}
 	server := httptest.NewServer(service)
 	defer server.Close()
