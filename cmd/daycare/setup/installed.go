@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"daycare/cmd/daycare/term"
+	"daycare/engine/disk"
 	"daycare/engine/lazyregexp"
 )
 
@@ -31,7 +32,7 @@ func InstalledServices() ([]Installed, error) {
 		return nil, err
 	}
 	list := []Installed{}
-	paths, err := filepath.Glob(filepath.Join(filepath.Dir(s.path), "daycare-*"+filepath.Ext(s.path)))
+	paths, err := disk.Glob(filepath.Dir(s.path), "daycare-*"+filepath.Ext(s.path))
 	if err != nil {
 		return nil, fmt.Errorf("list services: %w", err)
 	}

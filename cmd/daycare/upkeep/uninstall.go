@@ -12,6 +12,7 @@ import (
 
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
+	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
@@ -86,19 +87,18 @@ var shared = []string{"man/man1/daycare.1", "man/man1/daycare-*.1", "bash-comple
 
 // existing lists the files of an installation that are there, the program last.
 func existing(program, home string) (files []string) {
-	patterns := []string{filepath.Join(home, ".config", "fish", "completions", "daycare.fish")}
+	found := []string{filepath.Join(home, ".config", "fish", "completions", "daycare.fish")}
 	prefix := filepath.Dir(filepath.Dir(program))
 	for _, share := range []string{filepath.Join(home, ".local", "share"), filepath.Join(prefix, "share")} {
 		for _, name := range shared {
-			patterns = append(patterns, filepath.Join(share, name))
+			paths, _ := disk.Glob(share, name) // what cannot be listed cannot be removed
+			found = append(found, paths...)
 		}
 	}
-	for _, pattern := range append(patterns, program+".old", program) {
-		found, _ := filepath.Glob(pattern) // the patterns are good ones
-		for _, path := range found {
-			if !slices.Contains(files, path) {
-				files = append(files, path)
-			}
+
+	for _, path := range append(found, program+".old", program) {
+		if term.Exists(path) && !slices.Contains(files, path) {
+			files = append(files, path)
 		}
 	}
 	return files
