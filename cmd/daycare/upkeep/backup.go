@@ -15,6 +15,7 @@ import (
 	"daycare/cmd/daycare/term"
 	"daycare/engine/backup"
 	"daycare/engine/control"
+	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/workspace"
 )
@@ -144,7 +145,17 @@ func writeVerified(path string, archive io.Reader) (size int64, head backup.Head
 	if err = errors.Join(err, serr, f.Close()); err != nil {
 		return 0, head, err
 	}
-	return info.Size(), head, os.Rename(f.Name(), path)
+	return info.Size(), head, place(f.Name(), path)
+}
+
+// place gives a synced file its name, so that a power cut cannot take it away again: the
+// folder is synced, too, where the file system can do that.
+func place(temp, path string) error {
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	_, err := disk.SyncsFolders(filepath.Dir(path))
+	return err
 }
 
 func leftOut(c *term.App, head backup.Head) {

@@ -300,5 +300,5 @@ func swap(fresh, program string) (old string, err error) {
 	if err := os.Link(program, old); err != nil {
 		return "", fmt.Errorf("keep the old program: %w", err)
 	}
-	return old, os.Rename(fresh, program)
+	return old, place(fresh, program)
 }
