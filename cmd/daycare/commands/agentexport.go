@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -94,18 +92,11 @@ func agentsImport(c *term.App) *cobra.Command {
 			return []cobra.Completion{"tar"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from := io.Reader(c.In)
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if errors.Is(err, fs.ErrNotExist) {
-					return term.NotFound("", "there is no file %s", args[0])
-				}
-				if err != nil {
-					return fmt.Errorf("import agent: %w", err)
-				}
-				defer f.Close()
-				from = f
+			from, err := term.OpenInput(c, args[0])
+			if err != nil {
+				return err
 			}
+			defer from.Close()
 			client, err := c.Daemon(cmd.Context())
 			if err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -137,6 +139,18 @@ func (c *App) Warn(format string, args ...any) {
 // Note says something by the way; dim on a terminal.
 func (c *App) Note(format string, args ...any) {
 	fmt.Fprintln(c.Err, c.ErrStyle().Dim(Clean(fmt.Sprintf(format, args...))))
+}
+
+// OpenInput opens a file that a user names, or standard input for "-".
+func OpenInput(c *App, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.In), nil
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, NotFound("", "there is no file %s", name)
+	}
+	return f, err
 }
 
 // Exists reports whether there is a file or folder.

@@ -42,18 +42,11 @@ func Restore(c *term.App) *cobra.Command {
 				return err
 			}
 			defer done()
-			from := c.In
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if errors.Is(err, fs.ErrNotExist) {
-					return term.NotFound("", "there is no file %s", args[0])
-				}
-				if err != nil {
-					return fmt.Errorf("restore: %w", err)
-				}
-				defer f.Close()
-				from = f
+			from, err := term.OpenInput(c, args[0])
+			if err != nil {
+				return err
 			}
+			defer from.Close()
 			return restore(c, root, from)
 		},
 	}
