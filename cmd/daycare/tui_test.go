@@ -87,10 +87,11 @@ func (s *seat) sees(parts ...string) string {
 	})
 }
 
-// reads waits until the screen shows the parts in this order.
+// reads waits until the screen shows the parts in this order, wherever its lines break.
 func (s *seat) reads(parts ...string) {
 	s.t.Helper()
 	s.looks(func(screen string) string {
+		screen = strings.Join(strings.Fields(screen), " ")
 		for _, p := range parts {
 			_, rest, found := strings.Cut(screen, p)
 			if !found {
