@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -73,7 +74,7 @@ func (v *Volume) WriteDraft(step, path string, content []byte) error {
 // saved, so that a look tells whether it is current. The zero time is now.
 func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := newDraft(temp)
 	if err != nil {
 		return err
 	}
@@ -89,6 +90,20 @@ func (v *Volume) WriteDraftOf(step, path string, content []byte, saved time.Time
 		os.Remove(temp)
 	}
 	return err
+}
+
+// newDraft makes the file that is to take a draft's place. One that a death left is removed,
+// never written over: after a power cut it can be a second name of the draft itself, which
+// would be torn by writing, and the rename of a file over itself would leave both names.
+func newDraft(temp string) (*os.File, error) {
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := os.Remove(temp); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
 // writeNew makes a durable file without the detour by a temporary one; the

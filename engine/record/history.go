@@ -101,7 +101,7 @@ func cleanUp(vol *disk.Volume, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, keptState, "descriptor.json", ".descriptor.json"),
+	err = errors.Join(vol.Recover(dir, historyName, draftName, stateName, keptState, "descriptor.json", ".descriptor.json", "SYSTEM.md"),
 		vol.Recover(filepath.Join(dir, blobDir)))
 	unlock()
 	if err != nil {

@@ -126,8 +126,8 @@ func TestInterruptedRotationIsUndone(t *testing.T) {
 	if err := os.WriteFile(h.path()[:len(h.path())-len(historyName)]+".tmp-history.jsonl-123", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// What a power cut left of the copies of a state and of a descriptor goes as well.
-	for _, name := range []string{"state.json", ".state.json", "descriptor.json", ".descriptor.json"} {
+	// What a power cut left of the other files that are replaced in this folder goes as well.
+	for _, name := range []string{"state.json", ".state.json", "descriptor.json", ".descriptor.json", "draft.json", "SYSTEM.md"} {
 		if err := os.WriteFile(filepath.Join(h.dir, ".tmp-"+name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
