@@ -106,6 +106,11 @@ func TestCheckerSees(t *testing.T) {
 				w.byKey["m2"].at, _ = time.Parse(time.RFC3339, "2026-11-22T10:00:01Z")
 				w.ended[0], _ = time.Parse(time.RFC3339, "2026-11-22T10:00:08Z")
 			}},
+		"begun days later by its clock": {history: []string{begin, one, strings.Replace(two, "2026-11-22T10:00:00Z",
+			time.Now().Add(lateBy).Format(time.RFC3339), 1), answer, end}, replies: came,
+			happens: func(w *world, p *play) {
+				w.byKey["m2"].at, w.ended[0], p.ahead = time.Now(), time.Now(), lateBy
+			}},
 
 		"once twice": {history: whole, replies: came, effects: "c1 approved\nc2 approved\n",
 			happens: decides("once", 0), want: "without permission: 2 calls"},
