@@ -28,7 +28,11 @@ type Client struct {
 	http    *http.Client
 	version string              // "": not said
 	differs func(theirs string) // nil: nobody wants to know
+	silent  func()              // called when an answer takes long; nil: nobody wants to know
 }
+
+// silence is how long a daemon that is well never takes to answer a GET.
+const silence = 5 * time.Second
 
 // dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
 const dialTimeout = 2 * time.Second
@@ -69,9 +73,16 @@ func segment(s string) string {
 	return url.PathEscape(s)
 }
 
+// OnSilence has silent called when the daemon has not begun to answer a GET for 5 s: a process
+// that is stopped or hangs still accepts connections. It is called before the client is used.
+func (c *Client) OnSilence(silent func()) { c.silent = silent }
+
 func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {
 	if c.version != "" {
 		req.Header.Set(versionHeader, c.version)
+	}
+	if c.silent != nil && req.Method == http.MethodGet {
+		defer time.AfterFunc(silence, c.silent).Stop()
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -47,15 +47,19 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// intrude starts a second daemon: it must go away, and say why.
-func (p *play) intrude(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// intrude starts a second daemon: it must go away soon, and say why.
+func (p *play) intrude(parent context.Context) {
+	ctx, cancel := context.WithTimeout(parent, patience/2)
 	defer cancel()
 	l := launch{dir: p.dir, bug: p.Bug, secret: p.h.secret}
 	cmd := exec.CommandContext(ctx, p.h.Binary, "--workspace", filepath.Dir(p.root), "--no-input", "start")
 	cmd.Env, cmd.SysProcAttr = l.environment(filepath.Join(p.dir, "trace-intruder")), childAttributes()
 	out, err := cmd.CombinedOutput()
-	if err == nil && ctx.Err() == nil || !strings.Contains(string(out), "already") && ctx.Err() == nil {
+	switch {
+	case parent.Err() != nil:
+	case ctx.Err() != nil:
+		p.result.violate("two daemons: a second one did not end within %s and said %.200q", patience/2, out)
+	case err == nil || !strings.Contains(string(out), "already"):
 		p.result.violate("two daemons: a second one ended with %v and said %.200q", err, out)
 	}
 }

@@ -115,13 +115,17 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 		return stopResult{root: root}, err
 	}
 	holder, _ := disk.ReadHolder(workspace.Lock(root))
-	if err := askToEnd(ctx, root, holder.PID); err != nil {
-		return stopResult{}, err
+	err = askToEnd(ctx, root, holder.PID)
+	if err == nil {
+		err = untilEnded(ctx, workspace.Lock(root), holder.PID)
 	}
-	if err := untilEnded(ctx, workspace.Lock(root), holder.PID); err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return stopResult{}, &term.Problem{Code: fault.ExitTimeout,
 			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
 			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
+	case err != nil:
+		return stopResult{}, err
 	}
 	return stopResult{Stopped: true, PID: holder.PID, root: root, listen: holder.Listen}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
@@ -49,9 +50,14 @@ func missed(mine []config.Provider, theirs []event.Service) (what, do string) {
 	return "", ""
 }
 
+// missedWait is how long a command that joins a daemon waits for its list of providers.
+const missedWait = 2 * time.Second
+
 // WarnOfMissed warns where the daemon that a command joins lacks a key that its shell has.
 func WarnOfMissed(ctx context.Context, c *term.App, root string, client *control.Client) {
-	theirs, err := client.Providers(ctx)
+	asking, cancel := context.WithTimeout(ctx, missedWait)
+	defer cancel()
+	theirs, err := client.Providers(asking)
 	if err != nil {
 		return // whatever is asked next fails as well, and says why
 	}

@@ -35,6 +35,7 @@ type App struct {
 	NoInput   bool
 
 	versionSaid sync.Once // that the daemon has another version
+	silenceSaid sync.Once // that it does not answer
 	signalling
 }
 

@@ -18,6 +18,7 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 	client, err := control.Dial(filepath.Join(root, workspace.Home))
 	if err == nil {
 		client.Introduce(version.Number, c.otherVersion)
+		client.OnSilence(func() { c.silentDaemon(root) })
 	}
 	return client, err
 }
@@ -32,6 +33,15 @@ func (c *App) otherVersion(theirs string) {
 		}
 		c.Warn("the daemon is daycare %s, newer than this program (%s); use the newer program, or: daycare update",
 			theirs, version.Number)
+	})
+}
+
+// silentDaemon reports, once, that the daemon does not answer.
+func (c *App) silentDaemon(root string) {
+	c.silenceSaid.Do(func() {
+		holder, _ := disk.ReadHolder(workspace.Lock(root))
+		c.Warn("daycare (pid %d) has not answered for 5 s: it is very busy, suspended or hangs\n"+
+			"if that lasts, end it with: kill -9 %d   (everything that it accepted is on disk)", holder.PID, holder.PID)
 	})
 }
 
