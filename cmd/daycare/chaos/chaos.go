@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type Options struct {
 	Dir      string // where cases live; "": in memory where possible
 	Length   Length
 	Scenario string                                     // only this one; "": all
+	Way      string                                     // only this way to die; "": all
 	Kill     string                                     // only this one case of Scenario, as a failing case is printed
 	Random   int                                        // deaths at random moments; -1: as Length says
 	Power    int                                        // power cuts of each real file system; -1: as Length says
@@ -107,7 +109,7 @@ func (h *harness) all(ctx context.Context) error {
 		return err
 	}
 	learned := processorSeconds() - before
-	cases := h.plan(scenarios)
+	cases := h.chosen(h.plan(scenarios))
 	if err := h.announce(scenarios, cases, learned); err != nil {
 		return err
 	}
@@ -128,6 +130,9 @@ func newHarness(o Options) (*harness, error) {
 	}
 	if _, err := h.scenarios(); err != nil {
 		return nil, err // before a table of nothing
+	}
+	if h.Way != "" && !slices.Contains(ways, h.Way) {
+		return nil, fmt.Errorf("there is no way to die %q, only %s", h.Way, strings.Join(ways, ", "))
 	}
 	if h.Bug != "" && !slices.ContainsFunc(Bugs, func(b Bug) bool { return b.Name == h.Bug }) {
 		return nil, fmt.Errorf("there is no seeded bug %q; daycare chaos --bugs lists them", h.Bug)

@@ -31,6 +31,7 @@ func Command(c *term.App) *cobra.Command {
 			"for as long as you like, and prints how memory and open files develop.",
 		Example: "  daycare chaos --short\n" +
 			"  daycare chaos --scenario tools --kill 'kill@#17:100'\n" +
+			"  daycare chaos --full --way 'power cut'\n" +
 			"  daycare chaos --bugs\n" +
 			"  daycare chaos --soak 1h --csv soak.csv",
 		Args: term.Words(0),
@@ -40,7 +41,7 @@ func Command(c *term.App) *cobra.Command {
 				return term.Usage(cmd, "--full and --short exclude each other")
 			case o.Soak < 0:
 				return term.Usage(cmd, "--soak must be longer than 0")
-			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != ""):
+			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != "" || o.Way != ""):
 				return term.Usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
 			case o.CSV != "" && o.Soak == 0:
 				return term.Usage(cmd, "--csv needs --soak")
@@ -58,6 +59,7 @@ func Command(c *term.App) *cobra.Command {
 	flags.BoolVar(&full, "full", false, "each step, and each fault in each scenario: about 40 minutes")
 	flags.BoolVar(&short, "short", false, "a sample: about a minute; with --bugs, those that are seen soon")
 	flags.StringVar(&o.Scenario, "scenario", "", "play only the scenario `NAME`")
+	flags.StringVar(&o.Way, "way", "", "play only this `WAY` to die, named as in the table")
 	flags.StringVar(&o.Kill, "kill", "", "play only the case with these `DEATHS`, as a failing case is printed")
 	flags.IntVar(&o.Random, "random", -1, "`N` deaths at random moments (default: 1000)")
 	flags.IntVar(&o.Power, "power", -1, "`N` power cuts of each real file system (default: 100)")

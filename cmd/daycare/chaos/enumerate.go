@@ -81,7 +81,9 @@ func (h *harness) plan(scenarios []*Scenario) []Case {
 	tried := map[string]bool{}
 	for _, s := range scenarios {
 		passed := h.learned[s.Name]
-		h.count(passed, h.operations(s, passed))
+		if h.Way == "" {
+			h.count(passed, h.operations(s, passed))
+		}
 		kills = append(kills, h.killCases(s, passed)...)
 		powerCuts = append(powerCuts, h.cutCases(s, passed)...)
 		faults = append(faults, h.faultCases(s, passed, tried)...)
@@ -96,6 +98,13 @@ func (h *harness) plan(scenarios []*Scenario) []Case {
 	mix.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return spread(append(h.pausedCases(), h.randomCases()...), all)
 }
+
+// chosen are the cases of the way to die that is asked for.
+func (h *harness) chosen(cases []Case) []Case {
+	return slices.DeleteFunc(cases, func(c Case) bool { return !h.plays(c.Way) })
+}
+
+func (h *harness) plays(way string) bool { return h.Way == "" || h.Way == way }
 
 // lateEvery is how many kills there are to one after which platforms offer all again.
 const lateEvery = 16

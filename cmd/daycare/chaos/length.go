@@ -16,6 +16,9 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 		}
 	}
 	random, cuts := h.randomDeaths(), 2*h.powerCuts()
+	if h.Way != "" {
+		random, cuts = 0, 0 // they are not all played, or not in this number
+	}
 	lives := 0
 	for _, c := range cases {
 		if c.Random == nil {
@@ -23,9 +26,12 @@ func (h *harness) announce(scenarios []*Scenario, cases []Case, learned float64)
 		}
 	}
 	seconds := float64(lives+random+cuts) * learned / float64(peaceful*runtime.GOMAXPROCS(0))
-	_, err := fmt.Fprintf(h.Log, "%d cases, %d random deaths and %d power cuts of real file systems: about %.0f minutes "+
-		"on %d processors that have nothing else to do\n",
-		len(cases), random, cuts, max(1, seconds/60), runtime.GOMAXPROCS(0))
+	more := ""
+	if random+cuts > 0 {
+		more = fmt.Sprintf(", %d random deaths and %d power cuts of real file systems", random, cuts)
+	}
+	_, err := fmt.Fprintf(h.Log, "%d cases%s: about %.0f minutes on %d processors that have nothing else to do\n",
+		len(cases), more, max(1, seconds/60), runtime.GOMAXPROCS(0))
 	return err
 }
 
@@ -49,6 +55,9 @@ func (h *harness) powerCuts() int {
 func (h *harness) leftOut() string {
 	if h.Bugs || h.Kill != "" {
 		return ""
+	}
+	if h.Way != "" {
+		return "all other ways to die"
 	}
 	const doubles = "disk faults in more than one scenario, most second deaths; --full plays them"
 	switch h.Length {

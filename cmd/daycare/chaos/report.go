@@ -133,15 +133,15 @@ func (r *Report) add(one *Result) {
 	}
 }
 
-// waysInOrder is how the table lists them.
-var waysInOrder = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
+// ways to die, in the order in which the table lists them.
+var ways = []string{"peace", "kill", "kill twice", "power cut", "kill, then power", "disk fault",
 	"slow disk", "clock jump", "full inotify table", "few descriptors", "standing still", "random kill -9",
 	"random power cut", "power cut of ext4", "power cut of xfs", "full disk", "soak"}
 
 // order lists the ways to die that were played.
 func (r *Report) order() []string {
 	return slices.SortedFunc(maps.Keys(r.ways), func(a, b string) int {
-		return cmp.Or(slices.Index(waysInOrder, a)-slices.Index(waysInOrder, b), cmp.Compare(a, b))
+		return cmp.Or(slices.Index(ways, a)-slices.Index(ways, b), cmp.Compare(a, b))
 	})
 }
 

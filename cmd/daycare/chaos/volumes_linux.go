@@ -36,6 +36,9 @@ func (h *harness) volumes(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, fs := range fileSystems {
+		if !h.plays("power cut of " + fs.name) {
+			continue
+		}
 		group.Go(func() error {
 			v, err := h.mountImage(fs.name, fs.size, fs.mkfs)
 			if err != nil {
@@ -45,7 +48,9 @@ func (h *harness) volumes(ctx context.Context) error {
 			return errors.Join(h.cutVolume(ctx, v, n), v.unmount())
 		})
 	}
-	group.Go(func() error { return h.fullDisk(ctx) })
+	if h.plays("full disk") {
+		group.Go(func() error { return h.fullDisk(ctx) })
+	}
 	return group.Wait()
 }
 
