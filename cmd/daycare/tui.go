@@ -41,7 +41,7 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	}
 	c.TakeSignals() // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
-		Dial:      func(ctx context.Context) (*control.Client, error) { return dialForScreen(ctx, c, root) },
+		Dial:      func(context.Context) (*control.Client, error) { return c.DialForScreen(root) },
 		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
 		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
@@ -50,15 +50,6 @@ func tui(c *term.App, cmd *cobra.Command) error {
 		Input:     c.In,
 		Output:    c.Out,
 	})
-}
-
-// dialForScreen is a client that prints nothing: the screen belongs to the UI.
-func dialForScreen(ctx context.Context, c *term.App, root string) (*control.Client, error) {
-	client, err := c.Dial(ctx, root)
-	if err == nil {
-		client.OnSilence(nil)
-	}
-	return client, err
 }
 
 // modelSetup is init for the UI, which asks its questions itself.

@@ -33,23 +33,23 @@ func (c *checker) late(v view) {
 				if !ours || !s.accepted || s.removed || s.item != m.Item {
 					continue
 				}
-				began := c.play.outside(m.At)
+				began := outside(m.At, c.play.ahead)
 				from := latest(s.at, busy, c.play.user.lifeOf(began))
 				if waited := began.Sub(from); waited > latestWake+c.play.h.starved(from, began) {
 					c.violate("late: %s was accepted, and its agent, which had no other work, began %s later", s.key,
 						waited.Round(time.Millisecond))
 				}
 			}
-			busy = latest(busy, c.play.outside(t.end))
+			busy = latest(busy, outside(t.end, c.play.ahead))
 		}
 	}
 }
 
 // outside is a moment of the daemon's clock by the clock of the harness: in its last lives
 // the daemon believes that it is days later.
-func (p *play) outside(at time.Time) time.Time {
-	if p.ahead > 0 && at.After(time.Now().Add(p.ahead/2)) {
-		return at.Add(-p.ahead)
+func outside(at time.Time, ahead time.Duration) time.Time {
+	if ahead > 0 && at.After(time.Now().Add(ahead/2)) {
+		return at.Add(-ahead)
 	}
 	return at
 }

@@ -23,6 +23,15 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 	return client, err
 }
 
+// DialForScreen is Dial for a UI, whose screen no warning may tear.
+func (c *App) DialForScreen(root string) (*control.Client, error) {
+	client, err := control.Dial(filepath.Join(root, workspace.Home))
+	if err == nil {
+		client.Introduce(version.Number, nil)
+	}
+	return client, err
+}
+
 // otherVersion reports, once, that the daemon is not of the version of this program.
 func (c *App) otherVersion(theirs string) {
 	c.versionSaid.Do(func() {
