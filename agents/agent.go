@@ -50,8 +50,8 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	if o.Board == nil {
 		o.Board = logBoard(o.Log)
 	}
-	if o.Fates == nil {
-		o.Fates = message.NewFates()
+	if o.Results == nil {
+		o.Results = message.NewResults()
 	}
 	o.Sources.Dir = o.Dir
 	j := &journal{id: o.ID, volume: o.Volume, dir: o.Dir, redact: o.Redact, events: o.Events, show: o.Stage.Show,
@@ -70,7 +70,7 @@ func open(ctx context.Context, o Options) (*agent, error) {
 	permits := &permits{queue: o.Permits, overseer: o.Overseer, journal: j, intake: in, files: files, rights: rights,
 		costs: o.Costs}
 
-	d := &deliveries{journal: j, outbox: o.Outbox, fates: o.Fates, pending: map[string]bool{}}
+	d := &deliveries{journal: j, outbox: o.Outbox, results: o.Results, pending: map[string]bool{}}
 	requests := &requests{journal: j, briefing: o.Briefing, builder: prompt.NewBuilder(o.Sources)}
 	caller := &caller{journal: j, deliveries: d, box: o.Inbox, models: o.Models, costs: o.Costs}
 	shortener := &shortener{journal: j, requests: requests, caller: caller, models: o.Models, costs: o.Costs, jobs: o.Jobs}
@@ -140,7 +140,7 @@ func (a *agent) wait(ctx context.Context) (sleep bool, err error) {
 	}
 	select {
 	case <-a.Inbox.Arrived():
-	case <-a.Fates.Arrived():
+	case <-a.Results.Arrived():
 	case <-again:
 	case <-a.Edited:
 		return false, a.disturbed()

@@ -156,7 +156,7 @@ func (b *bench) Send(p message.Promise) {
 	b.mu.Lock()
 	b.sent = append(b.sent, p)
 	b.mu.Unlock()
-	p.Report(message.Fate{Out: p.ID, Parts: 1})
+	p.Report(message.Result{Out: p.ID, Parts: 1})
 }
 func (b *bench) Answers(to message.Address) bool { return to.Connector == "chat" }
 func (b *bench) Interim(message.Address) bool    { return false }

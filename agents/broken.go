@@ -37,11 +37,11 @@ func notices(broken findings, open map[string][]string) []string {
 		}
 	}
 	if n := len(lines) - mostBroken; n > 0 {
-		lines = append(lines[:mostBroken], fmt.Sprintf("and %d more; the person finds them with: daycare doctor", n))
+		lines = append(lines[:mostBroken], fmt.Sprintf("and %d more; the user can list them with: daycare doctor", n))
 	}
 	for _, file := range slices.Sorted(maps.Keys(open)) {
 		if !still[file] {
-			lines = append(lines, mendedFile+strconv.Quote(file)+": it is good again, and in force.")
+			lines = append(lines, mendedFile+strconv.Quote(file)+": it is valid again, and active.")
 		}
 	}
 	return lines
@@ -56,11 +56,11 @@ func notice(f finding.Finding) string {
 	case f.Line > 0:
 		place = fmt.Sprintf(" line %d:", f.Line)
 	}
-	force := "its last good version stays in force"
+	force := "its last valid version stays active"
 	if f.Severity != finding.Error || record.Unreadable(f) {
-		force = "that part of it is not used"
+		force = "that part of it is ignored"
 	}
-	return brokenFile + strconv.Quote(f.File) + ":" + place + " " + firstLine(f.Reason) + ". Until a person mends it, " + force + "."
+	return brokenFile + strconv.Quote(f.File) + ":" + place + " " + firstLine(f.Reason) + ". Until the user corrects it, " + force + "."
 }
 
 // quoted is the file name that a line begins with.
@@ -77,5 +77,5 @@ func quoted(s string) string {
 func logBoard(log *slog.Logger) *finding.Board {
 	return finding.NewBoard(func(agent string, f finding.Finding) {
 		f.Log(log, "agent", agent)
-	}, func(agent, file string) { log.Info("file is good again", "agent", agent, "file", file) })
+	}, func(agent, file string) { log.Info("file is valid again", "agent", agent, "file", file) })
 }

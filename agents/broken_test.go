@@ -40,7 +40,7 @@ func TestTheModelHearsOfABrokenFileOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait(r.Item)
-	if b.reads(line) != 1 || b.reads("its last good version stays in force") != 1 {
+	if b.reads(line) != 1 || b.reads("its last valid version stays active") != 1 {
 		t.Errorf("after the edit the model reads:\n%s", b.model.request(1))
 	}
 	b.wait(b.say("three"))
@@ -86,7 +86,7 @@ func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 		t.Errorf("told of %+v, want the line and the column", f)
 	}
 	b.wait(b.say("delta"))
-	if b.reads("Broken file") != 1 || b.reads("that part of it is not used") != 1 || b.reads("<message>alpha") != 0 {
+	if b.reads("Broken file") != 1 || b.reads("that part of it is ignored") != 1 || b.reads("<message>alpha") != 0 {
 		t.Errorf("the model reads:\n%s", b.model.request(b.model.calls()-1))
 	}
 	now, err := os.ReadFile(path)

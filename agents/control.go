@@ -62,7 +62,7 @@ func (a *agent) reset(item, reason, text string) error {
 func (a *agent) rewind(it inbox.Item) error {
 	to, err := a.journal.history.RewindTo(it.Text)
 	if errors.Is(err, record.ErrNoRecord) {
-		return a.intake.close(it, &record.Note{Text: "nothing was rewound: " + err.Error(), Item: it.ID, Refused: true})
+		return a.intake.close(it, &record.Note{Text: "cannot rewind: " + err.Error(), Item: it.ID, Refused: true})
 	}
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 type deliveries struct {
 	journal *journal
 	outbox  Outbox
-	fates   *message.Fates
+	results *message.Results
 	pending map[string]bool // ids of the answers that were given to the outbox and have no recorded result yet
 	syncs   sync.WaitGroup  // barriers that run beside the work
 }
@@ -38,7 +38,7 @@ func (d *deliveries) send(out record.Out, e *record.Entry, delivered map[int]boo
 		Agent: d.journal.id,
 		Outgoing: message.Outgoing{ID: out.ID, To: out.To, ReplyTo: out.ReplyTo, Text: text, Retry: retry,
 			Report: asReport(d.journal.id, out, as)},
-		Since: e.At, Done: delivered, Report: d.fates.Put,
+		Since: e.At, Done: delivered, Report: d.results.Put,
 	})
 }
 
@@ -46,7 +46,7 @@ func (d *deliveries) send(out record.Out, e *record.Entry, delivered map[int]boo
 // error they are kept for the next call.
 func (d *deliveries) settle() error {
 	var recs []record.Record
-	list := d.fates.Take()
+	list := d.results.Take()
 	for _, f := range list {
 		if crash.Bug("nodelivery") && crash.Once("delivery") {
 			continue
@@ -62,7 +62,7 @@ func (d *deliveries) settle() error {
 		return nil
 	}
 	if _, err := d.journal.append(recs...); err != nil {
-		d.fates.Return(list)
+		d.results.Return(list)
 		return err
 	}
 	open := map[string]bool{}
@@ -111,7 +111,7 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 		select {
 		case f := <-asked:
 			f()
-		case <-d.fates.Arrived():
+		case <-d.results.Arrived():
 			if crash.Bug("deliverylate") {
 				continue
 			}
@@ -130,7 +130,7 @@ func (d *deliveries) meanwhile(work func(do func(f func()))) {
 // wait waits until every answer under way arrived, or is to be kept for the next start.
 func (d *deliveries) wait() error {
 	for len(d.pending) > 0 {
-		<-d.fates.Arrived()
+		<-d.results.Arrived()
 		if err := d.settle(); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func TestDeliveryIsRecordedDuringAModelCallAndATool(t *testing.T) {
 				<-h.running
 			}
 			p := <-chat.promised
-			p.Report(message.Fate{Out: p.ID, Parts: 1, RemoteID: "r1"})
+			p.Report(message.Result{Out: p.ID, Parts: 1, RemoteID: "r1"})
 			within(t, "the delivery is in history although the agent waits for the "+busy, func() bool { return b.count("delivery") == 1 })
 			if n := b.count("turn_end"); n != 1 {
 				t.Fatalf("%d turns ended, want that the second one is under way", n)
@@ -105,7 +105,7 @@ func (b *bench) killed() *bench {
 
 // What breaks beside the agent's goroutine breaks the agent, not the process.
 func TestPanicOfAModelIsTheAgentsError(t *testing.T) {
-	d := &deliveries{fates: message.NewFates()}
+	d := &deliveries{results: message.NewResults()}
 	defer func() {
 		if v, ok := recover().(string); !ok || !strings.Contains(v, "odd answer") || !strings.Contains(v, "deliveries_test.go") {
 			t.Errorf("recovered %v, want the panic and where it was", v)

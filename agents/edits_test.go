@@ -274,7 +274,7 @@ func TestAStateThatIsMissingIsTold(t *testing.T) {
 	b.wait(item)
 	n := 0
 	for e := range events {
-		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "begins without rights") {
+		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "has no permissions now") {
 			n++
 		}
 		if i, ok := e.Body.(event.Item); ok && e.Type == event.ItemDone && i.Item == item {
@@ -348,7 +348,7 @@ func TestAnEditOfLinesUnderASummary(t *testing.T) {
 	}
 	edit("crow1", "raven1")
 	edited <- struct{}{}
-	if f := told(t, events, event.FileInvalid, "lines that the summary of record"); f.Line == 0 {
+	if f := told(t, events, event.FileInvalid, "lines covered by the summary of record"); f.Line == 0 {
 		t.Errorf("told without its line: %+v", f)
 	}
 	// With the summary's line taken out the model reads the lines again.

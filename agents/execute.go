@@ -187,7 +187,7 @@ func (x *executor) prepare(t *turn, c record.ToolCall) (p prepared, err error) {
 	}
 	access, err := x.rights.access(&t.self)
 	if err != nil {
-		return refuse("what this agent may do is not known now: %v", err)
+		return refuse("this agent's permissions cannot be read now: %v", err)
 	}
 	p.tool, p.spec = tool, spec
 	p.sources = x.journal.history.Obligations().Sources
@@ -293,10 +293,10 @@ func (x *executor) cap(t *turn, r *record.ToolResult, whole *tools.Whole) error 
 // agent goes on without it, unless nothing can be recorded any more.
 func (x *executor) kept(err error) error {
 	if errors.Is(err, disk.ErrFailed) || errors.Is(err, disk.ErrFull) {
-		return fmt.Errorf("keep tool output: %w", err)
+		return fmt.Errorf("save tool output: %w", err)
 	}
 	if err != nil {
-		x.journal.log.Warn("tool output not kept whole", "err", err)
+		x.journal.log.Warn("tool output not saved in full", "err", err)
 	}
 	return nil
 }

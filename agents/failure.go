@@ -9,7 +9,7 @@ import (
 
 // Causes of a turn's end that do not come from outside.
 var (
-	errInterrupt = errors.New("a new message came")
+	errInterrupt = errors.New("a new message arrived")
 	errStuck     = errors.New("no progress")
 )
 
@@ -44,7 +44,7 @@ func short(err error) string {
 	case providers.NoKey:
 		return what
 	case providers.Down:
-		return "The model service of this machine does not answer (" + what +
+		return "The model service on this machine does not answer (" + what +
 			"). Is the server running? Test it with: daycare providers test"
 	case providers.Auth:
 		return "The model service did not accept the key (" + what + "). Check the key, then ask again."

@@ -66,7 +66,7 @@ func (f *files) lookAtState() (read bool) {
 	f.knowFolders(state.Permissions)
 	f.state, f.loaded = state, finding.Join(found) == nil
 	if names := owned(before, state); known && len(names) > 0 {
-		text := strings.Join(names, ", ") + " changed; it counts from the next turn"
+		text := strings.Join(names, ", ") + " changed; takes effect with the next turn"
 		f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: text})
 	}
 	return true
@@ -110,8 +110,8 @@ func (f *files) tellMissing(path string) {
 		return
 	}
 	f.journal.board.Tell(f.journal.id, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
-		Reason: "it was not there when the agent woke: the agent begins without rights",
-		Remedy: "Put the file back, or write the rights into the new one: daycare agents edit"})
+		Reason: "it was missing when the agent woke: the agent has no permissions now",
+		Remedy: "Restore the file, or add the permissions to the new one: daycare agents edit"})
 }
 
 // announceRights says what a person changed by hand in the agent's rights. What people
@@ -128,7 +128,7 @@ func (f *files) announceRights() error {
 		return nil
 	}
 	text := strings.Join(diff, ", ")
-	f.journal.log.Log(context.Background(), finding.Warning.Level(), "rights changed by hand", "diff", text)
+	f.journal.log.Log(context.Background(), finding.Warning.Level(), "permissions changed by hand", "diff", text)
 	f.journal.emit(event.FileEdited, "", event.File{File: "state.json", Text: "permissions changed: " + text})
 	f.giveFolders(permission.Added(*f.announced, f.state.Permissions)...)
 	f.announced = copyOf(f.state.Permissions)
@@ -148,7 +148,7 @@ func (f *files) knowFolders(set permission.Set) {
 		return
 	}
 	if err := f.folders.Know(set); err != nil {
-		f.journal.log.Error("folders of the agent are not pinned on disk", "err", err)
+		f.journal.log.Error("the agent's folders are not pinned on disk", "err", err)
 	}
 }
 
@@ -181,7 +181,7 @@ func (f *files) saveState(change func(*record.State)) error {
 	}
 	err = record.UpdateState(f.journal.volume, f.journal.dir, func(s *record.State) {
 		if f.loaded && !disk.Exists(f.journal.path("state.json")) { // the last good version stays in use
-			f.journal.log.Warn("state.json was gone and is written again", "dir", f.journal.dir)
+			f.journal.log.Warn("state.json was missing and is rewritten", "dir", f.journal.dir)
 			was := f.state
 			s.Permissions, s.Provider, s.Queue, s.Budget = *copyOf(was.Permissions), was.Provider, was.Queue, was.Budget
 			s.CreatedAt = was.CreatedAt

@@ -140,7 +140,7 @@ func (j *journal) refresh(turn string) error {
 	}
 	j.tell(found)
 	if changed {
-		j.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees it as it is now"})
+		j.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees the edited version"})
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (j *journal) refresh(turn string) error {
 func (j *journal) answered(sha string, ways ...permission.Decision) *record.Permission {
 	c, err := j.history.Context()
 	if err != nil {
-		j.log.Warn("earlier answers are not known", "err", err)
+		j.log.Warn("cannot read earlier answers", "err", err)
 		return nil
 	}
 	for _, e := range slices.Backward(c.Entries) {
@@ -187,7 +187,7 @@ func (j *journal) lastRoute() *message.Address {
 func (j *journal) readNotices() map[string][]string {
 	c, err := j.history.Context()
 	if err != nil {
-		j.log.Warn("what the model was told of files is not known", "err", err)
+		j.log.Warn("cannot read which file problems were reported to the model", "err", err)
 		return nil
 	}
 	var open map[string][]string
@@ -212,7 +212,7 @@ func (j *journal) readNotices() map[string][]string {
 
 // suspend leaves the turn open for the next start, which is not another attempt.
 func (j *journal) suspend(turn string) error {
-	if _, err := j.append(&record.Note{Text: "daycare stopped in the middle of this turn; it goes on at the next start",
+	if _, err := j.append(&record.Note{Text: "daycare stopped in the middle of this turn; it resumes at the next start",
 		Suspended: turn}); err != nil {
 		return err
 	}

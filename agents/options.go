@@ -48,9 +48,9 @@ type Place struct {
 	Folders *permission.Folders
 	// Board takes what is wrong with the agent's files; nil: only the log is told.
 	Board *finding.Board
-	// Fates is what became of answers, of this run and of earlier ones that failed; nil:
+	// Results is what became of answers, of this run and of earlier ones that failed; nil:
 	// of this run alone.
-	Fates *message.Fates
+	Results *message.Results
 	// Leave receives when an idle agent should make room for others; may be nil.
 	Leave <-chan struct{}
 	// Edited is sent to when somebody changed files in the folder; may be nil.

@@ -72,7 +72,8 @@ func (pm *permits) permit(t *turn, p *prepared) (grant string, refused *tools.Re
 	}
 	if p.call.Access.Profile == permission.ReadOnly {
 		return "", &tools.Result{Status: tools.Denied,
-			Text: "denied: " + need.Tag + " needs an approval, and this agent only reads (profile read-only): nobody is asked"}, nil
+			Text: "denied: " + need.Tag + " needs an approval, but this agent only reads (profile read-only), " +
+				"so no approval is requested"}, nil
 	}
 	refused, err = pm.request(t, *need, sha)
 	return "", refused, err
@@ -83,16 +84,16 @@ func (pm *permits) request(t *turn, need permission.Request, sha string) (*tools
 	access, _ := permission.Parse(need.Tag)
 	if _, exec := access.(permission.Exec); exec && t.settings.ExecDenied || pm.queue == nil {
 		return &tools.Result{Status: tools.Denied,
-			Text: "denied: " + need.Tag + " is switched off in the settings, and nobody is asked"}, nil
+			Text: "denied: " + need.Tag + " is disabled in the settings, so no approval is requested"}, nil
 	}
 	if no := pm.journal.answered(sha, permission.Deny); no != nil {
 		return &tools.Result{Status: tools.Denied,
-			Text: "denied: " + no.By + " said no to exactly this. Do not ask again until a person writes to you; go on " +
+			Text: "denied: " + no.By + " denied exactly this. Do not ask again until the user writes to you; go on " +
 				"without it, or say that you cannot."}, nil
 	}
 	token, err := pm.askOnce(t, need, sha)
 	if errors.Is(err, permission.ErrTag) { // nobody could read what they allow
-		r := tools.Errorf("this cannot be asked for: %v", err)
+		r := tools.Errorf("cannot request approval: %v", err)
 		return &r, nil
 	}
 	if err != nil {
@@ -234,9 +235,9 @@ func (pm *permits) postpone(it inbox.Item, err error) error {
 		return nil
 	}
 	file := pm.journal.path("state.json")
-	what := "the right " + it.Tag + " was given for good and does not apply yet"
+	what := "the permission " + it.Tag + " was granted permanently but does not apply yet"
 	if it.Decision == string(permission.Revoked) {
-		what = "the right " + it.Tag + " was taken away; it is not used any more, but still stands in the file"
+		what = "the permission " + it.Tag + " was revoked and no longer applies, but is still in the file"
 	}
 	if b, ok := permission.BudgetOf(it.Tag); ok {
 		what = "the answer to " + b.String() + " does not apply yet"
@@ -246,7 +247,7 @@ func (pm *permits) postpone(it inbox.Item, err error) error {
 	}
 	pm.journal.board.Tell(pm.journal.id, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
 		Reason: fmt.Sprintf("%s, because the file could not be changed: %v", what, err),
-		Remedy: "Repair the file or make room on the disk; daycare keeps trying."})
+		Remedy: "Repair the file or free some disk space; daycare keeps trying."})
 	return nil
 }
 
@@ -287,14 +288,14 @@ func (pm *permits) note(key, text string) {
 		return
 	}
 	if err := pm.overseer.Note(key, text); err != nil {
-		pm.journal.log.Warn("the person's agent was not told of a request", "key", key, "err", err)
+		pm.journal.log.Warn("the user's agent was not notified of an approval request", "key", key, "err", err)
 	}
 }
 
 // noteRequest tells the agent of the person who is asked.
 func (pm *permits) noteRequest(token string, need permission.Request) {
-	pm.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the person to allow %s (%s). Reason: %s. The request is "+
-		"%s; the answer is the person's, not yours.",
+	pm.note("ask:"+token, fmt.Sprintf("Agent %s (id: %s) asks the user to allow %s (%s). Reason: %s. The request is "+
+		"%s; only the user can answer it, not you.",
 		pm.files.meta.Name, pm.journal.id, need.Tag, need.Detail, need.Reason, token))
 }
 
@@ -306,5 +307,5 @@ func (pm *permits) noteDecision(it inbox.Item) {
 
 func needsApproval(token string) *tools.Result {
 	return &tools.Result{Status: tools.Denied, Text: "needs approval " + token +
-		": a person has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}
+		": the user has been asked to allow it. Do not call again now: end your turn. You will be told the decision."}
 }

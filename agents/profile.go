@@ -32,7 +32,7 @@ func refusedBy(p prepared) *tools.Result {
 	if h, ok := p.tool.(tools.Held); ok && h.Held(p.call) {
 		return nil // it can change nothing: the set has no folder to write
 	}
-	text := "denied: this agent only reads (profile read-only); only a person can change that"
+	text := "denied: this agent only reads (profile read-only); only the user can change that"
 	if set.Profile == permission.Planning {
 		text = "denied: nothing is changed before a plan is approved (profile plan). Read what you need, then call " +
 			"submit_plan with what you will do"

@@ -62,7 +62,7 @@ func TestWhatWasEditedOfThePrompt(t *testing.T) {
 		if kept := a.requests.session != ""; kept != (tt.want == "") {
 			t.Errorf("%s: the prompt is kept: %v", name, kept)
 		}
-		want := `"text":"` + tt.want + ` edited by hand: the system prompt is another from here on"`
+		want := `"text":"` + tt.want + ` edited by hand: the system prompt changes from here on"`
 		if n := b.count("note"); n != min(len(tt.want), 1) || n == 1 && !strings.Contains(b.history(), want) {
 			t.Errorf("%s: history does not say %s:\n%s", name, want, b.history())
 		}

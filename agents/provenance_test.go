@@ -235,7 +235,7 @@ func TestFoldersThatCannotBeNotedAreLogged(t *testing.T) {
 	b.answer(permission.Always, "@read:"+given, "ada")
 	b.outcome(b.say("hello"))
 	b.halt()
-	for _, want := range []string{"folders of the agent are not pinned", "folder is not pinned"} {
+	for _, want := range []string{"the agent's folders are not pinned", "folder is not pinned"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say that %s:\n%s", want, &log)
 		}

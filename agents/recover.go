@@ -132,7 +132,7 @@ func (s *self) interrupted(calls []record.OpenCall) []record.Record {
 				status = record.StatusOK
 			}
 			recs = append(recs, &record.ToolResult{ToolCallID: c.Call.ID, Name: c.Call.Name, Status: status,
-				Output: record.Output{Text: "interrupted: daycare stopped while this ran; whether it took effect is not known"}})
+				Output: record.Output{Text: "interrupted: daycare stopped while this ran; it may have taken effect"}})
 		}
 	}
 	return recs

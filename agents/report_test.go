@@ -129,7 +129,7 @@ func TestAReportIsPromisedWithTheTurnsEnd(t *testing.T) {
 // mute keeps every promise for the next start.
 type mute struct{ *bench }
 
-func (m *mute) Send(p message.Promise) { p.Report(message.Fate{Out: p.ID, Kept: true}) }
+func (m *mute) Send(p message.Promise) { p.Report(message.Result{Out: p.ID, Kept: true}) }
 
 func TestAReportIsAnsweredWhereTheWorkWasAskedFor(t *testing.T) {
 	b := newBench(t, reportScript)

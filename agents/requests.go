@@ -52,7 +52,7 @@ func (r *requests) introduce(s *self, session string) {
 	r.definition = r.briefing.Definition(s.meta, s.state)
 	r.system, r.session = r.journal.redact.Text(prompt.System(r.definition)), session
 	if err := r.journal.volume.WriteDraft("draft", r.journal.path("SYSTEM.md"), []byte(r.system)); err != nil {
-		r.journal.log.Warn("system prompt not written for people to read", "err", err)
+		r.journal.log.Warn("readable copy of the system prompt not written", "err", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func (r *requests) lookAtPrompt(s *self) error {
 	edited := append(promptFiles(was.Files, now.Files), skillFiles(was.Skills, now.Skills)...)
 	r.session = "" // the next call renders it
 	for _, name := range edited {
-		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; it counts from this turn"})
+		r.journal.emit(event.FileEdited, "", event.File{File: name, Text: "changed; takes effect with this turn"})
 	}
 	switch {
 	case len(edited) > 0:
@@ -91,7 +91,7 @@ func (r *requests) lookAtPrompt(s *self) error {
 	default:
 		edited = []string{"descriptor.json"}
 	}
-	text := strings.Join(edited, ", ") + " edited by hand: the system prompt is another from here on"
+	text := strings.Join(edited, ", ") + " edited by hand: the system prompt changes from here on"
 	_, err := r.journal.append(&record.Note{Text: text})
 	return err
 }

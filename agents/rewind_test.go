@@ -50,7 +50,7 @@ func TestRewind(t *testing.T) {
 		t.Errorf("after going back to the mark the model reads:\n%s", r)
 	}
 	for _, to := range []string{"nowhere", "99999"} {
-		if o := b.order(message.Rewind, to); o.Reason != "refused" || !strings.Contains(o.Text, "nothing was rewound") {
+		if o := b.order(message.Rewind, to); o.Reason != "refused" || !strings.Contains(o.Text, "cannot rewind") {
 			t.Errorf("rewind to %s ended as %+v, want refused with the reason", to, o)
 		}
 	}

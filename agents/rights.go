@@ -124,7 +124,7 @@ func (r *rights) access(s *self) (permission.Set, error) {
 func (r *rights) narrowed(s *self) {
 	now, err := r.access(s)
 	if err != nil { // whoever took the right back has ended them already
-		r.journal.log.Warn("what runs by a right that was taken back is not looked at", "err", err)
+		r.journal.log.Warn("cannot check what still runs under a revoked permission", "err", err)
 		return
 	}
 	r.jobs.Narrowed(now)

@@ -139,7 +139,7 @@ func TestANoIsNotAskedAgain(t *testing.T) {
 	if n := len(b.opts.Permits.(*permission.Queue).List()); n != 0 {
 		t.Errorf("the person is asked again, after a no: %d requests wait", n)
 	}
-	if !strings.Contains(b.history(), "ada said no to exactly this") {
+	if !strings.Contains(b.history(), "ada denied exactly this") {
 		t.Errorf("the model was not told why:\n%s", b.history())
 	}
 	b.outcome(b.say("do ask"))
@@ -285,7 +285,7 @@ rules:
 `, wide{})
 	b.run()
 	o := b.outcome(b.say("ask"))
-	if o.Reason != record.ReasonDone || !strings.Contains(o.Text, "cannot be asked for") {
+	if o.Reason != record.ReasonDone || !strings.Contains(o.Text, "cannot request approval") {
 		t.Errorf("the turn ended with %q: %q", o.Reason, o.Text)
 	}
 }

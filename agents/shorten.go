@@ -58,7 +58,7 @@ func (a *agent) compact(ctx context.Context, it inbox.Item) error {
 		case came == noSummary:
 			why = "no model could be reached to summarise it"
 		}
-		err = a.intake.close(it, &record.Note{Text: "nothing was shortened: " + why, Item: it.ID, Refused: true})
+		err = a.intake.close(it, &record.Note{Text: "not compacted: " + why, Item: it.ID, Refused: true})
 		a.journal.emit(event.AgentCompacted, "", event.Compacted{Before: a.requests.builder.Tokens(), Failed: why})
 	} else {
 		err = a.intake.done(it.ID)
@@ -176,7 +176,7 @@ func (sh *shortener) shorten(ctx context.Context, g shortening) (attempt, error)
 		if !edited || err != nil {
 			return came, err
 		}
-		sh.journal.log.Info("history was edited while it was summarised; the summary is made again")
+		sh.journal.log.Info("history was edited while it was summarised; summarising again")
 	}
 }
 
@@ -198,7 +198,7 @@ func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *reco
 	if !ok {
 		return nothingOlder, false, nil
 	}
-	sh.journal.show(event.Thinking, "shortening the conversation")
+	sh.journal.show(event.Thinking, "compacting the conversation")
 	task := compact.Task{Plan: plan, Limits: l, Model: g.self.state.Provider.Model, Agent: sh.journal.id, Focus: g.focus,
 		Waiting: g.self.foreground(), Running: sh.jobs.Running()}
 	if g.turn != nil {

@@ -408,7 +408,7 @@ func TestSummarySurvivesARestart(t *testing.T) {
 	}
 	b.halt()
 	if b.count("summary") == 0 {
-		t.Fatal("nothing was shortened")
+		t.Fatal("not compacted")
 	}
 	h, _, err := record.Open(b.vol, b.dir, time.Now, b.opts.Log)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestAnAgentWithADecisionToStoreStaysAwake(t *testing.T) {
 	}
 	b.run()
 	within(t, "it is reported that the decision is not stored", func() bool {
-		return reports.has("the right @read:/srv was taken away; it is not used any more, but still stands in the file")
+		return reports.has("the permission @read:/srv was revoked and no longer applies, but is still in the file")
 	})
 	select {
 	case leave <- struct{}{}:
@@ -106,8 +106,8 @@ func TestAnAgentWithADecisionToStoreStaysAwake(t *testing.T) {
 // A decision that cannot be stored is reported once, with what does not apply yet.
 func TestADecisionThatIsNotStoredIsReportedOnce(t *testing.T) {
 	for want, it := range map[string]inbox.Item{
-		"the right @read:/srv was given for good and does not apply yet": {Decision: string(permission.Always), Tag: "@read:/srv"},
-		"the right @read:/srv was taken away":                            {Decision: string(permission.Revoked), Tag: "@read:/srv"},
+		"the permission @read:/srv was granted permanently but does not apply yet": {Decision: string(permission.Always), Tag: "@read:/srv"},
+		"the permission @read:/srv was revoked":                                    {Decision: string(permission.Revoked), Tag: "@read:/srv"},
 	} {
 		b := newBench(t, callHold)
 		a, err := open(t.Context(), b.opts.options())

@@ -213,7 +213,7 @@ func TestWhatNeedsTheHistorySaysThatItFails(t *testing.T) {
 			a.files.announced, a.files.loaded = &permission.Set{Web: true}, true
 			return a.files.announceRights()
 		},
-		"a delivery result": func(a *agent) error { a.Fates.Put(message.Fate{Out: "o", Parts: 1}); return a.deliveries.settle() },
+		"a delivery result": func(a *agent) error { a.Results.Put(message.Result{Out: "o", Parts: 1}); return a.deliveries.settle() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, callHold)
@@ -315,7 +315,7 @@ func TestAStopWaitsForAnswersUnderWay(t *testing.T) {
 		if fails {
 			crash.Arm(t, "eio@history.write#1")
 		}
-		p.Report(message.Fate{Out: p.ID, Parts: 1})
+		p.Report(message.Result{Out: p.ID, Parts: 1})
 		err := <-b.done
 		b.end = nil
 		if fails != errors.Is(err, disk.ErrFailed) {
@@ -333,12 +333,12 @@ func TestEachFailedStepOfALateResultIsReported(t *testing.T) {
 	out := strings.Repeat("o", 24)
 	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
 		b := newBench(t, callHold)
-		b.opts.Fates = message.NewFates()
+		b.opts.Results = message.NewResults()
 		b.cutAfter(&record.TurnBegin{Turn: "turn", Items: []string{"i"}, Attempt: 1}, &record.User{Item: "i", Text: "hello"},
 			&record.Assistant{Turn: "turn", Text: "well", Finish: record.FinishEndTurn,
 				Out: &record.Out{ID: out, To: message.Address{Connector: "chat", ChannelID: "c1"}}},
 			&record.TurnEnd{Turn: "turn", Items: []string{"i"}, Reason: record.ReasonDone})
-		b.opts.Fates.Put(message.Fate{Out: out, Parts: 1})
+		b.opts.Results.Put(message.Result{Out: out, Parts: 1})
 		return func() error {
 			err := b.until()
 			if err == nil && b.count("delivery") != 1 && b.vol.Err() == nil {

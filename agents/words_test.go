@@ -26,7 +26,7 @@ func TestWhatIsSaidOfBrokenFiles(t *testing.T) {
 		}
 		return lines
 	}
-	mended := func(name string) string { return fmt.Sprintf("Mended file %q: it is good again, and in force.", name) }
+	mended := func(name string) string { return fmt.Sprintf("Mended file %q: it is valid again, and active.", name) }
 	for name, tt := range map[string]struct {
 		broken findings
 		read   map[string][]string
@@ -40,7 +40,7 @@ func TestWhatIsSaidOfBrokenFiles(t *testing.T) {
 		"one breaks, one is well": {broken("b"), map[string][]string{"a": said("a")}, append(said("b"), mended("a"))},
 		"as many as are said":     {broken("a", "b", "c", "d", "e"), nil, said("a", "b", "c", "d", "e")},
 		"one too many": {broken("a", "b", "c", "d", "e", "f"), nil,
-			append(said("a", "b", "c", "d", "e"), "and 1 more; the person finds them with: daycare doctor")},
+			append(said("a", "b", "c", "d", "e"), "and 1 more; the user can list them with: daycare doctor")},
 	} {
 		if diff := cmp.Diff(tt.want, notices(tt.broken, tt.read)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -51,13 +51,13 @@ func TestWhatIsSaidOfBrokenFiles(t *testing.T) {
 // A broken file is named with the place, and with what applies until it is mended.
 func TestHowABrokenFileIsSaid(t *testing.T) {
 	for want, f := range map[string]finding.Finding{
-		`Broken file "f": no. Until a person mends it, its last good version stays in force.`: {Severity: finding.Error, Reason: "no"},
-		`Broken file "f": line 3: no. Until a person mends it, its last good version stays in force.`: {Severity: finding.Error,
+		`Broken file "f": no. Until the user corrects it, its last valid version stays active.`: {Severity: finding.Error, Reason: "no"},
+		`Broken file "f": line 3: no. Until the user corrects it, its last valid version stays active.`: {Severity: finding.Error,
 			Line: 3, Reason: "no"},
-		`Broken file "f": line 3, column 7: no. Until a person mends it, its last good version stays in force.`: {Severity: finding.Error,
+		`Broken file "f": line 3, column 7: no. Until the user corrects it, its last valid version stays active.`: {Severity: finding.Error,
 			Line: 3, Column: 7, Reason: "no\nand more"},
-		`Broken file "f": no. Until a person mends it, that part of it is not used.`: {Severity: finding.Warning, Reason: "no"},
-		`Broken file "f": line 1: no. Until a person mends it, that part of it is not used.`: {ID: "history-bad-line",
+		`Broken file "f": no. Until the user corrects it, that part of it is ignored.`: {Severity: finding.Warning, Reason: "no"},
+		`Broken file "f": line 1: no. Until the user corrects it, that part of it is ignored.`: {ID: "history-bad-line",
 			Severity: finding.Error, Line: 1, Reason: "no"},
 	} {
 		f.File = "f"
@@ -75,7 +75,7 @@ func TestHowAFailureIsSaid(t *testing.T) {
 		providers.Busy:     "The model service could not be reached or is too busy (p: why). Please ask again in a while.",
 		providers.Broken:   "The model service could not be reached or is too busy (p: why). Please ask again in a while.",
 		providers.Rejected: "The model service refused the request (p: why).",
-		providers.Down: "The model service of this machine does not answer (p: why). Is the server running? " +
+		providers.Down: "The model service on this machine does not answer (p: why). Is the server running? " +
 			"Test it with: daycare providers test",
 	} {
 		if got := short(fmt.Errorf("call: %w", &providers.Failure{Kind: kind, Provider: "p", Message: "why\nand a trace"})); got != want {

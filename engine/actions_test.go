@@ -465,7 +465,7 @@ func TestRewindableToAMarkThatWaits(t *testing.T) {
 		t.Error(err)
 	}
 	if err := h.Rewindable(t.Context(), r.Agent, "there"); !errors.Is(err, record.ErrNoRecord) ||
-		!strings.Contains(err.Error(), "nothing was rewound") {
+		!strings.Contains(err.Error(), "cannot rewind") {
 		t.Error(err)
 	}
 }
@@ -548,29 +548,29 @@ func TestSayAndReact(t *testing.T) {
 
 // A message is delivered when all parts are; the newest error is what is said until then.
 func TestDelivered(t *testing.T) {
-	put := func(list ...message.Fate) chan message.Fate {
-		fates := make(chan message.Fate, len(list))
+	put := func(list ...message.Result) chan message.Result {
+		results := make(chan message.Result, len(list))
 		for _, f := range list {
-			fates <- f
+			results <- f
 		}
-		return fates
+		return results
 	}
-	if err := delivered(t.Context(), put(message.Fate{Parts: 2}, message.Fate{Error: "busy"},
-		message.Fate{Part: 1, Parts: 2})); err != nil {
+	if err := delivered(t.Context(), put(message.Result{Parts: 2}, message.Result{Error: "busy"},
+		message.Result{Part: 1, Parts: 2})); err != nil {
 		t.Error(err)
 	}
-	if err := delivered(t.Context(), put(message.Fate{Parts: 2},
-		message.Fate{Error: "gone", Final: true})); err == nil || err.Error() != "gone" {
+	if err := delivered(t.Context(), put(message.Result{Parts: 2},
+		message.Result{Error: "gone", Final: true})); err == nil || err.Error() != "gone" {
 		t.Error(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
-		fates := put(message.Fate{Parts: 2}, message.Fate{Error: "busy"})
+		results := put(message.Result{Parts: 2}, message.Result{Error: "busy"})
 		go func() {
 			synctest.Wait() // it has heard of both, and waits for more
 			cancel()
 		}()
-		if err := delivered(over, fates); err == nil || !strings.Contains(err.Error(), "busy") {
+		if err := delivered(over, results); err == nil || !strings.Contains(err.Error(), "busy") {
 			t.Error(err)
 		}
 	})

@@ -44,9 +44,9 @@ type memory struct {
 	subagents map[string]*entry // of entries, those of subagents
 }
 
-// Rouse wakes the agents whose files do not prove that they have nothing to do. An
+// WakeAll wakes the agents whose files do not prove that they have nothing to do. An
 // agent that wakes repairs what a crash or a hand left in its files.
-func (a *actors) Rouse(ctx context.Context) error {
+func (a *actors) WakeAll(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
 	for _, meta := range a.index.All() {
@@ -54,22 +54,22 @@ func (a *actors) Rouse(ctx context.Context) error {
 			if ctx.Err() != nil || a.settled(meta.ID) {
 				return nil
 			}
-			a.rouse(meta.ID)
+			a.wake(meta.ID)
 			return nil
 		})
 	}
 	return group.Wait()
 }
 
-// rouse starts an agent that has work in its files. An entry that goes to sleep at this
+// wake starts an agent that has work in its files. An entry that goes to sleep at this
 // moment (a delivery found it, and not yet whom to start) is looked up again.
-func (a *actors) rouse(id string) {
+func (a *actors) wake(id string) {
 	for {
 		e, err := a.entry(id)
 		if err != nil {
 			return
 		}
-		if e.rouse() {
+		if e.lockAndWake() {
 			return
 		}
 	}

@@ -43,7 +43,7 @@ func (ar *archive) Import(_ context.Context, from io.Reader, name string) (event
 		return event.Agent{}, err
 	}
 	if !ar.settled(meta.ID) {
-		ar.actors.rouse(meta.ID)
+		ar.actors.wake(meta.ID)
 	}
 	return ar.directory.look(meta), nil
 }

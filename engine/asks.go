@@ -77,7 +77,7 @@ func (ap *approvals) answeredByHand(tokens ...string) []permission.Pending {
 	ap.board.Tell("", found...)
 	late, err := ap.asks.Late(tokens...)
 	if err != nil {
-		ap.log.Warn("late answers in files cannot be looked for", "err", err)
+		ap.log.Warn("cannot look for late answers in files", "err", err)
 	}
 	for _, p := range late {
 		if first, ok := ap.answered(p.Token); ok {
@@ -113,8 +113,8 @@ func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) 
 func (ap *approvals) tooLate(p, first permission.Pending) {
 	ap.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
 		File:   filepath.Join(ap.root, "permissions", p.Token+".json"),
-		Reason: fmt.Sprintf("the answer %s came too late: %s by %s was first", p.Decision, first.Decision, first.DecidedBy),
-		Remedy: "to take back what was allowed, use: daycare permissions revoke"})
+		Reason: fmt.Sprintf("the answer %s came too late: %s by %s came first", p.Decision, first.Decision, first.DecidedBy),
+		Remedy: "to take a permission back, use: daycare permissions revoke"})
 }
 
 // withdraw takes the requests of an agent that has ended out of the queue: there is
@@ -126,7 +126,7 @@ func (ap *approvals) withdraw(id string) {
 	const by = "daycare: the agent has ended"
 	for _, p := range ap.asks.Of(id) {
 		if _, err := ap.asks.Settle(p.Token, permission.Expired, by, time.Now()); err != nil {
-			ap.log.Warn("a request of an agent that has ended still waits", "agent", id, "token", p.Token, "err", err)
+			ap.log.Warn("a request of an ended agent is still pending", "agent", id, "token", p.Token, "err", err)
 			continue
 		}
 		ap.events.Emit(event.Event{Type: event.PermissionDecided, Agent: id,
@@ -214,7 +214,7 @@ func (ap *approvals) firstAnswer(p permission.Pending, item string) permission.P
 func (ap *approvals) answered(token string) (permission.Pending, bool) {
 	log, err := permission.Log(ap.root)
 	if err != nil {
-		ap.log.Warn("answered requests cannot be read", "err", err)
+		ap.log.Warn("cannot read answered requests", "err", err)
 	}
 	var like []permission.Pending
 	for _, old := range log {

@@ -17,7 +17,7 @@ func NewBoard(log *slog.Logger, events *event.Stream) *finding.Board {
 		events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 	}, func(agent, file string) {
-		events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "good again, and in force"}})
+		events.Emit(event.Event{Type: event.FileEdited, Agent: agent, Body: event.File{File: file, Text: "valid again, and active"}})
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 
 // chats are where agents speak of their own accord.
 type chats struct {
-	kin     *kin
-	links   *links
-	senders *senders
+	relations *relations
+	links     *links
+	senders   *senders
 }
 
 // sayLimit is how long Say waits until a chat has taken a message.
@@ -29,30 +29,30 @@ var ErrNoChat = errors.New("people read this conversation where it is shown, so 
 func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address, key, text string,
 	files ...message.File) error {
 	if ref != "" {
-		id, err := ch.kin.place.index.Resolve(ref)
+		id, err := ch.relations.place.index.Resolve(ref)
 		if err != nil {
 			return err
 		}
-		if !ch.kin.knows(asker, id) {
+		if !ch.relations.knows(asker, id) {
 			return ErrStranger
 		}
-		meta, _ := ch.kin.place.index.Get(id)
+		meta, _ := ch.relations.place.index.Get(id)
 		d := meta.Descriptor
 		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	}
 	if to.Connector == "" || !ch.links.answers(to) {
 		return ErrNoChat
 	}
-	fates := make(chan message.Fate, 64)
+	results := make(chan message.Result, 64)
 	ch.senders.send(message.Promise{Agent: asker,
 		Outgoing: message.Outgoing{ID: key, To: to, Text: text, Files: files}, Since: time.Now(),
-		Report: func(fate message.Fate) {
+		Report: func(result message.Result) {
 			select {
-			case fates <- fate:
+			case results <- result:
 			default: // nobody reads it any more
 			}
 		}})
-	return delivered(ctx, fates)
+	return delivered(ctx, results)
 }
 
 // ErrNoReaction: the chat does not take reactions.
@@ -88,22 +88,22 @@ func (ch *chats) React(ctx context.Context, to message.Address, messageID, emoji
 }
 
 // delivered waits until all parts of a message are delivered or one is given up.
-func delivered(ctx context.Context, fates <-chan message.Fate) error {
+func delivered(ctx context.Context, results <-chan message.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, sayLimit)
 	defer cancel()
 	last := "no answer from the chat yet"
 	for parts := 0; ; {
 		select {
-		case fate := <-fates:
+		case result := <-results:
 			switch {
-			case fate.Delivered():
-				if parts++; parts >= fate.Parts {
+			case result.Delivered():
+				if parts++; parts >= result.Parts {
 					return nil
 				}
-			case fate.Final:
-				return errors.New(fate.Error)
-			case fate.Error != "":
-				last = fate.Error
+			case result.Final:
+				return errors.New(result.Error)
+			case result.Error != "":
+				last = result.Error
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("not delivered yet, and tried further: %s", last)

@@ -217,7 +217,7 @@ func (c *children) reap(ctx context.Context) {
 			return ctx.Err() == nil
 		}
 		if err := c.lifecycle.retire(ctx, meta.ID, fmt.Sprintf("no work for %s", ttl)); err != nil {
-			c.place.log.Warn("idle subagent not ended", "agent", meta.ID, "err", err)
+			c.place.log.Warn("cannot end idle subagent", "agent", meta.ID, "err", err)
 		}
 		return ctx.Err() == nil
 	})

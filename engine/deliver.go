@@ -101,7 +101,7 @@ func (m *mailroom) post(ctx context.Context, id string, it inbox.Item) (message.
 	}
 	receipt.Agent = id
 	if receipt.Duplicate {
-		m.log.Info("message dropped: seen before", "agent", id, "item", receipt.Item)
+		m.log.Info("duplicate message dropped", "agent", id, "item", receipt.Item)
 		return receipt, nil
 	}
 	m.recent.wrote(e.meta, it.Kind, crash.Now())

@@ -159,12 +159,12 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 // copyKept tells of a save that could not be put in place and lies beside its file.
 func (ds *descriptors) copyKept(path, kept string) {
 	ds.board.Tell(agentOf(ds.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
-		Reason: "two saves came at once; one of them is kept as " + filepath.Base(kept),
+		Reason: "two simultaneous saves; one of them is kept as " + filepath.Base(kept),
 		Remedy: "Compare the two, then remove the copy."})
 }
 
 // descriptorEdited tells which members of a descriptor a person changed.
 func (ds *descriptors) descriptorEdited(id string, members []string) {
-	text := strings.Join(members, ", ") + " changed; it counts from the next turn"
+	text := strings.Join(members, ", ") + " changed; takes effect with the next turn"
 	ds.events.Emit(event.Event{Type: event.FileEdited, Agent: id, Body: event.File{File: address.File, Text: text}})
 }

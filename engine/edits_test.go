@@ -91,7 +91,7 @@ func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
 		t.Fatalf("the message was not worked on: %v", err)
 	}
 	for e := range events {
-		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "a new one is begun") {
+		if f, ok := e.Body.(event.File); ok && e.Type == event.FileInvalid && strings.Contains(f.Text, "starting a new one") {
 			break
 		}
 	}

@@ -159,8 +159,8 @@ func (e *entry) wake() {
 	e.actors.wg.Go(func() { e.act(ctx, *start) })
 }
 
-// rouse is wake for who does not hold the lock; false: the entry is gone.
-func (e *entry) rouse() bool {
+// lockAndWake is wake for callers that do not hold the lock. It returns false if the entry is gone.
+func (e *entry) lockAndWake() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone {
@@ -196,7 +196,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.watch()
 	defer e.unwatch()
 	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
-	seat := Seat{Dir: e.dir, Inbox: e.box, Fates: e.actors.senders.fates(e.meta.ID), entry: e}
+	seat := Seat{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
 	seat.Meta = seat.Identity()
 	for {
 		began := time.Now()
@@ -211,7 +211,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 			e.failed(err)
 			return
 		}
-		if e.rest(seat.Fates) {
+		if e.rest(seat.Results) {
 			return
 		}
 		e.actors.waker.stayed()
@@ -228,7 +228,7 @@ func (e *entry) failed(err error) {
 	case errors.Is(err, record.ErrGone):
 		e.actors.board.Tell(id, finding.Finding{ID: "history-gone", Severity: finding.Warning,
 			File:   filepath.Join(e.dir, "history.jsonl"),
-			Reason: "it was taken away while the agent was at work; a new one is begun"})
+			Reason: "it was removed while the agent was running; starting a new one"})
 	case errors.Is(err, disk.ErrFailed):
 		e.actors.log.Error("agent stopped: durable storage failed", "agent", id, "err", err)
 		return
@@ -238,10 +238,10 @@ func (e *entry) failed(err error) {
 }
 
 // rest decides under the entry's lock whether the agent goes to sleep.
-func (e *entry) rest(fates *message.Fates) bool {
+func (e *entry) rest(results *message.Results) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.box.Len() == 0 && fates.Len() == 0
+	return e.box.Len() == 0 && results.Len() == 0
 }
 
 func (e *entry) finish() {
@@ -295,16 +295,16 @@ func (e *entry) end() {
 // if it sleeps by then.
 func (e *entry) send(p message.Promise) {
 	report := p.Report
-	p.Agent, p.Report = e.meta.ID, func(f message.Fate) {
+	p.Agent, p.Report = e.meta.ID, func(f message.Result) {
 		report(f)
 		if f.Delivered() || f.Final {
-			e.actors.rouse(e.meta.ID)
+			e.actors.wake(e.meta.ID)
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended { // its promises were dropped already
-		report(message.Fate{Out: p.ID, Kept: true})
+		report(message.Result{Out: p.ID, Kept: true})
 		return
 	}
 	e.actors.senders.send(p)

@@ -45,7 +45,7 @@ func TestAgentsCannotReachWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v, want that there is no such agent", what, err)
 		}
 	}
-	if h.Kin(one, none) {
+	if h.Related(one, none) {
 		t.Error("an agent that is not there works for the same person")
 	}
 	if id, ok := h.Stranger(one, none); ok {

@@ -19,11 +19,11 @@ const MaxHops = 16
 
 var (
 	// ErrHops: the message has passed MaxHops agents.
-	ErrHops = fmt.Errorf("this message has passed %d agents, which looks like a circle: do not answer agents that only answer you", MaxHops)
+	ErrHops = fmt.Errorf("this message has passed %d agents, which looks like a loop: do not answer agents that only answer you", MaxHops)
 	// ErrNobody: there is no agent that a message without a target goes to.
-	ErrNobody = errors.New("no person has written yet, so there is nobody to tell: name an agent")
+	ErrNobody = errors.New("no user has written yet, so there is no default recipient: name an agent")
 	// ErrStranger: the agent may not see or reach the other one.
-	ErrStranger = errors.New("that agent belongs to somebody else")
+	ErrStranger = errors.New("that agent belongs to another user")
 )
 
 // Limits bound the families of agents; 0 is no limit.
@@ -39,7 +39,7 @@ type Limits struct {
 // Origin of a message, is always the agent that acts.
 type Family struct {
 	place place
-	*kin
+	*relations
 	*chats
 	*grants
 	*children
@@ -53,10 +53,10 @@ type Family struct {
 
 // NewFamily makes the Family of a System; limits is asked at each start of an agent.
 func NewFamily(s *System, limits func() Limits) *Family {
-	k := &kin{place: s.place, recent: s.recent}
-	return &Family{place: s.place, kin: k,
-		chats:  &chats{kin: k, links: s.actors.links, senders: s.actors.senders},
-		grants: &grants{place: s.place, kin: k, actors: s.actors, mailroom: s.mailroom},
+	k := &relations{place: s.place, recent: s.recent}
+	return &Family{place: s.place, relations: k,
+		chats:  &chats{relations: k, links: s.actors.links, senders: s.actors.senders},
+		grants: &grants{place: s.place, relations: k, actors: s.actors, mailroom: s.mailroom},
 		children: &children{place: s.place, asks: s.directory.asks, actors: s.actors, registrar: s.lifecycle.registrar,
 			mailroom: s.mailroom, directory: s.directory, lifecycle: s.lifecycle, limits: limits, starting: map[string]string{}},
 		actors: s.actors, mailroom: s.mailroom, directory: s.directory, lifecycle: s.lifecycle, archive: s.archive, recent: s.recent}
@@ -163,7 +163,7 @@ func (f *Family) Cancel(ctx context.Context, id string) {
 		return
 	}
 	if _, err := f.lifecycle.Stop(ctx, id); err != nil {
-		f.place.log.Warn("sub-agent not stopped", "agent", id, "err", err)
+		f.place.log.Warn("cannot stop sub-agent", "agent", id, "err", err)
 	}
 }
 

@@ -319,14 +319,14 @@ func TestAReportArrivesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan message.Fate, 2)
+	done := make(chan message.Result, 2)
 	for range 2 { // as when a crash comes before the delivery was recorded
-		h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
+		h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { done <- f },
 			Outgoing: message.Outgoing{ID: "report:" + child.ID + ":t1", Text: "it works",
 				To:     message.Address{Connector: message.ToAgent, ChannelID: one},
 				Report: &message.Report{From: child.ID, Hops: 4}}})
 		if f := <-done; !f.Delivered() {
-			t.Errorf("fate %+v", f)
+			t.Errorf("result %+v", f)
 		}
 	}
 	items, err := inbox.ReadAll(h.folder(one))
@@ -364,13 +364,13 @@ func TestAReportToADeadParentIsGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan message.Fate, 1)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { done <- f },
+	done := make(chan message.Result, 1)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { done <- f },
 		Outgoing: message.Outgoing{ID: "r", Text: "x",
 			To:     message.Address{Connector: message.ToAgent, ChannelID: "abcdefghijklmnopqrstuvwx"},
 			Report: &message.Report{From: child.ID}}})
 	if f := <-done; !f.Final {
-		t.Errorf("fate %+v, want it given up", f)
+		t.Errorf("result %+v, want it given up", f)
 	}
 }
 
@@ -653,7 +653,7 @@ func TestStrangersAndKin(t *testing.T) {
 		{ada, other, true, false}, {ada, bob, false, true}, {bob, ada, false, false}, {mine, bob, false, true}, {mine, ada, false, false},
 		{ops.ID, bob, false, true}, {ops.ID, ada, false, false}, {bob, ops.ID, false, false}, {bob, bob, true, false},
 	} {
-		if kin := h.Kin(tt.from, tt.to); kin != tt.kin {
+		if kin := h.Related(tt.from, tt.to); kin != tt.kin {
 			t.Errorf("%s and %s are kin: %v", h.name(tt.from), h.name(tt.to), kin)
 		}
 		if _, stranger := h.Stranger(tt.from, tt.to); stranger != tt.stranger {

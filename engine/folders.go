@@ -69,7 +69,7 @@ func (fw *folderWatch) refused(ids []string) (now []string) {
 	if len(ids) == 0 {
 		entries, err := os.ReadDir(filepath.Join(fw.root, "agents"))
 		if err != nil {
-			fw.log.Error("agents cannot be read again", "err", err)
+			fw.log.Error("cannot rescan agents", "err", err)
 		}
 		for _, e := range entries {
 			look = append(look, e.Name())
@@ -121,7 +121,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 	diff, found, err := fw.index.Rescan(ids...)
 	NoteAgents(fw.board, fw.root, found)
 	if err != nil {
-		fw.log.Error("agents cannot be read again", "err", err)
+		fw.log.Error("cannot rescan agents", "err", err)
 		return
 	}
 	for _, id := range slices.Concat(diff.Added, diff.Removed, diff.Changed) {
@@ -132,7 +132,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 		fw.board.Read(id, filepath.Join(fw.folder(id), address.File), nil)
 		fw.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
 		if !fw.settled(id) {
-			fw.actors.rouse(id)
+			fw.actors.wake(id)
 		}
 	}
 	for _, id := range diff.Removed {

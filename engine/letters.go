@@ -79,7 +79,7 @@ func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
 	round := letterRound{letters: ls, stuck: map[string]bool{}}
 	defer func() { ls.board.Read("", filepath.Join(ls.root, "drop"), round.found) }()
 	taken, err := ls.slot.Taken()
-	round.failed("taken letters", err)
+	round.failed("dropped messages", err)
 	for _, l := range taken {
 		round.deliver(ctx, l)
 	}
@@ -121,13 +121,13 @@ func (r *letterRound) failed(letter string, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, inbox.ErrRefused):
-		r.letters.log.Warn("letter refused", "letter", letter, "err", err)
+		r.letters.log.Warn("dropped message refused", "letter", letter, "err", err)
 	default:
 		r.retry = true
 		r.found = append(r.found, finding.Finding{ID: "letter-waits", Severity: finding.Warning,
 			File:   filepath.Join(r.letters.root, "drop"),
 			Reason: fmt.Sprintf("%s cannot be delivered now: %v", letter, err),
-			Remedy: "daycare tries it again every few seconds. Remove what is in its way, or remove the file."})
+			Remedy: "daycare retries every few seconds. Remove the cause, or remove the file."})
 	}
 }
 

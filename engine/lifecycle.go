@@ -143,7 +143,7 @@ func (l *lifecycle) retire(ctx context.Context, id, reason string) error {
 		return fmt.Errorf("end agent %s: %w", id, err)
 	}
 	if kept != "" {
-		l.log.Warn("state.json had errors when its agent ended: the last good version is in its place", "agent", id, "kept", kept)
+		l.log.Warn("state.json had errors when its agent ended; replaced by the last valid version", "agent", id, "kept", kept)
 	}
 	err = e.halt(ctx)
 	l.index.SetEnded(id, true)

@@ -143,25 +143,25 @@ func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 		var n notes
 		l := newLinks(nil, func(string, error, time.Duration) {})
 		s := newSenders(l.get, event.NewStream("t"), slog.New(slog.DiscardHandler))
-		fates := make(chan message.Fate, 10)
+		results := make(chan message.Result, 10)
 		promise := func(id string) message.Promise {
 			return message.Promise{Outgoing: message.Outgoing{ID: id, To: message.Address{Connector: "a", ChannelID: id}, Text: "x"},
-				Since: time.Now(), Report: func(f message.Fate) { fates <- f }}
+				Since: time.Now(), Report: func(f message.Result) { results <- f }}
 		}
 		must(t, l.set([]Connector{&line{id: "a", notes: &n, send: errors.New("old token")}}))
 		s.send(promise("one"))
-		if f := <-fates; f.Delivered() || f.Final {
+		if f := <-results; f.Delivered() || f.Final {
 			t.Errorf("first try: %+v", f)
 		}
 		must(t, l.set([]Connector{&line{id: "a", notes: &n}}))
-		if f := <-fates; !f.Delivered() || !f.Retry {
+		if f := <-results; !f.Delivered() || !f.Retry {
 			t.Errorf("by the new connector: %+v", f)
 		}
 		must(t, l.set([]Connector{&line{id: "a", notes: &n, send: errors.New("old token")}}))
 		s.send(promise("two"))
-		<-fates
+		<-results
 		must(t, l.set(nil))
-		if f := <-fates; !f.Final || f.Error != "connector a was removed" {
+		if f := <-results; !f.Final || f.Error != "connector a was removed" {
 			t.Errorf("after it was removed: %+v", f)
 		}
 		s.close(time.Second)
@@ -182,7 +182,7 @@ func TestASenderHasItsPace(t *testing.T) {
 		limit := 60
 		var refuse error
 		taken := map[string]int{}
-		p := newPace(func(_ context.Context, in message.Incoming) (message.Receipt, error) {
+		p := newRateLimit(func(_ context.Context, in message.Incoming) (message.Receipt, error) {
 			if refuse == nil {
 				taken[in.From.UserID]++
 			}
@@ -222,11 +222,11 @@ func TestASenderHasItsPace(t *testing.T) {
 		must(t, write("ada", message.Text))
 		limit = 600
 		time.Sleep(time.Minute)
-		for i := range maxPaced + 100 {
+		for i := range maxLimited + 100 {
 			must(t, write(fmt.Sprint(i), message.Text))
 		}
-		if n := len(p.senders); n > maxPaced {
-			t.Errorf("%d senders are remembered, want at most %d", n, maxPaced)
+		if n := len(p.senders); n > maxLimited {
+			t.Errorf("%d senders are remembered, want at most %d", n, maxLimited)
 		}
 	})
 }

@@ -23,28 +23,28 @@ func (a *actors) abandon(id, reason string) {
 		})
 	}
 	if err != nil {
-		a.log.Warn("answers that are given up are not recorded", "agent", id, "err", err)
+		a.log.Warn("abandoned answers not recorded", "agent", id, "err", err)
 	}
 }
 
 // recordLate records results that came in when their agents slept and could not be
 // woken any more, because everything stops.
 func (a *actors) recordLate() {
-	for id, fates := range a.senders.unrecorded() {
-		if len(deliveries(fates)) == 0 {
+	for id, results := range a.senders.unrecorded() {
+		if len(deliveries(results)) == 0 {
 			continue
 		}
 		err := record.AppendApart(a.vol, a.folder(id), a.log, func(*record.Obligations) []record.Record {
-			return deliveries(fates)
+			return deliveries(results)
 		})
 		if err != nil {
-			a.log.Error("delivery not recorded: it may be sent again at the next start", "agent", id, "err", err)
+			a.log.Error("delivery not recorded: the answer may be sent again at the next start", "agent", id, "err", err)
 		}
 	}
 }
 
-func deliveries(fates []message.Fate) (recs []record.Record) {
-	for _, f := range fates {
+func deliveries(results []message.Result) (recs []record.Record) {
+	for _, f := range results {
 		if d := record.DeliveryOf(f); d != nil {
 			recs = append(recs, d)
 		}

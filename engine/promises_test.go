@@ -18,13 +18,13 @@ import (
 // A post is senders with connectors that the test plays, and what was reported.
 type post struct {
 	*senders
-	mu    sync.Mutex
-	known map[string]Connector
-	fates map[string][]message.Fate // by the id of the answer
+	mu      sync.Mutex
+	known   map[string]Connector
+	results map[string][]message.Result // by the id of the answer
 }
 
 func newPost(known map[string]Connector) *post {
-	p := &post{known: known, fates: map[string][]message.Fate{}}
+	p := &post{known: known, results: map[string][]message.Result{}}
 	p.senders = newSenders(func(id string) (Connector, bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -38,23 +38,23 @@ func newPost(known map[string]Connector) *post {
 func (p *post) promise(agent, id, text string, done map[int]bool) {
 	p.send(message.Promise{Agent: agent, Since: time.Now(), Done: done,
 		Outgoing: message.Outgoing{ID: id, Text: text, To: toRoom},
-		Report: func(f message.Fate) {
+		Report: func(f message.Result) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.fates[f.Out] = append(p.fates[f.Out], f)
+			p.results[f.Out] = append(p.results[f.Out], f)
 		}})
 }
 
 // only is the one result of an answer.
-func (p *post) only(t *testing.T, id string) message.Fate {
+func (p *post) only(t *testing.T, id string) message.Result {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.fates[id]) != 1 {
-		t.Errorf("%s has the results %+v, want one", id, p.fates[id])
-		return message.Fate{}
+	if len(p.results[id]) != 1 {
+		t.Errorf("%s has the results %+v, want one", id, p.results[id])
+		return message.Result{}
 	}
-	return p.fates[id][0]
+	return p.results[id][0]
 }
 
 // What an agent that is removed had promised is not sent; what others promised to the
@@ -130,7 +130,7 @@ func TestHowOftenAnAnswerIsTried(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		p.mu.Lock()
-		first := len(p.fates["text"])
+		first := len(p.results["text"])
 		p.mu.Unlock()
 		// 1, 2, 4, … 32 s take about a minute, then one try a minute, up to a fifth later.
 		if first < 13 || first > 17 {
@@ -139,7 +139,7 @@ func TestHowOftenAnAnswerIsTried(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		synctest.Wait()
 		p.mu.Lock()
-		all := p.fates["text"]
+		all := p.results["text"]
 		p.mu.Unlock()
 		for i, f := range all {
 			if f.Delivered() || f.Error != "no network" || f.Final != (i == len(all)-1) || f.Retry != (i > 0) {
@@ -160,7 +160,7 @@ func TestPromisesWithNothingToSend(t *testing.T) {
 		p := newPost(map[string]Connector{"room": room})
 		p.promise("a", "done", "1122", map[int]bool{0: true, 1: true})
 		p.promise("a", "empty", "", nil)
-		p.send(message.Promise{Agent: "a", Since: time.Now(), Report: func(f message.Fate) { p.fates[f.Out] = append(p.fates[f.Out], f) },
+		p.send(message.Promise{Agent: "a", Since: time.Now(), Report: func(f message.Result) { p.results[f.Out] = append(p.results[f.Out], f) },
 			Outgoing: message.Outgoing{ID: "file", To: toRoom, Files: []message.File{{Name: "a.txt"}}}})
 		synctest.Wait()
 		if f := p.only(t, "done"); !f.Delivered() || f.Part != 1 || f.Parts != 2 {
@@ -180,7 +180,7 @@ func TestPromisesWithNothingToSend(t *testing.T) {
 func TestAChangedLimitAppliesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := 2
-		p := newPace(func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil },
+		p := newRateLimit(func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil },
 			func() int { return limit })
 		write := func() error {
 			_, err := p.deliver(t.Context(), from("one", "x"))
@@ -209,13 +209,13 @@ func TestAChangedLimitAppliesAtOnce(t *testing.T) {
 // forgotten as long as there are others who have been quiet.
 func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPace(func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil },
+		p := newRateLimit(func(context.Context, message.Incoming) (message.Receipt, error) { return message.Receipt{}, nil },
 			func() int { return 60 })
 		write := func(user string) error {
 			_, err := p.deliver(t.Context(), from(user, "x"))
 			return err
 		}
-		for n := range maxPaced - 1 {
+		for n := range maxLimited - 1 {
 			if err := write(fmt.Sprint("quiet", n)); err != nil {
 				t.Fatal(err)
 			}
@@ -235,13 +235,13 @@ func TestManySendersAreForgottenTheQuietFirst(t *testing.T) {
 		if err := write("fast"); !errors.As(err, new(*message.TooFast)) {
 			t.Errorf("who wrote too fast was forgotten: %v", err)
 		}
-		for n := range maxPaced + 5 {
+		for n := range maxLimited + 5 {
 			if err := write(fmt.Sprint("busy", n)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := len(p.senders); n != maxPaced {
-			t.Errorf("%d senders are remembered, want %d", n, maxPaced)
+		if n := len(p.senders); n != maxLimited {
+			t.Errorf("%d senders are remembered, want %d", n, maxLimited)
 		}
 	})
 }

@@ -74,5 +74,5 @@ func (r *registrar) createFresh(d address.Descriptor, state []byte, fill func(di
 			return meta, fmt.Errorf("%w: %s %s has its id or address", folders.ErrTaken, meta.Handle, meta.ID)
 		}
 	}
-	return address.Meta{}, fmt.Errorf("%w: no serial number is free", folders.ErrTaken)
+	return address.Meta{}, fmt.Errorf("%w: all serial numbers are in use", folders.ErrTaken)
 }

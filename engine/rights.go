@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotHeld: an agent gives only what it holds itself.
-var ErrNotHeld = errors.New("you do not hold that right yourself; ask for it with request_permission")
+var ErrNotHeld = errors.New("you do not have that permission yourself; ask for it with request_permission")
 
 // Overseer is the agent of the person who answers for an agent: its nearest
 // ancestor that speaks with one, else the agent that an owner wrote to last. Somebody
@@ -48,10 +48,10 @@ func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
 
 // grants are the rights that somebody else gives or takes.
 type grants struct {
-	place    place
-	kin      *kin
-	actors   *actors
-	mailroom *mailroom
+	place     place
+	relations *relations
+	actors    *actors
+	mailroom  *mailroom
 }
 
 // Share gives an agent, which from started, a right that from holds. It is an item
@@ -61,8 +61,8 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	if err != nil {
 		return err
 	}
-	if !g.kin.descends(to, from) {
-		return fmt.Errorf("%w: rights are shared with agents that you started", ErrStranger)
+	if !g.relations.descends(to, from) {
+		return fmt.Errorf("%w: permissions can be shared only with agents that you started", ErrStranger)
 	}
 	r, err := permission.General(tag, "")
 	if err != nil {
@@ -74,7 +74,7 @@ func (g *grants) Share(ctx context.Context, from, ref, tag, key string) error {
 	}
 	state, _, err := record.CurrentState(g.place.vol, g.place.folder(from))
 	if err != nil {
-		return fmt.Errorf("read rights: %w", err)
+		return fmt.Errorf("read permissions: %w", err)
 	}
 	if !state.Permissions.Allows(access) {
 		return fmt.Errorf("%w: %s", ErrNotHeld, r.Tag)
@@ -101,7 +101,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 	if err != nil {
 		return err
 	}
-	for _, heir := range append([]string{id}, g.kin.heirs(id)...) {
+	for _, heir := range append([]string{id}, g.relations.heirs(id)...) {
 		if heir != id && g.actors.ended(heir) {
 			continue // it can do nothing any more
 		}
@@ -120,7 +120,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 			By: by, Tag: access.Tag()}); err != nil && heir == id {
 			return err
 		} else if err != nil { // it ended meanwhile, and what it had with it
-			g.place.log.Warn("a right was not taken back", "agent", heir, "permission", access.Tag(), "err", err)
+			g.place.log.Warn("cannot revoke a permission", "agent", heir, "permission", access.Tag(), "err", err)
 		}
 		less(heir, left)
 	}
@@ -128,7 +128,7 @@ func (g *grants) Revoke(ctx context.Context, id, tag, by string, less func(agent
 }
 
 // heirs are the agents that an agent started or made, and those that these did.
-func (k *kin) heirs(id string) (list []string) {
+func (k *relations) heirs(id string) (list []string) {
 	seen := map[string]bool{id: true} // a hand edit can make a circle
 	for next := []string{id}; len(next) > 0; next = next[1:] {
 		for _, heir := range k.place.index.Made(next[0]) {

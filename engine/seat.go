@@ -20,10 +20,10 @@ var ErrStopped = errors.New("stopped")
 
 // A Seat is what the engine gives to a running agent.
 type Seat struct {
-	Meta  address.Meta // as it was when the agent was woken; Identity is as it is now
-	Dir   string       // the agent's folder
-	Inbox inbox.Mailbox
-	Fates *message.Fates // what became of the agent's answers; it outlives a run that fails
+	Meta    address.Meta // as it was when the agent was woken; Identity is as it is now
+	Dir     string       // the agent's folder
+	Inbox   inbox.Mailbox
+	Results *message.Results // what became of the agent's answers; it outlives a run that fails
 
 	entry *entry
 }
@@ -55,7 +55,7 @@ func (s Seat) Show(state event.State, detail string) {
 func (s Seat) Leave() <-chan struct{} { return s.entry.actors.waker.leave }
 
 // Send gives a promised answer to the sender of its chat. It returns at once. Report is
-// called with the results as long as the agent's Fates exist.
+// called with the results as long as the agent's Results exist.
 func (s Seat) Send(p message.Promise) { s.entry.send(p) }
 
 // Answers reports whether answers to an address are to be promised at all. Where

@@ -48,8 +48,8 @@ type senders struct {
 
 // An account is what one agent has promised, and the results that it has not recorded.
 type account struct {
-	outs  map[string]*promise // by the id of the answer
-	fates *message.Fates
+	outs    map[string]*promise // by the id of the answer
+	results *message.Results
 }
 
 // A promise is an answer on its way. It ends with its context.
@@ -70,17 +70,17 @@ func newSenders(connector func(id string) (Connector, bool), events *event.Strea
 func (s *senders) account(agent string) *account {
 	a := s.accounts[agent]
 	if a == nil {
-		a = &account{outs: map[string]*promise{}, fates: message.NewFates()}
+		a = &account{outs: map[string]*promise{}, results: message.NewResults()}
 		s.accounts[agent] = a
 	}
 	return a
 }
 
-// fates is where the results of an agent's promises are kept, until left forgets it.
-func (s *senders) fates(agent string) *message.Fates {
+// results is where the results of an agent's promises are kept, until left forgets it.
+func (s *senders) results(agent string) *message.Results {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.account(agent).fates
+	return s.account(agent).results
 }
 
 // left is called when an agent goes to sleep. It reports whether there are results
@@ -91,7 +91,7 @@ func (s *senders) left(agent string) bool {
 	a := s.accounts[agent]
 	switch {
 	case a == nil:
-	case a.fates.Len() > 0:
+	case a.results.Len() > 0:
 		return true
 	case len(a.outs) == 0:
 		delete(s.accounts, agent)
@@ -101,7 +101,7 @@ func (s *senders) left(agent string) bool {
 
 // end closes the account of an agent that has ended, and takes the results that it has
 // not recorded.
-func (s *senders) end(agent string) []message.Fate {
+func (s *senders) end(agent string) []message.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.accounts[agent]
@@ -109,17 +109,17 @@ func (s *senders) end(agent string) []message.Fate {
 		return nil
 	}
 	delete(s.accounts, agent)
-	return a.fates.Take()
+	return a.results.Take()
 }
 
 // unrecorded takes the results that no agent has recorded, by agent.
-func (s *senders) unrecorded() map[string][]message.Fate {
+func (s *senders) unrecorded() map[string][]message.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := map[string][]message.Fate{}
+	list := map[string][]message.Result{}
 	for id, a := range s.accounts {
-		if fates := a.fates.Take(); len(fates) > 0 && id != "" {
-			list[id] = fates
+		if results := a.results.Take(); len(results) > 0 && id != "" {
+			list[id] = results
 		}
 	}
 	return list
@@ -138,11 +138,11 @@ func (s *senders) send(p message.Promise) {
 		known.Report = p.Report
 		return
 	}
-	if a.fates.Has(p.ID) {
+	if a.results.Has(p.ID) {
 		return // over, and the agent is about to read that
 	}
 	if s.ctx.Err() != nil {
-		p.Report(message.Fate{Out: p.ID, Kept: true})
+		p.Report(message.Result{Out: p.ID, Kept: true})
 		return
 	}
 	made := &promise{Promise: p}
@@ -181,12 +181,12 @@ func (s *senders) drop(agent string) {
 	}
 	s.mu.Unlock()
 	for _, p := range dropped {
-		p.Report(message.Fate{Out: p.ID, Kept: true})
+		p.Report(message.Result{Out: p.ID, Kept: true})
 	}
 }
 
 // report passes a result on, unless the promise was forgotten meanwhile.
-func (s *senders) report(p *promise, f message.Fate) {
+func (s *senders) report(p *promise, f message.Result) {
 	s.mu.Lock()
 	report, known := p.Report, s.owes(p)
 	s.mu.Unlock()
@@ -235,12 +235,12 @@ func (s *senders) work(c chat) {
 // deliver sends every part that is not known to be delivered, in order.
 func (s *senders) deliver(p *promise) {
 	if p.ctx.Err() != nil {
-		s.report(p, message.Fate{Out: p.ID, Kept: true})
+		s.report(p, message.Result{Out: p.ID, Kept: true})
 		return
 	}
 	conn, ok := s.connector(p.To.Connector)
 	if !ok {
-		s.settle(p, message.Fate{Out: p.ID, Parts: 1, Error: removed(p.To.Connector), Final: true})
+		s.settle(p, message.Result{Out: p.ID, Parts: 1, Error: removed(p.To.Connector), Final: true})
 		return
 	}
 	parts := []string{p.Text}
@@ -266,7 +266,7 @@ func (s *senders) deliver(p *promise) {
 		}
 	}
 	if !sent { // the agent knows which parts arrived, not that these are all
-		s.settle(p, message.Fate{Out: p.ID, Part: max(len(parts)-1, 0), Parts: max(len(parts), 1)})
+		s.settle(p, message.Result{Out: p.ID, Part: max(len(parts)-1, 0), Parts: max(len(parts), 1)})
 	}
 }
 
@@ -276,33 +276,33 @@ func removed(connector string) string { return "connector " + connector + " was 
 // looked up each time: new settings may have replaced or removed it meanwhile.
 func (s *senders) try(p *promise, out message.Outgoing) bool {
 	for pause := sendFirst; ; pause = min(2*pause, sendLast) {
-		fate := message.Fate{Out: out.ID, Part: out.Part, Parts: out.Parts, Retry: out.Retry}
+		result := message.Result{Out: out.ID, Part: out.Part, Parts: out.Parts, Retry: out.Retry}
 		var err error
-		if fate.RemoteID, err = s.once(p.ctx, out); err == nil {
-			s.settle(p, fate)
+		if result.RemoteID, err = s.once(p.ctx, out); err == nil {
+			s.settle(p, result)
 			return true
 		}
 		if p.ctx.Err() != nil {
-			s.report(p, message.Fate{Out: out.ID, Kept: true})
+			s.report(p, message.Result{Out: out.ID, Kept: true})
 			return false
 		}
-		fate.Error = err.Error()
+		result.Error = err.Error()
 		wait := pause + time.Duration(rand.Int64N(int64(pause)/5+1))
 		var ns *message.NotSent
 		if errors.As(err, &ns) {
-			fate.Final = ns.Final
+			result.Final = ns.Final
 			wait = max(wait, ns.After)
 		}
-		fate.Final = fate.Final || time.Since(p.Since) > sendGiveUp
-		s.log.Warn("answer not delivered", "connector", out.To.Connector, "out", out.ID, "err", err, "final", fate.Final, "again", wait)
-		s.settle(p, fate)
-		if fate.Final {
+		result.Final = result.Final || time.Since(p.Since) > sendGiveUp
+		s.log.Warn("answer not delivered", "connector", out.To.Connector, "out", out.ID, "err", err, "final", result.Final, "again", wait)
+		s.settle(p, result)
+		if result.Final {
 			return false
 		}
 		select {
 		case <-time.After(wait):
 		case <-p.ctx.Done():
-			s.report(p, message.Fate{Out: out.ID, Kept: true})
+			s.report(p, message.Result{Out: out.ID, Kept: true})
 			return false
 		}
 		out.Retry = true
@@ -326,7 +326,7 @@ func (s *senders) once(ctx context.Context, out message.Outgoing) (remoteID stri
 }
 
 // settle tells the agent, who writes it down, and whoever watches.
-func (s *senders) settle(p *promise, f message.Fate) {
+func (s *senders) settle(p *promise, f message.Result) {
 	kind := event.OutboxSent
 	if !f.Delivered() {
 		kind = event.OutboxFailed

@@ -53,7 +53,7 @@ var toRoom = message.Address{Connector: "room", ChannelID: "1"}
 type promising struct {
 	mu       sync.Mutex
 	runs     int
-	recorded []message.Fate
+	recorded []message.Result
 	each     func(run int) error // how a run ends; nil: when the agent is told to leave
 }
 
@@ -63,7 +63,7 @@ func (p *promising) run(ctx context.Context, seat Seat) error {
 	n, open := p.runs, len(p.recorded) == 0
 	p.mu.Unlock()
 	if open && !p.settle(seat) {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 	}
 	for _, h := range seat.Inbox.Open() {
@@ -81,7 +81,7 @@ func (p *promising) run(ctx context.Context, seat Seat) error {
 func (p *promising) settle(seat Seat) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.recorded = append(p.recorded, seat.Fates.Take()...)
+	p.recorded = append(p.recorded, seat.Results.Take()...)
 	return len(p.recorded) > 0
 }
 
@@ -128,7 +128,7 @@ func TestAResultOutlivesARunThatFails(t *testing.T) {
 	r := h.deliver(from("one", "hello"))
 	<-room.tries
 	room.let <- nil
-	waitFor(t, "the result came in", func() bool { return h.senders.fates(r.Agent).Len() == 1 })
+	waitFor(t, "the result came in", func() bool { return h.senders.results(r.Agent).Len() == 1 })
 	fails <- errors.New("seeded")
 	waitFor(t, "the delivery is recorded", p.done)
 	if sent := room.all(); len(sent) != 1 {
@@ -155,13 +155,13 @@ func TestAResultWakesAnAgentThatSleeps(t *testing.T) {
 func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 	room := &chatRoom{}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
-	fates := make(chan message.Fate, 5)
-	h.senders.send(message.Promise{Since: time.Now(), Done: map[int]bool{0: true, 1: true}, Report: func(f message.Fate) { fates <- f },
+	results := make(chan message.Result, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Done: map[int]bool{0: true, 1: true}, Report: func(f message.Result) { results <- f },
 		Outgoing: message.Outgoing{ID: "a", Text: "1122", To: toRoom}})
 	select {
-	case f := <-fates:
+	case f := <-results:
 		if !f.Delivered() || f.Part != 1 || f.Parts != 2 {
-			t.Errorf("fate %+v, want both parts delivered", f)
+			t.Errorf("result %+v, want both parts delivered", f)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing was reported")
@@ -174,11 +174,11 @@ func TestAPromiseWithNothingLeftToSendIsSettledAtOnce(t *testing.T) {
 func TestFilesWithoutTextAreSentAlthoughNothingIsSplit(t *testing.T) {
 	room := &chatRoom{}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
-	fates := make(chan message.Fate, 5)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+	results := make(chan message.Result, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { results <- f },
 		Outgoing: message.Outgoing{ID: "a", Files: []message.File{{ID: "f"}}, To: toRoom}})
-	if f := <-fates; !f.Delivered() || !slices.Equal(room.sent, []string{"a"}) {
-		t.Errorf("fate %+v, sent %v", f, room.sent)
+	if f := <-results; !f.Delivered() || !slices.Equal(room.sent, []string{"a"}) {
+		t.Errorf("result %+v, sent %v", f, room.sent)
 	}
 }
 
@@ -203,9 +203,9 @@ func owing(t *testing.T, h *house) address.Meta {
 
 // leaving plays an agent that waits at its end until nothing of it is on its way.
 func leaving(ctx context.Context, seat Seat) error {
-	seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+	seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 	<-ctx.Done()
-	<-seat.Fates.Arrived()
+	<-seat.Results.Arrived()
 	return nil
 }
 
@@ -219,7 +219,7 @@ func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T
 			room := newSlowRoom()
 			h := newHouse(t, t.TempDir(), leaving, room)
 			meta := owing(t, h)
-			h.rouse(meta.ID)
+			h.wake(meta.ID)
 			<-room.tries // the chat is down, and may be for a day
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
@@ -248,12 +248,12 @@ func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T
 func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
 	room := newSlowRoom()
 	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, room)
 	meta := owing(t, h)
-	h.rouse(meta.ID)
+	h.wake(meta.ID)
 	<-room.tries
 	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
 	if err := h.Kill(t.Context(), meta.ID); err != nil {
@@ -275,13 +275,13 @@ func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	room := newSlowRoom()
 	root := t.TempDir()
 	h := newHouseWith(t, root, func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Fates.Put,
+		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, Options{Connectors: []Connector{room}})
 	h.grace = 20 * time.Second
 	meta := owing(t, h)
-	h.rouse(meta.ID)
+	h.wake(meta.ID)
 	<-room.tries
 	waitFor(t, "the agent sleeps", func() bool { _, awake := h.awake(meta.ID); return !awake })
 	ended := make(chan error, 1)

@@ -95,14 +95,14 @@ func TestConnectorsReceive(t *testing.T) {
 // kept at once, and nobody waits for it.
 func TestAnEndedAgentSendsNothing(t *testing.T) {
 	room := &chatRoom{}
-	kept := make(chan message.Fate, 1)
+	kept := make(chan message.Result, 1)
 	working := make(chan bool)
 	s := newStill(t, func(o *Options) { o.Connectors = []Connector{room} })
 	id := s.colleague(t)
 	s.run(t, func(ctx context.Context, seat Seat) error {
 		working <- true
 		<-ctx.Done()
-		seat.Send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { kept <- f },
+		seat.Send(message.Promise{Since: time.Now(), Report: func(f message.Result) { kept <- f },
 			Outgoing: message.Outgoing{ID: strings.Repeat("o", 24), Text: "too late", To: message.Address{Connector: "room", ChannelID: "1"}}})
 		return nil
 	})

@@ -106,7 +106,7 @@ func New(o Options) (*System, error) {
 	if o.Volume != nil {
 		var err error
 		if slot, err = inbox.OpenSlot(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
-			return nil, fmt.Errorf("open letter slot: %w", err)
+			return nil, fmt.Errorf("open drop folder: %w", err)
 		}
 	}
 	if o.Folders == nil {
@@ -130,7 +130,7 @@ func New(o Options) (*System, error) {
 	reg := &registrar{place: p, recent: last, newState: o.NewState}
 	mail := &mailroom{place: p, actors: a, recent: last, registrar: reg, foreign: o.Foreign, redact: o.Redact,
 		folders: o.Folders}
-	a.links = newLinks(newPace(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
+	a.links = newLinks(newRateLimit(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
 		o.Log.Error("connector failed", "connector", id, "err", err, "again", again)
 	})
 	if err := a.links.set(o.Connectors); err != nil {
@@ -141,7 +141,7 @@ func New(o Options) (*System, error) {
 			return awakeLimit(0)
 		}
 		return awakeLimit(o.Awake())
-	}, a.rouse, a.wg.Go, o.Log)
+	}, a.wake, a.wg.Go, o.Log)
 	a.senders = newSenders(func(id string) (Connector, bool) {
 		if id == message.ToAgent {
 			return parents{mail}, true
@@ -167,7 +167,7 @@ func New(o Options) (*System, error) {
 func (s *System) Run(ctx context.Context, start StartFunc) error {
 	s.actors.start.Store(&start)
 	defer s.shutdown()
-	if err := s.actors.Rouse(ctx); err != nil {
+	if err := s.actors.WakeAll(ctx); err != nil {
 		return err
 	}
 	if s.watcher != nil {
@@ -189,7 +189,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 }
 
 func (s *System) shutdown() {
-	s.actors.stop(errors.New("daycare stops"))
+	s.actors.stop(errors.New("daycare is stopping"))
 	s.actors.waker.close()
 	// Agents write down what becomes of their answers, so the two end together.
 	s.actors.senders.close(s.grace)
@@ -222,11 +222,11 @@ func (p place) settled(id string) bool {
 	dir := p.folder(id)
 	box, err := inbox.Settled(dir)
 	if err != nil {
-		p.log.Error("inbox cannot be looked at", "agent", id, "err", err)
+		p.log.Error("cannot read inbox", "agent", id, "err", err)
 	}
 	history, herr := record.Settled(dir)
 	if herr != nil {
-		p.log.Error("history cannot be looked at", "agent", id, "err", herr)
+		p.log.Error("cannot read history", "agent", id, "err", herr)
 	}
 	return box && history && err == nil && herr == nil
 }

@@ -167,7 +167,7 @@ func TestAnAgentIsWokenAlthoughItsEntryGoesToSleep(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() {
-		h.rouse(meta.ID)
+		h.wake(meta.ID)
 		close(done)
 	}()
 	time.Sleep(50 * time.Millisecond) // it has the entry, and waits for its lock
@@ -315,16 +315,16 @@ func (*chatRoom) Split(text string) []string {
 func TestAnswersKeepTheirOrderAndGoOnWhereTheyWere(t *testing.T) {
 	room := &chatRoom{fail: []error{nil, &message.NotSent{Err: errors.New("busy"), After: time.Millisecond}}}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
-	fates := make(chan message.Fate, 20)
+	results := make(chan message.Result, 20)
 	send := func(id, text string, done map[int]bool) {
-		h.senders.send(message.Promise{Since: time.Now(), Done: done, Report: func(f message.Fate) { fates <- f },
+		h.senders.send(message.Promise{Since: time.Now(), Done: done, Report: func(f message.Result) { results <- f },
 			Outgoing: message.Outgoing{ID: id, Text: text, To: message.Address{Connector: "room", ChannelID: "1"}}})
 	}
 	send("a", "112233", nil)
 	send("b", "1122", map[int]bool{0: true})
 	var delivered []string
 	for len(delivered) < 4 {
-		f := <-fates
+		f := <-results
 		if f.Delivered() {
 			delivered = append(delivered, fmt.Sprintf("%s.%d retry %v", f.Out, f.Part, f.Retry))
 		}
@@ -343,31 +343,31 @@ func TestAnswersKeepTheirOrderAndGoOnWhereTheyWere(t *testing.T) {
 func TestAFinalRefusalGivesUp(t *testing.T) {
 	room := &chatRoom{fail: []error{&message.NotSent{Err: errors.New("the chat is gone"), Final: true}}}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
-	fates := make(chan message.Fate, 5)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+	results := make(chan message.Result, 5)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { results <- f },
 		Outgoing: message.Outgoing{ID: "a", Text: "x", To: message.Address{Connector: "room", ChannelID: "1"}}})
-	if f := <-fates; !f.Final || f.Error == "" {
-		t.Errorf("fate %+v, want final with its reason", f)
+	if f := <-results; !f.Final || f.Error == "" {
+		t.Errorf("result %+v, want final with its reason", f)
 	}
 }
 
 func TestAtTheEndUndeliveredAnswersAreKept(t *testing.T) {
 	room := &chatRoom{fail: slices.Repeat([]error{errors.New("down")}, 100)}
 	h := newHouse(t, t.TempDir(), echo(func(string, inbox.Item) {}), room)
-	fates := make(chan message.Fate, 200)
-	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Fate) { fates <- f },
+	results := make(chan message.Result, 200)
+	h.senders.send(message.Promise{Since: time.Now(), Report: func(f message.Result) { results <- f },
 		Outgoing: message.Outgoing{ID: "a", Text: "x", To: message.Address{Connector: "room", ChannelID: "1"}}})
-	<-fates // the first failure
+	<-results // the first failure
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}
-	close(fates)
-	var last message.Fate
-	for f := range fates {
+	close(results)
+	var last message.Result
+	for f := range results {
 		last = f
 	}
 	if !last.Kept {
-		t.Errorf("last fate %+v, want kept", last)
+		t.Errorf("last result %+v, want kept", last)
 	}
 }
 

@@ -29,7 +29,7 @@ func (m *mailroom) tell(ctx context.Context, in message.Incoming) (message.Recei
 	if utf8.RuneCountInString(in.Text) > maxTold {
 		path, err := m.spill(in)
 		if err != nil {
-			return message.Receipt{}, fmt.Errorf("keep long message: %w", err)
+			return message.Receipt{}, fmt.Errorf("save long message: %w", err)
 		}
 		head := string([]rune(in.Text)[:maxTold/8])
 		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
@@ -105,7 +105,7 @@ func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error)
 	in := message.Incoming{Agent: out.To.ChannelID, Kind: message.System, Origin: child.ID, Dedupe: out.ID,
 		Hops: out.Report.Hops, Text: reportText(child, out)}
 	if sources, err := record.SourcesOf(p.mailroom.folder(child.ID)); err != nil {
-		p.mailroom.log.Warn("what a child has read is not known", "agent", child.ID, "err", err)
+		p.mailroom.log.Warn("cannot determine what a child has read", "agent", child.ID, "err", err)
 		in.Source = "agent " + child.Name
 	} else if len(sources) > 0 {
 		in.Source = message.Relayed(child.Name, sourceTexts(sources))

@@ -131,7 +131,7 @@ func (a *actors) readCost(id string) (cost float64) {
 	}
 	after, err := record.CostAfter(dir, state.Seq)
 	if err != nil {
-		a.log.Warn("cost cannot be read", "agent", id, "err", err)
+		a.log.Warn("cannot read cost", "agent", id, "err", err)
 	}
 	return cost + after
 }
@@ -200,7 +200,7 @@ func (dy *directory) asking(a *event.Agent) {
 			a.State, a.Detail = event.Paused, p.Request.Reason
 			return
 		}
-		a.State, a.Detail = event.WaitingPermission, "a request of this agent waits for an answer"
+		a.State, a.Detail = event.WaitingPermission, "a request of this agent is waiting for approval"
 	}
 }
 
@@ -215,7 +215,7 @@ func (a *actors) waiting(id string) []inbox.Head {
 	}
 	heads, err := inbox.Survey(a.folder(id))
 	if err != nil {
-		a.log.Warn("inbox cannot be read", "agent", id, "err", err)
+		a.log.Warn("cannot read inbox", "agent", id, "err", err)
 	}
 	return heads
 }

@@ -198,7 +198,7 @@ func (w *waker) unwoken(id string, err error) {
 		w.logged[cause] = true
 	}
 	if !known {
-		w.log.Error("agent cannot be woken; it is tried again until it can", "agent", id, "err", err, "again", r.pause)
+		w.log.Error("cannot wake agent; retrying", "agent", id, "err", err, "again", r.pause)
 	}
 }
 
@@ -240,7 +240,7 @@ func (w *waker) over(id string) {
 	delete(w.trouble, id)
 	if len(w.trouble) == 0 && len(w.logged) > 0 {
 		clear(w.logged)
-		w.log.Info("all agents could be woken again")
+		w.log.Info("all agents can be woken again")
 	}
 }
 

@@ -139,7 +139,7 @@ func TestFailedWakesPauseLongerAndAreLoggedOnce(t *testing.T) {
 				t.Errorf("agent %s was tried after %s, want %s", id, got, want)
 			}
 		}
-		if n := strings.Count(log.String(), "cannot be woken"); n != 1 {
+		if n := strings.Count(log.String(), "cannot wake"); n != 1 {
 			t.Errorf("%d lines for one shortage of three agents:\n%s", n, &log)
 		}
 		if !strings.Contains(log.String(), "woken again") {

@@ -108,7 +108,7 @@ func (t tokens) sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheW
 func Open(o Options) *Ledger {
 	l := &Ledger{o: o}
 	if err := o.Volume.Recover(o.Dir, sumsFile, raisesFile); err != nil {
-		o.Log.Warn("what a death left of usage files cannot be removed", "err", err)
+		o.Log.Warn("cannot remove leftovers of a crash in the usage files", "err", err)
 	}
 	day := l.date()
 	k := o.addUp(day)

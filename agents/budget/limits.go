@@ -25,7 +25,7 @@ func (l *Ledger) limits(agent string) (family []string, list []limit, err error)
 	for _, id := range family {
 		own, err := l.o.Own(id)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the budget of agent %s is not known: %w", id, err)
+			return nil, nil, fmt.Errorf("cannot read the budget of agent %s: %w", id, err)
 		}
 		list = append(list, limit{id, id, own})
 	}

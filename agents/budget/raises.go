@@ -38,7 +38,7 @@ type raises struct {
 func (o Options) loadRaises() []raise {
 	list, _, err := o.readRaises()
 	if err != nil {
-		o.Log.Warn("what budgets were raised by once cannot be read and does not apply",
+		o.Log.Warn("cannot read one-time budget raises; they do not apply",
 			"file", filepath.Join(o.Dir, raisesFile), "err", err)
 	}
 	return list
@@ -70,10 +70,10 @@ func (o Options) standing() ([]raise, error) {
 	}
 	kept := raisesFile + ".conflict-" + o.Now().UTC().Format("20060102T150405.000Z")
 	if err := o.Volume.WriteFile("raises", filepath.Join(o.Dir, kept), data); err != nil {
-		return nil, fmt.Errorf("keep what cannot be parsed: %w", err)
+		return nil, fmt.Errorf("set the unreadable file aside: %w", err)
 	}
-	o.Log.Error(raisesFile+" cannot be parsed and is written anew; what stood there is kept beside it. "+
-		"To have it apply, put its entries into "+raisesFile+" and restart",
+	o.Log.Error(raisesFile+" cannot be parsed and is rewritten; a copy of its old content is next to it. "+
+		"To apply the old entries, copy them to "+raisesFile+" and restart",
 		"file", filepath.Join(o.Dir, raisesFile), "kept", kept, "err", err)
 	return nil, nil
 }

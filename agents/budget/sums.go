@@ -52,8 +52,8 @@ func (o Options) addUp(day string) kept {
 	k := o.load()
 	files, err := disk.Glob(o.Dir, "*.jsonl")
 	if err != nil {
-		o.Log.Warn("usage files cannot be listed, so budgets count what they say as not spent\n"+
-			"once they can be: daycare doctor --fix", "err", err)
+		o.Log.Warn("cannot list usage files, so budgets treat what they record as unspent\n"+
+			"once they are readable: daycare doctor --fix", "err", err)
 	}
 	if !k.holds(files, day) {
 		k = kept{sums: newSums(), Files: map[string]seen{}, Calendar: k.Calendar}
@@ -100,7 +100,7 @@ func (o Options) load() (k kept) {
 		k = kept{}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		o.Log.Warn("the sums of what was spent cannot be read and are added up anew", "file", sumsFile, "err", err)
+		o.Log.Warn("cannot read spending totals; adding them up again", "file", sumsFile, "err", err)
 	}
 	return k
 }
@@ -111,7 +111,7 @@ func (o Options) save(k kept) {
 		err = o.Volume.WriteDraft("usage", filepath.Join(o.Dir, sumsFile), append(data, '\n'))
 	}
 	if err != nil {
-		o.Log.Warn("the sums of what was spent are not kept; the next start adds them up again", "err", err)
+		o.Log.Warn("cannot save spending totals; the next start adds them up again", "err", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func (o Options) read(to *sums, path string) {
 		to.add(append([]string{one.Agent}, one.Above...), one.amount(), day)
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		o.Log.Warn("a usage file cannot be read, so budgets count what it says as not spent\nonce it can be: daycare doctor --fix",
+		o.Log.Warn("cannot read a usage file, so budgets treat what it records as unspent\nonce it is readable: daycare doctor --fix",
 			"file", path, "err", err)
 	}
 }

@@ -226,7 +226,7 @@ func TestSumsThatAreNotWhole(t *testing.T) {
 		if w.open(); w.Spent("a").Tokens != 2 || w.spent.Total.Tokens != 2 {
 			t.Errorf("%s: %v were spent, %v in all, want 2 tokens", sums, w.Spent("a"), w.spent.Total)
 		}
-		if got := strings.Contains(w.said.String(), "added up anew"); got != said {
+		if got := strings.Contains(w.said.String(), "adding them up again"); got != said {
 			t.Errorf("%s: said is %q", sums, &w.said)
 		}
 	}
@@ -234,7 +234,7 @@ func TestSumsThatAreNotWhole(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(w.dir, sumsFile, "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if w.open(); !strings.Contains(w.said.String(), "not kept") {
+	if w.open(); !strings.Contains(w.said.String(), "cannot save") {
 		t.Errorf("sums that cannot be written: said is %q", &w.said)
 	}
 }
@@ -268,7 +268,7 @@ func TestMissingIsSure(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.dir = loop
-	if w.open(); !strings.Contains(w.said.String(), "cannot be listed") {
+	if w.open(); !strings.Contains(w.said.String(), "cannot list") {
 		t.Errorf("of a folder that cannot be read is said %q", &w.said)
 	}
 }

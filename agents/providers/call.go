@@ -72,7 +72,7 @@ func (c *Caller) Call(ctx context.Context, req *Request, watch func(Event)) (*Re
 }
 
 // errNext says that the next provider of the chain is to be asked.
-var errNext = errors.New("next provider")
+var errNext = errors.New("trying next provider")
 
 // attempts are the requests of one Call.
 type attempts struct {
@@ -144,7 +144,7 @@ func (a *attempts) once(ctx context.Context, p Provider) (r *Response, shown boo
 		}
 	}
 	a.wasted(p, &c)
-	return nil, c.shown, &Failure{Kind: Broken, Provider: p.ID(), Message: "stream ended without a last event"}
+	return nil, c.shown, &Failure{Kind: Broken, Provider: p.ID(), Message: "stream ended without a final event"}
 }
 
 // wasted tells what a request without an end cost, where anything came of it: the

@@ -81,7 +81,7 @@ func (x *Exchange) Events(ctx context.Context, d Decoder) iter.Seq[Event] {
 			}
 			if size > maxAnswer && !over {
 				over, ev = true, Error{&Failure{Kind: Rejected, Provider: x.Provider,
-					Message: fmt.Sprintf("the answer does not end: it was given up after %d MiB", maxAnswer>>20)}}
+					Message: fmt.Sprintf("the answer did not end within %d MiB", maxAnswer>>20)}}
 			}
 			return yield(ev) && !over
 		}
@@ -229,7 +229,7 @@ func (x *Exchange) broken(parent, ctx context.Context, err error) error {
 	case nothingListens(err):
 		f.Kind, f.Message = Down, "nothing listens at "+hostOf(x.URL)+" (connection refused)"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		f.Message = "connection broke inside the answer"
+		f.Message = "connection broke in the middle of the answer"
 	}
 	return f
 }

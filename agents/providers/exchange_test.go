@@ -34,8 +34,8 @@ func TestNothingListens(t *testing.T) {
 // A request without a key is not sent, and the failure says how to give one.
 func TestNoKey(t *testing.T) {
 	for env, want := range map[string]string{
-		"CLAUDE_KEY": "There is no key for claude. Set CLAUDE_KEY and restart daycare, or: daycare auth set claude",
-		"":           "There is no key for claude. Set it with: daycare auth set claude",
+		"CLAUDE_KEY": "The key for claude is missing. Set CLAUDE_KEY and restart daycare, or: daycare auth set claude",
+		"":           "The key for claude is missing. Set it with: daycare auth set claude",
 	} {
 		r, err := NewRemote("w", Service{ID: "claude", KeyEnv: env}, "https://api.example.com", "")
 		if err != nil {
@@ -79,7 +79,7 @@ func TestEndlessAnswer(t *testing.T) {
 				size += len(piece)
 			}
 			e, ok := last.(Error)
-			if !ok || Classify("p", e.Err).Kind != Rejected || !strings.Contains(e.Err.Error(), "does not end") {
+			if !ok || Classify("p", e.Err).Kind != Rejected || !strings.Contains(e.Err.Error(), "did not end") {
 				t.Errorf("ended with %T %v, want the failure that says that it does not end", last, last)
 			}
 			if size > maxAnswer+2*len(piece) {

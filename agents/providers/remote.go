@@ -109,9 +109,9 @@ func (r *Remote) Stream(ctx context.Context, req *Request, prepare func() Outgoi
 // noKey says how to give the service a key.
 func (r *Remote) noKey() string {
 	if r.Service.KeyEnv == "" {
-		return "There is no key for " + r.Service.ID + ". Set it with: daycare auth set " + r.Service.ID
+		return "The key for " + r.Service.ID + " is missing. Set it with: daycare auth set " + r.Service.ID
 	}
-	return "There is no key for " + r.Service.ID + ". Set " + r.Service.KeyEnv +
+	return "The key for " + r.Service.ID + " is missing. Set " + r.Service.KeyEnv +
 		" and restart daycare, or: daycare auth set " + r.Service.ID
 }
 

@@ -160,7 +160,7 @@ func (r *Registry) read(name string, f file) file {
 	}
 	for i := range found {
 		if f.good != nil && found[i].Severity == finding.Error {
-			found[i].Remedy = "correct the file; until then the version before stays in force"
+			found[i].Remedy = "correct the file; until then the previous version stays active"
 		}
 	}
 	f.found = found
@@ -174,11 +174,11 @@ func (r *Registry) allowed(d Definition, path string) (found []finding.Finding) 
 			Reason: fmt.Sprintf(format, args...)})
 	}
 	if _, ours := r.base[d.Name]; !ours && r.reserved(d.Name) {
-		wrong("name %q is that of a tool", d.Name)
+		wrong("a tool already has the name %q", d.Name)
 	}
 	for _, tool := range d.Tools {
 		if _, ours := r.base[tool]; ours || Forbidden(tool) || tool == d.Name {
-			wrong("tools: %q is not for sub-agents: they start no agents and no clocks", tool)
+			wrong("tools: %q is not available to sub-agents", tool)
 		}
 	}
 	return found
@@ -211,7 +211,7 @@ func (r *Registry) merge() []Definition {
 			if other := all[good.Name]; other.File != "" {
 				found = append(slices.Clip(found),
 					finding.Finding{ID: "subagent-duplicate", Severity: finding.Error, File: good.File, Line: 1,
-						Reason: fmt.Sprintf("name %q is that of %s", good.Name, other.File), Remedy: "change one of the two"})
+						Reason: fmt.Sprintf("%[2]s already has the name %[1]q", good.Name, other.File), Remedy: "rename one of the two"})
 			} else {
 				all[good.Name] = *good
 			}

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 func TestFindingsHaveTheirPlace(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"no keys":       {"You translate.", "x.md:1:1 the file must begin"},
-		"no end":        {"---\nname: A\n", "x.md:1:1 the first line is ---, but no second one"},
+		"no end":        {"---\nname: A\n", "x.md:1:1 the first line is ---, but a second --- after the keys is missing"},
 		"yaml":          {"---\nname: A\ndescription: b: c\n---\nx", "x.md:3 not YAML"},
 		"no name":       {"---\ndescription: d\n---\nx", "x.md:2:1 name is missing"},
 		"name":          {"---\ndescription: d\nname: a b\n---\nx", "x.md:3:7 name: found \"a b\", allowed: letters"},
@@ -54,8 +54,8 @@ func TestFindingsHaveTheirPlace(t *testing.T) {
 		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4:14 inputSchema"},
 		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
 		"no text":       {"---\nname: A\ndescription: d\n---\n", "x.md there is no text"},
-		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 colour is unknown and not used"},
-		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 colour is unknown and not used"},
+		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 colour is unknown and ignored"},
+		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 colour is unknown and ignored"},
 	} {
 		_, found := Parse("x.md", []byte(tt.text))
 		var got []string

@@ -68,7 +68,7 @@ rules:
 			}
 		case "deny":
 			wins["other"]++
-			if refused != nil || !strings.Contains(inChat, "had answered already: denied") || strings.HasPrefix(inChat, "somebody") {
+			if refused != nil || !strings.Contains(inChat, "has already answered: denied") || strings.HasPrefix(inChat, "somebody") {
 				t.Errorf("%d: the other won and was told %v, the chat %q", n, refused, inChat)
 			}
 		default:

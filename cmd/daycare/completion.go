@@ -17,8 +17,8 @@ func completionCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print the completion script for a shell",
-		Long: "Print the script that makes a shell complete commands, flags, and the agents, tasks,\n" +
-			"providers and models that there are. SHELL is bash, zsh, fish or powershell.",
+		Long: "Print a script that lets your shell complete commands, flags and the names of agents,\n" +
+			"tasks, providers and models. SHELL is bash, zsh, fish or powershell.",
 		Example: "  source <(daycare completion bash)                                   # in this shell\n" +
 			"  daycare completion bash > ~/.local/share/bash-completion/completions/daycare\n" +
 			"  daycare completion zsh > \"${fpath[1]}/_daycare\"\n" +

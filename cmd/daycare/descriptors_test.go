@@ -113,8 +113,8 @@ func TestAllAgentsAreAnsweredWithFewDescriptors(t *testing.T) {
 					t.Errorf("agent %s has made %d turns of one message", id, turns)
 				}
 			}
-			if n := strings.Count(log.String(), "cannot be woken"); n > 1 {
-				t.Errorf("%d lines say that agents cannot be woken, want at most one:\n%.2000s", n, log)
+			if n := strings.Count(log.String(), "cannot wake"); n > 1 {
+				t.Errorf("%d lines say that agents cannot wake, want at most one:\n%.2000s", n, log)
 			}
 			t.Logf("%d agents with %d descriptors: all answered after %s, at most %d open; %s", many, descriptors,
 				took.Round(time.Millisecond), peak, usage)

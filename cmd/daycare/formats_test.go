@@ -283,7 +283,7 @@ func planted(t *testing.T, root string) {
 		{"subagents/*.md", swap("tools: [read]", "tools: read all"), `:4(:\d+)?: .*tools`},
 		{"skills/*/SKILL.md", swap("name: tidy", "name: Not Tidy"), `:2(:\d+)?: .*Not Tidy`},
 		{"drop/0-__x.json", all("{\n  \"text\": \"x\",\n  \"type\": \"telegram\"\n}"), `:3:11: type: found the text "telegram"`},
-		{"drop/0-__x.json", all(`{"text": ""}`), `:1:1: .*no text`},
+		{"drop/0-__x.json", all(`{"text": ""}`), `:1:1: .*text is missing`},
 		{"files/*.json", swap(`"size": `, `"size": "big", "was": `), `:\d+:\d+: size: found the text "big"`},
 		{"usage/*.jsonl", line(`{"at":"2026-11-20T18:22:00.000Z","agent":"x"}`), `:N:1: tokens is missing`},
 		{"logs/*.jsonl", line(`not json`), `:N:\d+: not JSON`},

@@ -150,22 +150,22 @@ func TestInitAsks(t *testing.T) {
 	r := onTerminal(t, dir, "init")
 	r.types("Number [7]: ", "9")
 	r.types("Number [7]: ", "6")
-	r.types("Its address [http://127.0.0.1:8080/v1]: ", "127.0.0.1")
-	r.types("Its address [http://127.0.0.1:8080/v1]: ", url)
-	r.types("(not shown; Enter: none): ", "sk-wrong")
+	r.types("Server address [http://127.0.0.1:8080/v1]: ", "127.0.0.1")
+	r.types("Server address [http://127.0.0.1:8080/v1]: ", url)
+	r.types("(not shown; Enter for none): ", "sk-wrong")
 	r.types("Model: ", "qwen3")
-	r.types("Write it down all the same? [y/N] ", "n")
+	r.types("Save it anyway? [y/N] ", "n")
 	r.types("Number [7]: ", "6")
-	r.types("Its address [http://127.0.0.1:8080/v1]: ", url)
-	r.types("(not shown; Enter: none): ", "sk-right")
+	r.types("Server address [http://127.0.0.1:8080/v1]: ", url)
+	r.types("(not shown; Enter for none): ", "sk-right")
 	r.types("Model [qwen3]: ", "")
 	code, screen := r.ends()
 	if code != fault.ExitOK {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}
-	for _, want := range []string{`"9" is no number from 1 to 7`, "begins with http:// or https://", "401", "Incorrect API key",
-		"it has qwen3, gpt-oss", `it said "ready"`, "wrote    provider server, model qwen3",
-		"kept     its key in .daycare/auth.json", "Next: daycare chat hello"} {
+	for _, want := range []string{`"9" is not a number from 1 to 7`, "starts with http:// or https://", "401", "Incorrect API key",
+		"available: qwen3, gpt-oss", `it answered "ready"`, "wrote    provider server, model qwen3",
+		"saved    its key in .daycare/auth.json", "Next: daycare chat hello"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("on the screen is no %q:\n%s", want, screen)
 		}
@@ -236,17 +236,17 @@ func TestInitFlags(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"", []string{"--provider", "nobody"}, fault.ExitUsage, "is none of anthropic, openai"},
+		{"", []string{"--provider", "nobody"}, fault.ExitUsage, "is unknown; allowed: anthropic, openai"},
 		{"", []string{"--provider", "server"}, fault.ExitUsage, "needs --base-url"},
 		{"", []string{"--model", "qwen3"}, fault.ExitUsage, "--model needs --provider"},
-		{"", []string{"--provider", "anthropic"}, fault.ExitFailure, "there is no key for anthropic\nset ANTHROPIC_API_KEY"},
-		{"", []string{"--provider", "anthropic", "--model", "claude-sonet-5", "--no-check"}, fault.ExitFailure, "near to it: claude-sonnet-5"},
+		{"", []string{"--provider", "anthropic"}, fault.ExitFailure, "the key for anthropic is missing\nset ANTHROPIC_API_KEY"},
+		{"", []string{"--provider", "anthropic", "--model", "claude-sonet-5", "--no-check"}, fault.ExitFailure, "similar names: claude-sonnet-5"},
 		{"sk-wrong", []string{"--provider", "server", "--base-url", url, "--model", "qwen3", "--key-stdin"},
 			fault.ExitFailure, "Incorrect API key"},
 		{"sk-right", []string{"--provider", "server", "--base-url", url, "--key-stdin", "--json"}, fault.ExitOK,
 			`"provider":"server","model":"qwen3","check":{"id":"server","model":"qwen3","ok":true`},
 		{"", []string{"--provider", "server", "--base-url", url}, fault.ExitOK, "kept     provider server"},
-		{"", []string{"--provider", "gemini"}, fault.ExitFailure, "the settings have providers already"},
+		{"", []string{"--provider", "gemini"}, fault.ExitFailure, "the settings already have providers"},
 	} {
 		if code, said := run(test.stdin, test.args...); code != test.code || !strings.Contains(said, test.want) {
 			t.Errorf("init %v: exit code %d, want %d with %q:\n%s", test.args, code, test.code, test.want, said)

@@ -19,9 +19,9 @@ import (
 func manCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
-		Short: "Write the manual pages, one a command",
-		Long: "Write the manual pages into DIR, one a command: daycare.1, daycare-chat.1 and so on.\n" +
-			"They say what --help says.",
+		Short: "Write manual pages, one per command",
+		Long: "Write the manual pages to DIR, one per command: daycare.1, daycare-chat.1 and so on.\n" +
+			"Their content is the same as --help.",
 		Example: "  daycare man ~/.local/share/man/man1 && man daycare-chat",
 		Args:    term.Words(0, "the DIR to write them to"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -40,7 +40,7 @@ func TestLandlockAloneSaysWhyAndWhatToDo(t *testing.T) {
 		t.Skipf("SKIPPED: this system has no Landlock, or makes namespaces all the same:\n%s", doctor)
 	}
 	t.Cleanup(func() { withoutNamespaces(t, workspace, "stop") })
-	person := []string{"held by Landlock alone", "no new files beside .daycare", "Install bubblewrap", "work in a subfolder"}
+	person := []string{"confined by Landlock alone", "cannot create files beside .daycare", "Install bubblewrap", "work in a subfolder"}
 	model := []string{"Permission denied", "no new entries in a folder that holds .daycare or .git",
 		"make a subfolder with the tool write", "bubblewrap would allow these"}
 	for _, said := range []struct {

@@ -82,7 +82,7 @@ func likeness(want string) *regexp.Regexp {
 // each question.
 func typeAlong(t *testing.T, dir, transcript, url string) {
 	t.Helper()
-	typed := regexp.MustCompile(`(?m)^(Number \[\d\]: |Its address \[[^\]]*\]: |Key, .*: |Model \[[^\]]*\]: )(.*)$`)
+	typed := regexp.MustCompile(`(?m)^(Number \[\d\]: |Server address \[[^\]]*\]: |Key, .*: |Model \[[^\]]*\]: )(.*)$`)
 	first, rest, _ := strings.Cut(transcript, "\n")
 	if first != "$ daycare init" {
 		t.Fatalf("the first command in the document is %q", first)

@@ -19,10 +19,10 @@ func newRoot(c *term.App) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:   "daycare",
-		Short: "Long-lived agents from a directory of plain files",
-		Long: "daycare runs long-lived agents from a directory of plain files.\n" +
-			"Everything it knows is in .daycare: read it, edit it, copy it.\n\n" +
-			"Without a command, on a terminal, it opens the full-screen UI.",
+		Short: "Run long-lived agents from a directory of plain files",
+		Long: "daycare runs long-lived LLM agents from a directory of plain files.\n" +
+			"Everything it knows is in .daycare: you can read, edit and copy it.\n\n" +
+			"Without a command, on a terminal, it opens the full-screen view.",
 		Example: "  daycare init && daycare chat hello",
 		Args:    term.NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,10 +34,10 @@ func newRoot(c *term.App) *cobra.Command {
 		DisableAutoGenTag: true,
 	}
 	c.Attach(root)
-	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, as daycare version does")
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 
 	addGroup(root, "Talk to agents:", talk.Chat(c), talk.Send(c), commands.Permissions(c), commands.Why(c))
-	addGroup(root, "Look at agents, and change them:",
+	addGroup(root, "Manage agents:",
 		commands.Agents(c), commands.Inbox(c), commands.Tools(c), commands.SubAgents(c), commands.Skills(c),
 		commands.Slash(c), commands.Cron(c),
 		commands.Heartbeat(c))

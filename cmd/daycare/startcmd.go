@@ -25,9 +25,9 @@ func startCommand(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run the daemon, in the foreground or with --background",
-		Long: "Run the daemon in the foreground. Ctrl-C or SIGTERM ends it in order: connectors\n" +
-			"stop taking, agents end or suspend their turn, answers go out. A second Ctrl-C\n" +
-			"quits at once; that is safe, what was acknowledged is on disk.",
+		Long: "Run the daemon in the foreground. Ctrl-C or SIGTERM shuts it down: connectors stop\n" +
+			"accepting, agents finish or suspend their turn, answers are sent. A second Ctrl-C exits\n" +
+			"at once; that is safe, because everything acknowledged is on disk.",
 		Example: "  daycare start --background",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +52,7 @@ func startCommand(c *term.App) *cobra.Command {
 			return startForeground(cmd.Context(), c, daemon.Options{Workspace: root, Listen: listen})
 		},
 	}
-	cmd.Flags().BoolVar(&background, "background", false, "detach, wait until it answers, print its pid")
+	cmd.Flags().BoolVar(&background, "background", false, "run in the background: wait until it answers, print its pid")
 	cmd.Flags().StringVar(&listen, "listen", "", "also serve the API at `ADDR` (HOST:PORT); needs control.token in settings")
 	return cmd
 }
@@ -76,7 +76,7 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 				return term.ErrInterrupted
 			}
 			stopping = true
-			c.Warn("stopping; once more quits at once")
+			c.Warn("stopping; press Ctrl-C again to exit at once")
 			cancel()
 		}
 	}
@@ -121,7 +121,7 @@ func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
 	line("socket", b.Socket)
 	line("listen", b.Listen)
 	line("agents", fmt.Sprintf("%d, %s waiting", b.Agents, term.Plural(b.Waiting, "item", "items")))
-	line("connectors", cmp.Or(strings.Join(b.Connectors, ", "), "none beside the command line"))
+	line("connectors", cmp.Or(strings.Join(b.Connectors, ", "), "none (command line only)"))
 	line("model", strings.TrimSpace(b.Model+"  "+term.Parens(term.Join(", ", b.Provider, b.Why))))
 	for _, n := range b.Notes {
 		line("note", n)

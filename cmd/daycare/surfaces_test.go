@@ -21,7 +21,7 @@ import (
 // same text. testdata/approval.txt keeps it; -update writes it anew.
 func TestOneApprovalOnEverySurface(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("SKIPPED: no tmux to show the full-screen UI in (apt-get install tmux)")
+		t.Skip("SKIPPED: no tmux to show the full-screen view in (apt-get install tmux)")
 	}
 	bot, workspace := telegramWorkspace(t, "permissions: { defaults: { exec: ask } }", `rules:
   - { reply: [ { calls: [ { name: exec, arguments: { command: "sh build.sh \u202Etxt", env: { MODE: fast } } } ] } ] }

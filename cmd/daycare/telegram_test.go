@@ -248,7 +248,7 @@ func TestTelegramApproval(t *testing.T) {
 		}
 		return bot.Answers()[n]
 	}
-	if got := press(1002, card.Buttons[0]); !strings.Contains(got, "Only the person") {
+	if got := press(1002, card.Buttons[0]); !strings.Contains(got, "Only the user") {
 		t.Errorf("somebody else pressed: %q", got)
 	}
 	if got := press(1001, card.Buttons[0]); got != "Allowed once." {
@@ -260,7 +260,7 @@ func TestTelegramApproval(t *testing.T) {
 	find("settled card", func(m telegramtest.Sent) bool {
 		return m.Method == "editMessageText" && strings.Contains(m.Text, "Allowed once by telegram:1001.")
 	})
-	if got := press(1001, card.Buttons[2]); !strings.Contains(got, "had answered already: allowed once") {
+	if got := press(1001, card.Buttons[2]); !strings.Contains(got, "has already answered: allowed once") {
 		t.Errorf("a second press: %q", got)
 	}
 }

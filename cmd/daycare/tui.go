@@ -26,7 +26,7 @@ func tui(c *term.App, cmd *cobra.Command) error {
 		return cmd.Help()
 	}
 	if os.Getenv("TERM") == "dumb" {
-		c.Note("this terminal cannot show the full screen; line by line it is: daycare chat")
+		c.Note("this terminal cannot show the full-screen view; use: daycare chat")
 		return cmd.Help()
 	}
 	root, err := c.Root()

@@ -242,7 +242,7 @@ func TestTerminal(t *testing.T) {
 	s.keys("C-Left")
 	s.sees("to 2/ stream number 2", "alpha beta", "● 1")
 	model.finish("stream number 2")
-	s.reads("› stream number 2", "daycare stopped in the middle of this turn", "interrupted; it is asked again",
+	s.reads("› stream number 2", "daycare stopped in the middle of this turn", "interrupted; retrying",
 		"alpha beta", "End of the stream.", "to 2/ stream number 2")
 	s.keys("C-Right")
 	s.sees("to 3/ stream number 3")

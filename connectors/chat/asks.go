@@ -22,9 +22,9 @@ var decisions = map[string]permission.Decision{
 // told is what people read of a decision.
 var told = map[permission.Decision]string{
 	permission.Once: "Allowed once", permission.Always: "Allowed from now on",
-	permission.Prefix: "Allowed from now on, with whatever follows those words",
+	permission.Prefix: "Allowed from now on, with any words that follow",
 	permission.Deny:   "Denied", permission.Expired: "Expired without an answer",
-	permission.Freed: "No longer needed: the budget has room again",
+	permission.Freed: "No longer needed: the budget allows more again",
 }
 
 // choices are the buttons of a card. What cannot be shown whole can only be denied.
@@ -91,7 +91,8 @@ func (q *approvals) show(ctx context.Context, p permission.Pending) {
 	}
 	owner, ok := q.who.owner()
 	if !ok {
-		q.log.Warn("a request waits for an owner, who is not reached here", "token", p.Token, "remedy", "daycare permissions show "+p.Token)
+		q.log.Warn("a request waits for an owner, who cannot be reached here", "token", p.Token,
+			"remedy", "daycare permissions show "+p.Token)
 		q.cards.put(p.Token, card{}) // so that it is told once
 	} else {
 		q.put(ctx, p, owner)
@@ -125,7 +126,7 @@ func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Ad
 	defer cancel()
 	var err error
 	if k.Remote, err = c.Card(ctx, to, k.Text, choices(p)); err != nil {
-		q.log.Warn("a permission request was not shown; it is tried again", "token", p.Token, "err", err)
+		q.log.Warn("approval request not shown; retrying", "token", p.Token, "err", err)
 		return
 	}
 	q.cards.put(p.Token, k)
@@ -161,7 +162,7 @@ func (q *approvals) describe(ctx context.Context, p permission.Pending) string {
 	}
 	card := p.Request.Card()
 	if !whole(p.Request) {
-		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to be shown here whole, so it cannot "+
+		return text + fmt.Sprintf("\n\nThe request is %d characters long: too long to show here in full, so it cannot "+
 			"be allowed here. Read and answer it on the computer:\n\n"+
 			"```\ndaycare permissions show %s\n```", len([]rune(card)), p.Token)
 	}
@@ -187,7 +188,7 @@ func offered(r permission.Request) (text string) {
 func (d *Desk) Answer(ctx context.Context, from message.Address, data string) string {
 	from.Connector = d.o.ID
 	if !d.gate.allows(from.UserID) {
-		return "I work for somebody else."
+		return "I work for another user."
 	}
 	word, token, _ := strings.Cut(data, " ")
 	decision, ok := decisions[word]
@@ -200,28 +201,28 @@ func (d *Desk) Answer(ctx context.Context, from message.Address, data string) st
 // decide answers a request for a person, by its token or the beginning of it.
 func (q *approvals) decide(ctx context.Context, from message.Address, decision permission.Decision, code string) string {
 	if q.host.Asks == nil {
-		return "I cannot do that now."
+		return "I cannot do that right now."
 	}
 	token, refused := q.token(from, strings.ToLower(code), decision)
 	if refused != "" {
 		return refused
 	}
 	if decision != permission.Deny && q.hidden(token) {
-		return "That request is too long to be shown here whole, so it cannot be allowed here."
+		return "That request is too long to show here in full, so it cannot be allowed here."
 	}
 	earlier, err := q.host.Asks.Decide(ctx, token, decision, from.Connector+":"+from.UserID)
 	switch {
 	case errors.Is(err, permission.ErrNoPrefix):
-		return "That request offers no rule for the beginning of a command. Answer once, always or deny."
+		return "`prefix` does not apply to that request. Answer once, always or deny."
 	case errors.Is(err, permission.ErrUnknown), earlier != nil && !q.who.mayAnswer(from, *earlier):
 		return "That request is no longer open."
 	case err != nil:
-		q.log.Error("a decision was not taken", "token", token, "err", err)
-		return "I could not take that down. Try again."
+		q.log.Error("decision not accepted", "token", token, "err", err)
+		return "I could not save your answer. Try again."
 	case earlier != nil && earlier.Decision != "":
-		return fmt.Sprintf("%s had answered already: %s.", orSomebody(earlier.DecidedBy), strings.ToLower(told[earlier.Decision]))
+		return fmt.Sprintf("%s has already answered: %s.", orSomebody(earlier.DecidedBy), strings.ToLower(told[earlier.Decision]))
 	case earlier != nil:
-		return "Somebody had answered already."
+		return "The request is already answered."
 	}
 	if _, ok := q.voice.platform.(Cardist); ok {
 		q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
@@ -234,7 +235,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 // token finds the one request that a code means and that this person may answer.
 func (q *approvals) token(from message.Address, code string, decision permission.Decision) (token, refused string) {
 	if len(code) < 4 {
-		return "", fmt.Sprintf("Say which: `%spermissions` lists what waits.", q.o.mark())
+		return "", fmt.Sprintf("Say which one: `%spermissions` lists pending approvals.", q.o.mark())
 	}
 	var found []permission.Pending
 	for _, p := range q.host.Asks.List() {
@@ -244,15 +245,15 @@ func (q *approvals) token(from message.Address, code string, decision permission
 	}
 	switch {
 	case len(found) > 1:
-		return "", "Several requests begin like that; give more of the code."
+		return "", "Several requests start like that; type more of the code."
 	case len(found) == 0 && len(code) >= permission.CodeLength:
 		return code, "" // it may have been answered: whoever keeps the log says by whom
 	case len(found) == 0:
 		return "", "That request is no longer open."
 	case !q.who.mayAnswer(from, found[0]):
-		return "", "Only the person whom this agent works for may answer that."
+		return "", "Only the user this agent works for can answer that."
 	case !q.who.mayAllow(from, found[0], decision):
-		return "", "Only an owner may allow that."
+		return "", "Only an owner can allow that."
 	}
 	return found[0].Token, ""
 }
@@ -285,7 +286,7 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	if err := c.Settle(ctx, k.To, k.Remote, k.Text+"\n\n**"+outcome+".**"); err != nil {
-		q.log.Warn("a settled request still shows its buttons", "token", token, "err", err)
+		q.log.Warn("buttons of an answered request not removed", "token", token, "err", err)
 	}
 }
 
@@ -307,7 +308,7 @@ func (q *approvals) list(ctx context.Context, p Post) {
 		}
 	}
 	if len(mine) == 0 {
-		q.voice.say(ctx, p, "Nothing waits for your permission.")
+		q.voice.say(ctx, p, "No pending approvals.")
 		return
 	}
 	for _, ask := range mine {

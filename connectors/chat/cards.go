@@ -51,7 +51,7 @@ func newCards(connector string, k Keeper, log *slog.Logger) *cards {
 		err = json.Unmarshal(data, &c.shown)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("what was shown before is not known; open requests are shown again", "file", cardsFile, "err", err)
+		log.Warn("cannot read which requests were shown; showing open ones again", "file", cardsFile, "err", err)
 	}
 	if c.shown == nil {
 		c.shown = map[string]card{}
@@ -69,7 +69,7 @@ func (c *cards) save() {
 		err = c.keeper.Save(c.connector, cardsFile, append(data, '\n'))
 	}
 	if err != nil {
-		c.log.Warn("a request that was shown is not remembered", "err", err)
+		c.log.Warn("cannot save that a request was shown", "err", err)
 	}
 }
 

@@ -278,7 +278,7 @@ func TestOwnCommandIsAMessage(t *testing.T) {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
 	said := w.heard()
-	if len(said) != 3 || !strings.Contains(said[0], "is thinking") || !strings.Contains(said[1], "I do not know `/nosuch`") ||
+	if len(said) != 3 || !strings.Contains(said[0], "is thinking") || !strings.Contains(said[1], "Unknown command `/nosuch`") ||
 		!strings.Contains(said[2], "- /review: says Review") {
 		t.Errorf("said %q", said)
 	}
@@ -288,7 +288,7 @@ func TestCommands(t *testing.T) {
 	w := newWorld()
 	d := w.desk(Options{Prefix: "!"}, talker{w})
 	for _, test := range []struct{ text, want string }{
-		{"/status", "**0/** is thinking\nmessages that wait: 2\nmodel: `m`\ncost so far: $0.0000"},
+		{"/status", "**0/** is thinking\nqueued messages: 2\nmodel: `m`\ncost so far: $0.0000"},
 		{"/context", "3 messages since"},
 		{"/model", "I use `m`."},
 		{"/model two", "From the next turn on I use `p/two`."},
@@ -297,9 +297,9 @@ func TestCommands(t *testing.T) {
 		{"/stop", "Stopped."},
 		{"!help", "- !reset:"},
 		{"/start", "- !reset:"},
-		{"/nosuch", "I do not know `!nosuch`."},
-		{"/permissions", "Nothing waits"},
-		{"/compact", "I will shorten"},
+		{"/nosuch", "Unknown command `!nosuch`."},
+		{"/permissions", "No pending approvals"},
+		{"/compact", "I will compact"},
 		{"/RESET", "This is a new conversation."},
 	} {
 		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
@@ -345,11 +345,11 @@ func TestApprovalByButtons(t *testing.T) {
 		from       message.Address
 		data, want string
 	}{
-		{message.Address{UserID: "eve"}, "always " + token, "I work for somebody else."},
-		{bob, "always " + token, "Only the person whom this agent works for may answer that."},
+		{message.Address{UserID: "eve"}, "always " + token, "I work for another user."},
+		{bob, "always " + token, "Only the user this agent works for can answer that."},
 		{ada, "format-disk " + token, "That button does nothing."},
 		{ada, "once " + token, "Allowed once."},
-		{ada, "deny " + token, "chat:ada had answered already: allowed once."},
+		{ada, "deny " + token, "chat:ada has already answered: allowed once."},
 	} {
 		if got := d.Answer(t.Context(), test.from, test.data); got != test.want {
 			t.Errorf("%s presses %q: %q, want %q", test.from.UserID, test.data, got, test.want)
@@ -371,7 +371,7 @@ func TestApprovalByText(t *testing.T) {
 	}
 	for _, test := range []struct{ text, want string }{
 		{"/deny", "Say which"}, {"/deny zzzzzz", "no longer open"}, {"/deny tz4a98", "Denied."},
-		{"/once " + token, "had answered already: denied"}, {"/once tz4a98", "had answered already: denied"},
+		{"/once " + token, "has already answered: denied"}, {"/once tz4a98", "has already answered: denied"},
 	} {
 		if err := d.Take(t.Context(), w.deliver, post(test.text)); err != nil {
 			t.Fatal(err)
@@ -403,11 +403,11 @@ func TestCompactionIsReported(t *testing.T) {
 			want  string
 		}{
 			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3},
-				"c1: Our conversation was getting too long for me, so I have put a summary in the place of its older part."},
+				"c1: Our conversation was getting too long for me, so I replaced its older part by a summary."},
 			{"agent1", "user", event.Compacted{Before: 9000, Gone: 40, Kept: 3, RequestCut: 1234},
 				"about 1234 characters in between are left out. Send long texts as a file."},
 			{"agent1", "user", event.Compacted{Failed: "no model could be reached to summarise it"},
-				"c1: I shortened nothing: no model could be reached to summarise it."},
+				"c1: I did not compact it: no model could be reached to summarise it."},
 			{"agent1", "cron", event.Compacted{Before: 9000}, ""},
 			{"agent2", "user", event.Compacted{Before: 9000}, ""},
 		} {
@@ -504,11 +504,11 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 		}
 	}
 	said := w.heard()
-	if len(w.taken) > 0 || len(said) != 2 || !strings.HasPrefix(said[0], "c2: I work for somebody else") ||
+	if len(w.taken) > 0 || len(said) != 2 || !strings.HasPrefix(said[0], "c2: I work for another user") ||
 		!strings.HasPrefix(said[1], "private-ada: ") {
 		t.Errorf("delivered %v, said %q; want one notice to each", w.taken, said)
 	}
-	if n := strings.Count(w.log.String(), "allow list"); n != 1 {
+	if n := strings.Count(w.log.String(), "not in allow"); n != 1 {
 		t.Errorf("logged %d times, want once", n)
 	}
 	d = w.desk(Options{Allow: []string{}}, talker{w})
@@ -558,7 +558,7 @@ func TestRuleForTheBeginningIsOffered(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, said)
 		}
 	}
-	if got := d.Answer(t.Context(), ada, "prefix "+token); !strings.HasPrefix(got, "Allowed from now on, with whatever follows") {
+	if got := d.Answer(t.Context(), ada, "prefix "+token); !strings.HasPrefix(got, "Allowed from now on, with any words that follow") {
 		t.Errorf("answered %q", got)
 	}
 	if w.decided == nil || w.decided.Decision != permission.Prefix {
@@ -584,7 +584,7 @@ func TestAPausedAgentAsksInTheChat(t *testing.T) {
 	}
 	d.watcher.happened(t.Context(), event.Event{Type: event.PermissionDecided, Agent: "agent1",
 		Body: event.Asked{Token: token, Decision: "freed", By: "daycare"}}, nil)
-	if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**No longer needed: the budget has room again.**") {
+	if said := w.heard(); len(said) != 1 || !strings.HasSuffix(said[0], "**No longer needed: the budget allows more again.**") {
 		t.Errorf("said %q, want the card closed", said)
 	}
 }
@@ -604,7 +604,7 @@ func TestAGuestRaisesNoBudget(t *testing.T) {
 	w.asks = []permission.Pending{p}
 	bob := message.Address{ChannelID: "c1", UserID: "bob"}
 	for _, answer := range []string{"once", "always"} {
-		if got := d.Answer(t.Context(), bob, answer+" "+token); got != "Only an owner may allow that." {
+		if got := d.Answer(t.Context(), bob, answer+" "+token); got != "Only an owner can allow that." {
 			t.Errorf("%s: %q", answer, got)
 		}
 	}

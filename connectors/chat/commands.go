@@ -18,17 +18,17 @@ type Command struct{ Name, About string }
 // Commands are the commands that every chat has, in the order of the list that
 // /help shows.
 var Commands = []Command{
-	{"help", "what I understand"},
-	{"status", "what I am doing"},
-	{"stop", "stop what I am doing"},
-	{"reset", "begin a new conversation"},
-	{"compact", "shorten what I remember of this conversation"},
-	{"mark", "name this place of the conversation: /mark before"},
-	{"rewind", "take the newest turn back, or go back to a mark"},
-	{"context", "how long this conversation is"},
-	{"model", "which model I use, or another one: /model NAME"},
-	{"agents", "the agents you may know of"},
-	{"permissions", "what waits for your permission"},
+	{"help", "list commands"},
+	{"status", "show what I am doing"},
+	{"stop", "stop the current turn"},
+	{"reset", "start a new conversation"},
+	{"compact", "compact this conversation to a summary"},
+	{"mark", "set a checkpoint: /mark before"},
+	{"rewind", "undo the newest turn, or go back to a checkpoint"},
+	{"context", "show the length of this conversation"},
+	{"model", "show the model, or change it: /model NAME"},
+	{"agents", "list your agents"},
+	{"permissions", "list pending approvals"},
 }
 
 // commandRule: a word, nothing else, after the slash, so that /etc/passwd is no
@@ -84,7 +84,7 @@ func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, na
 	case "agents":
 		cs.voice.say(ctx, p, cs.agents(ctx, p))
 	case "help", "start":
-		cs.voice.say(ctx, p, "Write to me as you would to a person. Beside that I understand:\n\n"+cs.list())
+		cs.voice.say(ctx, p, "Just write to me. I also understand these commands:\n\n"+cs.list())
 	default:
 		return cs.own(ctx, deliver, p, name, rest)
 	}
@@ -103,7 +103,7 @@ func (cs *commands) own(ctx context.Context, deliver message.Deliver, p Post, na
 	if strings.ContainsAny(name, "-:0123456789") {
 		return cs.pass(ctx, deliver, p)
 	}
-	cs.voice.say(ctx, p, fmt.Sprintf("I do not know `%s%s`. What I understand:\n\n%s", cs.o.mark(), name, cs.list()))
+	cs.voice.say(ctx, p, fmt.Sprintf("Unknown command `%s%s`. I understand:\n\n%s", cs.o.mark(), name, cs.list()))
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (cs *commands) list() string {
 // control posts what changes the agent; a reset also stops what is under way.
 func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post, name string) error {
 	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: message.Compact, Dedupe: cs.o.ID + ":" + p.Key}
-	done := "I will shorten what I remember of this conversation."
+	done := "I will compact this conversation."
 	if name != "compact" {
 		in.Kind, done = message.Reset, "This is a new conversation. My files and my memory stay."
 	}
@@ -138,15 +138,15 @@ func (cs *commands) control(ctx context.Context, deliver message.Deliver, p Post
 
 // place names a place of the conversation, or goes back to one.
 func (cs *commands) place(ctx context.Context, deliver message.Deliver, p Post, kind message.Kind, name string) error {
-	done := "This place of the conversation is marked: " + cs.o.mark() + "rewind " + name + " leads back here."
+	done := "Checkpoint set: " + cs.o.mark() + "rewind " + name + " goes back to it."
 	switch {
 	case kind == message.Mark && (name == "" || strings.Trim(name, "0123456789") == ""):
-		cs.voice.say(ctx, p, "A mark needs a name that is not a number, for example "+cs.o.mark()+"mark before.")
+		cs.voice.say(ctx, p, "A checkpoint needs a name that is not a number, for example "+cs.o.mark()+"mark before.")
 		return nil
 	case kind == message.Rewind && name == "":
-		done = "I take the newest turn back. It stays in my history file."
+		done = "I undo the newest turn. It stays in my history file."
 	case kind == message.Rewind:
-		done = "I go back to " + name + ", if it is a place of this conversation. What came after it stays in my history file."
+		done = "I go back to " + name + ", if it is in this conversation. Everything after it stays in my history file."
 	}
 	in := message.Incoming{From: p.From, Agent: cs.o.AgentID, Kind: kind, Text: name, Dedupe: cs.o.ID + ":" + p.Key}
 	if err := cs.deliver(ctx, deliver, p, in); err != nil {
@@ -164,12 +164,12 @@ func (cs *commands) stop(ctx context.Context, p Post) string {
 	stopped, err := cs.host.Agents.Stop(ctx, id)
 	switch {
 	case err != nil:
-		cs.log.Error("turn not stopped", "agent", id, "err", err)
+		cs.log.Error("cannot stop turn", "agent", id, "err", err)
 		return "I could not stop."
 	case !stopped:
 		return "There is nothing to stop."
 	}
-	return "Stopped. What waits in my inbox stays."
+	return "Stopped. My inbox stays as it is."
 }
 
 // about answers a question about the agent of a chat.
@@ -180,8 +180,8 @@ func (cs *commands) about(ctx context.Context, p Post, tell func(event.Agent) st
 	}
 	a, err := cs.host.Agents.Agent(ctx, id)
 	if err != nil {
-		cs.log.Error("agent cannot be looked at", "agent", id, "err", err)
-		return "I cannot look at that now."
+		cs.log.Error("cannot read agent", "agent", id, "err", err)
+		return "I cannot read that right now."
 	}
 	return tell(a)
 }
@@ -192,7 +192,7 @@ func status(a event.Agent) string {
 		s += ": " + a.Detail
 	}
 	if a.Queued > 0 {
-		s += fmt.Sprintf("\nmessages that wait: %d", a.Queued)
+		s += fmt.Sprintf("\nqueued messages: %d", a.Queued)
 	}
 	return s + fmt.Sprintf("\nmodel: `%s`\ncost so far: $%.4f", a.Model, a.Cost)
 }
@@ -203,7 +203,7 @@ func (cs *commands) session(a event.Agent) (Session, bool) {
 	}
 	s, err := cs.host.Session(a.ID)
 	if err != nil {
-		cs.log.Warn("session cannot be looked at", "agent", a.ID, "err", err)
+		cs.log.Warn("cannot read session", "agent", a.ID, "err", err)
 	}
 	return s, err == nil
 }
@@ -217,7 +217,7 @@ func (cs *commands) context(a event.Agent) string {
 	if s.Context > 0 {
 		text += fmt.Sprintf("\nthe model was last sent %d tokens", s.Context)
 	}
-	return text + fmt.Sprintf("\ntokens in all: %d, cost: $%.4f\n%scompact shortens it, %sreset begins anew", s.Tokens,
+	return text + fmt.Sprintf("\ntotal tokens: %d, cost: $%.4f\n%scompact shortens it, %sreset starts over", s.Tokens,
 		s.Cost, cs.o.mark(), cs.o.mark())
 }
 
@@ -263,12 +263,12 @@ func (cs *commands) known(ctx context.Context, from message.Address) ([]event.Ag
 
 func (cs *commands) agents(ctx context.Context, p Post) string {
 	if cs.host.Agents == nil {
-		return "I cannot look at that now."
+		return "I cannot read that right now."
 	}
 	all, err := cs.known(ctx, p.From)
 	if err != nil {
-		cs.log.Error("agents cannot be listed", "err", err)
-		return "I cannot look at that now."
+		cs.log.Error("cannot list agents", "err", err)
+		return "I cannot read that right now."
 	}
 	var b strings.Builder
 	for i, a := range all {

@@ -94,9 +94,9 @@ func (d *Desk) deliver(ctx context.Context, deliver message.Deliver, p Post, in 
 	case saveErr != nil:
 		return errors.Join(err, saveErr)
 	case kept:
-		d.log.Info("a message was not accepted and waits", "user", in.From.UserID, "err", err)
+		d.log.Info("message not accepted yet; it waits", "user", in.From.UserID, "err", err)
 	case first:
-		d.voice.say(ctx, p, "Too much of what you wrote waits already, so I did not take that, and take nothing more until I "+
+		d.voice.say(ctx, p, "Too many of your messages are waiting, so I did not accept this one, and accept no more until I "+
 			"have caught up. Send it again later.")
 	}
 	return nil
@@ -111,9 +111,9 @@ func (d *Desk) hand(ctx context.Context, deliver message.Deliver, in message.Inc
 		d.voice.say(ctx, p, "That message is too long for me: over 1 MiB of text. Send it as a file.")
 		return nil
 	case errors.Is(err, message.ErrUnknownAgent):
-		d.log.Error("a message has nowhere to go", "agent", d.o.AgentID, "err", err)
-		d.voice.say(ctx, p, "The agent that I should pass this on to is not there. "+
-			"Whoever runs me has to look at `agentId` in the settings.")
+		d.log.Error("cannot deliver a message", "agent", d.o.AgentID, "err", err)
+		d.voice.say(ctx, p, "The agent that this chat is set up for does not exist. "+
+			"Ask whoever runs me to check `agentId` in the settings.")
 		return nil
 	case err != nil:
 		return err

@@ -44,7 +44,7 @@ type fetcher struct {
 
 func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error) {
 	if g.store == nil {
-		return message.File{}, &notKept{"files are not taken here"}
+		return message.File{}, &notKept{"files are not accepted here"}
 	}
 	if f.Size > maxFile {
 		return message.File{}, TooLarge
@@ -58,7 +58,7 @@ func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error
 	}
 	var lost *notKept
 	if errors.As(context.Cause(ctx), &lost) { // whatever reading it then failed with
-		g.log.Warn("a file could not be fetched", "name", f.Name, "err", lost)
+		g.log.Warn("cannot fetch a file", "name", f.Name, "err", lost)
 		err = lost
 	}
 	if errors.As(err, &lost) {
@@ -67,7 +67,7 @@ func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error
 	}
 	if g.strike(p.Key) >= fetchTries {
 		g.forgive(p.Key)
-		g.log.Warn("a file could not be fetched", "name", f.Name, "err", err)
+		g.log.Warn("cannot fetch a file", "name", f.Name, "err", err)
 		return message.File{}, &notKept{"it could not be fetched"}
 	}
 	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
@@ -99,7 +99,7 @@ type watched struct {
 // newWatched begins to watch; its end stops that.
 func newWatched(parent context.Context) (context.Context, *watched) {
 	ctx, end := context.WithCancelCause(parent)
-	w := &watched{end: end, stalled: time.AfterFunc(stallTime, func() { end(&notKept{"nothing of it came for 30 s"}) })}
+	w := &watched{end: end, stalled: time.AfterFunc(stallTime, func() { end(&notKept{"no data arrived for 30 s"}) })}
 	slow := time.AfterFunc(fetchTime, func() { end(&notKept{"it took longer than a minute"}) })
 	context.AfterFunc(ctx, func() {
 		w.stalled.Stop()

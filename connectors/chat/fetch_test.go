@@ -44,9 +44,9 @@ func TestAStalledFileDoesNotHoldUpItsChat(t *testing.T) {
 		want   string
 		within time.Duration
 	}{
-		"no answer":      {true, nil, "nothing of it came for 30 s", stallTime},
-		"stalls":         {false, nil, "nothing of it came for 30 s", stallTime},
-		"stalls later":   {false, many[:3], "nothing of it came for 30 s", 21*time.Second + stallTime},
+		"no answer":      {true, nil, "no data arrived for 30 s", stallTime},
+		"stalls":         {false, nil, "no data arrived for 30 s", stallTime},
+		"stalls later":   {false, many[:3], "no data arrived for 30 s", 21*time.Second + stallTime},
 		"trickles":       {false, many, "it took longer than a minute", fetchTime + 7*time.Second},
 		"in time, slows": {false, []time.Duration{29 * time.Second, 29 * time.Second}, "it took longer than a minute", fetchTime},
 	} {

@@ -49,18 +49,19 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	if !d.gate.first(p.From.UserID) {
 		return
 	}
-	d.log.Warn("a message of somebody who is not on the allow list was refused",
+	d.log.Warn("refused a message from a user who is not in allow",
 		"user", p.From.UserID, "name", p.Sender, "remedy", fmt.Sprintf("add %q to allow of this connector in settings.yaml", p.From.UserID))
 	if !d.gate.tell.Allow() {
 		return
 	}
 	if !d.o.NoTell {
-		d.voice.say(ctx, p, fmt.Sprintf("I work for somebody else and did not read that. "+
+		d.voice.say(ctx, p, fmt.Sprintf("I work for another user and did not read that. "+
 			"Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
 	}
 	if to, ok := d.who.owner(); ok {
-		d.voice.sayTo(ctx, to, "", fmt.Sprintf("Somebody who is not on the allow list wrote to me: %s, id `%s`. I refused. To "+
-			"let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; it counts as soon as the file is saved.",
+		d.voice.sayTo(ctx, to, "", fmt.Sprintf("A user who is not in `allow` wrote to me: %s, id `%s`. I refused. To "+
+			"let them in, add\n\n```\n%q\n```\n\nto `allow` of `%s` in `.daycare/settings.yaml`; "+
+			"it takes effect as soon as you save the file.",
 			nameless(p.Sender), p.From.UserID, p.From.UserID, d.o.ID))
 	}
 }

@@ -90,7 +90,7 @@ func (q *Queue) take(ctx context.Context, deliver message.Deliver, p Post) bool 
 		if ctx.Err() != nil {
 			return false
 		}
-		q.desk.log.Warn("a message was not accepted and is tried again", "err", err)
+		q.desk.log.Warn("message not accepted; retrying", "err", err)
 		Rest(ctx, q.pause, n)
 	}
 }

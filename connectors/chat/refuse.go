@@ -17,11 +17,11 @@ func Refuse(w http.ResponseWriter, err error) {
 	status, after, text := http.StatusServiceUnavailable, 0, "not accepted"
 	switch {
 	case errors.As(err, &fast):
-		status, after, text = http.StatusTooManyRequests, fast.Seconds(), "this sender writes too fast"
+		status, after, text = http.StatusTooManyRequests, fast.Seconds(), "too many messages from this sender"
 	case errors.Is(err, inbox.ErrFull):
 		status, after, text = http.StatusTooManyRequests, 5, "inbox is full" // a turn takes seconds
 	case errors.Is(err, disk.ErrFull):
-		after, text = 30, "no space to keep it" // a person has to act
+		after, text = 30, "no space to store it" // a person has to act
 	}
 	if after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))

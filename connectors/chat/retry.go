@@ -48,7 +48,7 @@ func (s *Strikes) Guard(key string, f func() error) (err error) {
 			s.all = map[string]int{}
 		}
 		s.all[key]++
-		s.Log.Error("a message broke its handler", "message", key, "err", p, "stack", string(debug.Stack()))
+		s.Log.Error("the handler of a message panicked", "message", key, "err", p, "stack", string(debug.Stack()))
 		if err = fmt.Errorf("message %s: panic: %v", key, p); s.all[key] >= maxStrikes {
 			delete(s.all, key)
 			err = nil

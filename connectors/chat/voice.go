@@ -25,7 +25,7 @@ func (v voice) sayTo(ctx context.Context, to message.Address, replyTo, text stri
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	if err := v.platform.Say(ctx, to, replyTo, text); err != nil {
-		v.log.Warn("a notice was not delivered", "channel", to.ChannelID, "err", err)
+		v.log.Warn("notice not delivered", "channel", to.ChannelID, "err", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func (w *waiting) load() {
 		err = json.Unmarshal(data, &w.all)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.log.Error("messages that waited to be accepted cannot be read", "file", waitingFile, "err", err)
+		w.log.Error("cannot read messages waiting to be accepted", "file", waitingFile, "err", err)
 	}
 }
 
@@ -74,7 +74,7 @@ func (w *waiting) save() error {
 		err = w.keeper.Save(w.connector, waitingFile, append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("keep a message that waits: %w", err)
+		return fmt.Errorf("save a waiting message: %w", err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (w *waiting) remove(in message.Incoming) {
 	delete(w.told, senderOf(in))
 	w.all = slices.DeleteFunc(w.all, func(other message.Incoming) bool { return other.Dedupe == in.Dedupe })
 	if err := w.save(); err != nil {
-		w.log.Warn("a message that was accepted still counts as waiting", "err", err)
+		w.log.Warn("cannot remove an accepted message from the waiting ones", "err", err)
 	}
 }
 
@@ -201,7 +201,7 @@ func (w *waiting) try(ctx context.Context, in message.Incoming, a attempt, pause
 	case errors.As(err, &fast):
 		wait = max(wait, fast.After)
 	}
-	w.log.Debug("a message that waits was not accepted", "err", err, "in", wait)
+	w.log.Debug("waiting message not accepted", "err", err, "in", wait)
 	return attempt{at: time.Now().Add(wait), n: a.n + 1}
 }
 

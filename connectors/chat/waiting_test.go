@@ -36,8 +36,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	if err := errors.Join(d.Take(t.Context(), w.deliver, from("bob", "b", "hi")), d.Take(t.Context(), w.deliver, long)); err != nil {
 		t.Fatal(err)
 	}
-	if said := w.heard(); len(said) != 2 || !strings.HasPrefix(said[0], "c-eve: Too much") ||
-		!strings.HasPrefix(said[1], "c-bob: Too much") {
+	if said := w.heard(); len(said) != 2 || !strings.HasPrefix(said[0], "c-eve: Too many") ||
+		!strings.HasPrefix(said[1], "c-bob: Too many") {
 		t.Errorf("said %q, want each told once", said)
 	}
 	w.refuse = nil

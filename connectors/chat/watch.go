@@ -114,10 +114,10 @@ func (w *watcher) compacted(ctx context.Context, agent string, c event.Compacted
 	if a, err := w.host.Agents.Agent(ctx, agent); err != nil || a.Type != "user" {
 		return // what clocks and background agents forget is not the person's conversation
 	}
-	text := "Our conversation was getting too long for me, so I have put a summary in the place of its older part."
+	text := "Our conversation was getting too long for me, so I replaced its older part by a summary."
 	switch {
 	case c.Failed != "":
-		text = "I shortened nothing: " + c.Failed + "."
+		text = "I did not compact it: " + c.Failed + "."
 	case c.RequestCut > 0:
 		text += fmt.Sprintf(" Your last message is too long as well: I keep its beginning and its end, and about %d "+
 			"characters in between are left out. "+

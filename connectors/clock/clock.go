@@ -78,7 +78,7 @@ func (c *Clock) Target(ctx context.Context, f schedule.Firing) (string, error) {
 		if !errors.As(err, new(syscall.Errno)) {
 			return agent, err
 		}
-		c.log.Warn("the agent of a scheduled run cannot be made, trying again", "task", f.Slug, "err", err, "again", pause)
+		c.log.Warn("cannot create the agent of a scheduled run, retrying", "task", f.Slug, "err", err, "again", pause)
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
@@ -105,7 +105,7 @@ func (c *Clock) Due(ctx context.Context, f schedule.Firing) (schedule.Result, er
 	}
 	if f.Kind == schedule.Heartbeat && !f.Resumed {
 		if c.agents.Busy(agent) {
-			return schedule.Result{Outcome: schedule.Skipped, Reason: "busy: the heartbeat's agent is at work"}, nil
+			return schedule.Result{Outcome: schedule.Skipped, Reason: "busy: the heartbeat's agent is in a turn"}, nil
 		}
 		// A context of its own: what the last beat said is told in a line.
 		reset := message.Incoming{Agent: agent, Kind: message.Reset, Dedupe: f.Dedupe + "/reset", Text: "a new heartbeat"}
@@ -140,7 +140,7 @@ func (c *Clock) offer(ctx context.Context, in message.Incoming) (message.Receipt
 		if err == nil || errors.Is(err, message.ErrUnknownAgent) || errors.Is(err, inbox.ErrTooLarge) {
 			return receipt, err
 		}
-		c.log.Warn("scheduled message not taken, offering it again", "agent", in.Agent, "err", err, "again", pause)
+		c.log.Warn("scheduled message not accepted, retrying", "agent", in.Agent, "err", err, "again", pause)
 		select {
 		case <-ctx.Done():
 			return receipt, ctx.Err()
@@ -157,7 +157,7 @@ func judge(end End) schedule.Result {
 	case "waiting": // it goes on when a person or a child has answered
 		res.Reason = "waiting for an answer"
 	case "dropped", "reset":
-		res.Outcome, res.Reason = schedule.Skipped, "taken out of the inbox by hand"
+		res.Outcome, res.Reason = schedule.Skipped, "removed from the inbox by hand"
 	default:
 		res.Outcome, res.Reason = schedule.Failed, end.Reason
 		if end.Error != "" {

@@ -55,8 +55,8 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Authserv == "" && !o.TrustFrom {
-		wrong = append(wrong, errors.New("authserv: missing; anybody can write any From, so say whose "+
-			"Authentication-Results count, or trustFrom: true"))
+		wrong = append(wrong, errors.New("authserv: missing; anyone can forge From, so name the server whose "+
+			"Authentication-Results to trust, or set trustFrom: true"))
 	}
 	return errors.Join(wrong...)
 }

@@ -100,14 +100,14 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer box.Close()
-	idle := "tells of new mail at once"
+	idle := "reports new mail at once"
 	if !box.idles() {
-		idle = "is asked for new mail every half minute"
+		idle = "is polled for new mail every half minute"
 	}
 	post, err := c.dial(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer post.Close()
-	return fmt.Sprintf("both servers let us in as %s; the IMAP server %s", c.o.User, idle), nil
+	return fmt.Sprintf("both servers accepted the login %s; the IMAP server %s", c.o.User, idle), nil
 }

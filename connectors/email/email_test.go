@@ -224,7 +224,7 @@ func TestAnswer(t *testing.T) {
 func TestProbe(t *testing.T) {
 	s := newServers(t)
 	c := testConnector(t, s, slog.New(slog.DiscardHandler))
-	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "both servers let us in") {
+	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "both servers accepted the login") {
 		t.Errorf("Probe = %q, %v", verdict, err)
 	}
 	c.password = "wrong"

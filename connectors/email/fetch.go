@@ -98,7 +98,7 @@ func (c *Connector) stay(ctx context.Context, deliver message.Deliver) error {
 		var later *notTaken
 		switch {
 		case errors.As(err, &later):
-			c.log.Warn("a mail was not accepted and is fetched again", "err", err)
+			c.log.Warn("mail not accepted; fetching it again", "err", err)
 			chat.Rest(ctx, c.pause, failures)
 			failures++
 		case err != nil:
@@ -158,7 +158,7 @@ func (e *notTaken) Unwrap() error { return e.err }
 func (c *Connector) takeAll(ctx context.Context, box *mailbox, deliver message.Deliver) error {
 	found, err := box.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagSeen}}, nil).Wait()
 	if err != nil {
-		return fmt.Errorf("look for mail: %w", err)
+		return fmt.Errorf("search for mail: %w", err)
 	}
 	uids := found.AllUIDs()
 	slices.Sort(uids)
@@ -187,7 +187,7 @@ func (c *Connector) takeAll(ctx context.Context, box *mailbox, deliver message.D
 func fetch(client *imapclient.Client, uid imap.UID) ([]byte, error) {
 	sizes, err := client.Fetch(imap.UIDSetNum(uid), &imap.FetchOptions{UID: true, RFC822Size: true}).Collect()
 	if err != nil {
-		return nil, fmt.Errorf("look at mail: %w", err)
+		return nil, fmt.Errorf("read mail headers: %w", err)
 	}
 	if len(sizes) == 0 { // somebody removed it
 		return []byte{}, nil
@@ -214,7 +214,7 @@ func (c *Connector) take(ctx context.Context, deliver message.Deliver, raw []byt
 		}
 		p, err := c.read(raw, uid)
 		if err != nil { // it will not get better
-			c.log.Info("a mail was passed over", "uid", uid, "why", err)
+			c.log.Info("mail ignored", "uid", uid, "why", err)
 			return nil
 		}
 		return c.desk.Take(ctx, deliver, p)

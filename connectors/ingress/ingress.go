@@ -79,9 +79,9 @@ func (l *Listener) Serve(ctx context.Context, listen string, handler http.Handle
 	go func() { served <- server.Serve(listener) }()
 	l.set(listener.Addr().String())
 	defer l.set("")
-	l.Log.Info("requests are taken", "for", l.Name, "address", listener.Addr().String())
+	l.Log.Info("accepting requests", "for", l.Name, "address", listener.Addr().String())
 	if !local(listen) {
-		l.Log.Warn("requests can be posted from other machines: they are authenticated but not encrypted, "+
+		l.Log.Warn("reachable from other machines: requests are authenticated but not encrypted, "+
 			"so put a TLS proxy in front", "listen", listen)
 	}
 	if listening != nil {
@@ -111,7 +111,7 @@ func (l *Listener) end(server *http.Server, working context.Context, stop contex
 	patience, cancel := context.WithTimeout(working, grace)
 	defer cancel()
 	if err := server.Shutdown(patience); err != nil {
-		l.Log.Warn("requests were cut off at the end", "for", l.Name, "err", err)
+		l.Log.Warn("requests cut off at shutdown", "for", l.Name, "err", err)
 		stop()
 		_ = server.Close()
 	}

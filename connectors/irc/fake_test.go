@@ -124,7 +124,7 @@ func (s *server) take(target, text string) (hangUp bool) {
 	case connectortest.Gone, connectortest.Stall:
 		return false
 	}
-	if target != "eve" && !strings.Contains(text, "allow list") {
+	if target != "eve" && !strings.Contains(text, "A user who is not in") {
 		s.sent = append(s.sent, connectortest.Sent{Text: text})
 	}
 	return s.fault == connectortest.Drop

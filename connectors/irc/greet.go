@@ -45,18 +45,18 @@ func (s *session) greeting(m ircmsg.Message) (welcome bool, err error) {
 	case "902", "904", "905", "906", "908":
 		return false, fmt.Errorf("the account %s was refused\nset its password with: daycare auth set %s", o.Account, o.ID)
 	case "432":
-		return false, fmt.Errorf("the server does not take the nick %s", s.me())
+		return false, fmt.Errorf("the server rejects the nick %s", s.me())
 	case "433", "436", "437": // taken
 		s.nick.Store(s.me() + "_")
 		if len(s.me()) > 30 {
-			return false, errors.New("every nick is taken")
+			return false, errors.New("all nicks are in use")
 		}
 		return false, s.write("NICK", s.me())
 	case "464", "465":
-		return false, errors.New("the server does not let us in: " + last(m))
+		return false, errors.New("the server refuses the connection: " + last(m))
 	case "421": // it does not know CAP, and will go on without
 		if o.Account != "" {
-			return false, errors.New("the server knows no accounts: leave account empty")
+			return false, errors.New("the server does not support accounts: leave account empty")
 		}
 	case "PING":
 		return false, s.write("PONG", last(m))
@@ -94,7 +94,7 @@ func (s *session) ability(m ircmsg.Message) error {
 			}
 		}
 		if !s.caps["sasl"] && s.c.o.Account != "" {
-			return errors.New("the server knows no accounts: leave account empty")
+			return errors.New("the server does not support accounts: leave account empty")
 		}
 		s.caps = map[string]bool{}
 		if len(ask) == 0 {

@@ -141,7 +141,7 @@ func (c *Connector) Say(ctx context.Context, to message.Address, _, text string)
 
 func (c *Connector) speak(ctx context.Context, target, text string) error {
 	if strings.ContainsAny(target, " \r\n\x00,:") || target == "" {
-		return &message.NotSent{Final: true, Err: fmt.Errorf("%q is no nick or channel", target)}
+		return &message.NotSent{Final: true, Err: fmt.Errorf("%q is not a nick or channel", target)}
 	}
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -164,12 +164,12 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer s.close()
-	verdict := o.Server + " lets us in"
+	verdict := o.Server + " accepts the connection"
 	if o.Account != "" {
 		verdict += " as " + o.Account
 	}
 	if !s.caps["account-tag"] {
-		verdict += "; it does not say who has which account, so allow needs masks such as *!ada@203.0.113.7"
+		verdict += "; it does not report accounts, so allow needs masks such as *!ada@203.0.113.7"
 	}
 	return verdict, nil
 }

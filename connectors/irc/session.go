@@ -163,10 +163,10 @@ func (s *session) read() {
 			default:
 			}
 		case "471", "473", "474", "475", "476":
-			s.c.log.Warn("a channel was not joined", "why", last(m))
+			s.c.log.Warn("cannot join a channel", "why", last(m))
 		case "KICK":
 			if len(m.Params) > 1 && strings.EqualFold(m.Params[1], s.me()) {
-				s.c.log.Warn("we were thrown out of a channel", "channel", m.Params[0])
+				s.c.log.Warn("kicked from a channel", "channel", m.Params[0])
 			}
 		}
 	}
@@ -281,7 +281,7 @@ func (s *session) err() error { return context.Cause(s.stopped) }
 // close says goodbye and waits until all has ended.
 func (s *session) close() {
 	if !s.ended() {
-		_ = s.write("QUIT", "daycare stops")
+		_ = s.write("QUIT", "daycare is stopping")
 		s.stop(errors.New("connection closed"))
 		_ = s.conn.SetReadDeadline(time.Now().Add(byeTime)) // the server closes first, so that what we said is read
 		select {

@@ -44,7 +44,7 @@ func (c *Connector) child(ctx context.Context) error {
 		return fmt.Errorf("signal-cli ended: %w", err)
 	}
 	if ctx.Err() == nil {
-		return fmt.Errorf("signal-cli ended by itself")
+		return fmt.Errorf("signal-cli exited")
 	}
 	return nil
 }

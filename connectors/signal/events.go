@@ -89,7 +89,7 @@ func (c *Connector) event(ctx context.Context, data string) bool {
 		} `json:"params"`
 	}
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
-		c.log.Warn("an event of signal-cli cannot be read", "err", err)
+		c.log.Warn("cannot read an event of signal-cli", "err", err)
 		return true
 	}
 	if e.Params != nil {

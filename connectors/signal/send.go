@@ -153,7 +153,7 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 	author, stamp, _ := strings.Cut(messageID, "/")
 	n, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || author == "" {
-		return fmt.Errorf("%q is no id of a message of signal, which is its sender and a number: leave it out for the "+
+		return fmt.Errorf("%q is not a Signal message id (its sender and a number): leave it out for the "+
 			"message that you answer", messageID)
 	}
 	params := map[string]any{"emoji": emoji, "targetAuthor": author, "targetTimestamp": n}

@@ -100,7 +100,7 @@ func (c *Connector) Run(ctx context.Context, deliver message.Deliver) error {
 	case running.Err() != nil: // the daemon that we started has ended
 		return <-ended
 	}
-	return fmt.Errorf("%w\nis signal-cli's daemon running at %s?", err, c.o.URL)
+	return fmt.Errorf("%w\ncheck that signal-cli's daemon is running at %s", err, c.o.URL)
 }
 
 // await waits until the daemon that was just started answers.
@@ -121,7 +121,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	}
 	err := c.call(ctx, "listAccounts", nil, &accounts)
 	if no, ok := err.(*rpcError); ok && no.Code == notThere {
-		return "the daemon answers; it serves one account only, so which one cannot be asked", nil
+		return "the daemon answers; it serves a single account, so it cannot report which", nil
 	}
 	if err != nil {
 		return "", err

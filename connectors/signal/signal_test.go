@@ -271,7 +271,7 @@ func TestReact(t *testing.T) {
 		}
 	}
 	if err := c.React(t.Context(), message.Address{ChannelID: ada}, "99", "👍"); err == nil ||
-		!strings.Contains(err.Error(), "no id of a message") {
+		!strings.Contains(err.Error(), "not a Signal message id") {
 		t.Errorf("a number alone: %v", err)
 	}
 }
@@ -344,7 +344,7 @@ func TestRunWithChild(t *testing.T) {
 	if err := os.WriteFile(c.o.Command+".end", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal-cli ended by itself") {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal-cli exited") {
 		t.Errorf("Run = %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func (o Options) missing(s Secrets) error {
 		return err
 	}
 	if o.Listen != "" {
-		return want(s.Signing, o.ID+"-signing", "signing secret, and without one anybody could write")
+		return want(s.Signing, o.ID+"-signing", "signing secret; without it anyone could write")
 	}
 	return want(s.App, o.ID+"-app", "app token (xapp-…) for Socket Mode")
 }

@@ -91,7 +91,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		return
 	}
 	chat.Refuse(w, err)
-	h.log.Warn("an event was not accepted; Slack posts it again", "err", err)
+	h.log.Warn("event not accepted; Slack will post it again", "err", err)
 }
 
 // authentic reads a body that Slack signed within the last minutes.

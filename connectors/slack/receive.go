@@ -34,7 +34,7 @@ func (c *Connector) read(ctx context.Context, kind string, payload json.RawMessa
 	case "events_api":
 		var e outer
 		if err := json.Unmarshal(payload, &e); err != nil {
-			c.log.Warn("an event cannot be read", "err", err)
+			c.log.Warn("cannot read an event", "err", err)
 			return chat.Post{}, false
 		}
 		return c.event(e.Event)
@@ -180,6 +180,6 @@ func (c *Connector) pressed(ctx context.Context, payload json.RawMessage) {
 	text := c.desk.Answer(ctx, message.Address{ChannelID: p.Channel.ID, UserID: p.User.ID}, p.Actions[0].Value)
 	if err := c.api.call(ctx, "chat.postEphemeral",
 		map[string]string{"channel": p.Channel.ID, "user": p.User.ID, "text": text}, nil); err != nil {
-		c.log.Warn("a pressed button was not answered", "err", err)
+		c.log.Warn("cannot answer a pressed button", "err", err)
 	}
 }

@@ -89,7 +89,7 @@ func (c *Connector) upload(ctx context.Context, to message.Address, f message.Fi
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, place.URL, bytes.NewReader(content))
 	if err != nil {
-		return errors.New("upload file: slack named an address that is none")
+		return errors.New("upload file: slack returned an invalid address")
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := c.api.HTTP.Do(req)

@@ -201,7 +201,7 @@ func TestReact(t *testing.T) {
 	if got := strings.Join(s.reactions, " "); got != "C1/2.2/+1 C1/2.2/party-parrot C1/2.2/heart" {
 		t.Errorf("reactions %s", got)
 	}
-	for emoji, want := range map[string]string{"🦖": "by name", "nope": "no emoji :nope:"} {
+	for emoji, want := range map[string]string{"🦖": "does not know the name", "nope": "no emoji :nope:"} {
 		if err := c.React(t.Context(), to, "2.2", emoji); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", emoji, err, want)
 		}

@@ -76,7 +76,7 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 		}
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
-			s.log.Warn("a frame of the socket cannot be read", "err", err)
+			s.log.Warn("cannot read a socket frame", "err", err)
 			continue
 		}
 		if f.Type == "disconnect" {
@@ -86,7 +86,7 @@ func (s *socket) read(ctx context.Context, deliver message.Deliver) error {
 			continue
 		}
 		if err := s.take(ctx, deliver, f.Type, f.Payload); err != nil {
-			s.log.Warn("an event was not accepted; Slack sends it again", "err", err)
+			s.log.Warn("event not accepted; Slack will send it again", "err", err)
 			continue
 		}
 		if err := acknowledge(ctx, conn, f.Envelope); err != nil {

@@ -49,8 +49,8 @@ func (o Options) Validate() error {
 	}
 	for _, id := range o.Allow {
 		if !userID.MatchString(id) {
-			wrong = append(wrong, fmt.Errorf("allow: found %q, want the number of a person "+
-				"such as \"5550001\"; names can change hands", id))
+			wrong = append(wrong, fmt.Errorf("allow: found %q, want the numeric id of a user "+
+				"such as \"5550001\"; user names can change hands", id))
 		}
 	}
 	if u, err := url.Parse(o.BaseURL); o.BaseURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {

@@ -82,7 +82,7 @@ func TestAttachmentsOfAMessage(t *testing.T) {
 // A file that Telegram does not name, or names outside of its folder, is not fetched.
 func TestFilesThatCannotBeFetched(t *testing.T) {
 	for want, answer := range map[string]string{
-		"a path that is none": `{"ok":true,"result":{"file_path":"../../x"}}`, "500": `{"ok":false,"error_code":500}`,
+		"an invalid path": `{"ok":true,"result":{"file_path":"../../x"}}`, "500": `{"ok":false,"error_code":500}`,
 		"read answer of getFile": "",
 	} {
 		if r, err := canned(t, map[string]string{"getFile": answer}).reader.open(t.Context(), "f"); err == nil ||
@@ -104,7 +104,7 @@ func TestChatsThatAreNone(t *testing.T) {
 	_, sent := c.Send(t.Context(), message.Outgoing{ID: "o", To: none, Text: "x"})
 	for what, err := range map[string]error{"say": c.Say(t.Context(), none, "", "x"), "react": c.React(t.Context(), none, "1", "👍"),
 		"typing": c.Typing(t.Context(), none), "card": card, "send": sent, "settle": c.Settle(t.Context(), none, "1", "x")} {
-		if err == nil || !strings.Contains(err.Error(), "is no chat of telegram") {
+		if err == nil || !strings.Contains(err.Error(), "is not a Telegram chat id") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

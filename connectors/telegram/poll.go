@@ -46,7 +46,7 @@ func (p *poller) poll(ctx context.Context, deliver message.Deliver) error {
 			offset, failures = max(offset, updates[taken-1].ID+1), 0
 		}
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("a message was not accepted and is fetched again", "update", updates[taken].ID, "err", err)
+			p.log.Warn("message not accepted; fetching it again", "update", updates[taken].ID, "err", err)
 			chat.Rest(ctx, p.pause, failures)
 			failures++
 		}

@@ -205,7 +205,7 @@ func (r *reader) open(ctx context.Context, id string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	if path.Clean("/"+f.Path) != "/"+f.Path {
-		return nil, fmt.Errorf("download file: telegram named a path that is none")
+		return nil, fmt.Errorf("download file: telegram returned an invalid path")
 	}
 	return r.api.download(ctx, f.Path)
 }
@@ -219,6 +219,6 @@ func (c *Connector) pressed(ctx context.Context, q *callback) {
 	}
 	text := c.desk.Answer(ctx, from, q.Data)
 	if err := c.api.call(ctx, "answerCallbackQuery", map[string]string{"callback_query_id": q.ID, "text": text}, nil); err != nil {
-		c.log.Debug("a pressed button was not answered", "err", err)
+		c.log.Debug("cannot answer a pressed button", "err", err)
 	}
 }

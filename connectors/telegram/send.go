@@ -71,7 +71,7 @@ func (s sender) steps(out message.Outgoing, base outgoing) []step {
 func outgoingTo(to message.Address) (outgoing, error) {
 	id, err := strconv.ParseInt(to.ChannelID, 10, 64)
 	if err != nil {
-		return outgoing{}, fmt.Errorf("chat %q is no chat of telegram", to.ChannelID)
+		return outgoing{}, fmt.Errorf("%q is not a Telegram chat id", to.ChannelID)
 	}
 	thread, _ := strconv.ParseInt(to.ThreadID, 10, 64) // "": none
 	return outgoing{Chat: id, Thread: thread}, nil
@@ -180,13 +180,13 @@ func (c *Connector) React(ctx context.Context, to message.Address, messageID, em
 		return err
 	}
 	if o.Message, err = strconv.ParseInt(messageID, 10, 64); err != nil {
-		return fmt.Errorf("%q is no id of a message of telegram, which is a number", messageID)
+		return fmt.Errorf("%q is not a Telegram message id, which is a number", messageID)
 	}
 	// Telegram knows its emoji without the mark that asks for a coloured one.
 	o.Thread, o.Reaction = 0, []symbol{{"emoji", strings.ReplaceAll(emoji, "\uFE0F", "")}}
 	err = c.out.adapt(&o, func() error { return c.api.call(ctx, "setMessageReaction", o, nil) })
 	if is(err, http.StatusBadRequest, "reaction_invalid") {
-		return fmt.Errorf("telegram has no reaction %s; among those it has are 👍 👎 ❤ 🔥 🎉 👏 🙏 👌 🤔 😁 😢 👀 🤝 💯", emoji)
+		return fmt.Errorf("telegram has no reaction %s; some it has: 👍 👎 ❤ 🔥 🎉 👏 🙏 👌 🤔 😁 😢 👀 🤝 💯", emoji)
 	}
 	return err
 }
@@ -223,7 +223,7 @@ func (c *Connector) Settle(ctx context.Context, to message.Address, remoteID, te
 		return err
 	}
 	if o.Message, err = strconv.ParseInt(remoteID, 10, 64); err != nil {
-		return fmt.Errorf("settle: message %q is none", remoteID)
+		return fmt.Errorf("update buttons: %q is not a message id", remoteID)
 	}
 	o.Thread, o.Text, o.Mode, o.Preview = 0, format.Telegram(text), "HTML", &linkPreview{true}
 	return c.api.call(ctx, "editMessageText", o, nil)

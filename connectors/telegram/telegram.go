@@ -59,7 +59,7 @@ func New(o Options, token string, host chat.Host, log *slog.Logger) (*Connector,
 		return nil, fmt.Errorf("telegram %q has no token\nget one from @BotFather, then: daycare auth set %s", o.ID, o.ID)
 	}
 	if strings.ContainsAny(token, "/?# \t\n") {
-		return nil, fmt.Errorf("telegram %q: the token is none: a token is digits, a colon, letters\n"+
+		return nil, fmt.Errorf("telegram %q: not a bot token (expected 123456:ABC…)\n"+
 			"set it again: daycare auth set %s", o.ID, o.ID)
 	}
 	c := &Connector{o: o, api: newAPI(o.BaseURL, token), log: log.With("connector", o.ID), pause: time.Second}
@@ -133,7 +133,7 @@ func (c *Connector) introduce(ctx context.Context) error {
 		menu = append(menu, entry{k.Name, k.About})
 	}
 	if err := c.api.call(ctx, "setMyCommands", map[string]any{"commands": menu}, nil); err != nil && ctx.Err() == nil {
-		c.log.Warn("the menu of commands was not set", "err", err)
+		c.log.Warn("cannot set the command menu", "err", err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *Connector) explain(err error) error {
 	case is(err, http.StatusUnauthorized), is(err, http.StatusNotFound):
 		return fmt.Errorf("%w\nthe token is not valid; get one from @BotFather, then: daycare auth set %s", err, c.o.ID)
 	case is(err, http.StatusConflict):
-		return fmt.Errorf("%w\nanother program receives for this bot: stop it, or use another token", err)
+		return fmt.Errorf("%w\nanother program uses this bot: stop it, or use another token", err)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) +
 		" messages wait at Telegram"
 	if len(c.o.Allow) == 0 {
-		verdict += "; allow is empty, so nobody may write to it"
+		verdict += "; allow is empty, so it accepts no messages"
 	}
 	if hook.URL != "" && c.o.Webhook.URL == "" {
 		verdict += "; another program has set a webhook, which daycare start will remove"

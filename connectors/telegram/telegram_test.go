@@ -236,7 +236,7 @@ func TestStrangers(t *testing.T) {
 		!strings.Contains(sent[1].Text, "666") {
 		t.Fatalf("sent %+v, want one notice to the stranger and one to the owner", sent)
 	}
-	if n := strings.Count(s.said.String(), "allow list"); n != 1 {
+	if n := strings.Count(s.said.String(), "not in allow"); n != 1 {
 		t.Errorf("logged %d times, want once:\n%s", n, s.said.String())
 	}
 	for i := range 20 {
@@ -319,7 +319,7 @@ func TestReact(t *testing.T) {
 	if got := s.Reaction("5550001", "12"); got != "❤" {
 		t.Errorf("reaction %q", got)
 	}
-	for id, want := range map[string]string{"12": "has no reaction 🦄", "twelve": "no id of a message"} {
+	for id, want := range map[string]string{"12": "has no reaction 🦄", "twelve": "not a Telegram message id"} {
 		if err := s.c.React(t.Context(), to, id, "🦄"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("message %s: %v, want %q", id, err, want)
 		}

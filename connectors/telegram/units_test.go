@@ -324,7 +324,7 @@ func TestFilesThatAreSent(t *testing.T) {
 // The verdict of a probe has what a person should do about it.
 func TestProbeSaysWhatIsOdd(t *testing.T) {
 	s := newStage(t, Options{Allow: []string{}}, chat.Host{})
-	if verdict, err := s.c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "nobody may write") ||
+	if verdict, err := s.c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "it accepts no messages") ||
 		strings.Contains(verdict, "webhook") {
 		t.Errorf("%q, %v", verdict, err)
 	}

@@ -62,7 +62,7 @@ func (h *receiver) register(ctx context.Context) error {
 func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
 	u, status := h.authentic(w, r)
 	if status != http.StatusOK {
-		h.log.Debug("a request to the webhook was refused", "status", status, "remote", r.RemoteAddr)
+		h.log.Debug("webhook request refused", "status", status, "remote", r.RemoteAddr)
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
@@ -73,7 +73,7 @@ func (h *receiver) posted(w http.ResponseWriter, r *http.Request, deliver messag
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	h.log.Warn("an update was not accepted", "update", u.ID, "err", err)
+	h.log.Warn("update not accepted", "update", u.ID, "err", err)
 	chat.Refuse(w, err)
 }
 

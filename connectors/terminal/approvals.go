@@ -56,7 +56,7 @@ func (o *approvals) offered(a event.Ask) []event.Choice {
 // answers from then on.
 func (m *Model) openApprovals(from time.Time) {
 	if len(m.world.asks) == 0 {
-		m.say1("nobody asks for anything")
+		m.say1("no pending approvals")
 		return
 	}
 	token := m.world.asks[0].Token
@@ -129,7 +129,7 @@ func (m *Model) takeDecided(msg decided) tea.Cmd {
 	var first *control.Decided
 	switch {
 	case errors.As(msg.err, &first):
-		m.say1(fmt.Sprintf("it was answered already: %s by %s", first.Decision, first.By))
+		m.say1(fmt.Sprintf("already answered: %s by %s", first.Decision, first.By))
 	case msg.err != nil && !errors.Is(msg.err, control.ErrNoAsk):
 		if o, ok := m.over.(*approvals); ok {
 			o.sent = false

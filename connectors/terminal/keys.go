@@ -124,7 +124,7 @@ func (m *Model) down() tea.Cmd {
 	}
 	children := m.world.children(m.talk.agents.shown)
 	if len(children) == 0 {
-		m.say1("it has no agents of its own")
+		m.say1("it has no child agents")
 		return nil
 	}
 	for _, c := range children {

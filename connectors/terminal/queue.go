@@ -18,7 +18,7 @@ func (m *Model) openQueue() {
 		return
 	}
 	if len(m.talk.agents.current().inbox) == 0 {
-		m.say1("nothing waits")
+		m.say1("no queued items")
 		return
 	}
 	m.over = &queue{}
@@ -66,7 +66,7 @@ func (q *queue) help(*Model) string {
 func (q *queue) lines(m *Model, width, height int) []string {
 	t := m.screen.theme
 	c := m.talk.agents.current()
-	out := []string{t.Bold.Render(fmt.Sprintf(" What waits for %s", m.world.name(c.agent)))}
+	out := []string{t.Bold.Render(fmt.Sprintf(" Queued for %s", m.world.name(c.agent)))}
 	q.at = max(0, min(q.at, len(c.inbox)-1))
 	for i := max(0, q.at-(height-3)); i < len(c.inbox) && len(out) < height; i++ {
 		line := cell(m.screen.age(&c.inbox[i].At), 5) + " " + cell(m.world.kindOf(c.agent, c.inbox[i]), 23) + " " +

@@ -135,7 +135,7 @@ func (m *Model) setupDone(said string) tea.Cmd {
 	m.over = nil
 	done := "the model is set up"
 	if said != "" {
-		done += `; it said "` + markdown.OneLine(said, 60) + `"`
+		done += `; it answered "` + markdown.OneLine(said, 60) + `"`
 	}
 	return m.call.order("settings", done, func(ctx context.Context, api *control.Client) error {
 		_, err := api.Reload(ctx)

@@ -55,8 +55,8 @@ func TestNewcomerSetsUpAModel(t *testing.T) {
 			d.press("enter", "1")
 			d.send(tea.PasteMsg{Content: "sk-ant-good"})
 			d.press("enter", "enter")
-			d.shows(`the model is set up; it said "ready"`, "Write to your agent below")
-			d.hides("Where do answers come from?")
+			d.shows(`the model is set up; it answered "ready"`, "Write to your agent below")
+			d.hides("Which model service do you want to use?")
 		})
 		want := []Answers{{Name: "anthropic", Key: "sk-ant-good", Model: "claude-sonnet-5-5"}}
 		if diff := cmp.Diff(want, *written); diff != "" {
@@ -122,7 +122,7 @@ func TestUINamesTheKeyThatTheDaemonLacks(t *testing.T) {
 			d.write("/status")
 			d.press("enter")
 			d.shows("Status", "has no key for claude")
-			if strings.Contains(d.frame(), "Where do answers come from?") {
+			if strings.Contains(d.frame(), "Which model service do you want to use?") {
 				t.Error("the wizard opens although a model is set up")
 			}
 		})

@@ -28,26 +28,27 @@ func commands() []command {
 		{name: "agents", does: "all agents (Ctrl+G)", run: func(m *Model, _ string) tea.Cmd { return m.goHome() }},
 		{name: "send", args: "AGENT TEXT", does: "write to another agent and stay here", agents: true, run: sendCommand},
 		{name: "receive", args: "[SECONDS]", does: "wait for the next answer or question of any agent, and go there", run: receiveCommand},
-		{name: "check", does: "what waits for you, without waiting", run: checkCommand},
-		{name: "stop", args: "[AGENT]", does: "cancel what the agent is doing", agents: true, run: stopCommand},
-		{name: "kill", args: "[AGENT]", does: "end an agent with the agents that work for it", agents: true, run: killCommand},
-		{name: "fork", args: "[NAME]", does: "another agent goes on from here, beside this one", run: forkCommand},
-		{name: "reap", does: "end the agents of this one that are done", run: reapCommand},
-		{name: "reset", does: "begin a new conversation; the files stay", run: resetCommand},
-		{name: "compact", does: "shorten the conversation to a summary", run: compactCommand},
-		{name: "context", does: "how full the model's context is", run: contextCommand},
-		{name: "model", args: "[NAME]", does: "the model it uses, from the next turn on", run: modelCommand},
-		{name: "mark", args: "NAME", does: "name this place, to come back to", run: markCommand},
-		{name: "rewind", args: "[NAME]", does: "go back to a mark, or to one of your messages", run: rewindCommand},
-		{name: "permissions", does: "answer what agents ask (Ctrl+Y)",
+		{name: "check", does: "show what is waiting for you", run: checkCommand},
+		{name: "stop", args: "[AGENT]", does: "cancel the agent's turn", agents: true, run: stopCommand},
+		{name: "kill", args: "[AGENT]", does: "end an agent and its children", agents: true, run: killCommand},
+		{name: "fork", args: "[NAME]", does: "copy this agent, to continue in the copy", run: forkCommand},
+		{name: "reap", does: "end this agent's finished children", run: reapCommand},
+		{name: "reset", does: "start a new conversation; the files stay", run: resetCommand},
+		{name: "compact", does: "compact the conversation to a summary", run: compactCommand},
+		{name: "context", does: "show how full the model's context is", run: contextCommand},
+		{name: "model", args: "[NAME]", does: "change the model, from the next turn on", run: modelCommand},
+		{name: "mark", args: "NAME", does: "set a checkpoint to rewind to", run: markCommand},
+		{name: "rewind", args: "[NAME]", does: "go back to a checkpoint, or to one of your messages", run: rewindCommand},
+		{name: "permissions", does: "answer approvals (Ctrl+Y)",
 			run: func(m *Model, _ string) tea.Cmd { m.openApprovals(time.Time{}); return nil }},
-		{name: "queue", does: "what waits for this agent (Ctrl+Q)", run: func(m *Model, _ string) tea.Cmd { m.openQueue(); return nil }},
-		{name: "cron", does: "the tasks that run by the clock", run: cronCommand},
-		{name: "skills", does: "what agents know how to do, and the sub-agents they can ask", run: skillsCommand},
-		{name: "tools", does: "what agents can do", run: toolsCommand},
-		{name: "setup", does: "where answers come from: a service and its key, or a server of yours", run: setupCommand},
-		{name: "status", does: "the daemon, its connectors and models", run: statusCommand},
-		{name: "help", does: "every key and command", run: func(m *Model, _ string) tea.Cmd { m.over = &help{}; return nil }},
+		{name: "queue", does: "list this agent's queued items (Ctrl+Q)",
+			run: func(m *Model, _ string) tea.Cmd { m.openQueue(); return nil }},
+		{name: "cron", does: "list scheduled tasks", run: cronCommand},
+		{name: "skills", does: "list skills and sub-agents", run: skillsCommand},
+		{name: "tools", does: "list tools", run: toolsCommand},
+		{name: "setup", does: "set up a model: a service and its key, or your own server", run: setupCommand},
+		{name: "status", does: "show the daemon, its connectors and models", run: statusCommand},
+		{name: "help", does: "list every key and command", run: func(m *Model, _ string) tea.Cmd { m.over = &help{}; return nil }},
 		{name: "quit", does: "leave; the agents go on", run: func(m *Model, _ string) tea.Cmd { return tea.Quit }},
 	}
 }
@@ -102,7 +103,7 @@ func (m *Model) takeExpanded(msg expanded) tea.Cmd {
 		m.say1("to which agent? open it first, then type " + name)
 		return nil
 	case errors.Is(msg.err, fault.NoCommand), errors.Is(msg.err, fault.NoRoute): // or a daemon of before
-		m.say1("there is no " + name + "; /help shows what there is")
+		m.say1("there is no " + name + "; /help lists the commands")
 		m.bad = true
 	default:
 		m.fail(name, msg.err)

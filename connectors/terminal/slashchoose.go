@@ -33,7 +33,7 @@ func modelCommand(m *Model, name string) tea.Cmd {
 		for _, x := range list {
 			c.options = append(c.options, modelOption(a, x))
 		}
-		c.options = append(c.options, option{sign: " ", name: unchosen, about: "what the settings say, also when they change",
+		c.options = append(c.options, option{sign: " ", name: unchosen, about: "follow the settings, also when they change",
 			take: func(m *Model) tea.Cmd { return m.call.switchModel(a.ID, unchosen) }})
 		return chooserRead{c}
 	})
@@ -154,7 +154,7 @@ func placeOption(m *Model, agent string, p transcript.Place) option {
 	o := option{sign: "›", name: markdown.OneLine(p.Text, 120), about: m.screen.age(&p.At)}
 	what := "what followed"
 	if p.Mark {
-		o.sign, o.name = "◆", "mark "+p.Text
+		o.sign, o.name = "◆", "checkpoint "+p.Text
 	}
 	o.take = func(m *Model) tea.Cmd {
 		if !p.Mark && m.talk.input.empty() {

@@ -33,7 +33,7 @@ func checkCommand(m *Model, _ string) tea.Cmd {
 		parts = append(parts, fmt.Sprintf("%d at work", n))
 	}
 	if len(parts) == 0 {
-		parts = []string{"nothing waits for you"}
+		parts = []string{"nothing is waiting for you"}
 	}
 	m.say1(strings.Join(parts, " · "))
 	return m.call.asks()
@@ -101,9 +101,9 @@ func cronCommand(m *Model, _ string) tea.Cmd {
 			lines = append(lines, cell(t.Slug, 24)+" "+cell(next, 18)+" "+t.Words)
 		}
 		if len(lines) == 0 {
-			lines = []string{"No task runs by the clock. Add one with: daycare cron add"}
+			lines = []string{"No scheduled tasks. Add one with: daycare cron add"}
 		}
-		return panelRead{"Tasks that run by the clock", lines}
+		return panelRead{"Scheduled tasks", lines}
 	})
 }
 
@@ -117,7 +117,7 @@ func toolsCommand(m *Model, _ string) tea.Cmd {
 		for _, t := range tools {
 			lines = append(lines, cell(t.Name, 24)+" "+markdown.OneLine(t.Description, 200))
 		}
-		return panelRead{"What agents can do", lines}
+		return panelRead{"Tools", lines}
 	})
 }
 
@@ -129,7 +129,7 @@ func statusCommand(m *Model, _ string) tea.Cmd {
 			return failed{"status", err}
 		}
 		lines := []string{fmt.Sprintf("daycare %s, pid %d, in %s", s.Version, s.PID, s.Workspace),
-			fmt.Sprintf("%d agents, %d awake, %d items wait, %d to answer", s.Agents, s.Awake, s.Queued, s.Asks)}
+			fmt.Sprintf("%d agents, %d awake, %d queued items, %d to answer", s.Agents, s.Awake, s.Queued, s.Asks)}
 		for _, c := range s.Connectors {
 			lines = append(lines, "connector "+cell(c.ID, 16)+" "+cell(c.State, 10)+" "+c.LastError)
 		}

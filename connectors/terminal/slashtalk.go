@@ -15,7 +15,7 @@ func resetCommand(m *Model, _ string) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	return m.call.order("reset", "a new conversation begins", func(ctx context.Context, api *control.Client) error {
+	return m.call.order("reset", "new conversation", func(ctx context.Context, api *control.Client) error {
 		_, err := api.Reset(ctx, a.ID)
 		return err
 	})
@@ -26,7 +26,7 @@ func compactCommand(m *Model, _ string) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	return m.call.order("compact", "it will shorten its conversation", func(ctx context.Context, api *control.Client) error {
+	return m.call.order("compact", "it will compact its conversation", func(ctx context.Context, api *control.Client) error {
 		_, err := api.Compact(ctx, a.ID)
 		return err
 	})
@@ -39,7 +39,7 @@ func contextCommand(m *Model, _ string) tea.Cmd {
 	}
 	u := m.talk.agents.current().text.Usage()
 	if u.Context == 0 {
-		m.say1("the model has not been asked anything in this conversation")
+		m.say1("no model calls in this conversation yet")
 		return nil
 	}
 	text := fmt.Sprintf("%s in the context of %s", thousands(u.Context), cmp.Or(u.Model, "the model"))
@@ -59,7 +59,7 @@ func markCommand(m *Model, name string) tea.Cmd {
 		m.say1("like this: /mark before-the-change")
 		return nil
 	}
-	return m.call.order("mark", "marked; /rewind "+name+" goes back to here", func(ctx context.Context, api *control.Client) error {
+	return m.call.order("mark", "checkpoint set; /rewind "+name+" goes back to here", func(ctx context.Context, api *control.Client) error {
 		_, err := api.Folders().Mark(ctx, a.ID, name)
 		return err
 	})

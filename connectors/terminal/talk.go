@@ -256,7 +256,7 @@ func (p *talk) takeBack(m *Model) tea.Cmd {
 			return p.unsend(m, c.agent, w)
 		}
 	}
-	m.say1("nothing waits")
+	m.say1("no queued items")
 	return nil
 }
 

@@ -215,7 +215,7 @@ func TestQueue(t *testing.T) {
 			if got := d0.calls(); len(got) < 2 || got[len(got)-2] != "front item3" || got[len(got)-1] != "drop item3" {
 				t.Errorf("asked of the daemon: %q", got)
 			}
-			d.hides("What waits", "waiting (")
+			d.hides("Queued for", "waiting (")
 		})
 	})
 }

@@ -110,7 +110,7 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	}
 	first := "Write to your agent below and press Enter."
 	if c.agent != "" {
-		first = "Nothing was said here yet. Write below and press Enter."
+		first = "No messages yet. Write below and press Enter."
 	}
 	text := []string{""}
 	say := func(style lipgloss.Style, words string) {
@@ -120,14 +120,14 @@ func (c *conversation) welcome(m *Model, width int) []string {
 	say(t.Bold, first)
 	text = append(text, "")
 	plain := lipgloss.NewStyle()
-	say(plain, "It works in "+markdown.OneLine(m.opts.Workspace, 2*width)+", and goes on when you leave.")
-	say(plain, "What it may not do by itself, it asks you.")
+	say(plain, "It works in "+markdown.OneLine(m.opts.Workspace, 2*width)+", and keeps running when you leave.")
+	say(plain, "It asks you before doing anything it has no permission for.")
 	text = append(text, "")
 	say(t.Dim, "/spawn starts another agent beside it. Ctrl+G shows all agents, ? every key.")
 	if event.NoModel(m.world.status.Providers) {
 		text = append(text, "")
-		say(t.Warn, "No model is set up: the built-in offline one answers, and it knows little.")
-		say(t.Dim, "/setup sets one up here: a service and its key, or a server of yours.")
+		say(t.Warn, "No model is set up: the built-in offline model answers, which has few abilities.")
+		say(t.Dim, "/setup sets one up here: a service and its key, or your own server.")
 	}
 	if m.world.missed != "" {
 		text = append(text, "")

@@ -224,7 +224,7 @@ func (w *wizard) help(*Model) string {
 
 func (w *wizard) lines(m *Model, width, height int) []string {
 	t := m.screen.theme
-	out := []string{" " + t.Bold.Render("Where do answers come from?"), ""}
+	out := []string{" " + t.Bold.Render("Which model service do you want to use?"), ""}
 	if w.step == stepChoose {
 		for i, o := range w.offers {
 			line := itoa(i+1) + "  " + cell(o.Label, min(44, max(1, width-6)))

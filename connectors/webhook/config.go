@@ -49,12 +49,12 @@ func (o Options) Validate() error {
 		wrong = append(wrong, fmt.Errorf("listen: found %q, want HOST:PORT such as 127.0.0.1:8787", o.Listen))
 	}
 	if len(o.Hooks) == 0 {
-		wrong = append(wrong, errors.New("hooks: none given, so nothing could be received"))
+		wrong = append(wrong, errors.New("hooks: missing, so nothing can be received"))
 	}
 	for i, h := range o.Hooks {
 		twice := slices.ContainsFunc(o.Hooks[:i], func(other Hook) bool { return other.ID == h.ID })
 		if twice {
-			wrong = append(wrong, fmt.Errorf("hooks[%d]: the id %q is given twice", i, h.ID))
+			wrong = append(wrong, fmt.Errorf("hooks[%d]: duplicate id %q", i, h.ID))
 		}
 		if err := h.validate(); err != nil {
 			wrong = append(wrong, fmt.Errorf("hooks[%d] %q: %w", i, h.ID, err))
@@ -66,10 +66,10 @@ func (o Options) Validate() error {
 func (h Hook) validate() error {
 	var wrong []error
 	if !hookID.MatchString(h.ID) {
-		wrong = append(wrong, errors.New("id: want 1 to 64 of a-z A-Z 0-9 . _ -, a letter or digit first"))
+		wrong = append(wrong, errors.New("id: want 1 to 64 characters of a-z A-Z 0-9 . _ -, a letter or digit first"))
 	}
 	if h.SecretEnv == "" {
-		wrong = append(wrong, errors.New("secretEnv: missing; a hook without a secret would let anybody in"))
+		wrong = append(wrong, errors.New("secretEnv: missing; a hook without a secret would accept anyone"))
 	}
 	if _, err := parseTemplate(h.Template); err != nil {
 		wrong = append(wrong, err)
@@ -90,7 +90,7 @@ func validateCallback(address string) error {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
 		return errors.New("callback: want an http:// or https:// address")
 	case u.User != nil:
-		return errors.New("callback: holds a user name or password; the receiver checks the signature instead")
+		return errors.New("callback: contains a user name or password; the receiver checks the signature instead")
 	}
 	return nil
 }

@@ -101,11 +101,11 @@ func TestClaimsThatAreNotWhole(t *testing.T) {
 	}
 	now := "1700000000"
 	for want, got := range map[string]string{
-		"not of the form":  claim("X-Hub-Signature-256", whole),
-		"not of the form ": claim("X-Hub-Signature-256", "sha256="+whole[2:]) + " ",
-		" not of the form": " " + claim("X-Webhook-Signature", "zz", "X-Webhook-Timestamp", now),
-		"no timestamp":     claim("X-Webhook-Signature", whole),
-		"no timestamp:":    claim("X-Webhook-Signature", whole, "X-Webhook-Timestamp", "0"),
+		"does not have the form":  claim("X-Hub-Signature-256", whole),
+		"does not have the form ": claim("X-Hub-Signature-256", "sha256="+whole[2:]) + " ",
+		" does not have the form": " " + claim("X-Webhook-Signature", "zz", "X-Webhook-Timestamp", now),
+		"no timestamp":            claim("X-Webhook-Signature", whole),
+		"no timestamp:":           claim("X-Webhook-Signature", whole, "X-Webhook-Timestamp", "0"),
 		"no delivery id": claim("Webhook-Signature", "v1,"+"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 			"Webhook-Timestamp", now, "Idempotency-Key", "other"),
 	} {

@@ -47,7 +47,7 @@ func render(t *template.Template, mediaType string, body []byte) (string, error)
 
 var (
 	errNotJSON  = errors.New("the body is not JSON")
-	errTemplate = errors.New("the hook's template cannot be used on this payload")
+	errTemplate = errors.New("the hook's template does not fit this payload")
 	errMedia    = errors.New("want Content-Type application/json or text/plain, without Content-Encoding")
 )
 

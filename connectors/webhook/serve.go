@@ -22,8 +22,8 @@ import (
 func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver message.Deliver) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("a webhook request broke", "err", p, "stack", string(debug.Stack()))
-			reply(w, &problem{status: http.StatusInternalServerError, code: "internal", message: "the request could not be worked on"})
+			c.log.Error("panic in a webhook request", "err", p, "stack", string(debug.Stack()))
+			reply(w, &problem{status: http.StatusInternalServerError, code: "internal", message: "the request failed"})
 		}
 	}()
 	in, refused := c.read(w, r)
@@ -32,7 +32,7 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 		if in.From.ChannelID == "" { // scanners; they must not fill the log
 			level = slog.LevelDebug
 		}
-		c.log.Log(r.Context(), level, "a webhook request was refused", "status", refused.status, "code", refused.code,
+		c.log.Log(r.Context(), level, "webhook request refused", "status", refused.status, "code", refused.code,
 			"hook", in.From.ChannelID, "remote", r.RemoteAddr)
 		reply(w, refused)
 		return
@@ -47,11 +47,11 @@ func (c *Connector) serve(w http.ResponseWriter, r *http.Request, deliver messag
 	receipt, err := deliver(r.Context(), in)
 	if err != nil {
 		p := undelivered(err)
-		c.log.Warn("a webhook message was not accepted", "status", p.status, "hook", in.From.ChannelID, "err", err)
+		c.log.Warn("webhook message not accepted", "status", p.status, "hook", in.From.ChannelID, "err", err)
 		reply(w, p)
 		return
 	}
-	c.log.Debug("a webhook message was accepted", "hook", in.From.ChannelID, "agent", receipt.Agent, "item",
+	c.log.Debug("webhook message accepted", "hook", in.From.ChannelID, "agent", receipt.Agent, "item",
 		receipt.Item, "duplicate", receipt.Duplicate)
 	respond(w, http.StatusAccepted, map[string]any{"item": receipt.Item, "agent": receipt.Agent, "duplicate": receipt.Duplicate})
 }
@@ -65,7 +65,7 @@ func (c *Connector) read(w http.ResponseWriter, r *http.Request) (in message.Inc
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return in, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "a hook takes POST"}
+		return in, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "a hook accepts POST only"}
 	}
 	h, known := c.hooks[id]
 	if !known {
@@ -110,7 +110,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	case errors.Is(err, ingress.ErrCrowded):
 		return nil, "", crowded
 	case err != nil:
-		return nil, "", &problem{status: http.StatusBadRequest, code: "bad_request", message: "the body did not arrive whole"}
+		return nil, "", &problem{status: http.StatusBadRequest, code: "bad_request", message: "the body is incomplete"}
 	case len(body) > maxBody:
 		return nil, "", oversized(w, r)
 	}
@@ -121,7 +121,7 @@ func (c *Connector) authentic(w http.ResponseWriter, r *http.Request, h *hook) (
 	delivery = claimed.delivery(secret, body)
 	if claimed.scheme.timestamp != "" && !c.used.first(sha256.Sum256([]byte(h.ID+"\n"+string(claimed.content(body)))), delivery, now) {
 		return nil, "", &problem{status: http.StatusForbidden, code: "replayed",
-			message: "this signature came before, with another delivery id"}
+			message: "this signature was used before with another delivery id"}
 	}
 	return body, delivery, nil
 }
@@ -168,7 +168,7 @@ type problem struct {
 var (
 	notFound  = &problem{status: http.StatusNotFound, code: "not_found", message: "no such hook"}
 	crowded   = &problem{status: http.StatusServiceUnavailable, code: "busy", message: "too many requests at once", after: time.Second}
-	emptyText = &problem{status: http.StatusUnprocessableEntity, code: "empty", message: "there is no text in it"}
+	emptyText = &problem{status: http.StatusUnprocessableEntity, code: "empty", message: "the text is missing"}
 )
 
 func (r *refusal) problem() *problem {
@@ -182,17 +182,17 @@ func undelivered(err error) *problem {
 	switch {
 	case errors.As(err, &fast):
 		return &problem{status: http.StatusTooManyRequests, code: "too_fast",
-			message: "this hook was posted to too often in the last minute", after: time.Duration(fast.Seconds()) * time.Second}
+			message: "too many requests to this hook in the last minute", after: time.Duration(fast.Seconds()) * time.Second}
 	case errors.Is(err, inbox.ErrFull):
-		return &problem{status: http.StatusTooManyRequests, code: "inbox_full", message: "too much waits already", after: retryFull}
+		return &problem{status: http.StatusTooManyRequests, code: "inbox_full", message: "too many messages are waiting", after: retryFull}
 	case errors.Is(err, inbox.ErrTooLarge):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too_large", message: "the text is over 1 MiB"}
 	case errors.Is(err, message.ErrUnknownAgent):
-		return &problem{status: http.StatusNotFound, code: "unknown_agent", message: "the agent of this hook is not there"}
+		return &problem{status: http.StatusNotFound, code: "unknown_agent", message: "the agent of this hook does not exist"}
 	case errors.Is(err, disk.ErrFull):
-		return &problem{status: http.StatusServiceUnavailable, code: "disk_full", message: "no space to keep it", after: retryNoStorage}
+		return &problem{status: http.StatusServiceUnavailable, code: "disk_full", message: "no space to store it", after: retryNoStorage}
 	}
-	return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: "it could not be kept", after: retryNoStorage}
+	return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: "it could not be stored", after: retryNoStorage}
 }
 
 func reply(w http.ResponseWriter, p *problem) {

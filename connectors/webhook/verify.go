@@ -81,11 +81,11 @@ func readClaim(h http.Header) (claim, *refusal) {
 	}
 	for _, name := range append(deliveryHeaders, c.scheme.signature, c.scheme.timestamp) {
 		if len(h.Values(name)) > 1 {
-			return c, unsigned("the header " + name + " is given twice")
+			return c, unsigned("the header " + name + " appears twice")
 		}
 	}
 	if c.macs = c.scheme.macs(h.Get(c.scheme.signature)); len(c.macs) == 0 {
-		return c, unsigned("the signature is not of the form that " + c.scheme.signature + " has")
+		return c, unsigned("the signature does not have the form of " + c.scheme.signature)
 	}
 	if c.scheme.timestamp != "" {
 		c.timestamp = h.Get(c.scheme.timestamp)
@@ -134,7 +134,7 @@ func (c claim) check(secret string, body []byte, now time.Time) *refusal {
 		}
 	}
 	if !ok || len(key) == 0 {
-		return unsigned("the signature does not fit")
+		return unsigned("the signature does not match")
 	}
 	if c.scheme.timestamp == "" {
 		// Only a JSON object or array may be signed without a timestamp: else a

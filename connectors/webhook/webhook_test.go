@@ -233,8 +233,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{func(o *Options) { o.ID = "" }, "without an id"},
 		{func(o *Options) { o.Listen = "8787" }, "HOST:PORT"},
-		{func(o *Options) { o.Hooks = nil }, "none given"},
-		{func(o *Options) { o.Hooks = append(o.Hooks, o.Hooks[0]) }, "twice"},
+		{func(o *Options) { o.Hooks = nil }, "missing"},
+		{func(o *Options) { o.Hooks = append(o.Hooks, o.Hooks[0]) }, "duplicate id"},
 		{func(o *Options) { o.Hooks[0].ID = "a/b" }, "id: want"},
 		{func(o *Options) { o.Hooks[0].SecretEnv = "" }, "secretEnv"},
 		{func(o *Options) { o.Hooks[0].Template = "line\n{{.a" }, "template:2: unclosed action"},

@@ -26,7 +26,7 @@ const (
 )
 
 // ErrReadOnly: the index was loaded for looking only.
-var ErrReadOnly = errors.New("agents cannot be changed here")
+var ErrReadOnly = errors.New("agents are read-only here")
 
 // Create makes an agent with the given state.json, or returns the one that its
 // address or id belongs to already. Two first messages at once make one agent. The
@@ -68,7 +68,7 @@ func (x *Index) CreateWith(d Descriptor, state []byte, fill func(dir string) err
 		return made, err
 	})
 	if err != nil {
-		return Meta{}, fmt.Errorf("make agent %s: %w", id, full(err))
+		return Meta{}, fmt.Errorf("create agent %s: %w", id, full(err))
 	}
 	return m.(Meta), nil
 }

@@ -134,7 +134,7 @@ func Encode(d Descriptor) ([]byte, error) {
 
 // kind is how descriptors are read.
 var kind = form.Kind{ID: "descriptor", Unknown: finding.Info, IDs: map[string]string{"bad-value": "invalid", "missing": "invalid"},
-	Remedy: "Correct the file; until then the last good version is in force, or the agent takes no messages if there never was one."}
+	Remedy: "Correct the file; until then the last valid version stays active. Without one, the agent accepts no messages."}
 
 // Decode reads a descriptor; file names it in the findings. With one of severity
 // Error the descriptor is not to be used. Members that it does not know stay in

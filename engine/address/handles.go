@@ -75,7 +75,7 @@ func (h *handles) read(data []byte) (found []finding.Finding, seen map[string]bo
 		}
 		tell := func(reason string) {
 			found = append(found, finding.Finding{ID: "handle-invalid", Severity: finding.Warning, File: h.path, Line: n, Column: 1,
-				Reason: reason, Remedy: "Take the line out; its agent gets a new handle."})
+				Reason: reason, Remedy: "Remove the line; its agent gets a new handle."})
 		}
 		var l handle
 		if err := json.Unmarshal(line, &l); err != nil || !validHandle(l.Handle) || l.ID == "" {

@@ -90,8 +90,8 @@ func TestHowManyAgentsANameFits(t *testing.T) {
 			continue
 		}
 		f := ambiguous.Fault()
-		if !errors.Is(err, fault.Ambiguous) || f.Hint != "say which one: 0/, 1/" || f.Route != fault.Ambiguous.Hint ||
-			f.Code != fault.Ambiguous.Code || !strings.HasPrefix(err.Error(), `"twin" fits several agents: 0/ `) {
+		if !errors.Is(err, fault.Ambiguous) || f.Hint != "use one of: 0/, 1/" || f.Route != fault.Ambiguous.Hint ||
+			f.Code != fault.Ambiguous.Code || !strings.HasPrefix(err.Error(), `"twin" matches several agents: 0/ `) {
 			t.Errorf("%v: %+v", err, f)
 		}
 	}

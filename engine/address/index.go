@@ -30,7 +30,7 @@ type Ambiguous struct {
 }
 
 func (e *Ambiguous) Error() string {
-	return fmt.Sprintf("%q fits several agents: %s", e.Ref, strings.Join(e.Candidates, ", "))
+	return fmt.Sprintf("%q matches several agents: %s", e.Ref, strings.Join(e.Candidates, ", "))
 }
 
 // Unwrap returns the fault.
@@ -43,7 +43,7 @@ func (e *Ambiguous) Fault() *fault.Fault {
 		words[i], _, _ = strings.Cut(one, " ")
 	}
 	f := *fault.Ambiguous
-	f.Hint, f.Route = "say which one: "+strings.Join(words, ", "), fault.Ambiguous.Hint
+	f.Hint, f.Route = "use one of: "+strings.Join(words, ", "), fault.Ambiguous.Hint
 	return &f
 }
 

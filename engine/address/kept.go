@@ -44,7 +44,7 @@ func (x *Index) Keep(id string) {
 		err = x.vol.WriteDraftOf("descriptor.kept", copied, data, now.ModTime())
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		x.scan.log.Warn("the copy of a descriptor is not written", "agent", id, "err", err)
+		x.scan.log.Warn("copy of a descriptor not written", "agent", id, "err", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (u *unread) whole() ([]finding.Finding, error) {
 // all reads the descriptors that were not read yet.
 func (u *unread) all() {
 	if _, err := u.whole(); err != nil {
-		u.scan.log.Error("agents cannot be read", "err", err)
+		u.scan.log.Error("cannot read agents", "err", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func (u *unread) one(id string) (Meta, bool) {
 	_, found, err := u.scan.rescan([]string{id})
 	u.add(found)
 	if err != nil {
-		u.scan.log.Error("agent cannot be read", "agent", id, "err", err)
+		u.scan.log.Error("cannot read agent", "agent", id, "err", err)
 	}
 	return u.scan.known.get(id)
 }

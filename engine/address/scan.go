@@ -172,7 +172,7 @@ func (s *scan) readAll(ids []string) []reading {
 	return read
 }
 
-var errSame = errors.New("as it was")
+var errSame = errors.New("as before")
 
 // readNewer reads a file that was written since known.
 func readNewer(path string, known stamp) ([]byte, stamp, error) {
@@ -256,7 +256,7 @@ func readDescriptor(path, id string, known stamp) (r reading, ok bool) {
 	r.d, r.found = Decode(path, data)
 	if finding.Join(r.found) == nil && r.d.ID != "" && r.d.ID != id {
 		r.found = append(r.found, finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1,
-			Reason: fmt.Sprintf("id %q is not the name of its folder", r.d.ID), Remedy: "Set it to " + id + "."})
+			Reason: fmt.Sprintf("id %q differs from the name of its folder", r.d.ID), Remedy: "Set it to " + id + "."})
 	}
 	return r, true
 }

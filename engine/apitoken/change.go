@@ -21,7 +21,7 @@ var (
 	// ErrUnknown: no token has that name.
 	ErrUnknown = errors.New("no such token")
 	// ErrTaken: a token has that name already.
-	ErrTaken = errors.New("there is such a token already")
+	ErrTaken = errors.New("a token with this name already exists")
 )
 
 // prefix begins every token, so that people and scanners recognise one.

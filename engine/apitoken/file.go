@@ -73,7 +73,7 @@ func read(root string) (map[string]Token, []finding.Finding) {
 	}
 	if err != nil {
 		return nil, []finding.Finding{{ID: "tokens-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
-			Remedy: "It has to be a file that you can read. Remove it to revoke all tokens."}}
+			Remedy: "Make it a readable file. Remove it to revoke all tokens."}}
 	}
 	return parse(path, data)
 }
@@ -83,7 +83,7 @@ func read(root string) (map[string]Token, []finding.Finding) {
 var kind = form.Kind{ID: "tokens", Unknown: finding.Error,
 	IDs: map[string]string{"syntax": "invalid", "wrong-type": "invalid", "bad-value": "invalid", "unknown-key": "invalid",
 		"missing": "invalid"},
-	Remedy: "The last good version stays active. `daycare auth token ls` shows the form; {} is a file without tokens."}
+	Remedy: "The last valid version stays active. `daycare auth token ls` shows the form; {} is a file without tokens."}
 
 // parse never returns a part of a file: with an error there are no tokens.
 func parse(path string, data []byte) (map[string]Token, []finding.Finding) {

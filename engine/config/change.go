@@ -15,7 +15,7 @@ import (
 
 // ErrNotPlain: a value is not a plain one in settings.yaml, so it can only be changed by
 // hand.
-var ErrNotPlain = errors.New("not written in settings.yaml as a plain value of its own")
+var ErrNotPlain = errors.New("not a plain value in settings.yaml")
 
 // SetPlain replaces one value of settings.yaml, such as 5 in budget.perDay.usd, and leaves
 // every other character of the file as it is. Who saves the file meanwhile is first.

@@ -28,7 +28,7 @@ func (r *reader) check(c *Config, connectorTypes []string) {
 func (r *reader) checkHosts(hosts []string) {
 	for i, host := range hosts {
 		if at := entry("permissions.defaults.hosts", i); lan.Plainly(host) {
-			r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s: %q is not on the Internet, so this opens nothing", at, host),
+			r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s: %q is not on the Internet, so this has no effect", at, host),
 				"name it with its port in permissions.defaults.lan")
 		}
 	}
@@ -52,7 +52,7 @@ func uniqueIDs[T any](r *reader, list string, all []T, id func(T) string) {
 func (r *reader) checkProviders(c *Config) {
 	for i, p := range c.Providers {
 		if at := entry("providers", i, "model"); p.Model == "" && p.Type != "" && !r.Has(at) {
-			r.Tell(finding.Error, "missing", at, at+" is missing: there is no default for this service", "")
+			r.Tell(finding.Error, "missing", at, at+" is missing: this service has no default", "")
 		}
 	}
 }
@@ -61,13 +61,13 @@ func (r *reader) checkConnectors(c *Config, types []string) {
 	for i, k := range c.Connectors {
 		at := func(key string) string { return entry("connectors", i, key) }
 		if k.ID == "api" {
-			r.Bad(at("id"), `: found "api", allowed: any other; this one is the control API's`)
+			r.Bad(at("id"), `: found "api", which is reserved for the control API; use another id`)
 		}
 		for _, owner := range k.Owners {
 			if !slices.ContainsFunc(k.Allow, func(id string) bool { return strings.EqualFold(id, owner) }) {
 				r.Tell(finding.Error, "bad-value", at("owners"),
-					fmt.Sprintf("%s: %q is not in allow, so nothing of theirs is read", at("owners"), owner),
-					"add the id to allow of this connector, or take it out of owners")
+					fmt.Sprintf("%s: %q is not in allow, so their messages are refused", at("owners"), owner),
+					"add the id to allow of this connector, or remove it from owners")
 			}
 		}
 		if k.Type == "" || len(types) == 0 || slices.Contains(types, k.Type) {
@@ -89,8 +89,8 @@ func (r *reader) checkModels(c *Config) {
 		if id == "" || len(c.Providers) == 0 || slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.ID == id }) {
 			continue
 		}
-		r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s: found %q, and no provider has that id", at, id),
-			"use an id of the list providers")
+		r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s: no provider has the id %q", at, id),
+			"use an id from the list providers")
 	}
 }
 

@@ -23,11 +23,11 @@ var badSettings = []struct {
 	name, text string
 	want       []string
 }{
-	{"unknown section", "log: {}\nloging: {}\n", []string{`2:1 warning: loging is unknown and not used | did you mean "log"?`}},
-	{"unknown key", "log:\n  levle: info\n", []string{`2:3 warning: log.levle is unknown and not used | did you mean "level"?`}},
+	{"unknown section", "log: {}\nloging: {}\n", []string{`2:1 warning: loging is unknown and ignored | did you mean "log"?`}},
+	{"unknown key", "log:\n  levle: info\n", []string{`2:3 warning: log.levle is unknown and ignored | did you mean "level"?`}},
 	{"wrong case", "agents: {maxchildren: 3}\n",
-		[]string{`1:10 warning: agents.maxchildren is unknown and not used | did you mean "maxChildren"?`}},
-	{"far off", "log:\n  colour: red\n", []string{"2:3 warning: log.colour is unknown and not used | known here: level, format, file"}},
+		[]string{`1:10 warning: agents.maxchildren is unknown and ignored | did you mean "maxChildren"?`}},
+	{"far off", "log:\n  colour: red\n", []string{"2:3 warning: log.colour is unknown and ignored | known here: level, format, file"}},
 	{"not a word of the list", "log:\n  level: loud\n",
 		[]string{`2:10 error: log.level: found the text "loud", allowed: debug, info, warn, error`}},
 	{"number for a word", "log:\n  level: 3\n", []string{`2:10 error: log.level: found 3, allowed: debug, info, warn, error`}},
@@ -62,16 +62,16 @@ var badSettings = []struct {
 	{"lan of all", "permissions: {defaults: {lan: [\":80\"]}}\n", []string{
 		`1:32 error: permissions.defaults.lan[0]: found the text ":80", allowed: HOST:PORT of one host in your network, such as nas.home:8080`}},
 	{"a host in the network", "permissions:\n  defaults:\n    hosts: [a.org, 192.168.1.5]\n", []string{
-		`3:20 warning: permissions.defaults.hosts[1]: "192.168.1.5" is not on the Internet, so this opens nothing | name it with its port in permissions.defaults.lan`}},
+		`3:20 warning: permissions.defaults.hosts[1]: "192.168.1.5" is not on the Internet, so this has no effect | name it with its port in permissions.defaults.lan`}},
 	{"hours", "heartbeat: {activeHours: 8-22}\n",
 		[]string{`1:26 error: heartbeat.activeHours: found the text "8-22", allowed: hours such as "08:00-22:00"`}},
 	{"provider type", "providers:\n  - {id: a, type: claude}\n",
 		[]string{`2:19 error: providers[0].type: found the text "claude", allowed: anthropic, openai, gemini, scripted`}},
 	{"missing id", "providers:\n  - type: anthropic\n", []string{`2:5 error: providers[0].id is missing`}},
 	{"missing model", "providers:\n  - {id: a, type: openai, baseURL: \"http://x/v1\"}\n",
-		[]string{`2:5 error: providers[0].model is missing: there is no default for this service`}},
+		[]string{`2:5 error: providers[0].model is missing: this service has no default`}},
 	{"url", "providers:\n  - {id: a, type: openai, model: m, baseURL: localhost:8080}\n",
-		[]string{`2:46 error: providers[0].baseURL: found the text "localhost:8080", allowed: an address that begins with http:// or https://`}},
+		[]string{`2:46 error: providers[0].baseURL: found the text "localhost:8080", allowed: an address that starts with http:// or https://`}},
 	{"key for its name", "providers:\n  - {id: a, type: anthropic, apiKeyEnv: sk-ant-123}\n",
 		[]string{`2:41 error: providers[0].apiKeyEnv: found something else, allowed: the name of an environment variable, not the secret itself`}},
 	{"bad id", "connectors:\n  - {id: my chat, type: telegram}\n",
@@ -81,7 +81,7 @@ var badSettings = []struct {
 	{"connector type", "connectors:\n  - {id: a, type: telegrm}\n",
 		[]string{`2:19 error: connectors[0].type: found "telegrm", allowed: telegram, webhook | did you mean "telegram"?`}},
 	{"api's id", "connectors:\n  - {id: api, type: webhook}\n",
-		[]string{`2:10 error: connectors[0].id: found "api", allowed: any other; this one is the control API's`}},
+		[]string{`2:10 error: connectors[0].id: found "api", which is reserved for the control API; use another id`}},
 	{"listen", "control: {listen: 7331, token: t}\n",
 		[]string{`1:19 error: control.listen: found 7331, allowed: HOST:PORT, such as 127.0.0.1:7331`}},
 	{"listen without token", "control: {listen: \"127.0.0.1:7331\"}\n",
@@ -91,20 +91,20 @@ var badSettings = []struct {
 	{"half a certificate", "control: {tlsCert: a.pem}\n",
 		[]string{`1:10 error: control: found one of tlsCert and tlsKey, allowed: both or neither`}},
 	{"what is not there yet", "tools:\n  mcp:\n    - id: x\n",
-		[]string{`2:3 warning: tools.mcp is unknown and not used | known here: exec, web`}},
+		[]string{`2:3 warning: tools.mcp is unknown and ignored | known here: exec, web`}},
 	{"unused model", "providers: [{id: a, type: scripted}]\nmodels: [{id: m, provider: b}]\n",
-		[]string{`2:28 warning: models[0].provider: found "b", and no provider has that id | use an id of the list providers`}},
-	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level is there twice, first on line 2`}},
+		[]string{`2:28 warning: models[0].provider: no provider has the id "b" | use an id from the list providers`}},
+	{"key twice", "log:\n  level: info\n  level: warn\n", []string{`3:3 error: log.level appears twice, first on line 2`}},
 	{"not YAML", "log:\n  level: info\n bad: [\n", []string{`2 error: not YAML: did not find expected key`}},
 	{"tab", "log:\n\tlevel: info\n", []string{`2 error: not YAML: found character that cannot start any token`}},
 	{"list at the top", "- a\n", []string{`1:1 error: the file: found a list, allowed: keys and values`}},
 	{"two documents", "log: {}\n---\nlog: {}\n", []string{`2 error: there is a second document after ---, allowed: one`}},
 	{"column in bytes", "log: {file: ü, levle: info}\n",
-		[]string{`1:17 warning: log.levle is unknown and not used | did you mean "level"?`}},
+		[]string{`1:17 warning: log.levle is unknown and ignored | did you mean "level"?`}},
 	{"all at once", "log: {level: loud}\nagents: {queue: none, x: 1}\n", []string{
 		`1:14 error: log.level: found the text "loud", allowed: debug, info, warn, error`,
 		`2:17 error: agents.queue: found the text "none", allowed: steer, followup, collect, interrupt`,
-		`2:23 warning: agents.x is unknown and not used | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute, maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
+		`2:23 warning: agents.x is unknown and ignored | known here: emergencyContextLimit, toolRounds, parallelTools, queue, perMinute, maxChildren, maxRunningChildren, maxSpawned, maxAwake, subagentTTL`}},
 }
 
 func tell(found []finding.Finding) []string {
@@ -201,9 +201,9 @@ func TestVendorKeyStaysHome(t *testing.T) {
 
 func TestBadAuth(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":  {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | it has to be one object of id and secret: { "telegram": "…" }`},
-		"a list":   {`["s3cret"]`, `1:1 error: found a list, allowed: one JSON object | it has to be one object of id and secret: { "telegram": "…" }`},
-		"a number": {`{"tg": 5}`, `1:8 error: tg: found something else, allowed: a text | it has to be one object of id and secret: { "telegram": "…" }`},
+		"no JSON":  {"{\n  \"tg\": s3cret\n}", `2:9 error: not JSON | write one object that maps ids to secrets: { "telegram": "…" }`},
+		"a list":   {`["s3cret"]`, `1:1 error: found a list, allowed: one JSON object | write one object that maps ids to secrets: { "telegram": "…" }`},
+		"a number": {`{"tg": 5}`, `1:8 error: tg: found something else, allowed: a text | write one object that maps ids to secrets: { "telegram": "…" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, found, err := Load(dir(t, map[string]string{AuthName: c.text}), noEnv)
@@ -307,7 +307,7 @@ func TestConnectorDecode(t *testing.T) {
 	}
 	found := load("    listn: x\n    mode: pull\n    hooks: [{secretEnv: A}]\n").Decode(&got)
 	want := []string{
-		`5:5 warning: connector hooks: listn is unknown and not used | did you mean "listen"?`,
+		`5:5 warning: connector hooks: listn is unknown and ignored | did you mean "listen"?`,
 		`6:11 error: connector hooks: mode: found the text "pull", allowed: poll, push`,
 		`7:13 error: connector hooks: hooks[0].id is missing`,
 	}

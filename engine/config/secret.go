@@ -191,8 +191,8 @@ func CheckAuth(path string, content []byte) ([]finding.Finding, error) {
 			continue
 		}
 		f := finding.Finding{ID: "auth-id", Severity: finding.Warning, File: path,
-			Reason: fmt.Sprintf("nothing can have the id %q; allowed: %s", id, form.Of("id")),
-			Remedy: "The secret is not used. Give it the id of a provider or connector, or take it out."}
+			Reason: fmt.Sprintf("%q is not a valid id; allowed: %s", id, form.Of("id")),
+			Remedy: "The secret is ignored. Give it the id of a provider or connector, or remove it."}
 		f.Line, f.Column = finding.Position(content, int64(strings.Index(string(content), `"`+id+`"`)))
 		found = append(found, f)
 	}
@@ -209,7 +209,7 @@ func openToOthers(path string, mode fs.FileMode) finding.Finding {
 
 // authKind is how auth.json is read: what is in it is never quoted, as it may be a secret.
 var authKind = form.Kind{ID: "auth", Secret: true, IDs: map[string]string{"wrong-type": "syntax"},
-	Remedy: `it has to be one object of id and secret: { "telegram": "…" }`}
+	Remedy: `write one object that maps ids to secrets: { "telegram": "…" }`}
 
 // parseAuth returns all secrets of an auth.json or, if anything in it is wrong, none.
 func parseAuth(path string, data []byte) (map[string]Secret, []finding.Finding) {

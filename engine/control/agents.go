@@ -39,18 +39,18 @@ func (g agentRoutes) create(ctx context.Context, in aBody[NewAgent]) (event.Agen
 		n.Type = "user"
 	case "permanent":
 		if strings.TrimSpace(n.Name) == "" {
-			return event.Agent{}, &Invalid{Field: "name", Reason: "a permanent agent needs one"}
+			return event.Agent{}, &Invalid{Field: "name", Reason: "required for a permanent agent"}
 		}
 	case "subagent":
 		if n.Parent == "" {
-			return event.Agent{}, &Invalid{Field: "parent", Reason: "a subagent needs one",
+			return event.Agent{}, &Invalid{Field: "parent", Reason: "required for a subagent",
 				Hint: "name the agent it works for by handle or id"}
 		}
 	default:
 		return event.Agent{}, &Invalid{Field: "type", Reason: fmt.Sprintf("found %q, allowed: %s", n.Type, agentTypes)}
 	}
 	if n.Spawned && n.Type != "user" {
-		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user are spawned"}
+		return event.Agent{}, &Invalid{Field: "spawned", Reason: "only agents of type user can be spawned"}
 	}
 	if n.Parent != "" {
 		parent, err := g.api.resolve(ctx, n.Parent)

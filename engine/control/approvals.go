@@ -33,7 +33,7 @@ func (p approvals) decide(ctx context.Context, in decideIn) (empty, error) {
 	by := caller.Name
 	if answer.By != "" {
 		if !caller.Local {
-			return empty{}, &Invalid{Field: "by", Reason: "only a caller on the unix socket may say who decided", Hint: "leave it out"}
+			return empty{}, &Invalid{Field: "by", Reason: "only a caller on the unix socket can say who decided", Hint: "leave it out"}
 		}
 		by = answer.By
 	}

@@ -38,7 +38,7 @@ func decodeBody(body io.Reader, v any) error {
 			return nil
 		}
 		if err == nil {
-			err = errors.New("there is more after the object")
+			err = errors.New("unexpected data after the object")
 		}
 	}
 	return explain(err)
@@ -64,7 +64,7 @@ func explain(err error) error {
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		name = strings.Trim(name, `"`)
-		return &malformed{Invalid{Field: name, Reason: "unknown field", Hint: "leave it out, or check how it is spelled"}}
+		return &malformed{Invalid{Field: name, Reason: "unknown field", Hint: "remove it, or check its spelling"}}
 	}
 	return &malformed{Invalid{Reason: "not a request: " + err.Error()}}
 }

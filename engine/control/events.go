@@ -97,7 +97,7 @@ func (g watchers) filter(ctx context.Context, in eventsIn) (Filter, error) {
 	for _, t := range strings.Split(in.Types, ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			if !slices.Contains(event.Types, event.Type(t)) {
-				return f, &malformed{Invalid{Field: "types", Reason: fmt.Sprintf("there is no type of event %q", t),
+				return f, &malformed{Invalid{Field: "types", Reason: fmt.Sprintf("unknown type of event %q", t),
 					Hint: "docs/api.md lists them"}}
 			}
 			f.Types = append(f.Types, event.Type(t))

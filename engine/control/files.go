@@ -83,14 +83,14 @@ func (s *FileStore) put(id, name string, r io.Reader) (message.File, error) {
 	name = cleanName(name)
 	ref := reference{ID: id, Name: name, MimeType: mimeOf(name, content), Size: int64(len(content))}
 	if err := s.vol.WriteFile("files.content", s.path(ref), content); err != nil {
-		return message.File{}, fmt.Errorf("keep file %s: %w", name, err)
+		return message.File{}, fmt.Errorf("save file %s: %w", name, err)
 	}
 	line, err := json.MarshalIndent(ref, "", "  ")
 	if err != nil {
 		return message.File{}, fmt.Errorf("encode reference of %s: %w", name, err)
 	}
 	if err := s.vol.WriteFile("files.reference", filepath.Join(s.dir(), ref.ID+".json"), append(line, '\n')); err != nil {
-		return message.File{}, fmt.Errorf("keep reference of %s: %w", name, err)
+		return message.File{}, fmt.Errorf("save reference of %s: %w", name, err)
 	}
 	return s.file(ref), nil
 }
@@ -131,7 +131,7 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 		return unreadable(err)
 	}
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
-		return invalid("lies in .daycare, whose files are not sent")
+		return invalid("is in .daycare, whose files cannot be sent")
 	}
 	// Without O_NONBLOCK a named pipe would hang the request for ever.
 	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -158,14 +158,14 @@ func (s *FileStore) shared(path string) ([]byte, error) {
 	}
 	defer dir.Close()
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
-		return nil, errors.New("lies in .daycare, whose files are not sent")
+		return nil, errors.New("is in .daycare, whose files cannot be sent")
 	}
 	content, _, err := beneath.Read(dir, filepath.Base(path), MaxFileBytes)
 	switch {
 	case errors.Is(err, beneath.ErrTooLarge):
 		err = ErrFileTooLarge
 	case errors.Is(err, beneath.ErrLink):
-		err = fmt.Errorf("%w, as agents write in its folder; name the file that it leads to", beneath.ErrLink)
+		err = fmt.Errorf("%w, because agents can write in its folder; name the file that it links to", beneath.ErrLink)
 	}
 	return content, err
 }

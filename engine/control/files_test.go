@@ -119,7 +119,7 @@ func TestAdopt(t *testing.T) {
 		filepath.Join(work, "absent"): "no such file",
 		work:                          "not a regular file",
 		pipe:                          "not a regular file",
-		secret:                        "lies in .daycare",
+		secret:                        "is in .daycare",
 		link:                          "is a symbolic link",
 		key:                           "is a symbolic link",
 		second:                        "has several names",

@@ -108,7 +108,7 @@ type folderRoutes struct {
 
 func (f folderRoutes) fork(ctx context.Context, in agentBody[forkBody]) (event.Agent, error) {
 	if in.Body.At < 0 {
-		return event.Agent{}, &Invalid{Field: "at", Reason: "is the seq of a record, or left out"}
+		return event.Agent{}, &Invalid{Field: "at", Reason: "must be the seq of a record, or absent"}
 	}
 	return f.folders.Fork(ctx, in.ID, in.Body.At, in.Body.Name)
 }
@@ -159,7 +159,7 @@ func (f folderRoutes) writeFile(w http.ResponseWriter, r *http.Request, in write
 	hash := strings.Trim(strings.TrimPrefix(in.Match, "W/"), `"`)
 	if hash == "" {
 		f.api.fail(w, r, &malformed{Invalid{Field: "If-Match", Reason: "is missing",
-			Hint: "GET the file first and send its ETag, so that nobody's edit is lost"}})
+			Hint: "GET the file first and send its ETag, so that no edit is lost"}})
 		return
 	}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))

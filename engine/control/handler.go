@@ -130,9 +130,9 @@ const retryAfter = 5
 // noRoute answers what no route matches, with a hint that helps.
 func (a *api) noRoute(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e := refuse(fault.NoRoute, "the routes begin with /v1/: "+strings.Join(beginnings(), ", "), "no route %s %s", r.Method, r.URL.Path)
+		e := refuse(fault.NoRoute, "routes start with /v1/: "+strings.Join(beginnings(), ", "), "no route %s %s", r.Method, r.URL.Path)
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
-			e.Hint = "this path answers to " + strings.Join(allowed, ", ")
+			e.Hint = "this path accepts " + strings.Join(allowed, ", ")
 		} else if strings.HasPrefix(r.URL.Path, "/v1/agents/") && strings.Count(r.URL.EscapedPath(), "/") > 3 {
 			e.Hint += "; in a path a handle is written with %2F: /v1/agents/0%2F1"
 		}

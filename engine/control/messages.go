@@ -107,17 +107,17 @@ func (m *Message) check(byDescriptor bool, caller Caller) error {
 	}
 	if m.Kind != message.System {
 		if m.Origin != "" {
-			return &Invalid{Field: "origin", Reason: "belongs to kind system_message"}
+			return &Invalid{Field: "origin", Reason: "needs kind system_message"}
 		}
 		if m.Silent {
-			return &Invalid{Field: "silent", Reason: "belongs to kind system_message"}
+			return &Invalid{Field: "silent", Reason: "needs kind system_message"}
 		}
 	}
 	switch m.Queue {
 	case "":
 	case message.Steer, message.Followup:
 		if m.Kind != "" && m.Kind != message.Text {
-			return &Invalid{Field: "queue", Reason: "belongs to kind message"}
+			return &Invalid{Field: "queue", Reason: "needs kind message"}
 		}
 	default:
 		return &Invalid{Field: "queue", Reason: fmt.Sprintf("found %q, allowed: %s, %s", m.Queue, message.Steer, message.Followup)}
@@ -176,9 +176,10 @@ func checkFiles(files []File, caller Caller) error {
 		case f.Path != "" && !caller.Local:
 			return &Invalid{Field: field + ".path", Reason: "only a caller on the unix socket may name paths", Hint: "send {name,data}"}
 		case f.ID != "" && caller.Rights.Restricted():
-			return &Invalid{Field: field + ".id", Reason: "a token for some agents only cannot name kept files", Hint: "send {name,data}"}
+			return &Invalid{Field: field + ".id", Reason: "a token limited to some agents cannot name stored files",
+				Hint: "send {name,data}"}
 		case f.Data != nil && f.Name == "":
-			return &Invalid{Field: field + ".data", Reason: "belongs to a name"}
+			return &Invalid{Field: field + ".data", Reason: "needs a name"}
 		}
 		total += len(f.Data)
 	}
@@ -195,7 +196,7 @@ func (p posts) keep(files []File) ([]message.File, error) {
 		return nil, nil
 	}
 	if p.files == nil {
-		return nil, fmt.Errorf("keep files: %w", ErrNotRunning)
+		return nil, fmt.Errorf("save files: %w", ErrNotRunning)
 	}
 	kept := make([]message.File, len(files))
 	for i, f := range files {

@@ -109,7 +109,7 @@ func (o Op[In, Out]) call(ctx context.Context, c *Client, in In) (out Out, err e
 	}
 	defer resp.Body.Close()
 	if err = json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, fmt.Errorf("read answer of %s %s: %w", o.Method, resp.Request.URL.Path, gone(err))
+		return out, fmt.Errorf("read response of %s %s: %w", o.Method, resp.Request.URL.Path, gone(err))
 	}
 	return out, nil
 }

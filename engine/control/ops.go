@@ -57,28 +57,28 @@ var (
 	health = Op[nothing, Text]{"health", get, "/healthz", apitoken.Read, none, 0, "`ok` while the process answers"}
 	metric = Op[nothing, Text]{"metrics", get, "/metrics", apitoken.Read, all, 0, "counters in the text format of Prometheus"}
 	status = Op[nothing, event.Status]{"status", get, "/v1/status", apitoken.Read, known, 0,
-		"version, pid, uptime, workspace, counts, connectors and providers with state and last error; `problems`: what is " +
-			"wrong with files that people edit, each `{file,line,column,text}`"}
+		"version, pid, uptime, workspace, counts, connectors and providers with state and last error; `problems`: problems " +
+			"of files that users edit, each `{file,line,column,text}`"}
 	settings = Op[nothing, json.RawMessage]{"config", get, "/v1/config", apitoken.Admin, all, 0,
-		"the settings in force, secrets masked"}
-	tools     = Op[nothing, toolsBody]{"tools", get, "/v1/tools", apitoken.Read, none, 0, "the tools that agents can have"}
-	subAgents = Op[nothing, subAgentsBody]{"subagents", get, "/v1/subagents", apitoken.Read, none, 0, "the sub-agents that agents can have"}
-	skills    = Op[nothing, skillsBody]{"skills", get, "/v1/skills", apitoken.Read, none, 0, "the skills that agents can have"}
+		"the active settings, secrets masked"}
+	tools     = Op[nothing, toolsBody]{"tools", get, "/v1/tools", apitoken.Read, none, 0, "the available tools"}
+	subAgents = Op[nothing, subAgentsBody]{"subagents", get, "/v1/subagents", apitoken.Read, none, 0, "the available sub-agents"}
+	skills    = Op[nothing, skillsBody]{"skills", get, "/v1/skills", apitoken.Read, none, 0, "the available skills"}
 	providers = Op[nothing, providersBody]{"providers", get, "/v1/providers", apitoken.Read, none, 0,
-		"the model services in the order in which they are asked, as in the status"}
+		"the model services in the order in which they are tried, as in the status"}
 	commands = Op[nothing, commandsBody]{"commands", get, "/v1/commands", apitoken.Read, none, 0,
 		"the commands that users wrote, each `{name, description?, arguments?, file}`"}
 	expand = Op[expandIn, expandedBody]{"expand", post, "/v1/commands/{name}", apitoken.Chat, none, 0,
-		"`{arguments}`: the message that a command makes of it, `{text}`"}
-	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the models that agents can have"}
+		"`{arguments}`: the message that a command expands to, `{text}`"}
+	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the available models"}
 	cost   = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
-		"what was spent: `?by=` agent (default), model or day; `?since=` a time"}
+		"spending: `?by=` agent (default), model or day; `?since=` a time"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
-		"reads the settings again: `{findings}`, or 422 and the last good ones stay in force"}
+		"reloads the settings: `{findings}`, or 422, and the last valid ones stay active"}
 	backup = Op[backupIn, Archive]{"backup", get, "/v1/backup", apitoken.Admin, all, 0,
-		"a gzipped tar of `.daycare` as it is at one moment; `secrets`: with keys and tokens, on the unix socket only"}
+		"a gzipped tar of `.daycare` at one moment; `secrets`: with keys and tokens, on the unix socket only"}
 	shutDown = Op[nothing, empty]{"shutdown", post, "/v1/shutdown", apitoken.Admin, all, needsDaemon | accepted,
-		"begins the orderly end"}
+		"shuts the daemon down"}
 )
 
 type costIn struct {
@@ -89,35 +89,35 @@ type costIn struct {
 // Agents.
 var (
 	listAgents = Op[listIn, agentsBody]{"listAgents", get, "/v1/agents", apitoken.Read, known, 0,
-		"`{agents}`, with `?family=ID` only that agent and those below it that have not ended"}
+		"`{agents}`; with `?family=ID` only that agent and its descendants that have not ended"}
 	createAgent = Op[aBody[NewAgent], event.Agent]{"createAgent", post, "/v1/agents", apitoken.Admin, all, needsDaemon | created,
 		"`{type, name?, prompt?, parent?, description?, systemPrompt?, workspaceDir?, spawned?}`, type user, permanent or " +
-			"subagent; 201 and the agent. `spawned`: as by `/spawn` in the terminal, of which there are at most " +
+			"subagent; 201 and the agent. `spawned`: as with `/spawn` in the terminal, limited by " +
 			"`agents.maxSpawned`; without it there is no limit"}
 	showAgent = Op[anAgent, event.Agent]{"showAgent", get, "/v1/agents/{id}", apitoken.Read, one, 0,
 		"`{id, handle, name, type, parentAgentId?, state, detail?, queued, oldestAt?, lastAt, cost, ownCost?, model, context?, " +
 			"window?, running}`. `state` is idle, queued, thinking, tool, waiting-permission, waiting-agent, retrying, paused, " +
 			"error or ended; `running`: it is in memory"}
 	removeAgent = Op[removeIn, trashBody]{"removeAgent", del, "/v1/agents/{id}", apitoken.Admin, one, needsDaemon,
-		"to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}
+		"moves it to the trash: `{trash}`; 409 while it has work, unless `?force=1`"}
 	history = Op[historyIn, event.Page]{"history", get, "/v1/agents/{id}/history", apitoken.Read, one, 0,
-		"`?before=SEQ&limit=100`: `{records, before}`, oldest first; `before` is what to ask for next, null at the beginning"}
+		"`?before=SEQ&limit=100`: `{records, before}`, oldest first; pass `before` to get the previous page, null on the first"}
 	draft = Op[anAgent, event.Draft]{"draft", get, "/v1/agents/{id}/draft", apitoken.Read, one, 0,
-		"the answer under way: `{turn, text, thinking?}`"}
+		"the answer being streamed: `{turn, text, thinking?}`"}
 	waiting = Op[anAgent, inboxBody]{"inbox", get, "/v1/agents/{id}/inbox", apitoken.Read, one, 0,
 		"`{items}`, each `{id, seq, at, type, text, bytes, state, queue?}`"}
 	dropItem = Op[itemIn, empty]{"dropItem", del, "/v1/agents/{id}/inbox/{item}", apitoken.Chat, one, needsDaemon,
-		"removes an item that waits"}
+		"removes a queued item"}
 	moveToFront = Op[itemIn, empty]{"moveToFront", post, "/v1/agents/{id}/inbox/{item}/front", apitoken.Chat, one, needsDaemon,
-		"moves an item that waits before all others"}
+		"moves a queued item to the front"}
 	stop = Op[anAgent, stoppedBody]{"stop", post, "/v1/agents/{id}/stop", apitoken.Chat, one, needsDaemon,
-		"cancels the turn under way: `{stopped}`"}
+		"cancels the current turn: `{stopped}`"}
 	reset = Op[anAgent, message.Receipt]{"reset", post, "/v1/agents/{id}/reset", apitoken.Chat, one, needsDaemon | accepted,
-		"forgets the conversation; 202 and the receipt of the item"}
+		"starts a new conversation; 202 and the receipt of the item"}
 	compact = Op[anAgent, message.Receipt]{"compact", post, "/v1/agents/{id}/compact", apitoken.Chat, one, needsDaemon | accepted,
-		"shortens the context; 202 and the receipt of the item"}
+		"compacts the context; 202 and the receipt of the item"}
 	mark = Op[agentBody[markBody], message.Receipt]{"mark", post, "/v1/agents/{id}/mark", apitoken.Chat, one, needsDaemon | accepted,
-		"`{name}`: names the place where the conversation is; 202 and the receipt"}
+		"`{name}`: sets a checkpoint; 202 and the receipt"}
 	kill = Op[anAgent, empty]{"kill", post, "/v1/agents/{id}/kill", apitoken.Admin, one, needsDaemon,
 		"ends a background agent and its children; 409 `protected` for the others"}
 )
@@ -145,13 +145,13 @@ var (
 			"once it is durable. See below"}
 	postByDescriptor = Op[aBody[Message], message.Receipt]{"postByDescriptor", post, "/v1/messages", apitoken.Admin, all,
 		needsDaemon | accepted | streams,
-		"the same with `{connector, userId, channelId, threadId?}`: whose agent it is; makes the agent"}
+		"the same, to the agent of `{connector, userId, channelId, threadId?}`, which is created if needed"}
 	events = Op[eventsIn, EventStream]{"events", get, "/v1/events", apitoken.Read, known, streams, "the stream of events, below"}
 	asks   = Op[nothing, asksBody]{"permissions", get, "/v1/permissions", apitoken.Read, known, 0,
-		"`{permissions}`: the requests that wait. A `permission` that begins with `@budget:` asks to raise a limit; its agent is " +
+		"`{permissions}`: pending approvals. A `permission` that begins with `@budget:` asks to raise a limit; its agent is " +
 			"`paused`. A request has `shown`, `facts` and `choices`, and all of it as text in `card`"}
 	decide = Op[decideIn, empty]{"decide", post, "/v1/permissions/{token}", apitoken.Approve, known, needsDaemon,
-		"`{decision}`: once, always, prefix or deny. The first answer counts. Of a budget: once, always (for good) or deny (stop)"}
+		"`{decision}`: once, always, prefix or deny. The first answer wins. For a budget: once, always (permanently) or deny (stop)"}
 )
 
 type (
@@ -170,18 +170,18 @@ type (
 // what is allowed, so an edit reaches beyond the agent.
 var (
 	rewind = Op[agentBody[rewindBody], message.Receipt]{"rewind", post, "/v1/agents/{id}/rewind", apitoken.Chat, one,
-		needsDaemon | accepted, "`{to?}` a seq or a mark; 202 and the receipt; 404 for a place that is not there"}
+		needsDaemon | accepted, "`{to?}` a seq or a checkpoint; 202 and the receipt; 404 if there is no such record"}
 	fork = Op[agentBody[forkBody], event.Agent]{"fork", post, "/v1/agents/{id}/fork", apitoken.Admin, all, needsDaemon | created,
 		"`{at?, name?}`; 201 and the new agent"}
 	switchModel = Op[agentBody[modelBody], Choice]{"switchModel", post, "/v1/agents/{id}/model", apitoken.Admin, one, 0,
 		"`{model}`: a provider, a model, PROVIDER/MODEL or `default`"}
 	readFile = Op[fileIn, Text]{"readFile", get, "/v1/agents/{id}/files/{name}", apitoken.Read, one, 0,
-		"descriptor.json, state.json or history.jsonl as it is, its hash as `ETag`"}
+		"descriptor.json, state.json or history.jsonl, with its hash as `ETag`"}
 	writeFile = Op[writeIn, fileBody]{"writeFile", put, "/v1/agents/{id}/files/{name}", apitoken.Admin, all, 0,
 		"replaces the file; needs its `ETag` as `If-Match`"}
 	trash   = Op[nothing, trashListBody]{"trash", get, "/v1/trash", apitoken.Read, all, 0, "removed agents"}
 	restore = Op[restoreIn, event.Agent]{"restore", post, "/v1/trash/{name}/restore", apitoken.Admin, all, needsDaemon,
-		"`{name}` is a handle, a name, an id or the folder in the trash, 409 if several fit"}
+		"`{name}` is a handle, a name, an id or the folder in the trash; 409 if several match"}
 	importAgent = Op[importIn, event.Agent]{"importAgent", post, "/v1/import", apitoken.Admin, all, needsDaemon | created,
 		"the body is the tar of `daycare agents export`"}
 )
@@ -208,11 +208,11 @@ type (
 
 // Rights.
 var (
-	grants = Op[anAgent, permission.Set]{"grants", get, "/v1/agents/{id}/grants", apitoken.Read, one, 0, "its rights"}
+	grants = Op[anAgent, permission.Set]{"grants", get, "/v1/agents/{id}/grants", apitoken.Read, one, 0, "its permissions"}
 	grant  = Op[agentBody[Granting], empty]{"grant", post, "/v1/agents/{id}/grants", apitoken.Admin, all, needsDaemon,
-		"`{\"permission\":\"@exec:git push\"}` gives a right, `{\"profile\":\"plan\"}` sets the profile"}
+		"`{\"permission\":\"@exec:git push\"}` grants a permission, `{\"profile\":\"plan\"}` sets the profile"}
 	revoke = Op[revokeIn, empty]{"revoke", del, "/v1/agents/{id}/grants", apitoken.Admin, one, needsDaemon,
-		"`?permission=TAG` takes a right away"}
+		"`?permission=TAG` revokes a permission"}
 	why = Op[whyIn, Verdict]{"why", get, "/v1/agents/{id}/why", apitoken.Read, one, 0,
 		"`?what=` a tag or a command: `{decision, rule, by, reason}`; the decision is allowed, asks or refused"}
 )
@@ -231,19 +231,20 @@ type (
 // The clocks, which run with any agent.
 var (
 	listTasks = Op[nothing, tasksBody]{"listTasks", get, "/v1/cron", apitoken.Read, all, 0, "scheduled tasks"}
-	addTask   = Op[aBody[TaskChange], Task]{"addTask", post, "/v1/cron", apitoken.Admin, all, created, "makes a task"}
+	addTask   = Op[aBody[TaskChange], Task]{"addTask", post, "/v1/cron", apitoken.Admin, all, created, "creates a task"}
 	showTask  = Op[slugIn, Task]{"showTask", get, "/v1/cron/{slug}", apitoken.Read, all, 0, "a task"}
 	setTask   = Op[taskIn, Task]{"changeTask", put, "/v1/cron/{slug}", apitoken.Admin, all, 0,
-		"changes a task; what is absent stays as it is"}
-	removeTask = Op[slugIn, trashBody]{"removeTask", del, "/v1/cron/{slug}", apitoken.Admin, all, 0, "to the trash: `{trash}`"}
+		"changes a task; absent members stay unchanged"}
+	removeTask = Op[slugIn, trashBody]{"removeTask", del, "/v1/cron/{slug}", apitoken.Admin, all, 0, "moves it to the trash: `{trash}`"}
 	runTask    = Op[slugIn, slotBody]{"runTask", post, "/v1/cron/{slug}/run", apitoken.Admin, all, needsDaemon | accepted,
-		"runs it beside the schedule; 202 `{slot}`"}
+		"runs it now, in addition to its schedule; 202 `{slot}`"}
 	taskRuns = Op[runsIn, runsBody]{"taskRuns", get, "/v1/cron/{slug}/runs", apitoken.Read, all, 0, "`{runs}`, `?limit=20`"}
 
-	heartbeat = Op[nothing, Heartbeat]{"heartbeat", get, "/v1/heartbeats", apitoken.Read, all, 0, "what is looked at now and then"}
+	heartbeat = Op[nothing, Heartbeat]{"heartbeat", get, "/v1/heartbeats", apitoken.Read, all, 0, "the heartbeat and its items"}
 	addPrompt = Op[aBody[PromptChange], Prompt]{"addPrompt", post, "/v1/heartbeats", apitoken.Admin, all, created,
-		"adds an item; it is changed in its file"}
-	removePrompt = Op[slugIn, trashBody]{"removePrompt", del, "/v1/heartbeats/{slug}", apitoken.Admin, all, 0, "to the trash: `{trash}`"}
+		"adds an item; to change it, edit its file"}
+	removePrompt = Op[slugIn, trashBody]{"removePrompt", del, "/v1/heartbeats/{slug}", apitoken.Admin, all, 0,
+		"moves it to the trash: `{trash}`"}
 	runHeartbeat = Op[nothing, slotBody]{"runHeartbeat", post, "/v1/heartbeats/run", apitoken.Admin, all, needsDaemon | accepted,
 		"runs it now; 202 `{slot}`"}
 	heartbeatRuns = Op[limitIn, runsBody]{"heartbeatRuns", get, "/v1/heartbeats/runs", apitoken.Read, all, 0, "`{runs}`, `?limit=20`"}

@@ -16,7 +16,7 @@ import (
 func Refer(vol *disk.Volume, root, content string) error {
 	id, name, ok := strings.Cut(content, "__")
 	if !ok || !isID(id) {
-		return fmt.Errorf("%s is not named as a kept file is: <id>__<name>", content)
+		return fmt.Errorf("%s does not have a name of the form <id>__<name>", content)
 	}
 	dir := filepath.Join(root, "files")
 	path := filepath.Join(dir, content)
@@ -25,7 +25,7 @@ func Refer(vol *disk.Volume, root, content string) error {
 		return fmt.Errorf("make reference of %s: %w", content, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxFileBytes {
-		return fmt.Errorf("%s is no file of at most %d bytes", path, MaxFileBytes)
+		return fmt.Errorf("%s is not a regular file of at most %d bytes", path, MaxFileBytes)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

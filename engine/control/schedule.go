@@ -59,7 +59,7 @@ type Task struct {
 	Findings       []finding.Finding `json:"findings,omitempty"` // with one of severity error it is not in force
 }
 
-// A TaskRun is one slot and its fate.
+// A TaskRun is one slot and its result.
 type TaskRun struct {
 	Slot    time.Time  `json:"slot"`    // the nominal time
 	At      time.Time  `json:"at"`      // the actual time

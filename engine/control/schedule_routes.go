@@ -32,7 +32,7 @@ func (c clocks) task(ctx context.Context, in slugIn) (Task, error) {
 
 func (c clocks) addTask(ctx context.Context, in aBody[TaskChange]) (Task, error) {
 	if in.Body.Prompt == nil || *in.Body.Prompt == "" {
-		return Task{}, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent shall do"}
+		return Task{}, &Invalid{Field: "prompt", Reason: "is missing", Hint: "say what the agent does"}
 	}
 	return c.schedules.AddTask(ctx, in.Body)
 }

@@ -80,7 +80,7 @@ func TestUnixSocket(t *testing.T) {
 			if err != nil || info.Mode().Perm() != 0o600 || info.Mode()&os.ModeSocket == 0 {
 				t.Errorf("socket: %v, %v", info.Mode(), err)
 			}
-			if _, err := ListenUnix(root, nil); err == nil || !strings.Contains(err.Error(), "somebody does already") {
+			if _, err := ListenUnix(root, nil); err == nil || !strings.Contains(err.Error(), "another process already does") {
 				t.Errorf("a second listener: %v", err)
 			}
 			c, err := Dial(root)

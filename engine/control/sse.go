@@ -129,7 +129,7 @@ func readSSE(r io.Reader, f func(sseEvent) error) error {
 	}
 }
 
-var errEventTooLarge = errors.New("an event is larger than a client reads")
+var errEventTooLarge = errors.New("an event exceeds the size limit of clients")
 
 // readLine returns a line without its end.
 func readLine(in *bufio.Reader) ([]byte, error) {

@@ -233,7 +233,7 @@ func TestFeed(t *testing.T) {
 		delta("b", i, strings.Repeat("z", 8<<10))
 	}
 	if len(f.queue) > maxPending+1 || f.text > maxPendingText {
-		t.Errorf("%d entries and %d bytes wait", len(f.queue), f.text)
+		t.Errorf("%d entries and %d bytes queued", len(f.queue), f.text)
 	}
 	if last := f.queue[len(f.queue)-1]; last.to == 0 {
 		t.Error("what came after the bound is not marked to be fetched")

@@ -159,7 +159,7 @@ func (a *api) permit(row row) http.HandlerFunc {
 			a.fail(w, r, lacksScope(row.Scope, row.Pattern(), rights))
 		case row.Reach == all && rights.Restricted():
 			e := refuse(fault.Scope, "create a token without --agent: daycare auth token create NAME --scope "+string(row.Scope),
-				"%s needs a token for all agents with the scope %s, and this one is for some agents only", row.Pattern(), row.Scope)
+				"%s needs a token for all agents with the scope %s, but this one is limited to some agents", row.Pattern(), row.Scope)
 			e.Scope = row.Scope
 			a.fail(w, r, e)
 		default:
@@ -175,7 +175,7 @@ func lacksScope(need apitoken.Scope, what string, rights apitoken.Rights) *APIEr
 		has = "none"
 	}
 	e := refuse(fault.Scope, "create a token with it: daycare auth token create NAME --scope "+string(need),
-		"%s needs the scope %s, and the token has: %s", what, need, has)
+		"%s needs the scope %s, but the token has: %s", what, need, has)
 	e.Scope = need
 	return e
 }

@@ -57,7 +57,8 @@ func (t talks) rewind(ctx context.Context, in agentBody[rewindBody]) (message.Re
 func (t talks) mark(ctx context.Context, in agentBody[markBody]) (message.Receipt, error) {
 	name := in.Body.Name
 	if strings.TrimSpace(name) == "" || strings.Trim(name, "0123456789") == "" {
-		return message.Receipt{}, &Invalid{Field: "name", Reason: fmt.Sprintf("found %q; a mark has a name that is not a number", name)}
+		return message.Receipt{}, &Invalid{Field: "name",
+			Reason: fmt.Sprintf("found %q; the name of a checkpoint must not be a number", name)}
 	}
 	return t.order(ctx, in.ID, message.Mark, name)
 }

@@ -127,7 +127,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 
 func (g *guard) judge(r *http.Request, cross *http.CrossOriginProtection) *APIError {
 	if !g.isMe(r.Host) {
-		return refuse(fault.Forbidden, "use the address that it listens on", "this server does not have the name in Host")
+		return refuse(fault.Forbidden, "use the address that daycare listens on", "unknown name in Host")
 	}
 	// CrossOriginProtection lets GET pass; events and history must not be read
 	// by other pages either.

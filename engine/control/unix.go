@@ -37,7 +37,7 @@ func ListenUnix(root string, log *slog.Logger) (*Listener, error) {
 	path := filepath.Join(root, SocketName)
 	if conn, err := dialUnix(path); err == nil {
 		conn.Close()
-		return nil, fmt.Errorf("listen on %s: somebody does already", path)
+		return nil, fmt.Errorf("listen on %s: another process already does", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove old socket: %w", err)

@@ -47,7 +47,7 @@ func (v *Volume) Amend(step, path string, content, base []byte) (found []byte, e
 		return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", path, err)
+		return nil, fmt.Errorf("stat %s: %w", path, err)
 	}
 	temp, err := v.tempOf(step, path, content, info.ModTime())
 	if err != nil {

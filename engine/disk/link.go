@@ -10,7 +10,7 @@ import (
 
 // ErrLink: the file is a symbolic link that is not written through. It is left as it
 // is.
-var ErrLink = errors.New("it is a link that is not followed for writing")
+var ErrLink = errors.New("it is a link that daycare does not follow for writing")
 
 // Through is where a file that people edit is written: path, or what it is a link to,
 // as people have it who keep such files elsewhere. A link is never replaced by a plain
@@ -31,19 +31,19 @@ func Through(root, path string) (string, error) {
 	no := func(why string) (string, error) { return "", fmt.Errorf("%s: %w: %s %s", path, ErrLink, to, why) }
 	target, err := os.Stat(to)
 	if err != nil {
-		return no("cannot be looked at")
+		return no("cannot be examined")
 	}
 	if !target.Mode().IsRegular() {
-		return no("is no file")
+		return no("is not a file")
 	}
 	if st, ok := target.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return no("belongs to another user")
 	}
 	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return "", fmt.Errorf("look at %s: %w", root, err)
+		return "", fmt.Errorf("stat %s: %w", root, err)
 	}
 	if under(filepath.Dir(root), to) && !under(root, to) {
-		return no("is in the workspace, where agents may write")
+		return no("is in the workspace, where agents can write")
 	}
 	return to, nil
 }

@@ -22,15 +22,15 @@ type Exit struct {
 
 // Exits are all exit codes.
 var Exits = []Exit{
-	{ExitOK, "", "it is done"},
-	{ExitFailure, "failed", "it failed; the message says why, and what to do"},
-	{ExitUsage, "usage", "the command line is wrong, or names more than one thing"},
-	{ExitNotFound, "not_found", "there is no such agent, item, file or name"},
-	{ExitNotRunning, "not_running", "the daemon is needed and does not run"},
-	{ExitDenied, "denied", "denied, or an approval is needed first"},
+	{ExitOK, "", "success"},
+	{ExitFailure, "failed", "failure; the message says why and what to do"},
+	{ExitUsage, "usage", "wrong usage, or a name that matches more than one thing"},
+	{ExitNotFound, "not_found", "no such agent, item, file or name"},
+	{ExitNotRunning, "not_running", "the command needs the daemon, which is not running"},
+	{ExitDenied, "denied", "denied, or waiting for approval"},
 	{ExitDisk, "disk_failed",
-		"durable storage failed: what was accepted is safe, and nothing more is accepted until daycare is started again"},
-	{ExitTimeout, "timeout", "it took longer than allowed; what was sent goes on"},
+		"durable storage failed: accepted messages are safe, and no more are accepted until daycare is restarted"},
+	{ExitTimeout, "timeout", "timeout; work on what was sent continues"},
 	{ExitInterrupted, "interrupted", "interrupted"},
 }
 

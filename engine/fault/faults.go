@@ -8,34 +8,34 @@ import (
 
 // What the request has wrong.
 var (
-	Malformed = &Fault{Code: "malformed", Status: http.StatusBadRequest, Exit: ExitFailure, Text: "the request cannot be read",
-		About: "not JSON, an unknown member, a query parameter that cannot be used (`field` says which)"}
+	Malformed = &Fault{Code: "malformed", Status: http.StatusBadRequest, Exit: ExitFailure, Text: "malformed request",
+		About: "not JSON, an unknown member, or an invalid query parameter (`field` names it)"}
 	Unauthorized = &Fault{Code: "unauthorized", Status: http.StatusUnauthorized, Exit: ExitFailure,
 		Text:  "the token is missing, wrong, expired or revoked",
-		Hint:  "send it as Authorization: Bearer TOKEN; make one with: daycare auth token create NAME",
-		About: "no token, or one that is wrong, expired or revoked"}
+		Hint:  "send it as Authorization: Bearer TOKEN; create one with: daycare auth token create NAME",
+		About: "the token is missing, wrong, expired or revoked"}
 	Forbidden = &Fault{Code: "forbidden", Status: http.StatusForbidden, Exit: ExitFailure,
 		Text:  "requests from other web pages are refused",
-		About: "another server's name in `Host`, another page's `Origin`"}
-	Scope = &Fault{Code: "scope", Status: http.StatusForbidden, Exit: ExitFailure, Text: "the token does not have the scope",
-		About: "the token may not do this (`scope` says what it would need)"}
+		About: "a foreign name in `Host`, or a foreign `Origin`"}
+	Scope = &Fault{Code: "scope", Status: http.StatusForbidden, Exit: ExitFailure, Text: "the token lacks the scope",
+		About: "the token lacks the scope (`scope` names what it needs)"}
 	OtherVersion = &Fault{Exit: ExitFailure, Text: "the daemon has another version", Hint: "restart it: daycare restart"}
 	NoRoute      = &Fault{Code: "no_route", Status: http.StatusNotFound, Exit: ExitFailure, Text: "no such route",
-		About: "also for a method that the path does not have"}
-	Invalid = &Fault{Code: "invalid", Status: http.StatusUnprocessableEntity, Exit: ExitUsage, Text: "a field cannot be used",
-		About: "a value that cannot be used (`field` says which)"}
+		About: "unknown path, or a method that the path does not support"}
+	Invalid = &Fault{Code: "invalid", Status: http.StatusUnprocessableEntity, Exit: ExitUsage, Text: "invalid value",
+		About: "an invalid value (`field` names it)"}
 	InvalidConfig = &Fault{Code: "invalid_config", Status: http.StatusUnprocessableEntity, Exit: ExitFailure,
-		Text: "the settings have mistakes", Hint: "the last good settings stay in force",
-		About: "mistakes in the settings (`findings`: file, line, column, reason, remedy)"}
+		Text: "the settings have errors", Hint: "the last valid settings stay active",
+		About: "errors in the settings (`findings`: file, line, column, reason, remedy)"}
 	InvalidFile = &Fault{Code: "invalid_file", Status: http.StatusUnprocessableEntity, Exit: ExitFailure,
-		Text: "the file has mistakes", Hint: "nothing was changed",
-		About: "mistakes in the file that was sent (`findings`)"}
-	TooLarge = &Fault{Code: "too_large", Status: http.StatusRequestEntityTooLarge, Exit: ExitFailure, Text: "message is too large",
+		Text: "the file has errors", Hint: "nothing was changed",
+		About: "errors in the submitted file (`findings`)"}
+	TooLarge = &Fault{Code: "too_large", Status: http.StatusRequestEntityTooLarge, Exit: ExitFailure, Text: "the message is too large",
 		Hint: "put the text into a file and send its path", Route: "send long texts as a file",
 		About: "a text over 1 MiB, a body over its limit"}
 	FileTooLarge = &Fault{Code: "file_too_large", Status: http.StatusRequestEntityTooLarge, Exit: ExitFailure,
-		Text:  "file is too large",
-		Hint:  "say where the file is instead of sending it: the agent can read it there",
+		Text:  "the file is too large",
+		Hint:  "name the path of the file instead of sending it: the agent can read it there",
 		Route: "put it into the workspace and name its path in the text",
 		About: "files over 20 MiB together"}
 )
@@ -44,26 +44,26 @@ var (
 var (
 	UnknownAgent = &Fault{Code: "unknown_agent", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such agent",
 		Hint: "list agents with: daycare agents ls", Route: "GET /v1/agents lists them"}
-	UnknownItem = &Fault{Code: "unknown_item", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such item waits",
-		Hint:  "list what waits with: daycare inbox ls",
-		Route: "it may be done already; GET /v1/agents/{id}/inbox lists what waits"}
+	UnknownItem = &Fault{Code: "unknown_item", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such queued item",
+		Hint:  "list queued items with: daycare inbox ls",
+		Route: "it may already be done; GET /v1/agents/{id}/inbox lists queued items"}
 	NoAsk = &Fault{Code: "unknown_permission", Status: http.StatusNotFound, Exit: ExitNotFound,
-		Text: "no such permission request",
-		Hint: "list what waits for an answer with: daycare permissions ls", Route: "GET /v1/permissions lists what waits for an answer"}
+		Text: "no such approval request",
+		Hint: "list pending approvals with: daycare permissions ls", Route: "GET /v1/permissions lists pending approvals"}
 	NoFile = &Fault{Code: "unknown_file", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such file",
 		Hint: "send the path of the file instead", Route: "send the file's path or its content instead",
 		About: "no attachment has that id"}
 	NoRecord = &Fault{Code: "unknown_record", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such record",
-		Hint:  "see the records, each with its seq, with: daycare agents tail ID",
-		Route: "GET /v1/agents/{id}/history shows them, each with its seq",
-		About: "the history has no such record or mark"}
+		Hint:  "list records with their seq: daycare agents tail ID",
+		Route: "GET /v1/agents/{id}/history lists records with their seq",
+		About: "the history has no such record or checkpoint"}
 	NoTrash = &Fault{Code: "not_in_trash", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not in the trash",
-		Hint: "list what is there with: daycare agents trash", Route: "GET /v1/trash lists what is"}
-	NoHandFile = &Fault{Code: "unknown_file_name", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not a file that is edited",
-		Hint: "descriptor.json, state.json and history.jsonl are edited"}
+		Hint: "list removed agents with: daycare agents trash", Route: "GET /v1/trash lists removed agents"}
+	NoHandFile = &Fault{Code: "unknown_file_name", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not an editable file",
+		Hint: "editable files are descriptor.json, state.json and history.jsonl"}
 	NoTask = &Fault{Code: "unknown_task", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such task",
 		Hint: "list them with: daycare cron ls   or: daycare heartbeat ls", Route: "GET /v1/cron and /v1/heartbeats list them",
-		About: "no task, or no heartbeat item"}
+		About: "no such task or heartbeat item"}
 	NoCommand = &Fault{Code: "unknown_command", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such command",
 		Hint: "list them with: daycare commands ls", Route: "GET /v1/commands lists them",
 		About: "no command of that name in `.daycare/commands` or `.claude/commands`"}
@@ -72,30 +72,31 @@ var (
 
 // What the state of things does not allow.
 var (
-	Ambiguous = &Fault{Code: "ambiguous", Status: http.StatusConflict, Exit: ExitUsage, Text: "that fits several agents",
-		Hint: "say which one by handle or id", About: "a name or prefix of several agents (`ref`, `candidates`)"}
+	Ambiguous = &Fault{Code: "ambiguous", Status: http.StatusConflict, Exit: ExitUsage, Text: "ambiguous: it matches several agents",
+		Hint: "use a handle or an id", About: "a name or prefix of several agents (`ref`, `candidates`)"}
 	Decided = &Fault{Code: "decided", Status: http.StatusConflict, Exit: ExitDenied, Text: "already answered",
-		Hint: "see what waits with: daycare permissions ls", Route: "the first answer counts",
-		About: "the request was answered before (`decided`: who answered, what, when)"}
-	Conflict = &Fault{Code: "file_changed", Status: http.StatusConflict, Exit: ExitFailure, Text: "the file was changed meanwhile",
-		Hint: "make the change again in the content that is sent along", About: "`conflict`: the content as it is, and its hash"}
-	Taken = &Fault{Code: "taken", Status: http.StatusConflict, Exit: ExitFailure, Text: "there is such an agent already",
-		Hint: "see who has it with: daycare agents ls", Route: "remove or rename the other one first"}
-	ItemTaken = &Fault{Code: "item_taken", Status: http.StatusConflict, Exit: ExitFailure, Text: "item is already being worked on",
+		Hint: "list pending approvals with: daycare permissions ls", Route: "the first answer counts",
+		About: "the request was already answered (`decided`: who answered, what, when)"}
+	Conflict = &Fault{Code: "file_changed", Status: http.StatusConflict, Exit: ExitFailure, Text: "the file has changed meanwhile",
+		Hint:  "repeat your change in the content returned with this error",
+		About: "the file has changed (`conflict`: its content and hash)"}
+	Taken = &Fault{Code: "taken", Status: http.StatusConflict, Exit: ExitFailure, Text: "such an agent already exists",
+		Hint: "find it with: daycare agents ls", Route: "remove or rename it first"}
+	ItemTaken = &Fault{Code: "item_taken", Status: http.StatusConflict, Exit: ExitFailure, Text: "a turn is already working on the item",
 		Hint: "stop the turn that works on it with: daycare agents stop ID", Route: "POST /v1/agents/{id}/stop cancels the turn"}
-	Busy = &Fault{Code: "busy", Status: http.StatusConflict, Exit: ExitFailure, Text: "the agent has work that is not finished",
-		Hint: "wait until it is idle, or say --force", Route: "wait until it is idle, or use force"}
-	TaskBusy = &Fault{Code: "task_busy", Status: http.StatusConflict, Exit: ExitFailure, Text: "it is running already",
-		Hint: "it is at work already; see: daycare cron runs NAME", Route: "wait until the run has ended",
-		About: "a run of the task or heartbeat is under way"}
+	Busy = &Fault{Code: "busy", Status: http.StatusConflict, Exit: ExitFailure, Text: "the agent has unfinished work",
+		Hint: "wait until it is idle, or use --force", Route: "wait until it is idle, or use force"}
+	TaskBusy = &Fault{Code: "task_busy", Status: http.StatusConflict, Exit: ExitFailure, Text: "already running",
+		Hint: "see its runs with: daycare cron runs NAME", Route: "wait until the run has ended",
+		About: "the task or heartbeat is already running"}
 	AgentLimit = &Fault{Code: "agent_limit", Status: http.StatusConflict, Exit: ExitFailure, Text: "too many agents",
-		Hint:  "end one with daycare agents kill or rm, or raise the setting that is named",
+		Hint:  "end one with daycare agents kill or rm, or raise the setting that the message names",
 		Route: "end or remove one, or raise the setting that the message names",
-		About: "as many agents as a setting allows, such as `agents.maxSpawned`; nothing was made"}
+		About: "a limit in the settings is reached, such as `agents.maxSpawned`; no agent was created"}
 	Protected = &Fault{Code: "protected", Status: http.StatusConflict, Exit: ExitFailure, Text: "this agent cannot be killed",
 		Hint: "use daycare agents reset or daycare agents rm instead", Route: "reset or remove it instead"}
-	InboxFull = &Fault{Code: "inbox_full", Status: http.StatusTooManyRequests, Exit: ExitFailure, Text: "inbox is full",
-		Hint: "let the agent work off its inbox, then try again", Route: "nothing was accepted; offer it again later",
+	InboxFull = &Fault{Code: "inbox_full", Status: http.StatusTooManyRequests, Exit: ExitFailure, Text: "the inbox is full",
+		Hint: "wait until the agent has worked through its inbox, then try again", Route: "nothing was accepted; send it again later",
 		About: "nothing was accepted; `Retry-After` says when to try again"}
 )
 
@@ -103,34 +104,34 @@ var (
 var (
 	DiskFull = &Fault{Code: "disk_full", Status: http.StatusServiceUnavailable, Exit: ExitFailure,
 		Text: "no space left on the disk of the workspace",
-		Hint: "make room on the disk that holds .daycare, then try again"}
+		Hint: "free some space on the disk that holds .daycare, then try again"}
 	DiskFailed = &Fault{Code: "disk_failed", Status: http.StatusServiceUnavailable, Exit: ExitDisk, Text: "durable storage failed",
-		Hint:  "check the disk that holds .daycare, then start daycare again; what was acknowledged is safe",
-		Route: "check the disk, then start daycare again; what was acknowledged is safe"}
+		Hint:  "check the disk that holds .daycare, then restart daycare; everything acknowledged is safe",
+		Route: "check the disk, then restart daycare; everything acknowledged is safe"}
 	Cut = &Fault{Code: "cut", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
-		Text:  "the connection ended before the turn did",
-		Hint:  "start it again, and it goes on: daycare start --background",
-		Route: "post it again with the same dedupe key to get the rest",
-		About: "a stream ended before its turn did; what was accepted is safe"}
+		Text:  "the connection closed before the turn ended",
+		Hint:  "restart daycare and the turn continues: daycare start --background",
+		Route: "send the message again with the same dedupe key to get the rest",
+		About: "the stream closed before the turn ended; everything accepted is safe"}
 	NotRunning = &Fault{Code: "not_running", Status: http.StatusServiceUnavailable, Exit: ExitNotRunning,
 		Text: "the daemon is not running",
 		Hint: "start it with: daycare start --background", Route: "start it with: daycare start",
 		About: "the operation needs the daemon"}
-	ShuttingDown = &Fault{Code: "shutting_down", Status: http.StatusServiceUnavailable, Exit: ExitFailure, Text: "inbox is closed",
-		Hint: "offer it again when daycare is back", About: "the daemon is about to end; nothing was accepted"}
+	ShuttingDown = &Fault{Code: "shutting_down", Status: http.StatusServiceUnavailable, Exit: ExitFailure, Text: "the inbox is closed",
+		Hint: "send it again when daycare is back", About: "the daemon is shutting down; nothing was accepted"}
 	Timeout = &Fault{Code: "timeout", Status: http.StatusServiceUnavailable, Exit: ExitTimeout, err: context.DeadlineExceeded,
-		Text: "it took longer than allowed"}
+		Text: "timed out"}
 	Canceled = &Fault{Code: "canceled", Status: http.StatusServiceUnavailable, Exit: ExitInterrupted, err: context.Canceled,
-		Text: "the caller went away"}
+		Text: "the caller disconnected"}
 	Interrupted = &Fault{Exit: ExitInterrupted, Text: "interrupted"}
 	NoAccess    = &Fault{Exit: ExitFailure, err: fs.ErrPermission, Text: "permission denied",
 		Hint: "check who owns the file and its mode", Route: seeLog}
 
-	unlisted = &Fault{Code: Internal, Status: http.StatusInternalServerError, Exit: ExitFailure, Text: "a defect", Route: seeLog,
-		About: "a defect; the log has more"}
+	unlisted = &Fault{Code: Internal, Status: http.StatusInternalServerError, Exit: ExitFailure, Text: "internal error", Route: seeLog,
+		About: "internal error; the log has details"}
 )
 
-const seeLog = "the log has more: daycare logs"
+const seeLog = "see the log for details: daycare logs"
 
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{

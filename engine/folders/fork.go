@@ -67,7 +67,7 @@ func (f *Folders) Rewindable(id, to string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nothing was rewound: %w", err)
+	return fmt.Errorf("cannot rewind: %w", err)
 }
 
 // forkState is the state.json of a fork.
@@ -88,7 +88,7 @@ func (f *Folders) fillFork(from, to string, cut record.Cut) error {
 	for _, sha := range cut.Blobs {
 		text, err := record.ReadBlob(from, sha)
 		if err != nil {
-			f.Log.Warn("a long output is not there any more", "err", err)
+			f.Log.Warn("a long output is missing", "err", err)
 			continue
 		}
 		if _, err := record.PutBlob(f.Volume, to, text); err != nil {

@@ -39,7 +39,7 @@ func version(content []byte) Version {
 // Changed says that a file is not the version that an edit was made from.
 type Changed struct{ Now Version }
 
-func (e *Changed) Error() string { return "the file was changed meanwhile" }
+func (e *Changed) Error() string { return "the file has changed meanwhile" }
 
 // CheckFile finds what is wrong in the content of a file that people edit, by its
 // name; path is for the findings.
@@ -119,7 +119,7 @@ func (f *Folders) sameAgent(id, path string, content []byte) error {
 	wrong := finding.Finding{ID: "descriptor-id", Severity: finding.Error, File: path, Line: 1}
 	switch other, taken := f.Index.Lookup(d); {
 	case d.ID != "" && d.ID != id:
-		wrong.Reason, wrong.Remedy = fmt.Sprintf("id %q is not the name of its folder", d.ID), "Leave it at "+id+"."
+		wrong.Reason, wrong.Remedy = fmt.Sprintf("id %q differs from the name of its folder", d.ID), "Leave it at "+id+"."
 	case taken && other != id:
 		wrong.Reason, wrong.Remedy = "agent "+other+" has the same address", "Change one of the two."
 	default:

@@ -123,7 +123,7 @@ func (f *Folders) restorable(dir, id string) error {
 	d, _ := address.Decode(path, data)
 	if other, ok := f.Index.Lookup(d); ok && d.Type != "" {
 		meta, _ := f.Index.Get(other)
-		return fmt.Errorf("%w: %s got the messages meanwhile; remove it first", ErrTaken, meta.Handle)
+		return fmt.Errorf("%w: %s now receives the messages; remove it first", ErrTaken, meta.Handle)
 	}
 	return nil
 }

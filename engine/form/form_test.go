@@ -90,8 +90,8 @@ func TestFindingsOfJSON(t *testing.T) {
 		{`{"name": "a", "count": 1.5}`, []string{`1:24 error x-wrong-type: count: found 1.5, allowed: a whole number from 1 to 9 | Mend it.`}},
 		{`{"name": "a", "count": 99999999999999999999}`,
 			[]string{`1:24 error x-wrong-type: count: found 99999999999999999999, allowed: a whole number from 1 to 9 | Mend it.`}},
-		{`{"nane": "a", "name": "a"}`, []string{`1:2 info x-unknown-key: unknown member "nane" is kept and not used | did you mean "name"?`}},
-		{`{"name": "b", "name": "a"}`, []string{`1:15 warning x-duplicate-key: name is there twice; the last one counts`}},
+		{`{"nane": "a", "name": "a"}`, []string{`1:2 info x-unknown-key: unknown member "nane" is kept but ignored | did you mean "name"?`}},
+		{`{"name": "b", "name": "a"}`, []string{`1:15 warning x-duplicate-key: name appears twice; the last one is used`}},
 		{`{"name": "a", "at": "today"}`, []string{`1:21 error x-wrong-type: at: found the text "today", allowed: a time such as 2026-12-01T09:00:00Z | Mend it.`}},
 		{`{"name": "a", "gates": [{"ratio": 3}]}`, []string{`1:35 error x-invalid: gates[0].ratio: found 3, allowed: a number of at most 2 | Mend it.`,
 			"1:25 error x-missing: gates[0].command is missing | Mend it."}},
@@ -173,7 +173,7 @@ func TestFrontMatter(t *testing.T) {
 		}
 	}
 	f := Kind{ID: "x", Max: 20}.Front("f", []byte("---\nname: a"))
-	if d := cmp.Diff([]string{"1:1 error x-syntax: the first line is ---, but no second one ends the keys"}, told(f)); d != "" {
+	if d := cmp.Diff([]string{"1:1 error x-syntax: the first line is ---, but a second --- after the keys is missing"}, told(f)); d != "" {
 		t.Error(d)
 	}
 	f = Kind{ID: "x", Max: 20}.Front("f", []byte("---\nname: aaaaaaaaaaaaaaa"))

@@ -118,7 +118,7 @@ func (k Kind) Front(name string, data []byte) *File {
 }
 
 // ErrNoEnd: front matter begins and does not end.
-var ErrNoEnd = errors.New("the first line is ---, but no second one ends the keys")
+var ErrNoEnd = errors.New("the first line is ---, but a second --- after the keys is missing")
 
 // Split takes the keys of a Markdown file and the text below them apart. marked is false
 // where there are no keys: the first line is not ---.
@@ -220,7 +220,7 @@ func (t *tree) members(n *yaml.Node) {
 		key := t.value()
 		value := t.value()
 		if i, twice := at[key.Value]; twice {
-			t.file.add(key, finding.Warning, "duplicate-key", key.Value+" is there twice; the last one counts", "")
+			t.file.add(key, finding.Warning, "duplicate-key", key.Value+" appears twice; the last one is used", "")
 			n.Content[i], n.Content[i+1] = key, value
 			continue
 		}

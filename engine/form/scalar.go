@@ -238,7 +238,7 @@ func Words(t reflect.Type, tag reflect.StructTag) string {
 		}
 	}
 	if pattern := tag.Get("pattern"); pattern != "" {
-		return "what fits " + pattern
+		return "a match of " + pattern
 	}
 	if HasCheck(tag, "required") {
 		return "a text that is not empty"
@@ -270,7 +270,7 @@ var texts = map[string]struct {
 	"id":       {isID, "letters, digits, dot, dash and underscore, at most 64"},
 	"env":      {isEnvName, "the name of an environment variable, not the secret itself"},
 	"hours":    {isHours, `hours such as "08:00-22:00"`},
-	"url":      {isURL, "an address that begins with http:// or https://"},
+	"url":      {isURL, "an address that starts with http:// or https://"},
 	"listen":   {isListen, "HOST:PORT, such as 127.0.0.1:7331"},
 	"port":     {isPort, "HOST:PORT of one host in your network, such as nas.home:8080"},
 	"timezone": {isZone, "an IANA time zone such as Europe/Berlin"},

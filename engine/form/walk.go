@@ -137,7 +137,7 @@ func (r *reader) members(n *yaml.Node, path string, f func(key, value *yaml.Node
 			continue
 		}
 		if first, twice := lines[key.Value]; twice {
-			r.bad(key, "duplicate-key", Join(path, key.Value), fmt.Sprintf("is there twice, first on line %d", first))
+			r.bad(key, "duplicate-key", Join(path, key.Value), fmt.Sprintf("appears twice, first on line %d", first))
 			continue
 		}
 		lines[key.Value] = key.Line
@@ -329,11 +329,11 @@ func (r *reader) unknown(key *yaml.Node, path string, known []Field) {
 	}
 	switch r.kind.Unknown {
 	case finding.Info:
-		r.add(key, finding.Info, "unknown-key", fmt.Sprintf("unknown member %q is kept and not used", name), remedy)
+		r.add(key, finding.Info, "unknown-key", fmt.Sprintf("unknown member %q is kept but ignored", name), remedy)
 	case finding.Error:
 		r.add(key, finding.Error, "unknown-key", name+" is unknown", remedy)
 	default:
-		r.add(key, finding.Warning, "unknown-key", name+" is unknown and not used", remedy)
+		r.add(key, finding.Warning, "unknown-key", name+" is unknown and ignored", remedy)
 	}
 }
 

@@ -186,11 +186,11 @@ func (ix *index) room(n int, quota *Quota) error {
 	case n > MaxBytes:
 		return fmt.Errorf("%w: %d bytes on disk, at most %d", ErrTooLarge, n, MaxBytes)
 	case len(ix.order) >= MaxItems:
-		return fmt.Errorf("%w: %d items wait", ErrFull, len(ix.order))
+		return fmt.Errorf("%w: %d items queued", ErrFull, len(ix.order))
 	case ix.bytes+int64(n) > MaxBytes:
-		return fmt.Errorf("%w: %d bytes wait", ErrFull, ix.bytes)
+		return fmt.Errorf("%w: %d bytes queued", ErrFull, ix.bytes)
 	case !quota.room(int64(n)):
-		return fmt.Errorf("%w: all inboxes together hold %d bytes", ErrFull, quota.Used())
+		return fmt.Errorf("%w: %d bytes in all inboxes", ErrFull, quota.Used())
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (f *File) settle(e *entry) error {
 		}
 		f.publish(last)
 		if e != nil && e.lost {
-			return errors.New("an editor wrote over the inbox while the item was being accepted")
+			return errors.New("an editor overwrote the inbox while the item was being accepted")
 		}
 		return nil
 	}

@@ -41,8 +41,8 @@ func CheckContent(path string, data []byte) []finding.Finding {
 	if tail != nil {
 		found = append(found, finding.Finding{ID: "inbox-torn", Severity: finding.Warning, File: path,
 			Line:   bytes.Count(whole, []byte{'\n'}) + 1,
-			Reason: "the last line is incomplete: a crash cut it",
-			Remedy: "It was never acknowledged to anyone. The next start, or doctor --fix, cuts it off and keeps it beside the file."})
+			Reason: "the last line is incomplete: a crash cut it off",
+			Remedy: "It was never acknowledged. The next start, or doctor --fix, removes it and keeps a copy next to the file."})
 	}
 	return found
 }
@@ -63,8 +63,8 @@ func twice(path string, data []byte) (found []finding.Finding) {
 		}
 		if line := first[l.ID]; line > 0 {
 			found = append(found, finding.Finding{ID: "inbox-id-twice", Severity: finding.Warning, File: path, Line: n,
-				Reason: fmt.Sprintf("item %s is there already, on line %d; this one is not used", l.ID, line),
-				Remedy: "Give it an id of its own, or take the line out."})
+				Reason: fmt.Sprintf("item %s is already on line %d; this line is ignored", l.ID, line),
+				Remedy: "Give it another id, or remove the line."})
 			continue
 		}
 		first[l.ID] = n

@@ -240,7 +240,7 @@ func TestLettersThatCannotBeReadNow(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "x.json"), []byte(`{"text":"x","id":"`+id+`"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Take("x.json"); err == nil || !strings.Contains(err.Error(), "is being taken") {
+	if _, err := s.Take("x.json"); err == nil || !strings.Contains(err.Error(), "is being picked up") {
 		t.Errorf("two letters of one id: %v", err)
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -598,7 +598,7 @@ func TestCheckLetter(t *testing.T) {
 	for name, tt := range map[string]struct{ file, content, why string }{
 		"text":                   {"a.md", "x", ""},
 		"upper case":             {"a.TXT", "x", ""},
-		"no text":                {"a.md", " \n", "no text"},
+		"no text":                {"a.md", " \n", "text is missing"},
 		"not UTF-8":              {"a.md", "\xff", "UTF-8"},
 		"a name not UTF-8":       {"\xff.md", "x", "name"},
 		"the longest name":       {strings.Repeat("n", maxLetterName-3) + ".md", "x", ""},
@@ -608,7 +608,7 @@ func TestCheckLetter(t *testing.T) {
 		"as nobody":              {"a.json", `{"text":"x","as":"root"}`, `"as"`},
 		"a permission":           {"a.json", `{"text":"x","type":"permission"}`, `"type"`},
 		"a reset without a text": {"a.json", `{"type":"reset"}`, ""},
-		"a word without a text":  {"a.json", `{"type":"system_message"}`, "no text"},
+		"a word without a text":  {"a.json", `{"type":"system_message"}`, "text is missing"},
 		"files without a text":   {"a.json", `{"files":["/a"]}`, ""},
 		"a queue":                {"a.json", `{"text":"x","queue":"steer"}`, ""},
 		"another queue":          {"a.json", `{"text":"x","queue":"later"}`, `"queue"`},
@@ -618,7 +618,7 @@ func TestCheckLetter(t *testing.T) {
 		"the longest text":       {"a.json", `{"text":"` + strings.Repeat("x", MaxItemBytes) + `"}`, ""},
 		"a longer text":          {"a.json", `{"text":"` + strings.Repeat("x", MaxItemBytes+1) + `"}`, "too large"},
 		"a relative path":        {"a.json", `{"text":"x","files":["a"]}`, "absolute"},
-		"a path and an id":       {"a.json", `{"text":"x","files":[{"path":"/a","id":"b"}]}`, "one of both"},
+		"a path and an id":       {"a.json", `{"text":"x","files":[{"path":"/a","id":"b"}]}`, "use one"},
 		"a kept file":            {"a.json", `{"text":"x","files":[{"id":"b"}]}`, ""},
 		"a file that is none":    {"a.json", `{"text":"x","files":[7]}`, "JSON"},
 	} {

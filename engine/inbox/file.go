@@ -159,8 +159,8 @@ func (n *notices) scan(data []byte) *index {
 func (n *notices) noteTorn(torn *disk.Torn) {
 	if torn != nil {
 		n.add("inbox-torn", finding.Info,
-			fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was cut off", torn.Bytes, torn.Offset),
-			"it is kept as "+torn.Kept)
+			fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was removed", torn.Bytes, torn.Offset),
+			"a copy is kept as "+torn.Kept)
 	}
 }
 

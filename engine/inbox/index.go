@@ -95,7 +95,7 @@ func (r *reader) read(off int64, raw []byte) {
 	l, err := decode(raw)
 	if err == nil {
 		if l.byHand {
-			r.note("inbox-by-hand", finding.Info, raw, 0, "the checksum does not fit: the line was written by hand, and counts", "")
+			r.note("inbox-by-hand", finding.Info, raw, 0, "checksum mismatch: the line was edited by hand; it is used", "")
 		}
 		r.apply(l, off, raw)
 		return
@@ -111,8 +111,8 @@ func (r *reader) read(off int64, raw []byte) {
 		r.odd = append(r.odd, span{off, len(raw)})
 	}
 	r.note(BrokenLine, finding.Warning, raw, column(err),
-		fmt.Sprintf("not a line of an inbox: %v (%d whole ones were found in it)", err, len(whole)),
-		"repair it by hand or delete it; all other lines count")
+		fmt.Sprintf("not a valid inbox line: %v (%d valid ones found in it)", err, len(whole)),
+		"correct or delete the line; all other lines are used")
 }
 
 func (r *reader) note(id string, severity finding.Severity, raw []byte, column int, reason, remedy string) {

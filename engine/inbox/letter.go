@@ -95,10 +95,10 @@ func parseLetter(name string, content []byte) (Fields, error) {
 		l.Text = string(content)
 	case ".json":
 		if err := json.Unmarshal(content, &l); err != nil {
-			return l, fmt.Errorf("not a JSON letter: %w", err)
+			return l, fmt.Errorf("not valid JSON: %w", err)
 		}
 	default:
-		return l, fmt.Errorf("a letter ends in .md, .txt or .json, not %q", ext)
+		return l, fmt.Errorf("the name must end in .md, .txt or .json, not %q", ext)
 	}
 	return l, l.check()
 }
@@ -120,14 +120,14 @@ func (l *Fields) check() error {
 	case "system":
 		l.Type = message.System
 	default:
-		return fmt.Errorf(`"as" is user or system, not %q`, l.As)
+		return fmt.Errorf(`"as" must be user or system, not %q`, l.As)
 	}
 	if l.Type == "" {
 		l.Type = message.Text
 	}
 	kinds := []message.Kind{message.Text, message.System, message.Reset, message.Compact, message.Rewind, message.Mark}
 	if !slices.Contains(kinds, l.Type) {
-		return fmt.Errorf(`"type" is one of %v, not %q`, kinds, l.Type)
+		return fmt.Errorf(`"type" must be one of %v, not %q`, kinds, l.Type)
 	}
 	if l.Type == message.System && l.Origin == "" {
 		l.Origin = "system"
@@ -139,22 +139,22 @@ func (l *Fields) check() error {
 		l.Queue = ""
 	}
 	if l.Queue != "" && l.Queue != message.Steer && l.Queue != message.Followup {
-		return fmt.Errorf(`"queue" is one of [%s %s], not %q`, message.Steer, message.Followup, l.Queue)
+		return fmt.Errorf(`"queue" must be one of [%s %s], not %q`, message.Steer, message.Followup, l.Queue)
 	}
 	if l.ID != "" && !itemID.MatchString(l.ID) {
-		return fmt.Errorf(`"id" is 24 to 32 small letters and digits, not %q`, l.ID)
+		return fmt.Errorf(`"id" must be 24 to 32 lower-case letters and digits, not %q`, l.ID)
 	}
 	if len(l.Text) > MaxItemBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(l.Text), MaxItemBytes)
 	}
 	asks := l.Type == message.Text || l.Type == message.System
 	if asks && strings.TrimSpace(l.Text) == "" && len(l.Files) == 0 {
-		return errors.New("it has no text")
+		return errors.New("the text is missing")
 	}
 	for _, f := range l.Files {
 		switch {
 		case f.ID != "" && f.Path != "":
-			return fmt.Errorf("file %q: it has an id, too; give one of both", f.Path)
+			return fmt.Errorf("file %q: has both a path and an id; use one", f.Path)
 		case f.ID == "" && !filepath.IsAbs(f.Path):
 			return fmt.Errorf("file %q: the path must be absolute", f.Path)
 		}

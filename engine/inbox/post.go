@@ -17,7 +17,7 @@ import (
 func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) {
 	l.ID = l.idOr()
 	if err := l.check(); err != nil {
-		return "", fmt.Errorf("post letter: %w", err)
+		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
 	// Letters that are posted within one tick of the file system's clock are told apart
 	// by their names.
@@ -27,18 +27,18 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 		name = written + "__" + name
 		if strings.HasPrefix(ref, ".") || strings.ContainsAny(ref, "\x00\n") ||
 			Addressee(name) != ref || len(name) > maxLetterName {
-			return "", fmt.Errorf("post letter: %q cannot be written as a file name; use the agent's id", ref)
+			return "", fmt.Errorf("write to drop folder: %q is not a valid file name; use the agent's id", ref)
 		}
 	}
 	content, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
-		return "", fmt.Errorf("post letter: %w", err)
+		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
 	if err := vol.MkdirAll(dir); err != nil {
-		return "", fmt.Errorf("post letter: %w", err)
+		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
 	if err := vol.WriteFile("post", filepath.Join(dir, name), append(content, '\n')); err != nil {
-		return "", fmt.Errorf("post letter: %w", err)
+		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
 	return l.ID, nil
 }

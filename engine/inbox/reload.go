@@ -251,18 +251,18 @@ func (f *File) missing(next *index, e *entry, removed, closed bool) {
 	switch {
 	case closed:
 	case removed:
-		f.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; it counts as dropped", "")
+		f.seen.add("inbox-item-removed", finding.Info, "item "+e.ID+" was removed from the file; daycare treats it as dropped", "")
 	case e.line == nil && !e.durable:
 		// Nobody was told that it was accepted: whoever offers it again offers it anew.
 		e.lost, closed = true, true
 		maps.DeleteFunc(f.ix.keys, func(_ uint64, k key) bool { return k.off == e.off })
 	case e.line == nil:
 		f.seen.add("inbox-item-lost", finding.Error,
-			"item "+e.ID+" was accepted and is gone: the file was overwritten with an older version, and there was no copy",
+			"item "+e.ID+" was accepted and is lost: the file was overwritten with an older version, and there was no copy",
 			"ask its sender to send it again")
 	default:
 		f.seen.add("inbox-item-restored", finding.Info,
-			"item "+e.ID+" was missing, as when an older version of the file is saved over it; it was appended again",
+			"item "+e.ID+" was missing, as if an older version of the file had been saved; it was appended again",
 			"to remove it, drop it: daycare inbox drop")
 		e.off = -1
 		e.Bytes = len(e.line)

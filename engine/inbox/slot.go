@@ -51,7 +51,7 @@ func OpenSlot(vol *disk.Volume, dir string) (*Slot, error) {
 	s := &Slot{vol: vol, dir: dir}
 	for _, d := range []string{dir, s.takenDir(), s.badDir()} {
 		if err := vol.MkdirAll(d); err != nil {
-			return nil, fmt.Errorf("make letter slot: %w", err)
+			return nil, fmt.Errorf("create drop folder: %w", err)
 		}
 	}
 	return s, nil
@@ -79,7 +79,7 @@ const (
 func (s *Slot) Ready(now time.Time) (letters []string, again time.Duration, err error) {
 	entries, err := arrivals(s.dir, func(name string) string { return name })
 	if err != nil {
-		return nil, 0, fmt.Errorf("look into letter slot: %w", err)
+		return nil, 0, fmt.Errorf("read drop folder: %w", err)
 	}
 	before := s.seen
 	s.seen = make(map[string]sight, len(entries))
@@ -202,10 +202,10 @@ func (s *Slot) Take(name string) (Letter, error) {
 	taken := l.idOr() + "__" + name
 	to := filepath.Join(s.takenDir(), taken)
 	if disk.Exists(to) {
-		return Letter{}, fmt.Errorf("take letter %s: one with its name and id is being taken", name)
+		return Letter{}, fmt.Errorf("pick up %s: a dropped message with the same name and id is being picked up", name)
 	}
 	if err := s.aside(from, to); err != nil {
-		return Letter{}, fmt.Errorf("take letter %s: %w", name, err)
+		return Letter{}, fmt.Errorf("pick up %s: %w", name, err)
 	}
 	// It is read once more: until now somebody may have written to it.
 	return s.taken(taken)
@@ -259,7 +259,7 @@ func (s *Slot) open(path, name string) (Fields, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, fs.ErrNotExist), disk.Transient(err):
-		return Fields{}, fmt.Errorf("letter %s: %w", name, err)
+		return Fields{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
 	return Fields{}, s.refused(filepath.Base(path), err)
 }
@@ -269,14 +269,14 @@ func (s *Slot) refused(name string, why error) error {
 	if err := s.Refuse(name, why); err != nil {
 		return err
 	}
-	return fmt.Errorf("letter %s: %w: %w", name, ErrRefused, why)
+	return fmt.Errorf("dropped message %s: %w: %w", name, ErrRefused, why)
 }
 
 // taken reads a letter that is taken; its item has the id that it was taken under.
 func (s *Slot) taken(taken string) (Letter, error) {
 	id, name, ok := strings.Cut(taken, "__")
 	if !ok || !itemID.MatchString(id) {
-		return Letter{}, s.refused(taken, errors.New("its name has no item id in front"))
+		return Letter{}, s.refused(taken, errors.New("its name does not start with an item id"))
 	}
 	path := filepath.Join(s.takenDir(), taken)
 	l, err := s.open(path, name)
@@ -285,10 +285,10 @@ func (s *Slot) taken(taken string) (Letter, error) {
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return Letter{}, fmt.Errorf("letter %s: %w", name, err)
+		return Letter{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
 	if err := s.leave(info, name); err != nil {
-		return Letter{}, fmt.Errorf("letter %s: %w", name, err)
+		return Letter{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
 	return Letter{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
@@ -302,7 +302,7 @@ func (s *Slot) Taken() ([]Letter, error) {
 		return name
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for taken letters: %w", err)
+		return nil, fmt.Errorf("list dropped messages: %w", err)
 	}
 	var all []Letter
 	var failed error
@@ -332,7 +332,7 @@ func (s *Slot) Taken() ([]Letter, error) {
 // Finish removes a letter whose item is durable in its inbox.
 func (s *Slot) Finish(l Letter) error {
 	if err := s.vol.Remove("letter", filepath.Join(s.takenDir(), l.Name)); err != nil {
-		return fmt.Errorf("finish letter %s: %w", l.Name, err)
+		return fmt.Errorf("finish dropped message %s: %w", l.Name, err)
 	}
 	return nil
 }
@@ -354,7 +354,7 @@ func (s *Slot) Refuse(name string, reason error) error {
 		err = s.vol.Rename("refused", from, to)
 	}
 	if err != nil {
-		return fmt.Errorf("refuse letter %s: %w", name, err)
+		return fmt.Errorf("refuse dropped message %s: %w", name, err)
 	}
 	return nil
 }

@@ -357,7 +357,7 @@ func TestLetterThatCannotBeReadNowIsNotRefused(t *testing.T) {
 		t.Errorf("taken without a free descriptor: %v", err)
 	}
 	if !s.exists("a.md") || s.exists("bad/a.md") {
-		t.Fatal("the letter was refused")
+		t.Fatal("the dropped message was refused")
 	}
 	l, err := s.Take("a.md")
 	if err != nil || l.Item.Text != "hello" {

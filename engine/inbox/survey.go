@@ -23,7 +23,7 @@ func Settled(dir string) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at inbox: %w", err)
+		return false, fmt.Errorf("survey inbox: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -33,7 +33,7 @@ func Settled(dir string) (bool, error) {
 	tail := make([]byte, min(info.Size(), tailBytes))
 	from := info.Size() - int64(len(tail))
 	if _, err := f.ReadAt(tail, from); err != nil && err != io.EOF {
-		return false, fmt.Errorf("look at inbox: %w", err)
+		return false, fmt.Errorf("survey inbox: %w", err)
 	}
 	return proves(tail, from == 0), nil
 }

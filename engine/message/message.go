@@ -135,18 +135,18 @@ type Outgoing struct {
 
 // A Promise is an answer that history promised to deliver. Done names the parts
 // that are known to be delivered; Report is called once for every other part's
-// fate, and for every failed try that is worth telling.
+// result, and for every failed try that is worth telling.
 type Promise struct {
 	Outgoing
 	Agent  string    // who promised it, for those who watch
 	Since  time.Time // when it was promised: it is given up 24 h later
 	Done   map[int]bool
-	Report func(Fate)
+	Report func(Result)
 }
 
-// A Fate is what became of one part of a promise. Without Final an Error is a
+// A Result is the delivery result of one part of a promise. Without Final an Error is a
 // failed try that will be repeated.
-type Fate struct {
+type Result struct {
 	Out      string
 	Part     int
 	Parts    int
@@ -158,7 +158,7 @@ type Fate struct {
 }
 
 // Delivered reports whether the part arrived.
-func (f Fate) Delivered() bool { return f.Error == "" && !f.Kept }
+func (f Result) Delivered() bool { return f.Error == "" && !f.Kept }
 
 // Key is the idempotency key of this part: the same at every try.
 func (o Outgoing) Key() string {
@@ -188,7 +188,7 @@ var ErrUnknownAgent = fault.UnknownAgent
 // minute. It may be offered again after a while.
 type TooFast struct{ After time.Duration }
 
-func (e *TooFast) Error() string { return "this sender writes too fast" }
+func (e *TooFast) Error() string { return "too many messages from this sender" }
 
 // Seconds is After as a Retry-After header has it.
 func (e *TooFast) Seconds() int { return int(e.After.Round(time.Second)/time.Second) + 1 }

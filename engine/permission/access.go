@@ -83,10 +83,10 @@ var agentID = lazyregexp.New(`^[a-z0-9]{24,32}$`)
 // Parse reads a tag. Errors wrap ErrTag and say what is allowed.
 func Parse(tag string) (Access, error) {
 	if len(tag) > maxTag {
-		return nil, fmt.Errorf("%w: %d bytes are too long; allowed are %d", ErrTag, len(tag), maxTag)
+		return nil, fmt.Errorf("%w: %d bytes are too long; allowed: %d", ErrTag, len(tag), maxTag)
 	}
 	if i := strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }); i >= 0 {
-		return nil, fmt.Errorf("%w: %q holds a character that cannot be shown; %s", ErrTag, tag, tagHelp)
+		return nil, fmt.Errorf("%w: %q contains an unprintable character; %s", ErrTag, tag, tagHelp)
 	}
 	kind, value, hasValue := strings.Cut(strings.TrimLeft(tag, " "), ":")
 	if kind != "@read" && kind != "@write" {

@@ -35,7 +35,7 @@ func (r Request) Facts() (facts []event.Fact) {
 	switch r.Sandbox {
 	case "":
 	case NoSandbox:
-		add("sandbox", "none: the command may do whatever you may do")
+		add("sandbox", "none: the command can do whatever you can do")
 	default:
 		add("sandbox", r.Sandbox)
 	}

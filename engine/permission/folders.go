@@ -55,7 +55,7 @@ type foldersOnDisk struct {
 type Replaced struct{ Path, What string }
 
 func (e *Replaced) Error() string {
-	return fmt.Sprintf("%s is not the folder that access was given to: %s\nIf that is right, its owner gives access to "+
+	return fmt.Sprintf("%s is not the folder that access was granted to: %s\nIf this is intended, grant access to "+
 		"the new one: daycare permissions grant AGENT @write:%s",
 		e.Path, e.What, e.Path)
 }
@@ -89,7 +89,7 @@ func OpenFolders(vol *disk.Volume, workspace string, report func(path string, er
 	}
 	var kept foldersOnDisk
 	if err := json.Unmarshal(data, &kept); err != nil {
-		return nil, fmt.Errorf("read %s: %w\ndelete it: every granted folder is then pinned as it is now", FoldersFile, err)
+		return nil, fmt.Errorf("read %s: %w\ndelete it: daycare then pins every granted folder anew", FoldersFile, err)
 	}
 	booted := kept.Boot != bootID() || kept.Boot == ""
 	if root := f.known[f.workspace].ID; kept.Root.Ino != root.Ino || !booted && kept.Root.Dev != root.Dev {
@@ -239,7 +239,7 @@ func (f *Folders) open(path string) (*os.Root, string, error) {
 	rel, _ := filepath.Rel(base, path) // base is around path
 	sub, err := beneath.Sub(dir, rel)
 	if errors.Is(err, beneath.ErrLink) {
-		return nil, "", &Replaced{path, "there is a symbolic link in its place or above it"}
+		return nil, "", &Replaced{path, "it, or a folder above it, is now a symbolic link"}
 	}
 	if err != nil {
 		return nil, "", err
@@ -282,7 +282,7 @@ func (f *Folders) same(path string, dir *os.Root) error {
 		p.Dev = now.Dev
 	}
 	if p.ID != now {
-		return &Replaced{path, "another folder has its name now"}
+		return &Replaced{path, "another folder now has its name"}
 	}
 	f.known[path] = p
 	return nil

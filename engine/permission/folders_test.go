@@ -75,7 +75,7 @@ func TestPinsSurviveARestart(t *testing.T) {
 	move(t, mole, mole+"2")
 	move(t, filepath.Join(ws, "other"), mole)
 	f, told := folders(t, ws)
-	if got := opened(f, mole); !strings.Contains(got, "another folder has its name now\n") {
+	if got := opened(f, mole); !strings.Contains(got, "another folder now has its name\n") {
 		t.Errorf("after a restart: %q", got)
 	}
 	if told[mole] == nil || len(f.Check()) != 1 || f.Check()[0].Path != mole {

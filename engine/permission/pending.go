@@ -135,9 +135,9 @@ func decode(name string, data []byte) (Pending, error) {
 	wrong := ""
 	switch {
 	case p.Decision == Prefix && p.Request.Prefix == "":
-		wrong = fmt.Sprintf("decision is %q, which this request does not offer; allowed: once, always, deny", p.Decision)
+		wrong = fmt.Sprintf("decision is %q, which does not apply to this request; allowed: once, always, deny", p.Decision)
 	case p.SHA256 != p.Request.SHA256(p.Agent):
-		wrong = "sha256 does not fit the request: the file was changed in more than its decision"
+		wrong = "sha256 does not match the request: more than the decision was changed"
 	default:
 		return p, nil
 	}

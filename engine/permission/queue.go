@@ -33,7 +33,7 @@ const (
 var ErrUnknown = fault.NoAsk
 
 // ErrNoPrefix: the request takes no answer that allows all commands with its beginning.
-var ErrNoPrefix = errors.New("this request offers no rule for the beginning of the command; allowed: once, always, deny")
+var ErrNoPrefix = errors.New("prefix does not apply to this request; allowed: once, always, deny")
 
 // A Queue holds the requests that wait for an answer: one file each in
 // permissions/, and permissions/log.jsonl of those that were answered. Its
@@ -105,7 +105,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 	}
 	if torn != nil {
 		findings = append(findings, finding.Finding{ID: "permission-log-torn", Severity: finding.Info,
-			File: q.store.logPath(), Reason: fmt.Sprintf("a crash had cut the last line short; it is kept as %s", torn.Kept)})
+			File: q.store.logPath(), Reason: fmt.Sprintf("a crash cut the last line off; a copy is kept as %s", torn.Kept)})
 	}
 	return q, findings, nil
 }
@@ -114,7 +114,7 @@ func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.
 func (q *Queue) load() ([]finding.Finding, error) {
 	paths, err := disk.Glob(q.store.dir, "*.json")
 	if err != nil {
-		return nil, fmt.Errorf("list permission requests: %w", err)
+		return nil, fmt.Errorf("list approval requests: %w", err)
 	}
 	var findings []finding.Finding
 	for _, path := range paths {
@@ -125,10 +125,10 @@ func (q *Queue) load() ([]finding.Finding, error) {
 		case errors.As(err, &f):
 			findings = append(findings, f)
 		case disk.Transient(err):
-			return nil, fmt.Errorf("read permission request: %w", err)
+			return nil, fmt.Errorf("read approval request: %w", err)
 		case err != nil:
 			findings = append(findings, finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
-				Reason: beneath.Reason(err).Error(), Remedy: "remove it; it asks nothing"})
+				Reason: beneath.Reason(err).Error(), Remedy: "remove the file; it is not a pending request"})
 		default:
 			p.Decision, p.DecidedBy, p.DecidedAt = "", "", time.Time{} // Answered looks at the file again
 			q.waiting.add(p)
@@ -146,7 +146,7 @@ func (q *Queue) finishMoves() error {
 	// What was read may only be in the page cache: a file must not go on the
 	// word of a line that a power cut takes back.
 	if err := q.store.log.Barrier(); err != nil {
-		return fmt.Errorf("settle permission log: %w", err)
+		return fmt.Errorf("repair permission log: %w", err)
 	}
 	data, err := os.ReadFile(q.store.logPath())
 	if err != nil {

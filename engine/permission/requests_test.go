@@ -50,7 +50,7 @@ reason      publish
 		t.Errorf("a card of nothing but a tag: %q", got)
 	}
 	if got := (Request{Tag: "@web", Sandbox: NoSandbox}).Card(); got != "permission  @web\nsandbox     none: the "+
-		"command may do whatever you may do\n" {
+		"command can do whatever you can do\n" {
 		t.Errorf("a card without a sandbox: %q", got)
 	}
 }

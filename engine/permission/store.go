@@ -30,7 +30,7 @@ func (s *store) logPath() string { return filepath.Join(s.dir, logName) }
 
 func (s *store) remove(token string) error {
 	if err := s.vol.Remove("permission", s.path(token)); err != nil {
-		return fmt.Errorf("remove permission request: %w", err)
+		return fmt.Errorf("remove approval request: %w", err)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func parse(path string, data []byte) (Pending, error) {
 	p, err := decode(path, data)
 	if err == nil && filepath.Base(path) != p.Token+".json" {
 		err = finding.Finding{ID: "permission-file", Severity: finding.Error, File: path,
-			Reason: "the file name is not the token in it", Remedy: "remove the file; it asks nothing"}
+			Reason: "the file name differs from the token in it", Remedy: "remove the file; it is not a pending request"}
 	}
 	return p, err
 }
@@ -151,5 +151,5 @@ func (s *store) reopen() error {
 
 func (s *store) wrong(p Pending, reason string) error {
 	return finding.Finding{ID: "permission-edit", Severity: finding.Error, File: s.path(p.Token), Reason: reason,
-		Remedy: "set decision and nothing else; the request still waits, as it was asked"}
+		Remedy: "change only decision; the original request is still pending"}
 }

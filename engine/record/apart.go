@@ -42,7 +42,7 @@ func (o *Obligations) GiveUp(why string) (recs []Record) {
 
 // DeliveryOf is the record of a sender's result; nil where there is nothing to record:
 // the promise stands, or is tried again.
-func DeliveryOf(f message.Fate) *Delivery {
+func DeliveryOf(f message.Result) *Delivery {
 	if f.Kept || !f.Delivered() && !f.Final {
 		return nil
 	}

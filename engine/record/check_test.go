@@ -44,9 +44,9 @@ func TestCheck(t *testing.T) {
 			lines(start, &Note{Text: "y"})[len(lines(start)):], "3 history-seq-twice"},
 		"no number": {lines(start) + `{"type":"note","text":"a"}` + "\n" +
 			`{"type":"note","text":"b"}` + "\n", "2 history-by-hand, 3 history-by-hand"},
-		"a turn that never began": {lines(start, &TurnEnd{Turn: "t"}), "2 history-orphan-turn"},
-		"another turn's end":      {lines(start, &TurnBegin{Turn: "u"}, &TurnEnd{Turn: "t"}), "3 history-orphan-turn"},
-		"a result of no call":     {lines(start, &ToolResult{ToolCallID: "c1"}), "2 history-orphan-result"},
+		"a turn that never started": {lines(start, &TurnEnd{Turn: "t"}), "2 history-orphan-turn"},
+		"another turn's end":        {lines(start, &TurnBegin{Turn: "u"}, &TurnEnd{Turn: "t"}), "3 history-orphan-turn"},
+		"a result of no call":       {lines(start, &ToolResult{ToolCallID: "c1"}), "2 history-orphan-result"},
 		"a second result": {lines(start, called, &ToolResult{ToolCallID: "c1"},
 			&ToolResult{ToolCallID: "c1"}), "4 history-result-twice"},
 		"a delivery of no answer": {lines(start, &Delivery{Out: "o"}), "2 history-orphan-delivery"},
@@ -148,7 +148,7 @@ func TestRewindTo(t *testing.T) {
 		}
 	}
 	check("at the end", map[string]int64{"": 12, "here": 11, "there": 12, "nowhere": 0, "1": 1, "7": 7, "17": 17, "18": 0, "0": 0, "-3": 0})
-	if _, err := h.RewindTo("18"); err == nil || !strings.Contains(err.Error(), "from 1 to 17") {
+	if _, err := h.RewindTo("18"); err == nil || !strings.Contains(err.Error(), "records 1 to 17") {
 		t.Errorf("%v", err)
 	}
 	add(t, h, &Rewind{To: 12}) // 18

@@ -173,7 +173,7 @@ func decodeByHand(line []byte, sealed bool) (*Entry, error) {
 	case head.Type == "":
 		return nil, badLine(line, errors.New(`"type" is missing`))
 	case head.Seq < 0 || head.Seq > maxSeq:
-		return nil, badLine(line, fmt.Errorf(`"seq" is %d; it counts from 1, or is left out`, head.Seq))
+		return nil, badLine(line, fmt.Errorf(`"seq" is %d; it must be at least 1, or absent`, head.Seq))
 	}
 	e := &Entry{Seq: head.Seq, At: head.At.UTC(), Rec: blank(head.Type), ByHand: !sealed}
 	if e.Rec == nil {
@@ -245,7 +245,7 @@ func isSealed(line []byte) bool {
 // badLine says what is wrong with a line, and at which column.
 func badLine(line []byte, err error) error {
 	f := finding.Finding{ID: "history-bad-line", Severity: finding.Warning, Line: 1, Reason: err.Error(),
-		Remedy: "The line is skipped and stays in the file. Correct it, or take it out."}
+		Remedy: "The line is ignored and stays in the file. Correct or remove it."}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -263,6 +263,6 @@ func unknownType(t Type) error {
 	return fmt.Errorf("%w: %w", ErrUnknownType, finding.Finding{
 		ID: "history-unknown-type", Severity: finding.Warning, Line: 1,
 		Reason: fmt.Sprintf("record type %q is unknown", t),
-		Remedy: "The line is skipped and stays in the file; a newer daycare may have written it.",
+		Remedy: "The line is ignored and stays in the file; a newer version of daycare may have written it.",
 	})
 }

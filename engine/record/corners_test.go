@@ -207,7 +207,7 @@ func TestRewindOverLinesByHand(t *testing.T) {
 	if to, err := h.RewindTo(""); err != nil || to != 1 {
 		t.Errorf("the newest turn began behind %d, %v", to, err)
 	}
-	for to, want := range map[string]string{"m": `no mark "m"`, "99": "99 is not in this session, which goes from 1 to 6"} {
+	for to, want := range map[string]string{"m": `no checkpoint "m"`, "99": "99 is not in this session, which has records 1 to 6"} {
 		if _, err := h.RewindTo(to); !errors.Is(err, ErrNoRecord) || !strings.Contains(err.Error(), want) {
 			t.Errorf("back to %q: %v", to, err)
 		}
@@ -215,7 +215,7 @@ func TestRewindOverLinesByHand(t *testing.T) {
 	if to, err := h.RewindTo("3"); err != nil || to != 3 {
 		t.Errorf("back to record 3: %d, %v", to, err)
 	}
-	if _, err := begun(t).RewindTo(""); err == nil || !strings.Contains(err.Error(), "no turn to take back") {
+	if _, err := begun(t).RewindTo(""); err == nil || !strings.Contains(err.Error(), "no turn to rewind") {
 		t.Errorf("of a new session: %v", err)
 	}
 }
@@ -468,7 +468,7 @@ func TestWordsOfStateFindings(t *testing.T) {
 	}
 	want := []string{"queue: found 7, allowed: steer, followup, collect, interrupt true true",
 		`permissions.web: found the text "yes", allowed: true or false true true`,
-		`unknown member "mine" is kept and not used false false`}
+		`unknown member "mine" is kept but ignored false false`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -208,17 +208,17 @@ func TestAppendApart(t *testing.T) {
 
 func TestDeliveryOf(t *testing.T) {
 	for name, tt := range map[string]struct {
-		fate message.Fate
-		want *Delivery
+		result message.Result
+		want   *Delivery
 	}{
-		"delivered":      {message.Fate{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}, &Delivery{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}},
-		"kept":           {message.Fate{Out: "o", Kept: true}, nil},
-		"kept and final": {message.Fate{Out: "o", Kept: true, Final: true, Error: "x"}, nil},
-		"failed":         {message.Fate{Out: "o", Error: "x", Retry: true}, nil},
-		"given up": {message.Fate{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true},
+		"delivered":      {message.Result{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}, &Delivery{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}},
+		"kept":           {message.Result{Out: "o", Kept: true}, nil},
+		"kept and final": {message.Result{Out: "o", Kept: true, Final: true, Error: "x"}, nil},
+		"failed":         {message.Result{Out: "o", Error: "x", Retry: true}, nil},
+		"given up": {message.Result{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true},
 			&Delivery{Out: "o", Parts: 1, Error: "x", Final: true, Retry: true}},
 	} {
-		got := DeliveryOf(tt.fate)
+		got := DeliveryOf(tt.result)
 		if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}

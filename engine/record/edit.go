@@ -188,8 +188,8 @@ func (h *History) seqs(content []byte) iter.Seq[int64] {
 func (h *History) tellAgain(n int) {
 	h.report.found = append(h.report.found, finding.Finding{
 		ID: "history-appended-again", Severity: finding.Warning, File: h.path(),
-		Reason: fmt.Sprintf("the newest %d records were missing at the end after an edit and were appended again", n),
-		Remedy: "An editor that was open meanwhile looks the same as records taken out. " +
-			"To take the newest turn out, use `daycare agents rewind` or `daycare agents edit`.",
+		Reason: fmt.Sprintf("the newest %d records were missing after an edit and were appended again", n),
+		Remedy: "An edit that started before they were written looks the same as removed records. " +
+			"To remove the newest turn, use `daycare agents rewind` or `daycare agents edit`.",
 	})
 }

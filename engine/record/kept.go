@@ -134,7 +134,7 @@ func EndState(vol *disk.Volume, dir string, ended Ended) (kept string, err error
 	}
 	kept = path + ".conflict-" + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := vol.Link("state", path, kept); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("keep the broken state.json: %w", err)
+		return "", fmt.Errorf("save a copy of the broken state.json: %w", err)
 	}
 	return kept, vol.WriteFile("state", path, content)
 }

@@ -163,7 +163,7 @@ type (
 		Source     string         `json:"source,omitempty"` // outside text that it brought into the conversation
 		MS         int64          `json:"ms"`
 	}
-	// Delivery is the fate of one part of a promised reply.
+	// Delivery is the result of one part of a promised reply.
 	Delivery struct {
 		Out      string `json:"out"`
 		Part     int    `json:"part"`

@@ -42,7 +42,7 @@ func (r *report) bad(l rawLine, err error) {
 func (r *report) byHand(l rawLine) {
 	r.line(l, func() finding.Finding {
 		return finding.Finding{ID: "history-by-hand", Severity: finding.Info, File: l.src.path, Line: l.lineNumber(),
-			Reason: "written by a hand (its crc is missing or does not fit); it counts like any other"}
+			Reason: "edited by hand (its crc is missing or does not match); it is used like any other line"}
 	})
 }
 
@@ -52,8 +52,8 @@ func (r *report) torn(path string, t *disk.Torn) {
 		return
 	}
 	r.found = append(r.found, finding.Finding{ID: "history-torn", Severity: finding.Warning, File: path,
-		Reason: fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was cut off", t.Bytes, t.Offset),
-		Remedy: "It was never acknowledged to anyone. It is kept as " + t.Kept + "."})
+		Reason: fmt.Sprintf("the last line was incomplete (%d bytes at offset %d) and was removed", t.Bytes, t.Offset),
+		Remedy: "It was never acknowledged. A copy is kept as " + t.Kept + "."})
 }
 
 func (r *report) take() []finding.Finding {

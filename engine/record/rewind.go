@@ -29,7 +29,7 @@ func Rewindable(dir, to string) error {
 	f, err := os.Open(src.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noRecord("nothing was said yet")
+		return noRecord("the conversation is empty")
 	case err != nil:
 		return fmt.Errorf("read history: %w", err)
 	}
@@ -52,7 +52,7 @@ func findPlace(src *source, r *report, to string) (int64, error) {
 		s.name, s.seq = "", n
 	}
 	if number && n < 1 {
-		return 0, noRecord("%d is no record; they are counted from 1", n)
+		return 0, noRecord("%d is not a record; the first one is 1", n)
 	}
 	if _, err := src.back(s.step); err != nil {
 		return 0, err
@@ -61,11 +61,11 @@ func findPlace(src *source, r *report, to string) (int64, error) {
 	case s.found > 0:
 		return s.found, nil
 	case number:
-		return 0, noRecord("%d is not in this session, which goes from %d to %d", s.seq, s.begin, s.end)
+		return 0, noRecord("%d is not in this session, which has records %d to %d", s.seq, s.begin, s.end)
 	case to == "":
-		return 0, noRecord("this session has no turn to take back")
+		return 0, noRecord("this session has no turn to rewind")
 	}
-	return 0, noRecord("this session has no mark %q", to)
+	return 0, noRecord("this session has no checkpoint %q", to)
 }
 
 // noRecord is ErrNoRecord in other words.

@@ -57,7 +57,7 @@ func (h *History) endedBy(recs []Record) []EndedSession {
 		}
 		s, err := h.session()
 		if err != nil {
-			h.log.Warn("session that ends was not counted", "dir", h.dir, "err", err)
+			h.log.Warn("cannot count the ending session", "dir", h.dir, "err", err)
 			return nil
 		}
 		return []EndedSession{{ID: s.ID, Title: s.Title, StartedAt: s.StartedAt, EndedAt: disk.StampOf(h.now()),
@@ -94,7 +94,7 @@ func (h *History) Rotate() (rotated bool, err error) {
 		h.tally.ended[i].File = file
 	}
 	if err = h.writeSessions(); errors.Is(err, disk.ErrFull) {
-		h.log.Warn("ended session not noted yet: the disk is full", "dir", h.dir)
+		h.log.Warn("ended session not recorded yet: the disk is full", "dir", h.dir)
 		err = nil
 	}
 	return file != historyName, err

@@ -37,7 +37,7 @@ func Spent(dir string, since time.Time, fn func(Spend)) error {
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("read what was spent: %w", err)
+		return fmt.Errorf("read spending: %w", err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func InContext(dir string) (tokens int64, err error) {
 		return looked < maxLooked
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read how much is in the context: %w", err)
+		return 0, fmt.Errorf("read context size: %w", err)
 	}
 	return tokens, nil
 }
@@ -105,7 +105,7 @@ func CostAfter(dir string, seq int64) (cost float64, err error) {
 		return true
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read what was spent: %w", err)
+		return 0, fmt.Errorf("read spending: %w", err)
 	}
 	return cost, nil
 }

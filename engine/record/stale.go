@@ -35,9 +35,9 @@ func (h *History) tellStale() error {
 	if now := SummedUp(covered); now != r.SHA256 {
 		h.report.once([]byte(r.SHA256+now), func() finding.Finding {
 			return finding.Finding{ID: "history-under-summary", Severity: finding.Warning, File: h.path(), Line: s.line,
-				Reason: fmt.Sprintf("lines that the summary of record %d stands for were edited; the model reads the "+
-					"summary, which is as it was", s.summary.Seq),
-				Remedy: "Edit the text of the summary too, or take its line out: then the model reads the lines again."}
+				Reason: fmt.Sprintf("lines covered by the summary of record %d were edited; the model reads the "+
+					"summary, which is unchanged", s.summary.Seq),
+				Remedy: "Edit the summary too, or remove its line: then the model reads the lines again."}
 		})
 	}
 	return nil

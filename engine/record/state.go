@@ -92,7 +92,7 @@ func readStored(dir string) (s State, raw []byte, found []finding.Finding, err e
 
 // stateKind is how state.json is read.
 var stateKind = form.Kind{ID: "state", Unknown: finding.Info, Odd: finding.Warning,
-	Remedy: "Until it is corrected the last good version stays in force."}
+	Remedy: "Until you correct it, the last valid version stays active."}
 
 // ParseState is ReadState of content that is not in its place yet; path is for the
 // findings. Paths in the content stay as they are written.
@@ -104,7 +104,7 @@ func ParseState(path string, raw []byte) (s State, found []finding.Finding) {
 	f := stateKind.JSON(path, raw)
 	if f.Read(&s); s.Budget.negative() {
 		s.Budget = nil
-		f.Tell(finding.Error, "budget", "budget", "a budget must not be negative; 0 is no limit", "")
+		f.Tell(finding.Error, "budget", "budget", "a budget must not be negative; 0 means no limit", "")
 	}
 	return s, f.Found
 }

@@ -34,7 +34,7 @@ func TestStoryOf(t *testing.T) {
 		"i3":  {TypeMark},
 		"i5":  {TypeTurnBegin, TypeUser},
 	} {
-		s, ok, err := StoryOf(h.dir, id)
+		s, ok, err := TraceOf(h.dir, id)
 		if err != nil || !ok {
 			t.Errorf("%s: not found, %v", id, err)
 			continue
@@ -43,11 +43,11 @@ func TestStoryOf(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, diff)
 		}
 	}
-	s, _, _ := StoryOf(h.dir, "i2")
+	s, _, _ := TraceOf(h.dir, "i2")
 	if diff := cmp.Diff([]Type{TypeUser, TypeAssistant}, types(s.Before)); diff != "" {
 		t.Errorf("what the model saw before (-want +got):\n%s", diff)
 	}
-	if _, ok, err := StoryOf(h.dir, "nobody"); ok || err != nil {
+	if _, ok, err := TraceOf(h.dir, "nobody"); ok || err != nil {
 		t.Errorf("an unknown id: found %v, %v", ok, err)
 	}
 }

@@ -284,7 +284,7 @@ func TestStoriesOfLooseThings(t *testing.T) {
 		"taken4": {TypeTurnBegin, TypeUser, TypeMark, TypeUser}, "t4": {TypeTurnBegin, TypeUser, TypeMark, TypeUser},
 		"mark4": {TypeMark}, "t3": {TypeUser, TypeTurnEnd}, "it2": {TypeTurnBegin, TypeUser, TypeAssistant, TypeTurnEnd},
 	} {
-		s, ok, err := StoryOf(h.dir, id)
+		s, ok, err := TraceOf(h.dir, id)
 		if err != nil || !ok {
 			t.Errorf("%s: found %v, %v", id, ok, err)
 			continue
@@ -296,7 +296,7 @@ func TestStoriesOfLooseThings(t *testing.T) {
 			t.Errorf("a mark has no turn that saw %q", types(s.Before))
 		}
 	}
-	if _, ok, err := StoryOf(filepath.Join(h.dir, "none"), "x"); ok || errors.Is(err, ErrGone) {
+	if _, ok, err := TraceOf(filepath.Join(h.dir, "none"), "x"); ok || errors.Is(err, ErrGone) {
 		t.Errorf("of no folder: %v, %v", ok, err)
 	}
 }

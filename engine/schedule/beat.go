@@ -26,7 +26,7 @@ type beat struct {
 func (s *Scheduler) lookAtBeat() []finding.Finding {
 	b, found, err := s.Heartbeat()
 	if err != nil {
-		s.o.Log.Warn("heartbeat cannot be read", "err", err)
+		s.o.Log.Warn("cannot read heartbeat", "err", err)
 		return nil
 	}
 	s.beat.prompts, s.beat.saved = 0, time.Time{}
@@ -111,8 +111,8 @@ func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
 // comes after, so that a crash in between tells again under the same key.
 func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
 	last, fails, slot := *s.beat.st.last, s.beat.st.fails, now.UTC().Truncate(time.Second)
-	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It goes on when "+
-		"one of its prompts is saved, or with: daycare heartbeat run",
+	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It resumes when "+
+		"you save one of its items, or with: daycare heartbeat run",
 		fails, last.Reason)
 	s.beatDo(ctx, func(r *run) error {
 		if err := s.o.Say(ctx, "heartbeat:stopped/"+last.Slot.UTC().Format(time.RFC3339), text); err != nil {
@@ -130,7 +130,7 @@ func (s *Scheduler) BeatNow() (time.Time, error) {
 	s.look(s.Now())
 	switch {
 	case s.beat.prompts == 0:
-		return time.Time{}, fmt.Errorf("%w: the heartbeat has no prompt", ErrNotFound)
+		return time.Time{}, fmt.Errorf("%w: the heartbeat has no items", ErrNotFound)
 	case s.beat.running, !s.beat.hand.IsZero():
 		return time.Time{}, ErrBusy
 	}
@@ -169,7 +169,7 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 			return skip(none)
 		case hash == st.okHash && l.Via != ViaHand:
 			end.Hash = hash
-			return skip("unchanged since there was nothing to report")
+			return skip("unchanged since the last report of nothing")
 		}
 		f.Prompt, l.Extra, l.Hash, l.At = text, text, hash, began
 		if err := r.write(l); err != nil {
@@ -204,7 +204,7 @@ func (s *Scheduler) batch(ctx context.Context, agent string, now time.Time, alwa
 	}
 	d := newDigest()
 	var parts []string
-	none = "there is no prompt"
+	none = "there are no items"
 	for _, p := range prompts {
 		if !p.Hours.Cover(now.In(s.Zone())) && !always {
 			none = "outside active hours"

@@ -9,7 +9,7 @@
 //	.daycare/heartbeat/runs.jsonl    its ledger
 //
 // Due times are computed from the file and the ledger, never stored. A slot is one
-// due time. It has exactly one line in the ledger, written when its fate is known:
+// due time. It has exactly one line in the ledger, written when its result is known:
 // ran, skipped, missed or failed. Two kinds of lines have no slot: "set" says since
 // when a schedule counts, and "firing" is written before a slot is handed over, so
 // that after a crash the same slot is handed over again, under the same dedupe

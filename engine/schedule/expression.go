@@ -50,7 +50,7 @@ func parseExpression(text string) (expr *cron.SpecSchedule, fixed bool, err erro
 		return nil, false, fmt.Errorf("schedule %q: not a list of times", text)
 	}
 	if expr.Next(time.Date(2023, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, false, fmt.Errorf("schedule %q is never due: no month has that day", text)
+		return nil, false, fmt.Errorf("schedule %q never runs: no month has that day", text)
 	}
 	return expr, !strings.HasPrefix(fields[1], "*"), nil
 }
@@ -70,7 +70,7 @@ func checkField(field string, longest int) error {
 		n, _ := strconv.Atoi(step) // what is no number the library refuses
 		switch {
 		case part == "":
-			return errors.New("there is nothing between two commas")
+			return errors.New("empty entry between two commas")
 		case strings.ContainsAny(part, "?#"),
 			len(part) > 1 && strings.HasSuffix(strings.ToUpper(part), "L") && !strings.HasSuffix(strings.ToUpper(part), "JUL"),
 			strings.EqualFold(part, "L"):

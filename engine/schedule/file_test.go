@@ -18,9 +18,9 @@ func TestFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name, text, place, reason string
 	}{
-		{"no text", "---\nevery: 1h\n---\n", "F", "no text"},
-		{"no time", "---\nname: x\n---\nDo it.\n", "F", "neither when"},
-		{"no end", "---\nevery: 1h\nDo it.\n", "F:1:1", "no second one"},
+		{"no text", "---\nevery: 1h\n---\n", "F", "text below the keys is missing"},
+		{"no time", "---\nname: x\n---\nDo it.\n", "F", "neither a time"},
+		{"no end", "---\nevery: 1h\nDo it.\n", "F:1:1", "a second ---"},
 		{"not yaml", "---\nname: x\nschedule: *\n---\nDo it.\n", "F:3", "not YAML"},
 		{"bad field", "---\nname: x\nschedule: \"61 * * * *\"\n---\nDo it.\n", "F:3:11", "above maximum"},
 		{"bad zone", "---\nevery: 1h\ntimezone: Berlin\n---\nDo it.\n", "F:3:11", "Europe/Berlin"},

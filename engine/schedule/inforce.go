@@ -81,7 +81,7 @@ func exists(path string) bool {
 // duplicate is what is wrong with a task that has the taskId of another.
 func (f folder) duplicate(slug, of string) finding.Finding {
 	return finding.Finding{ID: "schedule-duplicate", Severity: finding.Error, File: f.cron(slug, taskFile),
-		Reason: "has the taskId of " + of + ", so it does not run", Remedy: "take the line taskId out; the task then gets one of its own"}
+		Reason: "has the same taskId as " + of + ", so it does not run", Remedy: "remove the line taskId; the task then gets a new one"}
 }
 
 // originals orders names so that of two folders with one taskId the copy comes last:

@@ -78,10 +78,10 @@ func (s *Scheduler) due(ctx context.Context, j *job, path string, now time.Time)
 	if b.count == 0 {
 		return s.coming(j, now), nil
 	}
-	l, missed := line{At: now, Outcome: Missed, Reason: "not running then"}, b.count-1
+	l, missed := line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1
 	switch late := now.Sub(b.newest) > grace; {
 	case j.task.CatchUp == CatchUpAll:
-		l.Reason, missed = fmt.Sprintf("more than %d slots are not caught up with", maxCatchUp), max(b.count-maxCatchUp, 0)
+		l.Reason, missed = fmt.Sprintf("too many missed runs: only %d are caught up", maxCatchUp), max(b.count-maxCatchUp, 0)
 	case j.task.CatchUp == CatchUpNone && late:
 		missed = b.count
 	}
@@ -115,8 +115,8 @@ func (s *Scheduler) overlap(j *job, path string, now time.Time) (time.Time, erro
 	if now.Sub(b.newest) > grace {
 		return time.Time{}, nil // it is caught up with when the run has ended
 	}
-	lines := b.lines(line{At: now, Outcome: Missed, Reason: "not running then"}, b.count-1)
-	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the run before has not ended"})
+	lines := b.lines(line{At: now, Outcome: Missed, Reason: "daycare was not running"}, b.count-1)
+	lines = append(lines, line{Slot: &b.newest, At: now, Outcome: Skipped, Reason: "busy: the previous run had not ended"})
 	return s.coming(j, now), s.note(j, path, now, lines...)
 }
 
@@ -170,7 +170,7 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 	lines = append(lines, line{At: now, From: &from, Set: spec})
 	if at := j.task.When.at; !at.IsZero() && !at.After(from) && j.st.spec == "" {
 		lines = append(lines, line{Slot: &at, At: now, Outcome: Missed,
-			Reason: "it was over when the task was first seen", Spec: specHash(spec)})
+			Reason: "the time had passed when the task was first read", Spec: specHash(spec)})
 	}
 	if err := write(s.Volume, path, lines...); err != nil {
 		return err

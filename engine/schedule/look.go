@@ -61,7 +61,7 @@ type seen struct {
 func (s *Scheduler) look(now time.Time) {
 	names, strays, err := slugs(s.files().cron(), "")
 	if err != nil {
-		s.o.Log.Warn("tasks cannot be listed", "err", err)
+		s.o.Log.Warn("cannot list tasks", "err", err)
 		s.again = now.Add(longest)
 		return
 	}
@@ -138,7 +138,7 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 			t, found, err = s.named(slug, now)
 		}
 		if err != nil {
-			s.o.Log.Warn("task cannot be read", "task", slug, "err", err)
+			s.o.Log.Warn("cannot read task", "task", slug, "err", err)
 			s.again = earlier(s.again, now.Add(rereads[2]))
 			return nil
 		}

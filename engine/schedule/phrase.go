@@ -11,7 +11,7 @@ import (
 )
 
 // ErrPhrase: the words do not say when, or could mean more than one thing.
-var ErrPhrase = errors.New("not a clear time")
+var ErrPhrase = errors.New("ambiguous time")
 
 const phraseHelp = `say it like "every weekday at 9:00", "every 10 minutes", "every monday at 18:30", ` +
 	`"every month on the 1st at 8", "tomorrow at 7:30", "in 20 minutes"; or give a cron expression`
@@ -140,7 +140,7 @@ func onDate(word, at, text string, now time.Time, zone *time.Location) (Timing, 
 	}
 	wall := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	if !instant(wall, zone).After(now) {
-		return Timing{}, unclear(text, "that time is over")
+		return Timing{}, unclear(text, "that time has passed")
 	}
 	return Timing{At: wall.Format("2006-01-02T15:04")}, nil
 }

@@ -108,7 +108,7 @@ func (s *Store) AddPrompt(title, text, gate, hours string, replay bool) (PromptE
 	p, found := DecodePrompt(slug+".md", slug, data)
 	if p.Text == "" {
 		found = append(found, finding.Finding{ID: "schedule-empty", Severity: finding.Error, File: slug + ".md",
-			Reason: "the prompt has no text"})
+			Reason: "the item has no text"})
 	}
 	if err := finding.Join(found); err != nil {
 		return PromptEntry{}, err

@@ -78,7 +78,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 		crash.Point("task.fired")
 	}
 	if f.Memory, err = s.Memory(t.Slug); err != nil {
-		s.o.Log.Warn("memory of task cannot be read", "task", t.Slug, "err", err)
+		s.o.Log.Warn("cannot read the task's notes", "task", t.Slug, "err", err)
 	}
 	f.Source = cmp.Or(f.Source, message.SourceOf(f.Memory))
 	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
@@ -106,7 +106,7 @@ func (r *run) ended(f Firing, end line, res Result) error {
 		return nil
 	}
 	if _, err := r.s.Remove(r.Slug); err != nil && !errors.Is(err, ErrNotFound) {
-		r.s.o.Log.Warn("task has run and cannot be removed", "task", r.Slug, "err", err)
+		r.s.o.Log.Warn("cannot remove task after its run", "task", r.Slug, "err", err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (r *run) close(f Firing, end line) error {
 	return nil
 }
 
-const unchanged = "unchanged: nothing that is watched has changed"
+const unchanged = "unchanged: no watched file or output has changed"
 
 // gates runs what decides whether a task has something to do.
 type gates struct {
@@ -151,7 +151,7 @@ func (gs gates) check(ctx context.Context, t Task, agent, hash string, f *Firing
 			return unchanged, nil
 		}
 		if l.Via != ViaHand {
-			f.Why = strings.TrimPrefix(f.Why+"; something it watches has changed: "+watchWords(t), "; ")
+			f.Why = strings.TrimPrefix(f.Why+"; changed: "+watchWords(t), "; ")
 		}
 	}
 	if t.Gate == nil {
@@ -177,7 +177,7 @@ func (r *run) watched(at time.Time, hash, before string) error {
 	if before != "" {
 		return nil
 	}
-	return r.write(line{At: at, Reason: "watching begins", Hash: hash})
+	return r.write(line{At: at, Reason: "started watching", Hash: hash})
 }
 
 // inputs adds what files and a command say to a digest.
@@ -189,7 +189,7 @@ func (gs gates) inputs(ctx context.Context, agent, dir string, patterns []string
 		return "", nil
 	}
 	if gs.run == nil {
-		return "commands cannot be run here", nil
+		return "commands cannot run here", nil
 	}
 	out, err := gs.run(ctx, agent, dir, Gate{Command: command, Timeout: gateTimeout})
 	if err != nil || out.Refused != "" {
@@ -206,7 +206,7 @@ const maxExtra = 16 << 10
 // ask asks a gate. Exit 0 opens it.
 func (gs gates) ask(ctx context.Context, agent, dir string, g Gate) (text, skip string, err error) {
 	if gs.run == nil {
-		return "", "gate: commands cannot be run here", nil
+		return "", "gate: commands cannot run here", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
@@ -242,7 +242,7 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 	}
 	if isDir(filepath.Dir(f.Dir)) {
 		if err := s.Volume.MkdirAll(f.Dir); err != nil {
-			s.o.Log.Warn("folder of task cannot be made", "dir", f.Dir, "err", err)
+			s.o.Log.Warn("cannot create the task's folder", "dir", f.Dir, "err", err)
 		}
 	}
 	return f

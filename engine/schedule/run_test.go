@@ -49,9 +49,9 @@ func (w *world) want(slug string, want ...string) {
 
 func TestCatchUp(t *testing.T) {
 	for catchUp, want := range map[string][]string{
-		"one":  {"12:10 missed (not running then)", "12:20 missed (not running then)", "12:30 ran catch-up"},
+		"one":  {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)", "12:30 ran catch-up"},
 		"all":  {"12:10 ran catch-up", "12:20 ran catch-up", "12:30 ran catch-up"},
-		"none": {"12:10 missed (not running then)", "12:20 missed (not running then)", "12:30 missed (not running then)"},
+		"none": {"12:10 missed (daycare was not running)", "12:20 missed (daycare was not running)", "12:30 missed (daycare was not running)"},
 	} {
 		w := newWorld(t, time.UTC, noon)
 		w.task("t", "schedule: \"*/10 * * * *\"\ncatchUp: "+catchUp)
@@ -67,11 +67,11 @@ func TestCatchUp(t *testing.T) {
 // it made look missed runs when its time comes, and what ran then does not run again.
 func TestClockAheadForAWhile(t *testing.T) {
 	for catchUp, want := range map[string][]string{
-		"one": {"12:30 missed (not running then)", "13:00 missed (not running then)", "13:30 ran catch-up",
+		"one": {"12:30 missed (daycare was not running)", "13:00 missed (daycare was not running)", "13:30 ran catch-up",
 			"12:30 ran", "13:00 ran", "14:00 ran"},
 		"all": {"12:30 ran catch-up", "13:00 ran catch-up", "13:30 ran catch-up", "14:00 ran"},
-		"none": {"12:30 missed (not running then)", "13:00 missed (not running then)",
-			"13:30 missed (not running then)", "12:30 ran", "13:00 ran", "13:30 ran", "14:00 ran"},
+		"none": {"12:30 missed (daycare was not running)", "13:00 missed (daycare was not running)",
+			"13:30 missed (daycare was not running)", "12:30 ran", "13:00 ran", "13:30 ran", "14:00 ran"},
 	} {
 		w := newWorld(t, time.UTC, noon)
 		w.task("t", "schedule: \"*/30 * * * *\"\ncatchUp: "+catchUp)
@@ -92,13 +92,13 @@ func TestManyMissedShareALine(t *testing.T) {
 	w.now = noon.Add(5*time.Hour + 30*time.Second)
 	w.start()
 	w.settle()
-	w.want("t", "16:59 missed many (not running then)", "17:00 ran")
+	w.want("t", "16:59 missed many (daycare was not running)", "17:00 ran")
 	if l := w.lines("cron/t/runs.jsonl")[1]; l.Count != 299 || !l.From.Equal(noon.Add(time.Minute)) {
 		t.Errorf("the line is of %d slots from %v, want 299 from 12:01", l.Count, l.From)
 	}
 	w.start() // the line is read again
 	w.until(noon.Add(5*time.Hour + 2*time.Minute))
-	w.want("t", "16:59 missed many (not running then)", "17:00 ran", "17:01 ran", "17:02 ran")
+	w.want("t", "16:59 missed many (daycare was not running)", "17:00 ran", "17:01 ran", "17:02 ran")
 }
 
 func TestGate(t *testing.T) {
@@ -161,7 +161,7 @@ func TestOneShot(t *testing.T) {
 	w.task("over", "at: 2026-11-20T11:00")
 	w.until(noon.Add(10 * time.Minute))
 	w.want("once", "12:05 failed (error)") // what failed did not happen: it stays
-	w.want("over", "11:00 missed (it was over when the task was first seen)")
+	w.want("over", "11:00 missed (the time had passed when the task was first read)")
 	fail = false
 	w.task("again", "at: 2026-11-20T12:15\ndeleteAfterRun: true")
 	if next := w.settle(); !next.Equal(noon.Add(15 * time.Minute)) {
@@ -425,7 +425,7 @@ func TestLedgerThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until(noon.Add(6 * time.Minute))
-	w.want("t", "12:01 ran", "12:02 missed (not running then)", "12:03 ran", "12:04 ran", "12:05 ran", "12:06 ran")
+	w.want("t", "12:01 ran", "12:02 missed (daycare was not running)", "12:03 ran", "12:04 ran", "12:05 ran", "12:06 ran")
 }
 
 // With nothing scheduled the loop sleeps for good; with something it wakes when that

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Run is a slot with its fate, as people see it.
+// A Run is a slot with its result, as people see it.
 type Run struct {
 	Slot    time.Time // the nominal time
 	At      time.Time // the actual time

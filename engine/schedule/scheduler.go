@@ -273,7 +273,7 @@ func (s *Scheduler) troubled(t *track, name string, now time.Time, err error) ti
 		s.Changed()
 		return t.retry
 	}
-	s.o.Log.Warn("schedule cannot go on, trying again", "task", name, "err", err, "in", longest)
+	s.o.Log.Warn("scheduler failed, retrying", "task", name, "err", err, "in", longest)
 	return t.retry
 }
 

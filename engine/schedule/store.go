@@ -22,9 +22,9 @@ var (
 	// ErrNotFound: no task or prompt has that name.
 	ErrNotFound = fault.NoTask
 	// ErrName: the name is no slug. Names are never paths.
-	ErrName = errors.New("not a name of a task: small letters, digits and - only, at most 64")
+	ErrName = errors.New("not a valid task name: lower-case letters, digits and - only, at most 64")
 	// ErrExists: there is one of that name.
-	ErrExists = errors.New("there is one of that name")
+	ErrExists = errors.New("the name is already in use")
 )
 
 // fileStep is the failpoint prefix of TASK.md, MEMORY.md and prompts: whole files
@@ -117,8 +117,8 @@ func wanted(suffix string) string {
 // badName reports a file or folder whose name cannot be that of a task or prompt.
 func badName(path, name string) finding.Finding {
 	return finding.Finding{ID: "schedule-name", Severity: finding.Error, File: path,
-		Reason: fmt.Sprintf("%q cannot be used as a name, so it is ignored", name),
-		Remedy: "rename it: small letters, digits and - only, at most 64"}
+		Reason: fmt.Sprintf("%q is not a valid name, so it is ignored", name),
+		Remedy: "rename it: lower-case letters, digits and - only, at most 64"}
 }
 
 // Strays reports what is in the folders of tasks and prompts and is ignored there
@@ -145,7 +145,7 @@ func (f folder) amend(path string, content, base []byte) error {
 // put replaces a file in one of the two ways of a Volume.
 func (f folder) put(replace func(step, path string, content, base []byte) ([]byte, error), path string, content, base []byte) error {
 	if len(content) > maxFile {
-		return fmt.Errorf("write %s: %d bytes are too much, allowed are %d", filepath.Base(path), len(content), maxFile)
+		return fmt.Errorf("write %s: %d bytes are too much, allowed: %d", filepath.Base(path), len(content), maxFile)
 	}
 	if err := f.vol.MkdirAll(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make folder: %w", err)

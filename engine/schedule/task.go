@@ -109,11 +109,11 @@ func (t *Task) check(f *form.File, timing Timing, byDefault *time.Location) {
 		f.Tell(finding.Error, "timing", keys[max(slices.IndexFunc(keys, f.Has), 0)], err.Error(), "")
 	}
 	if timing.Empty() && !t.watches() {
-		f.Tell(finding.Error, "timing", "", "says neither when it is due nor what to watch",
+		f.Tell(finding.Error, "timing", "", "has neither a time nor anything to watch",
 			`add one of schedule: "0 9 * * *", every: 10m, at: 2026-12-01T09:00, watch: ["notes/**"]`)
 	}
 	checkWatch(f, t.Watch)
 	if t.Prompt == "" {
-		f.Tell(finding.Error, "empty", "", "there is no text below the keys", "write what the agent shall do")
+		f.Tell(finding.Error, "empty", "", "the text below the keys is missing", "write what the agent does")
 	}
 }

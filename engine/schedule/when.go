@@ -47,7 +47,7 @@ func NewSchedule(t Timing, zone *time.Location) (Schedule, error) {
 		}
 	}
 	if n > 1 {
-		return s, errors.New("says more than one of schedule, every and at; keep one")
+		return s, errors.New("has more than one of schedule, every and at; keep one")
 	}
 	var err error
 	switch {

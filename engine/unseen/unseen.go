@@ -41,21 +41,21 @@ type Change struct {
 func (c *Change) Error() string {
 	switch {
 	case c.Removed:
-		return fmt.Sprintf("it was removed while a command of agent %s ran, and you have not seen it; "+
-			"agents go by the text of before", c.Agent)
+		return fmt.Sprintf("it was removed while a command of agent %s ran, and you have not reviewed that; "+
+			"agents use the old text", c.Agent)
 	case c.Before == nil:
-		return fmt.Sprintf("it appeared while a command of agent %s ran, and you have not seen it; agents work without it", c.Agent)
+		return fmt.Sprintf("it appeared while a command of agent %s ran, and you have not reviewed it; agents ignore it", c.Agent)
 	}
-	return fmt.Sprintf("it changed while a command of agent %s ran, and you have not seen it; agents go by the text of before", c.Agent)
+	return fmt.Sprintf("it changed while a command of agent %s ran, and you have not reviewed it; agents use the old text", c.Agent)
 }
 
 // Finding is the change as people are told of it; path is absolute.
 func (c *Change) Finding(path string) finding.Finding {
-	remedy := "Read it. To use it, save it again or run: touch " + path + ". To drop it, "
+	remedy := "Review it. To use it, save it again or run: touch " + path + ". To reject it, "
 	switch {
 	case c.Removed:
-		remedy = "To have it back, restore the text, which is in .daycare/" + Dir +
-			". To go without it, delete what is kept there and restart daycare"
+		remedy = "To bring it back, restore the text, which is in .daycare/" + Dir +
+			". To remove it for good, delete the copy there and restart daycare"
 	case c.Before == nil:
 		remedy += "delete it"
 	default:
@@ -112,7 +112,7 @@ func Open(vol *disk.Volume, workspace string) (*Texts, error) {
 			err = json.Unmarshal(data, &c)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w\ndelete it: the text that it kept back is then used", filepath.Join(Dir, e.Name()), err)
+			return nil, fmt.Errorf("read %s: %w\ndelete it: agents then use the new text", filepath.Join(Dir, e.Name()), err)
 		}
 		t.waiting[t.absolute(c.Path)] = &c
 	}

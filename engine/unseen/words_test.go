@@ -19,11 +19,11 @@ func TestWhatIsSaidOfAChange(t *testing.T) {
 		reason, remedy []string
 		not            string
 	}{
-		"changed": {Change{Agent: "mole", Before: &old}, []string{"it changed", "agent mole", "the text of before"},
+		"changed": {Change{Agent: "mole", Before: &old}, []string{"it changed", "agent mole", "the old text"},
 			[]string{"touch /ws/AGENTS.md", "restore the old text", ".daycare/unseen"}, "delete it"},
-		"made": {Change{Agent: "mole"}, []string{"it appeared", "agent mole", "work without it"},
+		"made": {Change{Agent: "mole"}, []string{"it appeared", "agent mole", "ignore it"},
 			[]string{"touch /ws/AGENTS.md", "delete it"}, "restore"},
-		"removed": {Change{Agent: "mole", Removed: true, Before: &old}, []string{"it was removed", "agent mole", "the text of before"},
+		"removed": {Change{Agent: "mole", Removed: true, Before: &old}, []string{"it was removed", "agent mole", "the old text"},
 			[]string{"restore the text", ".daycare/unseen", "restart daycare"}, "touch"},
 	} {
 		f := tt.c.Finding("/ws/AGENTS.md")

@@ -115,7 +115,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 		// The directory itself came, went or was moved: look at once whether
 		// there is one by that name, and tell that all may be different.
 		w.say(d, "")
-		w.fails(d, fault{reason: "it went away", next: time.Now()})
+		w.fails(d, fault{reason: "it disappeared", next: time.Now()})
 	}
 	if d := w.dirs[filepath.Dir(e.Name)]; d != nil && d.path != e.Name {
 		w.say(d, filepath.Base(e.Name))
@@ -126,7 +126,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 // broken takes an error of the source. Whatever it was, events may be missing.
 func (w *Watcher) broken(err error) {
 	if errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.log.Info("too many file events at once, looking at everything")
+		w.log.Info("too many file events at once, rescanning everything")
 	} else {
 		w.log.Warn("watching files", "err", err)
 	}
@@ -157,7 +157,7 @@ func (w *Watcher) lost(s *source) {
 	defer w.mu.Unlock()
 	for _, d := range w.dirs {
 		w.say(d, "")
-		w.fails(d, fault{reason: "the system's file events ended", next: time.Now()})
+		w.fails(d, fault{reason: "file events from the system ended", next: time.Now()})
 	}
 	w.poke()
 }
@@ -200,7 +200,7 @@ func (w *Watcher) arm(d *directory) {
 		}
 		if was.reason != "" {
 			w.say(d, "") // what happened in between nobody saw
-			w.log.Info("directory is watched again", "dir", d.path)
+			w.log.Info("watching directory again", "dir", d.path)
 		}
 		return
 	}
@@ -216,7 +216,7 @@ func (w *Watcher) arm(d *directory) {
 	f.next = time.Now().Add(f.pause)
 	w.fails(d, f)
 	if was.reason != d.reason {
-		say("directory is looked at by time, it cannot be watched", "dir", d.path, "err", err)
+		say("cannot watch directory, polling it", "dir", d.path, "err", err)
 	}
 }
 
@@ -231,7 +231,7 @@ func (w *Watcher) watch(dir string) error {
 	case !info.IsDir():
 		return errors.New("not a directory")
 	case w.source == nil:
-		return errors.New("the system gives no more file event queues" + limitHint)
+		return errors.New("the system's limit of file event queues is reached" + limitHint)
 	}
 	if err := w.source.add(dir); errors.Is(err, syscall.ENOSPC) {
 		return errors.New("the system's limit of watches is reached" + limitHint)
@@ -239,7 +239,7 @@ func (w *Watcher) watch(dir string) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	if name := w.remote(dir); name != "" {
-		return fmt.Errorf("on %s, where changes made elsewhere give no events", name)
+		return fmt.Errorf("on %s, where changes made on other machines give no events", name)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (g grant) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 func holds(call tools.Call, tag string) error {
 	access, err := permission.Parse(tag)
 	if err == nil && !call.Access.Allows(access) {
-		err = errors.New("you do not hold that right yourself; ask for it with request_permission")
+		err = errors.New("you do not have that permission yourself; ask for it with request_permission")
 	}
 	return err
 }

@@ -133,7 +133,7 @@ func TestAddCronRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"prompt":"x"}`:                                     "say when",
 		`{"when":"soon","prompt":"x"}`:                       "every weekday at 9:00",
-		`{"when":"every day at 9","prompt":" "}`:             "no text",
+		`{"when":"every day at 9","prompt":" "}`:             "text below the keys is missing",
 		`{"when":"61 * * * *","prompt":"x"}`:                 "above maximum",
 		`{"watch":["../**"],"prompt":"x"}`:                   "inside the workspace",
 		`{"when":"@daily","prompt":"x","timezone":"Berlin"}`: "Europe/Berlin",

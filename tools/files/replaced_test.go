@@ -58,7 +58,7 @@ func TestReplacedFolderIsNotTheGrantedOne(t *testing.T) {
 					t.Errorf("%s is %q: %s", tool, res.Status, res.Text)
 				}
 			}
-			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was given to",
+			w.want(w.call("read", a{"path": "note"}), tools.Denied, "is not the folder that access was granted to",
 				"daycare permissions grant")
 			attacktest.Held(t, attacktest.Row{Class: "file tools: replaced folders", How: "the grant is pinned to the folder", Name: name})
 		})
@@ -98,7 +98,7 @@ func TestOwnerGivesANewFolder(t *testing.T) {
 	must(t, os.Rename(w.ws+"/proj", w.ws+"/away")) // removed, its inode might be used again
 	w.file("proj2/note", "cloned anew")
 	must(t, os.Rename(w.ws+"/proj2", w.ws+"/proj"))
-	w.want(w.call("read", a{"path": "note"}), tools.Denied, "another folder has its name now")
+	w.want(w.call("read", a{"path": "note"}), tools.Denied, "another folder now has its name")
 	must(t, w.folders.Give(permission.Write{Path: w.ws + "/proj"}))
 	w.want(w.call("read", a{"path": "note"}), tools.OK, "cloned anew")
 	w.file(w.outside+"/secret", secret)

@@ -193,7 +193,7 @@ func (p *peers) sessionsHistory() tools.Tool {
 			if args.Limit == 0 {
 				args.Limit = historyLimit
 			}
-			if s, ok := p.agents.(Strangers); ok && len(call.Sources) > 0 && !s.Kin(call.Agent, args.AgentID) {
+			if s, ok := p.agents.(Strangers); ok && len(call.Sources) > 0 && !s.Related(call.Agent, args.AgentID) {
 				return tools.Result{Status: tools.Denied, Text: "denied: this turn has read " + strings.Join(call.Sources, ", ") +
 					", which may be what asks for it; the conversations of others are read only in a turn of the owner's own"}, nil
 			}

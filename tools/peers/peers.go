@@ -92,8 +92,8 @@ type Strangers interface {
 	// Stranger is the id of the agent that ref names, if it works for somebody who is
 	// neither the asker's person nor an owner.
 	Stranger(asker, ref string) (id string, ok bool)
-	// Kin reports whether two agents work for one person.
-	Kin(asker, ref string) bool
+	// Related reports whether two agents work for one person.
+	Related(asker, ref string) bool
 }
 
 // needs is the approval of a message to somebody else, in a turn that has read text from

@@ -343,7 +343,7 @@ type neighbours struct{ *house }
 const bobs = "bbbbbbbbbbbbbbbbbbbbbbbb"
 
 func (neighbours) Stranger(_, ref string) (string, bool) { return bobs, ref == "bob" }
-func (neighbours) Kin(_, ref string) bool                { return ref == "mine" }
+func (neighbours) Related(_, ref string) bool            { return ref == "mine" }
 
 // In a turn that has read text from outside, a message to somebody else's agent is asked
 // for, what is told carries where it came from, and the conversations of others stay

@@ -5,7 +5,7 @@
 //	skills/pdf-forms/scripts/…     what it refers to
 //
 // A model is told of each skill by name and description only; the tool skill gives
-// it the rest when it wants it. Files are read at each use (Shelf), so an edit counts
+// it the rest when it wants it. Files are read at each use (Set), so an edit counts
 // at once.
 //
 // Loading is lenient, as the specification asks of those who use skills: a skill is

@@ -72,14 +72,14 @@ func TestHostileSkills(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := 0
-			shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil,
+			set := NewSet(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil,
 				func(_ string, found []finding.Finding) { told += len(found) })
 			for range 2 {
-				if list := shelf.List(); named(list, "tea") >= 0 {
+				if list := set.List(); named(list, "tea") >= 0 {
 					t.Errorf("it is listed: %+v", list)
 				}
 			}
-			if res := call(t, New(shelf.List)[0], `{"name":"tea"}`); res.Status != tools.Failed || strings.Contains(res.Text, secret) {
+			if res := call(t, New(set.List)[0], `{"name":"tea"}`); res.Status != tools.Failed || strings.Contains(res.Text, secret) {
 				t.Errorf("%s: %s", res.Status, res.Text)
 			}
 			if told != 1 {
@@ -106,13 +106,13 @@ func TestLinksOfTheOwner(t *testing.T) {
 	}
 	var told []string
 	links := func(to string) bool { return !strings.HasPrefix(to, shared) }
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil,
+	set := NewSet(func() []Folder { return []Folder{{Root: own, Path: ".", Links: links}} }, nil,
 		func(path string, found []finding.Finding) { told = append(told, path) })
-	list := shelf.List()
+	list := set.List()
 	if named(list, "tea") < 0 || named(list, "milk") >= 0 || len(told) != 1 || !strings.Contains(told[0], "milk") {
 		t.Errorf("%+v, told of %v", list, told)
 	}
-	if res := call(t, New(shelf.List)[0], `{"name":"tea","file":"more.txt"}`); res.Text != "more" {
+	if res := call(t, New(set.List)[0], `{"name":"tea","file":"more.txt"}`); res.Text != "more" {
 		t.Error(res.Text)
 	}
 }
@@ -167,8 +167,8 @@ func TestSkillsWhileSwapped(t *testing.T) {
 
 // race reads the skill tea of a workspace by several at once.
 func race(t *testing.T, ws string, runFor time.Duration) {
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(string, []finding.Finding) {})
-	tool := New(shelf.List)[0]
+	set := NewSet(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, nil, func(string, []finding.Finding) {})
+	tool := New(set.List)[0]
 	var tries, wins atomic.Int64
 	var readers sync.WaitGroup
 	end := time.Now().Add(runFor)
@@ -207,9 +207,9 @@ func TestUnseenSkills(t *testing.T) {
 	}
 	put(t, ws+"/.agents/skills/tea/SKILL.md", "---\nname: tea\ndescription: mine\n---\nBoil.")
 	told := map[string]int{}
-	shelf := NewShelf(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, texts.Use,
+	set := NewSet(func() []Folder { return []Folder{{Root: ws, Path: ".agents/skills"}} }, texts.Use,
 		func(path string, found []finding.Finding) { told[filepath.Base(filepath.Dir(path))] = len(found) })
-	shelf.List()
+	set.List()
 	ended := texts.Began("mole")
 	put(t, ws+"/.agents/skills/tea/SKILL.md", stolen)
 	put(t, ws+"/prepared/milk/SKILL.md", strings.ReplaceAll(stolen, "tea", "milk"))
@@ -217,7 +217,7 @@ func TestUnseenSkills(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		list := shelf.List()
+		list := set.List()
 		if i := named(list, "tea"); i < 0 || list[i].Description != "mine" || named(list, "milk") >= 0 {
 			t.Errorf("%+v", list)
 		}
@@ -232,7 +232,7 @@ func TestUnseenSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := shelf.List()
+	list := set.List()
 	if i := named(list, "tea"); list[i].Description == "mine" || named(list, "milk") < 0 || told["tea"]+told["milk"] != 0 {
 		t.Errorf("%+v, told %v", list, told)
 	}

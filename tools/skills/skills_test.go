@@ -89,13 +89,13 @@ func TestLoadTakesTheFirst(t *testing.T) {
 	put(t, b+"/empty/README.md", "no skill")
 	put(t, b+"/file", "")
 	var found []finding.Finding
-	shelf := NewShelf(at(a, b, "/nonexistent"), nil, func(_ string, f []finding.Finding) { found = append(found, f...) })
-	list := shelf.List()
+	set := NewSet(at(a, b, "/nonexistent"), nil, func(_ string, f []finding.Finding) { found = append(found, f...) })
+	list := set.List()
 	list = slices.DeleteFunc(list, func(s Skill) bool { return s.Dir == "" }) // those that are built in
 	if len(list) != 2 || list[0].Description != "mine" || list[1].Name != "two" {
 		t.Errorf("%+v", list)
 	}
-	if shelf.List(); len(found) != 2 {
+	if set.List(); len(found) != 2 {
 		t.Errorf("findings, each once: %v", found)
 	}
 }
@@ -127,7 +127,7 @@ func TestTool(t *testing.T) {
 	if err := os.Symlink(dir+"/secret", dir+"/pdf/link"); err != nil {
 		t.Fatal(err)
 	}
-	tool := New(NewShelf(at(dir), nil, func(string, []finding.Finding) {}).List)[0]
+	tool := New(NewSet(at(dir), nil, func(string, []finding.Finding) {}).List)[0]
 	toolstest.Run(t, tool, toolstest.Options{Good: []string{`{"name":"pdf"}`, `{"name":"pdf","file":"scripts/fill.py"}`},
 		Bad: []string{`{"name":"none"}`, `{"name":"pdf","file":"../secret"}`, `{"name":"pdf","file":"link"}`,
 			`{"name":"pdf","file":"/etc/passwd"}`, `{"name":"pdf","file":"logo.png"}`, `{"name":"pdf","file":"scripts"}`}})
@@ -166,7 +166,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := dir + "/tea/SKILL.md"
 	var told []string
-	shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) {
+	set := NewSet(at(dir), nil, func(_ string, found []finding.Finding) {
 		for _, f := range found {
 			told = append(told, f.Place()+": "+f.Reason)
 		}
@@ -199,7 +199,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 		says, body := "", ""
 		for range 2 { // the second time nothing is told again
 			says = ""
-			if list := shelf.List(); named(list, "tea") >= 0 {
+			if list := set.List(); named(list, "tea") >= 0 {
 				s := list[named(list, "tea")]
 				says, body = s.Description, s.Body
 			}
@@ -217,7 +217,7 @@ func TestShelfFollowsItsFiles(t *testing.T) {
 func TestShelfWaitsForASaveInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		shelf := NewShelf(at(dir), nil, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
+		set := NewSet(at(dir), nil, func(_ string, found []finding.Finding) { t.Errorf("told %v", found) })
 		put(t, dir+"/tea/SKILL.md", "---\nname: tea\n")
 		saved := make(chan struct{})
 		go func() {
@@ -225,7 +225,7 @@ func TestShelfWaitsForASaveInPieces(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 			put(t, dir+"/tea/SKILL.md", "---\nname: tea\ndescription: d\n---\n")
 		}()
-		if named(shelf.List(), "tea") < 0 {
+		if named(set.List(), "tea") < 0 {
 			t.Error("the skill is not there when it is saved")
 		}
 		<-saved

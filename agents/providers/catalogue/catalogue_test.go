@@ -40,7 +40,7 @@ func TestEmbeddedList(t *testing.T) {
 			t.Errorf("%s: window %d, longest answer %d, vendor %q", m.ID, m.Window, m.MaxOutput, m.Vendor)
 		}
 		if (m.Price.Input == nil) != (m.Price.Output == nil) {
-			t.Errorf("%s: a price of one direction only", m.ID)
+			t.Errorf("%s: a price for input or output only", m.ID)
 		}
 		if r := m.Price.CacheRead; r != nil && *r > *m.Price.Input {
 			t.Errorf("%s: the cache costs more than no cache", m.ID)
@@ -85,7 +85,7 @@ func TestUnknown(t *testing.T) {
 		t.Fatalf("Check = %v, want an UnknownModel", err)
 	}
 	if len(unknown.Near) == 0 || unknown.Near[0] != "claude-sonnet-5-5" {
-		t.Errorf("near to it: %v, want claude-sonnet-5-5 first", unknown.Near)
+		t.Errorf("similar names: %v, want claude-sonnet-5-5 first", unknown.Near)
 	}
 	if near := New(nil).Near("gpt-6", 3); len(near) != 3 || near[0] != "gpt-6-astra" {
 		t.Errorf("near to gpt-6: %v", near)

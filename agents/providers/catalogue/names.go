@@ -20,9 +20,9 @@ type UnknownModel struct {
 
 // Error names the model, and on a second line what to do.
 func (e *UnknownModel) Error() string {
-	do := "is it newer than this daycare, then add it to models in the settings: - id: " + e.Name
+	do := "if it is newer than this version of daycare, add it to models in the settings: - id: " + e.Name
 	if len(e.Near) > 0 {
-		do = "near to it: " + strings.Join(e.Near, ", ") + "; " + do
+		do = "similar names: " + strings.Join(e.Near, ", ") + "; " + do
 	}
 	return fmt.Sprintf("unknown model %q\n%s", e.Name, do)
 }

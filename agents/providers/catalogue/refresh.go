@@ -29,7 +29,7 @@ const maxModels = 20_000
 // /api/v1/models gives it, and checks it. day is its date where it has none.
 func ReadNewer(data []byte, source string, day time.Time) (*Newer, error) {
 	if !gjson.ValidBytes(data) {
-		return nil, errors.New("it is no JSON")
+		return nil, errors.New("not JSON")
 	}
 	n := &Newer{}
 	switch v := gjson.ParseBytes(data); {
@@ -44,7 +44,7 @@ func ReadNewer(data []byte, source string, day time.Time) (*Newer, error) {
 			}
 		}
 	default:
-		return nil, errors.New("it has neither `models`, as daycare writes lists, nor `data`, as OpenRouter does")
+		return nil, errors.New("it has neither `models`, as in daycare's format, nor `data`, as in OpenRouter's")
 	}
 	if n.Source == "" {
 		n.Source = source
@@ -99,7 +99,7 @@ func (n *Newer) check() error {
 		}
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			if seen[key(name)] {
-				return fmt.Errorf("model %d: %.80q is there twice", i+1, name)
+				return fmt.Errorf("model %d: %.80q appears twice", i+1, name)
 			}
 			seen[key(name)] = true
 		}
@@ -113,13 +113,13 @@ func (m Model) check() error {
 	const most = 1_000_000_000 // tokens
 	switch {
 	case strings.TrimSpace(m.ID) == "" || len(m.ID) > 200 || strings.ContainsFunc(m.ID, func(r rune) bool { return r < ' ' }):
-		return errors.New("its id is no name")
+		return errors.New("its id is not a valid name")
 	case m.Window < 0 || m.Window > most || m.MaxOutput < 0 || m.MaxOutput > most:
 		return fmt.Errorf("window %d, longest answer %d: out of range", m.Window, m.MaxOutput)
 	case m.Window > 0 && m.MaxOutput > m.Window:
 		return fmt.Errorf("its longest answer (%d) is longer than its window (%d)", m.MaxOutput, m.Window)
 	case (m.Price.Input == nil) != (m.Price.Output == nil):
-		return errors.New("it has a price of one direction only")
+		return errors.New("it has a price for input or output only")
 	}
 	for _, level := range m.Thinking {
 		if !slices.Contains(levels, level) {

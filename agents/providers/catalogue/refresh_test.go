@@ -78,15 +78,15 @@ func TestReadOwnForm(t *testing.T) {
 // A list that is wrong anywhere is not used at all, and the error says where.
 func TestBadLists(t *testing.T) {
 	for text, want := range map[string]string{
-		`<html>`:                              "no JSON",
+		`<html>`:                              "not JSON",
 		`{"error":"no"}`:                      "neither",
 		`{"models":[]}`:                       "0 models",
 		`{"models":[{"id":" "}]}`:             "model 1",
 		`{"models":[{"id":"a","window":-1}]}`: "out of range",
 		`{"models":[{"id":"a","window":10,"maxOutput":11}]}`:         "longer than its window",
-		`{"models":[{"id":"a"},{"id":"b","aliases":["A"]}]}`:         "model 2: \"A\" is there twice",
+		`{"models":[{"id":"a"},{"id":"b","aliases":["A"]}]}`:         "model 2: \"A\" appears twice",
 		`{"models":[{"id":"a","price":{"input":-1,"output":1}}]}`:    "a price of -1",
-		`{"models":[{"id":"a","price":{"input":1}}]}`:                "one direction",
+		`{"models":[{"id":"a","price":{"input":1}}]}`:                "input or output only",
 		`{"models":[{"id":"a","price":{"input":99999,"output":1}}]}`: "a price of 99999",
 		`{"models":[{"id":"a","thinking":["deep"]}]}`:                "thinking level \"deep\"",
 		`{"asOf":"yesterday","models":[{"id":"a"}]}`:                 "asOf",

@@ -51,7 +51,7 @@ func (f Flood) endless(ctx context.Context, d *child) ([]Row, error) {
 	reason, text, u, took, err := d.turn(ctx, "endless", "hello", "endless")
 	row := Row{Name: "model that streams for ever: the turn", Value: took.Seconds(), Unit: "s",
 		Note: fmt.Sprintf("%s; resident at most %.0f MiB", reason, mib(u.Peak))}
-	if err == nil && !strings.Contains(text, "does not end") {
+	if err == nil && !strings.Contains(text, "did not end") {
 		err = fmt.Errorf("the turn of the endless model ended as %s: %.200s", reason, text)
 	}
 	return []Row{row}, err

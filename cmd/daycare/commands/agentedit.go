@@ -20,10 +20,10 @@ import (
 // agentsEdit opens a file of an agent in an editor, on a copy, and puts it in place when it is right.
 func agentsEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "edit ID [FILE]", Short: "Edit a file of an agent; a mistake is shown with its place and not saved",
+		Use: "edit ID [FILE]", Short: "Edit a file of an agent in $EDITOR, checked before it is saved",
 		Long: "Edit descriptor.json (default), state.json or history.jsonl of an agent in $EDITOR.\n" +
-			"The editor gets a copy. What it saves is checked and put in place in one step;\n" +
-			"if the file was changed meanwhile, nothing is overwritten and your copy is kept.",
+			"You edit a copy. It is checked when you save, and replaces the file in one step;\n" +
+			"if the file changed meanwhile, nothing is overwritten and your copy is kept.",
 		Example:           "  daycare agents edit 0/ state.json",
 		Args:              term.Words(1, "the ID of an agent"),
 		ValidArgsFunction: c.RefsThen("descriptor.json", "state.json", "history.jsonl"),
@@ -61,13 +61,13 @@ func editAgent(ctx context.Context, c *term.App, client *control.Client, ref, na
 		}
 		if bytes.Equal(before, after) {
 			removeCopy(path)
-			c.Note("nothing was changed")
+			c.Note("no changes")
 			return nil
 		}
 		err = client.Folders().WriteFile(ctx, a.ID, name, after, hash)
 		if err == nil {
 			removeCopy(path)
-			c.Print("%s of %s is in force from its next turn\n", name, a.Handle)
+			c.Print("saved %s of %s; it takes effect with the next turn\n", name, a.Handle)
 			return nil
 		}
 		again, err := notSaved(c, err, path)
@@ -124,7 +124,7 @@ func notSaved(c *term.App, err error, path string) (again bool, _ error) {
 		return false, &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was saved"), Do: "your copy is " + path}
 	case errors.As(err, &conflict):
 		return false, &term.Problem{Code: fault.ExitFailure,
-			Err: errors.New("the file was changed by somebody else meanwhile; nothing was overwritten"),
+			Err: errors.New("the file changed on disk while you edited it; nothing was overwritten"),
 			Do:  "your copy is " + path}
 	}
 	return false, fmt.Errorf("save: %w; your copy is %s", err, path)

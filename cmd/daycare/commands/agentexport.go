@@ -18,7 +18,7 @@ import (
 func agentsExport(c *term.App) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "export ID", Short: "Write an agent with its files as a tar; works from the files",
+		Use: "export ID", Short: "Export an agent with its files as a tar; works without the daemon",
 		Example: "  daycare agents export 0/ -o ops.tar\n  daycare agents export 0/ | ssh other 'cd work && daycare agents import -'",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ func agentsExport(c *term.App) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; it must not be there yet (default: standard output)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the `FILE` to write; it must not exist yet (default: standard output)")
 	return cmd
 }
 
@@ -85,9 +85,9 @@ func exportTo(home, id, path string) (bytes int64, err error) {
 func agentsImport(c *term.App) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Make an agent of an exported one, with the rights it had",
+		Use: "import FILE", Short: "Import an exported agent with its permissions",
 		Example: "  daycare agents import ops.tar --name Ops",
-		Args:    term.Words(0, "a FILE that export wrote, or - for standard input"),
+		Args:    term.Words(0, "a FILE written by export, or - for standard input"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"tar"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -116,6 +116,6 @@ func agentsImport(c *term.App) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what people call it here")
+	cmd.Flags().StringVar(&name, "name", "", "its name in this workspace")
 	return cmd
 }

@@ -24,7 +24,7 @@ func handCommands(c *term.App) []*cobra.Command {
 func agentsFork(c *term.App) *cobra.Command {
 	var at int64
 	var name string
-	cmd := onAgent(c, "fork", "Make a new agent that goes on from a point of this one's history",
+	cmd := onAgent(c, "fork", "Copy an agent, to continue from any point of its conversation",
 		"  daycare agents fork 0/ --name \"the other way\"\n  daycare agents fork 0/ --at 42",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			made, err := client.Folders().Fork(ctx, a.ID, at, name)
@@ -33,7 +33,7 @@ func agentsFork(c *term.App) *cobra.Command {
 	must := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
-			return term.Usage(cmd, "%s does not know what to do with %q: a record is given as --at SEQ, a name as --name NAME",
+			return term.Usage(cmd, "%s: unexpected argument %q; use --at SEQ for a record, --name NAME for a name",
 				cmd.CommandPath(), args[1])
 		}
 		return must(cmd, args)
@@ -41,21 +41,21 @@ func agentsFork(c *term.App) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("at") && at < 1 {
-			return term.Usage(cmd, "--at %d is no seq; records are counted from 1", at)
+			return term.Usage(cmd, "--at %d is not a valid SEQ; the first record is 1", at)
 		}
 		return run(cmd, args)
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "the `SEQ` of the last record to take along (default: the end of the newest turn)")
-	cmd.Flags().StringVar(&name, "name", "", "what people call it")
+	cmd.Flags().Int64Var(&at, "at", 0, "the `SEQ` of the last record to copy (default: the end of the newest turn)")
+	cmd.Flags().StringVar(&name, "name", "", "its name")
 	return cmd
 }
 
 func agentsRewind(c *term.App) *cobra.Command {
 	var to string
-	cmd := onAgent(c, "rewind", "Take the newest part of the conversation back; it stays in the file",
-		"  daycare agents rewind 0/              # takes the newest turn back\n"+
-			"  daycare agents rewind 0/ 42           # back to the record with this seq\n"+
-			"  daycare agents rewind 0/ --to before  # back to a mark",
+	cmd := onAgent(c, "rewind", "Rewind the conversation; the rewound part stays in the file",
+		"  daycare agents rewind 0/              # undo the newest turn\n"+
+			"  daycare agents rewind 0/ 42           # back to the record with this SEQ\n"+
+			"  daycare agents rewind 0/ --to before  # back to a checkpoint",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			return ordered(ctx, client, a, control.Message{Kind: message.Rewind, Text: to}, "rewound "+a.Handle)
 		})
@@ -65,19 +65,19 @@ func agentsRewind(c *term.App) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			if cmd.Flags().Changed("to") {
-				return term.Usage(cmd, "the place is given twice: %q and --to %q", args[1], to)
+				return term.Usage(cmd, "two targets: %q and --to %q; give one", args[1], to)
 			}
 			to = args[1]
 		}
 		return run(cmd, args)
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a mark (default: before the newest turn)")
+	cmd.Flags().StringVar(&to, "to", "", "the `SEQ` of a record or the name of a checkpoint (default: before the newest turn)")
 	return cmd
 }
 
 func agentsMark(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "mark ID NAME", Short: "Name this place of the conversation, to rewind to it later",
+		Use: "mark ID NAME", Short: "Set a checkpoint: name this point of the conversation, to rewind to it later",
 		Example: "  daycare agents mark 0/ before",
 		Args:    term.Words(0, "the ID of an agent", "a NAME"), ValidArgsFunction: c.Refs,
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
@@ -101,14 +101,14 @@ func ordered(ctx context.Context, client *control.Client, a event.Agent, m contr
 	case !errors.Is(err, control.ErrNoRecord):
 		return o, said, err
 	}
-	return nil, "", &term.Problem{Code: fault.ExitNotFound, Err: err, Do: "see the records with: daycare agents tail " + a.Handle}
+	return nil, "", &term.Problem{Code: fault.ExitNotFound, Err: err, Do: "list the records with: daycare agents tail " + a.Handle}
 }
 
 func agentsRestore(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "restore ID", Short: "Bring a removed agent back from the trash",
-		Long: "Bring a removed agent back from the trash, by its handle, name or id, or by its folder\n" +
-			"there where several fit. It is the same agent, with what had waited for it.",
+		Use: "restore ID", Short: "Restore a removed agent from the trash",
+		Long: "Restore a removed agent from the trash, by its handle, name or id, or by its folder in\n" +
+			"the trash if several match. It is the same agent, with the items that were queued for it.",
 		Example: "  daycare agents restore 2/\n  daycare agents restore Ops",
 		Args:    term.Words(0, "the ID of an agent in the trash"), ValidArgsFunction: c.Complete(trashed),
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
@@ -135,7 +135,7 @@ func trashed(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.
 
 func agentsTrash(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "trash", Short: "List the agents that were removed",
+		Use: "trash", Short: "List removed agents",
 		Example: "  daycare agents trash",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[event.Trashed]{Key: "trash", None: "the trash is empty",

@@ -13,11 +13,11 @@ import (
 // agentsModel shows or changes the model that answers for an agent.
 func agentsModel(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "model ID [MODEL]", Short: "The model that an agent uses, or another one from its next turn on",
-		Long: "The model that an agent uses. With MODEL it uses another one from its next turn on:\n" +
+		Use: "model ID [MODEL]", Short: "Show or change the model of an agent",
+		Long: "Show the model that an agent uses. With MODEL, change it from the next turn on: MODEL is\n" +
 			"a model that one of the providers in the settings serves, the id of a provider (then\n" +
-			"its own model), or PROVIDER/MODEL. \"default\" leaves it to the settings again. The\n" +
-			"conversation goes on as it is.",
+			"its model), or PROVIDER/MODEL. \"default\" goes back to the settings. The conversation\n" +
+			"continues unchanged.",
 		Example: "  daycare agents model 0/\n  daycare agents model 0/ claude-opus-5-5\n  daycare agents model 0/ local/qwen3",
 		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Complete(refsThenModels),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ import (
 
 // Agents is the group of commands that list agents, look into one and change one.
 func Agents(c *term.App) *cobra.Command {
-	cmd := term.Group("agents", "List agents, look at one, change one",
+	cmd := term.Group("agents", "List, inspect and manage agents",
 		"  daycare agents ls --tree\n  daycare agents tail 0/ -f",
 		agentsLs(c), agentsShow(c), agentsTail(c), agentsSessions(c), agentsNew(c),
 		agentsStop(c), agentsReset(c), agentsCompact(c), agentsKill(c), agentsRm(c))
@@ -35,10 +35,11 @@ func agentsLs(c *term.App) *cobra.Command {
 	var tree bool
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Short:   "List all agents",
+		Short:   "List agents",
 		Example: "  daycare agents ls --tree",
 		Args:    term.Words(0),
-		RunE: term.List(c, term.Listing[event.Agent]{Key: "agents", None: "no agents yet; the first message makes one: daycare chat hello",
+		RunE: term.List(c, term.Listing[event.Agent]{Key: "agents",
+			None: "no agents yet; your first message creates one: daycare chat hello",
 			Get: func(client *control.Client, ctx context.Context) ([]event.Agent, error) {
 				list, err := client.Agents(ctx)
 				slices.SortStableFunc(list, byHandle)
@@ -96,29 +97,29 @@ func agentsNew(c *term.App) *cobra.Command {
 	var n control.NewAgent
 	create := term.Act(c, func(ctx context.Context, client *control.Client, _ []string) (any, string, error) {
 		a, err := client.Create(ctx, n)
-		return a, a.Handle + "  " + a.ID, term.Wrap(err, "make agent")
+		return a, a.Handle + "  " + a.ID, term.Wrap(err, "create agent")
 	})
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Make an agent by hand",
+		Short: "Create an agent",
 		Example: "  daycare agents new --name review --prompt \"Read main.go and list its flaws\"\n" +
 			"  daycare agents new --type permanent --name Ops --system-prompt \"You keep the servers running.\"",
 		Args: term.Words(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"user", "permanent", "subagent"}, n.Type) {
-				return term.Usage(cmd, "--type %q is none of user, permanent, subagent", n.Type)
+				return term.Usage(cmd, "--type %q is unknown; allowed: user, permanent, subagent", n.Type)
 			}
 			return create(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&n.Type, "type", "user", "user, permanent or subagent")
-	flags.StringVar(&n.Name, "name", "", "what people call it")
+	flags.StringVar(&n.Name, "name", "", "its name")
 	flags.StringVar(&n.Prompt, "prompt", "", "its first message")
 	flags.StringVar(&n.Parent, "parent", "", "subagent: the `ID` of its parent")
 	flags.StringVar(&n.Description, "description", "", "permanent: what other agents read about it")
 	flags.StringVar(&n.SystemPrompt, "system-prompt", "", "permanent: who it is")
-	flags.StringVar(&n.WorkspaceDir, "dir", "", "permanent: the `DIR` it works in")
+	flags.StringVar(&n.WorkspaceDir, "dir", "", "permanent: the `DIR` that it works in")
 	_ = cmd.RegisterFlagCompletionFunc("type", term.OneOf("user", "permanent", "subagent"))
 	_ = cmd.RegisterFlagCompletionFunc("parent", c.AgentRefs)
 	_ = cmd.MarkFlagDirname("dir")

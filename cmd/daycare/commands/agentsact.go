@@ -15,13 +15,13 @@ import (
 
 // agentsStop and the commands below it act on one agent: stop, reset, compact, kill, rm.
 func agentsStop(c *term.App) *cobra.Command {
-	return onAgent(c, "stop", "Cancel the turn of an agent; what waits in its inbox stays",
+	return onAgent(c, "stop", "Cancel an agent's turn; its inbox stays as it is",
 		"  daycare agents stop 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			stopped, err := client.Stop(ctx, a.ID)
 			said := "stopped the turn of " + a.Handle
 			if !stopped {
-				said = a.Handle + " was not in a turn"
+				said = a.Handle + " has no turn to stop"
 			}
 			return struct {
 				Agent   string `json:"agent"`
@@ -31,16 +31,16 @@ func agentsStop(c *term.App) *cobra.Command {
 }
 
 func agentsReset(c *term.App) *cobra.Command {
-	return onAgent(c, "reset", "Begin a new conversation; the id and the files stay",
+	return onAgent(c, "reset", "Start a new conversation; the id and the files stay",
 		"  daycare agents reset 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			r, err := client.Reset(ctx, a.ID)
-			return r, a.Handle + " will begin a new conversation", err
+			return r, a.Handle + " will start a new conversation", err
 		})
 }
 
 func agentsCompact(c *term.App) *cobra.Command {
-	cmd := onAgent(c, "compact", "Shorten the context of an agent to a summary now",
+	cmd := onAgent(c, "compact", "Compact an agent's context to a summary now",
 		"  daycare agents compact 0/",
 		func(ctx context.Context, client *control.Client, a event.Agent) (any, string, error) {
 			before, err := conversation(c, a.ID)
@@ -48,7 +48,7 @@ func agentsCompact(c *term.App) *cobra.Command {
 				return nil, "", err
 			}
 			if a.State != event.Idle || a.Queued > 0 {
-				c.Note("%s is at work; its turn comes first (Ctrl-C: it is shortened all the same)", a.Handle)
+				c.Note("%s is busy; it compacts after its turn (Ctrl-C stops waiting, not the compaction)", a.Handle)
 			}
 			o, err := client.Stream(ctx, a.ID, control.Message{Kind: message.Compact}, nil)
 			if err == nil && o.Reason == "refused" {
@@ -58,11 +58,11 @@ func agentsCompact(c *term.App) *cobra.Command {
 				return nil, "", err
 			}
 			after, err := conversation(c, a.ID)
-			return o, fmt.Sprintf("shortened the conversation of %s from about %s to %s tokens", a.Handle,
+			return o, fmt.Sprintf("compacted the context of %s from about %s to %s tokens", a.Handle,
 				thousands(before), thousands(after)), err
 		})
-	cmd.Long = "Shorten the context of an agent to a summary now, or when its turn is over, and wait until\n" +
-		"that is done. What was said stays in the history."
+	cmd.Long = "Compact an agent's context to a summary, now or when its turn ends, and wait until that is\n" +
+		"done. The history keeps the whole conversation."
 	return cmd
 }
 
@@ -89,6 +89,6 @@ func agentsRm(c *term.App) *cobra.Command {
 				Trash string `json:"trash"`
 			}{a.ID, trash}, fmt.Sprintf("removed %s; it is in %s", a.Handle, trash), err
 		})
-	cmd.Flags().BoolVar(&force, "force", false, "also with work or replies waiting; they go along")
+	cmd.Flags().BoolVar(&force, "force", false, "remove it even with queued work or undelivered replies, which go along")
 	return cmd
 }

@@ -34,9 +34,9 @@ type sessionLine struct {
 func agentsSessions(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sessions ID [SESSION]",
-		Short: "The conversations of an agent, also those that a reset ended; or one of them to read",
-		Long: "The conversations of an agent, the newest first. A reset ends one and begins the next.\n" +
-			"With the id of one, or enough of its beginning, it shows what was said in it.",
+		Short: "List an agent's conversations, or show one",
+		Long: "List the conversations of an agent, newest first. A reset ends one and starts the next.\n" +
+			"With SESSION, an id or its first letters, show that conversation.",
 		Example: "  daycare agents sessions 0/\n  daycare agents sessions 0/ x7k2",
 		Args:    term.Words(1, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {

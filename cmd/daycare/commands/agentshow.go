@@ -34,7 +34,7 @@ type shown struct {
 
 func agentsShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Everything about one agent: state, rights, session, files, what waits",
+		Use: "show ID", Short: "Show one agent: state, permissions, session, files, queued items",
 		Example: "  daycare agents show 0/",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (shown, error) {

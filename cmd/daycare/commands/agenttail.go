@@ -20,16 +20,16 @@ func agentsTail(c *term.App) *cobra.Command {
 	var following, all bool
 	cmd := &cobra.Command{
 		Use:   "tail ID | --all",
-		Short: "The newest history of an agent, readable",
-		Long: "The newest history of an agent, or of all of them. It asks the histories and not the\n" +
-			"events of a daemon, so it shows the same with the daemon stopped, and all of it.\n" +
-			"The number before a record is its SEQ, as `agents rewind` and `agents fork` take it.",
+		Short: "Show the newest history of an agent, or of all",
+		Long: "Show the newest history records of an agent, or of all agents. They come from the history\n" +
+			"files, so the output is complete and the same with the daemon running or stopped.\n" +
+			"The number before a record is its SEQ, for `agents rewind` and `agents fork`.",
 		Example: "  daycare agents tail 0/ -n 50 -f\n  daycare agents tail --all -f",
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case n < 0:
-				return term.Usage(cmd, "-n %d is less than none", n)
+				return term.Usage(cmd, "-n must not be negative, got %d", n)
 			case all == (len(args) == 1):
 				return term.Usage(cmd, "daycare agents tail needs the ID of an agent, or --all")
 			case all:
@@ -38,9 +38,9 @@ func agentsTail(c *term.App) *cobra.Command {
 			return tail(cmd.Context(), c, args[0], n, following)
 		},
 	}
-	cmd.Flags().IntVarP(&n, "lines", "n", 20, "how many records")
-	cmd.Flags().BoolVarP(&following, "follow", "f", false, "go on with what is added")
-	cmd.Flags().BoolVar(&all, "all", false, "of all agents")
+	cmd.Flags().IntVarP(&n, "lines", "n", 20, "number of records")
+	cmd.Flags().BoolVarP(&following, "follow", "f", false, "keep printing new records")
+	cmd.Flags().BoolVar(&all, "all", false, "records of all agents")
 	return cmd
 }
 

@@ -110,7 +110,7 @@ func startFailed(c *term.App, root, path string, from int64, code int) error {
 	}
 	what, do, _ := strings.Cut(lastLines(said, 2), "\n")
 	what = strings.TrimPrefix(what, "daycare: ")
-	return &term.Problem{Code: code, Err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it ended without a word")),
+	return &term.Problem{Code: code, Err: fmt.Errorf("start in the background: %s", cmp.Or(what, "it exited without an error message")),
 		Do: term.Join("\n", do, "its log: "+path)}
 }
 

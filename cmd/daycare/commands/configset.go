@@ -174,7 +174,7 @@ func editSettings(ctx context.Context, c *term.App, home string) error {
 		}
 		if bytes.Equal(before, after) {
 			removeCopy(path)
-			c.Note("nothing was changed")
+			c.Note("no changes")
 			return nil
 		}
 		_, found, _ := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...) // found says what is wrong

@@ -18,14 +18,14 @@ func Cost(c *term.App) *cobra.Command {
 	var since, by string
 	cmd := &cobra.Command{
 		Use:   "cost",
-		Short: "What was spent, by agent, model or day",
-		Long: "What was spent: tokens and US dollars of every call in the histories, removed agents\n" +
-			"included. The price is the one that held when the call was made.",
+		Short: "Show spending by agent, model or day",
+		Long: "Show tokens and US dollars of every model call in the histories, removed agents included.\n" +
+			"Each call has the price that applied when it was made.",
 		Example: "  daycare cost --since 7d --by day",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(control.CostBy, by) {
-				return term.Usage(cmd, "--by %q is none of %s", by, strings.Join(control.CostBy, ", "))
+				return term.Usage(cmd, "--by %q is unknown; allowed: %s", by, strings.Join(control.CostBy, ", "))
 			}
 			from, err := term.SinceTime(cmd, since, time.Now())
 			if err != nil {
@@ -37,13 +37,13 @@ func Cost(c *term.App) *cobra.Command {
 			}
 			b, err := client.Cost(cmd.Context(), from, by)
 			if err != nil {
-				return fmt.Errorf("sum what was spent: %w", err)
+				return fmt.Errorf("sum spending: %w", err)
 			}
 			return showBill(c, b)
 		},
 	}
 	term.SinceFlag(cmd, &since)
-	cmd.Flags().StringVar(&by, "by", "agent", "one line for each `agent`, model or day")
+	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model or day")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -53,7 +53,7 @@ func showBill(c *term.App, b control.Bill) error {
 		return c.PrintJSON(b)
 	}
 	if b.Total.Calls == 0 {
-		c.Note("no model was called%s", map[bool]string{true: "", false: " in that time"}[b.Since.IsZero()])
+		c.Note("no model calls%s", map[bool]string{true: "", false: " in that time"}[b.Since.IsZero()])
 		return nil
 	}
 	var t term.Table
@@ -70,10 +70,10 @@ func showBill(c *term.App, b control.Bill) error {
 		return err
 	}
 	if n := b.Total.Unpriced; n > 0 {
-		c.Note("%s of a model without a known price counted as 0; the settings can say it (models)", term.Plural(n, "call", "calls"))
+		c.Note("%s of a model without a known price: counted as 0; set its price in the settings (models)", term.Plural(n, "call", "calls"))
 	}
 	if b.Total.Estimated > 0 {
-		c.Note("~ is estimated: the service did not say how many tokens it was")
+		c.Note("~ means estimated: the service reported no token counts")
 	}
 	return nil
 }

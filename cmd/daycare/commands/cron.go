@@ -19,10 +19,10 @@ import (
 
 // Cron is the group of commands for tasks that run on a schedule.
 func Cron(c *term.App) *cobra.Command {
-	return term.Group("cron", "Tasks that run on a schedule",
+	return term.Group("cron", "Manage scheduled tasks",
 		"  daycare cron add 'every weekday at 9' Summarise my inbox\n  daycare cron ls",
 		cronLs(c), cronShow(c), cronAdd(c), cronEdit(c), cronRm(c),
-		cronSwitch(c, "enable", "Switch a task on", true), cronSwitch(c, "disable", "Switch a task off; its file stays", false),
+		cronSwitch(c, "enable", "Enable a task", true), cronSwitch(c, "disable", "Disable a task; its file stays", false),
 		cronRun(c), cronRuns(c))
 }
 
@@ -49,10 +49,10 @@ func tasks(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 func cronLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List tasks with their last outcome and next times",
+		Short:   "List tasks with their last result and next runs",
 		Example: "  daycare cron ls",
 		Args:    term.Words(0),
-		RunE: term.List(c, term.Listing[control.Task]{Key: "tasks", None: "nothing is scheduled",
+		RunE: term.List(c, term.Listing[control.Task]{Key: "tasks", None: "no tasks",
 			Get: func(api *control.Client, ctx context.Context) ([]control.Task, error) {
 				return api.Schedule().Tasks(ctx)
 			},
@@ -70,7 +70,7 @@ func taskTable(tasks []control.Task, now time.Time) term.Table {
 		next, when := strings.Join(times(task), ", "), cmp.Or(task.Words, "?")
 		switch broken := finding.Join(task.Findings) != nil; {
 		case broken && next != "":
-			when += ", as it was before the file broke"
+			when += ", from the last valid version of the file"
 		case broken:
 			next = "broken"
 		case !task.Enabled:
@@ -122,7 +122,7 @@ func showFindings(c *term.App, tasks []control.Task) {
 func cronShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "One task in full",
+		Short:   "Show one task",
 		Example: "  daycare cron show queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (control.Task, error) {
@@ -178,7 +178,7 @@ func removed(c *term.App, name, trash string) error {
 			Trash string `json:"trash"`
 		}{name, trash})
 	}
-	c.Print("removed %s; it lies in %s\n", name, trash)
+	c.Print("removed %s; it is in %s\n", name, trash)
 	return nil
 }
 
@@ -215,9 +215,9 @@ func echoTask(c *term.App, t control.Task) error {
 	showFindings(c, []control.Task{t})
 	next := strings.Join(times(t), ", ")
 	if !t.Enabled {
-		next = "switched off"
+		next = "disabled"
 	}
-	c.Fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "nothing to come"))
+	c.Fields("task", t.Slug, "when", t.Words, "next", cmp.Or(next, "no further runs"))
 	return noteStopped(c)
 }
 
@@ -225,7 +225,7 @@ func echoTask(c *term.App, t control.Task) error {
 func noteStopped(c *term.App) error {
 	dir, err := c.MadeRoot()
 	if err == nil && !disk.Held(workspace.Lock(dir)) {
-		c.Note("no daemon runs, so nothing runs by the clock; start it with: daycare start --background")
+		c.Note("the daemon is not running, so no task runs; start it with: daycare start --background")
 	}
 	return err
 }

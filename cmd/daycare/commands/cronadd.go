@@ -27,19 +27,19 @@ type taskFlags struct {
 
 func (f *taskFlags) define(c *term.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "what people call it")
+	flags.StringVar(&f.name, "name", "", "its name")
 	flags.StringVar(&f.description, "description", "", "what it is for")
-	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day of month, month, day of week; or @daily and its like")
+	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, …")
 	flags.StringVar(&f.every, "every", "", "a time span: 10m, 2h, 1d")
 	flags.StringVar(&f.at, "at", "", "once, at a date and time: 2026-12-01T09:00")
 	flags.StringVar(&f.tz, "tz", "", "time zone: Europe/Berlin (default: cron.timezone, else this machine's)")
-	flags.StringVar(&f.agent, "agent", "", "run it in this agent's conversation (default: an agent of its own)")
-	flags.StringVar(&f.catchUp, "catch-up", "", "runs that were missed: one, all or none")
-	flags.StringVar(&f.model, "model", "", "another model than usual")
-	flags.StringVar(&f.gate, "gate", "", "command that decides: exit 0 runs the task, with its output")
-	flags.StringArrayVar(&f.watch, "watch", nil, "run only when a file that fits this pattern changed; may be repeated")
-	flags.StringVar(&f.watchCommand, "watch-command", "", "run only when the output of this command changed")
-	flags.BoolVar(&f.deleteAfterRun, "delete-after-run", false, "move it to the trash when it has run")
+	flags.StringVar(&f.agent, "agent", "", "run it in this agent's conversation (default: a separate agent)")
+	flags.StringVar(&f.catchUp, "catch-up", "", "which missed runs to catch up: one, all or none")
+	flags.StringVar(&f.model, "model", "", "the model to use (default: the agent's usual one)")
+	flags.StringVar(&f.gate, "gate", "", "command that decides whether the task runs: exit code 0 runs it, with the output")
+	flags.StringArrayVar(&f.watch, "watch", nil, "run only when a file matching this pattern changed; repeatable")
+	flags.StringVar(&f.watchCommand, "watch-command", "", "run only when this command's output changed")
+	flags.BoolVar(&f.deleteAfterRun, "delete-after-run", false, "move it to the trash after it has run")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("catch-up", term.OneOf("one", "all", "none"))
 }
@@ -80,10 +80,10 @@ func cronAdd(c *term.App) *cobra.Command {
 	var f taskFlags
 	cmd := &cobra.Command{
 		Use:   "add [WHEN] PROMPT…",
-		Short: "Add a task, and say when it will run",
-		Long: "Add a task. WHEN is what --cron, --every or --at would say, or plain words as far as they are\n" +
-			"clear: 'every weekday at 9', 'every 10 minutes', 'tomorrow at 7:30', 'in 20 minutes'.\n" +
-			"With one of the flags every argument is the prompt.",
+		Short: "Add a task, and show when it will run",
+		Long: "Add a task. WHEN is a value of --cron, --every or --at, or plain words that are\n" +
+			"unambiguous: 'every weekday at 9', 'every 10 minutes', 'tomorrow at 7:30', 'in 20 minutes'.\n" +
+			"With one of these flags, all arguments are the prompt.",
 		Example: "  daycare cron add 'every weekday at 9' Summarise my inbox\n" +
 			"  daycare cron add --cron '*/20 8-18 * * mon-fri' --tz Europe/Berlin Look at the queue\n" +
 			"  daycare cron add --watch 'notes/**/*.md' Update the index of the notes",
@@ -92,7 +92,7 @@ func cronAdd(c *term.App) *cobra.Command {
 			change := f.change(cmd)
 			if !f.timed(cmd) {
 				if len(args) < 2 {
-					return term.Usage(cmd, "say when it shall run and what it shall do: daycare cron add 'every day at 9' PROMPT")
+					return term.Usage(cmd, "say when the task runs and what it does: daycare cron add 'every day at 9' PROMPT")
 				}
 				change.When, args = &args[0], args[1:]
 			}
@@ -143,9 +143,9 @@ func cronEdit(c *term.App) *cobra.Command {
 	var when, prompt string
 	cmd := &cobra.Command{
 		Use:   "edit NAME",
-		Short: "Change a task by flags, or its file in your editor",
-		Long: "Change a task. Flags change single keys; comments and everything else in the file stay.\n" +
-			"Without flags $EDITOR opens the file; what you save counts at once.",
+		Short: "Change a task with flags, or in $EDITOR",
+		Long: "Change a task. Flags change single keys; comments and the rest of the file stay.\n" +
+			"Without flags, open the file in $EDITOR; it takes effect when you save.",
 		Example: "  daycare cron edit queue-watch --every 1h\n  daycare cron edit queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,7 +171,7 @@ func cronEdit(c *term.App) *cobra.Command {
 	}
 	f.define(c, cmd)
 	cmd.Flags().StringVar(&when, "when", "", "when it runs, in plain words")
-	cmd.Flags().StringVar(&prompt, "prompt", "", "what it shall do")
+	cmd.Flags().StringVar(&prompt, "prompt", "", "what it does")
 	return cmd
 }
 

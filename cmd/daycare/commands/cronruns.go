@@ -14,7 +14,7 @@ import (
 func cronRun(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "run NAME",
-		Short:   "Run a task now, beside its schedule",
+		Short:   "Run a task now, in addition to its schedule",
 		Example: "  daycare cron run queue-watch",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func cronRuns(c *term.App) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:     "runs NAME",
-		Short:   "What became of each due time",
+		Short:   "List the runs of a task with their results",
 		Example: "  daycare cron runs queue-watch -n 50",
 		Args:    term.Words(0, "the NAME of a task"), ValidArgsFunction: c.Complete(tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ func cronRuns(c *term.App) *cobra.Command {
 			return showRuns(c, runs)
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many, the newest")
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func showRuns(c *term.App, runs []control.TaskRun) error {
 		}{append([]control.TaskRun{}, runs...)})
 	}
 	if len(runs) == 0 {
-		c.Note("it was never due")
+		c.Note("no runs yet")
 		return nil
 	}
 	var t term.Table

@@ -17,12 +17,12 @@ import (
 func permissionsGrants(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "grants ID",
-		Short:   "What an agent may do, and who allowed it",
+		Short:   "List an agent's permissions, and who granted each",
 		Example: "  daycare permissions grants 0/",
 		Args:    term.Words(0, "the ID of an agent"), ValidArgsFunction: c.Refs,
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (permission.Set, error) {
 			set, err := client.Grants(ctx, args[0])
-			return set, term.Wrap(err, "list rights of %s", args[0])
+			return set, term.Wrap(err, "list permissions of %s", args[0])
 		}, func(set permission.Set) error { return grantTable(set, time.Now()).Write(c.Out, c.OutStyle()) }),
 	}
 }
@@ -57,11 +57,11 @@ func grantTable(set permission.Set, now time.Time) term.Table {
 func permissionsGrant(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "grant ID PERMISSION",
-		Short: "Give an agent a right: @read:/path, @write:/path, @web:host, @lan:host:port or @exec:git push",
-		Long: "Give an agent a right. @web:host is a host on the Internet; @lan:host:port is one port of this\n" +
-			"machine or of a host in your network. @exec:git push means commands that begin with these words, with any\n" +
+		Short: "Grant a permission: @read:/path, @write:/path, @web:host, @lan:host:port or @exec:git push",
+		Long: "Grant an agent a permission. @web:host is a host on the Internet; @lan:host:port is one port of this\n" +
+			"machine or of a host in your network. @exec:git push covers commands that begin with these words, with any\n" +
 			"further words, and with no other command, redirection, variable or input. If the words name\n" +
-			"a script that the agent can change, the right is for the content that it has now.",
+			"a script that the agent can change, the permission covers only its current content.",
 		Example: "  daycare permissions grant 0/ '@exec:git push'\n  daycare permissions grant 0/ @web:example.com\n" +
 			"  daycare permissions grant 0/ @lan:nas.home:8080",
 		Args: term.Words(-1, "the ID of an agent", "the PERMISSION"), ValidArgsFunction: c.Refs,
@@ -74,11 +74,11 @@ func permissionsGrant(c *term.App) *cobra.Command {
 func permissionsProfile(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "profile ID PROFILE",
-		Short: "Say in a word how much an agent does by itself: read-only, ask, auto, plan, default",
-		Long: "Set the profile of an agent. read-only reads and changes nothing. ask asks before each\n" +
-			"command and each change of a file. auto works in its sandbox without asking; a network\n" +
-			"asks. plan reads until you approve a plan, which it then carries out. default is\n" +
-			"permissions.profile of the settings.",
+		Short: "Set how much an agent does without asking: read-only, ask, auto, plan, default",
+		Long: "Set the profile of an agent. read-only: it reads and changes nothing. ask: it asks before\n" +
+			"each command and each file change. auto: it works in its sandbox without asking, and asks\n" +
+			"for network access. plan: it only reads until you approve its plan, then carries it out.\n" +
+			"default: permissions.profile of the settings.",
 		Example: "  daycare permissions profile 0/ plan",
 		Args:    term.Words(0, "the ID of an agent", "the PROFILE"), ValidArgsFunction: c.Refs,
 		RunE: give(c, "set", func(args []string) control.Granting { return control.Granting{Profile: args[1]} }),
@@ -90,20 +90,20 @@ func give(c *term.App, done string, what func(args []string) control.Granting) f
 	return term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
 		g := what(args)
 		name := cmp.Or(g.Permission, g.Profile)
-		return g, name + ": " + done, term.Wrap(client.Grant(ctx, args[0], g), "give %s %s", args[0], name)
+		return g, name + ": " + done, term.Wrap(client.Grant(ctx, args[0], g), "grant %s %s", args[0], name)
 	})
 }
 
 func permissionsWhy(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why ID PERMISSION|COMMAND",
-		Short: "Say whether an agent may do something, and which rule decides",
+		Short: "Check whether an agent may do something, and which rule decides",
 		Example: "  daycare permissions why 0/ 'git push origin main'\n" +
 			"  daycare permissions why 0/ @web:example.com",
 		Args: term.Words(-1, "the ID of an agent", "a PERMISSION or a COMMAND"), ValidArgsFunction: c.Refs,
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (control.Verdict, error) {
 			v, err := client.Why(ctx, args[0], strings.Join(args[1:], " "))
-			return v, term.Wrap(err, "look at the rights of %s", args[0])
+			return v, term.Wrap(err, "check permissions of %s", args[0])
 		}, func(v control.Verdict) error {
 			c.Fields("decision", v.Decision, "rule", permission.VisibleLine(v.Rule), "allowed by", term.Clean(v.By),
 				"reason", term.Clean(v.Reason))
@@ -115,9 +115,9 @@ func permissionsWhy(c *term.App) *cobra.Command {
 func permissionsRevoke(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID PERMISSION",
-		Short:   "Take a right away from an agent; it counts at once",
+		Short:   "Revoke a permission, effective immediately",
 		Example: "  daycare permissions revoke 0/ @web:example.com",
-		Args:    term.Words(-1, "the ID of an agent", "the PERMISSION, as `permissions grants` shows it"), ValidArgsFunction: c.Refs,
+		Args:    term.Words(-1, "the ID of an agent", "the PERMISSION as listed by `permissions grants`"), ValidArgsFunction: c.Refs,
 		RunE: term.Act(c, func(ctx context.Context, client *control.Client, args []string) (any, string, error) {
 			tag := strings.Join(args[1:], " ")
 			return map[string]string{"revoked": tag}, tag + ": revoked", term.Wrap(client.Revoke(ctx, args[0], tag), "revoke %s", tag)

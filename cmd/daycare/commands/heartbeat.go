@@ -15,7 +15,7 @@ import (
 
 // Heartbeat is the group of commands for what the heartbeat looks at.
 func Heartbeat(c *term.App) *cobra.Command {
-	return term.Group("heartbeat", "What is looked at now and then, in the background",
+	return term.Group("heartbeat", "Manage periodic background checks",
 		"  daycare heartbeat add --title Disk 'Is the disk filling up?'\n  daycare heartbeat ls",
 		heartbeatLs(c), heartbeatAdd(c), heartbeatRm(c), heartbeatRun(c), heartbeatRuns(c))
 }
@@ -23,7 +23,7 @@ func Heartbeat(c *term.App) *cobra.Command {
 func heartbeatLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List what the heartbeat looks at, when it is due and how it went",
+		Short:   "List heartbeat items, the next run and the last result",
 		Example: "  daycare heartbeat ls",
 		Args:    term.Words(0),
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, _ []string) (control.Heartbeat, error) {
@@ -35,13 +35,13 @@ func heartbeatLs(c *term.App) *cobra.Command {
 
 func showHeartbeat(c *term.App, h control.Heartbeat) error {
 	if len(h.Prompts) == 0 {
-		c.Note("the heartbeat has nothing to look at")
+		c.Note("the heartbeat has no items")
 		return nil
 	}
-	next := "switched off (heartbeat.every in settings)"
+	next := "disabled (heartbeat.every in settings)"
 	switch {
 	case h.Stopped:
-		next = "stopped after too many failures; daycare heartbeat run starts it again"
+		next = "stopped after repeated failures; start it again with: daycare heartbeat run"
 	case h.Next != nil:
 		next = h.Next.Local().Format("Mon 2006-01-02 15:04")
 	}
@@ -67,7 +67,7 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 	var p control.PromptChange
 	cmd := &cobra.Command{
 		Use:     "add PROMPT…",
-		Short:   "Add something to look at",
+		Short:   "Add a heartbeat item",
 		Example: "  daycare heartbeat add --title Disk --hours 08:00-22:00 'Is the disk filling up?'",
 		Args:    term.Words(-1, "a PROMPT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,13 +83,13 @@ func heartbeatAdd(c *term.App) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(made)
 			}
-			c.Print("the heartbeat looks at %s\n", made.Slug)
+			c.Print("added %s to the heartbeat\n", made.Slug)
 			return noteStopped(c)
 		},
 	}
-	cmd.Flags().StringVar(&p.Title, "title", "", "what people call it")
-	cmd.Flags().StringVar(&p.ActiveHours, "hours", "", "only at these hours: 08:00-22:00")
-	cmd.Flags().StringVar(&p.Gate, "gate", "", "command that decides whether it takes part: exit 0 does")
+	cmd.Flags().StringVar(&p.Title, "title", "", "its title")
+	cmd.Flags().StringVar(&p.ActiveHours, "hours", "", "check it only during these hours: 08:00-22:00")
+	cmd.Flags().StringVar(&p.Gate, "gate", "", "command that decides whether the item is checked: exit code 0 checks it")
 	return cmd
 }
 
@@ -111,9 +111,9 @@ func prompts(c *term.App, cmd *cobra.Command, args []string, _ string) ([]cobra.
 func heartbeatRm(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME",
-		Short:   "Move a point of the heartbeat to the trash",
+		Short:   "Move a heartbeat item to the trash",
 		Example: "  daycare heartbeat rm disk",
-		Args:    term.Words(0, "a NAME of daycare heartbeat ls"), ValidArgsFunction: c.Complete(prompts),
+		Args:    term.Words(0, "a NAME from daycare heartbeat ls"), ValidArgsFunction: c.Complete(prompts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
@@ -131,7 +131,7 @@ func heartbeatRm(c *term.App) *cobra.Command {
 func heartbeatRun(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "run",
-		Short:   "Run the heartbeat now, changed or not",
+		Short:   "Run the heartbeat now, even if nothing changed",
 		Example: "  daycare heartbeat run",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -141,7 +141,7 @@ func heartbeatRun(c *term.App) *cobra.Command {
 			}
 			slot, err := client.Schedule().RunHeartbeat(cmd.Context())
 			if errors.Is(err, control.ErrNoTask) {
-				return term.NotFound("add something with: daycare heartbeat add PROMPT", "the heartbeat has nothing to look at")
+				return term.NotFound("add an item with: daycare heartbeat add PROMPT", "the heartbeat has no items")
 			}
 			if err != nil {
 				return fmt.Errorf("run heartbeat: %w", err)
@@ -155,7 +155,7 @@ func heartbeatRuns(c *term.App) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:     "runs",
-		Short:   "What became of each beat",
+		Short:   "List the runs of the heartbeat with their results",
 		Example: "  daycare heartbeat runs -n 50",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -165,11 +165,11 @@ func heartbeatRuns(c *term.App) *cobra.Command {
 			}
 			runs, err := client.Schedule().HeartbeatRuns(cmd.Context(), n)
 			if err != nil {
-				return fmt.Errorf("list beats: %w", err)
+				return fmt.Errorf("list heartbeat runs: %w", err)
 			}
 			return showRuns(c, runs)
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many, the newest")
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "number of runs, the newest")
 	return cmd
 }

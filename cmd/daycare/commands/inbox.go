@@ -16,11 +16,11 @@ import (
 
 // Inbox is the group of commands that list and reorder what waits for agents.
 func Inbox(c *term.App) *cobra.Command {
-	return term.Group("inbox", "What waits in the inboxes of agents",
+	return term.Group("inbox", "List and manage queued items",
 		"  daycare inbox ls\n  daycare inbox drop 0/ tz4a98xx",
 		inboxLs(c), inboxShow(c),
-		inboxChange(c, "drop", "Remove an item that waits", "dropped", (*control.Client).Drop),
-		inboxChange(c, "front", "Move an item before all others", "moved to the front", (*control.Client).Front))
+		inboxChange(c, "drop", "Remove a queued item", "dropped", (*control.Client).Drop),
+		inboxChange(c, "front", "Move a queued item to the front", "moved to the front", (*control.Client).Front))
 }
 
 // A waiting item with the agent it waits for.
@@ -33,7 +33,7 @@ type waitingFor struct {
 func inboxLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
-		Short:   "What waits for one agent, or for all",
+		Short:   "List queued items of one agent, or of all",
 		Example: "  daycare inbox ls 0/",
 		Args:    term.Words(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func inboxLs(c *term.App) *cobra.Command {
 				}{items})
 			}
 			if len(items) == 0 {
-				c.Note("nothing waits")
+				c.Note("no queued items")
 				return nil
 			}
 			return inboxTable(items, time.Now()).Write(c.Out, c.OutStyle())
@@ -104,7 +104,7 @@ func inboxTable(items []waitingFor, now time.Time) term.Table {
 func inboxShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID ITEM",
-		Short:   "One item that waits, in full",
+		Short:   "Show one queued item",
 		Example: "  daycare inbox show 0/ tz4a98xx",
 		Args:    term.Words(0, "the ID of an agent", "an ITEM"), ValidArgsFunction: c.Refs,
 		RunE: term.Read(c, func(ctx context.Context, client *control.Client, args []string) (waitingFor, error) {
@@ -149,7 +149,7 @@ func findItem(ctx context.Context, client *control.Client, ref, prefix string) (
 	for _, w := range items {
 		ids = append(ids, w.ID)
 	}
-	n, err := byPrefix("item", ids, prefix, "list what waits with: daycare inbox ls")
+	n, err := byPrefix("item", ids, prefix, "list queued items with: daycare inbox ls")
 	if err != nil {
 		return waitingFor{}, err
 	}
@@ -178,6 +178,6 @@ func byPrefix(what string, ids []string, typed, do string) (int, error) {
 	for _, i := range fits {
 		names = append(names, ids[i])
 	}
-	return 0, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%q fits several: %s", typed, strings.Join(names, ", ")),
-		Do: "type more of it"}
+	return 0, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%q matches several: %s", typed, strings.Join(names, ", ")),
+		Do: "type more characters of the id"}
 }

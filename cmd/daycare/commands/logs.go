@@ -31,9 +31,9 @@ func Logs(c *term.App) *cobra.Command {
 	var since, level string
 	cmd := &cobra.Command{
 		Use:   "logs [AGENT]",
-		Short: "The log of the daemon, with it running or not",
-		Long: "The log of the daemon: readable on a terminal, else the JSON lines as they stand in\n" +
-			"logs/daycare.jsonl and the older files beside it.",
+		Short: "Show the log of the daemon",
+		Long: "Show the log of the daemon: formatted on a terminal, else the raw JSON lines of\n" +
+			"logs/daycare.jsonl and its rotated files. Works with the daemon running or not.",
 		Example: "  daycare logs -f\n  daycare logs 0/ --level warn --since 2h",
 		Args:    term.Words(1), ValidArgsFunction: c.AgentRefs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,19 +45,19 @@ func Logs(c *term.App) *cobra.Command {
 				return err
 			}
 			if err := q.level.UnmarshalText([]byte(level)); err != nil {
-				return term.Usage(cmd, "--level %q is none of debug, info, warn, error", level)
+				return term.Usage(cmd, "--level %q is unknown; allowed: debug, info, warn, error", level)
 			}
 			if q.lines < 0 {
-				return term.Usage(cmd, "-n %d is less than none", q.lines)
+				return term.Usage(cmd, "-n must not be negative, got %d", q.lines)
 			}
 			return logs(cmd.Context(), c, q)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what is added")
-	flags.StringVar(&q.agent, "agent", "", "only what is about the agent `ID`, as AGENT says it")
-	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and worse: debug, info, warn, error")
-	flags.IntVarP(&q.lines, "lines", "n", 200, "how many lines at most; 0: all")
+	flags.BoolVarP(&q.follow, "follow", "f", false, "keep printing new lines")
+	flags.StringVar(&q.agent, "agent", "", "only lines about the agent `ID`; the same as AGENT")
+	flags.StringVar(&level, "level", "debug", "only this `LEVEL` and above: debug, info, warn, error")
+	flags.IntVarP(&q.lines, "lines", "n", 200, "maximum number of lines; 0 means all")
 	term.SinceFlag(cmd, &since)
 	_ = cmd.RegisterFlagCompletionFunc("level",
 		cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
@@ -88,7 +88,7 @@ func logs(ctx context.Context, c *term.App, q logQuery) error {
 	}
 	path := logfile.Path(root, conf)
 	if path == "" {
-		return term.NotFound("name one in the settings: log.file", "the settings keep no log file")
+		return term.NotFound("set log.file in the settings", "the settings disable the log file")
 	}
 	if err := q.resolve(root); err != nil {
 		return err

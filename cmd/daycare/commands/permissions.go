@@ -16,7 +16,7 @@ import (
 
 // Permissions is the group of commands that answer requests, and give and revoke rights.
 func Permissions(c *term.App) *cobra.Command {
-	cmd := term.Group("permissions", "What agents ask to be allowed, and the answers",
+	cmd := term.Group("permissions", "Review and answer approval requests",
 		"  daycare permissions ls\n  daycare permissions allow tz4a98xx --once",
 		permissionsLs(c), permissionsShow(c), permissionsAllow(c), permissionsDeny(c), permissionsGrants(c),
 		permissionsGrant(c), permissionsRevoke(c),
@@ -27,7 +27,7 @@ func Permissions(c *term.App) *cobra.Command {
 func permissionsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [ID]",
-		Short:   "List the requests that wait, or the rights of one agent",
+		Short:   "List pending approvals, or those of one agent",
 		Example: "  daycare permissions ls\n  daycare permissions ls 0/",
 		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: c.Refs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func permissionsLs(c *term.App) *cobra.Command {
 				}{append([]event.Ask{}, asks...)})
 			}
 			if len(asks) == 0 {
-				c.Note("nobody asks for anything")
+				c.Note("no pending approvals")
 				return nil
 			}
 			handles := show.Handles(cmd.Context(), client, asks...)
@@ -66,9 +66,9 @@ func permissionsLs(c *term.App) *cobra.Command {
 func permissionsShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TOKEN",
-		Short:   "Show one request whole: what would run, where, and what each answer allows",
+		Short:   "Show one approval request: what would run, where, and what each answer allows",
 		Example: "  daycare permissions show tz4a98xx",
-		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
+		Args:    term.Words(0, "the TOKEN of an approval request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.Reader(cmd.Context())
 			if err != nil {
@@ -99,14 +99,14 @@ func permissionsAllow(c *term.App) *cobra.Command {
 	var once, prefix bool
 	cmd := &cobra.Command{
 		Use:   "allow TOKEN",
-		Short: "Allow what an agent asks: exactly this from now on, --once, or --prefix",
-		Long: "Allow what an agent asks. Without a flag exactly this request is allowed from now on; a\n" +
-			"command that names a script asks again when the script has changed. --once allows the one\n" +
-			"call. --prefix allows every command that begins with the words that `permissions show`\n" +
-			"names, with any further words but no other command, redirection or variable in the line.\n" +
-			"`daycare permissions revoke` takes a right back.",
+		Short: "Approve a request: exactly this from now on, --once, or --prefix",
+		Long: "Approve a request. Without a flag, exactly this request is allowed from now on; a\n" +
+			"command that names a script needs a new approval when the script changes. --once allows this\n" +
+			"call only. --prefix allows every command that begins with the words shown by `permissions\n" +
+			"show`, with any further words but no other command, redirection or variable in the line.\n" +
+			"To take a permission back, use `daycare permissions revoke`.",
 		Example: "  daycare permissions allow tz4a98xx --once\n  daycare permissions allow tz4a98xx --prefix",
-		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
+		Args:    term.Words(0, "the TOKEN of an approval request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if once {
 				return decide(cmd.Context(), c, args[0], "once")
@@ -117,8 +117,8 @@ func permissionsAllow(c *term.App) *cobra.Command {
 			return decide(cmd.Context(), c, args[0], "always")
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "this one call only")
-	cmd.Flags().BoolVar(&prefix, "prefix", false, "every command that begins with the same words")
+	cmd.Flags().BoolVar(&once, "once", false, "allow this call only")
+	cmd.Flags().BoolVar(&prefix, "prefix", false, "allow every command that begins with the same words")
 	cmd.MarkFlagsMutuallyExclusive("once", "prefix")
 	return cmd
 }
@@ -126,9 +126,9 @@ func permissionsAllow(c *term.App) *cobra.Command {
 func permissionsDeny(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "deny TOKEN",
-		Short:   "Deny what an agent asks",
+		Short:   "Deny a request",
 		Example: "  daycare permissions deny tz4a98xx",
-		Args:    term.Words(0, "the TOKEN of a request"), ValidArgsFunction: c.Complete(requestTokens),
+		Args:    term.Words(0, "the TOKEN of an approval request"), ValidArgsFunction: c.Complete(requestTokens),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return decide(cmd.Context(), c, args[0], "deny")
 		},
@@ -159,8 +159,8 @@ func decide(ctx context.Context, c *term.App, typed, decision string) error {
 		return nil
 	}
 	c.Print("%s: %s\n", token, map[string]string{
-		"once": "allowed this once", "always": "allowed from now on",
-		"prefix": "allowed from now on, with whatever follows those words", "deny": "denied"}[decision])
+		"once": "allowed once", "always": "allowed from now on",
+		"prefix": "allowed from now on, with any words that follow", "deny": "denied"}[decision])
 	return nil
 }
 

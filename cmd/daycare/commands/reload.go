@@ -16,9 +16,9 @@ import (
 func Reload(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
-		Short: "Make the daemon read its settings again",
-		Long: "Make the daemon read its settings again. It also does so by itself when the file is saved.\n" +
-			"The exit code is 1 if the settings are wrong, or a connector does not run as they say.",
+		Short: "Make the daemon reload its settings",
+		Long: "Make the daemon reload its settings. It also does so whenever the file is saved.\n" +
+			"The exit code is 1 if the settings are invalid, or a connector does not run as configured.",
 		Example: "  daycare reload",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ func Reload(c *term.App) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("reload settings: %w", err)
 			}
-			c.Print("settings read again\n")
+			c.Print("settings reloaded\n")
 			return off(found)
 		},
 	}

@@ -13,16 +13,16 @@ import (
 
 // Skills lists the skills that agents can read.
 func Skills(c *term.App) *cobra.Command {
-	return term.Group("skills", "The skills that agents have", "  daycare skills ls", skillsLs(c))
+	return term.Group("skills", "List the skills of agents", "  daycare skills ls", skillsLs(c))
 }
 
 func skillsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
-		Short: "List the skills in force, with the hash of what they say",
-		Long: "List the skills in force: folders with a SKILL.md in .agents/skills of the workspace, in\n" +
-			".daycare/skills and in .agents/skills of your home, and those built in. Of two with one\n" +
-			"name the first counts.",
+		Short: "List active skills, with the hash of their content",
+		Long: "List active skills: folders with a SKILL.md in .agents/skills of the workspace, in\n" +
+			".daycare/skills and in .agents/skills of your home, and built-in ones. Of two with the\n" +
+			"same name, the first is used.",
 		Example: "  daycare skills ls --json",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.SkillInfo]{Key: "skills", Get: (*control.Client).Skills,

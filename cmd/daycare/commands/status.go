@@ -21,7 +21,7 @@ import (
 func Status(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "How things stand, with the daemon running or not",
+		Short:   "Show the status of the workspace, with the daemon running or not",
 		Example: "  daycare status --json",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 		return event.Status{}, err
 	}
 	if !term.Exists(filepath.Join(root, workspace.Home)) {
-		c.Note("nothing is set up here yet; daycare init does it")
+		c.Note("no .daycare here yet; create it with: daycare init")
 		return event.Status{Version: version.Number, Workspace: root,
 			Connectors: []event.Service{}, Providers: []event.Service{}}, nil
 	}
@@ -67,7 +67,7 @@ func readStatus(ctx context.Context, c *term.App) (event.Status, error) {
 }
 
 func showStatus(c *term.App, s event.Status, now time.Time) error {
-	daemon := "not running (this is from the files; start it with: daycare start --background)"
+	daemon := "not running (showing what is on disk; start it with: daycare start --background)"
 	if s.Running {
 		daemon = fmt.Sprintf("running, pid %d", s.PID)
 		if s.StartedAt != nil {
@@ -76,7 +76,7 @@ func showStatus(c *term.App, s event.Status, now time.Time) error {
 	}
 	full := ""
 	if s.DiskFull {
-		full = "full: nothing new is accepted until there is room"
+		full = "full: no new messages are accepted until there is space"
 	}
 	agents := fmt.Sprint(s.Agents)
 	if s.Running {

@@ -23,9 +23,9 @@ func Stop(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "Stop the daemon and wait until it has ended",
-		Long: "Stop the daemon in order and wait until it has ended. Turns that are under way\n" +
-			"are suspended and go on at the next start. Without a daemon there is nothing to do.",
+		Short: "Stop the daemon and wait until it has exited",
+		Long: "Shut the daemon down and wait until it has exited. Turns in progress are suspended\n" +
+			"and continue at the next start. Succeeds if no daemon is running.",
 		Example: "  daycare stop",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,12 +40,12 @@ func Stop(c *term.App) *cobra.Command {
 			case ended.Stopped:
 				c.Print("stopped (pid %d)\n", ended.PID)
 			default:
-				c.Print("no daemon runs in %s\n", ended.root)
+				c.Print("no daemon is running in %s\n", ended.root)
 			}
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for it to exit")
 	return cmd
 }
 
@@ -56,10 +56,10 @@ func Restart(c *term.App) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "restart",
-		Short: "Stop the daemon, if it runs, and start it again as it was started",
-		Long: "Stop the daemon in order, wait until it has ended, and start it again: by the service\n" +
-			"manager if that keeps it (daycare service install), else in the background, with the\n" +
-			"--listen that it had.",
+		Short: "Stop the daemon, if running, and start it again as it was started",
+		Long: "Shut the daemon down, wait until it has exited, and start it again: by the service\n" +
+			"manager if that runs it (daycare service install), else in the background, with the\n" +
+			"same --listen.",
 		Example: "  daycare restart",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +83,7 @@ func Restart(c *term.App) *cobra.Command {
 			return startAgain(cmd.Context(), c, root, listen)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for its end")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait for it to exit")
 	cmd.Flags().StringVar(&listen, "listen", "",
 		"also serve the API at `ADDR` (HOST:PORT); needs control.token in settings (default: as before)")
 	return cmd
@@ -94,7 +94,7 @@ func startAgain(ctx context.Context, c *term.App, root, listen string) error {
 		return err
 	}
 	if c.NobodyRuns(root) != nil {
-		c.Note("somebody started it again: daycare status")
+		c.Note("another process started it again; see: daycare status")
 		return nil
 	}
 	c.WarnOfSettings()
@@ -122,8 +122,8 @@ func stop(ctx context.Context, c *term.App, timeout time.Duration) (stopResult, 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return stopResult{}, &term.Problem{Code: fault.ExitTimeout,
-			Err: fmt.Errorf("pid %d did not end within %s", holder.PID, timeout),
-			Do:  fmt.Sprintf("end it with: kill -9 %d   (what was acknowledged is on disk)", holder.PID)}
+			Err: fmt.Errorf("pid %d did not exit within %s", holder.PID, timeout),
+			Do:  fmt.Sprintf("end it with: kill -9 %d   (acknowledged messages are on disk)", holder.PID)}
 	case err != nil:
 		return stopResult{}, err
 	}

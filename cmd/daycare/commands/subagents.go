@@ -13,13 +13,13 @@ import (
 
 // SubAgents lists the kinds of sub-agents that agents can start.
 func SubAgents(c *term.App) *cobra.Command {
-	return term.Group("subagents", "The kinds of sub-agents there are", "  daycare subagents ls", subagentsLs(c))
+	return term.Group("subagents", "List the kinds of sub-agents", "  daycare subagents ls", subagentsLs(c))
 }
 
 func subagentsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the definitions in force: built in, and those in .daycare/subagents",
+		Short:   "List active sub-agent definitions: built in, and those in .daycare/subagents",
 		Example: "  daycare subagents ls --json",
 		Args:    term.Words(0),
 		RunE: term.List(c, term.Listing[control.SubAgentInfo]{Key: "subagents", What: "sub-agents", Get: (*control.Client).SubAgents,

@@ -11,7 +11,7 @@ import (
 
 // Tools lists the tools that agents can have.
 func Tools(c *term.App) *cobra.Command {
-	return term.Group("tools", "The tools that agents can have", "  daycare tools ls", toolsLs(c))
+	return term.Group("tools", "List the tools of agents", "  daycare tools ls", toolsLs(c))
 }
 
 func toolsLs(c *term.App) *cobra.Command {

@@ -21,10 +21,10 @@ import (
 // Why tells how a reply came about, from the files alone.
 func Why(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "why ID", Short: "Everything that led from a message to its reply, told from the files",
-		Long: "Tell the story of a message (item), a reply (out), a turn, a tool call or a permission\n" +
-			"request by its id: what came in, what the model was given, what it called, who allowed\n" +
-			"it, what was answered and delivered, and what it cost. It reads files alone.",
+		Use: "why ID", Short: "Show everything that led from a message to its reply",
+		Long: "Trace a message (item), a reply (out), a turn, a tool call or an approval request by its id:\n" +
+			"what came in, what the model was given, what it called, who approved it, what was answered\n" +
+			"and delivered, and what it cost. Works from the files, without the daemon.",
 		Example: "  item=$(daycare send 0/ hello) && daycare why $item",
 		Args:    term.Words(0, "the ID of an item, a reply, a turn or a tool call"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 			return why{}, ctx.Err()
 		}
 		dir := filepath.Join(home, "agents", meta.ID)
-		s, ok, err := record.StoryOf(dir, id)
+		s, ok, err := record.TraceOf(dir, id)
 		if err != nil {
 			return why{}, fmt.Errorf("read %s: %w", meta.Handle, err)
 		}
@@ -100,11 +100,11 @@ func findStory(ctx context.Context, home, id string) (why, error) {
 			return tell(meta, dir, id, s, items), nil
 		}
 	}
-	return why{}, term.NotFound("ids stand in: daycare agents tail ID --json", "no history and no inbox knows %s", id)
+	return why{}, term.NotFound("find ids with: daycare agents tail ID --json", "%s is in no history and no inbox", id)
 }
 
 // tell puts a story together.
-func tell(meta address.Meta, dir, id string, s record.Story, items []inbox.Item) why {
+func tell(meta address.Meta, dir, id string, s record.Trace, items []inbox.Item) why {
 	w := why{ID: id, Agent: meta.ID, Handle: meta.Handle, Name: meta.Name, Turn: s.Turn, Waiting: len(s.Entries) == 0,
 		Inbound: append([]inbox.Item{}, items...), Lines: []line{}}
 	for _, e := range s.Entries {
@@ -128,7 +128,7 @@ func tell(meta address.Meta, dir, id string, s record.Story, items []inbox.Item)
 }
 
 // taken are the items of a story.
-func taken(id string, s record.Story) map[string]bool {
+func taken(id string, s record.Trace) map[string]bool {
 	ids := map[string]bool{id: true}
 	for _, e := range s.Entries {
 		if u, ok := e.Rec.(*record.User); ok {
@@ -147,7 +147,7 @@ func (w *why) spend(t record.Tokens, cost float64) {
 
 // whyPrompt estimates what the first request of the turn was made of. The system
 // prompt is the one that was rendered last, which an edit since may have changed.
-func whyPrompt(dir string, s record.Story) []promptPart {
+func whyPrompt(dir string, s record.Trace) []promptPart {
 	var parts []promptPart
 	add := func(name string, count, chars int) {
 		if chars > 0 {
@@ -155,10 +155,10 @@ func whyPrompt(dir string, s record.Story) []promptPart {
 		}
 	}
 	if system, err := os.ReadFile(filepath.Join(dir, "SYSTEM.md")); err == nil {
-		add("system prompt, as it is now", 0, utf8.RuneCount(system))
+		add("system prompt, in its current version", 0, utf8.RuneCount(system))
 	}
 	if s.Summary != nil {
-		add("summary of what is older", 1, utf8.RuneCountInString(s.Summary.Rec.(*record.Summary).Text))
+		add("summary of older messages", 1, utf8.RuneCountInString(s.Summary.Rec.(*record.Summary).Text))
 	}
 	var said, answered, results sum
 	for _, e := range s.Before {

@@ -19,7 +19,7 @@ func showStory(c *term.App, w why) {
 		c.Print("    %s\n", term.OneLine(it.Text, 200))
 	}
 	if w.Waiting {
-		c.Print("it waits in the inbox; no turn has taken it yet\n")
+		c.Print("queued: no turn has picked it up yet\n")
 		return
 	}
 	showPrompt(c, w.Prompt)
@@ -41,7 +41,7 @@ func showPrompt(c *term.App, parts []promptPart) {
 	for _, p := range parts {
 		total += p.Tokens
 	}
-	c.Print("%s\n", c.OutStyle().Dim(fmt.Sprintf("the model was given about %d tokens, tools apart", total)))
+	c.Print("%s\n", c.OutStyle().Dim(fmt.Sprintf("the model was given about %d tokens, not counting tool definitions", total)))
 	for _, p := range parts {
 		count := ""
 		if p.Count > 0 {
@@ -56,9 +56,9 @@ func happened(r record.Record) string {
 	switch r := r.(type) {
 	case *record.TurnBegin:
 		if r.Attempt > 1 {
-			return fmt.Sprintf("taken up again after a stop or a crash, attempt %d", r.Attempt)
+			return fmt.Sprintf("resumed after a stop or a crash, attempt %d", r.Attempt)
 		}
-		return term.Join(" ", "turn began", term.Parens(r.Model))
+		return term.Join(" ", "turn started", term.Parens(r.Model))
 	case *record.User:
 		return term.Join("\n            ", "read      "+term.OneLine(r.Text, 120), untrusted(r.Source))
 	case *record.Assistant:
@@ -90,7 +90,7 @@ func untrusted(source string) string {
 	if source == "" {
 		return ""
 	}
-	return "untrusted: it came from " + term.OneLine(source, 200)
+	return "untrusted: from " + term.OneLine(source, 200)
 }
 
 // answered is one call of the model.
@@ -104,7 +104,7 @@ func answered(r *record.Assistant) string {
 		text += "\n            calls: " + call.Name + " " + term.OneLine(string(call.Arguments), 120) + "  " + call.ID
 	}
 	if r.Out != nil {
-		text += "\n            promised to " + term.Join("/", r.Out.To.Connector, r.Out.To.ChannelID, r.Out.To.UserID) + "  " + r.Out.ID
+		text += "\n            to " + term.Join("/", r.Out.To.Connector, r.Out.To.ChannelID, r.Out.To.UserID) + "  " + r.Out.ID
 	}
 	return text
 }
@@ -113,13 +113,13 @@ func arrived(r *record.Delivery) string {
 	part := fmt.Sprintf("part %d of %d", r.Part+1, max(r.Parts, 1))
 	again := ""
 	if r.Retry {
-		again = "a repeated try"
+		again = "retry"
 	}
 	switch {
 	case r.Error != "" && r.Final:
 		return term.Join("  ", "delivery  given up", part, r.Error, again)
 	case r.Error != "":
-		return term.Join("  ", "delivery  failed, will be tried again", part, r.Error, again)
+		return term.Join("  ", "delivery  failed, will be retried", part, r.Error, again)
 	}
 	return term.Join("  ", "delivery  arrived", part, "as "+cmp.Or(r.RemoteID, "(no id)"), again)
 }

@@ -70,7 +70,7 @@ func inWords(err error) error {
 	case errors.As(err, &bad):
 		return &control.Unfit{Findings: findingsOf(err)}
 	case errors.Is(err, agentfolders.ErrBadArchive):
-		return &control.Invalid{Reason: err.Error(), Hint: "give a file that daycare agents export wrote"}
+		return &control.Invalid{Reason: err.Error(), Hint: "use a file written by daycare agents export"}
 	}
 	return err
 }

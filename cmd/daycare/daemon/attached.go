@@ -32,7 +32,7 @@ func (r workbench) conversations(agent string) (all []string) {
 		seen[agent] = true
 		names, err := r.attached.Names(filepath.Join(r.root, "agents", agent))
 		if err != nil {
-			r.log.Warn("attachments of an agent are not known", "agent", agent, "err", err)
+			r.log.Warn("cannot look up the attachments of an agent", "agent", agent, "err", err)
 		}
 		all = append(all, names...)
 		meta, ok := r.index.Get(agent)

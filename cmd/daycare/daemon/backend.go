@@ -77,7 +77,7 @@ func (b *backend) descriptor(n control.NewAgent) (address.Descriptor, error) {
 func (b *backend) Deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	r, err := b.System.Deliver(ctx, in)
 	if errors.Is(err, engine.ErrEmpty) {
-		return r, &control.Invalid{Field: "text", Reason: "is empty", Hint: "say something"}
+		return r, &control.Invalid{Field: "text", Reason: "is empty", Hint: "enter some text"}
 	}
 	return r, err
 }
@@ -152,7 +152,7 @@ func (b *backend) connectors() []event.Service {
 // them.
 func (b *backend) Reload(ctx context.Context) ([]finding.Finding, error) {
 	found := reloader{b.parts}.reload(ctx)
-	return found, b.System.Rouse(ctx)
+	return found, b.System.WakeAll(ctx)
 }
 
 // Shutdown begins the orderly end.

@@ -81,7 +81,7 @@ func (r budgets) raise(ctx context.Context, agent string, b permission.Budget, d
 		return err
 	}
 	if found := (reloader{r.Daemon}).reload(ctx); !r.applies(b) {
-		return errors.Join(fmt.Errorf("%s is %s now, and the environment says something else", b.Key(), value), finding.Join(found))
+		return errors.Join(fmt.Errorf("%s is now %s, but the environment has another value", b.Key(), value), finding.Join(found))
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (r budgets) watchBudgets(ctx context.Context) error {
 				continue
 			}
 			if _, err := r.system.Decide(ctx, p.Token, permission.Freed, "daycare"); err != nil && ctx.Err() == nil {
-				r.log.Warn("an agent stays paused though its budget has room again", "agent", p.Agent, "token", p.Token, "err", err)
+				r.log.Warn("an agent stays paused although its budget allows more", "agent", p.Agent, "token", p.Token, "err", err)
 			}
 		}
 		now := crash.Now()

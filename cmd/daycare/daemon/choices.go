@@ -55,7 +55,7 @@ func (o choices) Providers(context.Context) ([]event.Service, error) {
 
 // Skills are those in force.
 func (o choices) Skills(context.Context) ([]control.SkillInfo, error) {
-	list := o.parts.shelf.List()
+	list := o.parts.skills.List()
 	infos := make([]control.SkillInfo, len(list))
 	for i, s := range list {
 		infos[i] = control.SkillInfo{Name: s.Name, Description: s.Description, Icon: s.Metadata["icon"],

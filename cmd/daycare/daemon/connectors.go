@@ -76,7 +76,7 @@ func (p *plugs) one(s config.Connector, old plug) plug {
 	}
 	k.conn = nil // not an interface of a nil pointer
 	if old.conn != nil && old.secrets.Good() {
-		old.err = fmt.Errorf("%w\nit goes on with the settings that it had", k.err)
+		old.err = fmt.Errorf("%w\nit keeps running with its previous settings", k.err)
 		return old
 	}
 	return k

@@ -92,7 +92,7 @@ type people struct {
 type kit struct {
 	tools   *tools.Set // without those between agents
 	toolset *toolsets
-	shelf   *skills.Shelf
+	skills  *skills.Set
 	jobs    *toolshell.Jobs // background processes; they end with the daemon
 	files   *control.FileStore
 }

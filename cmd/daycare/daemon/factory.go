@@ -41,7 +41,7 @@ func (r workbench) newTools(c *config.Config) (*tools.Set, *toolshell.Jobs, erro
 	list = append(append(list, shell...), cron.New(r.clocks, clockRights{r.Daemon})...)
 	list = append(list, fetch.New(fetch.Options{Keep: r.keep, Search: r.searchService(c)})...)
 	list = append(list, memory.New(memory.Options{Dir: filepath.Join(r.root, "memory"), Now: time.Now})...)
-	list = append(list, skills.New(r.shelf.List)...)
+	list = append(list, skills.New(r.skills.List)...)
 	set, err := tools.NewSet(list...)
 	return set, jobs, err
 }

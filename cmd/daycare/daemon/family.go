@@ -46,7 +46,7 @@ func (r factory) reports(meta address.Meta) agents.Reports {
 func (r factory) preface(id string) string {
 	var lines []string
 	for _, a := range r.family.Running(context.Background(), id) {
-		lines = append(lines, fmt.Sprintf("Your agent at work: %s %q (id: %s), %s", a.Handle, a.Name, a.ID, a.State))
+		lines = append(lines, fmt.Sprintf("Your running agent: %s %q (id: %s), %s", a.Handle, a.Name, a.ID, a.State))
 	}
 	const most = 20
 	colleagues, more := r.family.Colleagues(id, max(0, most-len(lines)))
@@ -58,7 +58,7 @@ func (r factory) preface(id string) string {
 		lines = append(lines, fmt.Sprintf("Permanent colleague: %q (id: %s)%s", m.Name, m.ID, about))
 	}
 	if more || len(lines) > most {
-		lines = append(lines[:min(most, len(lines))], "and more; agents_list names them")
+		lines = append(lines[:min(most, len(lines))], "and more; list them with agents_list")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -73,7 +73,7 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 	}
 	parent, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", by))
 	if err != nil {
-		return s, fmt.Errorf("read rights of the parent: %w", err)
+		return s, fmt.Errorf("read permissions of the parent: %w", err)
 	}
 	if d.Type != address.Subagent {
 		s.Permissions = s.Permissions.Within(parent.Permissions)

@@ -11,7 +11,7 @@ import (
 
 // FoldersNotSynced is what follows for a workspace on a file system that has no sync
 // for folders: many of FUSE, 9p, SMB.
-const FoldersNotSynced = "this file system cannot sync folders: after a power cut a file made just before may be gone"
+const FoldersNotSynced = "this file system cannot sync folders: a file created just before a power cut may be lost"
 
 // keepFolders makes the folders durable that opening a workspace may have made:
 // what is synced inside a folder is lost in a power cut with the folder's own name.

@@ -34,14 +34,14 @@ func (r gate) run(ctx context.Context, agent, dir string, g schedule.Gate) (sche
 	}
 	state, _, err := record.CurrentState(r.vol, filepath.Join(r.root, "agents", agent))
 	if err != nil {
-		return schedule.Output{}, fmt.Errorf("read rights of the agent: %w", err)
+		return schedule.Output{}, fmt.Errorf("read permissions of the agent: %w", err)
 	}
 	var needs []permission.Request
 	set := r.under(state.Permissions)
 	if !set.Changes() {
 		if held, ok := exec.(tools.Held); !ok || !held.Held(tools.Call{}) {
 			return schedule.Output{Refused: "the profile " + string(set.Profile) +
-				" changes nothing, and no sandbox holds the command"}, nil
+				" allows no changes, and no sandbox confines the command"}, nil
 		}
 	}
 	tags, err := gateTags(g)
@@ -118,7 +118,7 @@ func (r gate) permit(ctx context.Context, agent string, needs []permission.Reque
 			continue
 		}
 		if by := r.saidNo(agent, sha); by != "" && !again {
-			return fmt.Sprintf("%s said no to %s; to be asked again, run the task by hand", by, need.Tag), nil
+			return fmt.Sprintf("%s denied %s; to be asked again, run the task by hand", by, need.Tag), nil
 		}
 		token, err := r.ask(agent, need)
 		if err != nil {
@@ -164,7 +164,7 @@ func (r gate) allowed(ctx context.Context, agent string, needs []permission.Requ
 		}
 	}
 	if state, _, err = record.CurrentState(r.vol, dir); err != nil {
-		return state, nil, fmt.Errorf("read rights of the agent: %w", err)
+		return state, nil, fmt.Errorf("read permissions of the agent: %w", err)
 	}
 	once, err = record.OnceOf(dir)
 	return state, once, err

@@ -90,16 +90,18 @@ func (k grants) Why(_ context.Context, id, what string) (control.Verdict, error)
 	}
 	if !set.Allows(access) {
 		if !set.Changes() {
-			return control.Verdict{Decision: "refused", Rule: "profile " + string(set.Profile), Reason: "the profile changes nothing"}, nil
+			return control.Verdict{Decision: "refused", Rule: "profile " + string(set.Profile),
+				Reason: "the profile allows no changes"}, nil
 		}
-		return control.Verdict{Decision: "asks", Reason: "no right covers it; the agent may ask for it"}, nil
+		return control.Verdict{Decision: "asks", Reason: "no permission covers it; the agent can ask for it"}, nil
 	}
 	for _, right := range set.Rights() {
 		if narrow := alone(right); narrow.Allows(access) {
-			return control.Verdict{Decision: "allowed", Rule: right.Tag(), By: giver(set, right.Tag()), Reason: "this right covers it"}, nil
+			return control.Verdict{Decision: "allowed", Rule: right.Tag(), By: giver(set, right.Tag()),
+				Reason: "this permission covers it"}, nil
 		}
 	}
-	return control.Verdict{Decision: "allowed", Reason: "the rights together cover it"}, nil
+	return control.Verdict{Decision: "allowed", Reason: "the permissions together cover it"}, nil
 }
 
 // alone is the set of one right.
@@ -128,9 +130,9 @@ func (r authority) narrowed(agent string, left permission.Set) {
 	if len(ended) == 0 {
 		return
 	}
-	text := "A right was taken back, so these background processes were ended: " + strings.Join(ended, "; ")
+	text := "A permission was revoked, so these background processes were ended: " + strings.Join(ended, "; ")
 	if err := r.family.Note(context.Background(), agent, "system", "narrowed:"+cuid2.Generate(), text); err != nil {
-		r.log.Warn("an agent was not told of processes that were ended", "agent", agent, "err", err)
+		r.log.Warn("an agent was not notified of ended processes", "agent", agent, "err", err)
 	}
 }
 

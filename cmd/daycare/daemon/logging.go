@@ -34,7 +34,7 @@ func (r *Daemon) openLog() error {
 		handlers = append(handlers, slog.NewJSONHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: stamped(hide)}))
 	}
 	r.log = slog.New(slog.NewMultiHandler(handlers...))
-	r.log.Info("daycare starts", "version", version.Number, "pid", os.Getpid(), "workspace", r.workspace)
+	r.log.Info("daycare started", "version", version.Number, "pid", os.Getpid(), "workspace", r.workspace)
 	return nil
 }
 

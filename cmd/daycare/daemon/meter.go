@@ -27,16 +27,16 @@ type meter struct {
 
 // metrics are the counters, in the order of the exposition.
 var metrics = []struct{ name, help string }{
-	{"daycare_items_accepted_total", "Items that inboxes accepted."},
-	{"daycare_items_done_total", "Items whose work is done."},
-	{"daycare_turns_total", "Turns that ended, by reason."},
-	{"daycare_tool_calls_total", "Tool calls that ended, by tool and status."},
-	{"daycare_model_calls_total", "Answers of models."},
-	{"daycare_model_retries_total", "Requests to models that failed and were made again, by HTTP status."},
-	{"daycare_tokens_total", "Tokens of models, by kind: input, output, cacheRead, cacheWrite."},
-	{"daycare_cost_dollars_total", "What models cost, in US dollars, as far as prices are known."},
-	{"daycare_deliveries_total", "Parts of answers given to chats, by connector and result."},
-	{"daycare_permission_requests_total", "Questions to people, by what became of them."},
+	{"daycare_items_accepted_total", "Items accepted by inboxes."},
+	{"daycare_items_done_total", "Items done."},
+	{"daycare_turns_total", "Turns ended, by reason."},
+	{"daycare_tool_calls_total", "Tool calls ended, by tool and status."},
+	{"daycare_model_calls_total", "Model answers."},
+	{"daycare_model_retries_total", "Model requests retried after a failure, by HTTP status."},
+	{"daycare_tokens_total", "Model tokens, by kind: input, output, cacheRead, cacheWrite."},
+	{"daycare_cost_dollars_total", "Model cost in US dollars, where prices are known."},
+	{"daycare_deliveries_total", "Answer parts delivered to chats, by connector and result."},
+	{"daycare_permission_requests_total", "Approval requests, by result."},
 }
 
 // turnBuckets are the bounds of the histogram of turns, in seconds.
@@ -103,7 +103,7 @@ func (m *meter) write(w io.Writer) {
 		}
 	}
 	const turns = "daycare_turn_seconds"
-	head(w, turns, "How long turns took.", "histogram")
+	head(w, turns, "Turn duration.", "histogram")
 	sum := 0
 	for i, bound := range turnBuckets {
 		sum += m.turns[i]
@@ -123,9 +123,9 @@ func (b *backend) WriteMetrics(w io.Writer) {
 	r.meter.write(w)
 	if r.vol != nil {
 		barriers, spent := r.vol.Stats()
-		head(w, "daycare_barriers_total", "Syncs to the disk.", "counter")
+		head(w, "daycare_barriers_total", "Disk syncs.", "counter")
 		fmt.Fprintf(w, "daycare_barriers_total %d\n", barriers)
-		head(w, "daycare_barrier_seconds_total", "Time spent in syncs to the disk.", "counter")
+		head(w, "daycare_barrier_seconds_total", "Time spent in disk syncs.", "counter")
 		fmt.Fprintf(w, "daycare_barrier_seconds_total %g\n", spent.Seconds())
 	}
 	head(w, "go_goroutines", "Goroutines.", "gauge")

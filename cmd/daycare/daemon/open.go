@@ -81,7 +81,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 		if r.warn == nil {
 			return err
 		}
-		r.warn("%v\nthis is shown with the default settings; correct the file, or ask daycare doctor", err)
+		r.warn("%v\nshowing the workspace with default settings; correct the file, or run daycare doctor", err)
 		r.settings = config.NewDefaults(r.root, os.LookupEnv, plugins.ConnectorTypes...)
 	}
 	r.hideSecrets()
@@ -96,7 +96,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)
 	if r.lock != nil {
 		if err := r.vol.Reserve(); err != nil {
-			return fmt.Errorf("keep space back: %w", err)
+			return fmt.Errorf("reserve disk space: %w", err)
 		}
 	}
 	c := r.settings.Current()
@@ -132,7 +132,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.shelf = workbench{r}.newShelf()
+	r.skills = workbench{r}.newSkills()
 	if r.tools, r.jobs, err = (workbench{r}).newTools(c); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (r *Daemon) openAgents(c *config.Config) error {
 	engine.NoteAgents(r.board, r.root, found)
 
 	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
-		return fmt.Errorf("read permission requests: %w", err)
+		return fmt.Errorf("read approval requests: %w", err)
 	}
 	r.board.Tell("", found...)
 	return nil

@@ -23,7 +23,7 @@ func (r authority) owners(connector string) ([]string, permission.Set) {
 	}
 	ceiling, err := permission.Ceiling(c.Ceiling)
 	if err != nil { // such a connector does not start, or goes on with what it had
-		r.log.Warn("the ceiling of a connector is not used", "connector", connector, "err", err)
+		r.log.Warn("a connector's permission ceiling is ignored", "connector", connector, "err", err)
 	}
 	return ownerIDs(c), ceiling
 }

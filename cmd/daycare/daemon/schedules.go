@@ -27,7 +27,7 @@ func (s schedules) known(err error) error {
 	case errors.As(err, &f):
 		return &control.Invalid{Reason: f.Reason, Hint: f.Remedy}
 	case errors.Is(err, disk.ErrChanged):
-		return &control.Invalid{Reason: "the file is being changed by somebody else", Hint: "look at it and try again"}
+		return &control.Invalid{Reason: "the file is changing on disk", Hint: "check the file and try again"}
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func (r reloader) reload(ctx context.Context) []finding.Finding {
 		found = append(found, r.connect()...)
 		found = append(found, needRestart(path, before, now)...)
 	}
-	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "read again and in force"}}
+	e := event.Event{Type: event.ConfigReloaded, Body: event.File{File: path, Text: "settings reloaded"}}
 	if err := finding.Join(found); err != nil {
 		body := event.File{File: path, Text: err.Error()}
 		if first := found[slices.IndexFunc(found, isError)]; first.File == path {
@@ -70,7 +70,7 @@ func isError(f finding.Finding) bool { return f.Severity == finding.Error }
 func needRestart(path string, before, now *config.Config) (found []finding.Finding) {
 	for _, name := range config.NeedRestart(before, now) {
 		found = append(found, finding.Finding{ID: "settings-need-restart", Severity: finding.Warning, File: path,
-			Reason: name + " was changed and takes effect after a restart", Remedy: "daycare stop, then daycare start"})
+			Reason: name + " takes effect after a restart", Remedy: "daycare stop, then daycare start"})
 	}
 	return found
 }
@@ -98,7 +98,7 @@ func (r reloader) settingsText() string {
 
 // lost ends the daemon whose folder is not at its place any more.
 func (r reloader) lost() error {
-	return r.vol.Fail(fmt.Errorf("%s was moved, or was removed or replaced while daycare ran", r.root))
+	return r.vol.Fail(fmt.Errorf("%s was moved, removed or replaced while daycare was running", r.root))
 }
 
 // watchPlace ends the daemon when its folder, or one above it, is moved: everything that
@@ -117,7 +117,7 @@ func (r reloader) watchPlace(ctx context.Context) error {
 			return r.lost()
 		}
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("a move of the workspace would not be seen", "err", err)
+			r.log.Warn("cannot detect a move of the workspace", "err", err)
 			<-ctx.Done()
 		}
 	}

@@ -26,14 +26,14 @@ func SkillFolders(root string, agentsWrite func(path string) bool) []skills.Fold
 	return append(folders, theirs)
 }
 
-// newShelf makes the skills in force, told of what is wrong with their files.
-func (r workbench) newShelf() *skills.Shelf {
-	return skills.NewShelf(func() []skills.Folder { return SkillFolders(r.root, r.folders.Writable) }, r.texts.Use, r.readShared)
+// newSkills returns the active skills; problems of their files are reported.
+func (r workbench) newSkills() *skills.Set {
+	return skills.NewSet(func() []skills.Folder { return SkillFolders(r.root, r.folders.Writable) }, r.texts.Use, r.readShared)
 }
 
-// knownSkills is what the system prompt says of them.
+// knownSkills returns the skills for the system prompt.
 func (r factory) knownSkills() []prompt.Skill {
-	list := r.shelf.List()
+	list := r.skills.List()
 	told := make([]prompt.Skill, len(list))
 	for i, s := range list {
 		told[i] = prompt.Skill{Name: s.Name, Description: s.Description}

@@ -29,5 +29,5 @@ func (r workbench) commandBegan(agent string, sandboxed bool) (ended func()) {
 
 func (r workbench) lookAtTexts() {
 	factory{r.Daemon}.promptFiles()
-	r.shelf.List()
+	r.skills.List()
 }

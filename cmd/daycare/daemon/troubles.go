@@ -114,7 +114,7 @@ func (r *Daemon) lookAtAll() error {
 		}
 		r.board.Read(m.ID, filepath.Join(dir, "state.json"), found)
 	}
-	r.shelf.List()
+	r.skills.List()
 	return r.lookAtTasks()
 }
 

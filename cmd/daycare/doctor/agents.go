@@ -35,12 +35,12 @@ func checkAgentFolders(d *doctor) error {
 		case name == "handles.jsonl" || isTemp(name):
 		case strings.HasPrefix(name, ".new-"):
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "agent-unfinished", Severity: finding.Info, File: path,
-				Reason: "an agent that was being created when the process ended; no message refers to it",
+				Reason: "left over from creating an agent when the process ended; no message refers to it",
 				Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
 		case strings.HasPrefix(name, "."):
 		case !e.IsDir() || !address.ValidID(name):
 			d.tell(finding.Warning, "agent-folder-name", path, 0,
-				"this is not the folder of an agent: those are named by their id, 24 to 32 of a-z and 0-9",
+				"not an agent folder: those are named after the agent's id, 24 to 32 characters of a-z and 0-9",
 				"Move it elsewhere.")
 		}
 	}
@@ -78,7 +78,7 @@ func checkAgent(d *doctor, dir string) error {
 				a.fix, a.asleep = repairLog(f.File, dir), d.held
 			case "history-bad-line", inbox.BrokenLine:
 				a.fix = setAsideBroken(dir, f.File, check)
-				a.Remedy = "Correct the line; or doctor --fix moves it to a file beside this one."
+				a.Remedy = "Correct the line, or let doctor --fix move it to a file next to this one."
 			}
 			if f.ID == "history-part-missing" && d.conf.Retention.History > 0 {
 				a.Severity, a.Remedy = finding.Info, "The settings let daycare gc delete closed parts (retention.history)."
@@ -110,8 +110,8 @@ func checkNetwork(d *doctor, dir string, set permission.Set) {
 	for _, host := range set.Hosts {
 		if lan.Plainly(host) {
 			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(host)),
-				fmt.Sprintf("@web:%s opens nothing: the host is not on the Internet", host),
-				fmt.Sprintf("Give the right to its port: daycare permissions grant %s @lan:%s",
+				fmt.Sprintf("@web:%s has no effect: the host is not on the Internet", host),
+				fmt.Sprintf("Grant access to its port: daycare permissions grant %s @lan:%s",
 					filepath.Base(dir), net.JoinHostPort(host, "PORT")))
 		}
 	}
@@ -134,12 +134,12 @@ func isElsewhere(d *doctor, dir string, state record.State) {
 	}
 	path := filepath.Join(dir, "state.json")
 	f := finding.Finding{ID: "working-dir-elsewhere", Severity: finding.Warning, File: path, Line: lineWith(path, `"workingDir"`),
-		Reason: fmt.Sprintf("the agent works in %s, outside of this workspace", state.Permissions.WorkingDir),
+		Reason: fmt.Sprintf("the agent works in %s, outside this workspace", state.Permissions.WorkingDir),
 		Remedy: `If the workspace was moved or copied, set workingDir to ".": daycare agents edit ` + id}
 	var fix func(*repairer) error
 	if sure {
-		f.Reason += ", which was moved or copied from there"
-		f.Remedy = "doctor --fix has the agent work here, with the same rights."
+		f.Reason += ", from where this workspace was moved or copied"
+		f.Remedy = "doctor --fix sets its working directory to this workspace, with the same permissions."
 		fix = func(r *repairer) error {
 			return record.UpdateState(r.vol, dir, func(s *record.State) { s.Move(from, d.workspace) })
 		}
@@ -180,7 +180,7 @@ func checkOpen(d *doctor, dir string) error {
 		over = append(over, h.ID)
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "inbox-done-missing", Severity: finding.Warning,
 			File: filepath.Join(dir, inbox.FileName), Line: inbox.LineOf(dir, h.ID),
-			Reason: fmt.Sprintf("item %s is done, as history says, and no line here says so", h.ID),
+			Reason: fmt.Sprintf("item %s is done according to the history, but not marked done here", h.ID),
 			Remedy: "The next start, or doctor --fix, adds the line."}})
 	}
 	for i := range d.ailments {
@@ -199,8 +199,8 @@ func checkLink(d *doctor, path string) {
 	}
 	if _, err := disk.Through(d.root, path); err != nil {
 		d.tell(finding.Warning, "file-link", path, 1,
-			err.Error()+"; so daycare writes nothing there, neither rights that are given nor how much was used",
-			"Put the file itself here, or link to one of yours outside of the workspace.")
+			err.Error()+"; so daycare does not write this file: grants and usage are not saved",
+			"Replace the link by the file itself, or link to a file of yours outside the workspace.")
 	}
 }
 
@@ -214,11 +214,11 @@ func checkDraft(d *doctor, dir string) {
 	settled, err := record.Settled(dir)
 	switch {
 	case !json.Valid(data):
-		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only what was on screen when a crash came",
+		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only the answer that was on screen at a crash",
 			"The next start removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	case err == nil && settled && !d.held:
-		d.tell(finding.Info, "draft-leftover", path, 1, "no turn is open that it could be of",
+		d.tell(finding.Info, "draft-leftover", path, 1, "it belongs to no open turn",
 			"The next start, or doctor --fix, removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	}
@@ -234,7 +234,7 @@ func checkParents(d *doctor) error {
 		}
 		path := filepath.Join(d.root, "agents", m.ID, "descriptor.json")
 		d.tell(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
-			"its parent "+parent+" is not there: it cannot report to anybody",
+			"its parent "+parent+" does not exist: the agent cannot report to it",
 			"Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
 	}
 	for _, k := range d.conf.Connectors {
@@ -243,7 +243,7 @@ func checkParents(d *doctor) error {
 		}
 		if _, err := d.index.Resolve(k.AgentID); err != nil {
 			d.tell(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
-				fmt.Sprintf("connector %s gives its messages to agent %q, which is not there", k.ID, k.AgentID),
+				fmt.Sprintf("connector %s sends its messages to agent %q, which does not exist", k.ID, k.AgentID),
 				"List agents with: daycare agents ls")
 		}
 	}
@@ -284,8 +284,8 @@ func checkLines(d *doctor, path string) {
 			continue
 		}
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lines-bad", Severity: finding.Warning, File: path, Line: n,
-			Reason: "not a JSON object; the line is skipped",
-			Remedy: "Correct the line; or doctor --fix moves it to a file beside this one."},
+			Reason: "not a JSON object; the line is ignored",
+			Remedy: "Correct the line, or let doctor --fix move it to a file next to this one."},
 			fix: setAside(path)})
 	}
 }
@@ -294,10 +294,10 @@ func checkLines(d *doctor, path string) {
 // it looks at the end of the file before it writes there.
 func tornLine(d *doctor, path string, line int) {
 	f := finding.Finding{ID: "lines-torn", Severity: finding.Warning, File: path, Line: line,
-		Reason: "the last line is incomplete: a crash cut it",
-		Remedy: "The next start, or doctor --fix, cuts it off and keeps it beside the file."}
+		Reason: "the last line is incomplete: a crash cut it off",
+		Remedy: "The next start, or doctor --fix, removes it and keeps a copy next to the file."}
 	if d.held {
-		f.Severity, f.Remedy = finding.Info, "The daemon deals with it when it next writes there."
+		f.Severity, f.Remedy = finding.Info, "The daemon repairs it before its next write to the file."
 	}
 	d.ailments = append(d.ailments, ailment{Finding: f, fix: repairLog(path, "")})
 }

@@ -30,7 +30,7 @@ func checkDefinitions(d *doctor) error {
 		return err
 	}
 	folders := daemon.SkillFolders(d.root, permission.NewFolders(d.workspace).Writable)[:2] // those of the workspace
-	skills.NewShelf(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
+	skills.NewSet(func() []skills.Folder { return folders }, nil, func(_ string, found []finding.Finding) { d.add(found...) }).List()
 	_, found := slash.List(d.workspace)
 	d.add(found...)
 	texts, found := prompt.Load(d.workspace, nil)
@@ -39,7 +39,7 @@ func checkDefinitions(d *doctor) error {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
 			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,
-				"it is not UTF-8 text, and would be part of every prompt", "Save it as UTF-8.")
+				"not UTF-8 text, but part of every prompt", "Save it as UTF-8.")
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func checkSkillFolders(d *doctor) error {
 	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
 	if err != nil {
 		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
-			"Delete it: every granted folder is then pinned as it is now.")
+			"Delete it: daycare then pins every granted folder anew.")
 		return nil
 	}
 	for _, r := range folders.Check() {
@@ -63,7 +63,7 @@ func checkSkillFolders(d *doctor) error {
 func checkUnseen(d *doctor) error {
 	texts, err := unseen.Open(nil, d.workspace)
 	if err != nil {
-		d.tell(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete what it names.")
+		d.tell(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete the file it names.")
 		return nil
 	}
 	waiting := texts.Waiting()
@@ -100,9 +100,9 @@ func checkUsage(d *doctor) error {
 	for day, calls := range days {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "usage-missing", Severity: finding.Info,
 			File: filepath.Join(dir, day),
-			Reason: fmt.Sprintf("%s of that day are in histories and not here: budgets do not count them",
+			Reason: fmt.Sprintf("%s of that day in histories but not here: budgets do not include them",
 				term.Plural(len(calls), "request", "requests")),
-			Remedy: "doctor --fix writes them here, from the histories."},
+			Remedy: "doctor --fix adds them from the histories."},
 			fix: func(*repairer) error { return budget.Add(dir, calls) }})
 	}
 	return nil

@@ -32,13 +32,13 @@ func Command(c *term.App) *cobra.Command {
 	var fix, security bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong, in every file and around them",
-		Long: "Look for what is wrong: every file of every agent against its form, what is torn,\n" +
-			"doubled or belongs to nothing, modes of files, the lock, watches, disk, clock, model\n" +
-			"services and connectors. It changes nothing without --fix, and works with the daemon\n" +
-			"running or not. The exit code is 1 if there are errors or warnings.\n\n" +
-			"--security looks at the walls around agents alone: what holds their commands on this\n" +
-			"machine, and what could make a wall useless. The exit code is 1 if there are errors.",
+		Short: "Check every file and the system for problems",
+		Long: "Check for problems: every file of every agent against its schema, torn, duplicate or\n" +
+			"orphaned data, file modes, the lock, file watching, disk, clock, model services and\n" +
+			"connectors. It changes nothing without --fix, and works with the daemon running or not.\n" +
+			"The exit code is 1 if there are errors or warnings.\n\n" +
+			"--security checks only the isolation of agents: how their commands are confined on this\n" +
+			"machine, and what could break it. The exit code is 1 if there are errors.",
 		Example: "  daycare doctor\n  daycare doctor --fix\n  daycare doctor --security",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +49,7 @@ func Command(c *term.App) *cobra.Command {
 			switch {
 			case security && fix:
 				return &term.Problem{Code: fault.ExitUsage, Err: errors.New("--security and --fix cannot be combined"),
-					Do: "repair first: daycare doctor --fix"}
+					Do: "repair first, with: daycare doctor --fix"}
 			case security:
 				return showSecurity(c, root)
 			}
@@ -65,8 +65,8 @@ func Command(c *term.App) *cobra.Command {
 			return showDoctor(c, d)
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "repair what can be repaired without losing anything")
-	cmd.Flags().BoolVar(&security, "security", false, "show what holds agents' commands, and what is wrong with the walls")
+	cmd.Flags().BoolVar(&fix, "fix", false, "repair everything that can be repaired without losing data")
+	cmd.Flags().BoolVar(&security, "security", false, "check how agents' commands are confined, and what could break it")
 	return cmd
 }
 
@@ -134,7 +134,7 @@ func examine(workspace string) (*doctor, error) {
 	}
 	for i := range d.ailments {
 		if a := &d.ailments[i]; a.Remedy == "" && a.Severity != finding.Info {
-			a.Remedy = "Correct it, then look again: daycare doctor"
+			a.Remedy = "Correct it, then check again: daycare doctor"
 		}
 	}
 	slices.SortStableFunc(d.ailments, func(a, b ailment) int {
@@ -209,16 +209,16 @@ func showDoctor(c *term.App, d *doctor) error {
 		i += len(same)
 	}
 	if len(d.ailments) == 0 {
-		c.Print("nothing is wrong with %s\n", term.Plural(result.Agents, "agent", "agents"))
+		c.Print("no problems found in %s\n", term.Plural(result.Agents, "agent", "agents"))
 		return nil
 	}
 	c.Note("%s, %s, %s", term.Plural(count[finding.Error], "error", "errors"),
 		term.Plural(count[finding.Warning], "warning", "warnings"), term.Plural(count[finding.Info], "note", "notes"))
 	if fixable > 0 {
-		c.Note("%d of it can be repaired: daycare doctor --fix", fixable)
+		c.Note("%d can be repaired with: daycare doctor --fix", fixable)
 	}
 	if later > 0 {
-		c.Note("%d of it can be repaired while the daemon does not run: daycare stop && daycare doctor --fix", later)
+		c.Note("%d can be repaired while the daemon is stopped: daycare stop && daycare doctor --fix", later)
 	}
 	return failed
 }
@@ -258,7 +258,7 @@ func showAilment(c *term.App, d *doctor, a ailment, same []ailment) {
 		if n > shown {
 			lines = append(lines, fmt.Sprintf("and %d more, the last %d", n-shown, same[n].Line))
 		}
-		c.Print("         the same in line %s\n", strings.Join(lines, ", "))
+		c.Print("         also in line %s\n", strings.Join(lines, ", "))
 	}
 	if a.Remedy != "" {
 		c.Print("         %s\n", s.Dim("→ "+term.Clean(a.Remedy)))

@@ -49,13 +49,13 @@ func checkTasks(d *doctor) error {
 		d.add(found...)
 		if other := ids[t.ID]; t.ID != "" && other != "" {
 			d.tell(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"),
-				"the task in "+other+" has the same taskId", "Take the taskId out of the copy: it gets one of its own.")
+				"the task in "+other+" has the same taskId", "Remove taskId from the copy: daycare gives it a new one.")
 		}
 		ids[t.ID] = filepath.Dir(path)
 		if t.Agent != "" {
 			if _, err := d.index.Resolve(t.Agent); err != nil {
 				d.tell(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"),
-					fmt.Sprintf("agent %q is not there", t.Agent), "List agents with: daycare agents ls")
+					fmt.Sprintf("agent %q does not exist", t.Agent), "List agents with: daycare agents ls")
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func checkRequests(d *doctor) error {
 			d.ailments = append(d.ailments,
 				ailment{Finding: finding.Finding{ID: "permission-orphan", Severity: finding.Warning, File: path,
 					Line:   lineWith(path, `"agentId"`),
-					Reason: "the agent that asks, " + p.Agent + ", is not there: nobody waits for the answer",
+					Reason: "the agent that asked, " + p.Agent + ", no longer exists: nothing waits for the answer",
 					Remedy: "doctor --fix moves the file to the trash."}, fix: toTrash(d.root, path)})
 		}
 	}
@@ -133,8 +133,8 @@ func checkAttachments(d *doctor) error {
 		}
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-orphan", Severity: finding.Info,
 			File:   filepath.Join(dir, name),
-			Reason: "no reference names it: a crash came while it was being sent",
-			Remedy: "doctor --fix writes the reference; or remove the file, if it is not wanted."},
+			Reason: "it has no reference: a crash interrupted its upload",
+			Remedy: "doctor --fix writes the reference; or remove the file if you do not need it."},
 			fix: refer(d.root, name), live: true})
 	}
 	return nil
@@ -148,11 +148,11 @@ func checkReference(d *doctor, path, id, content string) {
 	switch {
 	case content == "":
 		d.tell(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)),
-			"the file that it refers to is not there", "Restore "+id+"__… from a backup, or remove the reference.")
+			"the file that it refers to is missing", "Restore "+id+"__… from a backup, or remove the reference.")
 	case broken:
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference",
 			Severity: finding.Warning, File: path, Line: 1,
-			Reason: "not the reference of file " + id, Remedy: "doctor --fix writes it anew from " + content + "."},
+			Reason: "not a valid reference of file " + id, Remedy: "doctor --fix rewrites it from " + content + "."},
 			fix: refer(d.root, content), live: true})
 	}
 }
@@ -170,9 +170,9 @@ func checkLetters(d *doctor) error {
 		}
 		why, err := os.ReadFile(path + ".reason.txt")
 		if err != nil {
-			why = []byte("nobody wrote down why")
+			why = []byte("the reason file is missing")
 		}
-		d.tell(finding.Warning, "letter-refused", path, 1, "the letter was refused: "+term.OneLine(string(why), 200),
+		d.tell(finding.Warning, "letter-refused", path, 1, "the dropped message was refused: "+term.OneLine(string(why), 200),
 			"Correct it and move it to drop/, or remove it.")
 	}
 	return nil
@@ -250,13 +250,13 @@ func checkLeftovers(d *doctor) error {
 		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
 			if !d.held {
 				d.tell(finding.Warning, "save-interrupted", path, 0,
-					"a death came while this file and another traded places; it may be a save of yours",
-					"It is put in place when the agent or task is next loaded. Leave it there.")
+					"a crash interrupted the swap of this file with another; it may contain your edit",
+					"Leave it: daycare finishes the swap when it next loads the agent or task.")
 			}
 		case strings.Contains(name, ".conflict-"):
 			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path),
-				"a save of yours that could not be merged with what the runtime wrote",
-				"Compare it with the file of that name, then remove it.")
+				"your edit, which could not be merged with what daycare wrote meanwhile",
+				"Compare it with the original file, then remove it.")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
 			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
@@ -344,7 +344,7 @@ func checkModes(d *doctor) error {
 		if i == maxModes {
 			rest := paths[i:]
 			d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-mode", Severity: finding.Warning, File: d.root,
-				Reason: fmt.Sprintf("%d further files can be read by other users", len(rest)), Remedy: "chmod -R go-rwx " + d.root},
+				Reason: fmt.Sprintf("other users can read %d more files", len(rest)), Remedy: "chmod -R go-rwx " + d.root},
 				live: true, fix: closeAll(rest)})
 			break
 		}

@@ -29,12 +29,12 @@ func CollectCommand(c *term.App) *cobra.Command {
 	var older string
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Show what can be deleted, and delete it with --yes",
-		Long: "Show what nothing needs any more: removed agents and tasks in the trash, long outputs\n" +
-			"that no history names, half lines and temporary files that crashes left; closed parts\n" +
-			"of histories and older logs too, if the settings (retention) say after how long.\n" +
-			"Nothing is deleted without --yes, or without your word on a terminal; by itself daycare\n" +
-			"keeps everything. What is deleted is no longer counted by daycare cost.",
+		Short: "Show files that are no longer needed, and delete them with --yes",
+		Long: "Show files that are no longer needed: removed agents and tasks in the trash, long outputs\n" +
+			"that no history refers to, partial lines and temporary files left by crashes; closed parts\n" +
+			"of histories and rotated logs too, if the settings (retention) say after how long.\n" +
+			"Nothing is deleted without --yes or your confirmation on a terminal; otherwise daycare\n" +
+			"keeps everything. daycare cost no longer includes what is deleted.",
 		Example: "  daycare gc\n  daycare gc --older 7d --yes",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +50,7 @@ func CollectCommand(c *term.App) *cobra.Command {
 			if older != "" {
 				age, err := term.Length(older)
 				if err != nil || age < 0 {
-					return term.Usage(cmd, "--older %q is no length of time, such as 30d", older)
+					return term.Usage(cmd, "--older %q is not a duration such as 30d", older)
 				}
 				ages = sooner(ages, age)
 			}
@@ -58,13 +58,13 @@ func CollectCommand(c *term.App) *cobra.Command {
 				workspace.Home), conf), ages: ages,
 				now: time.Now(), held: disk.Held(workspace.Lock(root))}
 			if err := g.look(); err != nil {
-				return fmt.Errorf("look for what can go: %w", err)
+				return fmt.Errorf("find files to delete: %w", err)
 			}
 			return collect(c, &g, sure)
 		},
 	}
-	cmd.Flags().BoolVar(&sure, "yes", false, "delete it")
-	cmd.Flags().StringVar(&older, "older", "", "what is older than this, whatever the settings say of its kind")
+	cmd.Flags().BoolVar(&sure, "yes", false, "delete without asking")
+	cmd.Flags().StringVar(&older, "older", "", "only files older than this, instead of the limits in the settings")
 	return cmd
 }
 
@@ -264,7 +264,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 	}
 	if !c.JSON {
 		if len(g.found) == 0 {
-			c.Note("there is nothing to delete")
+			c.Note("nothing to delete")
 			return nil
 		}
 		var t term.Table
@@ -279,7 +279,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 		c.Note("%s in all", term.Size(total))
 	}
 	if !sure && !c.JSON && c.Asks() {
-		sure = c.Agrees("Delete it?")
+		sure = c.Agrees("Delete these files?")
 	}
 	if sure {
 		for _, one := range g.found {
@@ -296,7 +296,7 @@ func collect(c *term.App, g *collector, sure bool) error {
 		}{sure, total, append([]garbage{}, g.found...)})
 	}
 	if !sure {
-		c.Note("nothing was deleted; do it with: daycare gc --yes")
+		c.Note("nothing was deleted; delete with: daycare gc --yes")
 		return nil
 	}
 	c.Print("deleted %s\n", term.Size(total))

@@ -63,7 +63,7 @@ func layouts() []layout {
 			loose: true, need: []string{"at"}},
 		{name: "subagent", about: "the front matter of subagents/NAME.md", of: reflect.TypeFor[subagent.Definition]()},
 		{name: "skill", about: "the front matter of skills/NAME/SKILL.md", of: reflect.TypeFor[skills.Skill]()},
-		{name: "letter", about: "a letter in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](),
+		{name: "letter", about: "a dropped message in drop/, as ID__anything.json", of: reflect.TypeFor[inbox.Fields](),
 			loose: true, finish: func(s *jsonschema.Schema) {
 				file := s.Properties["files"]
 				file.Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Description: "its absolute path"}, file.Items}}
@@ -73,14 +73,14 @@ func layouts() []layout {
 		{name: "file", about: "files/ID.json: the reference of an attachment", of: reflect.TypeFor[message.File](),
 			loose: true, need: []string{"id", "name"}},
 		{name: "usage", about: "a line of usage/DATE.jsonl", of: budget.LineType(), loose: true, need: []string{"at", "agent", "tokens"}},
-		{name: "tokens", about: "tokens.json: tokens of the API by name, as hashes",
+		{name: "tokens", about: "tokens.json: hashes of API tokens by name",
 			of: reflect.TypeFor[map[string]apitoken.Token](), finish: func(s *jsonschema.Schema) {
 				for _, scope := range apitoken.Scopes {
 					items := s.AdditionalProperties.Properties["scopes"].Items
 					items.Enum = append(items.Enum, scope)
 				}
 			}},
-		{name: "lock", about: "daycare.lock: who runs, or ran last", of: reflect.TypeFor[disk.Holder](), loose: true,
+		{name: "lock", about: "daycare.lock: the running daemon, or the last one", of: reflect.TypeFor[disk.Holder](), loose: true,
 			need: []string{"pid"}},
 		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true,
 			need: []string{"time", "level", "msg"}},
@@ -106,7 +106,7 @@ func SchemaCommand(c *term.App) *cobra.Command {
 	names := append(formNames(), apiName)
 	var dir string
 	cmd := &cobra.Command{
-		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, or the OpenAPI document of the API",
+		Use: "schema [NAME]", Short: "Print the JSON Schema of a file, or the API's OpenAPI document",
 		Long: "Print a JSON Schema, for editors and other programs: " + strings.Join(formNames(), ", ") + ". `api` is the OpenAPI 3.1 " +
 			"document of the HTTP API. With --dir all of them are written, as NAME.schema.json and api.openapi.json.",
 		Example: "  daycare schema settings > settings.schema.json\n  daycare schema --dir .vscode\n" +
@@ -117,7 +117,7 @@ func SchemaCommand(c *term.App) *cobra.Command {
 				return writeSchemas(c, dir, names)
 			}
 			if len(args) == 0 {
-				return term.Usage(cmd, "say the NAME of a file, or api: %s", strings.Join(names, ", "))
+				return term.Usage(cmd, "give a NAME: %s", strings.Join(names, ", "))
 			}
 			data, err := schemaText(args[0])
 			if err != nil {

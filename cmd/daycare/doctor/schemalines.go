@@ -24,7 +24,7 @@ type line struct {
 	Type string     `json:"type"`
 	Seq  int64      `json:"seq" min:"1"`
 	At   disk.Stamp `json:"at"`
-	CRC  string     `json:"crc" jsonschema:"CRC-32C of what comes before it; missing or wrong: written by a hand"`
+	CRC  string     `json:"crc" jsonschema:"CRC-32C of the preceding bytes; missing or wrong: edited by hand"`
 }
 
 // schema is that of a line of this kind: its own members beside those that every line has.

@@ -30,10 +30,10 @@ func runner(c *config.Config) (*sandbox.Runner, error) {
 
 // narrow says what does not work where Landlock is alone, and what to do.
 const (
-	narrow = "commands are held by Landlock alone: they make no new files beside .daycare or .git, cannot commit " +
+	narrow = "commands are confined by Landlock alone: they cannot create files beside .daycare or .git, commit " +
 		"or chmod, and have no network"
 	narrowRemedy = "Install bubblewrap, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, " +
-		"kernel.apparmor_restrict_unprivileged_userns). Until then agents make files there with the tool write, or work in a subfolder."
+		"kernel.apparmor_restrict_unprivileged_userns). Until then agents create files there with the tool write, or work in a subfolder."
 )
 
 // checkSandbox looks whether agents' commands can be kept in.
@@ -43,12 +43,12 @@ func checkSandbox(d *doctor) error {
 	switch {
 	case err != nil:
 		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(),
-			"Install what is missing, or write sandbox: auto.")
+			"Install what is missing, or set sandbox: auto.")
 		return nil
 	case r == nil:
 		return nil
 	case r.Level == sandbox.None:
-		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent asks first",
+		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent needs your approval",
 			"On Linux: install bubblewrap, or use a kernel with Landlock.")
 	case r.Level == sandbox.Landlock && !r.HasView():
 		d.tell(finding.Info, "sandbox-narrow", path, 0, narrow, narrowRemedy)
@@ -56,10 +56,10 @@ func checkSandbox(d *doctor) error {
 	for _, h := range r.Holds() {
 		if !h.Held && h.What == "processes" && !r.HasView() {
 			d.tell(finding.Info, "sandbox-uncounted", path, 0,
-				"daycare runs as root, whom the kernel gives any number of processes, and it can make no control "+
-					"groups: a command that multiplies is ended when it is seen to have "+
-					fmt.Sprint(sandbox.MaxProcesses)+" processes, if at all",
-				"Run daycare as a user of its own; on Linux, bubblewrap helps too.")
+				"daycare runs as root, for whom the kernel does not limit processes, and it cannot create control "+
+					"groups: a command that multiplies is killed only when daycare sees it with "+
+					fmt.Sprint(sandbox.MaxProcesses)+" processes",
+				"Run daycare as an ordinary user; on Linux, bubblewrap helps too.")
 		}
 	}
 	return nil
@@ -94,9 +94,9 @@ func checkPrograms(d *doctor) error {
 			}
 			seen[path] = true
 			d.tell(finding.Error, "program-in-grant", path, 0,
-				what+" lies in a folder that agents can write: what one of them puts there runs outside of the sandbox, "+
+				what+" is in a folder that agents can write: a file they put there runs outside the sandbox, "+
 					"at the latest when daycare starts again",
-				"Move it to where no agent can write, such as /usr/local/bin, or take the folder off the PATH.")
+				"Move it to a folder no agent can write, such as /usr/local/bin, or remove the folder from PATH.")
 		}
 	}
 	return nil
@@ -109,10 +109,11 @@ func homeCaution(workspace string) string {
 	if home == "" {
 		return ""
 	}
-	return fmt.Sprintf("the workspace holds the home folder %s: agents can read and change all in it but keys and what runs later", home)
+	return fmt.Sprintf("the workspace contains the home folder %s: agents can read and change everything in it "+
+		"except keys and startup files", home)
 }
 
-const homeRemedy = "Make the workspace a folder of its own, such as ~/daycare: daycare init --workspace ~/daycare"
+const homeRemedy = "Use a separate folder as the workspace, such as ~/daycare: daycare init --workspace ~/daycare"
 
 // CautionHome says that a workspace is a home.
 func CautionHome(c *term.App, workspace string) {
@@ -158,7 +159,7 @@ func showSecurity(c *term.App, workspace string) error {
 			return fmt.Errorf("examine %s: %w", d.root, err)
 		}
 	}
-	result := securityCheck{Level: sandbox.None, Why: "commands are not run, or tools.exec.sandbox is off",
+	result := securityCheck{Level: sandbox.None, Why: "agents run no commands, or tools.exec.sandbox is off",
 		Holds: []sandbox.Hold{}, Findings: []finding.Finding{}}
 	if r, err := runner(d.conf); err == nil && r != nil {
 		result.Level, result.Why, result.Holds = r.Level, r.Why, r.Holds()

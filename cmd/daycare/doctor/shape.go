@@ -65,7 +65,7 @@ func (s *shape) whole(path string, data []byte) []finding.Finding {
 			one.Severity = s.severity
 		}
 		if one.Severity != finding.Info {
-			one.Remedy = "What is allowed: daycare schema " + s.name
+			one.Remedy = "See the allowed values with: daycare schema " + s.name
 		}
 	}
 	return f.Found

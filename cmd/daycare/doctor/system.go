@@ -35,7 +35,7 @@ func checkLock(d *doctor) error {
 	path, socket := workspace.Lock(d.workspace), filepath.Join(d.root, control.SocketName)
 	if _, err := disk.ReadHolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "lock-unreadable", Severity: finding.Info, File: path, Line: 1,
-			Reason: "it does not say who wrote it last", Remedy: "The next start, or doctor --fix, writes it anew."}, fix: nothing})
+			Reason: "it does not name a process", Remedy: "The next start, or doctor --fix, rewrites it."}, fix: nothing})
 	}
 	client, err := control.Dial(d.root)
 	if err == nil {
@@ -46,11 +46,11 @@ func checkLock(d *doctor) error {
 	case d.held && err != nil:
 		holder, _ := disk.ReadHolder(path)
 		d.tell(finding.Error, "daemon-deaf", path, 0,
-			fmt.Sprintf("process %d holds the lock, and nobody answers on the socket: %v", holder.PID, err),
-			"It may be starting. Else end it and start it again: daycare stop; what was acknowledged is safe.")
+			fmt.Sprintf("process %d has the lock but does not answer on the socket: %v", holder.PID, err),
+			"It may still be starting. Otherwise stop it with daycare stop and start it again; everything acknowledged is safe.")
 	case !d.held && missing == nil:
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "socket-stale", Severity: finding.Info, File: socket,
-			Reason: "no daemon runs that could answer on it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(socket)})
+			Reason: "no daemon is running to answer on it", Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(socket)})
 	}
 	return nil
 }
@@ -78,14 +78,14 @@ func checkWatches(d *doctor) error {
 	<-ended
 	for _, reason := range degraded {
 		d.tell(finding.Warning, "watch-impossible", d.root, 0,
-			"changes here are not told by the system: "+strings.TrimPrefix(reason, d.root+": "),
-			"Edits count after 10 s. For better, move the workspace to a local disk, or raise the limit.")
+			"the system does not report file changes here: "+strings.TrimPrefix(reason, d.root+": "),
+			"Edits take effect within 10 s. To speed that up, move the workspace to a local disk, or raise the limit.")
 	}
 	const limits = "/proc/sys/fs/inotify/max_user_watches"
 	if most, err := readNumber(limits); err == nil && most < len(d.index.All())+100 {
 		d.tell(finding.Warning, "watch-limit", limits, 0,
-			fmt.Sprintf("%d folders can be watched, and there are %d agents", most, len(d.index.All())),
-			"Raise it: sudo sysctl fs.inotify.max_user_watches=524288")
+			fmt.Sprintf("the limit is %d watched folders, but there are %d agents", most, len(d.index.All())),
+			"Raise the limit: sudo sysctl fs.inotify.max_user_watches=524288")
 	}
 	return nil
 }
@@ -113,10 +113,11 @@ func checkSpace(d *doctor) error {
 	free := int64(s.Bavail) * int64(s.Bsize)
 	switch {
 	case free < noSpace:
-		d.tell(finding.Error, "disk-full", d.root, 0, term.Size(free)+" are free: soon nothing new is accepted",
-			"Make room on this disk; daycare gc shows what can go.")
+		d.tell(finding.Error, "disk-full", d.root, 0, term.Size(free)+" free: soon daycare accepts no new messages",
+			"Free some space on this disk; daycare gc shows what can be deleted.")
 	case free < littleSpace:
-		d.tell(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" are free", "Make room on this disk; daycare gc shows what can go.")
+		d.tell(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" free",
+			"Free some space on this disk; daycare gc shows what can be deleted.")
 	}
 	return nil
 }
@@ -138,14 +139,14 @@ var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 func checkClock(d *doctor) error {
 	if d.now.Before(built) {
 		d.tell(finding.Error, "clock-wrong", d.root, 0,
-			"the clock of this machine says "+d.now.Format(time.RFC3339)+", which is before this program was made", "Set the clock.")
+			"the clock says "+d.now.Format(time.RFC3339)+", which is before this program was built", "Set the clock.")
 	}
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		at, err := record.LastAt(dir)
 		if err == nil && at.After(d.now.Add(24*time.Hour)) {
 			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
-				"its newest record is of "+at.Local().Format(time.DateTime)+", and now it is "+d.now.Format(time.DateTime),
+				"its newest record is from "+at.Local().Format(time.DateTime)+", but the clock says "+d.now.Format(time.DateTime),
 				"Set the clock of this machine.")
 		}
 	}
@@ -167,13 +168,13 @@ func checkServices(d *doctor) error {
 	providers := d.conf.Choose(context.Background(), config.Ollama)
 	list := filepath.Join(d.root, models.FileName)
 	if _, err := models.ReadFetched(list); err != nil {
-		d.tell(finding.Error, "models-list", list, 0, "it is not used: "+err.Error(),
+		d.tell(finding.Error, "models-list", list, 0, "the file is ignored: "+err.Error(),
 			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
 	}
 	known := models.Catalogue(d.conf, list)
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
-		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; the offline model answers, which can little",
-			"Set a key, such as ANTHROPIC_API_KEY, or name a service in the settings (providers).")
+		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; daycare uses the offline model, which has few abilities",
+			"Set a key, such as ANTHROPIC_API_KEY, or add a service to the settings (providers).")
 	}
 	for _, p := range providers {
 		line, _ := strconv.Atoi(strings.TrimPrefix(p.Why, config.Name+":"))
@@ -202,13 +203,13 @@ func checkReceivers(d *doctor) error {
 		}
 		if len(s.Allow) > 1 && len(s.Owners) == 0 {
 			d.tell(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
-				fmt.Sprintf("connector %s lets %d people in and names no owners: only %s, the first of allow, "+
-					"answers approvals", s.ID, len(s.Allow), s.Allow[0]),
-				"Write the ids of those who answer for all agents into owners.")
+				fmt.Sprintf("connector %s allows %d users and names no owners: only %s, the first in allow, "+
+					"can answer approvals", s.ID, len(s.Allow), s.Allow[0]),
+				"List in owners the ids of the users who answer for all agents.")
 		}
 		if len(s.Allow) == 0 && s.Type != "webhook" {
 			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
-				"connector "+s.ID+" lets nobody in: allow is empty", "Write the ids of those who may into allow.")
+				"connector "+s.ID+" accepts no messages: allow is empty", "List the ids of allowed users in allow.")
 		}
 	}
 	return nil

@@ -28,13 +28,13 @@ import (
 // ValidateCommand checks the form of files, each by its kind, and changes nothing.
 func ValidateCommand(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "validate [FILE…]", Short: "Check the form of files, without changing anything",
-		Long: "Check files by their names, each line of them: what people edit (settings.yaml, auth.json,\n" +
+		Use: "validate [FILE…]", Short: "Check the format of files, without changing anything",
+		Long: "Check the format of files, line by line: those you edit (settings.yaml, auth.json,\n" +
 			"tokens.json, descriptor.json, state.json, history.jsonl, TASK.md, heartbeat/*.md, subagents/*.md, SKILL.md,\n" +
-			"notes, letters in drop/) and what daycare alone writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
-			"handles.jsonl, permissions/, files/*.json, usage/, logs/). With no FILE, all of them in\n" +
-			".daycare, and what is ignored there.\n" +
-			"What belongs together is checked by daycare doctor. The exit code is 1 if there are errors.",
+			"notes, dropped messages in drop/) and those only daycare writes (inbox.jsonl, runs.jsonl, sessions.jsonl,\n" +
+			"handles.jsonl, permissions/, files/*.json, usage/, logs/). Without FILE, check all of them in\n" +
+			".daycare, and list files that daycare ignores there.\n" +
+			"daycare doctor checks how files fit together. The exit code is 1 if there are errors.",
 		Example: "  daycare validate .daycare/settings.yaml && git commit -am settings",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var found []finding.Finding
@@ -108,13 +108,13 @@ func CheckFile(path string) ([]finding.Finding, error) {
 		found, err := k.check(k.schema, path, content)
 		for i, f := range found {
 			if f.Remedy == "" && f.Severity != finding.Info {
-				found[i].Remedy = "Correct it, then look again: daycare validate " + path
+				found[i].Remedy = "Correct it, then check again: daycare validate " + path
 			}
 		}
 		return found, err
 	}
-	return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is of no kind that is known", path),
-		Do: "daycare validate --help lists them"}
+	return nil, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is not a file that daycare knows", path),
+		Do: "list the kinds of files with: daycare validate --help"}
 }
 
 // readWhole reads a file. Where the last of its lines is just being written, it looks
@@ -204,7 +204,7 @@ func letterFile(schema, path string, content []byte) (found []finding.Finding, e
 	}
 	if bad := inbox.CheckLetter(filepath.Base(path), content); bad != nil && finding.Join(found) == nil {
 		found = append(found, finding.Finding{ID: "letter-bad", Severity: finding.Error, File: path, Line: 1, Column: 1,
-			Reason: "it would be refused: " + bad.Error(), Remedy: "What is allowed: daycare schema letter"})
+			Reason: "the message would be refused: " + bad.Error(), Remedy: "See the allowed values with: daycare schema letter"})
 	}
 	return found, err
 }
@@ -257,7 +257,7 @@ func text(_, path string, content []byte) ([]finding.Finding, error) {
 		return nil, nil
 	}
 	f := finding.Finding{ID: "text-encoding", Severity: finding.Warning, File: path,
-		Reason: "it is not UTF-8 text, and would be part of a prompt", Remedy: "Save it as UTF-8."}
+		Reason: "not UTF-8 text, but part of a prompt", Remedy: "Save it as UTF-8."}
 	f.Line, f.Column = finding.Position(content, at)
 	return []finding.Finding{f}, nil
 }

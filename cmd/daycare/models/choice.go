@@ -67,9 +67,9 @@ func (m *Chain) strange(typed string) error {
 		ids = append(ids, p.ID)
 	}
 	if known, ok := m.Catalogue.Find("", typed); ok {
-		return fmt.Errorf("no provider of the settings is known to serve %s\nit is made by %s; name the provider that "+
-			"has it: PROVIDER/%s, with PROVIDER one of %s",
-			known.ID, cmp.Or(known.Vendor, "nobody known"), typed, strings.Join(ids, ", "))
+		return fmt.Errorf("no provider in the settings is known to serve %s\nits vendor is %s; name the provider that "+
+			"serves it: PROVIDER/%s, with PROVIDER one of %s",
+			known.ID, cmp.Or(known.Vendor, "unknown"), typed, strings.Join(ids, ", "))
 	}
 	unknown := &catalogue.UnknownModel{Name: typed, Near: m.Catalogue.Near(typed, 3)}
 	return fmt.Errorf("%w; or name the provider that serves it: PROVIDER/%s, with PROVIDER one of %s", unknown, typed,
@@ -87,7 +87,7 @@ func (m *Chain) CheckChoice(c record.Model) (config.Provider, error) {
 			for _, one := range m.Settings {
 				ids = append(ids, one.ID)
 			}
-			return p, fmt.Errorf("provider %q is not in the settings\nthere are: %s; choose with /model, or in state.json",
+			return p, fmt.Errorf("provider %q is not in the settings\nconfigured: %s; choose one with /model, or in state.json",
 				c.ID, strings.Join(ids, ", "))
 		}
 	}

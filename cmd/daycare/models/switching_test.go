@@ -30,9 +30,9 @@ func TestChooseModel(t *testing.T) {
 		{"qwen3", "local", "qwen3", ""},
 		{"local/any thing", "local", "any thing", ""},
 		{"gpt/gpt-6-luna", "gpt", "gpt-6-luna", ""},
-		{"claude-opus-5-6", "", "", "near to it: claude-opus-5"},
-		{"gpt/gpt-6-lunar", "", "", "near to it: gpt-6-luna"},
-		{"gemini-3.8-flash", "", "", "name the provider that has it: PROVIDER/gemini-3.8-flash, with PROVIDER one of claude, gpt, local"},
+		{"claude-opus-5-6", "", "", "similar names: claude-opus-5"},
+		{"gpt/gpt-6-lunar", "", "", "similar names: gpt-6-luna"},
+		{"gemini-3.8-flash", "", "", "name the provider that serves it: PROVIDER/gemini-3.8-flash, with PROVIDER one of claude, gpt, local"},
 		{"zzzzzzzz", "", "", `unknown model "zzzzzzzz"`},
 	} {
 		got, err := m.Choose(record.Model{ID: "old", Model: "old", Temperature: &warm, Thinking: "low"}, tt.typed)
@@ -46,7 +46,7 @@ func TestChooseModel(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.CheckChoice(record.Model{ID: "gone"}); err == nil || !strings.Contains(err.Error(), "there are: claude, gpt, local") {
+	if _, err := m.CheckChoice(record.Model{ID: "gone"}); err == nil || !strings.Contains(err.Error(), "configured: claude, gpt, local") {
 		t.Errorf("a provider that the settings do not have: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func ask(ctx context.Context, c *term.App, root string, conf *config.Config) (*p
 			return nil, nil, err
 		}
 		c.Report(err)
-		if !c.Agrees("Write it down all the same?") {
+		if !c.Agrees("Save it anyway?") {
 			fmt.Fprintln(c.Err)
 			continue
 		}
@@ -46,7 +46,7 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 	all := choices()
 	usual := len(all) // the offline model
 	found := conf.Choose(ctx, config.Ollama)[0]
-	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Where do answers come from?"))
+	fmt.Fprintln(c.Err, c.ErrStyle().Bold("Which model service do you want to use?"))
 	for i, ch := range all {
 		if ch.name == found.ID {
 			usual = i + 1
@@ -61,7 +61,7 @@ func askSetup(ctx context.Context, c *term.App, conf *config.Config) (*plan, err
 		}
 		n, err := strconv.Atoi(line)
 		if err != nil || n < 1 || n > len(all) {
-			c.Warn("%q is no number from 1 to %d", line, len(all))
+			c.Warn("%q is not a number from 1 to %d", line, len(all))
 			continue
 		}
 		s.provider = all[n-1].name
@@ -76,19 +76,19 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 	ch, _ := s.choice()
 	if s.provider == choiceServer {
 		for {
-			if s.baseURL, err = c.Answer("Its address", ch.baseURL); err != nil {
+			if s.baseURL, err = c.Answer("Server address", ch.baseURL); err != nil {
 				return err
 			}
 			if strings.HasPrefix(s.baseURL, "http://") || strings.HasPrefix(s.baseURL, "https://") {
 				break
 			}
-			c.Warn("an address begins with http:// or https://, and mostly ends with /v1")
+			c.Warn("an address starts with http:// or https://, and usually ends with /v1")
 		}
 	}
 	if s.asProvider(conf).APIKey.IsZero() && s.provider != "ollama" {
-		prompt := "Key (not shown; it is kept in auth.json)"
+		prompt := "Key (not shown; saved in auth.json)"
 		if ch.local() {
-			prompt = "Key, if it wants one (not shown; Enter: none)"
+			prompt = "Key, if the server needs one (not shown; Enter for none)"
 		}
 		if s.key, err = askKey(c, prompt, ch.local()); err != nil {
 			return err
@@ -99,10 +99,10 @@ func askDetails(ctx context.Context, c *term.App, conf *config.Config, s *plan, 
 		names, err := serverModels(ctx, s.asProvider(conf))
 		switch {
 		case err != nil:
-			c.Warn("it does not say which models it has: %v", err)
+			c.Warn("the server lists no models: %v", err)
 		case len(names) > 0:
 			usual = names[0]
-			c.Note("it has %s", term.OneLine(strings.Join(names, ", "), 300))
+			c.Note("available: %s", term.OneLine(strings.Join(names, ", "), 300))
 		}
 	}
 	for s.model == "" {

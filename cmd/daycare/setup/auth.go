@@ -26,11 +26,11 @@ func Auth(c *term.App) *cobra.Command {
 func authSet(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set ID",
-		Short: "Keep a secret in auth.json; it is read from the terminal or stdin",
-		Long: "Keep a secret in .daycare/auth.json, which is readable by you alone. ID is the id of\n" +
-			"the provider or connector that needs it. The secret is typed without being shown, or\n" +
-			"read from stdin; never an argument, which other users of the machine could see.\n" +
-			"An environment variable wins over the file.",
+		Short: "Save a secret in auth.json, read from the terminal or stdin",
+		Long: "Save a secret in .daycare/auth.json, which only you can read. ID is the id of the\n" +
+			"provider or connector that needs it. The secret is typed without being shown, or read\n" +
+			"from stdin; it is never an argument, which other users of the machine could see.\n" +
+			"An environment variable takes precedence over the file.",
 		Example: "  daycare auth set claude\n  pass show claude | daycare auth set claude",
 		Args:    term.Words(-1, "the ID of the secret"), ValidArgsFunction: c.Complete(secretIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ func authSet(c *term.App) *cobra.Command {
 				return err
 			}
 			if err := config.SetSecret(filepath.Join(root, workspace.Home), args[0], secret); err != nil {
-				return fmt.Errorf("keep the secret %s: %w", args[0], err)
+				return fmt.Errorf("save the secret %s: %w", args[0], err)
 			}
 			return secretKept(c, root, args[0])
 		},
@@ -62,8 +62,8 @@ func readSecret(c *term.App, id string) (config.Secret, error) {
 	var err error
 	switch {
 	case term.IsTerminal(c.In) && c.NoInput:
-		return config.Secret{}, &term.Problem{Code: fault.ExitUsage, Err: errors.New("there is nobody to type the secret"),
-			Do: "pipe it into the command"}
+		return config.Secret{}, &term.Problem{Code: fault.ExitUsage, Err: errors.New("cannot prompt for the secret: not a terminal"),
+			Do: "pipe the secret into the command"}
 	case term.IsTerminal(c.In):
 		text, err = c.Hidden("Secret for " + id + " (not shown)")
 	default:
@@ -82,7 +82,7 @@ func asSecret(text string) (config.Secret, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > maxSecret || strings.ContainsAny(text, "\n\x00") {
 		return config.Secret{}, &term.Problem{Code: fault.ExitUsage,
-			Err: errors.New("the secret must be one line of text that is not empty")}
+			Err: errors.New("the secret must be a single non-empty line")}
 	}
 	return config.NewSecret(text), nil
 }
@@ -103,12 +103,12 @@ func secretKept(c *term.App, root, id string) error {
 	if c.JSON {
 		return c.PrintJSON(s)
 	}
-	c.Print("kept %s in %s\n", id, filepath.Join(root, workspace.Home, config.AuthName))
+	c.Print("saved %s in %s\n", id, filepath.Join(root, workspace.Home, config.AuthName))
 	if s.Source != config.AuthName {
-		c.Warn("it is not used as long as %s is set: the environment wins", s.Source)
+		c.Warn("it is not used while %s is set: the environment takes precedence", s.Source)
 	}
 	if disk.Held(workspace.Lock(root)) {
-		c.Note("a running daemon uses it from its next request on")
+		c.Note("a running daemon uses it from the next request on")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func secretKept(c *term.App, root, id string) error {
 func authLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the secrets and where each comes from, never what they are",
+		Short:   "List secrets and where each comes from, never their values",
 		Example: "  daycare auth ls --json",
 		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -134,7 +134,7 @@ func authLs(c *term.App) *cobra.Command {
 				}{list})
 			}
 			if len(list) == 0 {
-				c.Note("no secrets are kept or asked for; keep one with: daycare auth set ID")
+				c.Note("no secrets; save one with: daycare auth set ID")
 				return nil
 			}
 			var t term.Table
@@ -154,7 +154,7 @@ func secretFrom(s config.SecretSource) string {
 	case s.Source == config.AuthName:
 		return s.Source
 	case s.File:
-		return s.Source + " (wins over " + config.AuthName + ")"
+		return s.Source + " (overrides " + config.AuthName + ")"
 	}
 	return s.Source
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func authToken(c *term.App) *cobra.Command {
-	return term.Group("token", "Manage tokens of the API: what a program may do, and for how long",
+	return term.Group("token", "Manage API tokens: what a program may do, and for how long",
 		"  daycare auth token create phone --scope chat\n  daycare auth token ls",
 		tokenCreate(c), tokenLs(c), tokenRevoke(c))
 }
@@ -43,13 +43,13 @@ func tokenCreate(c *term.App) *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Create a token of the API and print it, this once",
-		Long: "Create a token for the API on control.listen and print it. Only its hash is kept, in\n" +
-			".daycare/tokens.json, so it cannot be shown again. Scopes: read looks at agents, histories and\n" +
-			"requests; chat talks to agents; approve answers requests; admin does everything. Each of them\n" +
-			"includes read. With --agent the token is about these agents only: to it no others exist, and\n" +
-			"it cannot create agents. A message with a token that has neither approve nor admin counts as\n" +
-			"that of a guest.",
+		Short: "Create an API token and print it once",
+		Long: "Create an API token for control.listen and print it. Only its hash is stored, in\n" +
+			".daycare/tokens.json, so it cannot be shown again. Scopes: read sees agents, histories and\n" +
+			"approvals; chat talks to agents; approve answers approvals; admin does everything. Each\n" +
+			"includes read. With --agent the token is limited to these agents: it sees no others and\n" +
+			"cannot create agents. A message sent with a token that has neither approve nor admin is\n" +
+			"treated as a guest's.",
 		Example: "  daycare auth token create phone --scope chat --scope approve --expires 30d\n" +
 			"  daycare auth token create display --scope read --agent 0/1",
 		Args: term.Words(0, "the NAME of the token"), ValidArgsFunction: cobra.NoFileCompletions,
@@ -79,14 +79,14 @@ func tokenCreate(c *term.App) *cobra.Command {
 					Agents: made.Agents, Created: made.Created, Expires: made.Expires})
 			}
 			c.Print("%s\n", secret)
-			c.Note("keep it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
+			c.Note("save it now: it is not shown again. Send it as Authorization: Bearer TOKEN")
 			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&scopes, "scope", nil, "what it may do: "+apitoken.Names(apitoken.Scopes)+" (repeatable)")
-	flags.StringSliceVar(&agents, "agent", nil, "only about this agent: its `ID`, handle or name (repeatable)")
-	flags.StringVar(&expires, "expires", "", "when it stops working: a length of time (12h, 30d) or a day (2026-12-31)")
+	flags.StringSliceVar(&agents, "agent", nil, "limit the token to this agent: its `ID`, handle or name (repeatable)")
+	flags.StringVar(&expires, "expires", "", "when it expires: a duration (12h, 30d) or a date (2026-12-31)")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("scope",
 		cobra.FixedCompletions([]string{"read", "chat", "approve", "admin"}, cobra.ShellCompDirectiveNoFileComp))
@@ -147,7 +147,7 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 		}
 	}
 	if err != nil || !at.After(now) {
-		return nil, term.Usage(cmd, "--expires %q is neither a length of time (12h, 30d) nor a day to come (2026-12-31)", s)
+		return nil, term.Usage(cmd, "--expires %q is neither a duration (12h, 30d) nor a future date (2026-12-31)", s)
 	}
 	at = at.UTC().Truncate(time.Second)
 	return &at, nil
@@ -156,7 +156,7 @@ func expiry(cmd *cobra.Command, s string, now time.Time) (*time.Time, error) {
 func tokenLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the tokens of the API with their scopes, agents and times, never the tokens themselves",
+		Short:   "List API tokens with their scopes, agents and times, never the tokens themselves",
 		Example: "  daycare auth token ls --json",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -223,7 +223,7 @@ func tokenList(c *term.App) ([]shownToken, error) {
 func tokenRevoke(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke NAME",
-		Short:   "Revoke a token of the API; what it has open ends at once",
+		Short:   "Revoke an API token; its open connections end at once",
 		Example: "  daycare auth token revoke phone",
 		Args:    term.Words(0, "the NAME of the token"), ValidArgsFunction: tokenNames(c),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ import (
 
 // Connectors is the group of commands that list the connectors of the settings, and try them.
 func Connectors(c *term.App) *cobra.Command {
-	return term.Group("connectors", "The ways in which agents are reached beside this command line",
+	return term.Group("connectors", "List and test chat platforms and webhooks",
 		"  daycare connectors ls\n  daycare connectors test telegram",
 		connectorsLs(c), connectorsTest(c))
 }
@@ -30,7 +30,7 @@ func Connectors(c *term.App) *cobra.Command {
 func connectorsLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the connectors of the settings and how they do",
+		Short:   "List connectors and their state",
 		Example: "  daycare connectors ls --json",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,9 +72,9 @@ const probeTime = 20 * time.Second
 func connectorsTest(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test ID",
-		Short: "Ask a connector's platform whether the settings and the secret are good",
-		Long: "Ask the platform of a connector whether the settings and the secret are good. Nothing is\n" +
-			"received and nothing is sent to anybody; a daemon may be running.",
+		Short: "Test a connector's settings and secret against its platform",
+		Long: "Test the settings and the secret of a connector against its platform. Nothing is received\n" +
+			"and no message is sent; it works while the daemon is running.",
 		Example: "  daycare connectors test telegram",
 		Args:    term.Words(0, "the ID of a connector"), ValidArgsFunction: c.Complete(connectorIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +113,7 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	}
 	p, ok := conn.(prober)
 	if !ok {
-		return "the settings are good; there is nobody to ask for a " + s.Type, nil
+		return "the settings are valid; there is no platform to ask for a " + s.Type, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -24,23 +24,23 @@ import (
 // The files that init makes. None is needed: an empty .daycare works as well.
 const (
 	settingsText = `# Settings of this workspace: the folder that holds .daycare. Every line here is
-# a comment; a setting that is not set has its default. A running daemon takes a
-# change over when the file is saved; what is wrong is reported with its line.
+# a comment; a setting that is not set has its default. A running daemon applies
+# changes when the file is saved, and reports mistakes with their line.
 
-# Where answers come from, in order: the next is tried when one fails. Without
-# this, the first key found in the environment decides: ANTHROPIC_API_KEY,
+# Model services, in order: if one fails, the next is tried. Without this list,
+# the first key found in the environment decides: ANTHROPIC_API_KEY,
 # OPENAI_API_KEY, OPENROUTER_API_KEY, GEMINI_API_KEY; then an Ollama on this
-# machine; then an offline model that needs nothing, and can little.
+# machine; then the offline model, which needs no key and has few abilities.
 #providers:
 #  - id: claude
 #    type: anthropic          # anthropic | openai | gemini | scripted
 #    apiKeyEnv: ANTHROPIC_API_KEY
 #  - id: local
-#    type: openai             # every server that speaks the OpenAI format
+#    type: openai             # any server that speaks the OpenAI format
 #    baseURL: http://127.0.0.1:11434/v1
 #    model: qwen3
 
-# Where people write from. An empty allow list means nobody.
+# Chat platforms. Nobody can message an agent until you add them to allow.
 #connectors:
 #  - id: telegram
 #    type: telegram
@@ -54,11 +54,11 @@ const (
 #  exec: { sandbox: auto, timeout: 2m }   # auto | bwrap | landlock | seatbelt | off
 
 #permissions:
-#  expiry: 24h                # how long a question waits for its answer
+#  expiry: 24h                # how long an approval request stays open
 #  defaults: { web: false, exec: sandbox }   # exec: sandbox | ask | deny
 
 #budget:
-#  perDay: { usd: 5 }         # at a limit an agent pauses and asks whether to raise it
+#  perDay: { usd: 5 }         # at its limit an agent pauses and asks you to raise it
 
 #log:
 #  level: info                # debug | info | warn | error
@@ -66,24 +66,24 @@ const (
 	readmeText = `# .daycare
 
 Everything that daycare knows about this folder, as plain files. Read them, edit
-them, copy them, commit them; a valid edit counts from the next turn on.
+them, copy them, commit them; a valid edit takes effect with the next turn.
 
-| here | is |
+| file | contents |
 |---|---|
 | settings.yaml | configuration; every key is optional |
 | auth.json | secrets by id, if they are not in the environment |
-| tokens.json | tokens of the API, as hashes, made by daycare auth token |
+| tokens.json | hashes of API tokens, created by daycare auth token |
 | SOUL.md USER.md AGENTS.md | persona, facts about you, house rules; optional, part of every prompt |
-| agents/ID/ | one folder an agent: descriptor.json, state.json, inbox.jsonl, history.jsonl |
-| cron/NAME/TASK.md heartbeat/NAME.md | what runs by the clock |
-| subagents/NAME.md skills/NAME/SKILL.md | what agents can be asked to be, and to know |
-| drop/ | the letter slot: a file AGENT__anything.md put here is a message to that agent |
-| permissions/ | questions that wait for an answer, and what was answered |
-| logs/ trash/ usage/ | the log, removed agents, what was spent |
+| agents/ID/ | one folder per agent: descriptor.json, state.json, inbox.jsonl, history.jsonl |
+| cron/NAME/TASK.md heartbeat/NAME.md | scheduled tasks and heartbeat items |
+| subagents/NAME.md skills/NAME/SKILL.md | kinds of sub-agents, and skills |
+| drop/ | the drop folder: a file AGENT__anything.md moved here is a message to that agent |
+| permissions/ | pending approvals, and answered ones |
+| logs/ trash/ usage/ | the log, removed agents, spending |
 
-    daycare status          how things stand, with the daemon running or not
-    daycare chat            talk to your own agent
-    daycare help            everything else
+    daycare status          show the status, with the daemon running or not
+    daycare chat            chat with your agent
+    daycare help            list all commands
 `
 )
 
@@ -102,11 +102,11 @@ func Init(c *term.App) *cobra.Command {
 	var s plan
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make .daycare, and set up where answers come from",
-		Long: "Make .daycare with commented settings, and set up where answers come from. On a\n" +
-			"terminal it asks: which service, its key, which model; then the model is asked for a\n" +
-			"word, so that you see that it works. --provider and its flags answer in advance.\n" +
-			"It can be run again: files and providers that are there are kept.",
+		Short: "Create .daycare and set up a model service",
+		Long: "Create .daycare with commented settings, and set up a model service. On a terminal it\n" +
+			"asks for the service, its key and a model, then tests the model with a one-word request.\n" +
+			"--provider and the other flags answer in advance.\n" +
+			"You can run it again: existing files and providers are kept.",
 		Example: "  daycare init\n" +
 			"  daycare init --workspace ~/notes --provider anthropic\n" +
 			"  daycare init --provider server --base-url http://127.0.0.1:8080/v1 --model qwen3\n" +
@@ -171,12 +171,12 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 		p := conf.Providers[0]
 		done.Provider, done.Model = p.ID, p.Model
 		if ch, ok := s.choice(); ok && ch.name != p.ID && ch.name != choiceOffline {
-			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
+			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings already have providers: %s (%s)", p.ID, p.Why),
 				Do: "nothing was changed; edit " + filepath.Join(workspace.Home, config.Name)}
 		}
 		if !c.JSON {
 			c.Print("kept     provider %s, model %s\n", p.ID, p.Model)
-			c.Note("does it work? daycare providers test")
+			c.Note("Test it: daycare providers test")
 		}
 		return nil
 	case s.provider != "":
@@ -206,11 +206,11 @@ func setUp(ctx context.Context, c *term.App, dir string, s *plan, done *initResu
 
 func setUpDone(c *term.App, s *plan, p config.Provider, t *trial) {
 	if t != nil {
-		c.Print("works    it said %q after %d ms\n", term.Clean(t.Answer), t.MS)
+		c.Print("works    it answered %q after %d ms\n", term.Clean(t.Answer), t.MS)
 	}
 	c.Print("wrote    provider %s to %s\n", term.Join(", model ", p.ID, p.Model), filepath.Join(workspace.Home, config.Name))
 	if !s.key.IsZero() {
-		c.Print("kept     its key in %s\n", filepath.Join(workspace.Home, config.AuthName))
+		c.Print("saved    its key in %s\n", filepath.Join(workspace.Home, config.AuthName))
 	}
 }
 
@@ -256,6 +256,6 @@ func EnsureHome(c *term.App, root string) error {
 	if _, err := makeHome(root); err != nil {
 		return err
 	}
-	c.Note("made %s", filepath.Join(root, workspace.Home))
+	c.Note("created %s", filepath.Join(root, workspace.Home))
 	return nil
 }

@@ -21,11 +21,11 @@ import (
 func Models(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",
-		Short: "The models that daycare knows, or one of them",
-		Long: "The models that daycare knows: how much fits into one, what it costs in US dollars\n" +
-			"per million tokens, which levels of thinking it takes. What the settings say of a\n" +
-			"model (models) wins. A name may be written as a service writes it, with the vendor\n" +
-			"in front or a date behind.",
+		Short: "List known models, or show one",
+		Long: "List known models with their context window, prices in US dollars per million tokens and\n" +
+			"levels of thinking. What the settings say about a model (models) takes precedence. A\n" +
+			"NAME may be written as the service writes it, with the vendor in front or a date at the\n" +
+			"end.",
 		Example: "  daycare models\n  daycare models anthropic/claude-opus-5.5\n  daycare models refresh",
 		Args:    term.Words(1), ValidArgsFunction: c.Complete(ModelNames),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func listModels(c *term.App, cat *catalogue.Catalogue, conf *config.Config) erro
 	if err := t.Write(c.Out, c.OutStyle()); err != nil {
 		return err
 	}
-	c.Note("US dollars per million tokens, as of %s; - is not known; one model in full: daycare models NAME", cat.AsOf())
+	c.Note("US dollars per million tokens, as of %s; - means unknown; show one model: daycare models NAME", cat.AsOf())
 	return nil
 }
 
@@ -108,9 +108,9 @@ func showModel(c *term.App, cat *catalogue.Catalogue, name string) error {
 	if err := cat.Check("", name); errors.As(err, &unknown) {
 		do := "list all with: daycare models"
 		if len(unknown.Near) > 0 {
-			do = "near to it: " + strings.Join(unknown.Near, ", ")
+			do = "similar names: " + strings.Join(unknown.Near, ", ")
 		}
-		return term.NotFound(do, "no model %q is known", name)
+		return term.NotFound(do, "unknown model %q", name)
 	}
 	m, _ := cat.Find("", name)
 	if c.JSON {
@@ -131,7 +131,7 @@ func showModel(c *term.App, cat *catalogue.Catalogue, name string) error {
 
 func priceLine(p catalogue.Price) string {
 	if p == (catalogue.Price{}) {
-		return "not known; the settings can say it (models)"
+		return "unknown; set it in the settings (models)"
 	}
 	return fmt.Sprintf("input %s, output %s, cache read %s, cache write %s (US dollars per million tokens)",
 		dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite))
@@ -157,7 +157,7 @@ func count(n int) string {
 
 func tokens(n int) string {
 	if n == 0 {
-		return "not known"
+		return "unknown"
 	}
 	return strconv.Itoa(n) + " tokens"
 }

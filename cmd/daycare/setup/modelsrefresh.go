@@ -37,7 +37,7 @@ func modelsFile(c *term.App) string {
 	}
 	path := filepath.Join(root, workspace.Home, models.FileName)
 	if _, err := models.ReadFetched(path); err != nil {
-		c.Warn("%s is not used: %v; fetch it again with: daycare models refresh", path, err)
+		c.Warn("%s is ignored: %v; fetch it again with: daycare models refresh", path, err)
 	}
 	return path
 }
@@ -56,12 +56,12 @@ func modelsRefresh(c *term.App) *cobra.Command {
 	var dry, yes, reset bool
 	cmd := &cobra.Command{
 		Use:   "refresh",
-		Short: "Fetch a newer list of models, and show what it changes before it counts",
-		Long: "Fetch a list of models with their windows and prices, from modelsURL of the settings\n" +
-			"or another address or file, and show what it says otherwise than the list in force.\n" +
-			"It is kept in .daycare/models.json when you agree, with --yes at once. It is in\n" +
-			"daycare's own form or in that of OpenRouter's /api/v1/models. What the settings say\n" +
-			"of a model wins over it. No key is sent, and nothing is fetched but by this command.",
+		Short: "Fetch a newer list of models, and show its changes before they apply",
+		Long: "Fetch a list of models with their context windows and prices, from modelsURL of the\n" +
+			"settings or another URL or file, and show how it differs from the current list. It is\n" +
+			"saved in .daycare/models.json when you agree, or without asking with --yes. The format\n" +
+			"is daycare's own or that of OpenRouter's /api/v1/models. What the settings say about a\n" +
+			"model takes precedence. No key is sent, and only this command fetches anything.",
 		Example: "  daycare models refresh\n  daycare models refresh --from models.json --yes\n  daycare models refresh --reset",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -84,17 +84,17 @@ func modelsRefresh(c *term.App) *cobra.Command {
 			}
 			newer, err := catalogue.ReadNewer(data, source, time.Now())
 			if err != nil {
-				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the list of %s is not used: %w", source, err),
-					Do: "name another one with --from; the list of models is as it was"}
+				return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the list from %s is not used: %w", source, err),
+					Do: "name another one with --from; the list of models is unchanged"}
 			}
 			return keepModels(cmd.Context(), c, root, path, models.Catalogue(conf, path), newer, dry, yes)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&from, "from", "", "fetch it from this `URL` or file")
-	flags.BoolVar(&dry, "dry-run", false, "only show what would change")
+	flags.StringVar(&from, "from", "", "fetch the list from this `URL` or file")
+	flags.BoolVar(&dry, "dry-run", false, "show the changes without applying them")
 	flags.BoolVar(&yes, "yes", false, "do not ask")
-	flags.BoolVar(&reset, "reset", false, "go back to the list that is part of the program")
+	flags.BoolVar(&reset, "reset", false, "go back to the built-in list")
 	cmd.MarkFlagsMutuallyExclusive("reset", "from")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes", "reset")
 	return cmd
@@ -114,8 +114,8 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
 		return nil, &term.Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("fetch %s: only https is taken, as prices are believed", source),
-			Do:  "fetch it yourself, and name the file with --from"}
+			Err: fmt.Errorf("fetch %s: prices are accepted over https only", source),
+			Do:  "download it yourself, and name the file with --from"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -127,7 +127,7 @@ func fetchModels(ctx context.Context, source string) ([]byte, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("fetch the list of models: %w", err),
-			Do: "check the network; the list of models is as it was"}
+			Do: "check the network; the list of models is unchanged"}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelsFile+1))
@@ -156,15 +156,16 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 	switch {
 	case dry || len(r.Changes) == 0:
 	case !yes && (c.NoInput || !term.IsTerminal(c.In)):
-		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was changed: there is nobody to ask"),
-			Do: "with --yes it counts at once"}
+		return &term.Problem{Code: fault.ExitFailure,
+			Err: errors.New("nothing was changed: cannot ask for confirmation without a terminal"),
+			Do:  "apply the list without asking: --yes"}
 	case yes || c.Yes("use it? [Y/n] "):
 		data, err := json.MarshalIndent(newer, "", " ")
 		if err == nil {
 			err = disk.NewVolume(filepath.Join(root, workspace.Home)).WriteFile("models", path, append(data, '\n'))
 		}
 		if err != nil {
-			return fmt.Errorf("keep the list: %w", err)
+			return fmt.Errorf("save the list: %w", err)
 		}
 		r.Kept = true
 		reloadModels(ctx, c, root)
@@ -173,7 +174,7 @@ func keepModels(ctx context.Context, c *term.App, root, path string, now *catalo
 		return c.PrintJSON(r)
 	}
 	if r.Kept {
-		c.Print("it is in force, and kept in %s; daycare models refresh --reset goes back\n", path)
+		c.Print("the new list is active, saved in %s; undo with: daycare models refresh --reset\n", path)
 	}
 	return nil
 }
@@ -194,13 +195,13 @@ func showChanges(c *term.App, r refreshed) {
 		}
 	}
 	if shown > maxShown {
-		c.Print("         and %d more; all of them: --json\n", shown-maxShown)
+		c.Print("         and %d more; list all with --json\n", shown-maxShown)
 	}
 	switch {
 	case len(r.Changes) == 0:
-		c.Print("nothing that is not known already\n")
+		c.Print("no changes\n")
 	case fresh > 0:
-		c.Print("new      %d models that were not known\n", fresh)
+		c.Print("new      %d models\n", fresh)
 	}
 }
 
@@ -210,7 +211,7 @@ func forgetModels(ctx context.Context, c *term.App, root, path string) error {
 		return fmt.Errorf("remove the list: %w", err)
 	}
 	reloadModels(ctx, c, root)
-	c.Print("the list that is part of the program is in force\n")
+	c.Print("the built-in list is active\n")
 	return nil
 }
 
@@ -224,6 +225,6 @@ func reloadModels(ctx context.Context, c *term.App, root string) {
 		_, err = client.Reload(ctx)
 	}
 	if err != nil {
-		c.Warn("the running daemon has not read it: %v; restart it", err)
+		c.Warn("the running daemon has not loaded it: %v; restart the daemon", err)
 	}
 }

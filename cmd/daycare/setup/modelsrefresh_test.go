@@ -24,8 +24,8 @@ func TestFetchModels(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		server.URL + "/other":         "404",
-		"http://models.example/list":  "only https",
-		"ftp://models.example/list":   "only https",
+		"http://models.example/list":  "over https only",
+		"ftp://models.example/list":   "over https only",
 		"http://127.0.0.1:1/models":   "refused",
 		t.TempDir() + "/no-such.json": "no file",
 	} {

@@ -124,7 +124,7 @@ func unsetConfig(root string) (*config.Config, error) {
 	}
 	if len(conf.Providers) > 0 {
 		p := conf.Providers[0]
-		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings have providers already: %s (%s)", p.ID, p.Why),
+		return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the settings already have providers: %s (%s)", p.ID, p.Why),
 			Do: "edit " + filepath.Join(workspace.Home, config.Name)}
 	}
 	return conf, nil

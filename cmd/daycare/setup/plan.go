@@ -51,7 +51,7 @@ func choices() []choice {
 		{name: "ollama", label: "Ollama on this machine", kind: "openai", baseURL: config.OllamaURL},
 		{name: choiceServer, label: "another server that speaks the OpenAI format (llama.cpp, vLLM, LM Studio, …)",
 			kind: "openai", baseURL: "http://127.0.0.1:8080/v1"},
-		{name: choiceOffline, label: "none for now: the offline model, which needs nothing and can little"},
+		{name: choiceOffline, label: "none for now: the offline model, which needs no key and has few abilities"},
 	}
 }
 
@@ -64,7 +64,7 @@ func (c choice) note(conf *config.Config, found config.Provider) string {
 	case c.keyEnv != "" && !conf.SecretEnv(c.keyEnv).IsZero():
 		return c.keyEnv + " is set"
 	case c.name == "ollama" && found.ID == "ollama":
-		return "it runs and has " + found.Model
+		return "running, with " + found.Model
 	}
 	return ""
 }
@@ -81,30 +81,36 @@ type plan struct {
 }
 
 func (s *plan) flags(cmd *cobra.Command) {
+	names := choiceNames()
+	flags := cmd.Flags()
+	flags.StringVar(&s.provider, "provider", "", "the model service: "+strings.Join(names, ", "))
+	flags.StringVar(&s.model, "model", "", "the model (default: the vendor's default, or the server's first)")
+	flags.StringVar(&s.baseURL, "base-url", "", "the address of the server, such as http://127.0.0.1:8080/v1")
+	flags.BoolVar(&s.keyStdin, "key-stdin", false, "read the key from stdin and save it in auth.json")
+	flags.BoolVar(&s.noCheck, "no-check", false, "save without testing the model")
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// choiceNames returns the values of --provider.
+func choiceNames() []string {
 	var names []string
 	for _, c := range choices() {
 		names = append(names, c.name)
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&s.provider, "provider", "", "where answers come from: "+strings.Join(names, ", "))
-	flags.StringVar(&s.model, "model", "", "its model (default: the vendor's usual one, or the server's first)")
-	flags.StringVar(&s.baseURL, "base-url", "", "the address of a server, such as http://127.0.0.1:8080/v1")
-	flags.BoolVar(&s.keyStdin, "key-stdin", false, "read the key from stdin and keep it in auth.json")
-	flags.BoolVar(&s.noCheck, "no-check", false, "do not ask the model for a word before it is written down")
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	return names
 }
 
-// told reports whether flags say what is wanted.
+// told checks that the flags fit together.
 func (s *plan) told(cmd *cobra.Command) error {
 	if s.provider != "" {
 		if _, ok := s.choice(); !ok {
-			return term.Usage(cmd, "--provider %q is none of %s", s.provider, cmd.Flag("provider").Usage[len("where answers come from: "):])
+			return term.Usage(cmd, "--provider %q is unknown; allowed: %s", s.provider, strings.Join(choiceNames(), ", "))
 		}
 		if s.provider == choiceServer && s.baseURL == "" {
 			return term.Usage(cmd, "--provider server needs --base-url, such as http://127.0.0.1:8080/v1")
 		}
 		if s.provider == choiceOffline && (s.model != "" || s.baseURL != "" || s.keyStdin) {
-			return term.Usage(cmd, "--provider offline takes no model, address or key")
+			return term.Usage(cmd, "--provider offline does not accept a model, address or key")
 		}
 		return nil
 	}
@@ -164,7 +170,7 @@ func (s *plan) complete(ctx context.Context, conf *config.Config) error {
 		names, err := serverModels(ctx, p)
 		if err != nil || len(names) == 0 {
 			return &term.Problem{Code: fault.ExitFailure,
-				Err: fmt.Errorf("%s does not say which models it has: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
+				Err: fmt.Errorf("%s lists no models: %w", config.HideLogin(p.BaseURL), orError(err, "its list is empty")),
 				Do:  "start the server, or name the model with --model"}
 		}
 		s.model = names[0]
@@ -228,10 +234,10 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 	var t *trial
 	if p := s.asProvider(conf); s.provider != choiceOffline && !s.noCheck {
 		if ch, _ := s.choice(); p.APIKey.IsZero() && ch.keyEnv != "" && s.baseURL == "" {
-			return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("there is no key for %s", s.provider),
-				Do: "set " + ch.keyEnv + ", or give it with --key-stdin"}
+			return nil, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("the key for %s is missing", s.provider),
+				Do: "set " + ch.keyEnv + ", or pipe it in with --key-stdin"}
 		}
-		c.Note("asking %s for a word …", cmp.Or(p.Model, p.ID))
+		c.Note("testing %s …", cmp.Or(p.Model, p.ID))
 		done := try(ctx, models.Catalogue(conf, ""), root, p, 60*time.Second)
 		if t = &done; !t.OK {
 			return t, &term.Problem{Code: fault.ExitFailure,
@@ -242,7 +248,7 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 	home := filepath.Join(root, workspace.Home)
 	if !s.key.IsZero() {
 		if err := config.SetSecret(home, s.provider, s.key); err != nil {
-			return t, fmt.Errorf("keep the key: %w", err)
+			return t, fmt.Errorf("save the key: %w", err)
 		}
 	}
 	return t, writeProviders(filepath.Join(home, config.Name), s.block())

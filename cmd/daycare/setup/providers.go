@@ -21,7 +21,7 @@ import (
 
 // Providers is the group of commands that list the model services in use, and try them.
 func Providers(c *term.App) *cobra.Command {
-	return term.Group("providers", "Model services: which are used, and whether they work",
+	return term.Group("providers", "List and test model services",
 		"  daycare providers ls\n  daycare providers test", providersLs(c), providersTest(c))
 }
 
@@ -38,9 +38,9 @@ type providerInfo struct {
 func providersLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
-		Short: "List the model services in the order in which they are asked",
-		Long: "List the model services in the order in which they are asked: those of the running\n" +
-			"daemon, with the keys that it has, else those that a daemon started here would use.",
+		Short: "List model services in the order in which they are tried",
+		Long: "List model services in the order in which they are tried: those of the running\n" +
+			"daemon, with its keys, else those that a daemon started here would use.",
 		Example: "  daycare providers ls",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -108,9 +108,9 @@ func providersTest(c *term.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "test [ID…]",
-		Short: "Ask each model service for a word",
-		Long: "Ask each model service, or those named, for a word, and say how long it took or what\n" +
-			"is wrong. It costs what a few dozen tokens cost.",
+		Short: "Test each model service with a one-word request",
+		Long: "Test each model service, or those named, with a one-word request, and print how long it\n" +
+			"took or what is wrong. It costs a few dozen tokens.",
 		Example: "  daycare providers test\n  daycare providers test claude --timeout 10s",
 		Args:    term.Words(-1), ValidArgsFunction: c.Complete(providerIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -133,7 +133,7 @@ func providersTest(c *term.App) *cobra.Command {
 			return testProviders(cmd.Context(), c, models.Catalogue(conf, modelsFile(c)), root, list, timeout)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "how long one of them may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time limit for each service")
 	return cmd
 }
 
@@ -266,17 +266,17 @@ func diagnose(p config.Provider, err error, timeout time.Duration) (what, remedy
 	switch f.Kind {
 	case providers.NoKey: // it says what to do itself
 	case providers.Down:
-		remedy = "is the server running? start it, or correct baseURL in the settings"
+		remedy = "start the server, or correct baseURL in the settings"
 	case providers.Auth:
-		remedy = "set its key with: daycare auth set " + p.ID + "; or look at the account's credit"
+		remedy = "set its key with: daycare auth set " + p.ID + "; or check the account's credit"
 	case providers.Busy:
 		remedy = "the service is busy, or the account is at its limit: try again later"
 	case providers.Broken:
 		remedy = "check the network, and baseURL in the settings"
 	case providers.Overflow:
-		remedy = "the model's window is too small for any work"
+		remedy = "the model's context window is too small"
 	default:
-		remedy = "check model, baseURL and options in the settings; models are listed by: daycare models"
+		remedy = "check model, baseURL and options in the settings; list models with: daycare models"
 	}
 	return f.Error(), remedy
 }

@@ -20,7 +20,7 @@ import (
 
 // Service is the group of commands that have the system start the daemon at login.
 func Service(c *term.App) *cobra.Command {
-	return term.Group("service", "Keep the daemon of this workspace running, from login on",
+	return term.Group("service", "Run the daemon of this workspace as a service",
 		"  daycare service install --dry-run\n  daycare service status",
 		serviceInstall(c), serviceUninstall(c), serviceStatus(c))
 }
@@ -30,10 +30,10 @@ func serviceInstall(c *term.App) *cobra.Command {
 	var system string
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Have the system start the daemon at login, and again when it ends badly",
-		Long: "Have the system start the daemon at login, and again when it was killed or when its\n" +
-			"storage failed (exit code 75). A service does not see your shell's environment: keep\n" +
-			"keys with daycare auth set.",
+		Short: "Install a service that starts the daemon at login and restarts it on failure",
+		Long: "Install a service that starts the daemon at login, and restarts it when it is killed or its\n" +
+			"storage fails (exit code 75). A service does not see your shell's environment: save keys\n" +
+			"with daycare auth set.",
 		Example: "  daycare service install --dry-run\n  daycare service install",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ func serviceInstall(c *term.App) *cobra.Command {
 			return installService(cmd.Context(), c, s)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, and do nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, without doing it")
 	cmd.Flags().StringVar(&system, "system", "", "systemd or launchd (default: this machine's)")
 	_ = cmd.RegisterFlagCompletionFunc("system",
 		cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
@@ -87,7 +87,7 @@ func warnOfEnvironment(c *term.App) {
 	}
 	for _, s := range conf.SecretSources() {
 		if s.Source != "" && s.Source != config.AuthName && !s.File && len(s.UsedBy) > 0 {
-			c.Warn("a service does not see %s of this shell; keep it with: daycare auth set %s", s.Source, s.ID)
+			c.Warn("a service does not see %s of this shell; save it with: daycare auth set %s", s.Source, s.ID)
 		}
 	}
 	if len(conf.Providers) > 0 {
@@ -106,7 +106,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 	again := err == nil && s.active(ctx)
 	switch {
 	case again && string(before) == s.unit():
-		c.Print("installed already: %s\n", s.path)
+		c.Print("already installed: %s\n", s.path)
 		return serviceAnswers(ctx, c, s)
 	case !again:
 		if err := c.NobodyRuns(s.workspace); err != nil {
@@ -138,7 +138,7 @@ func installService(ctx context.Context, c *term.App, s service) error {
 		return err
 	}
 	if s.system == "systemd" {
-		c.Note("to have it run while you are not logged in: loginctl enable-linger")
+		c.Note("to keep it running while you are logged out: loginctl enable-linger")
 	}
 	return nil
 }
@@ -171,15 +171,15 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 			state, err := client.Status(ctx)
 			client.Close()
 			if err == nil {
-				c.Note("the daemon runs with pid %d, and comes back when it ends badly; see: daycare service status", state.PID)
+				c.Note("the daemon is running, pid %d, and restarts on failure; see: daycare service status", state.PID)
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return &term.Problem{Code: fault.ExitTimeout,
-				Err: fmt.Errorf("the service is installed, and the daemon does not answer after %s", term.StartWait),
-				Do:  "see why: " + s.log()}
+				Err: fmt.Errorf("the service is installed, but the daemon did not answer within %s", term.StartWait),
+				Do:  "see the log: " + s.log()}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -189,7 +189,7 @@ func serviceUninstall(c *term.App) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:     "uninstall",
-		Short:   "Stop the service and forget it",
+		Short:   "Stop and remove the service",
 		Example: "  daycare service uninstall",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -203,7 +203,7 @@ func serviceUninstall(c *term.App) *cobra.Command {
 			return uninstallService(cmd.Context(), c, s, dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, and do nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, without doing it")
 	return cmd
 }
 
@@ -235,7 +235,7 @@ func uninstallService(ctx context.Context, c *term.App, s service, dry bool) err
 func serviceStatus(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "Whether the service is installed and runs",
+		Short:   "Show whether the service is installed and running",
 		Example: "  daycare service status --json",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -253,7 +253,7 @@ func serviceStatus(c *term.App) *cobra.Command {
 				}{s.name, s.path, term.Exists(s.path), state})
 			}
 			if !term.Exists(s.path) {
-				c.Print("not installed; do it with: daycare service install\n")
+				c.Print("not installed; install it with: daycare service install\n")
 				return nil
 			}
 			c.Fields("service", s.name, "file", s.path, "state", state, "log", s.log())

@@ -65,7 +65,7 @@ func newService(workspace, system string) (service, error) {
 	case "launchd":
 		s.path = filepath.Join(house, "Library", "LaunchAgents", s.name+".plist")
 	default:
-		return s, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("no keeper of programs is known for %s", goruntime.GOOS),
+		return s, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("no supported service manager on %s", goruntime.GOOS),
 			Do: "run it with: daycare start --background"}
 	}
 	return s, nil

@@ -96,7 +96,7 @@ func speakDelivery(r *record.Delivery) (who, what string) {
 	case r.Final:
 		return "delivery", "given up: " + r.Error
 	case r.Error != "":
-		return "delivery", "failed, will be tried again: " + r.Error
+		return "delivery", "failed, will be retried: " + r.Error
 	}
 	return "", ""
 }

@@ -78,7 +78,7 @@ func (t *talk) waiting(ctx context.Context) error {
 		t.agent = id
 		return t.answerAsks(ctx, t.asks.fresh(asks, false))
 	}
-	t.c.Warn("%s for an answer from before:", term.Plural(len(asks), "request waits", "requests wait"))
+	t.c.Warn("%s for your answer:", term.Plural(len(asks), "earlier request waits", "earlier requests wait"))
 	names := show.Handles(ctx, t.client, asks...)
 	for _, ask := range asks {
 		show.Ask(t.c.Err, t.c.ErrStyle(), ask, names)

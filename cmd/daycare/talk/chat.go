@@ -28,18 +28,18 @@ func Chat(c *term.App) *cobra.Command {
 	var o chatOptions
 	cmd := &cobra.Command{
 		Use:   "chat [TEXT…]",
-		Short: "Talk to an agent: one message, or a conversation line by line",
-		Long: "Send one message and print the answer while it comes; or, without TEXT on a terminal,\n" +
-			"hold a conversation line by line (/help says what else can be typed). Text also comes\n" +
-			"from stdin. Joins the daemon if one runs, else runs the engine in this process.\n\n" +
-			"A line typed while an answer streams is read by the agent before its next step.\n" +
-			"Ctrl-C stops the turn, a second one leaves.",
+		Short: "Chat with an agent: one message, or a conversation line by line",
+		Long: "Send one message and stream the answer; or, without TEXT on a terminal, hold a\n" +
+			"conversation line by line (type /help for commands). Text is also read from stdin.\n" +
+			"Joins the daemon if one is running, else runs the engine in this process.\n\n" +
+			"The agent reads a line typed during an answer before its next step.\n" +
+			"Ctrl-C stops the turn, a second Ctrl-C exits.",
 		Example: "  daycare chat what is in this folder?\n" +
 			"  git diff | daycare chat --agent reviewer",
 		Args: term.Words(-1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"", "ask", "deny", "allow"}, o.permission) {
-				return term.Usage(cmd, "--permission %q is none of ask, deny, allow", o.permission)
+				return term.Usage(cmd, "--permission %q is unknown; allowed: ask, deny, allow", o.permission)
 			}
 			text, err := chatText(c, cmd, args)
 			if err != nil {
@@ -49,9 +49,10 @@ func Chat(c *term.App) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.agent, "agent", "", "the `ID` of another agent than the terminal's own")
-	flags.BoolVar(&o.wait, "wait", false, "stay until the agent and its background agents are done")
-	flags.StringVar(&o.permission, "permission", "", "what agents ask for: `ask` (default on a terminal), deny or allow (each once)")
+	flags.StringVar(&o.agent, "agent", "", "the agent `ID` to chat with (default: the terminal's agent)")
+	flags.BoolVar(&o.wait, "wait", false, "wait until the agent and its background agents are done")
+	flags.StringVar(&o.permission, "permission", "",
+		"how to answer approval requests: `ask` (default on a terminal), deny, or allow (each once)")
 	_ = cmd.RegisterFlagCompletionFunc("agent", c.AgentRefs)
 	_ = cmd.RegisterFlagCompletionFunc("permission",
 		cobra.FixedCompletions([]string{"ask", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
@@ -66,7 +67,7 @@ func chatText(c *term.App, cmd *cobra.Command, args []string) (string, error) {
 	}
 	if len(args) == 0 && term.IsTerminal(c.In) {
 		if c.NoInput {
-			return "", term.Usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
+			return "", term.Usage(cmd, "TEXT is missing, and --no-input forbids a prompt for it")
 		}
 		return "", nil
 	}

@@ -80,7 +80,7 @@ func TestChatDiscard(t *testing.T) {
 	if diff := cmp.Diff("The answ\nThe answer.\n", s.Stdout.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
 	}
-	want := "retry 2/8 in 4 s: 529 overloaded; the answer above broke off and begins again\n"
+	want := "retry 2/8 in 4 s: 529 overloaded; the answer above was cut off and starts again\n"
 	if diff := cmp.Diff(want, s.Stderr.String()); diff != "" {
 		t.Errorf("stderr (-want +got):\n%s", diff)
 	}
@@ -189,7 +189,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 			if code := s.Do(args...); code != fault.ExitOK || s.Stdout.String() != "Done.\n" || h.Decided() != "" {
 				t.Errorf("exit code %d, %q, decided %v", code, s.Stdout.String(), h.Decided())
 			}
-			for _, want := range []string{"1 request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
+			for _, want := range []string{"1 earlier request waits", "    git push origin main\n", "folder      /home/ada/shop\n",
 				"daycare permissions allow tok12345 --once", "daycare permissions deny tok12345"} {
 				if !strings.Contains(s.Stderr.String(), want) {
 					t.Errorf("stderr must show %q:\n%s", want, s.Stderr.String())
@@ -227,7 +227,7 @@ func TestChatConversation(t *testing.T) {
 	if diff := cmp.Diff("You said one.\nYou said /etc/hosts.\nYou said two.\n", s.Stdout.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
 	}
-	if want := "there is no /nonsense"; !strings.Contains(s.Stderr.String(), want) {
+	if want := "unknown command /nonsense"; !strings.Contains(s.Stderr.String(), want) {
 		t.Errorf("stderr must say %q:\n%s", want, s.Stderr.String())
 	}
 }
@@ -279,7 +279,7 @@ func TestChatCommands(t *testing.T) {
 		{"more", `"text":"heard more"`},
 		{"/rewind nowhere", ""},
 		{"/rewind before", `"type":"rewind"`},
-		{"/compact", "nothing was shortened"},
+		{"/compact", "not compacted"},
 		{"/model", ""},
 		{"/model noone", ""},
 		{"/reset everything", ""}, // not what it says
@@ -295,8 +295,8 @@ func TestChatCommands(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatalf("talk: %v", err)
 	}
-	for _, want := range []string{"no message was sent yet", "marked; back to it: /rewind before", `no mark "nowhere"`, "taken back",
-		"shortened next", "the agent uses scripted of one, as the settings say", `unknown model "noone"`, "there is no /reset everything"} {
+	for _, want := range []string{"no message has been sent yet", "checkpoint set; go back to it with: /rewind before", `no checkpoint "nowhere"`, "rewound",
+		"will be compacted", "the agent uses scripted of one, as the settings say", `unknown model "noone"`, "unknown command /reset everything"} {
 		if !strings.Contains(s.Stderr.String(), want) {
 			t.Errorf("stderr must say %q:\n%s", want, s.Stderr.String())
 		}
@@ -345,7 +345,7 @@ func TestChatErrors(t *testing.T) {
 		{[]string{"chat", "hi"}, fault.ExitFailure, "daycare: The model does not answer.\n"},
 		{[]string{"chat"}, fault.ExitUsage, "the message is empty"},
 		{[]string{"chat", "--agent", "nobody", "hi"}, fault.ExitNotFound, "daycare agents ls"},
-		{[]string{"chat", "--permission", "perhaps", "hi"}, fault.ExitUsage, "none of ask, deny, allow"},
+		{[]string{"chat", "--permission", "perhaps", "hi"}, fault.ExitUsage, "allowed: ask, deny, allow"},
 	} {
 		if code := s.Do(test.args...); code != test.code || !strings.Contains(s.Stderr.String(), test.says) {
 			t.Errorf("%v: exit code %d, want %d; stderr must have %q:\n%s", test.args, code, test.code, test.says, s.Stderr.String())

@@ -24,11 +24,11 @@ func ending(o event.Outcome) error {
 	case record.ReasonCanceled:
 		return failed("the turn was stopped", "")
 	case record.ReasonLimit:
-		return failed("the turn ended at the limit of tool rounds", "another message goes on from there")
+		return failed("the turn reached its limit of tool rounds", "send another message to continue")
 	case record.ReasonLoop:
-		return failed("the turn ended: the same tool call was made again and again", "say it differently, or reset the conversation")
+		return failed("the turn ended: the agent kept repeating the same tool call", "rephrase the message, or reset the conversation")
 	case record.ReasonBudget:
-		return failed("the turn ended: a budget is used up", "raise budget in settings.yaml")
+		return failed("the turn ended: the budget is used up", "raise budget in settings.yaml")
 	case record.ReasonError, record.ReasonPoison:
 		return failed(cmp.Or(o.Text, cmp.Or(o.Error, "the turn ended with an error")), "")
 	case string(event.ItemDropped), "dropped":
@@ -50,11 +50,11 @@ func asksOn(reason string) bool {
 func needsApproval(a event.Ask) error {
 	if show.IsBudget(a) {
 		return &term.Problem{Code: fault.ExitDenied, Err: fmt.Errorf("the agent is paused: %s", a.Reason),
-			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once for good; or stop: "+
+			Do: fmt.Sprintf("raise it with: daycare permissions allow %s --once   (or without --once, permanently; or stop: "+
 				"daycare permissions deny %s)", a.Token, a.Token)}
 	}
 	return &term.Problem{Code: fault.ExitDenied,
-		Err: fmt.Errorf("the agent waits to be allowed %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
+		Err: fmt.Errorf("the agent waits for your approval of %s: %s", a.Tag, term.OneLine(cmp.Or(a.Request, a.Reason), 200)),
 		Do: fmt.Sprintf("answer with: daycare permissions allow %s --once   "+
 			"(or without --once for always; or: daycare permissions deny %s)",
 			a.Token, a.Token)}

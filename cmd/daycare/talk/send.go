@@ -34,10 +34,10 @@ func Send(c *term.App) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send ID [TEXT…]",
-		Short: "Put a message in an agent's inbox",
-		Long: "Put a message in an agent's inbox and print the item's id; it is on disk by then.\n" +
+		Short: "Send a message to an agent",
+		Long: "Send a message to an agent's inbox and print the item's id once it is on disk.\n" +
 			"Without TEXT, or with -, the text is read from stdin. Without a daemon the message\n" +
-			"becomes a letter in .daycare/drop, which the next start takes. --wait streams the answer.",
+			"goes to the drop folder .daycare/drop, which the next start picks up. --wait streams the answer.",
 		Example: "  daycare send 0/ --wait summarise the log\n" +
 			"  make 2>&1 | daycare send Ops --as system -",
 		Args: term.Words(-1, "the ID of an agent"), ValidArgsFunction: c.Refs,
@@ -56,12 +56,12 @@ func Send(c *term.App) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.as, "as", "user", "who speaks: `user` or system")
-	flags.BoolVar(&o.silent, "silent", false, "the agent takes note without a turn (as system)")
-	flags.StringVar(&o.queue, "queue", "", "how an agent at work takes it: `MODE` steer (at its next step) or followup (when it is done)")
-	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and print it while it comes")
-	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; may be repeated")
-	flags.DurationVar(&o.timeout, "timeout", 0, "give up waiting after this long, as 90s or 5m (exit code 124)")
+	flags.StringVar(&o.as, "as", "user", "the sender: `user` or system")
+	flags.BoolVar(&o.silent, "silent", false, "record the message without starting a turn (with --as system)")
+	flags.StringVar(&o.queue, "queue", "", "when a busy agent reads it: `MODE` steer (at its next step) or followup (after its turn)")
+	flags.BoolVar(&o.wait, "wait", false, "wait for the answer and stream it")
+	flags.StringArrayVar(&o.files, "file", nil, "attach a `FILE`; repeatable")
+	flags.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this duration, such as 90s or 5m (exit code 124)")
 	_ = cmd.RegisterFlagCompletionFunc("as", term.OneOf("user", "system"))
 	_ = cmd.RegisterFlagCompletionFunc("queue", term.OneOf(string(message.Steer), string(message.Followup)))
 	return cmd
@@ -72,17 +72,17 @@ func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (co
 	var m control.Message
 	switch {
 	case o.as != "user" && o.as != "system":
-		return m, term.Usage(cmd, "--as %q is none of user, system", o.as)
+		return m, term.Usage(cmd, "--as %q is unknown; allowed: user, system", o.as)
 	case o.silent && o.as == "user" && cmd.Flags().Changed("as"):
-		return m, term.Usage(cmd, "--silent goes with --as system: a person's message gets an answer")
+		return m, term.Usage(cmd, "--silent needs --as system: a user's message always gets an answer")
 	case o.silent && o.wait:
-		return m, term.Usage(cmd, "--silent makes no turn that --wait could wait for")
+		return m, term.Usage(cmd, "--silent and --wait cannot be combined: a silent message starts no turn")
 	}
 	switch m.Queue = message.Queue(o.queue); {
 	case m.Queue != "" && m.Queue != message.Steer && m.Queue != message.Followup:
-		return m, term.Usage(cmd, "--queue %q is none of %s, %s", o.queue, message.Steer, message.Followup)
+		return m, term.Usage(cmd, "--queue %q is unknown; allowed: %s, %s", o.queue, message.Steer, message.Followup)
 	case m.Queue != "" && (o.as == "system" || o.silent):
-		return m, term.Usage(cmd, "--queue is for a person's message")
+		return m, term.Usage(cmd, "--queue cannot be combined with --as system or --silent")
 	}
 	m.Kind = message.Text
 	if o.as == "system" || o.silent {
@@ -91,7 +91,7 @@ func composed(c *term.App, cmd *cobra.Command, args []string, o sendOptions) (co
 	m.Text = strings.Join(args, " ")
 	if m.Text == "" && len(o.files) == 0 || m.Text == "-" {
 		if term.IsTerminal(c.In) && c.NoInput {
-			return m, term.Usage(cmd, "there is no TEXT, and --no-input forbids to ask for it")
+			return m, term.Usage(cmd, "TEXT is missing, and --no-input forbids a prompt for it")
 		}
 		var err error
 		if m.Text, err = readStdin(c); err != nil {
@@ -121,7 +121,7 @@ func attached(paths []string) ([]control.File, error) {
 		case err != nil:
 			return nil, fmt.Errorf("attach: %w", err)
 		case !info.Mode().IsRegular():
-			return nil, term.NotFound("attach a regular file", "%s is not a file", p)
+			return nil, term.NotFound("attach a regular file", "%s is not a regular file", p)
 		}
 		files = append(files, control.File{Path: abs})
 	}
@@ -208,7 +208,7 @@ func sent(c *term.App, r sendResult) error {
 	}
 	c.Print("%s\n", r.Item)
 	if r.Letter != "" {
-		c.Note("no daemon runs; the next start takes it from %s", r.Letter)
+		c.Note("the daemon is not running; the next start picks the message up from %s", r.Letter)
 	}
 	return nil
 }

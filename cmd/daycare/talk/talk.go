@@ -78,7 +78,7 @@ func (t *talk) run(ctx context.Context, text string) error {
 	}
 	if !t.once {
 		t.typed = typedLines(t.c)
-		t.c.Note("Enter sends, /help says what else there is.")
+		t.c.Note("Enter sends the line, /help lists the commands.")
 	}
 	if err := t.waiting(ctx); err != nil {
 		return err
@@ -282,11 +282,11 @@ func (t *talk) signal(ctx context.Context, sig os.Signal) (over bool, err error)
 	}
 	t.flight.stopping = true
 	if t.agent == "" || t.flight.open == 0 && !t.flight.following && t.view.turn == "" {
-		t.view.note("Ctrl-C again leaves")
+		t.view.note("Ctrl-C again exits")
 		t.prompt()
 		return false, nil
 	}
-	t.view.note("stopping; Ctrl-C again leaves")
+	t.view.note("stopping; Ctrl-C again exits")
 	_, err = t.client.Stop(ctx, t.agent)
 	return err != nil, err
 }

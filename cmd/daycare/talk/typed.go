@@ -13,16 +13,16 @@ import (
 )
 
 // talkHelp is what /help prints: the commands that can be typed in a talk.
-const talkHelp = `/stop         cancel what the agent is doing
-/reset        begin a new conversation
-/compact      shorten the conversation to a summary
-/mark NAME    name this place of the conversation
-/rewind [TO]  take the newest turn back, or go back to a mark
-/model [NAME] which model answers, or another one
+const talkHelp = `/stop         cancel the current turn
+/reset        start a new conversation
+/compact      compact the conversation to a summary
+/mark NAME    set a checkpoint
+/rewind [TO]  undo the newest turn, or go back to a checkpoint
+/model [NAME] show or change the model
 /NAME [TEXT]  a command of this workspace, see: daycare commands ls
-/help         this
-/quit         leave (so does Ctrl-D)
-Everything else goes to the agent, also while it is at work.`
+/help         show this help
+/quit         exit (also Ctrl-D)
+Everything else is sent to the agent, even while it is busy.`
 
 // line takes a line that was typed: an answer to a question, a command, or a
 // message. ok is false at the end of the input.
@@ -71,7 +71,7 @@ func (t *talk) left() error {
 		return needsApproval(*t.asks.left)
 	}
 	if t.flight.open > 0 {
-		t.c.Note("what was sent is on disk and goes on when daycare runs")
+		t.c.Note("what was sent is on disk; work on it continues when daycare runs")
 	}
 	return nil
 }
@@ -110,15 +110,15 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	case rest == "" && name == "/reset":
 		err = t.reset(ctx)
 	case rest == "" && name == "/compact":
-		err = t.order(ctx, (*control.Client).Compact, "the conversation is shortened next")
+		err = t.order(ctx, (*control.Client).Compact, "the conversation will be compacted")
 	case rest != "" && name == "/mark":
 		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
 			return c.Folders().Mark(ctx, id, rest)
-		}, "marked; back to it: /rewind "+rest)
+		}, "checkpoint set; go back to it with: /rewind "+rest)
 	case name == "/rewind":
 		err = t.order(ctx, func(c *control.Client, ctx context.Context, id string) (message.Receipt, error) {
 			return c.Folders().Rewind(ctx, id, rest)
-		}, "taken back; it stays in the file")
+		}, "rewound; the rewound part stays in the file")
 	case name == "/model":
 		err = t.model(ctx, rest)
 	default:
@@ -128,7 +128,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 			return false, nil
 		}
 		if err == nil {
-			t.c.Warn("there is no %s; /help says what there is", line)
+			t.c.Warn("unknown command %s; /help lists the commands", line)
 		}
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *talk) command(ctx context.Context, line string) (over bool, err error) 
 	return false, nil
 }
 
-var errNothingSaid = errors.New("no message was sent yet")
+var errNothingSaid = errors.New("no message has been sent yet")
 
 // order posts what the agent does between two turns.
 func (t *talk) order(ctx context.Context, post func(*control.Client, context.Context, string) (message.Receipt, error), said string) error {
@@ -193,7 +193,7 @@ func (t *talk) reset(ctx context.Context) error {
 	}
 	t.agent = r.Agent
 	if !t.flight.watching {
-		t.view.note("a new conversation begins")
+		t.view.note("new conversation")
 	}
 	return nil
 }

@@ -57,11 +57,11 @@ func (v *view) event(e control.RawEvent) error {
 	case event.AgentCompacted:
 		return decode(e, v.compacted)
 	case event.AgentReset:
-		v.note("a new conversation begins")
+		v.note("new conversation")
 	case event.BudgetReached:
 		v.note("the budget is used up")
 	case control.GapType:
-		v.note("some of what happened was missed")
+		v.note("some events were missed")
 	case event.TurnFinished:
 		return decode(e, func(f event.Finished) { v.finish(e.Turn, f.Reason, f.Text) })
 	}
@@ -71,12 +71,12 @@ func (v *view) event(e control.RawEvent) error {
 func (v *view) compacted(c event.Compacted) {
 	switch {
 	case c.Failed != "":
-		v.note("nothing was shortened: %s", c.Failed)
+		v.note("not compacted: %s", c.Failed)
 	case c.RequestCut > 0:
-		v.note("the conversation was shortened to a summary; the last message is too long "+
+		v.note("the conversation was compacted to a summary; the last message is too long "+
 			"for the model, which sees all but %s of it", term.Size(int64(c.RequestCut)))
 	default:
-		v.note("the conversation was shortened to a summary")
+		v.note("the conversation was compacted to a summary")
 	}
 }
 
@@ -95,7 +95,7 @@ func (v *view) begin(e control.RawEvent) {
 	v.turn, v.last = e.Turn, ""
 	_ = decode(e, func(s event.Started) {
 		if s.Attempt > 1 {
-			v.note("going on after an interruption (attempt %d)", s.Attempt)
+			v.note("resuming after an interruption (attempt %d)", s.Attempt)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func (v *view) retry(a event.Attempt) {
 		// What stands on the screen cannot be taken back; say that it does not count.
 		v.newline()
 		v.answer.Reset()
-		what += "; the answer above broke off and begins again"
+		what += "; the answer above was cut off and starts again"
 	}
 	v.note("%s", what)
 }
@@ -200,7 +200,7 @@ type subAgent struct {
 func (v *view) subAgent(t event.Type, s subAgent) {
 	v.endAnswer()
 	if t == event.SubAgentStart {
-		v.note("  %s begins", s.Name)
+		v.note("  %s started", s.Name)
 		return
 	}
 	v.note("  %s is done", s.Name)
@@ -229,7 +229,7 @@ func (v *view) complete(reason, text string) {
 	case strings.HasPrefix(text, printed):
 		v.print(text[len(printed):])
 	case strings.TrimSpace(text) != strings.TrimSpace(printed):
-		v.note("some of the answer was missed; here it is whole")
+		v.note("part of the answer was missed; this is the whole answer")
 		v.answer.Reset()
 		v.print(text)
 	}

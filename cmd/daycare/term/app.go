@@ -57,9 +57,9 @@ func (c *App) Attach(root *cobra.Command) {
 
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.Workspace, "workspace", "C", "",
-		"the `DIR` that holds .daycare (default: the nearest one upwards, else the current one)")
-	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one a line for streams")
-	flags.BoolVar(&c.NoInput, "no-input", false, "never ask anything")
+		"the `DIR` with .daycare (default: the nearest parent that has one, else the current one)")
+	flags.BoolVar(&c.JSON, "json", false, "print JSON: one object, or one per line for streams")
+	flags.BoolVar(&c.NoInput, "no-input", false, "never prompt")
 	// Flags named like files or folders complete as such.
 	_ = root.MarkPersistentFlagDirname("workspace")
 }
@@ -122,7 +122,7 @@ func Words(extra int, must ...string) cobra.PositionalArgs {
 		case len(args) < len(must):
 			return Usage(cmd, "%s needs %s", cmd.CommandPath(), must[len(args)])
 		case extra >= 0 && len(args) > len(must)+extra:
-			return Usage(cmd, "%s does not know what to do with %q", cmd.CommandPath(), args[len(must)+extra])
+			return Usage(cmd, "%s: unexpected argument %q", cmd.CommandPath(), args[len(must)+extra])
 		}
 		return nil
 	}

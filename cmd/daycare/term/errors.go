@@ -104,7 +104,7 @@ func (c *App) Report(err error) int {
 	}
 	what := err.Error()
 	if code == fault.ExitTimeout && errors.Is(err, context.DeadlineExceeded) {
-		what = "it took longer than allowed; what was sent is on disk and goes on"
+		what = "timed out; what was sent is on disk, and work on it continues"
 	}
 	if c.JSON {
 		c.reportJSON(err, what, do, code)

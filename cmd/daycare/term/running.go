@@ -31,10 +31,10 @@ func AlreadyRunning(root string) error {
 	if err != nil || holder.PID == 0 {
 		return &Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("another daycare is starting in %s", root),
-			Do:  "see what it does with: daycare status"}
+			Do:  "check it with: daycare status"}
 	}
 	return &Problem{Code: fault.ExitFailure,
-		Err: fmt.Errorf("daycare runs already in %s: pid %d, since %s (%s)", root, holder.PID,
+		Err: fmt.Errorf("daycare is already running in %s: pid %d, since %s (%s)", root, holder.PID,
 			holder.StartedAt.Local().Format("2006-01-02 15:04:05"), Ago(holder.StartedAt.Time, time.Now())),
 		Do: "stop it with: daycare stop"}
 }

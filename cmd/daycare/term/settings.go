@@ -22,7 +22,7 @@ func (c *App) Config() (*config.Config, error) {
 		return nil, err
 	}
 	if err != nil {
-		c.Warn("the settings are not used: %s", found[0])
+		c.Warn("the settings are ignored: %s", found[0])
 		return config.Default(), nil
 	}
 	return conf, nil

@@ -22,11 +22,11 @@ func (c *App) Root() (string, error) {
 		info, err := os.Stat(dir)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return "", NotFound("make the folder first, or name another with --workspace", "there is no folder %s", dir)
+			return "", NotFound("create the folder first, or name another one with --workspace", "there is no folder %s", dir)
 		case err != nil:
 			return "", fmt.Errorf("find workspace: %w", err)
 		case !info.IsDir():
-			return "", NotFound("name the folder that holds .daycare", "%s is not a folder", dir)
+			return "", NotFound("name the folder that contains .daycare", "%s is not a folder", dir)
 		}
 		return dir, nil
 	}
@@ -51,7 +51,7 @@ func (c *App) MadeRoot() (string, error) {
 		return "", err
 	}
 	if !Exists(filepath.Join(dir, workspace.Home)) {
-		return "", NotFound("make one with: daycare init   (or name its folder with --workspace)",
+		return "", NotFound("create one with: daycare init   (or name its folder with --workspace)",
 			"there is no .daycare in %s or above it", dir)
 	}
 	return dir, nil

@@ -156,7 +156,7 @@ func (u *updating) run(ctx context.Context) error {
 				Do: "confirm it with --yes"}
 		}
 		if !u.app.Agrees("Replace it?") {
-			return u.report(r, "nothing was changed")
+			return u.report(r, "no changes")
 		}
 	}
 	if r.Old, err = swap(fresh, u.program); err != nil {

@@ -139,7 +139,7 @@ func blocksOf(r *record) []*block {
 		return answerOf(r, at)
 	case "turn_begin":
 		if r.Attempt > 1 {
-			return one(note, "going on after an interruption")
+			return one(note, "resuming after an interruption")
 		}
 	case "turn_end":
 		return endOf(r, one)
@@ -148,7 +148,7 @@ func blocksOf(r *record) []*block {
 		b.fresh = true
 		return []*block{b}
 	case "summary":
-		b := at(note, "the conversation so far was shortened to a summary")
+		b := at(note, "the conversation so far was compacted to a summary")
 		return []*block{b}
 	case "permission":
 		if r.Event != "asked" { // the card of the call that asks says so
@@ -159,11 +159,11 @@ func blocksOf(r *record) []*block {
 			return one(trouble, "an answer could not be delivered: "+r.Error)
 		}
 	case "mark":
-		b := at(note, "mark "+r.Name)
+		b := at(note, "checkpoint "+r.Name)
 		b.mark = r.Name
 		return []*block{b}
 	case "rewind":
-		return one(note, "rewound: the model forgets what is pale above")
+		return one(note, "rewound: greyed messages are no longer in context")
 	case "note":
 		return one(note, r.Text)
 	}
@@ -192,7 +192,7 @@ func answerOf(r *record, at func(kind, string) *block) []*block {
 	switch r.Finish {
 	case "interrupted":
 		if r.Text != "" { // else the record is there for what the call cost
-			list = append(list, at(note, "interrupted; it is asked again"))
+			list = append(list, at(note, "interrupted; retrying"))
 		}
 	case "max_tokens":
 		list = append(list, at(trouble, "the answer was cut off at the model's limit"))
@@ -211,15 +211,15 @@ func endOf(r *record, one func(kind, string) []*block) []*block {
 	case "limit":
 		return one(trouble, "stopped at the limit of tool rounds; write \"go on\" to continue")
 	case "loop":
-		return one(trouble, "stopped: it did the same thing over and over")
+		return one(trouble, "stopped: it kept repeating the same tool call")
 	case "budget":
-		return one(trouble, "ended: a budget is used up")
+		return one(trouble, "ended: the budget is used up")
 	}
 	return one(trouble, joined(": ", "the turn ended with "+r.Reason, r.Error))
 }
 
 func resetText(r *record) string {
-	return joined(": ", "a new conversation begins", r.Message)
+	return joined(": ", "new conversation", r.Message)
 }
 
 // replyOf is the answer that a record of a permission gives, nil if it gives none.
@@ -234,7 +234,7 @@ func replyOf(r *record) *reply {
 	case "deny":
 		return &reply{joined(" by ", "denied", r.By), true}
 	case "freed":
-		return &reply{words: "the budget has room again"}
+		return &reply{words: "the budget allows more again"}
 	case "expired":
 		return &reply{"nobody answered in time", true}
 	}

@@ -98,8 +98,8 @@ func Document() ([]byte, error) {
 }
 
 const about = "HTTP/1.1 and JSON over the socket `.daycare/daycare.sock`, which only the user that daycare runs as can " +
-	"connect to, and on TCP where `control.listen` says so. A member of a request that is not known is refused; clients " +
-	"should pass over members of answers that they do not know."
+	"connect to, and on TCP if `control.listen` is set. A request with an unknown member is refused; clients " +
+	"should ignore unknown members of responses."
 
 func describeAll() (document, builder) {
 	b := builder{schemas: map[string]*schema{}, types: map[string]reflect.Type{}}
@@ -109,7 +109,7 @@ func describeAll() (document, builder) {
 		Servers: []server{
 			{URL: "http://daycare", Description: "the unix socket `.daycare/daycare.sock` of a workspace, without a token: " +
 				"`curl --unix-socket .daycare/daycare.sock http://daycare/v1/status`"},
-			{URL: "http://{listen}", Description: "`control.listen` of the settings; beyond loopback https only",
+			{URL: "http://{listen}", Description: "`control.listen` of the settings; https only, except on loopback",
 				Variables: map[string]variable{"listen": {"127.0.0.1:7331", "HOST:PORT"}}},
 		},
 		Security: []map[string][]string{{"bearer": {}}},
@@ -129,7 +129,7 @@ func describeAll() (document, builder) {
 		Schemas: b.schemas,
 		SecuritySchemes: map[string]scheme{"bearer": {"http", "bearer",
 			"On TCP: the secret `control`, which allows everything, or a token of `daycare auth token create NAME --scope SCOPE`. " +
-				"The unix socket needs none: only the user that daycare runs as can connect to it, with the right to everything."}},
+				"The unix socket needs none: only the user that daycare runs as can connect to it, and that user may do everything."}},
 	}
 	return d, b
 }
@@ -174,7 +174,7 @@ func (b builder) operation(o control.Operation) operation {
 func describe(o control.Operation) string {
 	text := o.About + ".\n\nNeeds the scope `" + string(o.Scope) + "`"
 	if o.AllAgents() {
-		text += ", of a token for all agents"
+		text += " on a token for all agents"
 	}
 	if o.NeedsDaemon() {
 		text += ", and the running daemon"
@@ -198,31 +198,31 @@ func (b builder) answer(o control.Operation) response {
 // body is the schema of what is sent: a type, or bytes.
 func (b builder) body(t reflect.Type) *schema {
 	if t.Kind() == reflect.Interface {
-		return &schema{Type: "string", Description: "the content as it is"}
+		return &schema{Type: "string", Description: "the raw content"}
 	}
 	return b.of(t)
 }
 
 // hints say what the parameters are that many operations have.
 var hints = map[string]string{
-	"id":            "an agent: its exact id, handle (`0%2F1`), name, or the beginning of its id from four letters on",
-	"item":          "the id of an item of the inbox",
-	"token":         "the token of the request",
+	"id":            "an agent: its exact id, handle (`0%2F1`), name, or the first four or more letters of its id",
+	"item":          "the id of an inbox item",
+	"token":         "the token of the approval request",
 	"slug":          "the name of the task or heartbeat item",
 	"name":          "a name",
-	"family":        "only this agent and those below it that have not ended",
+	"family":        "only this agent and its descendants that have not ended",
 	"secrets":       "with keys and tokens",
-	"force":         "also while it has work",
-	"before":        "only records before this seq; without it the newest",
-	"limit":         "at most so many",
+	"force":         "even while it has work",
+	"before":        "only records before this seq (default: the newest)",
+	"limit":         "maximum number of results",
 	"agent":         "only the events of this agent",
-	"types":         "only these types of events, divided by commas",
-	"by":            "what there is a row for",
-	"since":         "only what was spent since then",
+	"types":         "only these types of events, separated by commas",
+	"by":            "what to group by",
+	"since":         "only spending since this time",
 	"permission":    "a tag, such as `@exec:git push`",
 	"what":          "a tag or a command",
-	"If-Match":      "the `ETag` of the file that the change was made from",
-	"Last-Event-ID": "goes on after this event",
+	"If-Match":      "the `ETag` of the version that was edited",
+	"Last-Event-ID": "continue after this event",
 }
 
 func (b builder) parameter(p control.Param) parameter {

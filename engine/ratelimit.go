@@ -10,14 +10,13 @@ import (
 	"daycare/engine/message"
 )
 
-// maxPaced is how many senders are remembered; those who have been quiet for a
+// maxLimited is how many senders are remembered; those who have been quiet for a
 // minute are forgotten first.
-const maxPaced = 10_000
+const maxLimited = 10_000
 
-// A pace keeps one sender of a connector from flooding everybody's inboxes: of
-// guarantee G6. Who writes faster is refused with *message.TooFast, and their
-// platform keeps the message meanwhile.
-type pace struct {
+// A rateLimit keeps one sender of a connector from flooding the inboxes. Messages above
+// the limit are refused with *message.TooFast, and the platform keeps them meanwhile.
+type rateLimit struct {
 	next      message.Deliver
 	perMinute func() int // asked each time: settings may change; 0 is no limit
 
@@ -25,16 +24,16 @@ type pace struct {
 	senders map[message.Address]*rate.Limiter
 }
 
-func newPace(next message.Deliver, perMinute func() int) *pace {
+func newRateLimit(next message.Deliver, perMinute func() int) *rateLimit {
 	if perMinute == nil {
 		perMinute = func() int { return 0 }
 	}
-	return &pace{next: next, perMinute: perMinute, senders: map[message.Address]*rate.Limiter{}}
+	return &rateLimit{next: next, perMinute: perMinute, senders: map[message.Address]*rate.Limiter{}}
 }
 
 // deliver hands a message on unless its sender is too fast. What is not accepted
 // does not count.
-func (p *pace) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+func (p *rateLimit) deliver(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	limit := p.perMinute()
 	if limit <= 0 || in.Kind != "" && in.Kind != message.Text {
 		return p.next(ctx, in) // a /reset or a note of an edit comes through
@@ -53,7 +52,7 @@ func (p *pace) deliver(ctx context.Context, in message.Incoming) (message.Receip
 }
 
 // limiter is that of a sender: a minute's worth at once, and then as much a minute.
-func (p *pace) limiter(from message.Address, limit int, now time.Time) *rate.Limiter {
+func (p *rateLimit) limiter(from message.Address, limit int, now time.Time) *rate.Limiter {
 	from.ThreadID = "" // threads are free to open
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,8 +71,8 @@ func (p *pace) limiter(from message.Address, limit int, now time.Time) *rate.Lim
 
 // forget makes room for one more. A sender who has all of a minute's messages left
 // is as good as unknown. mu is held.
-func (p *pace) forget(now time.Time) {
-	if len(p.senders) < maxPaced {
+func (p *rateLimit) forget(now time.Time) {
+	if len(p.senders) < maxLimited {
 		return
 	}
 	for from, l := range p.senders {
@@ -82,7 +81,7 @@ func (p *pace) forget(now time.Time) {
 		}
 	}
 	for from := range p.senders {
-		if len(p.senders) < maxPaced {
+		if len(p.senders) < maxLimited {
 			return
 		}
 		delete(p.senders, from)

@@ -4,8 +4,8 @@ import (
 	"daycare/engine/address"
 )
 
-// kin says whose agent is whose.
-type kin struct {
+// relations answers which agents belong to whom, and who may see whom.
+type relations struct {
 	place  place
 	recent *recent
 }
@@ -14,13 +14,13 @@ type kin struct {
 // machine's own user and those that work for the house know all; those of other
 // people, who come in through a chat, know their own family and the colleagues of the
 // house. What an agent made (a task, a colleague) belongs to its family.
-func (k *kin) knows(from, to string) bool {
+func (k *relations) knows(from, to string) bool {
 	return k.Reads(from, to) || k.Root(to).Descriptor.Type == address.Permanent
 }
 
 // Reads reports whether an agent may read the conversation of another: what people say
 // to a colleague of the house is not for all who may write to it.
-func (k *kin) Reads(from, to string) bool {
+func (k *relations) Reads(from, to string) bool {
 	root, top := k.Root(from), k.Root(to)
 	mine, theirs := root.Descriptor, top.Descriptor
 	switch {
@@ -34,13 +34,13 @@ func (k *kin) Reads(from, to string) bool {
 
 // OfHouse reports whether an agent works for the machine's own user or for nobody in
 // particular, as clocks and colleagues do that no agent of a chat made.
-func (k *kin) OfHouse(id string) bool {
+func (k *relations) OfHouse(id string) bool {
 	d := k.Root(id).Descriptor
 	return d.Type != address.User || d.Connector == Terminal().Connector
 }
 
-// Kin reports whether two agents work for one person.
-func (k *kin) Kin(asker, ref string) bool {
+// Related reports whether two agents work for one person.
+func (k *relations) Related(asker, ref string) bool {
 	id, err := k.place.index.Resolve(ref)
 	if err != nil {
 		return false
@@ -53,20 +53,20 @@ func (k *kin) Kin(asker, ref string) bool {
 
 // Stranger is the id of the agent that ref names, if it works for somebody who is neither
 // the asker's person nor an owner.
-func (k *kin) Stranger(asker, ref string) (id string, ok bool) {
+func (k *relations) Stranger(asker, ref string) (id string, ok bool) {
 	id, err := k.place.index.Resolve(ref)
 	if err != nil {
 		return "", false
 	}
 	d := k.Root(id).Descriptor
 	owner := d.Type != address.User || d.Connector == Terminal().Connector || k.recent.owns != nil && k.recent.owns(d)
-	return id, !owner && !k.Kin(asker, id)
+	return id, !owner && !k.Related(asker, id)
 }
 
 // Root is the agent at the head of an agent's family: the one that speaks with a person,
 // or the agent of the house that made all others. What was made by an agent that is gone
 // still is of that family, and of nobody's that is left.
-func (k *kin) Root(id string) address.Meta {
+func (k *relations) Root(id string) address.Meta {
 	for range maxDepth {
 		meta, ok := k.place.index.Get(id)
 		if !ok {
@@ -82,7 +82,7 @@ func (k *kin) Root(id string) address.Meta {
 }
 
 // Line is the ancestors of an agent, the oldest last.
-func (k *kin) Line(id string) (line []string) {
+func (k *relations) Line(id string) (line []string) {
 	for range maxDepth {
 		meta, ok := k.place.index.Get(id)
 		if !ok || meta.Descriptor.ParentAgentID == "" {
@@ -94,7 +94,7 @@ func (k *kin) Line(id string) (line []string) {
 	return line
 }
 
-func (k *kin) descends(id, from string) bool {
+func (k *relations) descends(id, from string) bool {
 	for range maxDepth {
 		meta, ok := k.place.index.Get(id)
 		if !ok || meta.Descriptor.ParentAgentID == "" {

@@ -15,11 +15,10 @@ import (
 // maxSkills bounds what is read of one folder of skills.
 const maxSkills = 200
 
-// A Shelf is the skills in force: those in some folders and those built in. Every
-// use reads the folders again, so an edit counts at once. A SKILL.md that cannot be
-// used is reported; its last good version stays in force. Its methods may be called
-// from any goroutine.
-type Shelf struct {
+// A Set is the active skills: those in some folders and the built-in ones. Every use
+// rereads the folders, so an edit takes effect at once. An invalid SKILL.md is reported;
+// its last valid version stays active. Its methods are safe for concurrent use.
+type Set struct {
 	folders func() []Folder
 	use     Use
 	report  func(path string, found []finding.Finding)
@@ -49,16 +48,16 @@ var rereads = [...]time.Duration{100 * time.Millisecond, 200 * time.Millisecond,
 // A Use says which text of a SKILL.md is to be used: see unseen.Texts.
 type Use = func(path string, data []byte, info fs.FileInfo) (text []byte, there bool, waits *unseen.Change)
 
-// NewShelf makes a Shelf. folders, asked at each use, need not exist. use may be nil. report takes
+// NewSet makes a Set. folders, asked at each use, need not exist. use may be nil. report takes
 // all that is wrong with a file, when it is not what was
 // told of it before.
-func NewShelf(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Shelf {
-	return &Shelf{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
+func NewSet(folders func() []Folder, use Use, report func(path string, found []finding.Finding)) *Set {
+	return &Set{folders: folders, use: use, report: report, files: map[string]file{}, base: Builtin()}
 }
 
 // List is the skills in force, by name. Of two with one name the one of the earlier
 // folder counts, and what is built in last.
-func (s *Shelf) List() []Skill {
+func (s *Set) List() []Skill {
 	s.mu.Lock()
 	s.begun++
 	turn, before := s.begun, s.files // which is never changed once made

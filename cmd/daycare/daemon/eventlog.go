@@ -26,7 +26,7 @@ func (r *Daemon) keepJournal(ctx context.Context) error {
 	read := func() {
 		events, first := r.events.Since(next)
 		if first > next {
-			j.log.Warn("too much happened at once to be logged", "missed", first-next)
+			j.log.Warn("too many events at once; some were not logged", "missed", first-next)
 		}
 		for _, e := range events {
 			j.note(e)
@@ -66,7 +66,7 @@ func (j *journal) note(e event.Event) {
 		}
 	case event.Attempt:
 		j.meter.add("daycare_model_retries_total", 1, "status", strconv.Itoa(b.Status))
-		log.Warn("model is asked again", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason,
+		log.Warn("retrying model request", "n", b.N, "of", b.Of, "inMs", b.InMS, "status", b.Status, "reason", b.Reason,
 			"fallback", b.Fallback)
 	case event.Asked:
 		j.asked(log, e.Type, b)
@@ -106,10 +106,10 @@ func (j *journal) asked(log *slog.Logger, t event.Type, b event.Asked) {
 	switch t {
 	case event.PermissionRequested:
 		j.meter.add("daycare_permission_requests_total", 1, "event", "asked")
-		log.Info("permission requested", "permission", b.Tag, "token", b.Token)
+		log.Info("approval requested", "permission", b.Tag, "token", b.Token)
 	case event.PermissionDecided:
 		j.meter.add("daycare_permission_requests_total", 1, "event", b.Decision)
-		log.Info("permission decided", "permission", b.Tag, "token", b.Token, "decision", b.Decision, "by", b.By)
+		log.Info("approval answered", "permission", b.Tag, "token", b.Token, "decision", b.Decision, "by", b.By)
 	default:
 		log.Info(string(t), "permission", b.Tag, "by", b.By)
 	}

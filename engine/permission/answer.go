@@ -22,7 +22,7 @@ const byFile = "file"
 // any more is ErrUnknown, which is no failure for a caller that repeats itself.
 func (q *Queue) Settle(token string, decision Decision, by string, at time.Time) (Pending, error) {
 	if !slices.Contains(decisions, decision) {
-		return Pending{}, fmt.Errorf("settle permission request %s: decision %q is not one of %v", token, decision, decisions)
+		return Pending{}, fmt.Errorf("answer approval request %s: decision %q is not one of %v", token, decision, decisions)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 	case err == nil && (found.Decision == Expired || found.Decision == Freed):
 		err = q.store.wrong(p, fmt.Sprintf("decision is %q; allowed: once, always, deny, prefix", found.Decision))
 	case err == nil && !sameQuestion(p, found):
-		err = q.store.wrong(p, "the request was changed in more than its decision")
+		err = q.store.wrong(p, "more than the decision was changed")
 	}
 	if err != nil {
 		return Pending{}, q.refused.report(p.Token, q.store.path(p.Token), err)

@@ -98,7 +98,7 @@ func (t *talk) leaving() error {
 		return &term.Problem{Code: fault.ExitDenied, Err: term.ErrSilent}
 	}
 	if t.flight.last.Reason == record.ReasonWaiting {
-		t.c.Note("it waits for its background agents; with --wait the command does, too")
+		t.c.Note("the agent waits for its background agents; to wait for them here, use --wait")
 	}
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// A Story is all that history tells of one item or answer: the turn that it lies in,
+// A Trace is everything a history records about one item or answer: the turn it is in,
 // from turn_begin to turn_end, and what became of the turn's answers. An item that
 // needs no turn (a reset, a mark, a decision) has its one record.
-type Story struct {
+type Trace struct {
 	Turn    string
 	Entries []*Entry // oldest first
 	// Before is what the model saw of the conversation when the turn began.
@@ -18,10 +18,10 @@ type Story struct {
 	Summary *Entry // that stood for what was older; or nil
 }
 
-// StoryOf finds the story of an item, a promised answer (out), a turn or a tool call
+// TraceOf finds the trace of an item, a promised answer (out), a turn or a tool call
 // by its id, in the files of an agent's folder, with the runtime running or not. ok
 // is false if history does not know the id.
-func StoryOf(dir, id string) (s Story, ok bool, err error) {
+func TraceOf(dir, id string) (s Trace, ok bool, err error) {
 	t := teller{id: id, later: map[string][]*Entry{}}
 	if err := backFiles(dir, t.step); err != nil {
 		return s, false, fmt.Errorf("read history: %w", err)

@@ -11,7 +11,7 @@ import (
 
 // SinceFlag adds --since to a command.
 func SinceFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "since", "", "only what is newer: a length of time (90m, 12h, 7d) or a day (2026-11-20)")
+	cmd.Flags().StringVar(to, "since", "", "only entries newer than a duration (90m, 12h, 7d) or a date (2026-11-20)")
 }
 
 // SinceTime reads what --since was given; "" is the zero time.
@@ -26,7 +26,7 @@ func SinceTime(cmd *cobra.Command, s string, now time.Time) (time.Time, error) {
 	}
 	d, err := Length(s)
 	if err != nil || d < 0 {
-		return time.Time{}, Usage(cmd, "--since %q is neither a length of time (90m, 12h, 7d) nor a day (2026-11-20)", s)
+		return time.Time{}, Usage(cmd, "--since %q is neither a duration (90m, 12h, 7d) nor a date (2026-11-20)", s)
 	}
 	return now.Add(-d), nil
 }

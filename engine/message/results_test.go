@@ -12,19 +12,19 @@ import (
 
 // Results are taken in the order in which they came, each once; those that could not be
 // recorded come first again.
-func TestFatesKeepTheirOrder(t *testing.T) {
-	f := NewFates()
-	outs := func(list []Fate) (all string) {
-		for _, fate := range list {
-			all += fate.Out
+func TestResultsKeepTheirOrder(t *testing.T) {
+	f := NewResults()
+	outs := func(list []Result) (all string) {
+		for _, result := range list {
+			all += result.Out
 		}
 		return all
 	}
 	if f.Len() != 0 || f.Has("a") || len(f.Take()) != 0 {
 		t.Error("there is something at the beginning")
 	}
-	f.Put(Fate{Out: "a"})
-	f.Put(Fate{Out: "b"})
+	f.Put(Result{Out: "a"})
+	f.Put(Result{Out: "b"})
 	if f.Len() != 2 || !f.Has("a") || !f.Has("b") || f.Has("c") {
 		t.Errorf("%d came", f.Len())
 	}
@@ -34,9 +34,9 @@ func TestFatesKeepTheirOrder(t *testing.T) {
 		t.Error("nobody is told that results came")
 	}
 	taken := f.Take()
-	f.Put(Fate{Out: "c"})
+	f.Put(Result{Out: "c"})
 	f.Return(taken)
-	f.Put(Fate{Out: "d"})
+	f.Put(Result{Out: "d"})
 	if got := outs(f.Take()); got != "abcd" || f.Len() != 0 || f.Has("a") {
 		t.Errorf("taken were %s, %d are left", got, f.Len())
 	}
@@ -46,14 +46,14 @@ func TestFatesKeepTheirOrder(t *testing.T) {
 }
 
 // No result is lost or doubled between many who put and one who takes.
-func TestFatesFromManySides(t *testing.T) {
+func TestResultsFromManySides(t *testing.T) {
 	const many, each = 8, 200
-	f := NewFates()
+	f := NewResults()
 	var wg sync.WaitGroup
 	for n := range many {
 		wg.Go(func() {
 			for i := range each {
-				f.Put(Fate{Out: fmt.Sprint(n), Part: i})
+				f.Put(Result{Out: fmt.Sprint(n), Part: i})
 			}
 		})
 	}
@@ -64,11 +64,11 @@ func TestFatesFromManySides(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("%d of %d came", got, many*each)
 		}
-		for _, fate := range f.Take() {
-			if fate.Part != next[fate.Out] {
-				t.Fatalf("of %s came %d, want %d", fate.Out, fate.Part, next[fate.Out])
+		for _, result := range f.Take() {
+			if result.Part != next[result.Out] {
+				t.Fatalf("of %s came %d, want %d", result.Out, result.Part, next[result.Out])
 			}
-			next[fate.Out]++
+			next[result.Out]++
 			got++
 		}
 	}
@@ -86,11 +86,11 @@ func TestWhatAnAnswerIsCalled(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		fate      Fate
+		result    Result
 		delivered bool
-	}{{Fate{}, true}, {Fate{Error: "x"}, false}, {Fate{Kept: true}, false}, {Fate{Error: "x", Kept: true}, false}, {Fate{Retry: true}, true}} {
-		if tt.fate.Delivered() != tt.delivered {
-			t.Errorf("%+v is delivered: %v", tt.fate, !tt.delivered)
+	}{{Result{}, true}, {Result{Error: "x"}, false}, {Result{Kept: true}, false}, {Result{Error: "x", Kept: true}, false}, {Result{Retry: true}, true}} {
+		if tt.result.Delivered() != tt.delivered {
+			t.Errorf("%+v is delivered: %v", tt.result, !tt.delivered)
 		}
 	}
 }
