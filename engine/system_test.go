@@ -451,6 +451,7 @@ func TestAFolderCopiedInIsAnAgent(t *testing.T) {
 	if r := h.deliver(message.Incoming{Agent: "Copy", Text: "hello"}); r.Agent != id {
 		t.Errorf("delivered to %s, want %s", r.Agent, id)
 	}
+	wait(event.AgentSlept) // an agent at work writes into its folder while it is removed
 	if err := os.RemoveAll(filepath.Join(root, "agents", id)); err != nil {
 		t.Fatal(err)
 	}
