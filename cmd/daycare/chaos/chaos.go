@@ -54,6 +54,8 @@ type Options struct {
 	Log      io.Writer // what was cleaned up before
 }
 
+func (o Options) plays(way string) bool { return o.Way == "" || o.Way == way }
+
 // A harness runs cases.
 type harness struct {
 	Options
@@ -109,7 +111,7 @@ func (h *harness) all(ctx context.Context) error {
 		return err
 	}
 	learned := processorSeconds() - before
-	cases := h.chosen(h.plan(scenarios))
+	cases := slices.DeleteFunc(h.plan(scenarios), func(c Case) bool { return !h.plays(c.Way) })
 	if err := h.announce(scenarios, cases, learned); err != nil {
 		return err
 	}
@@ -117,7 +119,11 @@ func (h *harness) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.each(ctx, cases) })
 	group.Go(func() error { return h.volumes(ctx) })
-	return group.Wait()
+	err = group.Wait()
+	if err == nil && h.Way != "" && h.report.ways[h.Way] == nil {
+		return fmt.Errorf("no case of %q was played: these scenarios, or this machine, have none", h.Way)
+	}
+	return err
 }
 
 func newHarness(o Options) (*harness, error) {

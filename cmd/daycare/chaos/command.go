@@ -43,6 +43,8 @@ func Command(c *term.App) *cobra.Command {
 				return term.Usage(cmd, "--soak must be longer than 0")
 			case o.Soak > 0 && (o.Bugs || full || short || o.Scenario != "" || o.Way != ""):
 				return term.Usage(cmd, "--soak is a run of its own: leave the other flags out, --csv and --dir apart")
+			case o.Way != "" && (o.Bugs || o.Kill != ""):
+				return term.Usage(cmd, "--way cannot be combined with --bugs or --kill")
 			case o.CSV != "" && o.Soak == 0:
 				return term.Usage(cmd, "--csv needs --soak")
 			case o.Bug != "" && !o.Bugs:

@@ -99,13 +99,6 @@ func (h *harness) plan(scenarios []*Scenario) []Case {
 	return spread(append(h.pausedCases(), h.randomCases()...), all)
 }
 
-// chosen are the cases of the way to die that is asked for.
-func (h *harness) chosen(cases []Case) []Case {
-	return slices.DeleteFunc(cases, func(c Case) bool { return !h.plays(c.Way) })
-}
-
-func (h *harness) plays(way string) bool { return h.Way == "" || h.Way == way }
-
 // lateEvery is how many kills there are to one after which platforms offer all again.
 const lateEvery = 16
 
