@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -39,13 +40,16 @@ func tui(c *term.App, cmd *cobra.Command) error {
 	if err := ensureDaemon(cmd.Context(), c, root); err != nil {
 		return err
 	}
-	c.TakeSignals() // the UI answers them: it has the screen to give back first
+	var theirs atomic.Pointer[string] // the version of the daemon, if it is another
+	c.TakeSignals()                   // the UI answers them: it has the screen to give back first
 	return terminal.Run(cmd.Context(), terminal.Options{
-		Dial:      func(context.Context) (*control.Client, error) { return c.DialForScreen(root) },
+		Dial: func(context.Context) (*control.Client, error) {
+			return term.DialQuietly(root, func(v string) { theirs.Store(&v) })
+		},
 		Start:     func(ctx context.Context) error { return ensureDaemon(ctx, c, root) },
 		Own:       talk.Own,
 		Hints:     filepath.Join(root, workspace.Home, "connectors", "terminal"),
-		Setup:     modelSetup(root),
+		Setup:     modelSetup(root, &theirs),
 		Workspace: root,
 		Input:     c.In,
 		Output:    c.Out,
@@ -53,9 +57,12 @@ func tui(c *term.App, cmd *cobra.Command) error {
 }
 
 // modelSetup is init for the UI, which asks its questions itself.
-func modelSetup(root string) *terminal.Setup {
+func modelSetup(root string, theirs *atomic.Pointer[string]) *terminal.Setup {
 	return &terminal.Setup{
 		Missed: func(ctx context.Context, s event.Status) (what, do string) {
+			if v := theirs.Load(); v != nil {
+				return term.OtherVersion(*v)
+			}
 			return setup.Missed(ctx, root, s.Providers)
 		},
 		Offers: func(ctx context.Context) ([]terminal.Offer, int, error) {

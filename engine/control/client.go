@@ -28,10 +28,11 @@ type Client struct {
 	http    *http.Client
 	version string              // "": not said
 	differs func(theirs string) // nil: nobody wants to know
-	silent  func()              // called when an answer takes long; nil: nobody wants to know
+	silent  func()              // called when an answer takes long; nil: not reported
 }
 
-// silence is how long a daemon that is well never takes to answer a GET.
+// silence is how long a GET may take before the daemon counts as silent: a healthy one begins
+// to answer at once, event streams with a comment.
 const silence = 5 * time.Second
 
 // dialTimeout bounds connecting to the socket; a daemon that lives accepts at once.
@@ -73,8 +74,9 @@ func segment(s string) string {
 	return url.PathEscape(s)
 }
 
-// OnSilence has silent called when the daemon has not begun to answer a GET for 5 s: a process
-// that is stopped or hangs still accepts connections. It is called before the client is used.
+// OnSilence sets the function that is called, in a goroutine of its own, when a GET has no
+// answer after 5 s: a suspended or hanging process still accepts connections. Call it before
+// the client is used.
 func (c *Client) OnSilence(silent func()) { c.silent = silent }
 
 func (c *Client) roundTrip(req *http.Request) (*http.Response, error) {

@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -23,29 +24,35 @@ func (c *App) Dial(_ context.Context, root string) (*control.Client, error) {
 	return client, err
 }
 
-// DialForScreen is Dial for a UI, whose screen no warning may tear.
-func (c *App) DialForScreen(root string) (*control.Client, error) {
+// DialQuietly is Dial for a full-screen UI: it prints nothing, and calls differs with the
+// version of a daemon that is not of this program's.
+func DialQuietly(root string, differs func(theirs string)) (*control.Client, error) {
 	client, err := control.Dial(filepath.Join(root, workspace.Home))
 	if err == nil {
-		client.Introduce(version.Number, nil)
+		client.Introduce(version.Number, differs)
 	}
 	return client, err
 }
 
-// otherVersion reports, once, that the daemon is not of the version of this program.
+// otherVersion warns, once, that the daemon is not of the version of this program.
 func (c *App) otherVersion(theirs string) {
 	c.versionSaid.Do(func() {
-		if release.Compare(theirs, version.Number) < 0 {
-			c.Warn("the daemon is daycare %s, older than this program (%s); restart it with: daycare restart",
-				theirs, version.Number)
-			return
-		}
-		c.Warn("the daemon is daycare %s, newer than this program (%s); use the newer program, or: daycare update",
-			theirs, version.Number)
+		what, do := OtherVersion(theirs)
+		c.Warn("%s; %s", what, do)
 	})
 }
 
-// silentDaemon reports, once, that the daemon does not answer.
+// OtherVersion says how the version of the daemon differs from this program's, and the remedy.
+func OtherVersion(theirs string) (what, do string) {
+	if release.Compare(theirs, version.Number) < 0 {
+		return fmt.Sprintf("the daemon is daycare %s, older than this program (%s)", theirs, version.Number),
+			"restart it with: daycare restart"
+	}
+	return fmt.Sprintf("the daemon is daycare %s, newer than this program (%s)", theirs, version.Number),
+		"use the newer program, or: daycare update"
+}
+
+// silentDaemon warns, once, that the daemon does not answer.
 func (c *App) silentDaemon(root string) {
 	c.silenceSaid.Do(func() {
 		holder, _ := disk.ReadHolder(workspace.Lock(root))
