@@ -160,7 +160,8 @@ func TestPromisesWithNothingToSend(t *testing.T) {
 		p := newPost(map[string]Connector{"room": room})
 		p.promise("a", "done", "1122", map[int]bool{0: true, 1: true})
 		p.promise("a", "empty", "", nil)
-		p.send(message.Promise{Agent: "a", Since: time.Now(), Report: func(f message.Result) { p.results[f.Out] = append(p.results[f.Out], f) },
+		p.send(message.Promise{Agent: "a", Since: time.Now(),
+			Report:   func(f message.Result) { p.results[f.Out] = append(p.results[f.Out], f) },
 			Outgoing: message.Outgoing{ID: "file", To: toRoom, Files: []message.File{{Name: "a.txt"}}}})
 		synctest.Wait()
 		if f := p.only(t, "done"); !f.Delivered() || f.Part != 1 || f.Parts != 2 {

@@ -26,7 +26,8 @@ func TestASuspendedDaemonIsNamed(t *testing.T) {
 	run := func(args ...string) (code int, said string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, "daycare", append([]string{"--no-input", "--workspace", d.workspace}, args...)...).CombinedOutput()
+		args = append([]string{"--no-input", "--workspace", d.workspace}, args...)
+		out, err := exec.CommandContext(ctx, "daycare", args...).CombinedOutput()
 		if ctx.Err() != nil {
 			t.Errorf("daycare %q never ended: %s", args, out)
 		}

@@ -88,7 +88,10 @@ func TestWhatAnAnswerIsCalled(t *testing.T) {
 	for _, tt := range []struct {
 		result    Result
 		delivered bool
-	}{{Result{}, true}, {Result{Error: "x"}, false}, {Result{Kept: true}, false}, {Result{Error: "x", Kept: true}, false}, {Result{Retry: true}, true}} {
+	}{
+		{Result{}, true}, {Result{Error: "x"}, false}, {Result{Kept: true}, false},
+		{Result{Error: "x", Kept: true}, false}, {Result{Retry: true}, true},
+	} {
 		if tt.result.Delivered() != tt.delivered {
 			t.Errorf("%+v is delivered: %v", tt.result, !tt.delivered)
 		}

@@ -211,7 +211,8 @@ func TestDeliveryOf(t *testing.T) {
 		result message.Result
 		want   *Delivery
 	}{
-		"delivered":      {message.Result{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}, &Delivery{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}},
+		"delivered": {message.Result{Out: "o", Part: 1, Parts: 2, RemoteID: "7"},
+			&Delivery{Out: "o", Part: 1, Parts: 2, RemoteID: "7"}},
 		"kept":           {message.Result{Out: "o", Kept: true}, nil},
 		"kept and final": {message.Result{Out: "o", Kept: true, Final: true, Error: "x"}, nil},
 		"failed":         {message.Result{Out: "o", Error: "x", Retry: true}, nil},

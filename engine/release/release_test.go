@@ -6,7 +6,8 @@ import (
 )
 
 func TestOrderOfVersions(t *testing.T) {
-	inOrder := []string{"no version", "0.0.9", "0.1.0-dev", "0.1.0-rc.2", "0.1.0-rc.10", "0.1.0", "0.1.9", "0.1.10", "0.2.0", "1.0.0", "10.0.0"}
+	inOrder := []string{"no version", "0.0.9", "0.1.0-dev", "0.1.0-rc.2", "0.1.0-rc.10",
+		"0.1.0", "0.1.9", "0.1.10", "0.2.0", "1.0.0", "10.0.0"}
 	if shuffled := slices.Clone(inOrder); true {
 		slices.Reverse(shuffled)
 		if slices.SortFunc(shuffled, Compare); !slices.Equal(shuffled, inOrder) {

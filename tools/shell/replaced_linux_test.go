@@ -64,7 +64,8 @@ func TestReplacedFolder(t *testing.T) {
 				x.before = x.state()
 				res := run(t, t.Context(), x.exec, newCall(t, x.access, a{"command": script}))
 				if res.Status != tools.Denied ||
-					!strings.Contains(res.Text, "is not the folder that access was granted to") && !strings.Contains(res.Text, "never open") {
+					!strings.Contains(res.Text, "is not the folder that access was granted to") &&
+						!strings.Contains(res.Text, "never open") {
 					t.Errorf("%s: %s", res.Status, res.Text)
 				}
 				if why := printed(res.Text); why != "" || x.state() != x.before {

@@ -295,8 +295,9 @@ func TestChatCommands(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatalf("talk: %v", err)
 	}
-	for _, want := range []string{"no message has been sent yet", "checkpoint set; go back to it with: /rewind before", `no checkpoint "nowhere"`, "rewound",
-		"will be compacted", "the agent uses scripted of one, as the settings say", `unknown model "noone"`, "unknown command /reset everything"} {
+	for _, want := range []string{"no message has been sent yet", "checkpoint set; go back to it with: /rewind before",
+		`no checkpoint "nowhere"`, "rewound", "will be compacted", "the agent uses scripted of one, as the settings say", `unknown model "noone"`,
+		"unknown command /reset everything"} {
 		if !strings.Contains(s.Stderr.String(), want) {
 			t.Errorf("stderr must say %q:\n%s", want, s.Stderr.String())
 		}
