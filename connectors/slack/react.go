@@ -45,7 +45,7 @@ func emojiName(emoji string) (string, bool) {
 func (c *Connector) React(ctx context.Context, to message.Address, messageID, emoji string) error {
 	name, ok := emojiName(emoji)
 	if !ok {
-		return fmt.Errorf("slack needs emoji names, and daycare does not know the name of %s: write it as in :eyes:", emoji)
+		return fmt.Errorf("slack needs emoji names, and daycare does not know the name of %s: write :eyes: or the like", emoji)
 	}
 	err := c.api.call(ctx, "reactions.add", map[string]string{"channel": to.ChannelID, "timestamp": messageID, "name": name}, nil)
 	switch {
