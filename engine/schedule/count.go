@@ -21,7 +21,7 @@ func (s Schedule) count(after, until, anchor time.Time) int {
 	case s.every > 0:
 		step := int64(s.every / time.Second)
 		return int(floorDiv(to-1-anchor.Unix(), step) - floorDiv(from-1-anchor.Unix(), step))
-	case !s.at.IsZero() && s.at.Unix() >= from && s.at.Unix() < to:
+	case s.at.Unix() >= from && s.at.Unix() < to:
 		return 1
 	}
 	return 0
@@ -42,7 +42,7 @@ func (s Schedule) countByWall(from, to int64) (n int) {
 			end = min(to, from+daySeconds)
 		}
 		low, high := from+int64(now), end+int64(now)
-		if s.fixed && !begin.IsZero() {
+		if s.fixed {
 			_, before := begin.Add(-time.Second).Zone()
 			shown, first := begin.Unix()+int64(before), begin.Unix()+int64(now)
 			if begin.Unix() == from && walls(s.expr, shown, first) > 0 && walls(s.expr, first, first+1) == 0 {

@@ -18,7 +18,7 @@ func TestCountIsTheNumberOfSlots(t *testing.T) {
 		z := zone(t, where)
 		var schedules []Schedule
 		for _, expr := range []string{"30 2 * * *", "*/20 2 * * *", "0 2,3 * * *", "0 3 * * *", "59 1 * * *", "15 * * * *", "0 0 * * *",
-			"*/7 1-3 * * *", "0 2 * * 0", "0 0 1 * *"} {
+			"*/7 1-3 * * *", "0 2 * * 0", "0 0 1 * *", "0 2 * 4 *", "30 2 * 3,10 *"} {
 			schedules = append(schedules, cronOf(t, expr, where))
 		}
 		for _, timing := range []Timing{{Every: "45m"}, {Every: "1h"}, {At: "2026-03-29T02:30"}, {At: "2026-10-25T02:00"}} {

@@ -129,10 +129,10 @@ func (s *state) account(l line, now time.Time) {
 		return
 	case !slot.After(now):
 		s.cursor = later(s.cursor, slot)
-	case l.Count > 1 && l.From != nil && !l.From.After(now):
+	case l.From != nil && !l.From.After(now):
 		s.cursor = later(s.cursor, now)
 	}
-	if l.Outcome == Missed || l.Count > 1 {
+	if l.Outcome == Missed || l.From != nil {
 		top = top.Add(-time.Second)
 	} else if i, known := slices.BinarySearch(s.done, slot.Unix()); !known && slot.After(now) {
 		s.done = slices.Insert(s.done, i, slot.Unix())

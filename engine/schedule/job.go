@@ -204,7 +204,7 @@ func (s *Scheduler) resume(ctx context.Context, j *job) { s.start(ctx, j, *j.st.
 // lookOut starts a look at what a task watches: one without a schedule, or before the
 // first slot of one that has both.
 func (s *Scheduler) lookOut(ctx context.Context, j *job, now time.Time) time.Time {
-	if next := j.looked.Add(longest); !j.looked.IsZero() && !j.looked.After(now) && now.Before(next) {
+	if next := j.looked.Add(longest); !j.looked.After(now) && now.Before(next) {
 		return next
 	}
 	j.looked = now

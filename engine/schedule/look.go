@@ -51,7 +51,6 @@ type seen struct {
 	strays  []finding.Finding            // what is ignored in cron/
 	tasks   map[string][]finding.Finding // by name
 	beat    []finding.Finding
-	copies  bool // two tasks have one id
 	folders []string
 	told    []finding.Finding
 	looked  bool
@@ -72,7 +71,7 @@ func (s *Scheduler) look(now time.Time) {
 		folders = append(folders, s.files().cron(slug))
 	}
 	maps.DeleteFunc(s.jobs, func(slug string, _ *job) bool { return !there[slug] })
-	s.seen.names, s.seen.strays, s.seen.copies = s.originals(names), strays, false
+	s.seen.names, s.seen.strays = s.originals(names), strays
 	s.seen.tasks = map[string][]finding.Finding{}
 	owner := map[string]string{}
 	for _, slug := range s.seen.names {
@@ -90,9 +89,6 @@ func (s *Scheduler) look(now time.Time) {
 // lookAtSome reads some tasks again. false: what it found concerns others too (a task came
 // or went, or has another id), so all are to be looked at.
 func (s *Scheduler) lookAtSome(slugs []string, now time.Time) bool {
-	if !s.seen.looked || s.seen.copies {
-		return false
-	}
 	for _, slug := range slugs {
 		j := s.jobs[slug]
 		if j == nil {
@@ -156,7 +152,6 @@ func (s *Scheduler) lookAt(slug string, now time.Time, owner map[string]string) 
 	}
 	if first, twice := owner[j.task.ID]; twice {
 		delete(s.jobs, slug)
-		s.seen.copies = true
 		return append(j.found[:len(j.found):len(j.found)], s.files().duplicate(slug, first))
 	}
 	owner[j.task.ID] = slug

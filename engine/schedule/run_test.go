@@ -96,6 +96,9 @@ func TestManyMissedShareALine(t *testing.T) {
 	if l := w.lines("cron/t/runs.jsonl")[1]; l.Count != 299 || !l.From.Equal(noon.Add(time.Minute)) {
 		t.Errorf("the line is of %d slots from %v, want 299 from 12:01", l.Count, l.From)
 	}
+	if runs, err := w.sched.Runs("t", 0); err != nil || runs[0].Count != 299 || !runs[0].From.Equal(noon.Add(time.Minute)) || !runs[1].From.IsZero() {
+		t.Errorf("shown are %+v, %v", runs, err)
+	}
 	w.start() // the line is read again
 	w.until(noon.Add(5*time.Hour + 2*time.Minute))
 	w.want("t", "16:59 missed many (daycare was not running)", "17:00 ran", "17:01 ran", "17:02 ran")

@@ -131,9 +131,6 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 	case shown.Before(wall):
 		return end
 	}
-	if begin.IsZero() {
-		return t
-	}
 	_, now := t.Zone()
 	_, before := begin.Add(-time.Second).Zone()
 	if earlier := t.Add(time.Duration(now-before) * time.Second); earlier.Before(begin) {
@@ -159,7 +156,7 @@ func parseEvery(text string) (time.Duration, error) {
 func duration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
-		if err != nil || n < 0 || n > 100_000 {
+		if err != nil || n > 100_000 {
 			return 0, errors.New("not a number of days")
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
