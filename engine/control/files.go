@@ -10,10 +10,8 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -133,19 +131,11 @@ func (s *FileStore) AdoptAs(id, name, path string) (message.File, error) {
 	if root, err := filepath.EvalSymlinks(s.root); err == nil && inside(root, real) && !inside(filepath.Join(root, "files"), real) {
 		return invalid("is in .daycare, whose files cannot be sent")
 	}
-	// Without O_NONBLOCK a named pipe would hang the request for ever.
-	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := beneath.OpenOwn(real)
 	if err != nil {
 		return unreadable(err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return unreadable(err)
-	}
-	if !info.Mode().IsRegular() {
-		return invalid("is not a regular file")
-	}
 	return s.put(id, cmp.Or(name, filepath.Base(path)), f)
 }
 

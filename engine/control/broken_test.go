@@ -1,0 +1,264 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"daycare/engine/apitoken"
+	"daycare/engine/event"
+	"daycare/engine/fault"
+	"daycare/engine/finding"
+	"daycare/engine/message"
+	"daycare/engine/permission"
+)
+
+// broken is a backend that can do nothing, and says why.
+type broken struct{ why error }
+
+func (b broken) Resolve(ref string) (string, error)                    { return ref, nil }
+func (b broken) Agents(context.Context) ([]event.Agent, error)         { return nil, b.why }
+func (b broken) Family(context.Context, string) ([]event.Agent, error) { return nil, b.why }
+func (b broken) Agent(context.Context, string) (event.Agent, error)    { return event.Agent{}, b.why }
+func (b broken) Create(context.Context, NewAgent) (event.Agent, error) { return event.Agent{}, b.why }
+func (b broken) Await(context.Context, string, string) (event.Outcome, error) {
+	return event.Outcome{}, b.why
+}
+func (b broken) Inbox(context.Context, string) ([]event.Waiting, error)       { return nil, b.why }
+func (b broken) Drop(context.Context, string, string) error                   { return b.why }
+func (b broken) Front(context.Context, string, string) error                  { return b.why }
+func (b broken) Draft(context.Context, string) (event.Draft, error)           { return event.Draft{}, b.why }
+func (b broken) Stop(context.Context, string) (bool, error)                   { return false, b.why }
+func (b broken) Kill(context.Context, string) error                           { return b.why }
+func (b broken) Remove(context.Context, string, bool) (string, error)         { return "", b.why }
+func (b broken) Asks(context.Context) ([]event.Ask, error)                    { return nil, b.why }
+func (b broken) Decide(context.Context, string, string, string) error         { return b.why }
+func (b broken) Status(context.Context) (event.Status, error)                 { return event.Status{}, b.why }
+func (b broken) Reload(context.Context) ([]finding.Finding, error)            { return nil, b.why }
+func (b broken) Shutdown(context.Context) error                               { return b.why }
+func (b broken) Config(context.Context) (any, error)                          { return nil, b.why }
+func (b broken) Tools(context.Context) ([]ToolInfo, error)                    { return nil, b.why }
+func (b broken) Put(string, io.Reader) (message.File, error)                  { return message.File{}, b.why }
+func (b broken) Adopt(string) (message.File, error)                           { return message.File{}, b.why }
+func (b broken) Get(string) (message.File, error)                             { return message.File{}, b.why }
+func (b broken) Rewindable(context.Context, string, string) error             { return b.why }
+func (b broken) Trash(context.Context) ([]event.Trashed, error)               { return nil, b.why }
+func (b broken) Restore(context.Context, string) (event.Agent, error)         { return event.Agent{}, b.why }
+func (b broken) Switch(context.Context, string, string) (Choice, error)       { return Choice{}, b.why }
+func (b broken) Tasks(context.Context) ([]Task, error)                        { return nil, b.why }
+func (b broken) Task(context.Context, string) (Task, error)                   { return Task{}, b.why }
+func (b broken) AddTask(context.Context, TaskChange) (Task, error)            { return Task{}, b.why }
+func (b broken) ChangeTask(context.Context, string, TaskChange) (Task, error) { return Task{}, b.why }
+func (b broken) RemoveTask(context.Context, string) (string, error)           { return "", b.why }
+func (b broken) RunTask(context.Context, string) (time.Time, error)           { return time.Time{}, b.why }
+func (b broken) TaskRuns(context.Context, string, int) ([]TaskRun, error)     { return nil, b.why }
+func (b broken) Heartbeat(context.Context) (Heartbeat, error)                 { return Heartbeat{}, b.why }
+func (b broken) AddPrompt(context.Context, PromptChange) (Prompt, error)      { return Prompt{}, b.why }
+func (b broken) RemovePrompt(context.Context, string) (string, error)         { return "", b.why }
+func (b broken) RunHeartbeat(context.Context) (time.Time, error)              { return time.Time{}, b.why }
+func (b broken) HeartbeatRuns(context.Context, int) ([]TaskRun, error)        { return nil, b.why }
+func (b broken) Grants(context.Context, string) (permission.Set, error) {
+	return permission.Set{}, b.why
+}
+func (b broken) Revoke(context.Context, string, string, string) error   { return b.why }
+func (b broken) Grant(context.Context, string, Granting, string) error  { return b.why }
+func (b broken) Why(context.Context, string, string) (Verdict, error)   { return Verdict{}, b.why }
+func (b broken) SubAgents(context.Context) ([]SubAgentInfo, error)      { return nil, b.why }
+func (b broken) Models(context.Context) ([]ModelInfo, error)            { return nil, b.why }
+func (b broken) Providers(context.Context) ([]event.Service, error)     { return nil, b.why }
+func (b broken) Skills(context.Context) ([]SkillInfo, error)            { return nil, b.why }
+func (b broken) Commands(context.Context) ([]CommandInfo, error)        { return nil, b.why }
+func (b broken) Expand(context.Context, string, string) (string, error) { return "", b.why }
+func (b broken) Cost(context.Context, time.Time, string) (Bill, error)  { return Bill{}, b.why }
+func (b broken) Backup(context.Context, io.Writer, bool) error          { return b.why }
+func (b broken) Deliver(context.Context, message.Incoming) (message.Receipt, error) {
+	return message.Receipt{}, b.why
+}
+func (b broken) History(context.Context, string, int64, int) (event.Page, error) {
+	return event.Page{}, b.why
+}
+func (b broken) Fork(context.Context, string, int64, string) (event.Agent, error) {
+	return event.Agent{}, b.why
+}
+func (b broken) Import(context.Context, io.Reader, string) (event.Agent, error) {
+	return event.Agent{}, b.why
+}
+func (b broken) ReadFile(context.Context, string, string) ([]byte, string, error) {
+	return nil, "", b.why
+}
+func (b broken) WriteFile(context.Context, string, string, []byte, string) (string, error) {
+	return "", b.why
+}
+
+// What the backend cannot do is never answered as done.
+func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
+	b := broken{ErrProtected}
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, event.NewStream("boot"), false}, Options{})
+	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))
+	})
+	with := map[string]string{
+		"POST /v1/agents":               `{"type":"user"}`,
+		"POST /v1/agents/{id}/messages": `{"text":"hi","files":[{"name":"a","data":"eA=="}]}`,
+		"POST /v1/messages":             `{"text":"hi","connector":"c","channelId":"d","wait":true}`,
+	}
+	tried := 0
+	for _, o := range Operations() {
+		if slices.Contains([]string{health.Name, events.Name}, o.Name) {
+			continue // the one asks nothing of the backend, the other has no end
+		}
+		method, path := filled(o.Pattern(), alpha)
+		switch o.Name {
+		case why.Name:
+			path += "?what=@web"
+		case revoke.Name:
+			path += "?permission=@web"
+		}
+		body, ok := with[o.Pattern()]
+		if !ok {
+			body = bodies[o.Pattern()]
+		}
+		tried++
+		if status, e, text := call(t, local, method, path, body); status != http.StatusConflict || e.Code != ErrProtected.Code {
+			t.Errorf("%s: %d %s; want the error of the backend", o.Pattern(), status, text)
+		}
+	}
+	if tried < 50 {
+		t.Errorf("only %d routes were tried", tried)
+	}
+}
+
+// answers is a daemon that always answers the same.
+type answers struct {
+	status int
+	body   string
+	err    error
+}
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	w := httptest.NewRecorder()
+	w.WriteHeader(a.status)
+	_, _ = w.WriteString(a.body)
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
+}
+
+// eachCall calls every method of a client that asks the daemon something.
+func eachCall(t *testing.T, c *Client, told func(name string, err error)) {
+	t.Helper()
+	calls := 0
+	for _, of := range []reflect.Value{reflect.ValueOf(c), reflect.ValueOf(c.Folders()), reflect.ValueOf(c.Schedule())} {
+		for i := range of.NumMethod() {
+			name, m := of.Type().Method(i).Name, of.Method(i)
+			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			in := []reflect.Value{reflect.ValueOf(t.Context())}
+			for n := 1; n < m.Type().NumIn(); n++ {
+				v := reflect.New(m.Type().In(n)).Elem()
+				if v.Kind() == reflect.String {
+					v.SetString("x")
+				}
+				in = append(in, v)
+			}
+			out := m.Call(in)
+			if body, ok := out[0].Interface().(io.Closer); ok && body != nil && !out[0].IsNil() {
+				body.Close()
+			}
+			err, _ := out[len(out)-1].Interface().(error)
+			calls++
+			told(name, err)
+		}
+	}
+	if calls < 45 {
+		t.Errorf("only %d calls were made", calls)
+	}
+}
+
+// What the daemon refused, and a daemon that is gone, is what every call of the client says.
+func TestEveryCallReturnsTheErrorOfTheDaemon(t *testing.T) {
+	eachCall(t, NewClient(answers{status: 409, body: `{"error":{"code":"protected","message":"no"}}`}), func(name string, err error) {
+		if !errors.Is(err, ErrProtected) {
+			t.Errorf("%s: %v, want the daemon's answer", name, err)
+		}
+	})
+	eachCall(t, NewClient(answers{err: io.EOF}), func(name string, err error) {
+		if !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%s: %v, want that nothing runs", name, err)
+		}
+	})
+	eachCall(t, NewClient(answers{status: 200, body: `{"agents":[`}), func(name string, err error) {
+		if raw := slices.Contains([]string{"Metrics", "Backup", "ReadFile"}, name); err == nil != raw {
+			t.Errorf("%s of half an answer: %v", name, err)
+		}
+	})
+	eachCall(t, NewClient(answers{status: 502, body: "<html>Bad Gateway" + strings.Repeat(" ", 500)}), func(name string, err error) {
+		api, ok := errors.AsType[*APIError](err)
+		if !ok || api.Status != 502 || api.Code != fault.Internal || !strings.Contains(api.Message, "<html>Bad Gateway") {
+			t.Errorf("%s behind a proxy that fails: %+v", name, err)
+		}
+	})
+}
+
+// A reset that cannot stop the turn under way is not said to be done.
+func TestAResetThatCannotStopIsRefused(t *testing.T) {
+	f := &fake{stop: func(string) (bool, error) { return false, ErrBusy }}
+	c, _ := serve(t, f)
+	if _, err := c.Reset(t.Context(), "alpha"); !errors.Is(err, ErrBusy) || len(f.delivered()) != 0 {
+		t.Errorf("of an agent: %v, delivered %+v", err, f.delivered())
+	}
+	if _, err := c.Send(t.Context(), "", Message{Kind: message.Reset, Connector: "web", ChannelID: "c"}); !errors.Is(err, ErrBusy) {
+		t.Errorf("of who is named by a descriptor: %v", err)
+	}
+	f = &fake{deliver: func(context.Context, message.Incoming) (message.Receipt, error) {
+		return message.Receipt{Agent: alpha, Item: "item1", Duplicate: true}, nil
+	}}
+	c, _ = serve(t, f)
+	if _, err := c.Send(t.Context(), "", Message{Kind: message.Reset, Connector: "web", ChannelID: "c"}); err != nil ||
+		slices.Contains(f.calls, "stop "+alpha) {
+		t.Errorf("one that was accepted before stops again: %v, %v", err, f.calls)
+	}
+}
+
+// What goes with each kind of message, and what does not.
+func TestWhatGoesWithAMessage(t *testing.T) {
+	me := Caller{Name: "me", Local: true, Rights: apitoken.Everything}
+	for _, tt := range []struct {
+		m     Message
+		field string // that is refused; "": none
+	}{
+		{Message{Text: "x"}, ""}, {Message{Text: " "}, "text"}, {Message{Text: " ", Files: []File{{ID: "x"}}}, ""},
+		{Message{Text: "x", Kind: message.Text, Queue: message.Steer}, ""}, {Message{Text: "x", Queue: message.Followup}, ""},
+		{Message{Text: "x", Kind: message.System, Queue: message.Steer}, "queue"}, {Message{Kind: message.Reset, Queue: message.Steer}, "queue"},
+		{Message{Text: "x", Queue: "collect"}, "queue"}, {Message{Kind: message.Compact}, ""}, {Message{Kind: message.Mark}, ""},
+		{Message{Text: "x", Kind: message.Permission}, "kind"}, {Message{Text: "x", Origin: "o"}, "origin"}, {Message{Text: "x", Silent: true}, "silent"},
+		{Message{Text: "x", Kind: message.System, Origin: "o", Silent: true}, ""},
+		{Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe)}, ""}, {Message{Text: "x", Dedupe: strings.Repeat("d", maxDedupe+1)}, "dedupe"},
+		{Message{Text: "x", Route: &message.Address{Connector: "c"}}, "route"}, {Message{Text: "x", Route: &message.Address{ChannelID: "c"}}, "route"},
+		{Message{Text: "x", Route: &message.Address{Connector: "c", ChannelID: "d"}}, ""},
+		{Message{Files: []File{{}}}, "files[0]"}, {Message{Files: []File{{ID: "x", Name: "y"}}}, "files[0]"},
+		{Message{Files: []File{{Path: "/x", Name: "y"}}}, "files[0]"}, {Message{Files: []File{{ID: "x"}, {Path: "/x", Data: []byte("y")}}}, "files[1].data"},
+		{Message{Files: []File{{Name: "a", Data: make([]byte, MaxFileBytes/2)}, {Name: "b", Data: make([]byte, MaxFileBytes/2)}}}, ""},
+	} {
+		err := tt.m.check(false, me)
+		var invalid *Invalid
+		if tt.field == "" && err != nil || tt.field != "" && (!errors.As(err, &invalid) || invalid.Field != tt.field) {
+			t.Errorf("%+v: %v, want %q refused", tt.m.Kind, err, tt.field)
+		}
+	}
+	large := Message{Files: []File{{Name: "a", Data: make([]byte, MaxFileBytes/2)}, {Name: "b", Data: make([]byte, MaxFileBytes/2+1)}}}
+	if err := large.check(false, me); !errors.Is(err, ErrFileTooLarge) {
+		t.Errorf("files that are too large together: %v", err)
+	}
+}
