@@ -221,8 +221,11 @@ func (r *reader) list(n *yaml.Node, elem reflect.Type, path string, tag reflect.
 	}
 	switch elem.Kind() {
 	case reflect.Struct:
-		if len(others) > 0 { // with a reading of its own
+		switch { // with a reading of its own
+		case len(others) > 0:
 			return others, true
+		case len(texts) > 0:
+			return texts, true
 		}
 		return objects, true
 	case reflect.String:
