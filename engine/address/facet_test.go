@@ -85,6 +85,20 @@ func TestListsAreWhatGoingThroughAllFinds(t *testing.T) {
 				same("the first "+string(kind), ids(walked(live, 2)), want[:2])
 			}
 		}
+		facets := 0
+		for id, m := range x.known.byID {
+			if facets += len(x.known.facetsOf(m)); x.known.byHandle[m.Handle] != id {
+				t.Fatalf("after %s %s is not found by its handle", what, id)
+			}
+		}
+		for id := range x.known.families {
+			if _, ok := x.known.byID[id]; !ok {
+				t.Fatalf("after %s a family is kept of %s, which is gone", what, id)
+			}
+		}
+		if n := x.known.facets.Len(); n != facets {
+			t.Fatalf("after %s agents are found by %d facets, and have %d", what, n, facets)
+		}
 		families := map[string]bool{House: true}
 		for _, m := range x.All() {
 			families[family(m)] = true
@@ -180,6 +194,7 @@ func TestWhatADescriptorMustSay(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"permanent","id":"` + id + `"}`:                             `"name" is missing`,
 		`{"type":"permanent","name":"x"}`:                                    `"id" is missing`,
+		`{"type":"subagent","name":"x","parentAgentId":"` + id + `"}`:        `"id" is missing`,
 		`{"type":"subagent","id":"` + id + `","name":"x"}`:                   `"parentAgentId" is missing`,
 		`{"type":"subagent","id":"` + id + `","parentAgentId":"` + id + `"}`: `"name" is missing`,
 		`{"type":"user","connector":"c"}`:                                    `"channelId" is missing`,

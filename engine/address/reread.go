@@ -49,9 +49,6 @@ func (x *Index) Reread(id string, last bool) (Change, error) {
 
 // Changed names the members in which two descriptors differ, sorted.
 func Changed(a, b Descriptor) (names []string) {
-	if a == b {
-		return nil
-	}
 	was, is := members(a), members(b)
 	for name, value := range is {
 		if !bytes.Equal(was[name], value) {

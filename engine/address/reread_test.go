@@ -42,8 +42,8 @@ func TestReread(t *testing.T) {
 	reread(true) // as it was made
 
 	write(`{"type":"permanent","id":"` + m.ID + `","name":"Ops","systemPrompt":"new","description":"keeps servers"}`)
-	if diff := cmp.Diff([]string{"description", "systemPrompt"}, reread(false).Members); diff != "" {
-		t.Errorf("changed members (-want +got):\n%s", diff)
+	if c := reread(false); cmp.Diff([]string{"description", "systemPrompt"}, c.Members) != "" || c.Broken {
+		t.Errorf("changed: %+v", c)
 	}
 	if c := reread(true); c.Members != nil || c.Found != nil || c.Broken {
 		t.Errorf("read again without an edit: %+v, want nothing", c)
@@ -62,5 +62,25 @@ func TestReread(t *testing.T) {
 	}
 	if now, _ := x.Get(m.ID); now.Descriptor.SystemPrompt != "new" {
 		t.Errorf("in force is %q, want the last good version", now.Descriptor.SystemPrompt)
+	}
+}
+
+// A descriptor that takes the address of another agent is not in force, and is told as one that is
+// broken.
+func TestRereadOfAnAddressThatIsTaken(t *testing.T) {
+	root := t.TempDir()
+	x, _ := load(t, root)
+	create(t, x, chat("1"))
+	m := create(t, x, chat("2"))
+	put(t, root, m.ID, `{"type":"user","connector":"telegram","userId":"u","channelId":"1"}`)
+	c, err := x.Reread(m.ID, true)
+	if err != nil || !c.Broken || len(c.Found) != 1 || len(c.Members) != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if now, _ := x.Get(m.ID); now.Descriptor.ChannelID != "2" {
+		t.Errorf("in force is %+v", now)
+	}
+	if c, err := x.Reread("none", true); err != nil || c.Broken || c.Members != nil {
+		t.Errorf("of nobody: %+v, %v", c, err)
 	}
 }

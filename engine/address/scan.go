@@ -157,9 +157,7 @@ func (s *scan) readAll(ids []string) []reading {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		s.log.Error("agents not read", "err", err)
-	}
+	_ = group.Wait() // none of them fails
 	read = slices.DeleteFunc(read, func(r reading) bool { return r.id == "" })
 	depth := depths(read)
 	for i := range read {
@@ -192,12 +190,8 @@ func readNewer(path string, known stamp) ([]byte, stamp, error) {
 	if now == known {
 		return nil, now, errSame
 	}
-	data := make([]byte, now.size)
-	n, err := io.ReadFull(f, data)
-	if err == io.ErrUnexpectedEOF || err == io.EOF { // it became shorter this instant
-		err = nil
-	}
-	return data[:n], now, err
+	data, err := io.ReadAll(io.LimitReader(f, now.size))
+	return data, now, err
 }
 
 // depths is how many parents each agent has among the readings. Agents with a

@@ -84,7 +84,7 @@ func TestHomesOfATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := Table{}.And("").And(link).And(top + "/gone").And("/")
-	for folder, want := range map[string]bool{home: true, link: true, top: false, "/": false, "": false} {
+	for folder, want := range map[string]bool{home: true, link: true, top: false, "/": false, "": false, ".": false} {
 		if table.IsHome(folder) != want {
 			t.Errorf("%s is a home: %v", folder, !want)
 		}
@@ -115,7 +115,7 @@ func TestNamesThatAreTheSame(t *testing.T) {
 			t.Errorf("%q is %q", name, Fold(name))
 		}
 	}
-	for name, want := range map[string]string{"ÄÖ": "äö", "ſsh": "ssh", "a\u200bb": "a\u200bb", "a\u2010b": "a\u2010b", "a\u2029b": "a\u2029b",
+	for name, want := range map[string]string{"ÄÖ": "äö", "ſ": "s", "\u200c": "", "ſsh": "ssh", "a\u200bb": "a\u200bb", "a\u2010b": "a\u2010b", "a\u2029b": "a\u2029b",
 		"a\u202fb": "a\u202fb", "a\u2069b": "a\u2069b", "a\u2070b": "a\u2070b"} {
 		if got := Fold(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)

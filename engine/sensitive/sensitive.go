@@ -51,19 +51,19 @@ type Table struct{ homes, programs []string }
 // runs daycare, and with the folders of the PATH.
 func Here() Table {
 	t := people().Programs(searched()...)
-	own, err := os.UserHomeDir()
-	if err != nil || slices.Contains(t.homes, own) {
-		return t
+	if own, err := os.UserHomeDir(); err == nil {
+		t = t.And(own)
 	}
-	return t.And(own)
+	return t
 }
 
-// And returns the table with one more home; "": none.
+// And returns the table with one more home.
 func (t Table) And(home string) Table {
-	if home == "" {
-		return t
+	for _, path := range With(home).homes {
+		if !slices.Contains(t.homes, path) {
+			t.homes = append(slices.Clip(t.homes), path)
+		}
 	}
-	t.homes = slices.Concat(t.homes, With(home).homes)
 	return t
 }
 
@@ -74,9 +74,11 @@ func (t Table) Programs(dirs ...string) Table {
 	return t
 }
 
-// searched are the folders of the PATH, without symbolic links as far as they exist.
-var searched = sync.OnceValue(func() (dirs []string) {
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+var searched = sync.OnceValue(func() []string { return foldersIn(os.Getenv("PATH")) })
+
+// foldersIn are the folders of a PATH, without symbolic links as far as they exist.
+func foldersIn(path string) (dirs []string) {
+	for _, dir := range filepath.SplitList(path) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
@@ -85,17 +87,17 @@ var searched = sync.OnceValue(func() (dirs []string) {
 		}
 	}
 	return dirs
-})
+}
 
 var people = sync.OnceValue(func() Table { return With(passwdHomes("/etc/passwd")...) })
 
-// With returns the table with these homes.
+// With returns the table with these homes, as far as they are full paths that exist.
 func With(homes ...string) Table {
 	var t Table
 	for _, home := range homes {
 		real, err := filepath.EvalSymlinks(home)
 		for _, path := range []string{filepath.Clean(home), real} {
-			if err == nil && path != "/" && !slices.Contains(t.homes, path) {
+			if err == nil && path != "/" && filepath.IsAbs(path) && !slices.Contains(t.homes, path) {
 				t.homes = append(t.homes, path)
 			}
 		}

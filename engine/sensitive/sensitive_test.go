@@ -20,7 +20,10 @@ func TestTables(t *testing.T) {
 		home + "/project/.v\u017fcode/x": home + "/project/.v\u017fcode",
 		home + "/project/.g\u200dit/x":   home + "/project/.g\u200dit", home + "/project/Ünï": "",
 		home + "/.bashrc.held": "", home + "/.bashrc.held-12": "",
-		home + "/.held-": home + "/.held-", home + "/project/.anything": "", home + "/repo/HEAD": home + "/repo/HEAD",
+		home + "/p/node_modules/x/.git/config": home + "/p/node_modules/x/.git", home + "/p/node_modules/x/.vscode/tasks.json": "",
+		home + "/p/site-packages/.Daycare/x": home + "/p/site-packages/.Daycare", home + "/p/node_modules/Agents.md": "",
+		home + "/p/node_modules.old/.vscode/x": home + "/p/node_modules.old/.vscode",
+		home + "/.held-":                       home + "/.held-", home + "/project/.anything": "", home + "/repo/HEAD": home + "/repo/HEAD",
 	} {
 		if got := Anchor(home, path, table.Later); got != want {
 			t.Errorf("%s: later by %q, want %q", path, got, want)

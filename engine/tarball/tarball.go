@@ -125,10 +125,7 @@ func Put(dir *os.Root, e Entry, content io.Reader) error {
 	if err = errors.Join(err, f.Close()); err == nil && !e.ModTime.IsZero() {
 		err = dir.Chtimes(name, e.ModTime, e.ModTime)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return unreadable(err)
-	}
-	return err
+	return unreadable(err)
 }
 
 // A Writer writes a tar.

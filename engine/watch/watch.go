@@ -180,7 +180,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer listening.Wait()
 	defer w.end()
 	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -194,8 +193,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		if next, ok := w.next(); ok {
 			timer.Reset(time.Until(next))
-		} else {
-			timer.Stop()
 		}
 	}
 }
