@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -100,5 +101,43 @@ func TestItemOfAnImpossibleYearSurvivesAStart(t *testing.T) {
 	}
 	if open := openIn(t, dir, NewQuota(0)).Open(); len(open) != 1 || open[0].ID != r.Item {
 		t.Errorf("after a start open are %+v, want item %s", open, r.Item)
+	}
+}
+
+// An editor replaces the file by a version that lacks what came while it was open: that is in no
+// memory, and still in the file that is let go.
+func TestAnItemWithoutACopyIsTakenOutOfTheOldFile(t *testing.T) {
+	q := NewQuota(0)
+	q.forceKeep(maxKept) // no room for copies
+	f := openIn(t, t.TempDir(), q)
+	accept := func(text string) string {
+		t.Helper()
+		r, err := f.Accept(t.Context(), Item{Kind: message.Text, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Item
+	}
+	want := []string{accept("older")}
+	saved, err := os.ReadFile(f.dir.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, accept("while it was open"))
+	if err := errors.Join(os.WriteFile(f.dir.path()+"~", saved, 0o600), os.Rename(f.dir.path()+"~", f.dir.path())); err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, accept("newer"))
+	for i, h := range f.Open() {
+		it, err := f.Read(h.ID)
+		if i >= len(want) || h.ID != want[i] || err != nil || it.ID != h.ID {
+			t.Errorf("%d: open is %s, %+v, %v; want %v", i, h.ID, it, err, want)
+		}
+	}
+	if n := f.Len(); n != len(want) {
+		t.Errorf("%d items are open, want %d", n, len(want))
+	}
+	if text, err := os.ReadFile(f.dir.path()); err != nil || !strings.Contains(string(text), "while it was open") {
+		t.Errorf("it is not in the new file: %v", err)
 	}
 }

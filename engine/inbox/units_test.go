@@ -288,3 +288,12 @@ func TestRotationThatFails(t *testing.T) {
 		t.Errorf("a file that was edited: %v", err)
 	}
 }
+
+// What looks like the beginning of a line many times and is none has no line in it.
+func TestBeginningsOfNoLine(t *testing.T) {
+	for _, n := range []int{1, 7, 8, 9, 20} {
+		if from, ok := wholeFrom([]byte(strings.Repeat(lineMark, n))); ok || from != 0 {
+			t.Errorf("of %d beginnings one is a line, at %d", n, from)
+		}
+	}
+}

@@ -42,10 +42,7 @@ func (w *waiting) add(p Pending) {
 }
 
 func (w *waiting) remove(token string) {
-	p, ok := w.byToken[token]
-	if !ok {
-		return
-	}
+	p := w.byToken[token] // nothing of one that is not there is in the others
 	delete(w.byToken, token)
 	if delete(w.ofAgent[p.Agent], token); len(w.ofAgent[p.Agent]) == 0 {
 		delete(w.ofAgent, p.Agent)
