@@ -77,7 +77,7 @@ func (f *files) lookAtState() (read bool) {
 func (f *files) readState() (s record.State, info os.FileInfo, found findings, ok bool) {
 	for try := 0; ; try++ {
 		var err error
-		if info, err = os.Stat(f.journal.path("state.json")); err == nil && f.stated != nil && unchanged(info, f.stated) {
+		if info, err = os.Stat(f.journal.path("state.json")); unchanged(info, f.stated) {
 			return s, nil, nil, false
 		}
 		var raw []byte
@@ -219,6 +219,7 @@ func (f *files) cacheState() error {
 	return nil
 }
 
+// unchanged reports whether two looks at a file have seen the same version; nil: none.
 func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }

@@ -194,8 +194,17 @@ func TestAStopLeavesASummaryForTheNextStart(t *testing.T) {
 
 // A summary in the middle of a turn that a budget refuses ends the turn as the budget does.
 func TestABudgetThatRefusesASummaryEndsTheTurn(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprint("the window is known: ", known), func(t *testing.T) { refusedSummary(t, known) })
+	}
+}
+
+func refusedSummary(t *testing.T, known bool) {
 	w := &windowed{window: 32_000}
 	b := newWindowed(t, w, &bigTool{})
+	if !known { // until the service refuses a request
+		b.opts.Window = nil
+	}
 	b.opts.Model = func(record.Model) Model {
 		return thinker(func(ctx context.Context, req *providers.Request, watch func(providers.Event)) (*providers.Response, error) {
 			if summarizing(req) {

@@ -152,7 +152,6 @@ func (sh *shortener) squeeze(ctx context.Context, t *turn) (*providers.Request, 
 		return nil, nil
 	}
 	t.squeezed = true
-	sh.limit(&t.self) // forgets what was learned of another model
 	sh.room.learned = sh.requests.builder.Tokens() * 9 / 10
 	if came, err := sh.shorten(ctx, shortening{self: &t.self, turn: t, limit: sh.room.learned}); err != nil || came != shortened {
 		return nil, err

@@ -29,6 +29,7 @@ type world struct {
 	Definition func(address.Meta, record.State) prompt.Definition
 	Preface    func() string
 	Broken     func() []finding.Finding
+	Narrowed   func(permission.Set)
 }
 
 // Run runs the agent in its world.
@@ -36,7 +37,7 @@ func (w *world) Run(ctx context.Context) error { return Run(ctx, w.options()) }
 
 func (w *world) options() Options {
 	o := w.Options
-	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, noJobs{}
+	o.ID, o.Identity, o.Models, o.Costs, o.Briefing, o.Jobs = w.Meta.ID, identity{w}, models{w}, costs{w}, briefing{w}, jobsOf{w}
 	return o
 }
 
@@ -104,7 +105,11 @@ func (b briefing) Broken() []finding.Finding {
 	return b.Board.Wrong(b.world.Meta.ID)
 }
 
-type noJobs struct{}
+type jobsOf struct{ *world }
 
-func (noJobs) Running() []string       { return nil }
-func (noJobs) Narrowed(permission.Set) {}
+func (jobsOf) Running() []string { return nil }
+func (j jobsOf) Narrowed(now permission.Set) {
+	if j.world.Narrowed != nil {
+		j.world.Narrowed(now)
+	}
+}

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/inbox"
 	"daycare/engine/message"
 )
 
@@ -30,6 +34,10 @@ func TestTheForegroundIsKeptRightWithoutALookAtAllAgents(t *testing.T) {
 		write("x", "someone")
 	}
 	first, second, bob := write("1", "ada"), write("2", "ada"), write("3", "bob")
+	for i, id := range []string{first, second, bob} { // the times of files are not that exact
+		path, at := filepath.Join(h.folder(id), inbox.FileName), time.Now().Add(time.Duration(i-3)*time.Second)
+		must(t, os.Chtimes(path, at, at))
+	}
 	h.Foreground() // the files are looked at once
 	want(second, "an owner before others")
 	h.deliver(message.Incoming{Agent: bob, Kind: message.System, Text: "x"})
