@@ -68,7 +68,7 @@ var passes = map[string]pass{
 	"engine/beneath":                        {4, walking},
 	"engine/config":                         {1, daycares},
 	"engine/control":                        {3, daycares},
-	"engine/control/files.go":               {4, daycares + "; what a person attaches from elsewhere"},
+	"engine/control/files.go":               {3, daycares + "; what a person attaches from elsewhere"},
 	"engine/disk":                           {40, daycares},
 	"engine/folders":                        {10, daycares},
 	"engine/inbox":                          {12, daycares},
