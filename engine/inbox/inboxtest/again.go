@@ -47,7 +47,9 @@ func Starve(t *testing.T) (full func()) {
 	}
 	free := null.Fd() // the lowest that is
 	null.Close()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(free), Max: was.Max}); err != nil {
+	few := was
+	setLimit(&few.Cur, free)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
@@ -56,6 +58,9 @@ func Starve(t *testing.T) (full func()) {
 		}
 	}
 }
+
+// setLimit exists because limits are signed on FreeBSD and unsigned elsewhere.
+func setLimit[N int64 | uint64](limit *N, to uintptr) { *limit = N(to) }
 
 // sameID: an id names one item, whatever key it comes with, also when it is closed.
 func sameID(t *testing.T, b *bench) {

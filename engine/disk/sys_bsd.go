@@ -1,0 +1,36 @@
+//go:build darwin || freebsd
+
+package disk
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// allocate writes zeros, because a sparse file reserves nothing.
+func allocate(f *os.File, n int64) error {
+	_, err := f.Write(make([]byte, n))
+	return err
+}
+
+// Free returns how many bytes may still be written to the disk of dir.
+func Free(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+func identify(info os.FileInfo) identity {
+	st := info.Sys().(*syscall.Stat_t)
+	return identity{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink), size: st.Size,
+		mtime: info.ModTime().UnixNano()}
+}
+
+// Whether another program has a file open cannot be asked here.
+func openForWriting(*os.File) bool { return false }
+func holdAlone(*os.File) bool      { return true }
+func letGo(*os.File)               {}
