@@ -8,13 +8,17 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"daycare/cmd/daycare/term"
 )
 
-const module = "daycare"
+// module is the path of this module, whatever go.mod says.
+var module = strings.TrimSuffix(reflect.TypeFor[term.App]().PkgPath(), "/cmd/daycare/term")
 
 // imports is which packages of this module each folder may import, beside those
 // in its own test suites. Arrows point to the engine: people (connectors), actors
@@ -364,20 +368,20 @@ func TestBrokenImportsAreFound(t *testing.T) {
 		want string // part of the message; "" where the import is allowed
 	}{
 		{use{folder: "engine/disk", path: "os"}, ""},
-		{use{folder: "engine/disk", path: "daycare/engine/crash"}, ""},
-		{use{folder: "engine/disk", path: "daycare/engine/disk", test: true}, ""},
-		{use{folder: "cmd/daycare", path: "daycare/engine"}, ""},
-		{use{folder: "engine", path: "daycare/engine/inbox"}, ""},
-		{use{folder: "agents", path: "daycare/agents/providers/scripted", test: true}, ""},
-		{use{folder: "agents", path: "daycare/agents/providers/scripted"}, "agents may import only"},
-		{use{folder: "engine/disk", path: "daycare/tools"}, "engine/disk may import only engine/crash"},
-		{use{folder: "engine/event", path: "daycare/engine/disk"}, "no package of this module"},
-		{use{folder: "connectors/webhook", path: "daycare/engine"}, "put together by cmd/daycare alone"},
-		{use{folder: "connectors/webhook", path: "daycare/engine", test: true}, ""},
-		{use{folder: "agents", path: "daycare/engine", test: true}, "put together by cmd/daycare alone"},
-		{use{folder: "util", path: "daycare/engine/disk"}, "has no row"},
+		{use{folder: "engine/disk", path: module + "/engine/crash"}, ""},
+		{use{folder: "engine/disk", path: module + "/engine/disk", test: true}, ""},
+		{use{folder: "cmd/daycare", path: module + "/engine"}, ""},
+		{use{folder: "engine", path: module + "/engine/inbox"}, ""},
+		{use{folder: "agents", path: module + "/agents/providers/scripted", test: true}, ""},
+		{use{folder: "agents", path: module + "/agents/providers/scripted"}, "agents may import only"},
+		{use{folder: "engine/disk", path: module + "/tools"}, "engine/disk may import only engine/crash"},
+		{use{folder: "engine/event", path: module + "/engine/disk"}, "no package of this module"},
+		{use{folder: "connectors/webhook", path: module + "/engine"}, "put together by cmd/daycare alone"},
+		{use{folder: "connectors/webhook", path: module + "/engine", test: true}, ""},
+		{use{folder: "agents", path: module + "/engine", test: true}, "put together by cmd/daycare alone"},
+		{use{folder: "util", path: module + "/engine/disk"}, "has no row"},
 		{use{folder: "cmd/daycare/daemon", path: "github.com/spf13/cobra"}, "may not import cobra"},
-		{use{folder: "cmd/daycare/daemon", path: "daycare/cmd/daycare"}, "cmd/daycare/daemon may import only"},
+		{use{folder: "cmd/daycare/daemon", path: module + "/cmd/daycare"}, "cmd/daycare/daemon may import only"},
 		{use{folder: "engine/config", path: "github.com/spf13/viper"}, ""},
 		{use{folder: "cmd/daycare", path: "github.com/spf13/viper"}, "only engine/config may import"},
 		{use{folder: "engine/schedule", path: "github.com/fsnotify/fsnotify/internal"}, "only engine/watch may import"},

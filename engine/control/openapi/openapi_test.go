@@ -139,7 +139,8 @@ func TestCommentsAreThoseOfTheSource(t *testing.T) {
 // collect finds the comments of a type and its members in the source of its package.
 func collect(t *testing.T, of reflect.Type, into map[string]string) {
 	t.Helper()
-	sources, err := filepath.Glob(filepath.Join("../../..", strings.TrimPrefix(of.PkgPath(), "daycare/"), "*.go"))
+	module := strings.TrimSuffix(reflect.TypeFor[control.Client]().PkgPath(), "engine/control")
+	sources, err := filepath.Glob(filepath.Join("../../..", strings.TrimPrefix(of.PkgPath(), module), "*.go"))
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no source of %s: %v", of.PkgPath(), err)
 	}
