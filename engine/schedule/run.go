@@ -233,13 +233,17 @@ func (s *Scheduler) firing(t Task, l line) Firing {
 	f := Firing{Kind: Cron, Slug: t.Slug, Name: t.Name, TaskID: t.ID, Agent: t.Agent, Maker: t.CreatedBy,
 		Source: t.Source, Slot: slot, Via: l.Via, Why: l.Why,
 		Dedupe: "cron:" + t.ID + "/" + slot.Format(time.RFC3339), Zone: t.When.zone, Model: t.Model,
-		Dir: s.files().cron(t.Slug, filesDir), Prompt: t.Prompt}
+		Prompt: t.Prompt}
 	if !l.Via.nominal() {
 		f.Dedupe += "-" + string(l.Via)
 	}
 	if f.Via == ViaHand {
 		f.Dedupe = "cron:" + t.ID + "/" + slot.Format("2006-01-02T15:04:05.000Z") + "-hand"
 	}
+	if t.Agent != "" {
+		return f
+	}
+	f.Dir = s.files().cron(t.Slug, filesDir)
 	if isDir(filepath.Dir(f.Dir)) {
 		if err := s.Volume.MkdirAll(f.Dir); err != nil {
 			s.o.Log.Warn("cannot create the task's folder", "dir", f.Dir, "err", err)

@@ -39,7 +39,7 @@ type Firing struct {
 	Dedupe string // the same at every try: cron:<taskId>/<slot>
 	Zone   *time.Location
 	Model  string
-	Dir    string // the task's files/, made; its working folder
+	Dir    string // the task's files/, made; "" if it speaks to an agent that has a folder of its own
 
 	Prompt string
 	Memory string // MEMORY.md
