@@ -76,7 +76,7 @@ func inboxLines() []variant {
 		message.Permission, message.Rewind, message.Mark} {
 		need := []string{"id"}
 		if kind == message.Permission {
-			need = append(need, "token", "decision")
+			need = append(need, "decision") // a right that is given by hand has no token
 		}
 		all = append(all, variant{string(kind), reflect.TypeFor[inbox.Item](), need})
 	}
