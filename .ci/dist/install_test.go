@@ -134,6 +134,35 @@ func TestInstallScript(t *testing.T) {
 	}
 }
 
+// Other systems download and compute checksums by other programs, which are played here.
+func TestInstallScriptWithOtherPrograms(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("curl plays the others, and is not here")
+	}
+	sum, err := exec.LookPath("sha256sum")
+	if err != nil {
+		t.Skip("sha256sum plays the others, and is not here")
+	}
+	for name, tt := range map[string]struct{ instead, script string }{
+		"wget":   {"curl", `[ "$1 $2" = "-q -O" ] && exec ` + curl + ` -fsS -o "$3" "$4"`},
+		"fetch":  {"curl", `[ "$1 $2" = "-q -o" ] && exec ` + curl + ` -fsS -o "$3" "$4"`},
+		"shasum": {"sha256sum", `[ "$1 $2" = "-a 256" ] && exec ` + sum + ` "$3"`},
+		"sha256": {"sha256sum", `[ "$1" = -q ] && ` + sum + ` "$2" | cut -d" " -f1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSetup(t)
+			if err := os.Remove(filepath.Join(s.programs, tt.instead)); err != nil {
+				t.Fatal(err)
+			}
+			s.program(t, name, tt.script)
+			if out, err := s.run(t); err != nil || !strings.Contains(out, "checksum   right") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
 // What is wrong is said with what to do or what it means, and nothing is installed.
 func TestInstallScriptRefuses(t *testing.T) {
 	name := filepath.Base(archive(t))
@@ -145,19 +174,23 @@ func TestInstallScriptRefuses(t *testing.T) {
 		"a cut archive": {func(s *setup) {
 			s.serve(t, name, read(t, archive(t))[:100_000])
 		}, name + " was damaged or changed"},
-		"no checksum":           {func(s *setup) { s.serve(t, "SHA256SUMS", []byte("abc  daycare\n")) }, "names no archive for " + runtime.GOOS},
-		"a short checksum":      {func(s *setup) { s.serve(t, "SHA256SUMS", []byte("abc  "+name+"\n")) }, "names no archive for"},
-		"no archive":            {func(s *setup) { os.Remove(filepath.Join(s.served, name)) }, "cannot download"},
-		"nothing":               {func(s *setup) { os.Remove(filepath.Join(s.served, "SHA256SUMS")) }, "cannot download"},
-		"two versions":          {func(s *setup) { s.serve(t, "SHA256SUMS", append(read(t, s.served+"/SHA256SUMS"), twice(name)...)) }, "several archives"},
-		"plain http":            {func(s *setup) { s.env = []string{"RELEASE_URL=http://example.org/daycare"} }, "over https only"},
-		"no https at all":       {func(s *setup) { s.env = []string{"RELEASE_URL=ftp://127.0.0.1/daycare"} }, "over https only"},
-		"no place":              {func(s *setup) { s.script, s.env = template(t), []string{"RELEASE_URL="} }, "set RELEASE_URL"},
-		"another system":        {func(s *setup) { s.program(t, "uname", "echo MINGW64_NT-10.0") }, "on Windows, use WSL"},
-		"another processor":     {func(s *setup) { s.program(t, "uname", "[ $1 = -s ] && echo Linux || echo riscv64") }, "linux on riscv64"},
-		"no way to download":    {func(s *setup) { os.Remove(filepath.Join(s.programs, "curl")) }, "install curl or wget"},
-		"no way to check":       {func(s *setup) { os.Remove(filepath.Join(s.programs, "sha256sum")) }, "cannot compute a SHA-256"},
-		"a folder of others":    {func(s *setup) { s.stranger, s.env = true, []string{"PREFIX=" + closed(t)} }, "set PREFIX to a folder that is yours"},
+		"no checksum":      {func(s *setup) { s.serve(t, "SHA256SUMS", []byte("abc  daycare\n")) }, "names no archive for " + runtime.GOOS},
+		"a short checksum": {func(s *setup) { s.serve(t, "SHA256SUMS", []byte("abc  "+name+"\n")) }, "names no archive for"},
+		"no archive":       {func(s *setup) { os.Remove(filepath.Join(s.served, name)) }, "cannot download"},
+		"nothing":          {func(s *setup) { os.Remove(filepath.Join(s.served, "SHA256SUMS")) }, "cannot download"},
+		"two versions": {func(s *setup) {
+			s.serve(t, "SHA256SUMS", append(read(t, s.served+"/SHA256SUMS"), twice(name)...))
+		}, "several archives"},
+		"plain http":         {func(s *setup) { s.env = []string{"RELEASE_URL=http://example.org/daycare"} }, "over https only"},
+		"no https at all":    {func(s *setup) { s.env = []string{"RELEASE_URL=ftp://127.0.0.1/daycare"} }, "over https only"},
+		"no place":           {func(s *setup) { s.script, s.env = template(t), []string{"RELEASE_URL="} }, "set RELEASE_URL"},
+		"another system":     {func(s *setup) { s.program(t, "uname", "echo MINGW64_NT-10.0") }, "on Windows, use WSL"},
+		"another processor":  {func(s *setup) { s.program(t, "uname", "[ $1 = -s ] && echo Linux || echo riscv64") }, "linux on riscv64"},
+		"no way to download": {func(s *setup) { os.Remove(filepath.Join(s.programs, "curl")) }, "install curl or wget"},
+		"no way to check":    {func(s *setup) { os.Remove(filepath.Join(s.programs, "sha256sum")) }, "cannot compute a SHA-256"},
+		"a folder of others": {func(s *setup) {
+			s.stranger, s.env = true, []string{"PREFIX=" + closed(t)}
+		}, "set PREFIX to a folder that is yours"},
 		"a file as a folder":    {func(s *setup) { s.env = []string{"PREFIX=" + filepath.Join(s.programs, "sh")} }, "cannot write to"},
 		"a signature that lies": {func(s *setup) { s.program(t, "minisign", "exit 1") }, "the signature of SHA256SUMS is wrong"},
 		"a signature missing": {func(s *setup) {
