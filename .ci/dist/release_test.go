@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,12 +183,23 @@ func has(t *testing.T, path string, files map[string][]byte, more ...string) {
 			t.Errorf("%s has no %s", path, name)
 		}
 	}
+	pages, manuals := 0, 0
+	var others []string
 	for name := range files {
-		if !strings.HasPrefix(name, "/usr/") || strings.Contains(name, "..") {
+		switch {
+		case !strings.HasPrefix(name, "/usr/") || strings.Contains(name, ".."):
 			t.Errorf("%s installs %s", path, name)
+		case strings.HasPrefix(name, "/usr/share/doc/daycare/docs/"):
+			pages++
+		case strings.HasPrefix(name, "/usr/share/man/"):
+			manuals++
+		default:
+			others = append(others, name)
 		}
 	}
-	t.Logf("%-32s %d files", filepath.Base(path), len(files))
+	slices.Sort(others)
+	t.Logf("%s: %d manual pages, %d files of documentation, and\n%s", filepath.Base(path), manuals, pages,
+		strings.Join(others, "\n"))
 }
 
 // sameProgram compares the program of a package with that of the archive beside it.
