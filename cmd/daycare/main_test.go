@@ -45,8 +45,10 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			homes, err := filepath.Abs(filepath.Join("movein", "testdata", "homes")) // of other programs
+			env.Setenv("HOMES", homes)
 			env.Defer(func() { stopLeftover(env.WorkDir) })
-			return nil
+			return err
 		},
 	})
 }

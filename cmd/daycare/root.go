@@ -7,6 +7,7 @@ import (
 	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/movein"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
 	"daycare/cmd/daycare/term"
@@ -48,7 +49,7 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Cost(c))
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
-	addGroup(root, "Keep it:", upkeep.Backup(c), upkeep.Restore(c), upkeep.Update(c), upkeep.Uninstall(c))
+	addGroup(root, "Keep it:", upkeep.Backup(c), upkeep.Restore(c), movein.Import(c), upkeep.Update(c), upkeep.Uninstall(c))
 	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)

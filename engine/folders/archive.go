@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/lazyregexp"
@@ -37,33 +38,48 @@ var limits = tarball.Limits{File: 512 << 20, Total: 8 << 30, Files: 1 << 20}
 // Export writes an agent of a workspace as a tar, from its files alone. home is the
 // workspace's .daycare. A line that is being appended at this moment is left out.
 func Export(home, id string, to io.Writer) error {
-	dir := filepath.Join(home, "agents", id)
+	agents, err := beneath.Dir(home, "agents")
+	if err != nil {
+		return fmt.Errorf("export %s: %w", id, err)
+	}
+	defer agents.Close()
+	root := filepath.Dir(home)
+	return ExportFrom(agents, id, to, func(file string, data []byte) ([]byte, error) {
+		if file != "state.json" {
+			return data, nil
+		}
+		// Older versions wrote whole paths; a broken file stays as it is.
+		if relative, err := record.ChangeState(root, data, func(*record.State) {}); err == nil {
+			data = relative
+		}
+		return data, nil
+	})
+}
+
+// ExportFrom is Export of an agent in an open folder of agents, which may be anybody's: no link
+// in it is followed. change returns what a file has in the archive.
+func ExportFrom(agents *os.Root, id string, to io.Writer, change func(file string, data []byte) ([]byte, error)) error {
+	dir, err := beneath.Sub(agents, id)
+	if err != nil {
+		return fmt.Errorf("export %s: %w", id, err)
+	}
+	defer dir.Close()
 	w := tarball.NewWriter(to)
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err = fs.WalkDir(dir.FS(), ".", func(rel string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !archived.MatchString(rel) {
 			return err
 		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil || !d.Type().IsRegular() || !archived.MatchString(filepath.ToSlash(rel)) {
-			return err
-		}
-		data, err := os.ReadFile(name)
+		data, info, err := beneath.Read(dir, filepath.FromSlash(rel), limits.File)
 		if err != nil {
 			return err
 		}
 		if strings.HasSuffix(rel, ".jsonl") {
-			data = data[:strings.LastIndexByte(string(data), '\n')+1]
+			data = data[:bytes.LastIndexByte(data, '\n')+1]
 		}
-		if rel == "state.json" { // older versions wrote whole paths; a broken file stays as it is
-			if relative, err := record.ChangeState(filepath.Dir(home), data, func(*record.State) {}); err == nil {
-				data = relative
-			}
-		}
-		info, err := d.Info()
-		if err != nil {
+		if data, err = change(rel, data); err != nil {
 			return err
 		}
-		return w.Add(tarball.Entry{Name: path.Join(id, filepath.ToSlash(rel)), Mode: 0o600, Size: int64(len(data)),
+		return w.Add(tarball.Entry{Name: path.Join(id, rel), Mode: 0o600, Size: int64(len(data)),
 			ModTime: info.ModTime()}, bytes.NewReader(data))
 	})
 	if err == nil {

@@ -231,8 +231,8 @@ func first(data []byte, k key) []byte {
 	return []byte("---\n" + k.Name + ": " + k.Value + "\n" + rest)
 }
 
-// freeSlug makes a name of a title that nothing in dir has.
-func freeSlug(dir, suffix, title string) string {
+// Slug makes a name of a title: what can be the name of a task or prompt.
+func Slug(title string) string {
 	slug := strings.Trim(strings.Join(slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	}), func(w string) bool { return w == "" }), "-"), "-")
@@ -242,6 +242,12 @@ func freeSlug(dir, suffix, title string) string {
 	if slug == "" {
 		slug = "task"
 	}
+	return slug
+}
+
+// freeSlug makes a name of a title that nothing in dir has.
+func freeSlug(dir, suffix, title string) string {
+	slug := Slug(title)
 	name := slug
 	for n := 2; disk.Exists(filepath.Join(dir, name+suffix)); n++ {
 		name = fmt.Sprintf("%s-%d", slug, n)

@@ -1,0 +1,257 @@
+package movein
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
+	"daycare/engine/workspace"
+)
+
+// A kind is a program whose home can be imported.
+type kind struct {
+	read func(*home)
+	what string // the home, in words
+}
+
+var kinds = map[string]kind{
+	"openclaw": {openclaw, "OpenClaw: ~/.openclaw, or a workspace folder of it"},
+	"claude":   {claude, "Claude Code: ~/.claude, or the folder of a project"},
+	"picoclaw": {picoclaw, "picoclaw: ~/.picoclaw, or its workspace folder"},
+	"daycare":  {daycare, "another workspace of daycare"},
+}
+
+// options are how an import is done.
+type options struct{ dry, yes, enable bool }
+
+// Import is the command that brings in the home of another program.
+func Import(c *term.App) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "import KIND DIR",
+		Short: "Bring in the home of OpenClaw, Claude Code or picoclaw, or another workspace",
+		Long: "Bring in what another program kept: prompts, memory, skills, slash commands, tasks and\n" +
+			"conversations. It lists first what is taken, where it goes, and what is not taken and\n" +
+			"why; then it asks. Nothing that exists is overwritten, and DIR is only read.\n" +
+			"Keys, tokens, allow lists and permissions are never taken. Tasks are switched off\n" +
+			"until you enable them. Done again, it takes what is new.\n\n" +
+			"KIND is\n" + kindList(),
+		Example: "  daycare import openclaw ~/.openclaw --dry-run\n  daycare import claude ~/.claude\n" +
+			"  daycare import daycare ../old --yes",
+		Args: imports,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), c, kinds[args[0]], args[1], o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "list what would be taken, and change nothing")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.enable, "enable", false, "switch on the tasks that are on at home")
+	return cmd
+}
+
+func kindList() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&b, "  %-9s %s\n", name, kinds[name].what)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// imports checks the arguments. One that is a file is meant for agents import.
+func imports(cmd *cobra.Command, args []string) error {
+	if err := term.Words(0, "a KIND ("+strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")+")", "the DIR to read")(cmd, args); err != nil {
+		if len(args) == 1 && kinds[args[0]].read == nil {
+			return &term.Problem{Code: fault.ExitUsage, Err: err, Do: "to import an agent that was exported: daycare agents import " + args[0]}
+		}
+		return err
+	}
+	if kinds[args[0]].read == nil {
+		return term.Usage(cmd, "%q is none of %s", args[0], strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	return nil
+}
+
+func run(ctx context.Context, c *term.App, k kind, dir string, o options) error {
+	root, err := c.MadeRoot()
+	if err != nil {
+		return err
+	}
+	h, err := openHome(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return term.NotFound("name the folder that the other program keeps its files in", "there is no folder %s", dir)
+	case err != nil:
+		return fmt.Errorf("import %s: %w", dir, err)
+	}
+	defer h.close()
+	if h.dir == root || h.dir == root+"/"+workspace.Home {
+		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir), Do: "name another one with --workspace"}
+	}
+	k.read(h)
+	if len(h.items) == 0 {
+		return term.NotFound("expected is "+k.what, "%s has nothing that can be imported", dir)
+	}
+	w, err := openHere(ctx, c, root, !o.dry)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	w.enable = o.enable
+	rows := plan(w, h.items)
+	if o.dry {
+		return report(c, rows)
+	}
+	return takeThem(c, w, h.items, rows, o)
+}
+
+// takeThem asks and does it.
+func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error {
+	if !c.JSON {
+		if err := table(c, rows); err != nil {
+			return err
+		}
+	}
+	switch {
+	case count(rows, stateNew) == 0:
+		c.Note("there is nothing new to take")
+	case !o.yes && !c.Asks():
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("import: nobody can be asked"), Do: "confirm it with --yes"}
+	case o.yes || c.Agrees(fmt.Sprintf("Take the %s?", term.Plural(count(rows, stateNew), "new one", "new ones"))):
+		if err := carryOut(w, items, rows); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+	default:
+		c.Note("nothing was taken")
+		return nil
+	}
+	return finish(c, rows)
+}
+
+// finish tells what became of it. What failed makes the command fail.
+func finish(c *term.App, rows []Row) error {
+	if c.JSON {
+		if err := c.PrintJSON(result{rows}); err != nil {
+			return err
+		}
+	} else {
+		c.Print("%s\n", sums(rows))
+		followUp(c, rows)
+	}
+	if n := count(rows, stateFailed); n > 0 {
+		for _, r := range rows {
+			if r.State == stateFailed {
+				c.Warn("%s: %s", r.From, r.Why)
+			}
+		}
+		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s could not be placed", term.Plural(n, "item", "items")),
+			Do: "run the import again when the reason is gone: what was taken is known"}
+	}
+	return nil
+}
+
+// followUp says what to do next.
+func followUp(c *term.App, rows []Row) {
+	taken := map[string]bool{}
+	for _, r := range rows {
+		taken[r.What] = taken[r.What] || r.State == stateTaken
+	}
+	if taken["task"] || taken["heartbeat"] {
+		c.Note("tasks are switched off unless you said --enable; see: daycare cron ls, daycare heartbeat ls")
+	}
+	if taken["agent"] {
+		c.Note("do not run the other workspace beside this one: both would answer the same chats")
+	}
+	if taken["conversation"] || taken["agent"] {
+		c.Note("agents: daycare agents ls")
+	}
+}
+
+// A result is that of an import in --json.
+type result struct {
+	Items []Row `json:"items"`
+}
+
+func report(c *term.App, rows []Row) error {
+	if c.JSON {
+		return c.PrintJSON(result{rows})
+	}
+	if err := table(c, rows); err != nil {
+		return err
+	}
+	c.Print("%s\n", sums(rows))
+	c.Note("nothing was changed")
+	return nil
+}
+
+// sums counts the rows by their state.
+func sums(rows []Row) string {
+	var parts []string
+	for _, s := range []struct{ state, words string }{{stateNew, "%d new"}, {stateTaken, "%d taken"},
+		{stateThere, "%d here already"}, {stateSkipped, "%d not taken"}, {stateFailed, "%d failed"}} {
+		if n := count(rows, s.state); n > 0 {
+			parts = append(parts, fmt.Sprintf(s.words, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func count(rows []Row, state string) (n int) {
+	for _, r := range rows {
+		if r.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// stateWords are the states as people read them.
+var stateWords = map[string]string{stateThere: "here already", stateSkipped: "not taken"}
+
+// shown is how many rows in a row of one kind and state are shown; the rest are counted.
+const shown = 20
+
+func table(c *term.App, rows []Row) error {
+	t := term.Table{{"WHAT", "FROM", "TO", "RESULT"}}
+	run, before := 0, Row{}
+	flush := func() {
+		if run > shown {
+			t.Row(before.What, fmt.Sprintf("… and %d more", run-shown), "", cmp.Or(stateWords[before.State], before.State))
+		}
+	}
+	for _, r := range rows {
+		if r.What != before.What || r.State != before.State {
+			flush()
+			run = 0
+		}
+		before = r
+		if run++; run > shown {
+			continue
+		}
+		said := cmp.Or(stateWords[r.State], r.State)
+		if r.Why != "" {
+			said += ": " + r.Why
+		}
+		to := "-"
+		if r.To != "" {
+			to = workspace.Home + "/" + r.To
+		}
+		t.Row(r.What, r.From, to, said)
+	}
+	flush()
+	return t.Write(c.Out, c.OutStyle())
+}

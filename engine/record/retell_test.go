@@ -1,0 +1,55 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A conversation that another program kept is what the model sees, and nothing in it is owed or was paid here.
+func TestRetoldConversationIsSeenAndOwesNothing(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	cut := Retell("s1", "They spoke of tea.", []Said{
+		{At: now.Add(-time.Hour), Text: "And coffee?"},
+		{Text: "Coffee too.", Agent: true},
+		{At: now.Add(-time.Minute), Text: "Thanks"},
+	}, now)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "history.jsonl")
+	if err := os.WriteFile(path, cut.Content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := CheckHistory(path, cut.Content); len(found) > 0 {
+		t.Errorf("the history has mistakes: %v", found)
+	}
+	if found, err := Check(dir, now); err != nil || len(found) > 0 {
+		t.Errorf("the folder has mistakes: %v %v", found, err)
+	}
+	c, err := ContextOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, e := range c.Entries {
+		switch r := e.Rec.(type) {
+		case *User:
+			texts = append(texts, "user: "+r.Text)
+		case *Assistant:
+			texts = append(texts, "agent: "+r.Text)
+		}
+	}
+	if len(texts) != 3 || texts[0] != "user: And coffee?" || texts[1] != "agent: Coffee too." || texts[2] != "user: Thanks" {
+		t.Errorf("the model sees %q", texts)
+	}
+	if c.Summary == nil || c.Summary.Rec.(*Summary).Text != "They spoke of tea." {
+		t.Errorf("the summary is %+v", c.Summary)
+	}
+	if ok, err := Settled(dir); err != nil || !ok {
+		t.Errorf("settled: %v %v", ok, err)
+	}
+	s, err := SessionOf(dir)
+	if err != nil || s.Messages != 3 || s.Title != "And coffee?" || s.Cost != 0 || s.Summary != cut.Session.Summary {
+		t.Errorf("session %+v %v", s, err)
+	}
+}
