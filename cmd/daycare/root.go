@@ -43,7 +43,8 @@ func newRoot(c *term.App) *cobra.Command {
 		commands.Slash(c), commands.Cron(c),
 		commands.Heartbeat(c))
 	addGroup(root, "Run the daemon:",
-		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Reload(c), commands.Logs(c), setup.Service(c))
+		startCommand(c), commands.Stop(c), commands.Restart(c), commands.Status(c), commands.Workspaces(c),
+		commands.Reload(c), commands.Logs(c), setup.Service(c))
 	addGroup(root, "Set up:",
 		setup.Init(c), setup.Auth(c), setup.Providers(c), setup.Models(c), setup.Connectors(c), commands.Config(c),
 		commands.Cost(c))

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/machine"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
@@ -65,7 +67,12 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- daemon.Run(ctx, o, func(b daemon.Banner) { showBanner(c, o, b) })
+		done <- daemon.Run(ctx, o, func(b daemon.Banner) {
+			showBanner(c, o, b)
+			if err := machine.Note(o.Workspace, time.Now()); err != nil {
+				c.Warn("daycare workspaces does not list this one: %v", err)
+			}
+		})
 	}()
 	for stopping := false; ; {
 		select {

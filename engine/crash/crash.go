@@ -84,6 +84,7 @@ var names = []string{
 	"files.reference.write", "files.reference.sync", "files.reference.rename", "files.reference.dirsync",
 	"edit.write", "edit.sync", "edit.rename", "edit.dirsync",
 	"fork.write", "fork.sync", "fork.rename", "fork.dirsync", "import.sync", "import.dirsync",
+	"machine.write", "machine.sync", "machine.rename", "machine.dirsync", "machine.unlink",
 	"movein.write", "movein.sync", "movein.rename", "movein.dirsync",
 	"trash.rename", "trash.dirsync",
 	"hints.write", "hints.rename", "usage.write", "usage.rename",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/machine"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/disk"
@@ -63,6 +64,15 @@ func planOf(c *term.App, program string) (p plan, err error) {
 			p.Kept = append(p.Kept, s.Workspace)
 		}
 	}
+	known, err := machine.List()
+	if err != nil {
+		return p, fmt.Errorf("list workspaces: %w", err)
+	}
+	for _, e := range known {
+		if term.Exists(filepath.Join(e.Path, workspace.Home)) && !slices.Contains(p.Kept, e.Path) {
+			p.Kept = append(p.Kept, e.Path)
+		}
+	}
 	root, err := c.Root()
 	if err != nil {
 		return p, err
@@ -77,7 +87,7 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	if err != nil {
 		return p, fmt.Errorf("find home folder: %w", err)
 	}
-	p.Files = existing(program, home)
+	p.Files = append(machine.Files(), existing(program, home)...)
 	return p, nil
 }
 

@@ -1,0 +1,179 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"daycare/cmd/daycare/machine"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/control"
+	"daycare/engine/disk"
+	"daycare/engine/workspace"
+)
+
+// Workspaces lists the workspaces of this machine whose daemons were ever started.
+func Workspaces(c *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workspaces",
+		Short: "List the workspaces on this machine, and how they are",
+		Long: "List the workspaces on this machine: which run, what waits, and what today cost. A daemon\n" +
+			"notes its workspace in ~/.local/state/daycare when it starts; disks are never searched.",
+		Example: "  daycare workspaces\n  daycare workspaces --json\n  daycare workspaces forget ~/old",
+		Args:    term.NoSuchCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listWorkspaces(cmd.Context(), c, time.Now()) },
+	}
+	cmd.AddCommand(workspacesForget(c))
+	return cmd
+}
+
+// The states of a workspace.
+const (
+	wsRunning  = "running"
+	wsStarting = "starting" // or it does not answer
+	wsStopped  = "stopped"
+	wsGone     = "gone" // there is no .daycare any more
+)
+
+// A workspaceRow is one workspace, in --json.
+type workspaceRow struct {
+	Path      string     `json:"path"`
+	State     string     `json:"state"` // running, starting, stopped or gone
+	PID       int        `json:"pid,omitempty"`
+	Version   string     `json:"version,omitempty"` // of the daemon that runs
+	StartedAt disk.Stamp `json:"startedAt"`         // when its daemon was started last
+	Agents    int        `json:"agents"`
+	Queued    int        `json:"queued"`
+	Approvals int        `json:"approvals"`
+	Today     float64    `json:"today"` // US dollars since midnight
+	Error     string     `json:"error,omitempty"`
+}
+
+// answerWait bounds how long one workspace is asked.
+const answerWait = 5 * time.Second
+
+func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
+	known, err := machine.List()
+	if err != nil {
+		return fmt.Errorf("list workspaces: %w", err)
+	}
+	rows := make([]workspaceRow, len(known))
+	for i, e := range known {
+		rows[i] = workspaceRow{Path: e.Path, StartedAt: e.StartedAt}
+		if err := rows[i].ask(ctx, c, now); err != nil {
+			rows[i].Error = err.Error()
+		}
+	}
+	if c.JSON {
+		return c.PrintJSON(map[string][]workspaceRow{"workspaces": rows})
+	}
+	if len(rows) == 0 {
+		c.Note("no workspace is known yet: daycare start makes it known")
+		return nil
+	}
+	t := term.Table{{"PATH", "STATE", "PID", "VERSION", "AGENTS", "QUEUED", "APPROVALS", "TODAY"}}
+	for _, r := range rows {
+		r.add(&t)
+	}
+	if err := t.Write(c.Out, c.OutStyle()); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		switch {
+		case r.State == wsGone:
+			c.Note("%s is gone; to remove it from the list: daycare workspaces forget %s", r.Path, term.Clean(r.Path))
+		case r.Error != "":
+			c.Warn("%s: %s", r.Path, r.Error)
+		}
+	}
+	return nil
+}
+
+func (r workspaceRow) add(t *term.Table) {
+	pid, version := "-", "-"
+	if r.PID > 0 {
+		pid = fmt.Sprint(r.PID)
+	}
+	if r.Version != "" {
+		version = r.Version
+	}
+	if r.State == wsGone || r.Error != "" {
+		t.Row(r.Path, r.State, pid, version, "-", "-", "-", "-")
+		return
+	}
+	t.Row(r.Path, r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals), term.Money(r.Today))
+}
+
+// ask fills in how a workspace is: its daemon says so, else its files.
+func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	if !term.Exists(filepath.Join(r.Path, workspace.Home)) {
+		r.State = wsGone
+		return nil
+	}
+	r.State = wsRunning
+	client, err := c.Dial(ctx, r.Path)
+	if errors.Is(err, control.ErrNotRunning) {
+		if r.State = wsStopped; disk.Held(workspace.Lock(r.Path)) {
+			r.State = wsStarting
+		}
+		client, err = c.Offline(r.Path, func(string, ...any) {})
+	}
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	s, err := client.Status(ctx)
+	if err != nil {
+		if r.State == wsRunning {
+			r.State = wsStarting
+		}
+		return err
+	}
+	if r.Agents, r.Queued, r.Approvals = s.Agents, s.Queued, s.Asks; s.Running {
+		r.PID, r.Version = s.PID, s.Version
+	}
+	year, month, day := now.Date()
+	bill, err := client.Cost(ctx, time.Date(year, month, day, 0, 0, 0, 0, now.Location()), "day")
+	r.Today = bill.Total.Cost
+	return err
+}
+
+func workspacesForget(c *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "forget DIR",
+		Short:   "Take a workspace off the list; its files stay",
+		Example: "  daycare workspaces forget ~/old",
+		Args:    term.Words(0, "the DIR of a workspace"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			all, _ := machine.List() // nothing is completed then
+			var paths []cobra.Completion
+			for _, e := range all {
+				paths = append(paths, e.Path)
+			}
+			return paths, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			root, err := machine.Clean(args[0])
+			if err != nil {
+				return fmt.Errorf("forget workspace: %w", err)
+			}
+			known, err := machine.Forget(root)
+			switch {
+			case err != nil:
+				return fmt.Errorf("forget workspace: %w", err)
+			case !known:
+				return term.NotFound("list them with: daycare workspaces", "no workspace is known in %s", root)
+			case c.JSON:
+				return c.PrintJSON(map[string]string{"forgotten": root})
+			}
+			c.Print("forgot %s; its files are as they were\n", root)
+			return nil
+		},
+	}
+}

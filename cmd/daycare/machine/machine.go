@@ -1,0 +1,139 @@
+// Package machine knows which workspaces there are on this machine: each daemon that starts
+// notes its own, in a file of the user. Disks are never searched.
+//
+//	~/.local/state/daycare/workspaces/HASH.json     {"path":"/home/anna/work","startedAt":"…"}
+//
+// XDG_STATE_HOME moves the folder. A file has nothing in it that is secret, and may be removed
+// at any time: the next start writes it again.
+package machine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"daycare/engine/beneath"
+	"daycare/engine/disk"
+)
+
+const (
+	step       = "machine" // the failpoint prefix
+	maxEntries = 1_000
+	maxFile    = 64 << 10 // bytes
+)
+
+// An Entry is a workspace whose daemon was started at some time.
+type Entry struct {
+	Path      string     `json:"path"`
+	StartedAt disk.Stamp `json:"startedAt"` // when it was started last
+}
+
+// dir is the folder of the notes; "" where the user has no home.
+func dir() string {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil || !disk.Exists(home) {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "daycare", "workspaces")
+}
+
+func fileOf(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:8]) + ".json"
+}
+
+// Note notes a workspace whose daemon starts. One in the folder for temporary files is not
+// noted, and nothing is where the user has no home.
+func Note(root string, now time.Time) error {
+	folder := dir()
+	if rel, err := filepath.Rel(beneath.Real(os.TempDir()), beneath.Real(root)); folder == "" || err == nil && filepath.IsLocal(rel) {
+		return nil
+	}
+	all, err := List()
+	if err != nil {
+		return err
+	}
+	if len(all) >= maxEntries && !slices.ContainsFunc(all, func(e Entry) bool { return e.Path == root }) {
+		return fmt.Errorf("%d workspaces are known already; remove one with: daycare workspaces forget DIR", len(all))
+	}
+	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
+		return err
+	}
+	at, err := beneath.Root(folder)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	data, err := json.Marshal(Entry{root, disk.StampOf(now)})
+	if err != nil {
+		return err
+	}
+	return disk.ReplaceIn(step, at, fileOf(root), append(data, '\n'), disk.InOptions{})
+}
+
+// List lists the workspaces that are known, by path.
+func List() (all []Entry, err error) {
+	folder := dir()
+	if folder == "" {
+		return nil, nil
+	}
+	at, err := beneath.Root(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	names, err := fs.ReadDir(at.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names[:min(len(names), 2*maxEntries)] {
+		var e Entry
+		data, _, err := beneath.Read(at, n.Name(), maxFile)
+		// What is no note of a daemon is somebody else's.
+		if err == nil && json.Unmarshal(data, &e) == nil && filepath.IsAbs(e.Path) && n.Name() == fileOf(e.Path) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// Forget removes the note of a workspace, and nothing else. known is false if there is none.
+func Forget(root string) (known bool, err error) {
+	path := filepath.Join(dir(), fileOf(root))
+	if dir() == "" || !disk.Exists(path) {
+		return false, nil
+	}
+	return true, disk.NewVolume(filepath.Dir(path)).Remove(step, path)
+}
+
+// Files are the paths of all notes, for who removes the program.
+func Files() (paths []string) {
+	all, _ := List() // what cannot be listed cannot be removed
+	for _, e := range all {
+		paths = append(paths, filepath.Join(dir(), fileOf(e.Path)))
+	}
+	return paths
+}
+
+// Clean is a path as Note has it: absolute, without .. in it.
+func Clean(dir string) (string, error) {
+	full, err := filepath.Abs(dir)
+	return strings.TrimSuffix(full, string(filepath.Separator)+".daycare"), err
+}
