@@ -52,7 +52,7 @@ var imports = map[string][]string{
 		"engine/config", "engine/control", "engine/disk", "engine/fault", "engine/release", "engine/tarball"},
 	// an import knows the form of what it places.
 	"cmd/daycare/movein": {"cmd/daycare/term", "agents/prompt", "agents/subagent", "tools/skills", "engine", "engine/address",
-		"engine/beneath", "engine/control", "engine/disk", "engine/finding", "engine/folders", "engine/form",
+		"engine/beneath", "engine/control", "engine/crash", "engine/disk", "engine/finding", "engine/folders", "engine/form",
 		"engine/permission", "engine/record", "engine/schedule", "engine/slash", "engine/tarball"},
 	"cmd/daycare/show": {"cmd/daycare/term", "engine/control", "engine/event", "engine/permission", "engine/record"},
 	// doctor knows the form of every file, so it imports those who own them.

@@ -50,7 +50,7 @@ type excuse struct{ calls, why string }
 
 // mostExcuses is how many calls are excused. It may only become lower, but for a command
 // that writes files outside of .daycare.
-const mostExcuses = 76
+const mostExcuses = 79
 
 // TestWritesGoThroughTheDisk finds every place outside of engine/disk that changes files
 // by itself. Each has an excuse that says why, or goes through engine/disk. The list of
@@ -246,5 +246,6 @@ var excuses = map[string]excuse{
 	"cmd/daycare/man.go":                  {"MkdirAll WriteFile", "manual pages"},
 	"cmd/daycare/doctor/schema.go":        {"MkdirAll WriteFile", "schemas"},
 	"cmd/daycare/setup/service.go":        {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
+	"cmd/daycare/setup/servicesystem.go":  {"MkdirAll Remove WriteFile", "the unit of systemd, and the file of its environment"},
 	"connectors/terminal/shell.go":        {"CreateTemp Remove", "a temporary file for an editor"},
 }

@@ -27,19 +27,28 @@ func Service(c *term.App) *cobra.Command {
 
 func serviceInstall(c *term.App) *cobra.Command {
 	var dry bool
-	var system string
+	var which scope
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install a service that starts the daemon at login and restarts it on failure",
 		Long: "Install a service that starts the daemon at login, and restarts it when it is killed or its\n" +
 			"storage fails (exit code 75). A service does not see your shell's environment: save keys\n" +
-			"with daycare auth set.",
-		Example: "  daycare service install --dry-run\n  daycare service install",
-		Args:    term.Words(0),
+			"with daycare auth set.\n\n" +
+			"With --system it starts at boot, as a separate user (systemd; needs root).\n" +
+			"Its workspace is " + systemWorkspace + ", or that of --workspace; save its keys in a file\n" +
+			"in " + systemKeys + " that only root can read.",
+		Example: "  daycare service install --dry-run\n  daycare service install\n" +
+			"  daycare service install --system --dry-run\n  sudo daycare service install --system",
+		Args: which.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := thisService(c, system)
-			if err != nil {
+			s, err := which.service(c)
+			switch {
+			case err != nil:
 				return err
+			case which.wide && dry:
+				return showSystem(c, s)
+			case which.wide:
+				return installSystem(cmd.Context(), c, s)
 			}
 			warnOfEnvironment(c)
 			if dry {
@@ -49,10 +58,53 @@ func serviceInstall(c *term.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and run, without doing it")
-	cmd.Flags().StringVar(&system, "system", "", "systemd or launchd (default: this machine's)")
-	_ = cmd.RegisterFlagCompletionFunc("system",
+	cmd.Flags().StringVar(&which.manager, "manager", "", "systemd or launchd (default: this machine's)")
+	which.define(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("manager",
 		cobra.FixedCompletions([]cobra.Completion{"systemd", "launchd"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// A scope says whose service is meant: that of this user, or one of the whole machine.
+type scope struct {
+	wide    bool
+	user    string // that a service of the machine runs as
+	manager string // systemd or launchd, "" is this machine's
+}
+
+func (s *scope) define(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.wide, "system", false, "a service of the machine, not of this user")
+	cmd.Flags().StringVar(&s.user, "user", systemUser, "the `NAME` of the user that a service of the machine runs as")
+}
+
+// args checks the arguments. --system NAME once named the manager, and still does.
+func (s *scope) args(cmd *cobra.Command, args []string) error {
+	if s.wide && len(args) == 1 {
+		s.wide, s.manager = false, args[0]
+		return nil
+	}
+	if err := term.Words(0)(cmd, args); err != nil {
+		return err
+	}
+	if !s.wide && cmd.Flag("user").Changed {
+		return term.Usage(cmd, "--user needs --system")
+	}
+	return nil
+}
+
+// service is the service that is meant.
+func (s *scope) service(c *term.App) (service, error) {
+	if !s.wide {
+		return thisService(c, s.manager)
+	}
+	dir := c.Workspace
+	if dir != "" {
+		var err error
+		if dir, err = filepath.Abs(dir); err != nil {
+			return service{}, fmt.Errorf("find workspace: %w", err)
+		}
+	}
+	return newSystemService(dir, s.user)
 }
 
 func thisService(c *term.App, system string) (service, error) {
@@ -146,9 +198,13 @@ func installService(ctx context.Context, c *term.App, s service) error {
 // RestartService restarts the daemon of a workspace by the service manager, if that keeps it
 // running. A listen flag cannot be given to a service.
 func RestartService(ctx context.Context, c *term.App, root string, listen bool) (kept bool, err error) {
-	s, err := newService(root, "")
-	if err != nil || !term.Exists(s.path) || !s.active(ctx) {
-		return false, nil // where there is no service manager, none keeps it
+	s, kept := keeperOf(ctx, root)
+	if !kept {
+		return false, nil
+	}
+	if s.user != "" && os.Geteuid() != 0 {
+		return true, &term.Problem{Code: fault.ExitDenied, Err: fmt.Errorf("%s is a service of the machine", s.name),
+			Do: "run: sudo systemctl restart " + s.name}
 	}
 	if listen {
 		return true, &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s starts the daemon, without --listen", s.name),
@@ -160,6 +216,16 @@ func RestartService(ctx context.Context, c *term.App, root string, listen bool) 
 		}
 	}
 	return true, serviceAnswers(ctx, c, s)
+}
+
+// keeperOf is the service that keeps the daemon of a workspace running, of this user or of the
+// machine. Where there is no service manager, none does.
+func keeperOf(ctx context.Context, root string) (service, bool) {
+	if s, err := newService(root, ""); err == nil && term.Exists(s.path) && s.active(ctx) {
+		return s, true
+	}
+	s, err := newSystemService(root, systemUser)
+	return s, err == nil && term.Exists(s.path) && s.active(ctx)
 }
 
 // serviceAnswers waits until the daemon that the system started answers.
@@ -187,23 +253,28 @@ func serviceAnswers(ctx context.Context, c *term.App, s service) error {
 
 func serviceUninstall(c *term.App) *cobra.Command {
 	var dry bool
+	var which scope
 	cmd := &cobra.Command{
 		Use:     "uninstall",
 		Short:   "Stop and remove the service",
-		Example: "  daycare service uninstall",
-		Args:    term.Words(0),
+		Example: "  daycare service uninstall\n  sudo daycare service uninstall --system",
+		Args:    which.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := thisService(c, "")
+			s, err := which.service(c)
 			if err != nil {
 				return err
 			}
 			if !term.Exists(s.path) {
 				return term.NotFound("install it with: daycare service install", "no service is installed for %s", s.workspace)
 			}
+			if which.wide {
+				return uninstallSystem(cmd.Context(), c, s, dry)
+			}
 			return uninstallService(cmd.Context(), c, s, dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print what would be done, without doing it")
+	which.define(cmd)
 	return cmd
 }
 
@@ -224,7 +295,7 @@ func uninstallService(ctx context.Context, c *term.App, s service, dry bool) err
 		return fmt.Errorf("uninstall service: %w", err)
 	}
 	if s.system == "systemd" {
-		do([]string{"systemctl", "--user", "daemon-reload"})
+		do(s.systemctl("daemon-reload"))
 	}
 	if !dry {
 		c.Print("removed %s\n", s.path)
@@ -233,13 +304,14 @@ func uninstallService(ctx context.Context, c *term.App, s service, dry bool) err
 }
 
 func serviceStatus(c *term.App) *cobra.Command {
-	return &cobra.Command{
+	var which scope
+	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show whether the service is installed and running",
 		Example: "  daycare service status --json",
-		Args:    term.Words(0),
+		Args:    which.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := thisService(c, "")
+			s, err := which.service(c)
 			if err != nil {
 				return err
 			}
@@ -260,4 +332,6 @@ func serviceStatus(c *term.App) *cobra.Command {
 			return nil
 		},
 	}
+	which.define(cmd)
+	return cmd
 }

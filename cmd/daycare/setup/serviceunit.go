@@ -29,6 +29,7 @@ type service struct {
 	programs  string // the folders where the commands of agents are found
 	name      string
 	path      string // of the unit
+	user      string // of a system service, whom it runs as; "": it is a service of this user
 }
 
 // Unit is the unit of a workspace for a program that may be another than this one.
@@ -88,8 +89,11 @@ func slug(name string) string {
 // unit is the content of the file. The daemon is started again whenever it ends by
 // itself other than well: killed, or with 75 after its storage failed.
 func (s service) unit() string {
-	if s.system == "launchd" {
+	switch {
+	case s.system == "launchd":
 		return s.plist()
+	case s.user != "":
+		return s.systemUnit()
 	}
 	return `[Unit]
 Description=daycare in ` + escapeUnit(s.workspace) + `
@@ -157,9 +161,17 @@ func (s service) commands(install bool) [][]string {
 	case s.system == "launchd":
 		return [][]string{{"launchctl", "bootout", domain + "/" + s.name}}
 	case install:
-		return [][]string{{"systemctl", "--user", "daemon-reload"}, {"systemctl", "--user", "enable", "--now", s.name + ".service"}}
+		return [][]string{s.systemctl("daemon-reload"), s.systemctl("enable", "--now", s.name+".service")}
 	}
-	return [][]string{{"systemctl", "--user", "disable", "--now", s.name + ".service"}}
+	return [][]string{s.systemctl("disable", "--now", s.name+".service")}
+}
+
+// systemctl is a command to the keeper of this user's services, or of the machine's.
+func (s service) systemctl(args ...string) []string {
+	if s.user != "" {
+		return append([]string{"systemctl"}, args...)
+	}
+	return append([]string{"systemctl", "--user"}, args...)
 }
 
 // replacing is commands(true) for a unit that runs already and was changed.
@@ -167,7 +179,7 @@ func (s service) replacing() [][]string {
 	if s.system == "launchd" {
 		return append(s.commands(false), s.commands(true)...)
 	}
-	return [][]string{{"systemctl", "--user", "daemon-reload"}, {"systemctl", "--user", "restart", s.name + ".service"}}
+	return [][]string{s.systemctl("daemon-reload"), s.systemctl("restart", s.name+".service")}
 }
 
 // stderr is where launchd puts what the daemon says before it has its own log.
@@ -180,13 +192,17 @@ func (s service) log() string {
 	if s.system == "launchd" {
 		return "less " + s.stderr()
 	}
+	if s.user != "" {
+		return "journalctl -u " + s.name
+	}
 	return "journalctl --user -u " + s.name
 }
 
 // state is what the system says of the service.
 func (s service) state(ctx context.Context) string {
 	if s.system == "systemd" {
-		out, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", s.name+".service").Output() // it fails for "inactive" too
+		ask := s.systemctl("is-active", s.name+".service")
+		out, _ := exec.CommandContext(ctx, ask[0], ask[1:]...).Output() // it fails for "inactive" too
 		return cmp.Or(strings.TrimSpace(string(out)), "unknown")
 	}
 	if s.run(ctx, []string{"launchctl", "print", "gui/" + strconv.Itoa(os.Getuid()) + "/" + s.name}) == nil {

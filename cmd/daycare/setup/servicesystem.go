@@ -1,0 +1,286 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"daycare/cmd/daycare/term"
+	"daycare/engine/fault"
+)
+
+// A system service runs from the start of the machine on, as a user of its own.
+const (
+	systemUser      = "daycare"
+	systemWorkspace = "/var/lib/daycare"
+	systemUnits     = "/etc/systemd/system"
+	systemKeys      = "/etc/daycare"
+	systemPath      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// newSystemService is the service of a workspace for the whole machine. workspace "" is the
+// usual one.
+func newSystemService(workspace, as string) (service, error) {
+	if goruntime.GOOS != "linux" {
+		return service{}, &term.Problem{Code: fault.ExitFailure, Err: errors.New("a system service needs systemd"),
+			Do: "install it for your user: daycare service install"}
+	}
+	if workspace == "" {
+		workspace = systemWorkspace
+	}
+	s, err := newService(workspace, "systemd")
+	if err != nil {
+		return s, err
+	}
+	if workspace == systemWorkspace {
+		s.name = "daycare"
+	}
+	s.user, s.programs, s.path = as, systemPath, filepath.Join(systemUnits, s.name+".service")
+	return s, nil
+}
+
+// keys is the file with the environment of a system service: what systemd reads as root, and
+// nobody else.
+func (s service) keys() string { return filepath.Join(systemKeys, s.name+".env") }
+
+// keysText is what the file has before somebody writes keys into it.
+const keysText = `# The environment of the daycare service: NAME=VALUE, one a line. Only root reads this file.
+#ANTHROPIC_API_KEY=
+#OPENAI_API_KEY=
+`
+
+// systemUnit is the unit of a system service. What keeps commands of agents in is daycare's own
+// sandbox, which needs user and mount namespaces, a whole /proc, Landlock and a branch of the
+// control groups: nothing here takes those away (RestrictNamespaces, SystemCallFilter,
+// ProtectProc, ProtectKernelTunables, ProtectKernelLogs and ProtectControlGroups would).
+func (s service) systemUnit() string {
+	lines := []string{"[Unit]",
+		"Description=daycare in " + escapeUnit(s.workspace),
+		"After=network-online.target",
+		"Wants=network-online.target",
+		"StartLimitIntervalSec=0",
+		"",
+		"[Service]",
+		"Type=exec",
+		"User=" + s.user,
+		"Group=" + s.user,
+		"WorkingDirectory=" + escapeUnit(s.workspace)}
+	if s.workspace == systemWorkspace {
+		lines = append(lines, "StateDirectory=daycare", "StateDirectoryMode=0700")
+	}
+	lines = append(lines,
+		"Environment="+quoteUnit("HOME="+s.workspace)+" "+quoteUnit("PATH="+s.programs),
+		"EnvironmentFile=-"+escapeUnit(s.keys()),
+		"ExecStart="+quoteCommand(s.program)+" --workspace "+quoteCommand(s.workspace)+" --no-input start",
+		"Restart=on-failure",
+		"RestartForceExitStatus=75",
+		"RestartSec=5",
+		"TimeoutStopSec=90",
+		"UMask=0077",
+		"",
+		"# The daemon writes in its workspace only, and gets no more rights than it has.",
+		"ProtectSystem=strict",
+		"ReadWritePaths="+quoteUnit(s.workspace),
+		"ProtectHome="+s.protectHome(),
+		"PrivateTmp=yes",
+		"PrivateDevices=yes",
+		"NoNewPrivileges=yes",
+		"CapabilityBoundingSet=",
+		"RestrictSUIDSGID=yes",
+		"RestrictRealtime=yes",
+		"RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+		"LockPersonality=yes",
+		"ProtectKernelModules=yes",
+		"ProtectClock=yes",
+		"",
+		"# Agents' commands are bounded by control groups of their own.",
+		"Delegate=cpu memory pids",
+		"",
+		"[Install]",
+		"WantedBy=multi-user.target",
+		"")
+	return strings.Join(lines, "\n")
+}
+
+// protectHome hides the homes of people, unless the workspace lies in one.
+func (s service) protectHome() string {
+	if inHome(s.workspace) {
+		return "no"
+	}
+	return "yes"
+}
+
+// inHome reports a path in the home of somebody.
+func inHome(path string) bool {
+	for _, home := range []string{"/home", "/root", "/run/user"} {
+		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// preparing are the commands before a system service can be started: its user and its folder,
+// where they are missing.
+func (s service) preparing() (commands [][]string) {
+	if _, err := user.Lookup(s.user); err != nil {
+		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", systemWorkspace,
+			"--shell", "/usr/sbin/nologin", s.user})
+	}
+	if !term.Exists(s.workspace) {
+		commands = append(commands, []string{"install", "-d", "-m", "0700", "-o", s.user, "-g", s.user, s.workspace})
+	}
+	return commands
+}
+
+// installable says why a system service cannot be installed as it is.
+func (s service) installable(dir string) error {
+	if inHome(s.program) {
+		return &term.Problem{Code: fault.ExitFailure,
+			Err: fmt.Errorf("%s is in the home of a user, which user %s cannot read", s.program, s.user),
+			Do:  "install the program first: install -m 0755 " + s.program + " /usr/local/bin/daycare"}
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("install service: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	who, err := user.Lookup(s.user)
+	if err == nil && ok && who.Uid == strconv.Itoa(int(owner.Uid)) {
+		return nil
+	}
+	return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s does not belong to user %s", dir, s.user),
+		Do: "give it away: chown -R " + s.user + ": " + dir + "   (or have the service run as its owner: --user NAME)"}
+}
+
+// asRoot is an error for who is not root; it names the command that root runs.
+func (s service) asRoot(verb string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	command := "sudo " + s.program
+	if s.workspace != systemWorkspace {
+		command += " --workspace " + s.workspace
+	}
+	command += " service " + verb + " --system"
+	if s.user != systemUser {
+		command += " --user " + s.user
+	}
+	return &term.Problem{Code: fault.ExitDenied, Err: errors.New("a system service is kept by root"), Do: "run: " + command}
+}
+
+// showSystem prints everything that an install would write and run.
+func showSystem(c *term.App, s service) error {
+	before, after := s.preparing(), s.commands(true)
+	if c.JSON {
+		return c.PrintJSON(struct {
+			Name     string     `json:"name"`
+			Path     string     `json:"path"`
+			Unit     string     `json:"unit"`
+			Keys     string     `json:"keys"`
+			User     string     `json:"user"`
+			Commands [][]string `json:"commands"`
+		}{s.name, s.path, s.unit(), s.keys(), s.user, append(before, after...)})
+	}
+	for _, command := range before {
+		c.Print("# first: %s\n", strings.Join(command, " "))
+	}
+	c.Print("# %s\n%s", s.path, s.unit())
+	if !term.Exists(s.keys()) {
+		c.Print("# %s (mode 0600)\n%s", s.keys(), keysText)
+	}
+	for _, command := range after {
+		c.Print("# then: %s\n", strings.Join(command, " "))
+	}
+	return nil
+}
+
+// installSystem makes the user, the folder, the file of keys and the unit, and starts it.
+func installSystem(ctx context.Context, c *term.App, s service) error {
+	if err := errors.Join(s.asRoot("install"), s.installable(s.workspace)); err != nil {
+		return err
+	}
+	if again := s.active(ctx); !again {
+		if err := c.NobodyRuns(s.workspace); err != nil {
+			return err
+		}
+	}
+	if err := s.runAll(ctx, s.preparing()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(systemKeys, 0o755); err != nil {
+		return fmt.Errorf("install service: %w", err)
+	}
+	if err := writeNew(s.keys(), keysText); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("install service: %w", err)
+	}
+	before, err := os.ReadFile(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("install service: %w", err)
+	}
+	if err := os.WriteFile(s.path, []byte(s.unit()), 0o644); err != nil {
+		return fmt.Errorf("install service: %w", err)
+	}
+	commands := s.commands(true)
+	if before != nil && string(before) != s.unit() {
+		commands = append(commands, s.replacing()...)
+	}
+	if err := s.runAll(ctx, commands); err != nil {
+		return err
+	}
+	c.Print("installed %s\n", s.path)
+	if err := serviceAnswers(ctx, c, s); err != nil {
+		return err
+	}
+	c.Note("keys go into %s, or: sudo -u %s %s --workspace %s auth set ID", s.keys(), s.user, s.program, s.workspace)
+	return nil
+}
+
+// runAll runs commands one after the other.
+func (s service) runAll(ctx context.Context, commands [][]string) error {
+	for _, command := range commands {
+		if err := s.run(ctx, command); err != nil {
+			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("install service: %w", err),
+				Do: "what was done before stays; run by hand: " + strings.Join(command, " ")}
+		}
+	}
+	return nil
+}
+
+// uninstallSystem removes what an install made, but for the data and whose they are.
+func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) error {
+	if !dry {
+		if err := s.asRoot("uninstall"); err != nil {
+			return err
+		}
+	}
+	keys, err := os.ReadFile(s.keys())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !dry {
+		return fmt.Errorf("uninstall service: %w", err)
+	}
+	if err := uninstallService(ctx, c, s, dry); err != nil {
+		return err
+	}
+	if unused := string(keys) == keysText; unused && dry {
+		c.Print("rm %s\n", s.keys())
+	} else if unused {
+		if err := os.Remove(s.keys()); err != nil {
+			return fmt.Errorf("uninstall service: %w", err)
+		}
+	} else if term.Exists(s.keys()) {
+		c.Note("left: %s, which has keys", s.keys())
+	}
+	c.Note("left: the workspace %s and the user %s; to remove them: rm -r %s; userdel %s", s.workspace, s.user, s.workspace, s.user)
+	return nil
+}

@@ -1,0 +1,122 @@
+package setup
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"daycare/cmd/daycare/term"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func systemService(t *testing.T, workspace string) service {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("a system service needs systemd")
+	}
+	s, err := newSystemService(workspace, systemUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.program = "/usr/local/bin/daycare"
+	return s
+}
+
+// The unit of the machine is as it was looked at by a person.
+func TestSystemUnit(t *testing.T) {
+	const path = "testdata/system.service"
+	got := systemService(t, "").unit()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	elsewhere := systemService(t, "/home/anna/a b%")
+	if unit := elsewhere.unit(); strings.Contains(unit, "StateDirectory") || !strings.Contains(unit, "ProtectHome=no") ||
+		!strings.Contains(unit, `ReadWritePaths="/home/anna/a b%%"`) || !strings.HasPrefix(elsewhere.name, "daycare-a-b") {
+		t.Errorf("the unit of %s:\n%s", elsewhere.name, unit)
+	}
+}
+
+// systemd understands every line of it.
+func TestSystemdReadsTheSystemUnit(t *testing.T) {
+	s := systemService(t, "")
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	s.program, s.user = "/bin/true", "root" // what it looks for on this machine
+	path := filepath.Join(t.TempDir(), "daycare.service")
+	if err := os.WriteFile(path, []byte(s.unit()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(verify, "verify", path).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, filepath.Base(path)) || err != nil {
+			t.Errorf("%s%v", line, err)
+		}
+	}
+}
+
+// What would not work is said before anything is done, with the command that helps.
+func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
+	s := systemService(t, "")
+	home := s
+	home.program = "/home/anna/bin/daycare"
+	if _, do := term.Explain(home.installable("/nowhere")); !strings.Contains(do, "install -m 0755 /home/anna/bin/daycare /usr/local/bin/daycare") {
+		t.Errorf("a program in a home: %q", do)
+	}
+	foreign := s
+	foreign.user = "nobody-of-that-name"
+	dir := t.TempDir()
+	if _, do := term.Explain(foreign.installable(dir)); !strings.Contains(do, "chown -R nobody-of-that-name: "+dir) {
+		t.Errorf("a workspace of somebody else: %q", do)
+	}
+	if err := s.installable(filepath.Join(dir, "new")); err != nil {
+		t.Errorf("a workspace that is not there yet: %v", err)
+	}
+	s.workspace, s.user = "/srv/notes", "anna"
+	if err := s.asRoot("install"); os.Geteuid() != 0 {
+		if _, do := term.Explain(err); do != "run: sudo /usr/local/bin/daycare --workspace /srv/notes service install --system --user anna" {
+			t.Errorf("without root: %q", do)
+		}
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+// What systemd would be asked has no --user in it, and what is missing is made first.
+func TestCommandsOfASystemService(t *testing.T) {
+	s := systemService(t, filepath.Join(t.TempDir(), "work"))
+	s.user = "nobody-of-that-name"
+	var got []string
+	for _, commands := range [][][]string{s.preparing(), s.commands(true), s.replacing(), s.commands(false)} {
+		for _, command := range commands {
+			got = append(got, strings.NewReplacer(s.workspace, "WORK", s.name, "NAME").Replace(strings.Join(command, " ")))
+		}
+	}
+	want := []string{
+		"useradd --system --user-group --home-dir /var/lib/daycare --shell /usr/sbin/nologin nobody-of-that-name",
+		"install -d -m 0700 -o nobody-of-that-name -g nobody-of-that-name WORK",
+		"systemctl daemon-reload", "systemctl enable --now NAME.service",
+		"systemctl daemon-reload", "systemctl restart NAME.service",
+		"systemctl disable --now NAME.service",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
