@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/daemon"
 	"daycare/cmd/daycare/doctor"
-	"daycare/cmd/daycare/machine"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/cmd/daycare/version"
@@ -67,12 +65,7 @@ func startForeground(ctx context.Context, c *term.App, o daemon.Options) error {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- daemon.Run(ctx, o, func(b daemon.Banner) {
-			showBanner(c, o, b)
-			if err := machine.Note(o.Workspace, time.Now()); err != nil {
-				c.Warn("daycare workspaces does not list this one: %v", err)
-			}
-		})
+		done <- daemon.Run(ctx, o, func(b daemon.Banner) { showBanner(c, o, b) })
 	}()
 	for stopping := false; ; {
 		select {
@@ -104,6 +97,7 @@ func startEnded(c *term.App, o daemon.Options, err error, stopping bool) error {
 // showBanner says what runs and why. It is talk, not data; --json makes it one
 // object on stdout for scripts that wait for it.
 func showBanner(c *term.App, o daemon.Options, b daemon.Banner) {
+	commands.NoteWorkspace(c, o.Workspace)
 	if c.JSON {
 		if err := c.PrintJSON(struct {
 			PID       int    `json:"pid"`

@@ -31,6 +31,13 @@ func Workspaces(c *term.App) *cobra.Command {
 	return cmd
 }
 
+// NoteWorkspace makes a workspace known whose daemon starts.
+func NoteWorkspace(c *term.App, root string) {
+	if err := machine.Note(root, time.Now()); err != nil {
+		c.Warn("daycare workspaces does not list this one: %v", err)
+	}
+}
+
 // The states of a workspace.
 const (
 	wsRunning  = "running"
@@ -105,7 +112,8 @@ func (r workspaceRow) add(t *term.Table) {
 		t.Row(r.Path, r.State, pid, version, "-", "-", "-", "-")
 		return
 	}
-	t.Row(r.Path, r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals), term.Money(r.Today))
+	t.Row(r.Path, r.State, pid, version, fmt.Sprint(r.Agents), fmt.Sprint(r.Queued), fmt.Sprint(r.Approvals),
+		term.Money(r.Today))
 }
 
 // ask fills in how a workspace is: its daemon says so, else its files.

@@ -59,7 +59,8 @@ func fileOf(root string) string {
 // noted, and nothing is where the user has no home.
 func Note(root string, now time.Time) error {
 	folder := dir()
-	if rel, err := filepath.Rel(beneath.Real(os.TempDir()), beneath.Real(root)); folder == "" || err == nil && filepath.IsLocal(rel) {
+	rel, err := filepath.Rel(beneath.Real(os.TempDir()), beneath.Real(root))
+	if folder == "" || err == nil && filepath.IsLocal(rel) {
 		return nil
 	}
 	all, err := List()

@@ -14,12 +14,16 @@ import (
 	"daycare/engine/slash"
 )
 
+// A claudeHome is the folder of Claude Code.
+type claudeHome struct{ *home }
+
 // claude reads the user's folder of Claude Code (~/.claude), or a project that it worked in.
 //
 // The formats are those of its documentation: code.claude.com/docs/en/memory (CLAUDE.md and the
 // notes below projects/NAME/memory), /en/slash-commands, /en/skills, /en/sub-agents, /en/settings.
 // Conversations are not taken: /en/sessions calls their format internal, and it changes.
-func claude(h *home) {
+func claude(of *home) {
+	h := claudeHome{of}
 	at := "."
 	if h.has(".claude") {
 		at = ".claude"
@@ -39,7 +43,7 @@ func claude(h *home) {
 }
 
 // projects takes the notes of each project, and tells of its conversations.
-func (h *home) projects(at string) {
+func (h claudeHome) projects(at string) {
 	talks := 0
 	for _, e := range h.list("memory", at) {
 		if !e.IsDir() {
@@ -60,7 +64,7 @@ func (h *home) projects(at string) {
 }
 
 // notClaude tells what is never taken.
-func (h *home) notClaude(at string) {
+func (h claudeHome) notClaude(at string) {
 	for _, f := range []struct{ name, why string }{
 		{path.Join(at, "settings.json"), "permissions, hooks and environment: " + ownWay},
 		{path.Join(at, "settings.local.json"), "permissions, hooks and environment: " + ownWay},
@@ -77,7 +81,7 @@ func (h *home) notClaude(at string) {
 }
 
 // commands takes slash commands. One in a folder has both names: /git:fix.
-func (h *home) commands(at string) {
+func (h claudeHome) commands(at string) {
 	for _, rel := range h.markdown("command", at, 2) {
 		text, ok := h.text("command", rel, maxText)
 		if !ok {
@@ -110,7 +114,7 @@ var toolNames = map[string]string{"Read": "read", "Write": "write", "Edit": "edi
 	"Glob": "glob", "LS": "ls", "Bash": "exec", "WebFetch": "web_fetch", "WebSearch": "web_search"}
 
 // subAgent takes a sub-agent, with the tools that daycare has as well.
-func (h *home) subAgent(rel string) {
+func (h claudeHome) subAgent(rel string) {
 	text, ok := h.text("sub-agent", rel, maxText)
 	if !ok {
 		return

@@ -74,14 +74,16 @@ func kindList() string {
 
 // imports checks the arguments. One that is a file is meant for agents import.
 func imports(cmd *cobra.Command, args []string) error {
-	if err := term.Words(0, "a KIND ("+strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")+")", "the DIR to read")(cmd, args); err != nil {
+	names := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
+	if err := term.Words(0, "a KIND ("+names+")", "the DIR to read")(cmd, args); err != nil {
 		if len(args) == 1 && kinds[args[0]].read == nil {
-			return &term.Problem{Code: fault.ExitUsage, Err: err, Do: "to import an agent that was exported: daycare agents import " + args[0]}
+			return &term.Problem{Code: fault.ExitUsage, Err: err,
+				Do: "to import an agent that was exported: daycare agents import " + args[0]}
 		}
 		return err
 	}
 	if kinds[args[0]].read == nil {
-		return term.Usage(cmd, "%q is none of %s", args[0], strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		return term.Usage(cmd, "%q is none of %s", args[0], names)
 	}
 	return nil
 }
@@ -100,7 +102,8 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	}
 	defer h.close()
 	if h.dir == root || h.dir == root+"/"+workspace.Home {
-		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir), Do: "name another one with --workspace"}
+		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir),
+			Do: "name another one with --workspace"}
 	}
 	k.read(h)
 	if len(h.items) == 0 {
@@ -130,7 +133,8 @@ func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error 
 	case count(rows, stateNew) == 0:
 		c.Note("there is nothing new to take")
 	case !o.yes && !c.Asks():
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("import: nobody can be asked"), Do: "confirm it with --yes"}
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("import: nobody can be asked"),
+			Do: "confirm it with --yes"}
 	case o.yes || c.Agrees(fmt.Sprintf("Take the %s?", term.Plural(count(rows, stateNew), "new one", "new ones"))):
 		if err := carryOut(w, items, rows); err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -158,8 +162,9 @@ func finish(c *term.App, rows []Row) error {
 				c.Warn("%s: %s", r.From, r.Why)
 			}
 		}
-		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s could not be placed", term.Plural(n, "item", "items")),
-			Do: "run the import again when the reason is gone: what was taken is known"}
+		return &term.Problem{Code: fault.ExitFailure,
+			Err: fmt.Errorf("%s could not be placed", term.Plural(n, "item", "items")),
+			Do:  "run the import again when the reason is gone: what was taken is known"}
 	}
 	return nil
 }

@@ -18,8 +18,12 @@ import (
 	"daycare/engine/workspace"
 )
 
+// A otherHome is another workspace of daycare.
+type otherHome struct{ *home }
+
 // daycare reads another workspace of daycare (docs/files.md), or its .daycare folder.
-func daycare(h *home) {
+func daycare(of *home) {
+	h := otherHome{of}
 	at := "."
 	if h.has(workspace.Home) {
 		at = workspace.Home
@@ -45,7 +49,7 @@ func daycare(h *home) {
 }
 
 // forms takes the Markdown files of a folder as they are. check finds what is wrong in one.
-func (h *home) forms(what, at, to string, check func(name, text string) []finding.Finding) {
+func (h otherHome) forms(what, at, to string, check func(name, text string) []finding.Finding) {
 	for _, rel := range h.markdown(what, at, 1) {
 		text, ok := h.text(what, rel, maxText)
 		if !ok {
@@ -63,7 +67,7 @@ func (h *home) forms(what, at, to string, check func(name, text string) []findin
 }
 
 // ownTasks takes tasks under their own ids, without gates: a gate is a command.
-func (h *home) ownTasks(at string) {
+func (h otherHome) ownTasks(at string) {
 	for _, e := range h.list("task", at) {
 		rel := path.Join(at, e.Name(), "TASK.md")
 		if !e.IsDir() || !schedule.ValidSlug(e.Name()) {
@@ -82,7 +86,8 @@ func (h *home) ownTasks(at string) {
 			t.ID = idOf("daycare", "task/"+e.Name())
 		}
 		timing := t.When.Timing()
-		change := schedule.Change{Name: &t.Name, Prompt: &t.Prompt, Timing: &timing, CatchUp: &t.CatchUp, DeleteAfterRun: &t.DeleteAfterRun}
+		change := schedule.Change{Name: &t.Name, Prompt: &t.Prompt, Timing: &timing, CatchUp: &t.CatchUp,
+			DeleteAfterRun: &t.DeleteAfterRun}
 		if t.Name == "" {
 			t.Name = t.Slug
 		}
@@ -106,7 +111,7 @@ func (h *home) ownTasks(at string) {
 }
 
 // ownBeats takes items of the heartbeat, without gates.
-func (h *home) ownBeats(at string) {
+func (h otherHome) ownBeats(at string) {
 	for _, rel := range h.markdown("heartbeat", at, 1) {
 		text, ok := h.text("heartbeat", rel, maxText)
 		if !ok {
@@ -130,7 +135,7 @@ func (h *home) ownBeats(at string) {
 }
 
 // ownAgents takes agents with their histories and inboxes, and the rights of a new agent.
-func (h *home) ownAgents(at string) {
+func (h otherHome) ownAgents(at string) {
 	for _, e := range h.list("agent", at) {
 		if !e.IsDir() || !address.ValidID(e.Name()) {
 			continue
@@ -152,12 +157,13 @@ func (h *home) ownAgents(at string) {
 		a := agent{id: e.Name(), descriptor: d, archive: func(w *here, d address.Descriptor, to io.Writer) error {
 			return h.exported(w, at, e.Name(), d, to)
 		}}
-		h.add(item{what: "agent", from: rel, put: a, note: fmt.Sprintf("agent %s, with the rights of a new one", address.NameOf(d))})
+		h.add(item{what: "agent", from: rel, put: a,
+			note: fmt.Sprintf("agent %s, with the rights of a new one", address.NameOf(d))})
 	}
 }
 
 // exported writes an agent of the home as an export does.
-func (h *home) exported(w *here, at, id string, d address.Descriptor, to io.Writer) error {
+func (h otherHome) exported(w *here, at, id string, d address.Descriptor, to io.Writer) error {
 	agents, err := beneath.Sub(h.root, at)
 	if err != nil {
 		return err

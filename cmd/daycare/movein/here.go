@@ -38,10 +38,11 @@ type here struct {
 // openHere opens a workspace: agents are made by its daemon, else by this process, which then
 // keeps daemons from starting until close is called.
 func openHere(ctx context.Context, c *term.App, root string, change bool) (*here, error) {
-	w := &here{root: root, home: filepath.Join(root, workspace.Home), now: time.Now().UTC(), planned: map[string]*item{}, done: func() {}}
+	w := &here{root: root, home: filepath.Join(root, workspace.Home), now: time.Now().UTC(),
+		planned: map[string]*item{}, done: func() {}}
 	w.vol = disk.NewVolume(w.home)
-	w.tasks = &schedule.Store{Root: w.home, Volume: w.vol, Now: time.Now, Zone: func() *time.Location { return time.Local },
-		Every: func() time.Duration { return 0 }}
+	w.tasks = &schedule.Store{Root: w.home, Volume: w.vol, Now: time.Now,
+		Zone: func() *time.Location { return time.Local }, Every: func() time.Duration { return 0 }}
 	if change {
 		client, err := c.JoinStarting(ctx, root)
 		if err != nil {
@@ -76,7 +77,8 @@ func (w *here) alone() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read agents: %w", err), lock.Release())
 	}
-	f := &folders.Folders{Root: w.home, Volume: w.vol, Index: index, Log: log, User: engine.Terminal().UserID, Make: index.CreateWith}
+	f := &folders.Folders{Root: w.home, Volume: w.vol, Index: index, Log: log, User: engine.Terminal().UserID,
+		Make: index.CreateWith}
 	w.bring = func(tar io.Reader) error { _, err := f.Import(tar, ""); return err }
 	w.done = func() { index.Close(); lock.Release() }
 	return nil

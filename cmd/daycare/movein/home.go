@@ -174,7 +174,8 @@ func (h *home) prompt(to string, from ...string) {
 		return
 	}
 	content := strings.Join(parts, "\n\n") + "\n"
-	i := item{what: "prompt", from: strings.Join(taken, ", "), put: file{name: strings.TrimSuffix(to, ".md"), ext: ".md", content: content}}
+	i := item{what: "prompt", from: strings.Join(taken, ", "),
+		put: file{name: strings.TrimSuffix(to, ".md"), ext: ".md", content: content}}
 	if len(content) > maxPrompt {
 		i.note = fmt.Sprintf("agents see its first %d KiB", maxPrompt>>10)
 	}
@@ -198,7 +199,8 @@ func (h *home) heartbeat(rel, name string) {
 func hasWork(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "<!--") && strings.Trim(line, "-*[] ") != "" {
+		comment := strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<!--")
+		if !comment && strings.Trim(line, "-*[] ") != "" {
 			return true
 		}
 	}
@@ -222,7 +224,7 @@ func (h *home) note(rel, to string) {
 	case strings.ContainsAny(to, "\\:\n\r\t") || len(to) > 200 || strings.Count(to, "/") > maxDepth:
 		h.skip("memory", rel, "a note cannot have this name")
 	default:
-		h.add(item{what: "memory", from: rel,
-			put: file{dir: path.Join("memory", path.Dir(to)), name: strings.TrimSuffix(path.Base(to), ".md"), ext: ".md", content: text, beside: true}})
+		h.add(item{what: "memory", from: rel, put: file{dir: path.Join("memory", path.Dir(to)),
+			name: strings.TrimSuffix(path.Base(to), ".md"), ext: ".md", content: text, beside: true}})
 	}
 }

@@ -12,12 +12,16 @@ import (
 	"daycare/engine/schedule"
 )
 
+// A clawHome is the folder of OpenClaw.
+type clawHome struct{ *home }
+
 // openclaw reads the state folder of OpenClaw (~/.openclaw), or a workspace folder alone.
 //
 // The formats are those of its documentation: docs.openclaw.ai/concepts/agent-workspace (the
 // files of a workspace), /automation/cron-jobs (cron/jobs.json), /reference/session-management-compaction
 // (agents/ID/sessions: sessions.json and transcripts), /tools/skills.
-func openclaw(h *home) {
+func openclaw(of *home) {
+	h := clawHome{of}
 	found := false
 	for _, at := range []string{".", "workspace"} {
 		if h.has(path.Join(at, "SOUL.md")) || h.has(path.Join(at, "AGENTS.md")) || h.has(path.Join(at, "MEMORY.md")) {
@@ -60,7 +64,7 @@ func (h *home) clawWorkspace(at, program string) {
 }
 
 // notOpenclaw tells what is never taken of OpenClaw's folder.
-func (h *home) notOpenclaw(found bool) {
+func (h clawHome) notOpenclaw(found bool) {
 	if h.has("openclaw.json") {
 		h.skip("settings", "openclaw.json", "keys, channels, allow lists and permissions: "+ownWay)
 		if !found {
@@ -88,7 +92,7 @@ type session struct {
 }
 
 // transcripts takes the conversations of an agent: those that sessions.json names, else all.
-func (h *home) transcripts(agent string) {
+func (h clawHome) transcripts(agent string) {
 	dir := path.Join("agents", agent, "sessions")
 	if !h.has(dir) {
 		return
@@ -125,7 +129,7 @@ func (h *home) transcripts(agent string) {
 }
 
 // sessionKeys reads which conversation each transcript is. ok is false without the file.
-func (h *home) sessionKeys(rel string) (keys map[string]string, ok bool) {
+func (h clawHome) sessionKeys(rel string) (keys map[string]string, ok bool) {
 	data, ok := h.read("conversation", rel, maxJobs)
 	if !ok {
 		return nil, false
@@ -183,8 +187,8 @@ type transcriptLine struct {
 }
 
 // transcript takes one conversation: the branch that its newest message is on.
-func (h *home) transcript(rel, id, name string) {
-	all, torn, ok := lines[entry](h, "conversation", rel)
+func (h clawHome) transcript(rel, id, name string) {
+	all, torn, ok := lines[entry](h.home, "conversation", rel)
 	if !ok {
 		return
 	}

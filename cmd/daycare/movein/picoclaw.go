@@ -9,12 +9,16 @@ import (
 	"daycare/engine/schedule"
 )
 
+// A picoHome is the folder of picoclaw.
+type picoHome struct{ *home }
+
 // picoclaw reads the folder of picoclaw (~/.picoclaw), or its workspace folder alone.
 //
 // The formats are those of its repository, github.com/sipeed/picoclaw: the README (the layout of
 // a workspace), pkg/cron/service.go (cron/jobs.json), and pkg/memory/jsonl.go (sessions: a file
 // of messages, one a line, and a .meta.json with a summary and how many lines it stands for).
-func picoclaw(h *home) {
+func picoclaw(of *home) {
+	h := picoHome{of}
 	for _, at := range []string{".", "workspace"} {
 		h.clawWorkspace(at, "picoclaw")
 		h.jobs("picoclaw", path.Join(at, "cron/jobs.json"))
@@ -44,7 +48,7 @@ type picoLine struct {
 }
 
 // picoSessions takes the conversations of a folder.
-func (h *home) picoSessions(at string) {
+func (h picoHome) picoSessions(at string) {
 	taken := 0
 	for _, e := range h.list("conversation", at) {
 		rel := path.Join(at, e.Name())
@@ -63,7 +67,7 @@ func (h *home) picoSessions(at string) {
 	}
 }
 
-func (h *home) picoSession(at, id string) {
+func (h picoHome) picoSession(at, id string) {
 	rel := path.Join(at, id+".jsonl")
 	meta := picoMeta{Key: id}
 	if data, ok := h.read("conversation", path.Join(at, id+".meta.json"), maxJobs); ok {
@@ -72,7 +76,7 @@ func (h *home) picoSession(at, id string) {
 			return
 		}
 	}
-	all, torn, ok := lines[picoLine](h, "conversation", rel)
+	all, torn, ok := lines[picoLine](h.home, "conversation", rel)
 	if !ok {
 		return
 	}
@@ -81,7 +85,8 @@ func (h *home) picoSession(at, id string) {
 		return
 	}
 	key := strings.TrimPrefix(meta.Key, "agent:main:")
-	t := talk{id: idOf("picoclaw", "session/"+id), name: schedule.Slug("picoclaw " + key), summary: strings.TrimSpace(meta.Summary), torn: torn}
+	t := talk{id: idOf("picoclaw", "session/"+id), name: schedule.Slug("picoclaw " + key),
+		summary: strings.TrimSpace(meta.Summary), torn: torn}
 	for _, m := range all[min(max(meta.Skip, 0), len(all)):] {
 		t.left += m.Content.left + len(m.ToolCalls)
 		if text := strings.TrimSpace(m.Content.text); text != "" && (m.Role == "user" || m.Role == "assistant") {

@@ -111,7 +111,8 @@ func (t tree) place(w *here, at spot) error {
 		if err := w.vol.MkdirAll(trash); err != nil {
 			return err
 		}
-		if err := w.vol.Rename(step, full, filepath.Join(trash, w.now.Format("20060102T150405.000Z")+"-"+t.name)); err != nil {
+		name := w.now.Format("20060102T150405.000Z") + "-" + t.name
+		if err := w.vol.Rename(step, full, filepath.Join(trash, name)); err != nil {
 			return err
 		}
 	}

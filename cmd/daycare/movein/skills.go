@@ -77,7 +77,8 @@ func (h *home) skill(rel string) {
 		i.note = term.Plural(n, "file", "files")
 	}
 	if programs > 0 {
-		i.note += ", with " + term.Plural(programs, "program", "programs") + " that agents may run with their own rights: read it first"
+		i.note += ", with " + term.Plural(programs, "program", "programs") +
+			" that agents may run with their own rights: read it first"
 	}
 	h.add(i)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,6 +113,11 @@ type payload struct {
 	Deliver bool   `json:"deliver"`
 }
 
+// speaks reports a job that is a message to an agent, not a command.
+func (p payload) speaks() bool {
+	return p.Command == "" && slices.Contains([]string{"systemEvent", "agentTurn", "agent_turn"}, p.Kind)
+}
+
 // jobs takes the jobs of a file as tasks.
 func (h *home) jobs(kind, rel string) {
 	data, ok := h.read("task", rel, maxJobs)
@@ -152,7 +158,7 @@ func (h *home) job(kind, rel string, n int, j job) {
 	}
 	timing, zone, err := j.Schedule.timing()
 	switch {
-	case j.Payload.Command != "" || j.Payload.Kind != "systemEvent" && j.Payload.Kind != "agentTurn" && j.Payload.Kind != "agent_turn":
+	case !j.Payload.speaks():
 		h.skip("task", from, "it has no message to an agent (%s)", orKind(j.Payload))
 		return
 	case text == "":

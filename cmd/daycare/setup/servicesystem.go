@@ -61,7 +61,7 @@ const keysText = `# The environment of the daycare service: NAME=VALUE, one a li
 // sandbox, which needs user and mount namespaces, a whole /proc, Landlock and a branch of the
 // control groups: nothing here takes those away (RestrictNamespaces, SystemCallFilter,
 // ProtectProc, ProtectKernelTunables, ProtectKernelLogs and ProtectControlGroups would).
-func (s service) systemUnit() string {
+func systemUnit(s service) string {
 	lines := []string{"[Unit]",
 		"Description=daycare in " + escapeUnit(s.workspace),
 		"After=network-online.target",
@@ -89,7 +89,7 @@ func (s service) systemUnit() string {
 		"# The daemon writes in its workspace only, and gets no more rights than it has.",
 		"ProtectSystem=strict",
 		"ReadWritePaths="+quoteUnit(s.workspace),
-		"ProtectHome="+s.protectHome(),
+		"ProtectHome="+protectHome(s.workspace),
 		"PrivateTmp=yes",
 		"PrivateDevices=yes",
 		"NoNewPrivileges=yes",
@@ -111,8 +111,8 @@ func (s service) systemUnit() string {
 }
 
 // protectHome hides the homes of people, unless the workspace lies in one.
-func (s service) protectHome() string {
-	if inHome(s.workspace) {
+func protectHome(workspace string) string {
+	if inHome(workspace) {
 		return "no"
 	}
 	return "yes"
@@ -130,7 +130,7 @@ func inHome(path string) bool {
 
 // preparing are the commands before a system service can be started: its user and its folder,
 // where they are missing.
-func (s service) preparing() (commands [][]string) {
+func preparing(s service) (commands [][]string) {
 	if _, err := user.Lookup(s.user); err != nil {
 		commands = append(commands, []string{"useradd", "--system", "--user-group", "--home-dir", systemWorkspace,
 			"--shell", "/usr/sbin/nologin", s.user})
@@ -142,7 +142,7 @@ func (s service) preparing() (commands [][]string) {
 }
 
 // installable says why a system service cannot be installed as it is.
-func (s service) installable(dir string) error {
+func installable(s service, dir string) error {
 	if inHome(s.program) {
 		return &term.Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("%s is in the home of a user, which user %s cannot read", s.program, s.user),
@@ -165,7 +165,7 @@ func (s service) installable(dir string) error {
 }
 
 // asRoot is an error for who is not root; it names the command that root runs.
-func (s service) asRoot(verb string) error {
+func asRoot(s service, verb string) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
@@ -177,12 +177,13 @@ func (s service) asRoot(verb string) error {
 	if s.user != systemUser {
 		command += " --user " + s.user
 	}
-	return &term.Problem{Code: fault.ExitDenied, Err: errors.New("a system service is kept by root"), Do: "run: " + command}
+	return &term.Problem{Code: fault.ExitDenied, Err: errors.New("only root can install or remove a system service"),
+		Do: "run: " + command}
 }
 
 // showSystem prints everything that an install would write and run.
 func showSystem(c *term.App, s service) error {
-	before, after := s.preparing(), s.commands(true)
+	before, after := preparing(s), s.commands(true)
 	if c.JSON {
 		return c.PrintJSON(struct {
 			Name     string     `json:"name"`
@@ -208,7 +209,7 @@ func showSystem(c *term.App, s service) error {
 
 // installSystem makes the user, the folder, the file of keys and the unit, and starts it.
 func installSystem(ctx context.Context, c *term.App, s service) error {
-	if err := errors.Join(s.asRoot("install"), s.installable(s.workspace)); err != nil {
+	if err := errors.Join(asRoot(s, "install"), installable(s, s.workspace)); err != nil {
 		return err
 	}
 	if again := s.active(ctx); !again {
@@ -216,7 +217,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 			return err
 		}
 	}
-	if err := s.runAll(ctx, s.preparing()); err != nil {
+	if err := runAll(ctx, s, preparing(s)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(systemKeys, 0o755); err != nil {
@@ -236,7 +237,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 	if before != nil && string(before) != s.unit() {
 		commands = append(commands, s.replacing()...)
 	}
-	if err := s.runAll(ctx, commands); err != nil {
+	if err := runAll(ctx, s, commands); err != nil {
 		return err
 	}
 	c.Print("installed %s\n", s.path)
@@ -248,7 +249,7 @@ func installSystem(ctx context.Context, c *term.App, s service) error {
 }
 
 // runAll runs commands one after the other.
-func (s service) runAll(ctx context.Context, commands [][]string) error {
+func runAll(ctx context.Context, s service, commands [][]string) error {
 	for _, command := range commands {
 		if err := s.run(ctx, command); err != nil {
 			return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("install service: %w", err),
@@ -261,7 +262,7 @@ func (s service) runAll(ctx context.Context, commands [][]string) error {
 // uninstallSystem removes what an install made, but for the data and whose they are.
 func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) error {
 	if !dry {
-		if err := s.asRoot("uninstall"); err != nil {
+		if err := asRoot(s, "uninstall"); err != nil {
 			return err
 		}
 	}
@@ -281,6 +282,7 @@ func uninstallSystem(ctx context.Context, c *term.App, s service, dry bool) erro
 	} else if term.Exists(s.keys()) {
 		c.Note("left: %s, which has keys", s.keys())
 	}
-	c.Note("left: the workspace %s and the user %s; to remove them: rm -r %s; userdel %s", s.workspace, s.user, s.workspace, s.user)
+	c.Note("left: the workspace %s and the user %s; to remove them: rm -r %s; userdel %s",
+		s.workspace, s.user, s.workspace, s.user)
 	return nil
 }

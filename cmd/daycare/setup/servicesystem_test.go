@@ -77,21 +77,23 @@ func TestSystemServiceThatCannotBeInstalled(t *testing.T) {
 	s := systemService(t, "")
 	home := s
 	home.program = "/home/anna/bin/daycare"
-	if _, do := term.Explain(home.installable("/nowhere")); !strings.Contains(do, "install -m 0755 /home/anna/bin/daycare /usr/local/bin/daycare") {
+	const install = "install -m 0755 /home/anna/bin/daycare /usr/local/bin/daycare"
+	if _, do := term.Explain(installable(home, "/nowhere")); !strings.Contains(do, install) {
 		t.Errorf("a program in a home: %q", do)
 	}
 	foreign := s
 	foreign.user = "nobody-of-that-name"
 	dir := t.TempDir()
-	if _, do := term.Explain(foreign.installable(dir)); !strings.Contains(do, "chown -R nobody-of-that-name: "+dir) {
+	if _, do := term.Explain(installable(foreign, dir)); !strings.Contains(do, "chown -R nobody-of-that-name: "+dir) {
 		t.Errorf("a workspace of somebody else: %q", do)
 	}
-	if err := s.installable(filepath.Join(dir, "new")); err != nil {
+	if err := installable(s, filepath.Join(dir, "new")); err != nil {
 		t.Errorf("a workspace that is not there yet: %v", err)
 	}
 	s.workspace, s.user = "/srv/notes", "anna"
-	if err := s.asRoot("install"); os.Geteuid() != 0 {
-		if _, do := term.Explain(err); do != "run: sudo /usr/local/bin/daycare --workspace /srv/notes service install --system --user anna" {
+	if err := asRoot(s, "install"); os.Geteuid() != 0 {
+		const want = "run: sudo /usr/local/bin/daycare --workspace /srv/notes service install --system --user anna"
+		if _, do := term.Explain(err); do != want {
 			t.Errorf("without root: %q", do)
 		}
 	} else if err != nil {
@@ -104,7 +106,7 @@ func TestCommandsOfASystemService(t *testing.T) {
 	s := systemService(t, filepath.Join(t.TempDir(), "work"))
 	s.user = "nobody-of-that-name"
 	var got []string
-	for _, commands := range [][][]string{s.preparing(), s.commands(true), s.replacing(), s.commands(false)} {
+	for _, commands := range [][][]string{preparing(s), s.commands(true), s.replacing(), s.commands(false)} {
 		for _, command := range commands {
 			got = append(got, strings.NewReplacer(s.workspace, "WORK", s.name, "NAME").Replace(strings.Join(command, " ")))
 		}

@@ -93,7 +93,7 @@ func (s service) unit() string {
 	case s.system == "launchd":
 		return s.plist()
 	case s.user != "":
-		return s.systemUnit()
+		return systemUnit(s)
 	}
 	return `[Unit]
 Description=daycare in ` + escapeUnit(s.workspace) + `
