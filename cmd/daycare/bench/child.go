@@ -38,7 +38,7 @@ func launch(ctx context.Context, binary, work, settings string) (*child, error) 
 		return nil, err
 	}
 	c.cmd = exec.CommandContext(ctx, binary, "--workspace", work, "start")
-	c.cmd.Stdout, c.cmd.Stderr = &c.said, &c.said
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = &c.said, &c.said, append(os.Environ(), "XDG_STATE_HOME="+os.DevNull)
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}

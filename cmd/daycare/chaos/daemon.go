@@ -46,7 +46,7 @@ const muchGarbage = "256MiB"
 
 func (l launch) environment(trace string) []string {
 	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "TZ=UTC", "GOTRACEBACK=all",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "XDG_STATE_HOME=" + os.DevNull, "TZ=UTC", "GOTRACEBACK=all",
 		secretEnv + "=" + l.secret, botEnv + "=" + botToken, "DAYCARE_FAILPOINT_TRACE=" + trace,
 	}
 	if !l.collects {

@@ -3,7 +3,7 @@
 //
 //	~/.local/state/daycare/workspaces/HASH.json     {"path":"/home/anna/work","startedAt":"…"}
 //
-// XDG_STATE_HOME moves the folder. A file has nothing in it that is secret, and may be removed
+// XDG_STATE_HOME moves the folder; with /dev/null nothing is noted. A file has nothing in it that is secret, and may be removed
 // at any time: the next start writes it again.
 package machine
 
@@ -37,9 +37,12 @@ type Entry struct {
 	StartedAt disk.Stamp `json:"startedAt"` // when it was started last
 }
 
-// dir is the folder of the notes; "" where the user has no home.
+// dir is the folder of the notes; "" where nothing is noted, as the user has no home.
 func dir() string {
 	base := os.Getenv("XDG_STATE_HOME")
+	if base == os.DevNull {
+		return ""
+	}
 	if !filepath.IsAbs(base) {
 		home, err := os.UserHomeDir()
 		if err != nil || !disk.Exists(home) {

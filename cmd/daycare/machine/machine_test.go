@@ -59,6 +59,11 @@ func TestWhatIsNotNoted(t *testing.T) {
 	if err := Note(filepath.Join(temp, "work"), time.Now()); err != nil {
 		t.Error(err)
 	}
+	t.Setenv("TMPDIR", "/nowhere")
+	t.Setenv("XDG_STATE_HOME", os.DevNull)
+	if err := Note("/w/a", time.Now()); err != nil {
+		t.Error(err)
+	}
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", filepath.Join(temp, "no-home"))
 	if err := Note("/w/a", time.Now()); err != nil {
