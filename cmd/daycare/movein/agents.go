@@ -2,6 +2,7 @@ package movein
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 type agent struct {
 	id         string
 	descriptor address.Descriptor
+	other      string // what it is called if it has no name and its chat has an agent here
 	archive    func(w *here, d address.Descriptor, to io.Writer) error
 }
 
@@ -33,11 +35,7 @@ func (a agent) look(w *here) spot {
 func (a agent) place(w *here, _ spot) error {
 	d := a.descriptor
 	if _, taken := w.agents.Lookup(d); taken { // the chat has an agent here: this one is reached from the terminal
-		name := d.Name
-		if name == "" {
-			name = address.NameOf(d) + "-imported"
-		}
-		d = terminal(a.id, name)
+		d = terminal(a.id, cmp.Or(d.Name, a.other))
 	}
 	from, to := io.Pipe()
 	go func() { to.CloseWithError(a.archive(w, d, to)) }()

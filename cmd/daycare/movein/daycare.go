@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -154,9 +155,9 @@ func (h otherHome) ownAgents(at string) {
 			h.skip("agent", rel, "an agent of type %s is made anew when it is needed", d.Type)
 			continue
 		}
-		a := agent{id: e.Name(), descriptor: d, archive: func(w *here, d address.Descriptor, to io.Writer) error {
-			return h.exported(w, at, e.Name(), d, to)
-		}}
+		other := schedule.Slug(address.NameOf(d) + " of " + filepath.Base(strings.TrimSuffix(h.dir, "/"+workspace.Home)))
+		a := agent{id: e.Name(), descriptor: d, other: other}
+		a.archive = func(w *here, d address.Descriptor, to io.Writer) error { return h.exported(w, at, e.Name(), d, to) }
 		h.add(item{what: "agent", from: rel, put: a,
 			note: fmt.Sprintf("agent %s, with the rights of a new one", address.NameOf(d))})
 	}

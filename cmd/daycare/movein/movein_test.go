@@ -270,28 +270,43 @@ func TestHostileHome(t *testing.T) {
 	}
 }
 
-// A disk that fails in the middle of a skill leaves nothing of it that counts, and the next
-// import takes it.
+// A disk that fails at any write, sync or rename of an import leaves nothing half in its place,
+// and the next import takes what is missing.
 func TestItemIsPlacedWholly(t *testing.T) {
+	met := 0
+	for n := 1; n <= 12; n++ {
+		for _, fault := range []string{"enospc@movein.write#%d", "eio@movein.sync#%d", "eio@movein.rename#%d"} {
+			fault = fmt.Sprintf(fault, n)
+			t.Run(fault, func(t *testing.T) { met += placedWholly(t, fault) })
+		}
+	}
+	if met < 20 {
+		t.Errorf("only %d faults were met", met)
+	}
+}
+
+func placedWholly(t *testing.T, fault string) (met int) {
 	root := newWorkspace(t)
-	met := crash.Arm(t, "enospc@movein.write#2")
-	for range 6 {
-		if _, _, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true}); err == nil {
+	skill := filepath.Join(root, workspace.Home, "skills", "tea")
+	faults := crash.Arm(t, fault)
+	for range 3 {
+		_, _, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true})
+		whole := term.Exists(filepath.Join(skill, "SKILL.md")) && term.Exists(filepath.Join(skill, "scripts/boil.sh"))
+		if term.Exists(skill) && !whole {
+			t.Fatal("half a skill is in its place")
+		}
+		if err == nil {
 			break
 		}
 	}
-	if len(met()) == 0 {
-		t.Fatal("the fault was never met")
-	}
-	skill := filepath.Join(root, workspace.Home, "skills", "tea")
-	for _, rel := range []string{"SKILL.md", "scripts/boil.sh"} {
-		if !term.Exists(filepath.Join(skill, rel)) {
-			t.Errorf("%s is missing", rel)
-		}
+	table, said, err := imported(t, root, "openclaw", sample("openclaw"), options{yes: true})
+	if err != nil || !strings.Contains(said, "nothing new") {
+		t.Errorf("in the end: %v\n%s%s", err, table, said)
 	}
 	if info, err := os.Stat(filepath.Join(skill, "scripts/boil.sh")); err != nil || info.Mode()&0o100 == 0 {
 		t.Errorf("the program of the skill is %v %v", info, err)
 	}
+	return len(faults())
 }
 
 // Another workspace of daycare arrives with its agents, tasks, memory, skills and commands. Its
