@@ -47,6 +47,27 @@ func InstalledServices() ([]Installed, error) {
 	return list, nil
 }
 
+// SystemServices lists the services of the machine that run a program.
+func SystemServices(program string) ([]Installed, error) { return systemServices(systemUnits, program) }
+
+func systemServices(units, program string) (list []Installed, err error) {
+	paths, err := disk.Glob(units, "daycare*.service")
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	for _, path := range paths {
+		unit, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("list services: %w", err)
+		}
+		if strings.Contains(string(unit), "\nExecStart="+quoteCommand(program)+" ") {
+			list = append(list, Installed{Name: strings.TrimSuffix(filepath.Base(path), ".service"), Path: path,
+				Workspace: workspaceOf(string(unit))})
+		}
+	}
+	return list, nil
+}
+
 // started finds the workspace in a unit of either kind.
 var started = lazyregexp.New(`(?:--workspace ("(?:[^"\\]|\\.)*")|<string>--workspace</string><string>([^<]*)</string>)`)
 

@@ -122,3 +122,21 @@ func TestCommandsOfASystemService(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// The services of the machine that run a program are known, so that it is not removed under them.
+func TestSystemServicesOfAProgram(t *testing.T) {
+	s, dir := systemService(t, ""), t.TempDir()
+	for name, program := range map[string]string{"daycare": s.program, "daycare-other": "/opt/daycare"} {
+		s.program = program
+		if err := os.WriteFile(filepath.Join(dir, name+".service"), []byte(s.unit()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := systemServices(dir, "/opt/daycare")
+	if err != nil || len(list) != 1 || list[0].Name != "daycare-other" || list[0].Workspace != systemWorkspace {
+		t.Errorf("%+v %v", list, err)
+	}
+	if list, err := systemServices(filepath.Join(dir, "none"), "/opt/daycare"); err != nil || len(list) > 0 {
+		t.Errorf("without units: %+v %v", list, err)
+	}
+}

@@ -59,6 +59,16 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	if p.Services, err = setup.InstalledServices(); err != nil {
 		return p, err
 	}
+	machines, err := setup.SystemServices(program)
+	if err != nil {
+		return p, err
+	}
+	if len(machines) > 0 {
+		s := machines[0]
+		return p, &term.Problem{Code: fault.ExitFailure,
+			Err: fmt.Errorf("the service %s of the machine runs this program", s.Name),
+			Do:  "remove it first: sudo " + program + " --workspace " + s.Workspace + " service uninstall --system"}
+	}
 	for _, s := range p.Services {
 		if s.Workspace != "" {
 			p.Kept = append(p.Kept, s.Workspace)
