@@ -47,7 +47,7 @@ func InstalledServices() ([]Installed, error) {
 	return list, nil
 }
 
-// SystemServices lists the services of the machine that run a program.
+// SystemServices lists the system services that run a program.
 func SystemServices(program string) ([]Installed, error) { return systemServices(systemUnits, program) }
 
 func systemServices(units, program string) (list []Installed, err error) {

@@ -68,13 +68,13 @@ func serviceInstall(c *term.App) *cobra.Command {
 // A scope says whose service is meant: that of this user, or one of the whole machine.
 type scope struct {
 	wide    bool
-	user    string // that a service of the machine runs as
+	user    string // that a system service runs as
 	manager string // systemd or launchd, "" is this machine's
 }
 
 func (s *scope) define(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.wide, "system", false, "a service of the machine, not of this user")
-	cmd.Flags().StringVar(&s.user, "user", systemUser, "the `NAME` of the user that a service of the machine runs as")
+	cmd.Flags().BoolVar(&s.wide, "system", false, "a system service, not a service of this user")
+	cmd.Flags().StringVar(&s.user, "user", systemUser, "the `NAME` of the user that a system service runs as")
 }
 
 // args checks the arguments. --system NAME once named the manager, and still does.
@@ -203,7 +203,7 @@ func RestartService(ctx context.Context, c *term.App, root string, listen bool) 
 		return false, nil
 	}
 	if s.user != "" && os.Geteuid() != 0 {
-		return true, &term.Problem{Code: fault.ExitDenied, Err: fmt.Errorf("%s is a service of the machine", s.name),
+		return true, &term.Problem{Code: fault.ExitDenied, Err: fmt.Errorf("%s is a system service", s.name),
 			Do: "run: sudo systemctl restart " + s.name}
 	}
 	if listen {

@@ -17,7 +17,7 @@ import (
 	"daycare/engine/fault"
 )
 
-// A system service runs from the start of the machine on, as a user of its own.
+// A system service starts at boot, as a separate user.
 const (
 	systemUser      = "daycare"
 	systemWorkspace = "/var/lib/daycare"

@@ -29,7 +29,7 @@ func systemService(t *testing.T, workspace string) service {
 	return s
 }
 
-// The unit of the machine is as it was looked at by a person.
+// The unit of a system service is as a person has reviewed it.
 func TestSystemUnit(t *testing.T) {
 	const path = "testdata/system.service"
 	got := systemService(t, "").unit()
@@ -123,7 +123,7 @@ func TestCommandsOfASystemService(t *testing.T) {
 	}
 }
 
-// The services of the machine that run a program are known, so that it is not removed under them.
+// The system services that run a program are known, so that it is not removed under them.
 func TestSystemServicesOfAProgram(t *testing.T) {
 	s, dir := systemService(t, ""), t.TempDir()
 	for name, program := range map[string]string{"daycare": s.program, "daycare-other": "/opt/daycare"} {

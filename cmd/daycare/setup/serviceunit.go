@@ -166,7 +166,7 @@ func (s service) commands(install bool) [][]string {
 	return [][]string{s.systemctl("disable", "--now", s.name+".service")}
 }
 
-// systemctl is a command to the keeper of this user's services, or of the machine's.
+// systemctl is a command to the service manager of this user, or of the system.
 func (s service) systemctl(args ...string) []string {
 	if s.user != "" {
 		return append([]string{"systemctl"}, args...)

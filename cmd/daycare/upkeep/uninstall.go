@@ -66,7 +66,7 @@ func planOf(c *term.App, program string) (p plan, err error) {
 	if len(machines) > 0 {
 		s := machines[0]
 		return p, &term.Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("the service %s of the machine runs this program", s.Name),
+			Err: fmt.Errorf("the system service %s runs this program", s.Name),
 			Do:  "remove it first: sudo " + program + " --workspace " + s.Workspace + " service uninstall --system"}
 	}
 	for _, s := range p.Services {
