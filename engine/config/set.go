@@ -134,7 +134,8 @@ func child(n *yaml.Node, key string) (label, value *yaml.Node, err error) {
 func add(data []byte, n *yaml.Node, keys []string, value string) ([]byte, error) {
 	if n.Style&yaml.FlowStyle == 0 {
 		indent := n.Content[0].Column - 1
-		return insertLine(data, lastLine(data, n.Content[0].Line, indent), block(keys, value, strings.Repeat(" ", indent))), nil
+		last := lastLine(data, n.Content[0].Line, indent, func(string) bool { return true })
+		return insertLine(data, last, block(keys, value, strings.Repeat(" ", indent))), nil
 	}
 	at := offset(data, n)
 	if at < 0 || data[at] != '{' {
@@ -163,16 +164,17 @@ func block(keys []string, value, indent string) string {
 	return b.String()
 }
 
-// lastLine is the last line of a block mapping whose keys are indented by indent and whose
-// first is on line first. What is only commented out does not count.
-func lastLine(data []byte, first, indent int) int {
+// lastLine is the last line of a block mapping or list whose entries are indented by indent
+// and whose first is on line first; own says whether a line with that indent is one of its
+// entries. What is only commented out does not count.
+func lastLine(data []byte, first, indent int, own func(text string) bool) int {
 	last := first
 	for i, line := range strings.Split(string(data), "\n") {
 		text := strings.TrimLeft(line, " ")
 		blank := strings.TrimSpace(text) == "" || text[0] == '#'
 		switch {
 		case i+1 <= first || blank:
-		case len(line)-len(text) < indent:
+		case len(line)-len(text) < indent, len(line)-len(text) == indent && !own(text):
 			return last
 		default:
 			last = i + 1

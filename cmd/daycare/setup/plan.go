@@ -1,14 +1,12 @@
 package setup
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -145,18 +143,18 @@ func (s *plan) asProvider(conf *config.Config) config.Provider {
 	return p
 }
 
-// block is the entry as text of settings.yaml.
-func (s *plan) block() string {
+// entry is the provider as text of settings.yaml.
+func (s *plan) entry() string {
 	c, _ := s.choice()
 	if c.name == choiceOffline {
-		return "providers:\n  - { id: offline, type: scripted }\n"
+		return "id: offline\ntype: scripted\n"
 	}
-	text := "providers:\n  - id: " + c.name + "\n    type: " + c.kind + "\n"
+	text := "id: " + c.name + "\ntype: " + c.kind + "\n"
 	if url := cmp.Or(s.baseURL, c.baseURL); url != "" {
-		text += "    baseURL: " + strconv.Quote(url) + "\n"
+		text += "baseURL: " + strconv.Quote(url) + "\n"
 	}
 	if model := cmp.Or(s.model, c.model); model != "" {
-		text += "    model: " + strconv.Quote(model) + "\n"
+		text += "model: " + strconv.Quote(model) + "\n"
 	}
 	return text
 }
@@ -251,27 +249,18 @@ func apply(ctx context.Context, c *term.App, root string, conf *config.Config, s
 			return t, fmt.Errorf("save the key: %w", err)
 		}
 	}
-	return t, writeProviders(filepath.Join(home, config.Name), s.block())
+	return t, writeProvider(home, s.entry())
 }
 
-// writeProviders adds an entry to settings that have none: before the example where
-// there is one, else at the end.
-func writeProviders(path, block string) error {
-	base, err := os.ReadFile(path)
+// writeProvider adds an entry to the list of providers.
+func writeProvider(home, entry string) error {
+	before, err := config.Text(home)
 	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
+		return err
 	}
-	data := slices.Clone(base)
-	if before, after, ok := bytes.Cut(data, []byte("\n#providers:\n")); ok {
-		data = slices.Concat(before, []byte("\n"+block+"\n#providers:\n"), after)
-	} else {
-		if len(data) > 0 && data[len(data)-1] != '\n' {
-			data = append(data, '\n')
-		}
-		data = append(data, block...)
+	after, err := config.Append(before, entry, "providers")
+	if err != nil {
+		return err
 	}
-	if _, err := disk.NewVolume(filepath.Dir(path)).Exchange("settings", path, data, base); err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	return nil
+	return config.Replace(disk.NewVolume(home), home, after, before)
 }

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
+)
+
+// Append returns settings with one more entry at the end of a list, and everything else as
+// it is, comments included. keys lead to the list as those of Set do. item is YAML: a value
+// on one line, or a mapping with a line for each key. A list that is missing begins in front
+// of its example, where the file has one as a comment.
+func Append(data []byte, item string, keys ...string) ([]byte, error) {
+	name, item := strings.Join(keys, "."), strings.TrimRight(item, "\n")
+	var want any
+	if err := yaml.Unmarshal([]byte(item), &want); err != nil || want == nil {
+		return nil, fmt.Errorf("add to %s: %q is not a value of YAML; put text in quotes", name, item)
+	}
+	changed, err := appended(data, item, keys)
+	if err == nil && !endsWith(changed, want, keys) {
+		err = errByHand
+	}
+	if err != nil {
+		return nil, fmt.Errorf("add to %s: %w", name, err)
+	}
+	return changed, nil
+}
+
+// endsWith reports whether the list at keys has an entry, as its last one.
+func endsWith(data []byte, want any, keys []string) bool {
+	_, list, err := at(kind.YAML(Name, data).Node(""), keys)
+	if err != nil || list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+		return false
+	}
+	var got any
+	return list.Content[len(list.Content)-1].Decode(&got) == nil && reflect.DeepEqual(got, want)
+}
+
+// at is the value that keys lead to, with the node of the last key; nil if there is none.
+func at(n *yaml.Node, keys []string) (label, value *yaml.Node, err error) {
+	for _, key := range keys {
+		if n == nil {
+			return nil, nil, nil
+		}
+		if label, n, err = child(n, key); err != nil {
+			return nil, nil, err
+		}
+	}
+	return label, n, nil
+}
+
+// appended is Append without a look at the result.
+func appended(data []byte, item string, keys []string) ([]byte, error) {
+	file := kind.YAML(Name, data)
+	if file.Failed() {
+		return nil, finding.Join(file.Found)
+	}
+	label, list, err := at(file.Node(""), keys)
+	if err != nil {
+		return nil, err
+	}
+	line, err := flow(item)
+	if err != nil {
+		return nil, err
+	}
+	block := strings.Contains(item, "\n")
+	switch {
+	case list == nil && block && len(keys) == 1 && !flowing(file.Node("")):
+		line, space := beginning(data, keys[0])
+		return insertLine(data, line, keys[0]+":\n"+listed(item, "  ")+space), nil
+	case list == nil:
+		return change(data, "["+line+"]", keys)
+	case list.Kind == yaml.ScalarNode && list.Value == "" && list.ShortTag() == "!!null": // key: and nothing
+		return insertLine(data, label.Line, listed(item, strings.Repeat(" ", label.Column+1))), nil
+	case list.Kind != yaml.SequenceNode:
+		return nil, errByHand
+	case !flowing(list):
+		indent := list.Column - 1
+		last := lastLine(data, list.Line, indent, func(text string) bool { return text[0] == '-' })
+		return insertLine(data, last, listed(item, strings.Repeat(" ", indent))), nil
+	}
+	return intoBrackets(data, list, line)
+}
+
+// flowing reports a list or mapping that is written in brackets.
+func flowing(n *yaml.Node) bool { return n != nil && n.Style&yaml.FlowStyle != 0 }
+
+// intoBrackets is data with an item at the end of a list in brackets.
+func intoBrackets(data []byte, list *yaml.Node, item string) ([]byte, error) {
+	from, to := extent(data, list)
+	if from < 0 {
+		return nil, errByHand
+	}
+	end := from + len(strings.TrimRight(string(data[from:to-1]), " \n"))
+	if len(list.Content) > 0 {
+		item = ", " + item
+	}
+	return splice(data, end, end, item), nil
+}
+
+// listed is an item as an entry of a list with a line for each.
+func listed(item, indent string) string {
+	return indent + "- " + strings.ReplaceAll(item, "\n", "\n"+indent+"  ") + "\n"
+}
+
+// flow is an item on one line.
+func flow(item string) (string, error) {
+	if !strings.Contains(item, "\n") {
+		return item, nil
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal([]byte(item), &n); err != nil {
+		return "", err
+	}
+	n.Content[0].Style |= yaml.FlowStyle
+	text, err := yaml.Marshal(n.Content[0])
+	return strings.TrimSpace(string(text)), err
+}
+
+// beginning is the line behind which a key of the top begins that the file does not have, and
+// what follows it: an empty line in front of its example, where the file has one as a comment.
+func beginning(data []byte, key string) (line int, space string) {
+	lines := strings.Split(string(data), "\n")
+	for i, line := range lines {
+		if line == "#"+key+":" && !within(lines[i:]) {
+			return i, "\n"
+		}
+	}
+	return lineCount(data), ""
+}
+
+// within reports whether lines go on with a value that began before them.
+func within(lines []string) bool {
+	for _, line := range lines {
+		if text := strings.TrimSpace(line); text != "" && text[0] != '#' {
+			return line[0] == ' ' || line[0] == '-'
+		}
+	}
+	return false
+}
