@@ -3,8 +3,11 @@ package connectors
 import (
 	"context"
 	"log/slog"
+	"reflect"
+	"slices"
 
 	"daycare/connectors/chat"
+	"daycare/engine/form"
 	"daycare/engine/message"
 )
 
@@ -12,7 +15,61 @@ import (
 type Kind struct {
 	Type string // the type that settings name
 	New  func(Making) (Connector, error)
+	// Setup is what daycare connectors add needs; nil: the settings are written by hand.
+	Setup   *Setup
+	options reflect.Type // its settings, with the tags of engine/form
 }
+
+// A Setup is what a connector is set up with, beside the settings that its options ask for.
+type Setup struct {
+	Secrets []Secret
+	// Person asks who may write, where people know how the platform names them; "": whoever
+	// writes first is asked whether that is them.
+	Person string
+}
+
+// A Secret is what a connector proves itself with.
+type Secret struct {
+	Name          string // "" for the first; the end of its id, and what flags call it
+	What          string // for people: "bot token of @BotFather"
+	Env           string // the setting that names the environment variable it is in
+	With, Without string // a setting that it is needed with, or without; "": always
+}
+
+// ID is the id under which a connector's secret is kept.
+func (s Secret) ID(connector string) string {
+	if s.Name == "" {
+		return connector
+	}
+	return connector + "-" + s.Name
+}
+
+// Needed reports whether settings with these keys need the secret.
+func (s Secret) Needed(has func(key string) bool) bool {
+	return (s.With == "" || has(s.With)) && (s.Without == "" || !has(s.Without))
+}
+
+// An Option is a setting of a kind that people are asked for.
+type Option struct {
+	Key, Question string
+	Optional      bool
+}
+
+// Options are the settings that have to be asked for: those whose field has a tag ask, or for
+// those that may be left out, offer.
+func (k Kind) Options() (all []Option) {
+	for _, f := range k.Fields() {
+		question, must := f.Tag.Lookup("ask")
+		offer, may := f.Tag.Lookup("offer")
+		if must || may {
+			all = append(all, Option{f.Key, question + offer, may})
+		}
+	}
+	return all
+}
+
+// Fields are all settings of the kind.
+func (k Kind) Fields() []form.Field { return form.Fields(k.options) }
 
 // A Connector is what engine.Connector says.
 type Connector interface {
@@ -31,8 +88,8 @@ type Making struct {
 }
 
 // Of returns the kind whose settings are an O.
-func Of[O any](name string, create func(O, Making) (Connector, error)) Kind {
-	return Kind{name, func(m Making) (Connector, error) {
+func Of[O any](name string, setup *Setup, create func(O, Making) (Connector, error)) Kind {
+	return Kind{Type: name, Setup: setup, options: reflect.TypeFor[O](), New: func(m Making) (Connector, error) {
 		var options O
 		if err := m.Decode(&options); err != nil {
 			return nil, err
@@ -48,4 +105,13 @@ func Types(kinds []Kind) []string {
 		types[i] = k.Type
 	}
 	return types
+}
+
+// Find returns the kind of a type.
+func Find(kinds []Kind, name string) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Type == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
 }

@@ -71,6 +71,8 @@ func busyWorkspace(t *testing.T) (root string) {
 		home + "/auth.json": `{ "echo": "a key that nobody asks for" }`,
 		home + "/tokens.json": `{ "phone": { "hash": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			"scopes": ["chat"], "created": "2026-11-20T18:22:00.000Z", "expires": "2026-12-20T18:22:00Z" } }`,
+		home + "/pairing.json": `{ "requests": [ { "code": "ABCD2345", "from": { "connector": "telegram", "channelId": "7", "userId": "7" },
+			"name": "Ada", "at": "2026-11-20T18:22:00.000Z" } ] }`,
 		home + "/USER.md": "Ada.\n",
 		home + "/subagents/Look.md": "---\nname: Look\ndescription: Looks.\ntools: [read]\ninputSchema: { type: " +
 			"object, properties: { query: { type: string } } }\n---\nLook at {{.query}}.\n",
@@ -180,7 +182,7 @@ func TestBusyWorkspaceIsValid(t *testing.T) {
 		}
 		kinds[doctor.PatternOf(path)]++
 	}
-	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "USER.md", "agents/*/descriptor.json",
+	for _, pattern := range []string{"settings.yaml", "auth.json", "tokens.json", "pairing.json", "USER.md", "agents/*/descriptor.json",
 		"agents/*/state.json", "agents/*/history.jsonl",
 		"agents/*/inbox.jsonl", "agents/*/sessions.jsonl", "agents/handles.jsonl", "cron/*/TASK.md", "cron/*/runs.jsonl", "heartbeat/*.md",
 		"subagents/*.md", "skills/*/SKILL.md", "memory/*.md", "files/*.json", "usage/*.jsonl", "logs/*.jsonl",
@@ -216,7 +218,7 @@ func known(t *testing.T, root string) {
 // byLibrary holds JSON files and lines against the printed schemas.
 func byLibrary(t *testing.T, root string) {
 	for name, patterns := range map[string][]string{
-		"auth": {"auth.json"}, "tokens": {"tokens.json"}, "descriptor": {"agents/*/descriptor.json"},
+		"auth": {"auth.json"}, "tokens": {"tokens.json"}, "pairing": {"pairing.json"}, "descriptor": {"agents/*/descriptor.json"},
 		"state": {"agents/*/state.json"}, "history": {"agents/*/history.jsonl"},
 		"inbox": {"agents/*/inbox.jsonl"}, "session": {"agents/*/sessions.jsonl"}, "handle": {"agents/handles.jsonl"},
 		"run":     {"cron/*/runs.jsonl", "heartbeat/runs.jsonl"},
@@ -262,6 +264,7 @@ func planted(t *testing.T, root string) {
 		{"settings.yaml", swap("scripted", "scribbled"), `:2:23: .*"scribbled"`},
 		{"auth.json", all("{\n  \"echo\": 5\n}"), `:2:11: echo: found something else, allowed: a text`},
 		{"tokens.json", swap("chat", "talk"), `:1:\d+: token "phone": scopes: found "talk", allowed: read`},
+		{"pairing.json", swap("ABCD2345", "abc"), `:1:\d+: requests\[0\].code: `},
 		{"USER.md", all("Ada\n\xff"), `:2:1: .*UTF-8`},
 		{"memory/*.md", all("tea \xff"), `:1:5: .*UTF-8`},
 		{"agents/*/descriptor.json", all("{\n  \"type\": \"usr\"\n}"), `:2:\d+: .*"usr"`},

@@ -4,7 +4,7 @@
 // (Take) and each pressed button (Answer), and lets it watch (Run) while it runs.
 //
 // desk.go takes messages, waiting.go keeps those that are refused for now, gate.go keeps
-// strangers out, commands.go answers commands, asks.go shows permission requests,
+// strangers out, pair.go gives them codes, commands.go answers commands, asks.go shows permission requests,
 // cards.go remembers them, watch.go follows the events. client.go calls HTTP APIs, retry.go
 // has what connectors do after failures.
 package chat
@@ -62,6 +62,7 @@ type Host struct {
 	// Owners are the people of a connector who answer for what agents ask, and the rights
 	// that the others may give their own agents. nil: the first of Options.Allow, none.
 	Owners func(connector string) (ids []string, ceiling permission.Set)
+	Door   Door // nil: the allow list has the last word
 	// Switch changes the model of an agent and says what is in force from its next
 	// turn on. Its error is for people: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)

@@ -71,6 +71,8 @@ func (cs *commands) run(ctx context.Context, deliver message.Deliver, p Post, na
 		cs.voice.say(ctx, p, cs.approvals.decide(ctx, p.From, decisions[name], rest))
 	case "permissions":
 		cs.approvals.list(ctx, p)
+	case "pair":
+		cs.voice.say(ctx, p, cs.pair(ctx, p, rest))
 	case "status":
 		cs.voice.say(ctx, p, cs.about(ctx, p, status))
 	case "context":

@@ -46,6 +46,9 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	if p.Group && !p.Addressed || p.Note {
 		return // they do not talk to us
 	}
+	if d.knock(ctx, p) {
+		return
+	}
 	if !d.gate.first(p.From.UserID) {
 		return
 	}
@@ -68,9 +71,5 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 
 // nameless keeps a name that somebody chose from being read as our own words.
 func nameless(name string) string {
-	runes := []rune(name)
-	if len(runes) > 40 {
-		runes = append(runes[:40], '…')
-	}
-	return fmt.Sprintf("%q", string(runes))
+	return fmt.Sprintf("%q", clip(name, maxName))
 }

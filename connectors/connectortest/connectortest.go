@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"daycare/connectors/chat"
 	"daycare/engine"
 	"daycare/engine/message"
 )
@@ -72,6 +73,8 @@ type Harness struct {
 	// Forge has somebody offer a message who may not: not on the allow list, or
 	// with a wrong signature. It returns when the connector is done with it.
 	Forge func(ctx context.Context, m Message)
+	// Strangers are people who are not on the allow list; nil: nobody talks over this platform.
+	Strangers *Strangers
 	// To are chats that can be answered, at least one.
 	To []message.Address
 	// Sent is what the platform took so far, oldest first. nil: there is no way
@@ -83,6 +86,17 @@ type Harness struct {
 	Unable []Fault
 	// Secrets are the canaries that must not be seen in any error or log line.
 	Secrets []string
+}
+
+// Strangers is how a platform has them.
+type Strangers struct {
+	// Host is what New gives the next connector.
+	Host *chat.Host
+	// Write has one of them, always the same, write alone, and returns when the connector is
+	// done with it.
+	Write func(ctx context.Context, m Message)
+	// Told is all that the platform took so far, notices included.
+	Told func() []Sent
 }
 
 // Run is the suite.
@@ -99,6 +113,7 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 		{"what waits outlives the process", waitsOverRestart},
 		{"offered twice has one key", offeredTwice},
 		{"forged is not delivered", forged},
+		{"a stranger gets a code and is not read", strangers},
 		{"a panic stops one message", panics},
 		{"restart in the middle", restart},
 		{"ends with its context", ends},

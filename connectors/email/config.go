@@ -27,13 +27,13 @@ type Options struct {
 	Allow     []string `json:"allow"`
 	AgentID   string   `json:"agentId"`
 	Interim   bool     `json:"interim"`
-	Address   string   `json:"address"`
-	IMAP      string   `json:"imap"`
-	SMTP      string   `json:"smtp"`
+	Address   string   `json:"address" ask:"Mail address of the agent"`
+	IMAP      string   `json:"imap" ask:"IMAP server, such as imap.example.com:993"`
+	SMTP      string   `json:"smtp" ask:"SMTP server, such as smtp.example.com:465"`
 	User      string   `json:"user"`
 	SecretEnv string   `json:"secretEnv"` // "": the secret of this id
 	Mailbox   string   `json:"mailbox"`
-	Authserv  string   `json:"authserv"`
+	Authserv  string   `json:"authserv" offer:"Name of your mail server in Authentication-Results, such as mx.example.com"`
 	TrustFrom bool     `json:"trustFrom"`
 	Plaintext bool     `json:"plaintext"`
 }

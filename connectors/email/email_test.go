@@ -32,19 +32,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConnector(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
 		s := newServers(t)
+		host := chat.Host{Waiting: &s.waiting}
+		stranger := func(m connectortest.Message) string {
+			return strings.ReplaceAll(letter(m.Key, m.Text), "example.org", "evil.example")
+		}
 		return connectortest.Harness{
-			New:   func(t *testing.T, log *slog.Logger) engine.Connector { return testConnector(t, s, log) },
+			New:   func(t *testing.T, log *slog.Logger) engine.Connector { return testConnector(t, s, host, log) },
 			Offer: s.offer,
 			Other: func(ctx context.Context, m connectortest.Message) {
 				s.seen(ctx, s.arrive(strings.Replace(letter(m.Key, m.Text), "Ada <Ada@", "Bob <bob@", 1)))
 			},
 			Forge: func(ctx context.Context, m connectortest.Message) {
 				forged := strings.Replace(letter("forged", m.Text), "dmarc=pass", "dmarc=fail", 1)
-				stranger := strings.ReplaceAll(letter("stranger", m.Text), "example.org", "evil.example")
-				for _, raw := range []string{forged, stranger} {
+				for _, raw := range []string{forged, stranger(m)} {
 					s.seen(ctx, s.arrive(raw))
 				}
 			},
+			Strangers: &connectortest.Strangers{Host: &host, Told: s.received,
+				Write: func(ctx context.Context, m connectortest.Message) { s.seen(ctx, s.arrive(stranger(m))) }},
 			To: []message.Address{{Connector: "email", ChannelID: "ada@example.org"},
 				{Connector: "email", ChannelID: "bob@example.org"}},
 			Sent:    func() []connectortest.Sent { return answers(s) },
@@ -65,10 +70,10 @@ func answers(s *servers) (all []connectortest.Sent) {
 	return all
 }
 
-func testConnector(t *testing.T, s *servers, log *slog.Logger) *Connector {
+func testConnector(t *testing.T, s *servers, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
 	c, err := New(Options{ID: "email", Address: "bot@example.com", IMAP: s.imap, SMTP: s.smtp, Plaintext: true,
-		Authserv: "mx.example.com", Allow: []string{"Ada@example.org", "bob@example.org"}}, canary, chat.Host{Waiting: &s.waiting}, log)
+		Authserv: "mx.example.com", Allow: []string{"Ada@example.org", "bob@example.org"}}, canary, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +116,7 @@ func TestVouched(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	c := testConnector(t, newServers(t), slog.New(slog.DiscardHandler))
+	c := testConnector(t, newServers(t), chat.Host{}, slog.New(slog.DiscardHandler))
 	raw := `Authentication-Results: mx.example.com; dmarc=pass header.from=example.org
 From: =?utf-8?q?Ada_L=C3=B6velace?= <Ada@Example.org>
 Subject: AW: =?iso-8859-1?q?Gr=FC=DFe?=
@@ -191,7 +196,7 @@ func FuzzRead(f *testing.F) {
 
 func TestAnswer(t *testing.T) {
 	s := newServers(t)
-	c := testConnector(t, s, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -223,7 +228,7 @@ func TestAnswer(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	s := newServers(t)
-	c := testConnector(t, s, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	if verdict, err := c.Probe(t.Context()); err != nil || !strings.Contains(verdict, "both servers accepted the login") {
 		t.Errorf("Probe = %q, %v", verdict, err)
 	}

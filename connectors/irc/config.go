@@ -25,11 +25,11 @@ type Options struct {
 	Allow     []string `json:"allow"`
 	AgentID   string   `json:"agentId"`
 	Interim   bool     `json:"interim"`
-	Server    string   `json:"server"`
-	Nick      string   `json:"nick"`
-	Account   string   `json:"account"`
+	Server    string   `json:"server" ask:"Server, such as irc.libera.chat:6697"`
+	Nick      string   `json:"nick" ask:"Nick of the bot"`
+	Account   string   `json:"account" offer:"Its account at the network"`
 	SecretEnv string   `json:"secretEnv"` // "": the secret of this id
-	Channels  []string `json:"channels"`
+	Channels  []string `json:"channels" offer:"Channels, such as #mine, #ours"`
 	Plaintext bool     `json:"plaintext"`
 }
 

@@ -40,7 +40,9 @@ type Connector struct {
 }
 
 // Kind is how settings make a connector.
-var Kind = connectors.Of("irc", func(o Options, m connectors.Making) (connectors.Connector, error) {
+var Kind = connectors.Of("irc", &connectors.Setup{
+	Secrets: []connectors.Secret{{What: "Password of the account", Env: "secretEnv", With: "account"}},
+}, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	return New(o, m.Secret(o.SecretEnv, o.ID), m.Host, m.Log)
 })
 

@@ -33,6 +33,11 @@ func TestConnector(t *testing.T) {
 		s := newServer(t, base64.StdEncoding.EncodeToString([]byte("\x00daycare\x00"+canary)))
 		host := chat.Host{Waiting: &connectortest.Keeper{}}
 		p := &platform{server: s, done: map[string]chan struct{}{}}
+		forge := func(ctx context.Context, m connectortest.Message) {
+			p.await(m.Key)
+			s.tell(ctx, "bot", "@msgid="+m.Key+";account=eve ", "ada!ada@203.0.113.9", "bot", m.Text)
+			<-p.await(m.Key)
+		}
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
 				c := testConnector(t, Options{Server: s.listener.Addr().String(), Account: "daycare",
@@ -49,16 +54,13 @@ func TestConnector(t *testing.T) {
 				case <-ctx.Done():
 				}
 			},
-			Forge: func(ctx context.Context, m connectortest.Message) {
-				p.await(m.Key)
-				s.tell(ctx, "bot", "@msgid="+m.Key+";account=eve ", "ada!ada@203.0.113.9", "bot", m.Text)
-				<-p.await(m.Key)
-			},
-			To:      []message.Address{{Connector: "irc", ChannelID: "ada"}, {Connector: "irc", ChannelID: "#room"}},
-			Sent:    s.received,
-			Fault:   s.misbehave,
-			Unable:  []connectortest.Fault{connectortest.Busy},
-			Secrets: []string{canary},
+			Forge:     forge,
+			Strangers: &connectortest.Strangers{Host: &host, Write: forge, Told: s.received},
+			To:        []message.Address{{Connector: "irc", ChannelID: "ada"}, {Connector: "irc", ChannelID: "#room"}},
+			Sent:      s.received,
+			Fault:     s.misbehave,
+			Unable:    []connectortest.Fault{connectortest.Busy},
+			Secrets:   []string{canary},
 		}
 	})
 }

@@ -24,8 +24,8 @@ type Options struct {
 	Allow   []string `json:"allow"`
 	AgentID string   `json:"agentId"`
 	Interim bool     `json:"interim"`
-	Account string   `json:"account"`
-	URL     string   `json:"url"`
+	Account string   `json:"account" ask:"Number that signal-cli is registered with, such as +4915112345678"`
+	URL     string   `json:"url" ask:"Address of signal-cli, such as http://127.0.0.1:8080"`
 	Command string   `json:"command"`
 }
 

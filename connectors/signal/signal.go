@@ -44,7 +44,7 @@ type Connector struct {
 }
 
 // Kind is how settings make a connector.
-var Kind = connectors.Of("signal", func(o Options, m connectors.Making) (connectors.Connector, error) {
+var Kind = connectors.Of("signal", &connectors.Setup{}, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	return New(o, m.Host, m.Log)
 })
 

@@ -38,9 +38,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConnector(t *testing.T) {
 	connectortest.Run(t, func(t *testing.T) connectortest.Harness {
 		p := &platform{daemon: newDaemon(t), done: map[string]chan struct{}{}}
+		host := chat.Host{Waiting: &p.waiting}
+		forge := func(ctx context.Context, m connectortest.Message) {
+			e := envelopeOf(m.Key, m.Text)
+			e["sourceUuid"] = "00000000-0000-4000-8000-000000000666"
+			p.push(e)
+			<-p.await(e["sourceUuid"].(string) + "/" + strconv.FormatInt(stamp(m.Key), 10))
+		}
 		return connectortest.Harness{
 			New: func(t *testing.T, log *slog.Logger) engine.Connector {
-				c := testConnector(t, p.daemon, log)
+				c := testConnector(t, p.daemon, host, log)
 				// The suite gives each connector a new memory of dedupe keys, which would
 				// otherwise drop what the daemon repeats to a new one.
 				c.last = "run-" + strconv.Itoa(int(p.finished.Load()))
@@ -60,22 +67,18 @@ func TestConnector(t *testing.T) {
 				case <-ctx.Done():
 				}
 			},
-			Forge: func(ctx context.Context, m connectortest.Message) {
-				e := envelopeOf(m.Key, m.Text)
-				e["sourceUuid"] = "00000000-0000-4000-8000-000000000666"
-				p.push(e)
-				<-p.await(e["sourceUuid"].(string) + "/" + strconv.FormatInt(stamp(m.Key), 10))
-			},
-			To:    []message.Address{{Connector: "signal", ChannelID: ada}, {Connector: "signal", ChannelID: "group:abc="}},
-			Sent:  p.received,
-			Fault: p.misbehave,
+			Forge:     forge,
+			Strangers: &connectortest.Strangers{Host: &host, Write: forge, Told: p.received},
+			To:        []message.Address{{Connector: "signal", ChannelID: ada}, {Connector: "signal", ChannelID: "group:abc="}},
+			Sent:      p.received,
+			Fault:     p.misbehave,
 		}
 	})
 }
 
-func testConnector(t *testing.T, d *daemon, log *slog.Logger) *Connector {
+func testConnector(t *testing.T, d *daemon, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
-	c, err := New(Options{ID: "signal", Account: account, URL: d.URL, Allow: []string{ada, bob}}, chat.Host{Waiting: &d.waiting}, log)
+	c, err := New(Options{ID: "signal", Account: account, URL: d.URL, Allow: []string{ada, bob}}, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,7 @@ func post(t *testing.T, c *Connector, more map[string]any) (chat.Post, bool) {
 
 func TestEnvelopes(t *testing.T) {
 	d := newDaemon(t)
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	group := map[string]any{"groupId": "abc=", "type": "DELIVER"}
 	mention := []any{map[string]any{"name": "Bot", "number": account, "uuid": "b", "start": 0, "length": 1},
 		map[string]any{"name": "Eve", "uuid": "e", "start": 5, "length": 1}}
@@ -204,7 +207,7 @@ func TestEnvelopes(t *testing.T) {
 func TestStreamBreaks(t *testing.T) {
 	d := newDaemon(t)
 	d.cut = 1
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	got := make(chan string, 100)
 	c.arrived = chat.NewQueue(c.desk, 0, func(p chat.Post) { got <- p.Text })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -236,7 +239,7 @@ func TestStreamBreaks(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	d := newDaemon(t)
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -258,7 +261,7 @@ func TestSend(t *testing.T) {
 
 func TestReact(t *testing.T) {
 	d := newDaemon(t)
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	for channel, member := range map[string]string{ada: "recipient", "group:abc=": "groupId"} {
 		if err := c.React(t.Context(), message.Address{ChannelID: channel}, ada+"/99", "👍"); err != nil {
 			t.Fatal(err)
@@ -278,7 +281,7 @@ func TestReact(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	d := newDaemon(t)
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	if verdict, err := c.Probe(t.Context()); err != nil || verdict != "the daemon serves "+account {
 		t.Errorf("Probe = %q, %v", verdict, err)
 	}
@@ -321,7 +324,7 @@ func TestChild(t *testing.T) {
 // when the daemon ends.
 func TestRunWithChild(t *testing.T) {
 	d := newDaemon(t)
-	c := testConnector(t, d, slog.New(slog.DiscardHandler))
+	c := testConnector(t, d, chat.Host{Waiting: &d.waiting}, slog.New(slog.DiscardHandler))
 	c.o.Command = filepath.Join(t.TempDir(), "signal-cli")
 	if err := os.WriteFile(c.o.Command, []byte("#!/bin/sh\nwhile [ ! -e \"$0.end\" ]; do sleep 0.05; done\n"), 0o700); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 //	    listen: ""               # "": Socket Mode; HOST:PORT: Slack posts events here
 //
 // Secrets by id: slack is the bot token (xoxb-…); slack-app is the app token
-// (xapp-…) of Socket Mode, slack-signing the signing secret of posted events.
+// (xapp-…) of Socket Mode, slack-signing the signing secret of posted events. tokenEnv,
+// appEnv and signingEnv name environment variables in their place.
 type Options struct {
 	ID      string   `json:"id"`
 	Allow   []string `json:"allow"`
@@ -26,6 +27,10 @@ type Options struct {
 	Interim bool     `json:"interim"`
 	Listen  string   `json:"listen"`
 	BaseURL string   `json:"baseURL"` // of the Web API; "": Slack's
+
+	TokenEnv   string `json:"tokenEnv"`
+	AppEnv     string `json:"appEnv"`
+	SigningEnv string `json:"signingEnv"`
 }
 
 // Secrets are what the app proves itself with, and Slack to it.

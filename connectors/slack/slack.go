@@ -46,8 +46,13 @@ type Connector struct {
 }
 
 // Kind is how settings make a connector.
-var Kind = connectors.Of("slack", func(o Options, m connectors.Making) (connectors.Connector, error) {
-	return New(o, Secrets{Bot: m.Secret("", o.ID), App: m.Secret("", o.ID+"-app"), Signing: m.Secret("", o.ID+"-signing")},
+var Kind = connectors.Of("slack", &connectors.Setup{Secrets: []connectors.Secret{
+	{What: "Bot token (xoxb-…)", Env: "tokenEnv"},
+	{Name: "app", What: "App token (xapp-…) for Socket Mode", Env: "appEnv", Without: "listen"},
+	{Name: "signing", What: "Signing secret", Env: "signingEnv", With: "listen"},
+}}, func(o Options, m connectors.Making) (connectors.Connector, error) {
+	return New(o, Secrets{Bot: m.Secret(o.TokenEnv, o.ID), App: m.Secret(o.AppEnv, o.ID+"-app"),
+		Signing: m.Secret(o.SigningEnv, o.ID+"-signing")},
 		m.Host, m.Log)
 })
 

@@ -54,6 +54,7 @@ func TestSocketMode(t *testing.T) {
 		h.Forge = func(ctx context.Context, m connectortest.Message) {
 			s.envelope(ctx, "events_api", said(m.Key, "U0STRANGER", m.Text))
 		}
+		h.Strangers.Write = h.Forge
 		return h
 	})
 }
@@ -87,26 +88,29 @@ func TestPostedEvents(t *testing.T) {
 		}
 		h.Forge = func(ctx context.Context, m connectortest.Message) { post(ctx, m, ada, "not the secret") }
 		h.Other = func(ctx context.Context, m connectortest.Message) { post(ctx, m, bob, canaries.Signing) }
+		h.Strangers.Write = func(ctx context.Context, m connectortest.Message) { post(ctx, m, "U0STRANGER", canaries.Signing) }
 		return h
 	})
 }
 
 func harness(s *workspace, listen string) connectortest.Harness {
+	host := chat.Host{Waiting: &s.waiting}
 	return connectortest.Harness{
 		New: func(t *testing.T, log *slog.Logger) engine.Connector {
-			return testConnector(t, s, Options{Listen: listen}, log)
+			return testConnector(t, s, Options{Listen: listen}, host, log)
 		},
-		To:      []message.Address{{Connector: "slack", ChannelID: "D1"}, {Connector: "slack", ChannelID: "C1", ThreadID: "1.1"}},
-		Sent:    s.sent,
-		Fault:   s.misbehave,
-		Secrets: []string{canaries.Bot, canaries.App, canaries.Signing, "canary-ticket"},
+		Strangers: &connectortest.Strangers{Host: &host, Told: s.sent},
+		To:        []message.Address{{Connector: "slack", ChannelID: "D1"}, {Connector: "slack", ChannelID: "C1", ThreadID: "1.1"}},
+		Sent:      s.sent,
+		Fault:     s.misbehave,
+		Secrets:   []string{canaries.Bot, canaries.App, canaries.Signing, "canary-ticket"},
 	}
 }
 
-func testConnector(t *testing.T, s *workspace, o Options, log *slog.Logger) *Connector {
+func testConnector(t *testing.T, s *workspace, o Options, host chat.Host, log *slog.Logger) *Connector {
 	t.Helper()
 	o.ID, o.BaseURL, o.Allow = "slack", s.URL, []string{ada, bob}
-	c, err := New(o, canaries, chat.Host{Waiting: &s.waiting}, log)
+	c, err := New(o, canaries, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +120,7 @@ func testConnector(t *testing.T, s *workspace, o Options, log *slog.Logger) *Con
 
 func TestEvents(t *testing.T) {
 	s := newWorkspace(t)
-	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	c.me = "UBOT00001"
 	read := func(raw string) (chat.Post, bool) {
 		var e event
@@ -167,7 +171,7 @@ func TestEvents(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	s := newWorkspace(t)
-	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("1,2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -191,7 +195,7 @@ func TestSend(t *testing.T) {
 
 func TestReact(t *testing.T) {
 	s := newWorkspace(t)
-	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	to := message.Address{Connector: "slack", ChannelID: "C1"}
 	for _, emoji := range []string{"👍", ":party-parrot:", "❤\uFE0F", "👍"} { // the last as after a crash: it is there already
 		if err := c.React(t.Context(), to, "2.2", emoji); err != nil {
@@ -212,7 +216,7 @@ func TestReact(t *testing.T) {
 func postedTo(t *testing.T, deliver message.Deliver) (s *workspace, c *Connector) {
 	t.Helper()
 	s = newWorkspace(t)
-	c = testConnector(t, s, Options{Listen: "127.0.0.1:0"}, slog.New(slog.DiscardHandler))
+	c = testConnector(t, s, Options{Listen: "127.0.0.1:0"}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx, deliver) }()
@@ -319,7 +323,7 @@ func TestPosted(t *testing.T) {
 // TestRefresh: Slack renews sockets every few hours; nothing is lost between two.
 func TestRefresh(t *testing.T) {
 	s := newWorkspace(t)
-	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	done := make(chan error, 1)
@@ -343,7 +347,7 @@ func TestRefresh(t *testing.T) {
 
 func TestProbeAndSecrets(t *testing.T) {
 	s := newWorkspace(t)
-	c := testConnector(t, s, Options{}, slog.New(slog.DiscardHandler))
+	c := testConnector(t, s, Options{}, chat.Host{Waiting: &s.waiting}, slog.New(slog.DiscardHandler))
 	if verdict, err := c.Probe(t.Context()); err != nil || verdict != "@bot is in Test; Socket Mode is open" {
 		t.Errorf("Probe = %q, %v", verdict, err)
 	}

@@ -64,6 +64,10 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 		o.Webhook = Webhook{Listen: freePort(t)}
 		o.Webhook.URL = "http://" + o.Webhook.Listen + "/telegram"
 	}
+	forge := func(ctx context.Context, m connectortest.Message) {
+		id := b.Push(telegramtest.Text(666, m.Text))
+		b.Wait(ctx, func() bool { return b.Confirmed(id) })
+	}
 	return connectortest.Harness{
 		New:   func(t *testing.T, log *slog.Logger) engine.Connector { return connector(t, o, host, log) },
 		Offer: b.offer,
@@ -71,10 +75,13 @@ func harness(t *testing.T, hook bool) connectortest.Harness {
 			id := b.Push(telegramtest.Text(bob, m.Text))
 			b.Wait(ctx, func() bool { return b.Confirmed(id) })
 		},
-		Forge: func(ctx context.Context, m connectortest.Message) {
-			id := b.Push(telegramtest.Text(666, m.Text))
-			b.Wait(ctx, func() bool { return b.Confirmed(id) })
-		},
+		Forge: forge,
+		Strangers: &connectortest.Strangers{Host: &host, Write: forge, Told: func() (all []connectortest.Sent) {
+			for _, m := range b.Server.Sent() {
+				all = append(all, connectortest.Sent{Text: m.Text})
+			}
+			return all
+		}},
 		To:      []message.Address{{Connector: "telegram", ChannelID: "5550001"}, {Connector: "telegram", ChannelID: "-100200"}},
 		Sent:    b.answers,
 		Fault:   b.misbehave,

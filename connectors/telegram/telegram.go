@@ -46,7 +46,9 @@ type Connector struct {
 }
 
 // Kind is how settings make a connector.
-var Kind = connectors.Of("telegram", func(o Options, m connectors.Making) (connectors.Connector, error) {
+var Kind = connectors.Of("telegram", &connectors.Setup{
+	Secrets: []connectors.Secret{{What: "Bot token of @BotFather", Env: "tokenEnv"}},
+}, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	return New(o, m.Secret(o.TokenEnv, o.ID), m.Host, m.Log)
 })
 
@@ -168,9 +170,6 @@ func (c *Connector) Probe(ctx context.Context) (string, error) {
 	}
 	verdict := "@" + me.Username + " (" + strconv.FormatInt(me.ID, 10) + ") answers; " + strconv.Itoa(hook.Pending) +
 		" messages wait at Telegram"
-	if len(c.o.Allow) == 0 {
-		verdict += "; allow is empty, so it accepts no messages"
-	}
 	if hook.URL != "" && c.o.Webhook.URL == "" {
 		verdict += "; another program has set a webhook, which daycare start will remove"
 	}

@@ -57,7 +57,7 @@ type hook struct {
 }
 
 // Kind is how settings make a connector.
-var Kind = connectors.Of("webhook", func(o Options, m connectors.Making) (connectors.Connector, error) {
+var Kind = connectors.Of("webhook", nil, func(o Options, m connectors.Making) (connectors.Connector, error) {
 	return New(o, m.Named, m.Log)
 })
 

@@ -34,6 +34,40 @@ func SetSecret(root, id string, s Secret) error {
 	})
 }
 
+// KeepSecrets puts several secrets into auth.json in one step; undo puts back what was there.
+func KeepSecrets(root string, more map[string]Secret) (undo func() error, err error) {
+	before := map[string]Secret{}
+	err = changeAuth(root, func(secrets map[string]Secret) error {
+		for id, s := range more {
+			before[id] = secrets[id]
+			secrets[id] = s
+		}
+		return nil
+	})
+	return func() error {
+		return changeAuth(root, func(secrets map[string]Secret) error {
+			for id, was := range before {
+				if secrets[id] = was; was.IsZero() {
+					delete(secrets, id)
+				}
+			}
+			return nil
+		})
+	}, err
+}
+
+// WithSecrets is the configuration with secrets that are not in auth.json yet. The
+// environment wins over them, too.
+func (c *Config) WithSecrets(more map[string]Secret) *Config {
+	with := *c
+	with.secrets = maps.Clone(c.secrets)
+	if with.secrets == nil {
+		with.secrets = map[string]Secret{}
+	}
+	maps.Copy(with.secrets, more)
+	return &with
+}
+
 // RemoveSecret takes a secret out of auth.json, or returns ErrNoSecret.
 func RemoveSecret(root, id string) error {
 	return changeAuth(root, func(secrets map[string]Secret) error {

@@ -63,6 +63,9 @@ func (r *reader) checkConnectors(c *Config, types []string) {
 		if k.ID == "api" {
 			r.Bad(at("id"), `: found "api", which is reserved for the control API; use another id`)
 		}
+		if k.Pairing && k.Type == "webhook" {
+			r.Tell(finding.Warning, "unused", at("pairing"), at("pairing")+": a webhook has secrets in the place of people", "take it out")
+		}
 		for _, owner := range k.Owners {
 			if !slices.ContainsFunc(k.Allow, func(id string) bool { return strings.EqualFold(id, owner) }) {
 				r.Tell(finding.Error, "bad-value", at("owners"),

@@ -93,6 +93,7 @@ type Connector struct {
 	Allow   []string `json:"allow"`   // user ids; empty is nobody
 	Owners  []string `json:"owners"`  // of allow: who answers approvals; empty: the first of allow
 	Ceiling []string `json:"ceiling"` // what the others may allow their own agents, as permission tags
+	Pairing bool     `json:"pairing"` // who is not in allow gets a code, with which an owner lets them in
 	AgentID string   `json:"agentId"` // all its messages go to this agent
 	// Queue is how what arrives here during a turn is taken; "": as agents.queue.
 	Queue string `json:"queue" allow:"|steer|followup|collect|interrupt"`

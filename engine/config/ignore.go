@@ -15,6 +15,7 @@ const IgnoreText = `# What a repository should not hold: secrets, what is live, 
 auth.json
 tokens.json
 tokens.used.json
+pairing.json
 daycare.sock
 daycare.lock
 .ballast

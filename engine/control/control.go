@@ -112,6 +112,7 @@ type Backend struct {
 	Folders     Folders       // nil: agents are not copied, restored or edited here
 	Schedules   Schedules     // nil: nothing runs by the clock
 	Grants      Grants        // nil: rights are not shown here
+	Pairings    Pairings      // nil: nobody asks to be let in here
 	SubAgents   SubAgents     // nil: there are none
 	Offers      Offers        // nil: there is nothing to choose from
 	Costs       Costs         // nil: nothing is summed here

@@ -91,11 +91,21 @@ func (r rules) Why(_ context.Context, id, _ string) (Verdict, error) {
 }
 func (r rules) SubAgents(context.Context) ([]SubAgentInfo, error) { return nil, nil }
 
+// doorbell is a Pairings at which nobody rings.
+type doorbell struct{ p *pair }
+
+func (d doorbell) Pairings(context.Context) ([]Pairing, error) { return nil, nil }
+func (d doorbell) Pair(_ context.Context, code string, _ bool, _ string) (Paired, error) {
+	d.p.note("Pair", code)
+	return Paired{}, nil
+}
+
 // whole is a backend that has something for every route.
 func whole(p *pair) Backend {
 	b := p.backend()
 	b.Agents, b.Permissions = p, p
 	b.Folders, b.Schedules, b.Offers, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
+	b.Pairings = doorbell{p}
 	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
 	return b
 }
@@ -137,6 +147,7 @@ func filled(pattern, agent string) (method, path string) {
 var bodies = map[string]string{
 	"POST /v1/agents/{id}/messages": `{"text":"hi"}`, "POST /v1/messages": `{"text":"hi","connector":"c","channelId":"d"}`,
 	"POST /v1/permissions/{token}": `{"decision":"deny"}`, "POST /v1/agents/{id}/mark": `{"name":"here"}`,
+	"POST /v1/pairings/{code}":    `{"decision":"reject"}`,
 	"POST /v1/agents/{id}/grants": `{"permission":"@web"}`, "POST /v1/cron": `{"prompt":"look"}`,
 }
 

@@ -29,6 +29,7 @@ func parts(a *api, b Backend) []part {
 		{true, approvalRows(a, approvals{b.Permissions})},
 		{b.Folders != nil, folderRows(a, folderRoutes{a, b.Folders}, words)},
 		{b.Grants != nil, grantRows(a, grantRoutes{b.Grants})},
+		{b.Pairings != nil, pairRows(a, pairRoutes{b.Pairings})},
 		{b.Schedules != nil, scheduleRows(a, clocks{b.Schedules})},
 	}
 }
@@ -118,6 +119,10 @@ func folderRows(a *api, f folderRoutes, t talks) []row {
 
 func grantRows(a *api, g grantRoutes) []row {
 	return []row{on(a, grants, g.list), on(a, grant, g.grant), on(a, revoke, g.revoke), on(a, why, g.why)}
+}
+
+func pairRows(a *api, p pairRoutes) []row {
+	return []row{on(a, listPairings, p.list), on(a, decidePairing, p.pair)}
 }
 
 func scheduleRows(a *api, c clocks) []row {

@@ -67,6 +67,9 @@ var (
 	NoCommand = &Fault{Code: "unknown_command", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such command",
 		Hint: "list them with: daycare commands ls", Route: "GET /v1/commands lists them",
 		About: "no command of that name in `.daycare/commands` or `.claude/commands`"}
+	NoPairing = &Fault{Code: "unknown_code", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such pairing code",
+		Hint: "list the codes that wait with: daycare connectors pair", Route: "GET /v1/pairings lists the codes that wait",
+		About: "no request to be let in has that code, or it has expired"}
 	NoSecret = &Fault{Exit: ExitNotFound, Text: "no such secret", Hint: "list them with: daycare auth ls"}
 )
 
@@ -136,7 +139,7 @@ const seeLog = "see the log for details: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoRoute, OtherVersion, NoSecret,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoRoute, OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull,
 	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,

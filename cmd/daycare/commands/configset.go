@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/config"
-	"daycare/engine/disk"
 	"daycare/engine/fault"
 	"daycare/engine/finding"
 )
@@ -85,56 +85,21 @@ func secret(conf *config.Config, keys []string) bool {
 	return err == nil && value == config.NewSecret("x").String() && !slices.Contains(keys, "options")
 }
 
-// saveSettings writes settings that are right, and says when they apply. Findings that were
-// there before do not keep it from being written, unless they are errors.
+// saveSettings writes settings that are right, and prints when they apply.
 func saveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding, done string) error {
-	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorTypes...)
-	if wrong := fresh(found, known); len(wrong) > 0 {
-		for _, f := range wrong {
-			c.Warn("%s", f)
-		}
-		return &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"),
-			Do: "see what there is with: daycare config get"}
-	}
-	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
-		if errors.Is(err, disk.ErrChanged) {
-			return &term.Problem{Code: fault.ExitFailure,
-				Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
-				Do:  "look at them, then try again"}
-		}
+	saved, err := setup.SaveSettings(ctx, c, home, before, after, found)
+	if err != nil {
 		return err
-	}
-	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
-	when := "it applies at the next start"
-	if client, dialErr := c.Dial(ctx, filepath.Dir(home)); dialErr == nil {
-		when = "the daemon applies it now"
-		if _, err := client.Reload(ctx); err != nil {
-			return fmt.Errorf("have the daemon read the settings: %w", err)
-		}
-		if err == nil && wasErr == nil && len(config.NeedRestart(was, now)) > 0 {
-			when = "it applies after a restart: daycare restart"
-		}
 	}
 	if c.JSON {
 		return c.PrintJSON(struct {
 			Written bool   `json:"written"`
 			When    string `json:"when"`
-		}{true, when})
+		}{true, saved.When})
 	}
 	c.Print("%s\n", term.Clean(done))
-	c.Note("%s", when)
+	c.Note("%s", saved.When)
 	return nil
-}
-
-// fresh are the errors among findings, and the warnings that were not known before.
-func fresh(found, known []finding.Finding) (wrong []finding.Finding) {
-	for _, f := range found {
-		same := func(k finding.Finding) bool { return k.ID == f.ID && k.Reason == f.Reason }
-		if f.Severity == finding.Error || f.Severity == finding.Warning && !slices.ContainsFunc(known, same) {
-			wrong = append(wrong, f)
-		}
-	}
-	return wrong
 }
 
 func configEdit(c *term.App) *cobra.Command {

@@ -18,6 +18,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/pairing"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/redact"
@@ -85,7 +86,10 @@ type people struct {
 	folders  *permission.Folders // that agents were given
 	tokens   *apitoken.Store     // of the API on TCP
 	texts    *unseen.Texts       // of prompts, as their owner saw them
-	attached *record.Attached    // which attachment belongs to whose conversation
+	pairings *pairing.Book       // who asks to be let in
+	deciding sync.Mutex          // one such request is answered at a time
+	admitted chan pairing.Request
+	attached *record.Attached // which attachment belongs to whose conversation
 }
 
 // A kit is what agents work with.

@@ -124,6 +124,7 @@ func liveSettings() map[string]live {
 		"connectors.allow": {"[{id: hook, type: webhook, allow: [a]}]", "[{id: hook, type: webhook, allow: [b]}]",
 			connector("", "", "").shows},
 		"connectors.owners":  connector("owners", "[a]", "[b]"),
+		"connectors.pairing": connector("pairing", "true", "false"),
 		"connectors.ceiling": connector("ceiling", "['@web:a.example']", "['@web:b.example']"),
 		"connectors.agentId": connector("agentId", "a", "b"),
 		"connectors.queue": {"[{id: hook, type: webhook, queue: steer}]",

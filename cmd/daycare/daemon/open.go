@@ -23,6 +23,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/event"
 	"daycare/engine/finding"
+	"daycare/engine/pairing"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/unseen"
@@ -69,7 +70,7 @@ func newParts(workspace string, loud slog.Level) *Daemon {
 	return &Daemon{
 		place:   place{root: filepath.Join(workspace, ws.Home), workspace: workspace, startAt: time.Now()},
 		logging: logging{loud: loud, log: slog.New(slog.DiscardHandler)},
-		people:  people{attached: record.NewAttached()},
+		people:  people{attached: record.NewAttached(), admitted: make(chan pairing.Request, pairing.Most)},
 		work:    work{freed: make(chan struct{}, 1)},
 		life:    life{stopped: make(chan struct{})},
 	}
@@ -99,6 +100,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 			return fmt.Errorf("reserve disk space: %w", err)
 		}
 	}
+	r.pairings = pairing.Open(r.root, r.vol)
 	c := r.settings.Current()
 	if err := r.openAgents(c); err != nil {
 		return err
@@ -196,7 +198,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.toolset.plans = authority{r}.plansFirst
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
-		Grants: grants{r}, SubAgents: grants{r}, Offers: choices{r}, Costs: costs{r}, Backups: backups{r},
+		Grants: grants{r}, Pairings: doorman{r}, SubAgents: grants{r}, Offers: choices{r}, Costs: costs{r}, Backups: backups{r},
 		Schedules: schedules{r.clocks}, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	return nil

@@ -19,6 +19,26 @@ import (
 	ws "daycare/engine/workspace"
 )
 
+// Options are the flags of start.
+type Options struct {
+	Workspace string // the folder that holds .daycare, absolute
+	Listen    string // address of the TCP listener; "": as in settings
+}
+
+// A Banner is what start says once it runs.
+type Banner struct {
+	Socket     string
+	Settings   string // the file; "" if there is none
+	Listen     string // where else the API answers
+	Agents     int
+	Waiting    int      // items found in inboxes
+	Connectors []string // ids
+	Provider   string
+	Model      string
+	Why        string // why that provider: a setting, a key found in the environment, …
+	Notes      []string
+}
+
 // Run runs the daemon in the foreground until ctx ends.
 func Run(ctx context.Context, o Options, ready func(Banner)) error {
 	r, err := Open(ctx, o, slog.LevelWarn)
@@ -111,6 +131,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 	add(&g, r.family.Run)
 	add(&g, func(ctx context.Context) error { return r.system.Run(ctx, factory{r}.start) })
 	add(&g, budgets{r}.watchBudgets)
+	add(&g, doorman{r}.welcome)
 	add(&g, reloader{r}.watchSettings)
 	add(&g, reloader{r}.watchPlace)
 	add(&g, r.keepJournal)

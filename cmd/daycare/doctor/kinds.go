@@ -14,6 +14,7 @@ import (
 	"daycare/engine/disk"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
+	"daycare/engine/pairing"
 	"daycare/engine/schedule"
 	"daycare/engine/slash"
 	"daycare/tools/skills"
@@ -53,6 +54,8 @@ var kinds = slices.Concat(
 			check: by(config.CheckAuth)},
 		{pattern: apitoken.Name, what: "hashes of API tokens", owner: "engine/apitoken", mode: private, schema: "tokens",
 			check: by(apitoken.Check)},
+		{pattern: pairing.Name, what: "strangers who ask to be let in, with their codes", owner: "engine/pairing", mode: private,
+			schema: "pairing", check: by(pairing.Check)},
 		{pattern: "SOUL.md", what: "the persona of agents", owner: "agents/prompt", check: text},
 		{pattern: "USER.md", what: "facts about the user", owner: "agents/prompt", check: text},
 		{pattern: "AGENTS.md", what: "house rules", owner: "agents/prompt", check: text},

@@ -23,6 +23,7 @@ import (
 	"daycare/engine/form/schema"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/pairing"
 	"daycare/engine/permission"
 	"daycare/engine/record"
 	"daycare/engine/schedule"
@@ -80,6 +81,7 @@ func layouts() []layout {
 					items.Enum = append(items.Enum, scope)
 				}
 			}},
+		{name: "pairing", about: "pairing.json: strangers who ask to be let in", of: pairing.FileType(), loose: true},
 		{name: "lock", about: "daycare.lock: the running daemon, or the last one", of: reflect.TypeFor[disk.Holder](), loose: true,
 			need: []string{"pid"}},
 		{name: "log", about: "a line of logs/daycare.jsonl", of: reflect.TypeFor[logEntry](), loose: true,

@@ -35,17 +35,18 @@ var connectorKinds = []connectors.Kind{email.Kind, irc.Kind, signal.Kind, slack.
 // ConnectorTypes are their types.
 var ConnectorTypes = connectors.Types(connectorKinds)
 
+// ConnectorKind returns the platform of a type.
+func ConnectorKind(name string) (connectors.Kind, bool) { return connectors.Find(connectorKinds, name) }
+
 // NewConnector makes one connector of its settings. Its own secrets come from the
 // vault.
 func NewConnector(secrets *Vault, s config.Connector, host chat.Host, log *slog.Logger) (engine.Connector, error) {
 	if _, err := permission.Ceiling(s.Ceiling); err != nil {
 		return nil, fmt.Errorf("connector %q: %w", s.ID, err)
 	}
-	for _, k := range connectorKinds {
-		if k.Type == s.Type {
-			return k.New(connectors.Making{Decode: func(o any) error { return finding.Join(s.Decode(o)) },
-				Secret: secrets.Of, Named: secrets.Now, Host: host, Log: log})
-		}
+	if k, ok := ConnectorKind(s.Type); ok {
+		return k.New(connectors.Making{Decode: func(o any) error { return finding.Join(s.Decode(o)) },
+			Secret: secrets.Of, Named: secrets.Now, Host: host, Log: log})
 	}
 	return nil, fmt.Errorf("connector %q: unknown type %q, want one of %s", s.ID, s.Type, strings.Join(ConnectorTypes, ", "))
 }

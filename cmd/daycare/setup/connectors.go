@@ -13,6 +13,7 @@ import (
 
 	"daycare/cmd/daycare/plugins"
 	"daycare/cmd/daycare/term"
+	"daycare/connectors"
 	"daycare/connectors/chat"
 	"daycare/engine/config"
 	"daycare/engine/event"
@@ -22,9 +23,9 @@ import (
 
 // Connectors is the group of commands that list the connectors of the settings, and try them.
 func Connectors(c *term.App) *cobra.Command {
-	return term.Group("connectors", "List and test chat platforms and webhooks",
-		"  daycare connectors ls\n  daycare connectors test telegram",
-		connectorsLs(c), connectorsTest(c))
+	return term.Group("connectors", "Add, list and test chat platforms and webhooks",
+		"  daycare connectors add telegram\n  daycare connectors ls\n  daycare connectors test telegram",
+		connectorsLs(c), connectorsAdd(c), connectorsPair(c), connectorsTest(c))
 }
 
 func connectorsLs(c *term.App) *cobra.Command {
@@ -111,9 +112,18 @@ func probe(ctx context.Context, c *term.App, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	verdict, err := verdictOf(ctx, conn, s.Type)
+	if err == nil && len(s.Allow) == 0 && s.Type != "webhook" {
+		verdict += "; nobody can message an agent there until you add them to allow"
+	}
+	return verdict, err
+}
+
+// verdictOf asks the platform of a connector.
+func verdictOf(ctx context.Context, conn connectors.Connector, kind string) (string, error) {
 	p, ok := conn.(prober)
 	if !ok {
-		return "the settings are valid; there is no platform to ask for a " + s.Type, nil
+		return "the settings are valid; there is no platform to ask for a " + kind, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

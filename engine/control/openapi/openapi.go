@@ -208,6 +208,7 @@ var hints = map[string]string{
 	"id":            "an agent: its exact id, handle (`0%2F1`), name, or the first four or more letters of its id",
 	"item":          "the id of an inbox item",
 	"token":         "the token of the approval request",
+	"code":          "the code that the stranger was told",
 	"slug":          "the name of the task or heartbeat item",
 	"name":          "a name",
 	"family":        "only this agent and its descendants that have not ended",

@@ -1,0 +1,70 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"daycare/cmd/daycare/plugins"
+	"daycare/cmd/daycare/term"
+	"daycare/engine/config"
+	"daycare/engine/disk"
+	"daycare/engine/fault"
+	"daycare/engine/finding"
+)
+
+// Saved is what became of settings that were written.
+type Saved struct {
+	When    string            // they apply, for people
+	Running bool              // a daemon has read them
+	Found   []finding.Finding // that it reported
+}
+
+// SaveSettings writes settings that are right, and has a running daemon read them. Findings
+// that were there before do not keep them from being written, unless they are errors.
+func SaveSettings(ctx context.Context, c *term.App, home string, before, after []byte, found []finding.Finding) (Saved, error) {
+	was, known, wasErr := config.LoadText(home, before, os.LookupEnv, plugins.ConnectorTypes...)
+	if wrong := fresh(found, known); len(wrong) > 0 {
+		for _, f := range wrong {
+			c.Warn("%s", f)
+		}
+		return Saved{}, &term.Problem{Code: fault.ExitFailure, Err: errors.New("nothing was written"),
+			Do: "see what there is with: daycare config get"}
+	}
+	if err := config.Replace(disk.NewVolume(home), home, after, before); err != nil {
+		if errors.Is(err, disk.ErrChanged) {
+			return Saved{}, &term.Problem{Code: fault.ExitFailure,
+				Err: errors.New("the settings were changed by somebody else meanwhile; nothing was written"),
+				Do:  "look at them, then try again"}
+		}
+		return Saved{}, err
+	}
+	now, _, err := config.LoadText(home, after, os.LookupEnv, plugins.ConnectorTypes...)
+	client, dialErr := c.Dial(ctx, filepath.Dir(home))
+	if dialErr != nil {
+		return Saved{When: "it applies at the next start"}, nil
+	}
+	saved := Saved{When: "the daemon applies it now", Running: true}
+	var reloadErr error
+	if saved.Found, reloadErr = client.Reload(ctx); reloadErr != nil {
+		return saved, fmt.Errorf("have the daemon read the settings: %w", reloadErr)
+	}
+	if err == nil && wasErr == nil && len(config.NeedRestart(was, now)) > 0 {
+		saved.When = "it applies after a restart: daycare restart"
+	}
+	return saved, nil
+}
+
+// fresh are the errors among findings, and the warnings that were not known before.
+func fresh(found, known []finding.Finding) (wrong []finding.Finding) {
+	for _, f := range found {
+		same := func(k finding.Finding) bool { return k.ID == f.ID && k.Reason == f.Reason }
+		if f.Severity == finding.Error || f.Severity == finding.Warning && !slices.ContainsFunc(known, same) {
+			wrong = append(wrong, f)
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Pairings are the requests of strangers to be let in by a connector.
+type Pairings interface {
+	Pairings(ctx context.Context) ([]Pairing, error)
+	// Pair lets in whoever has a code, or rejects them; by says who decided. Errors:
+	// fault.NoPairing, *Invalid.
+	Pair(ctx context.Context, code string, reject bool, by string) (Paired, error)
+}
+
+// A Pairing is one request that waits.
+type Pairing struct {
+	Code      string    `json:"code"`
+	Connector string    `json:"connector"`
+	UserID    string    `json:"userId"`
+	Name      string    `json:"name,omitempty"` // that they chose
+	At        time.Time `json:"at"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// Paired is the result of an answer.
+type Paired struct {
+	Pairing
+	// Owner: they are the first of allow now, so they answer approvals.
+	Owner bool `json:"owner"`
+}
+
+// PairAnswer is the body of POST /v1/pairings/{code}.
+type PairAnswer struct {
+	Decision string `json:"decision"` // approve or reject
+}
+
+type (
+	pairingsBody struct {
+		Pairings []Pairing `json:"pairings"`
+	}
+	pairIn struct {
+		Code string     `path:"code"`
+		Body PairAnswer `body:"application/json"`
+	}
+)
+
+// pairRoutes serve the requests of strangers.
+type pairRoutes struct{ pairings Pairings }
+
+func (p pairRoutes) list(ctx context.Context, _ nothing) (pairingsBody, error) {
+	list, err := p.pairings.Pairings(ctx)
+	return pairingsBody{some(list)}, err
+}
+
+func (p pairRoutes) pair(ctx context.Context, in pairIn) (Paired, error) {
+	switch in.Body.Decision {
+	case "approve", "reject":
+		return p.pairings.Pair(ctx, in.Code, in.Body.Decision == "reject", callerOf(ctx).Name)
+	}
+	return Paired{}, &Invalid{Field: "decision", Reason: fmt.Sprintf("found %q, allowed: approve, reject", in.Body.Decision)}
+}
+
+// Pairings lists the requests of strangers that wait.
+func (c *Client) Pairings(ctx context.Context) ([]Pairing, error) {
+	b, err := listPairings.call(ctx, c, nothing{})
+	return b.Pairings, err
+}
+
+// Pair lets in whoever has a code. Errors: fault.NoPairing.
+func (c *Client) Pair(ctx context.Context, code string) (Paired, error) {
+	return decidePairing.call(ctx, c, pairIn{code, PairAnswer{"approve"}})
+}
+
+// RejectPairing turns away whoever has a code. Errors: fault.NoPairing.
+func (c *Client) RejectPairing(ctx context.Context, code string) (Paired, error) {
+	return decidePairing.call(ctx, c, pairIn{code, PairAnswer{"reject"}})
+}
