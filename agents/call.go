@@ -150,7 +150,7 @@ func (c *caller) call(ctx context.Context, t *turn, req *providers.Request) (*pr
 	if t.interrupts() {
 		ctx, stop = c.interruptible(ctx, &t.self)
 	}
-	answer, err := c.model(&t.self).Call(ctx, req, s.see)
+	answer, err := c.model(t.model()).Call(ctx, req, s.see)
 	if !stop() && err != nil {
 		err = errInterrupt
 	}
@@ -197,9 +197,9 @@ func (c *caller) interruptible(ctx context.Context, s *self) (_ context.Context,
 	}
 }
 
-// model is the model that the agent uses now. Its calls run meanwhile.
-func (c *caller) model(s *self) Model {
-	return besideModel{c.deliveries, c.models.Model(s.state.Provider)}
+// model is the model of a choice. The agent's deliveries are recorded while it is called.
+func (c *caller) model(choice record.Model) Model {
+	return besideModel{c.deliveries, c.models.Model(choice)}
 }
 
 // cut is the record of an answer that the crash cut; nil: there is none.

@@ -162,7 +162,14 @@ type Settings struct {
 	// ContextLimit is how many tokens of context there may be, whatever the
 	// model takes; 0 is the default.
 	ContextLimit int
+	Routes       Routes
 	Zone         string // IANA name of the zone people are in
+}
+
+// Routes are the models that the settings choose; zero is none.
+type Routes struct {
+	Own     record.Model // of an agent whose state chooses none
+	Summary record.Model // of summaries
 }
 
 // Reports say whom an agent tells how its turns ended. The zero value is nobody:

@@ -35,9 +35,9 @@ func (r *requests) build(t *turn) (*providers.Request, error) {
 	if context.Session != r.session {
 		r.introduce(&t.self, context.Session)
 	}
+	choice := t.model()
 	req, err := r.builder.Build(context, r.system, offer(t.tools), prompt.Options{
-		Model: t.state.Provider.Model, MaxTokens: t.state.Provider.MaxTokens,
-		Temperature: t.state.Provider.Temperature, Thinking: t.state.Provider.Thinking,
+		Model: choice.Model, MaxTokens: choice.MaxTokens, Temperature: choice.Temperature, Thinking: choice.Thinking,
 		Agent: r.journal.id, Foreground: t.foreground(),
 	})
 	if err != nil {

@@ -19,6 +19,23 @@ type self struct {
 // foreground reports whether a person waits for the answers of this agent.
 func (s *self) foreground() bool { return s.meta.Descriptor.Type == address.User }
 
+// model is the agent's choice, or where its state makes none that of the settings.
+func (s *self) model() record.Model {
+	choice := s.state.Provider
+	if choice.ID == "" && choice.Model == "" {
+		choice.ID, choice.Model = s.settings.Routes.Own.ID, s.settings.Routes.Own.Model
+	}
+	return choice
+}
+
+// summarist is the choice for summaries.
+func (s *self) summarist() record.Model {
+	if s.settings.Routes.Summary != (record.Model{}) {
+		return s.settings.Routes.Summary
+	}
+	return s.model()
+}
+
 // address is the agent's own chat; empty where it has none.
 func (s *self) address() message.Address {
 	d := s.meta.Descriptor

@@ -100,12 +100,13 @@ func (g shortening) turnID() string {
 // limit is how many tokens of context there is room for: the smaller of the
 // model's window and the owner's limit.
 func (sh *shortener) limit(s *self) int {
-	model := s.state.Provider.ID + "/" + s.state.Provider.Model
+	choice := s.model()
+	model := choice.ID + "/" + choice.Model
 	limit := s.settings.ContextLimit
 	if limit <= 0 {
 		limit = defaultContextLimit
 	}
-	if w := sh.models.Window(s.state.Provider); w > 0 {
+	if w := sh.models.Window(choice); w > 0 {
 		limit = min(limit, w)
 	}
 	if sh.room.model != model {
@@ -198,13 +199,14 @@ func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *reco
 		return nothingOlder, false, nil
 	}
 	sh.journal.show(event.Thinking, "compacting the conversation")
-	task := compact.Task{Plan: plan, Limits: l, Model: g.self.state.Provider.Model, Agent: sh.journal.id, Focus: g.focus,
-		Waiting: g.self.foreground(), Running: sh.jobs.Running()}
+	summarist := g.self.summarist()
+	task := compact.Task{Plan: plan, Limits: sh.readable(l, g.limit, summarist), Model: summarist.Model,
+		Agent: sh.journal.id, Focus: g.focus, Waiting: g.self.foreground(), Running: sh.jobs.Running()}
 	if g.turn != nil {
 		task.Watch = func(providers.Event) { g.turn.clock.tick() }
 	}
 	before := sh.requests.builder.Tokens()
-	s, err := compact.Summarize(ctx, sh.caller.model(g.self), task)
+	s, err := compact.Summarize(ctx, sh.caller.model(summarist), task)
 	if ctx.Err() != nil {
 		return 0, false, callError{context.Cause(ctx)}
 	}
@@ -239,6 +241,15 @@ func (sh *shortener) shortenOnce(ctx context.Context, g shortening, wasted *reco
 	sh.journal.emit(event.AgentCompacted, g.turnID(), event.Compacted{Before: before, Gone: len(plan.Gone), Kept: len(plan.Kept),
 		RequestCut: task.RequestCut()})
 	return shortened, false, nil
+}
+
+// readable are the limits of a summary whose model may have less room than the agent's.
+func (sh *shortener) readable(l compact.Limits, limit int, summarist record.Model) compact.Limits {
+	if w := sh.models.Window(summarist); w > 0 && w < limit {
+		less := compact.For(w)
+		l.Part, l.Summary = min(l.Part, less.Part), min(l.Summary, less.Summary)
+	}
+	return l
 }
 
 // summarized records a summary: from here on the model sees it instead of what it

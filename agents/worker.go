@@ -42,7 +42,7 @@ func (w *worker) begin(ctx context.Context, s self, items []inbox.Item) (outgrow
 	for i, it := range items {
 		taken[i] = it.ID
 	}
-	opening := &record.TurnBegin{Turn: t.id, Items: taken, Attempt: t.attempt, Model: t.state.Provider.Model}
+	opening := &record.TurnBegin{Turn: t.id, Items: taken, Attempt: t.attempt, Model: t.model().Model}
 	entries, err := w.journal.append(append([]record.Record{opening}, w.intake.users(&t.self, t.id, items)...)...)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (w *worker) resume(ctx context.Context, s self, open *record.OpenTurn) (out
 		return nil, w.replies.finish(t, record.ReasonPoison,
 			t.apology(fmt.Errorf("this message made me fail %d times, so I set it aside", maxAttempts)))
 	}
-	recs = append(recs, &record.TurnBegin{Turn: t.id, Items: t.items, Attempt: t.attempt, Model: t.state.Provider.Model})
+	recs = append(recs, &record.TurnBegin{Turn: t.id, Items: t.items, Attempt: t.attempt, Model: t.model().Model})
 	if _, err := w.journal.append(recs...); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *worker) run(ctx context.Context, t *turn, calls []record.ToolCall) (out
 	defer end()
 	inner, t.clock = watchProgress(inner, t.settings.Stuck)
 	defer t.clock.stop()
-	w.journal.emit(event.TurnStarted, t.id, event.Started{Items: t.items, Attempt: t.attempt, Model: t.state.Provider.Model})
+	w.journal.emit(event.TurnStarted, t.id, event.Started{Items: t.items, Attempt: t.attempt, Model: t.model().Model})
 
 	for {
 		if len(calls) == 0 {

@@ -41,11 +41,9 @@ type Options struct {
 	// PerMinute is how many messages one sender of a connector may write in a
 	// minute, 0 any number; nil: any number.
 	PerMinute func() int
-	// Model names the model of agents whose state names none.
-	Model string
-	// Window is how many tokens of context there is room for with a model, 0: not
-	// known. nil is not known of any.
-	Window func(choice record.Model) int
+	// Answers names the model that answers for agents of a type with a choice, and how many
+	// tokens of context there is room for, 0: not known. nil: nothing is known.
+	Answers func(t address.Type, choice record.Model) (model string, window int)
 	// Queue is how agents of a connector, "" of none, take what comes while they work,
 	// if their own state does not say; nil: not known of any.
 	Queue func(connector string) string
@@ -149,7 +147,7 @@ func New(o Options) (*System, error) {
 		return a.links.get(id)
 	}, o.Events, o.Log)
 
-	dir := &directory{place: p, actors: a, asks: o.Asks, model: o.Model, window: o.Window, queue: o.Queue}
+	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
 	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,

@@ -18,11 +18,10 @@ import (
 // A directory says what there is to see of agents.
 type directory struct {
 	place
-	actors *actors
-	asks   *permission.Queue
-	model  string                 // of agents whose state names none
-	window func(record.Model) int // nil: not known of any
-	queue  func(string) string    // nil: not known of any
+	actors  *actors
+	asks    *permission.Queue
+	answers func(address.Type, record.Model) (model string, window int) // nil: nothing is known
+	queue   func(string) string                                         // nil: not known of any
 }
 
 // Agents lists all agents in the order of their handles.
@@ -139,16 +138,13 @@ func (a *actors) readCost(id string) (cost float64) {
 func (dy *directory) look(meta address.Meta) event.Agent {
 	dir := dy.folder(meta.ID)
 	a := event.Agent{ID: meta.ID, Handle: meta.Handle, Name: meta.Name, Type: string(meta.Descriptor.Type),
-		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle, Model: dy.model}
+		ParentAgentID: meta.Descriptor.ParentAgentID, State: event.Idle}
 	if dy.queue != nil {
 		a.Queue = dy.queue(meta.Descriptor.Connector)
 	}
 	state, _, _ := record.CurrentState(dy.vol, dir) // what is wrong with the file is told apart
 	dy.index.SawEnded(meta.ID, state.Ended != nil)
 	a.Queue = cmp.Or(state.Queue, a.Queue)
-	if state.Provider.Model != "" {
-		a.Model = state.Provider.Model
-	}
 	if state.Ended != nil {
 		a.State, a.Detail = event.Ended, state.Ended.Reason
 	}
@@ -157,8 +153,9 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 	if n, err := record.InContext(dir); err == nil {
 		a.Context = n
 	}
-	if dy.window != nil {
-		a.Window = int64(dy.window(state.Provider))
+	if a.Model = state.Provider.Model; dy.answers != nil {
+		model, window := dy.answers(meta.Descriptor.Type, state.Provider)
+		a.Model, a.Window = model, int64(window)
 	}
 	if at, err := record.LastAt(dir); err == nil && !at.IsZero() {
 		a.LastAt = &at

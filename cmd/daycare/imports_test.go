@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"cmd/daycare/daemon": {"cmd/daycare/logfile", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/version",
 		"engine/...", "agents/...", "tools/...", "connectors/..."},
 	"cmd/daycare/models": {"cmd/daycare/plugins", "agents", "agents/providers", "agents/providers/catalogue",
-		"engine/config", "engine/event", "engine/record"},
+		"engine/config", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
 	"cmd/daycare/machine": {"engine/beneath", "engine/disk"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"reflect"
@@ -20,6 +21,7 @@ func (r *reader) check(c *Config, connectorTypes []string) {
 	r.checkProviders(c)
 	r.checkConnectors(c, connectorTypes)
 	r.checkModels(c)
+	r.checkRouting(c)
 	r.checkControl(c)
 	r.checkHosts(c.Permissions.Defaults.Hosts)
 }
@@ -94,6 +96,34 @@ func (r *reader) checkModels(c *Config) {
 		}
 		r.Tell(finding.Warning, "unused", at, fmt.Sprintf("%s: no provider has the id %q", at, id),
 			"use an id from the list providers")
+	}
+}
+
+// checkRouting reports routes to a provider that there is not. Whether a provider has the model
+// is known where the catalogue is.
+func (r *reader) checkRouting(c *Config) {
+	if len(c.Providers) == 0 {
+		return // the environment says which there are
+	}
+	routes := c.Routing.Routes()
+	for _, key := range slices.Sorted(maps.Keys(routes)) {
+		to := routes[key]
+		id, _, _ := strings.Cut(to, "/")
+		var names []string
+		known := false
+		for _, p := range c.Providers {
+			names = append(names, p.ID, p.Model)
+			known = known || p.ID == id || p.Model == to
+		}
+		if known {
+			continue
+		}
+		remedy := "write PROVIDER or PROVIDER/MODEL, with a PROVIDER of the list providers"
+		if near := form.Nearest(id, names); near != "" {
+			remedy = fmt.Sprintf("did you mean %q?", near)
+		}
+		r.Tell(finding.Error, "bad-value", "routing."+key,
+			fmt.Sprintf("routing.%s: found %q, and no provider has that id or model", key, to), remedy)
 	}
 }
 

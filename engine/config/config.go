@@ -10,11 +10,14 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"daycare/engine/finding"
 )
 
 // A Config is the configuration in force. Nobody changes it once it is made. A section
@@ -23,6 +26,7 @@ import (
 type Config struct {
 	Providers   []Provider  `json:"providers"` // in fallback order
 	Models      []Model     `json:"models"`
+	Routing     Routing     `json:"routing"`
 	Connectors  []Connector `json:"connectors" check:"open"` // a connector reads its own options
 	Agents      Agents      `json:"agents"`
 	Tools       Tools       `json:"tools" apply:"restart"`
@@ -36,7 +40,8 @@ type Config struct {
 	ModelsURL   string      `json:"modelsURL"` // a newer catalogue, for daycare models refresh
 
 	env     Env
-	secrets map[string]Secret // auth.json
+	secrets map[string]Secret          // auth.json
+	routes  map[string]finding.Finding // where each route stands
 }
 
 // Env looks up an environment variable: os.LookupEnv.
@@ -84,6 +89,24 @@ type Price struct {
 	Output     *float64 `json:"output" min:"0"`
 	CacheRead  *float64 `json:"cacheRead" min:"0"`
 	CacheWrite *float64 `json:"cacheWrite" min:"0"`
+}
+
+// Route is the place of a route by its key: a finding without a reason.
+func (c *Config) Route(key string) finding.Finding { return c.routes[key] }
+
+// Routing gives kinds of calls models of their own: PROVIDER, PROVIDER/MODEL, or a model that
+// a provider of the settings has; "": as any other call.
+type Routing struct {
+	Summary   string `json:"summary"`   // summaries of conversations that grew too long
+	Heartbeat string `json:"heartbeat"` // turns of the heartbeat
+	Subagent  string `json:"subagent"`  // turns of sub-agents and background agents
+}
+
+// Routes are the routes that are set, by their keys.
+func (r Routing) Routes() map[string]string {
+	all := map[string]string{"summary": r.Summary, "heartbeat": r.Heartbeat, "subagent": r.Subagent}
+	maps.DeleteFunc(all, func(_, to string) bool { return to == "" })
+	return all
 }
 
 // A Connector is one way in. Options beyond these are of its type: Decode.

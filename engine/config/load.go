@@ -180,6 +180,15 @@ func (r *reader) attach(c *Config) {
 		}
 		p.Why = fmt.Sprintf("%s:%d", Name, r.Node(entry("providers", i)).Line)
 	}
+	c.routes = map[string]finding.Finding{}
+	for key := range c.Routing.Routes() {
+		at := finding.Finding{ID: "settings-routing", Severity: finding.Error, File: r.Name}
+		if r.Has("routing." + key) { // else it is of the environment
+			n := r.Node("routing." + key)
+			at.Line, at.Column = n.Line, n.Column
+		}
+		c.routes[key] = at
+	}
 	for i := range c.Connectors {
 		c.Connectors[i].Raw, c.Connectors[i].file = r.Node(entry("connectors", i)), r.Name
 	}

@@ -13,12 +13,12 @@ type Costs interface {
 }
 
 // CostBy are what a Bill can have rows for; the first is the default.
-var CostBy = []string{"agent", "model", "day"}
+var CostBy = []string{"agent", "model", "day", "purpose"}
 
 // A Bill sums calls of models, those of removed agents included.
 type Bill struct {
 	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by"` // agent, model or day
+	By    string    `json:"by"` // agent, model, day or purpose
 	Rows  []*Spent  `json:"rows"`
 	Total Spent     `json:"total"`
 }
@@ -26,7 +26,7 @@ type Bill struct {
 // Spent is one line of a Bill. Tokens are counted, Cost is US dollars at the price
 // that held when the call was made.
 type Spent struct {
-	Key        string  `json:"key"`            // handle of an agent, trash/NAME, a model, YYYY-MM-DD, total
+	Key        string  `json:"key"`            // handle of an agent, trash/NAME, a model, YYYY-MM-DD, a purpose, total
 	Name       string  `json:"name,omitempty"` // of an agent
 	Calls      int     `json:"calls"`
 	Input      int64   `json:"input"`

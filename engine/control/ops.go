@@ -72,7 +72,8 @@ var (
 		"`{arguments}`: the message that a command expands to, `{text}`"}
 	models = Op[nothing, modelsBody]{"models", get, "/v1/models", apitoken.Read, none, 0, "the available models"}
 	cost   = Op[costIn, Bill]{"cost", get, "/v1/cost", apitoken.Read, all, 0,
-		"spending: `?by=` agent (default), model or day; `?since=` a time"}
+		"spending: `?by=` agent (default), model, day or purpose (conversation, summary, heartbeat, cron, subagent); " +
+			"`?since=` a time"}
 	reload = Op[nothing, reloadBody]{"reload", post, "/v1/reload", apitoken.Admin, all, needsDaemon,
 		"reloads the settings: `{findings}`, or 422, and the last valid ones stay active"}
 	backup = Op[backupIn, Archive]{"backup", get, "/v1/backup", apitoken.Admin, all, 0,
@@ -82,7 +83,7 @@ var (
 )
 
 type costIn struct {
-	By    string    `query:"by" default:"agent" allow:"agent|model|day"`
+	By    string    `query:"by" default:"agent" allow:"agent|model|day|purpose"`
 	Since time.Time `query:"since"`
 }
 

@@ -68,12 +68,11 @@ func (c *Client) Pairings(ctx context.Context) ([]Pairing, error) {
 	return b.Pairings, err
 }
 
-// Pair lets in whoever has a code. Errors: fault.NoPairing.
-func (c *Client) Pair(ctx context.Context, code string) (Paired, error) {
-	return decidePairing.call(ctx, c, pairIn{code, PairAnswer{"approve"}})
-}
-
-// RejectPairing turns away whoever has a code. Errors: fault.NoPairing.
-func (c *Client) RejectPairing(ctx context.Context, code string) (Paired, error) {
-	return decidePairing.call(ctx, c, pairIn{code, PairAnswer{"reject"}})
+// Pair lets in whoever has a code, or rejects them. Errors: fault.NoPairing.
+func (c *Client) Pair(ctx context.Context, code string, reject bool) (Paired, error) {
+	answer := PairAnswer{"approve"}
+	if reject {
+		answer.Decision = "reject"
+	}
+	return decidePairing.call(ctx, c, pairIn{code, answer})
 }

@@ -12,6 +12,7 @@ type Spend struct {
 	Provider, Model string
 	Tokens          Tokens
 	Cost            float64 // US dollars
+	Summary         bool    // it summarised a conversation
 	// Call is the same in every copy of the record: an agent that was imported beside
 	// the one it was exported from, or a folder copied by hand, paid nothing again.
 	Call string
@@ -79,9 +80,9 @@ func spend(e *Entry) (s Spend, ok bool) {
 	at := fmt.Sprintf(" %d %d", e.Seq, e.At.UnixNano())
 	switch r := e.Rec.(type) {
 	case *Assistant:
-		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, r.Turn + at}
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, false, r.Turn + at}
 	case *Summary:
-		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, r.SHA256 + at}
+		s = Spend{e.At, r.Provider, r.Model, r.Tokens, r.Cost, true, r.SHA256 + at}
 	}
 	return s, s.Provider != ""
 }

@@ -13,15 +13,16 @@ import (
 	"daycare/engine/control"
 )
 
-// Cost sums what calls of models cost, by agent, model or day.
+// Cost sums what calls of models cost, by agent, model, day or purpose.
 func Cost(c *term.App) *cobra.Command {
 	var since, by string
 	cmd := &cobra.Command{
 		Use:   "cost",
-		Short: "Show spending by agent, model or day",
+		Short: "Show spending by agent, model, day or purpose",
 		Long: "Show tokens and US dollars of every model call in the histories, removed agents included.\n" +
-			"Each call has the price that applied when it was made.",
-		Example: "  daycare cost --since 7d --by day",
+			"Each call has the price that applied when it was made. Purposes are\n" +
+			"conversation, summary, heartbeat, cron and subagent, as in `routing` of the settings.",
+		Example: "  daycare cost --since 7d --by day\n  daycare cost --by purpose",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(control.CostBy, by) {
@@ -43,7 +44,7 @@ func Cost(c *term.App) *cobra.Command {
 		},
 	}
 	term.SinceFlag(cmd, &since)
-	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model or day")
+	cmd.Flags().StringVar(&by, "by", "agent", "group by `agent`, model, day or purpose")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(control.CostBy, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

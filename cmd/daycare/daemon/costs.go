@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/address"
+	"daycare/engine/beneath"
 	"daycare/engine/control"
 	"daycare/engine/record"
 )
@@ -25,7 +27,7 @@ type costs struct{ parts *Daemon }
 func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill, error) {
 	b := control.Bill{Since: since, By: by}
 	rows, seen := map[string]*control.Spent{}, map[string]bool{}
-	add := func(dir string, agent control.Spent) error {
+	add := func(dir string, agent control.Spent, kind address.Type) error {
 		return record.Spent(dir, since, func(call record.Spend) {
 			if seen[call.Call] {
 				return
@@ -35,6 +37,8 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 			switch by {
 			case "model":
 				row = control.Spent{Key: cmp.Or(call.Model, call.Provider)}
+			case "purpose":
+				row = control.Spent{Key: purpose(kind, call)}
 			case "day":
 				row = control.Spent{Key: call.At.Local().Format(time.DateOnly)}
 			}
@@ -46,7 +50,8 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 		})
 	}
 	for _, m := range c.parts.index.All() {
-		if err := add(filepath.Join(c.parts.root, "agents", m.ID), control.Spent{Key: m.Handle, Name: m.Name}); err != nil {
+		row := control.Spent{Key: m.Handle, Name: m.Name}
+		if err := add(filepath.Join(c.parts.root, "agents", m.ID), row, m.Descriptor.Type); err != nil {
 			return b, err
 		}
 	}
@@ -58,12 +63,38 @@ func (c costs) Cost(_ context.Context, since time.Time, by string) (control.Bill
 		if !e.IsDir() {
 			continue // a prompt of the heartbeat, a file of somebody
 		}
-		if err := add(filepath.Join(c.parts.root, "trash", e.Name()), control.Spent{Key: "trash/" + e.Name()}); err != nil {
+		dir := filepath.Join(c.parts.root, "trash", e.Name())
+		if err := add(dir, control.Spent{Key: "trash/" + e.Name()}, removedType(dir)); err != nil {
 			return b, err
 		}
 	}
 	b.Rows, b.Total.Key = sortCosts(rows, by), "total"
 	return b, nil
+}
+
+// purpose is what a call was for, as the settings route calls.
+func purpose(kind address.Type, call record.Spend) string {
+	switch {
+	case call.Summary:
+		return "summary"
+	case kind == address.User, kind == address.Permanent:
+		return "conversation"
+	}
+	return cmp.Or(string(kind), "unknown")
+}
+
+// maxDescriptor bounds what is read of the descriptor of an agent in the trash, in bytes.
+const maxDescriptor = 1 << 20
+
+// removedType is the type of an agent in the trash; "" if its descriptor does not say.
+func removedType(dir string) address.Type {
+	path := filepath.Join(dir, "descriptor.json")
+	data, _, err := beneath.Own(path, maxDescriptor)
+	if err != nil {
+		return ""
+	}
+	d, _ := address.Decode(path, data)
+	return d.Type
 }
 
 func tally(s *control.Spent, c record.Spend) {

@@ -69,6 +69,7 @@ func (r factory) figures(d address.Descriptor) agents.Settings {
 		Profile:      permission.Profile(c.Permissions.Profile),
 		StopAtLimit:  c.Budget.OnLimit == "stop",
 		ContextLimit: c.Agents.EmergencyContextLimit, Zone: zone(),
+		Routes: agents.Routes{Own: r.choice(d.Type, record.Model{}), Summary: r.models.Load().Route("summary")},
 	}
 }
 

@@ -86,7 +86,12 @@ func (r factory) inherit(d address.Descriptor, s record.State) (record.State, er
 			s.Permissions.Grants = append(s.Permissions.Grants, g)
 		}
 	}
-	s.Provider.Model = cmp.Or(d.Model, s.Provider.Model)
+	switch {
+	case d.Model != "":
+		s.Provider.Model = d.Model
+	case r.settings.Current().Routing.Subagent != "":
+		s.Provider.ID, s.Provider.Model = "", "" // as the settings say, not as its parent
+	}
 	if def, ok := r.toolset.definition(d); ok && def.Temperature != nil {
 		s.Provider.Temperature = def.Temperature
 	}

@@ -33,6 +33,9 @@ type live struct {
 func liveSettings() map[string]live {
 	figures := func(r *Daemon) any { return factory{r}.figures(address.Descriptor{Type: address.User}) }
 	limits := func(r *Daemon) any { return r.limits() }
+	routed := func(t address.Type) func(r *Daemon) any {
+		return func(r *Daemon) any { return factory{r}.figures(address.Descriptor{Type: t}).Routes.Own }
+	}
 	state := func(r *Daemon) any {
 		data, err := factory{r}.newState(address.Descriptor{Type: address.Permanent, Name: "x"})
 		s, _ := record.ParseState("state.json", data)
@@ -106,6 +109,10 @@ func liveSettings() map[string]live {
 			func(r *Daemon) any { return r.models.Load().First().Model }},
 		"providers.apiKeyEnv": provider("apiKeyEnv", "A_KEY", "B_KEY"), "providers.concurrency": provider("concurrency", "1", "2"),
 		"providers.headers": provider("headers", "{x: a}", "{x: b}"), "providers.options": provider("options", "{x: a}", "{x: b}"),
+
+		"routing.summary":   {"fake", "fake/other", figures},
+		"routing.heartbeat": {"fake", "fake/other", routed(address.Heartbeat)},
+		"routing.subagent":  {"fake", "fake/other", routed(address.Subagent)},
 
 		"models.id":        {"[{id: my-model, window: 9}]", "[{id: other, window: 9}]", model("window", "", "").shows},
 		"models.window":    model("window", "1000", "2000"),

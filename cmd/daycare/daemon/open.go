@@ -176,8 +176,8 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	}
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Model: r.models.Load().First().Model,
-		Window: r.room, Grace: shutdownGrace,
+		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Answers: r.answers,
+		Grace:     shutdownGrace,
 		Redact:    &r.secrets,
 		Folders:   r.folders,
 		Queue:     r.queueOf,

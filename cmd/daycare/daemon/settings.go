@@ -10,6 +10,7 @@ import (
 
 	"daycare/cmd/daycare/models"
 	"daycare/cmd/daycare/plugins"
+	"daycare/engine/address"
 	"daycare/engine/apitoken"
 	"daycare/engine/config"
 	"daycare/engine/event"
@@ -39,7 +40,9 @@ func (r reloader) reload(ctx context.Context) []finding.Finding {
 		if err == nil {
 			err = chain.CheckAll()
 		}
-		if err != nil {
+		if err != nil && chain != nil && len(chain.Misrouted()) > 0 {
+			found = append(found, chain.Misrouted()...)
+		} else if err != nil {
 			found = append(found, finding.Finding{ID: "settings-providers", Severity: finding.Error, File: path, Reason: err.Error()})
 		} else {
 			r.models.Store(chain)
@@ -164,12 +167,22 @@ func (r reloader) watchSettings(ctx context.Context) error {
 	}
 }
 
-// room is how many tokens of context an agent has room for with a model: its window,
-// or what the settings allow at most.
-func (r *conf) room(choice record.Model) int {
-	limit := r.settings.Current().Agents.EmergencyContextLimit
-	if w := r.models.Load().Window(choice); w > 0 {
-		return min(limit, w)
+// choice is the model of agents of a type: their own choice, else that of the settings.
+func (r *conf) choice(t address.Type, own record.Model) record.Model {
+	if own.ID == "" && own.Model == "" {
+		routed := r.models.Load().Route(string(t))
+		own.ID, own.Model = routed.ID, routed.Model
 	}
-	return limit
+	return own
+}
+
+// answers names the model of an agent, and how many tokens of context there is room for: its
+// window, or what the settings allow at most.
+func (r *conf) answers(t address.Type, own record.Model) (model string, window int) {
+	chain, choice := r.models.Load(), r.choice(t, own)
+	window = r.settings.Current().Agents.EmergencyContextLimit
+	if w := chain.Window(choice); w > 0 {
+		window = min(window, w)
+	}
+	return chain.Answers(choice), window
 }

@@ -40,11 +40,15 @@ func (h folders) Switch(_ context.Context, id, typed string) (control.Choice, er
 			return control.Choice{}, err
 		}
 	}
+	chosen := choice.ID != "" || choice.Model != ""
+	if meta, ok := h.parts.index.Get(id); ok {
+		choice = h.parts.choice(meta.Descriptor.Type, choice)
+	}
 	p, err := models.CheckChoice(choice)
 	if err != nil {
 		return control.Choice{Provider: choice.ID, Model: choice.Model, Problem: err.Error()}, nil
 	}
-	return control.Choice{Provider: p.ID, Model: cmp.Or(choice.Model, p.Model), Chosen: choice.ID != "" || choice.Model != ""}, nil
+	return control.Choice{Provider: p.ID, Model: cmp.Or(choice.Model, p.Model), Chosen: chosen}, nil
 }
 
 // unfitChoice says what is wrong with the model that an edited state.json names.

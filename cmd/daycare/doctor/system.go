@@ -189,7 +189,23 @@ func checkServices(d *doctor) error {
 			d.tell(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}
+	checkRoutes(d)
 	return nil
+}
+
+// checkRoutes looks whether the routes of the settings lead to a model.
+func checkRoutes(d *doctor) {
+	if len(d.conf.Routing.Routes()) == 0 {
+		return
+	}
+	key := func(p config.Provider) func() string { return p.APIKey.Reveal }
+	chain, err := models.New(context.Background(), d.conf, d.workspace, key)
+	if err != nil {
+		return // of a provider, which was told
+	}
+	for _, f := range chain.Misrouted() {
+		d.tell(f.Severity, "provider-route", f.File, f.Line, f.Reason, f.Remedy)
+	}
 }
 
 // checkReceivers looks whether connectors can be made of their settings.

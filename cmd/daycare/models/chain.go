@@ -11,6 +11,7 @@ import (
 	"daycare/agents/providers/catalogue"
 	"daycare/cmd/daycare/plugins"
 	"daycare/engine/config"
+	"daycare/engine/finding"
 	"daycare/engine/record"
 	ws "daycare/engine/workspace"
 )
@@ -21,6 +22,8 @@ type Chain struct {
 	providers []providers.Provider
 	observed  []*observed // the same
 	Catalogue *catalogue.Catalogue
+	routes    routes
+	misrouted []finding.Finding
 	Stamp     string // stamp of the list that a person fetched
 }
 
@@ -39,6 +42,7 @@ func New(ctx context.Context, c *config.Config, workspace string, key func(confi
 		seen := &observed{Provider: providers.See(p, m.sight(s))}
 		m.providers, m.observed = append(m.providers, seen), append(m.observed, seen)
 	}
+	m.route(c)
 	return m, nil
 }
 

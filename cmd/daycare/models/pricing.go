@@ -10,6 +10,7 @@ import (
 	"daycare/agents/providers"
 	"daycare/agents/providers/catalogue"
 	"daycare/engine/config"
+	"daycare/engine/finding"
 	"daycare/engine/record"
 )
 
@@ -41,14 +42,14 @@ func Check(known *catalogue.Catalogue, p config.Provider, model string) error {
 	return known.Check(p.ID, model)
 }
 
-// CheckAll checks the models of the settings.
+// CheckAll checks the models of the settings, and their routes.
 func (m *Chain) CheckAll() error {
 	for _, p := range m.Settings {
 		if err := Check(m.Catalogue, p, p.Model); err != nil {
 			return err
 		}
 	}
-	return nil
+	return finding.Join(m.misrouted)
 }
 
 // Price is what a call cost in US dollars, 0 where that is not known.

@@ -32,11 +32,7 @@ func connectorsPair(c *term.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer := client.Pair
-			if reject {
-				answer = client.RejectPairing
-			}
-			p, err := answer(cmd.Context(), args[0])
+			p, err := client.Pair(cmd.Context(), args[0], reject)
 			if err != nil {
 				return term.About(err, "answer the code", args[0])
 			}
