@@ -124,6 +124,18 @@ func TestCommandsOfHome(t *testing.T) {
 	})
 }
 
+// On a wide screen the table has the type of each agent, and a column each for what it does
+// and what it said last.
+func TestAWideScreenShowsTheTypesOfAgents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		drive(t, twelve(), 150, 30, func(d *driver) {
+			d.wait(time.Second)
+			d.shows("TYPE", "heartbeat", "subagent")
+			d.golden("home-wide")
+		})
+	})
+}
+
 // A typed command runs although agents mention its word: only an agent of that name
 // is what a filter looks for.
 func TestTypedCommandIsNotAFilter(t *testing.T) {

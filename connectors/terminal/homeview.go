@@ -50,9 +50,9 @@ func (h *home) nobody(m *Model, width int) []string {
 }
 
 // columns are the widths of the table; 0: the column is not there.
-type columns struct{ name, state, says, inbox, age, next, model, context, cost int }
+type columns struct{ name, kind, state, says, inbox, age, next, model, context, cost int }
 
-// wideTable is from when on the state and the newest words have a column each.
+// wideTable is from when on the type, the state and the newest words have a column each.
 const wideTable = 120
 
 // minSays is how wide the words are at least while other columns can be left out.
@@ -61,7 +61,7 @@ const minSays = 20
 // room is what the other columns leave for the words.
 func (c columns) room(width int) int {
 	rest := width - 4
-	for _, w := range []int{c.name, c.state, c.inbox, c.age, c.next, c.model, c.context, c.cost} {
+	for _, w := range []int{c.name, c.kind, c.state, c.inbox, c.age, c.next, c.model, c.context, c.cost} {
 		if w > 0 {
 			rest -= w + 1
 		}
@@ -91,7 +91,7 @@ func (h *home) columns(m *Model, rows []row, width int) columns {
 	}
 	c.name = min(c.name, max(20, width/4))
 	if width >= wideTable {
-		c.state, c.model = max(30, width/4), 16
+		c.kind, c.state, c.model = len("heartbeat"), max(30, width/4), 16
 	}
 	for _, least := range []*int{&c.context, &c.next, &c.cost} { // on a narrow screen the words come first
 		if c.room(width) >= minSays {
@@ -104,8 +104,8 @@ func (h *home) columns(m *Model, rows []row, width int) columns {
 }
 
 // cells joins the cells of the columns that are there.
-func (c columns) cells(texts [9]string) string {
-	widths := [9]int{c.name, c.state, c.says, c.inbox, c.age, c.next, c.model, c.context, c.cost}
+func (c columns) cells(texts [10]string) string {
+	widths := [10]int{c.name, c.kind, c.state, c.says, c.inbox, c.age, c.next, c.model, c.context, c.cost}
 	var parts []string
 	for i, text := range texts {
 		if widths[i] > 0 {
@@ -120,8 +120,8 @@ func (c columns) titles() string {
 	if c.state > 0 {
 		says = "SAID LAST"
 	}
-	return "    " + c.cells([9]string{cell("AGENT", c.name), cell("DOING", c.state), cell(says, c.says), cell("INBOX", c.inbox),
-		cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("CTX", c.context), right("COST", c.cost)})
+	return "    " + c.cells([10]string{cell("AGENT", c.name), cell("TYPE", c.kind), cell("DOING", c.state), cell(says, c.says),
+		cell("INBOX", c.inbox), cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("CTX", c.context), right("COST", c.cost)})
 }
 
 func (h *home) line(m *Model, r row, c columns, width int) string {
@@ -139,7 +139,7 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
 		says, saying = state, style
 	}
-	texts := [9]string{cell(name, c.name), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)),
+	texts := [10]string{cell(name, c.name), t.Dim.Render(cell(a.Type, c.kind)), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)),
 		cell(m.screen.inboxText(a), c.inbox),
 		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(wakeTime(m, a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
 		m.screen.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}

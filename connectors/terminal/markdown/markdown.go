@@ -142,9 +142,25 @@ func (r *Renderer) Code(source, language string, width int) []string {
 		if language == "diff" || language == "patch" {
 			style = r.diff(line)
 		}
+		lines = append(lines, r.broken(line, style, width)...)
+	}
+	return lines
+}
+
+// broken sets a line of source. What does not fit goes on below it, with a mark that says so.
+func (r *Renderer) broken(line string, style lipgloss.Style, width int) (lines []string) {
+	if ansi.StringWidth(line) <= width || width < 10 {
 		for part := range strings.SplitSeq(ansi.Hardwrap(line, max(width, 1), true), "\n") {
 			lines = append(lines, style.Render(part))
 		}
+		return lines
+	}
+	for i, part := range strings.Split(ansi.Hardwrap(line, width-2, true), "\n") {
+		if i == 0 {
+			lines = append(lines, style.Render(part))
+			continue
+		}
+		lines = append(lines, r.Theme.Rule.Render("↪ ")+style.Render(part))
 	}
 	return lines
 }

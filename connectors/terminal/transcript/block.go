@@ -79,9 +79,14 @@ func (b *block) foldable() bool {
 	switch b.kind {
 	case thinking, card, shell:
 		return true
+	case person, system:
+		return b.long() > longMessage
 	}
 	return false
 }
+
+// long is how many lines a message has.
+func (b *block) long() int { return strings.Count(strings.TrimRight(b.text, "\n"), "\n") + 1 }
 
 // volatile blocks look different each second.
 func (b *block) volatile() bool { return b.kind == card && b.tool.status == "" }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	shownOutput = 40
 	// shownProgress is how many lines of what a running tool prints are shown.
 	shownProgress = 3
+	// A message of more than longMessage lines shows so many of its beginning and its end.
+	longMessage, foldedHead, foldedTail = 40, 6, 3
 	// maxText is how wide text is set: longer lines are hard to read.
 	maxText = 110
 )
@@ -92,9 +95,14 @@ func (b *block) make(f Frame) []string {
 	return marked(t.Dim.Render("· "), styled(t.Dim, wrapped(b.text, width)))
 }
 
-// words are a message with its files.
+// words are a message with its files. Of a long one, such as a paste, the beginning and the end
+// are shown until it is opened.
 func (b *block) words(f Frame, width int) []string {
 	lines := wrapped(b.text, width)
+	if b.foldable() && !b.open && len(lines) > foldedHead+foldedTail {
+		all := fmt.Sprintf("… %d lines; Shift+↑ and Enter show them all …", b.long())
+		lines = slices.Concat(lines[:foldedHead], []string{f.Theme.Dim.Render(all)}, lines[len(lines)-foldedTail:])
+	}
 	for _, file := range b.files {
 		lines = append(lines, fileLine(f, file))
 	}

@@ -237,3 +237,26 @@ func TestBadRecords(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A message of many lines, such as a paste, shows its beginning, its end and how long it is,
+// until it is opened. Nothing of it is lost.
+func TestALongMessageIsFolded(t *testing.T) {
+	var text strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&text, "line %d\n", i+1)
+	}
+	tr := New()
+	tr.Merge(page(user(1, text.String()), user(2, "short\n"+strings.Repeat("\n", 300))))
+	folded := strings.Join(shown(tr, 400), "\n")
+	for _, want := range []string{"› line 1\n", "line 6\n", "200 lines", "line 198\n", "line 200", "› short"} {
+		if !strings.Contains(folded+"\n", want) {
+			t.Errorf("there is no %q in:\n%s", want, folded)
+		}
+	}
+	if strings.Contains(folded, "line 100") {
+		t.Errorf("the middle is shown:\n%s", folded)
+	}
+	if !tr.View.ToggleAll() || !strings.Contains(strings.Join(shown(tr, 400), "\n"), "line 100\n") {
+		t.Errorf("opened it is\n%s", strings.Join(shown(tr, 400), "\n"))
+	}
+}
