@@ -121,7 +121,8 @@ func (c columns) titles() string {
 		says = "SAID LAST"
 	}
 	return "    " + c.cells([10]string{cell("AGENT", c.name), cell("TYPE", c.kind), cell("DOING", c.state), cell(says, c.says),
-		cell("INBOX", c.inbox), cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model), right("CTX", c.context), right("COST", c.cost)})
+		cell("INBOX", c.inbox), cell("LAST", c.age), cell("NEXT", c.next), cell("MODEL", c.model),
+		right("CTX", c.context), right("COST", c.cost)})
 }
 
 func (h *home) line(m *Model, r row, c columns, width int) string {
@@ -139,7 +140,8 @@ func (h *home) line(m *Model, r row, c columns, width int) string {
 	if c.state == 0 && (a.says == "" || a.rank() != idle && a.rank() != unread) {
 		says, saying = state, style
 	}
-	texts := [10]string{cell(name, c.name), t.Dim.Render(cell(a.Type, c.kind)), style.Render(cell(state, c.state)), saying.Render(cell(says, c.says)),
+	texts := [10]string{cell(name, c.name), t.Dim.Render(cell(a.Type, c.kind)), style.Render(cell(state, c.state)),
+		saying.Render(cell(says, c.says)),
 		cell(m.screen.inboxText(a), c.inbox),
 		t.Dim.Render(cell(m.screen.age(a.LastAt), c.age)), t.Dim.Render(cell(wakeTime(m, a), c.next)), t.Dim.Render(cell(a.Model, c.model)),
 		m.screen.fullness(a).Render(right(percent(a.Context, a.Window), c.context)), t.Dim.Render(right(money(a.Cost), c.cost))}
