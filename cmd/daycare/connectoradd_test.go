@@ -132,7 +132,7 @@ func TestConnectorsAddByFlags(t *testing.T) {
 		{[]string{"telegram", "--token-file", "no.txt", "--allow", "1"}, fault.ExitNotFound, "there is no file no.txt"},
 		{[]string{"telegram", "--token-file", filepath.Join(dir, "wrong.txt"), "--allow", "1", "--set", at}, fault.ExitFailure,
 			"nothing was saved"},
-		{[]string{"telegram", "--token-file", "-", "--allow", "ada", "--set", at}, fault.ExitFailure, "want the number of a person"},
+		{[]string{"telegram", "--token-file", "-", "--allow", "ada", "--set", at}, fault.ExitFailure, "want the numeric id of a user"},
 		{[]string{"telegram", "--token-file", "-", "--allow", "1", "--set", "baseURL=http://127.0.0.1:1"}, fault.ExitFailure, "refused"},
 	} {
 		if code, said := run(tt.args...); code != tt.code || !strings.Contains(said, tt.want) {

@@ -36,6 +36,7 @@ var imports = map[string][]string{
 		"engine/config", "engine/event", "engine/finding", "engine/record"},
 	"cmd/daycare/plugins": {"connectors/...", "agents/providers/...", "engine", "engine/config", "engine/finding", "engine/permission"},
 	"cmd/daycare/version": {},
+	"cmd/daycare/man":     {"cmd/daycare/term", "cmd/daycare/version", "engine/fault"},
 	"cmd/daycare/machine": {"engine/beneath", "engine/disk"},
 	"cmd/daycare/follow":  {"engine/watch"},
 	"cmd/daycare/setup": {"cmd/daycare/doctor", "cmd/daycare/models", "cmd/daycare/plugins", "cmd/daycare/term",

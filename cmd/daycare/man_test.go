@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"daycare/cmd/daycare/man"
 	"daycare/cmd/daycare/term"
 )
 
@@ -18,10 +19,10 @@ var midRequest = regexp.MustCompile(`(?m)^[^.\n].*[ \t]\.(?:I|B|BR|TP|SH|PP|nf|f
 func TestManPagesAreClean(t *testing.T) {
 	root := newRoot(&term.App{Out: io.Discard, Err: io.Discard})
 	groff, _ := exec.LookPath("groff")
-	pages := documented(root)
+	pages := man.Documented(root)
 	for _, cmd := range pages {
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
-			page := manPage(cmd)
+			page := man.Page(cmd)
 			if at := midRequest.Find(page); at != nil {
 				t.Errorf("markup in the middle of a line: %q", at)
 			}

@@ -191,7 +191,7 @@ func TestNoPairingByDefault(t *testing.T) {
 	d := &door{t, bot, workspace}
 	root := startRuntime(t, workspace)
 	d.writes(2002, "hello")
-	if text := d.sees("2002", "I work for somebody else"); codeRule.MatchString(text) {
+	if text := d.sees("2002", "I work for another user"); codeRule.MatchString(text) {
 		t.Errorf("a stranger was told %q", text)
 	}
 	if _, err := os.Stat(filepath.Join(root, "pairing.json")); !os.IsNotExist(err) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"daycare/cmd/daycare/man"
 	"daycare/cmd/daycare/term"
 	"daycare/engine/fault"
 )
@@ -46,7 +47,7 @@ func commandsDocument(root *cobra.Command) []byte {
 	for _, e := range fault.Exits {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Means)
 	}
-	for _, cmd := range documented(root) {
+	for _, cmd := range man.Documented(root) {
 		cmd.InitDefaultHelpFlag()
 		fmt.Fprintf(&b, "\n%s %s\n\n", strings.Repeat("#", min(4, 2+strings.Count(cmd.CommandPath(), " "))), cmd.CommandPath())
 		fmt.Fprintf(&b, "%s\n\n```text\n%s\n```\n", cmp.Or(cmd.Long, cmd.Short+"."), cmd.UseLine())
@@ -71,7 +72,7 @@ func TestManPages(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, out.String())
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil || len(pages) != len(documented(newRoot(&term.App{}))) || len(pages) < 60 {
+	if err != nil || len(pages) != len(man.Documented(newRoot(&term.App{}))) || len(pages) < 60 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	groff, err := exec.LookPath("groff")

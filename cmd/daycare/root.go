@@ -7,6 +7,7 @@ import (
 	"daycare/cmd/daycare/chaos"
 	"daycare/cmd/daycare/commands"
 	"daycare/cmd/daycare/doctor"
+	"daycare/cmd/daycare/man"
 	"daycare/cmd/daycare/movein"
 	"daycare/cmd/daycare/setup"
 	"daycare/cmd/daycare/talk"
@@ -50,7 +51,7 @@ func newRoot(c *term.App) *cobra.Command {
 	addGroup(root, "Check and clean:",
 		doctor.Command(c), doctor.ValidateCommand(c), doctor.SchemaCommand(c), doctor.CollectCommand(c), bench.Command(c), chaos.Command(c))
 	addGroup(root, "Keep it:", upkeep.Backup(c), upkeep.Restore(c), movein.Import(c), upkeep.Update(c), upkeep.Uninstall(c))
-	root.AddCommand(versionCommand(c), manCommand(c), completionCommand(c))
+	root.AddCommand(versionCommand(c), man.Command(c), completionCommand(c))
 	root.SetHelpCommand(helpCommand())
 	addSynonyms(root)
 	addShortcuts(root, commands.Shortcuts(c))

@@ -243,7 +243,7 @@ var excuses = map[string]excuse{
 	"cmd/daycare/commands/agentedit.go":   {"MkdirTemp RemoveAll WriteFile", "a temporary file for an editor"},
 	"cmd/daycare/commands/agentexport.go": {"OpenFile Remove", "a file of the user, which can be exported again"},
 	"cmd/daycare/commandtest/shell.go":    {"Mkdir", "a folder of a test"},
-	"cmd/daycare/man.go":                  {"MkdirAll WriteFile", "manual pages"},
+	"cmd/daycare/man/man.go":              {"MkdirAll WriteFile", "manual pages"},
 	"cmd/daycare/doctor/schema.go":        {"MkdirAll WriteFile", "schemas"},
 	"cmd/daycare/setup/service.go":        {"MkdirAll Remove WriteFile", "the unit of the service manager, and the folder of logs"},
 	"cmd/daycare/setup/servicesystem.go":  {"MkdirAll Remove WriteFile", "the unit of systemd, and the file of its environment"},

@@ -78,6 +78,10 @@ func (b broken) Commands(context.Context) ([]CommandInfo, error)        { return
 func (b broken) Expand(context.Context, string, string) (string, error) { return "", b.why }
 func (b broken) Cost(context.Context, time.Time, string) (Bill, error)  { return Bill{}, b.why }
 func (b broken) Backup(context.Context, io.Writer, bool) error          { return b.why }
+func (b broken) Pairings(context.Context) ([]Pairing, error)            { return nil, b.why }
+func (b broken) Pair(context.Context, string, bool, string) (Paired, error) {
+	return Paired{}, b.why
+}
 func (b broken) Deliver(context.Context, message.Incoming) (message.Receipt, error) {
 	return message.Receipt{}, b.why
 }
@@ -100,7 +104,7 @@ func (b broken) WriteFile(context.Context, string, string, []byte, string) (stri
 // What the backend cannot do is never answered as done.
 func TestEveryRouteAnswersWithTheErrorOfItsBackend(t *testing.T) {
 	b := broken{ErrProtected}
-	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, event.NewStream("boot"), false}, Options{})
+	h := Handler(Backend{b, b, b, b, b, b, b, b, b, b, b, b, event.NewStream("boot"), false}, Options{})
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), Caller{Name: "me", Local: true, Rights: apitoken.Everything})))
 	})

@@ -1,4 +1,5 @@
-package main
+// Package man writes manual pages from the help of the commands.
+package man
 
 import (
 	"bytes"
@@ -16,7 +17,8 @@ import (
 	"daycare/engine/fault"
 )
 
-func manCommand(c *term.App) *cobra.Command {
+// Command writes the pages to a folder.
+func Command(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write manual pages, one per command",
@@ -32,9 +34,9 @@ func manCommand(c *term.App) *cobra.Command {
 				return fmt.Errorf("make folder: %w", err)
 			}
 			n := 0
-			for _, cmd := range documented(cmd.Root()) {
+			for _, cmd := range Documented(cmd.Root()) {
 				name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
-				if err := os.WriteFile(filepath.Join(args[0], name), manPage(cmd), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(args[0], name), Page(cmd), 0o644); err != nil {
 					return fmt.Errorf("write manual page: %w", err)
 				}
 				n++
@@ -51,20 +53,20 @@ func manCommand(c *term.App) *cobra.Command {
 	}
 }
 
-// documented are a command and all below it that people use, in the order of help.
-func documented(cmd *cobra.Command) []*cobra.Command {
+// Documented are a command and all below it that people use, in the order of help.
+func Documented(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			all = append(all, documented(sub)...)
+			all = append(all, Documented(sub)...)
 		}
 	}
 	return all
 }
 
-// manPage is the page of a command in the language of man(7). It has no date, so that
+// Page is the page of a command in the language of man(7). It has no date, so that
 // the same source gives the same bytes.
-func manPage(cmd *cobra.Command) []byte {
+func Page(cmd *cobra.Command) []byte {
 	cmd.InitDefaultHelpFlag()
 	var b bytes.Buffer
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
@@ -72,8 +74,8 @@ func manPage(cmd *cobra.Command) []byte {
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", paragraphs(cmp.Or(cmd.Long, cmd.Short+".")))
-	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
-	manFlags(&b, "GLOBAL OPTIONS", cmd.InheritedFlags())
+	writeFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	writeFlags(&b, "GLOBAL OPTIONS", cmd.InheritedFlags())
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
 	}
@@ -85,11 +87,11 @@ func manPage(cmd *cobra.Command) []byte {
 		b.WriteString(".SH FILES\n.TP\n.I .daycare/\nall that daycare knows of the folder that holds it, as plain " +
 			"files; \\fI.daycare/README.md\\fR says which\n")
 	}
-	manSeeAlso(&b, cmd)
+	writeSeeAlso(&b, cmd)
 	return b.Bytes()
 }
 
-func manFlags(b *bytes.Buffer, title string, flags *pflag.FlagSet) {
+func writeFlags(b *bytes.Buffer, title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
 	}
@@ -116,12 +118,12 @@ func usual(f *pflag.Flag) string {
 	return " (default: " + f.DefValue + ")"
 }
 
-func manSeeAlso(b *bytes.Buffer, cmd *cobra.Command) {
+func writeSeeAlso(b *bytes.Buffer, cmd *cobra.Command) {
 	var names []string
 	if cmd.HasParent() {
 		names = append(names, cmd.Parent().CommandPath())
 	}
-	for _, sub := range documented(cmd)[1:] {
+	for _, sub := range Documented(cmd)[1:] {
 		if sub.Parent() == cmd {
 			names = append(names, sub.CommandPath())
 		}
