@@ -232,7 +232,7 @@ func TestTheLimitOfAwakeAgentsFollowsTheDescriptors(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		t.Fatal(err)
 	}
-	if got := awakeLimit(1 << 30); uint64(got) > l.Cur {
+	if got := awakeLimit(1 << 30); uint64(got) > uint64(l.Cur) {
 		t.Errorf("%d agents may be awake with %d descriptors", got, l.Cur)
 	}
 	if got := awakeLimit(5); got != 5 {

@@ -70,7 +70,7 @@ var passes = map[string]pass{
 	"engine/control":                        {3, daycares},
 	"engine/control/files.go":               {3, daycares + "; what a person attaches from elsewhere"},
 	"engine/disk":                           {40, daycares},
-	"engine/folders":                        {10, daycares},
+	"engine/folders":                        {8, daycares},
 	"engine/inbox":                          {12, daycares},
 	"engine/permission":                     {2, daycares},
 	"engine/permission/folders.go":          {3, walking},

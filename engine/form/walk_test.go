@@ -35,7 +35,8 @@ type nested struct {
 	What   any               `json:"what"`
 	Skip   string            `json:"-"`
 	Plain  string
-	hidden string //nolint:unused // a file cannot set it
+	//lint:ignore U1000 a file cannot set it
+	hidden string
 }
 
 type common struct {

@@ -104,7 +104,7 @@ func TestWhatAFiringSays(t *testing.T) {
 		return Output{Text: "open"}, nil
 	}
 	w.start()
-	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nname: Name\nevery: 10m\ntimezone: Europe/Berlin\nagentId: anna\ncreatedBy: bert\n"+
+	w.task("t", "taskId: tz4a98xxat96iws9zmbrgj3a\nname: Name\nevery: 10m\ntimezone: Europe/Berlin\ncreatedBy: bert\n"+
 		"source: mail from eve\nmodel: m\ngate: { command: x, timeoutMs: 500, permissions: [p], allowedDomains: [d] }\nwatch: notes/*")
 	w.write("cron/t/MEMORY.md", "remember\n")
 	w.until(noon.Add(time.Minute))
@@ -124,7 +124,7 @@ func TestWhatAFiringSays(t *testing.T) {
 		{Via: ViaHand, Slot: noon.Add(12 * time.Minute), Why: "run by hand",
 			Dedupe: "cron:tz4a98xxat96iws9zmbrgj3a/2026-11-20T12:12:00.000Z-hand"},
 	} {
-		want.Kind, want.Slug, want.Name, want.TaskID, want.Agent, want.Maker = Cron, "t", "Name", "tz4a98xxat96iws9zmbrgj3a", "anna", "bert"
+		want.Kind, want.Slug, want.Name, want.TaskID, want.Agent, want.Maker = Cron, "t", "Name", "tz4a98xxat96iws9zmbrgj3a", "", "bert"
 		want.Source, want.Model, want.Prompt, want.Memory, want.Gate = "mail from eve", "m", "Do it.", "remember\n", "open"
 		want.Zone, want.Dir = zone(t, "Europe/Berlin"), filepath.Join(w.root, "cron/t/files")
 		got := w.firings[i]
@@ -176,5 +176,16 @@ func TestARunThatCannotBegin(t *testing.T) {
 	h.write("heartbeat/disk.md", "Is the disk full?")
 	if h.until(noon.Add(31 * time.Minute)); len(h.beats()) != 1 || !strings.Contains(h.beats()[0], "12:30 failed no agent of that name") {
 		t.Errorf("beats are %v", h.beats())
+	}
+}
+
+// A task of an agent that has a folder of its own gets none: its gate runs where that agent works.
+func TestATaskOfAnotherAgentHasNoFolder(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	w.start()
+	w.task("t", "every: 10m\nagentId: anna")
+	w.until(noon.Add(11 * time.Minute))
+	if len(w.firings) != 1 || w.firings[0].Agent != "anna" || w.firings[0].Dir != "" || exists(filepath.Join(w.root, "cron/t/files")) {
+		t.Errorf("fired %+v", w.firings)
 	}
 }
