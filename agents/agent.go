@@ -47,15 +47,15 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // open makes the parts of an agent and opens its history.
 func open(ctx context.Context, o Options) (*agent, error) {
-	if o.Board == nil {
-		o.Board = logBoard(o.Log)
+	if o.Problems == nil {
+		o.Problems = logProblems(o.Log)
 	}
 	if o.Results == nil {
 		o.Results = message.NewResults()
 	}
 	o.Sources.Dir = o.Dir
 	j := &journal{id: o.ID, volume: o.Volume, dir: o.Dir, redact: o.Redact, events: o.Events, show: o.Stage.Show,
-		board: o.Board, over: ctx.Done(), log: o.Log.With("agent", o.ID)}
+		problems: o.Problems, over: ctx.Done(), log: o.Log.With("agent", o.ID)}
 	history, found, err := record.Open(o.Volume, o.Dir, crash.Now, j.log)
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)

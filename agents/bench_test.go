@@ -121,7 +121,7 @@ func newBench(t testing.TB, script string, list ...tools.Tool) *bench {
 	events := event.NewStream("t")
 	b.opts = world{Options: Options{Outbox: b, Stage: b, Permits: queue, Place: Place{
 		Dir: b.dir, Volume: b.vol, Events: events, Log: slog.New(slog.DiscardHandler),
-		Board: finding.NewBoard(func(agent string, f finding.Finding) {
+		Problems: finding.NewProblems(func(agent string, f finding.Finding) {
 			events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 				Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
 		}, func(agent, file string) {

@@ -74,8 +74,8 @@ func quoted(s string) string {
 }
 
 // logBoard is a board that only the log hears of.
-func logBoard(log *slog.Logger) *finding.Board {
-	return finding.NewBoard(func(agent string, f finding.Finding) {
+func logProblems(log *slog.Logger) *finding.Problems {
+	return finding.NewProblems(func(agent string, f finding.Finding) {
 		f.Log(log, "agent", agent)
 	}, func(agent, file string) { log.Info("file is valid again", "agent", agent, "file", file) })
 }

@@ -106,7 +106,7 @@ func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 func TestBrokenFilesWithoutABoard(t *testing.T) {
 	b := newBench(t, hear)
 	var log bytes.Buffer
-	b.opts.Board, b.opts.Log = nil, slog.New(slog.NewTextHandler(&log, nil))
+	b.opts.Problems, b.opts.Log = nil, slog.New(slog.NewTextHandler(&log, nil))
 	b.run()
 	b.wait(b.say("one"))
 	b.writeState("{\n  \"provider\": 5\n}")

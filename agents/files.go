@@ -58,7 +58,7 @@ func (f *files) lookAtState() (read bool) {
 	}
 	before := f.state
 	f.stated = info
-	f.journal.board.Read(f.journal.id, f.journal.path("state.json"), found)
+	f.journal.problems.Set(f.journal.id, f.journal.path("state.json"), found)
 	if finding.Join(found) != nil && f.loaded {
 		return true
 	}
@@ -87,11 +87,11 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 		}
 		switch path := f.journal.path("state.json"); {
 		case err != nil:
-			f.journal.board.Read(f.journal.id, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path,
+			f.journal.problems.Set(f.journal.id, path, findings{{ID: "state-unreadable", Severity: finding.Error, File: path,
 				Reason: err.Error(), Remedy: "Check who owns the file and its mode."}})
 			return s, nil, nil, false
 		case raw == nil: // it is written again; what was wrong with it is gone with it
-			f.journal.board.Hold(f.journal.id, path, nil)
+			f.journal.problems.SetQuietly(f.journal.id, path, nil)
 			f.tellMissing(path)
 		}
 		if finding.Join(found) == nil || try == len(rereads) {
@@ -109,7 +109,7 @@ func (f *files) tellMissing(path string) {
 	if !woke || f.journal.history.Obligations().LastSeq == 0 {
 		return
 	}
-	f.journal.board.Tell(f.journal.id, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
+	f.journal.problems.Report(f.journal.id, finding.Finding{ID: "state-missing", Severity: finding.Warning, File: path,
 		Reason: "it was missing when the agent woke: the agent has no permissions now",
 		Remedy: "Restore the file, or add the permissions to the new one: daycare agents edit"})
 }

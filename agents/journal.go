@@ -24,16 +24,16 @@ import (
 // A journal is what happened: the agent's history, and what those hear who watch. All
 // that is written to history passes here.
 type journal struct {
-	id      string
-	volume  *disk.Volume
-	dir     string // the agent's folder
-	history *record.History
-	redact  *redact.Redactor
-	events  *event.Stream
-	show    func(state event.State, detail string) // what the agent is doing
-	board   *finding.Board
-	over    <-chan struct{} // closed when the agent is to stop
-	log     *slog.Logger
+	id       string
+	volume   *disk.Volume
+	dir      string // the agent's folder
+	history  *record.History
+	redact   *redact.Redactor
+	events   *event.Stream
+	show     func(state event.State, detail string) // what the agent is doing
+	problems *finding.Problems
+	over     <-chan struct{} // closed when the agent is to stop
+	log      *slog.Logger
 }
 
 // path is that of a file in the agent's folder.
@@ -107,9 +107,9 @@ func (j *journal) emit(t event.Type, turn string, body event.Body) {
 func (j *journal) tell(found findings) {
 	for _, f := range found {
 		if record.Unreadable(f) {
-			j.board.Add(j.id, f)
+			j.problems.Add(j.id, f)
 		} else {
-			j.board.Tell(j.id, f)
+			j.problems.Report(j.id, f)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (j *journal) tell(found findings) {
 // checkHistory looks whether lines that could not be read were mended.
 func (j *journal) checkHistory() {
 	path := j.path("history.jsonl")
-	if !j.board.Has(path) {
+	if !j.problems.Has(path) {
 		return
 	}
 	content, err := os.ReadFile(path)
@@ -125,7 +125,7 @@ func (j *journal) checkHistory() {
 		j.log.Warn("history not checked", "err", err)
 		return
 	}
-	j.board.Read(j.id, path, slices.DeleteFunc(record.CheckHistory(path, content),
+	j.problems.Set(j.id, path, slices.DeleteFunc(record.CheckHistory(path, content),
 		func(f finding.Finding) bool { return !record.Unreadable(f) }))
 }
 

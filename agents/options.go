@@ -47,7 +47,7 @@ type Place struct {
 	// Folders pins the folders of the agent's rights; nil: nobody does.
 	Folders *permission.Folders
 	// Board takes what is wrong with the agent's files; nil: only the log is told.
-	Board *finding.Board
+	Problems *finding.Problems
 	// Results is what became of answers, of this run and of earlier ones that failed; nil:
 	// of this run alone.
 	Results *message.Results

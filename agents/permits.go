@@ -245,7 +245,7 @@ func (pm *permits) postpone(it inbox.Item, err error) error {
 			file = filepath.Join(filepath.Dir(filepath.Dir(pm.journal.dir)), "settings.yaml")
 		}
 	}
-	pm.journal.board.Tell(pm.journal.id, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
+	pm.journal.problems.Report(pm.journal.id, finding.Finding{ID: "decision-not-stored", Severity: finding.Error, File: file,
 		Reason: fmt.Sprintf("%s, because the file could not be changed: %v", what, err),
 		Remedy: "Repair the file or free some disk space; daycare keeps trying."})
 	return nil

@@ -99,10 +99,10 @@ func (b briefing) Broken() []finding.Finding {
 	if b.world.Broken != nil {
 		return b.world.Broken()
 	}
-	if b.Board == nil {
+	if b.Problems == nil {
 		return nil
 	}
-	return b.Board.Wrong(b.world.Meta.ID)
+	return b.Problems.Of(b.world.Meta.ID)
 }
 
 type jobsOf struct{ *world }

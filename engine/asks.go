@@ -74,7 +74,7 @@ const anyRequest = ""
 // of all.
 func (ap *approvals) answeredByHand(tokens ...string) []permission.Pending {
 	answered, found := ap.asks.Answered(tokens...)
-	ap.board.Tell("", found...)
+	ap.problems.Report("", found...)
 	late, err := ap.asks.Late(tokens...)
 	if err != nil {
 		ap.log.Warn("cannot look for late answers in files", "err", err)
@@ -111,7 +111,7 @@ func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) 
 
 // tooLate tells whoever answered in a file that somebody else was first.
 func (ap *approvals) tooLate(p, first permission.Pending) {
-	ap.board.Tell("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
+	ap.problems.Report("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
 		File:   filepath.Join(ap.root, "permissions", p.Token+".json"),
 		Reason: fmt.Sprintf("the answer %s came too late: %s by %s came first", p.Decision, first.Decision, first.DecidedBy),
 		Remedy: "to take a permission back, use: daycare permissions revoke"})

@@ -9,10 +9,10 @@ import (
 	"daycare/engine/finding"
 )
 
-// NewBoard makes a board that tells people of what is wrong with files, and of what is
+// NewProblems makes a board that tells people of what is wrong with files, and of what is
 // good again: in the log and by events.
-func NewBoard(log *slog.Logger, events *event.Stream) *finding.Board {
-	return finding.NewBoard(func(agent string, f finding.Finding) {
+func NewProblems(log *slog.Logger, events *event.Stream) *finding.Problems {
+	return finding.NewProblems(func(agent string, f finding.Finding) {
 		f.Log(log, about(agent)...)
 		events.Emit(event.Event{Type: event.FileInvalid, Agent: agent,
 			Body: event.File{File: f.File, Line: f.Line, Column: f.Column, Text: f.Reason}})
@@ -31,11 +31,11 @@ func about(agent string, args ...any) []any {
 
 // NoteAgents puts on the board what was found when the folders of agents were read.
 // Errors stay there until the file is read again.
-func NoteAgents(b *finding.Board, root string, found []finding.Finding) {
+func NoteAgents(b *finding.Problems, root string, found []finding.Finding) {
 	for _, f := range found {
 		agent := agentOf(root, f.File)
 		if agent == "" || f.Severity != finding.Error {
-			b.Tell(agent, f)
+			b.Report(agent, f)
 			continue
 		}
 		b.Add(agent, f)

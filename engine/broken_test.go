@@ -46,7 +46,7 @@ func TestABrokenLineMakesNoMessageDearer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrong := len(h.board.Wrong(r.Agent)); wrong == 1 != broken {
+		if wrong := len(h.problems.Of(r.Agent)); wrong == 1 != broken {
 			t.Errorf("%d things are known to be wrong with a file that is broken: %v", wrong, broken)
 		}
 		const messages = 50

@@ -136,15 +136,15 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 	c, err := ds.index.Reread(id, last)
 	if err != nil {
 		path := filepath.Join(ds.folder(id), address.File)
-		ds.board.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
+		ds.problems.Add(id, finding.Finding{ID: "descriptor-unreadable", Severity: finding.Error, File: path, Reason: err.Error(),
 			Remedy: "Check who owns the file and its mode."})
 		return false
 	}
 	if c.Broken {
-		NoteAgents(ds.board, ds.root, c.Found)
+		NoteAgents(ds.problems, ds.root, c.Found)
 	} else {
-		ds.board.Tell(id, c.Found...)
-		ds.board.Read(id, filepath.Join(ds.folder(id), address.File), nil)
+		ds.problems.Report(id, c.Found...)
+		ds.problems.Set(id, filepath.Join(ds.folder(id), address.File), nil)
 	}
 	if !c.Broken && (last || len(c.Members) > 0) {
 		ds.index.Keep(id)
@@ -158,7 +158,7 @@ func (ds *descriptors) reread(id string, last bool) (broken bool) {
 
 // copyKept tells of a save that could not be put in place and lies beside its file.
 func (ds *descriptors) copyKept(path, kept string) {
-	ds.board.Tell(agentOf(ds.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
+	ds.problems.Report(agentOf(ds.root, path), finding.Finding{ID: "conflict-kept", Severity: finding.Warning, File: path,
 		Reason: "two simultaneous saves; one of them is kept as " + filepath.Base(kept),
 		Remedy: "Compare the two, then remove the copy."})
 }

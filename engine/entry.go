@@ -112,12 +112,12 @@ func (e *entry) load() error {
 func (e *entry) noteInbox(found []finding.Finding) {
 	for _, f := range found {
 		if f.ID != inbox.BrokenLine {
-			e.actors.board.Tell(e.meta.ID, f)
+			e.actors.problems.Report(e.meta.ID, f)
 		}
 	}
 	if lines, scans := e.file.Broken(); scans != e.scans {
 		e.scans = scans
-		e.actors.board.Read(e.meta.ID, filepath.Join(e.dir, inbox.FileName), lines)
+		e.actors.problems.Set(e.meta.ID, filepath.Join(e.dir, inbox.FileName), lines)
 	}
 }
 
@@ -226,7 +226,7 @@ func (e *entry) failed(err error) {
 		e.end()
 		return
 	case errors.Is(err, record.ErrGone):
-		e.actors.board.Tell(id, finding.Finding{ID: "history-gone", Severity: finding.Warning,
+		e.actors.problems.Report(id, finding.Finding{ID: "history-gone", Severity: finding.Warning,
 			File:   filepath.Join(e.dir, "history.jsonl"),
 			Reason: "it was removed while the agent was running; starting a new one"})
 	case errors.Is(err, disk.ErrFailed):

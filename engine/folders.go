@@ -119,7 +119,7 @@ func (fw *folderWatch) rescan(ids ...string) {
 		}
 	}
 	diff, found, err := fw.index.Rescan(ids...)
-	NoteAgents(fw.board, fw.root, found)
+	NoteAgents(fw.problems, fw.root, found)
 	if err != nil {
 		fw.log.Error("cannot rescan agents", "err", err)
 		return
@@ -129,14 +129,14 @@ func (fw *folderWatch) rescan(ids ...string) {
 		fw.actors.spent.Delete(id)
 	}
 	for _, id := range diff.Added {
-		fw.board.Read(id, filepath.Join(fw.folder(id), address.File), nil)
+		fw.problems.Set(id, filepath.Join(fw.folder(id), address.File), nil)
 		fw.events.Emit(event.Event{Type: event.AgentCreated, Agent: id})
 		if !fw.settled(id) {
 			fw.actors.wake(id)
 		}
 	}
 	for _, id := range diff.Removed {
-		fw.board.Forget(id)
+		fw.problems.Forget(id)
 		if e, ok := fw.actors.awake(id); ok {
 			e.end()
 		}

@@ -77,7 +77,7 @@ func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
 	// Those that were taken and not delivered come first. Where one still cannot be,
 	// the others to the same agent stay in the slot, in the order in which they came.
 	round := letterRound{letters: ls, stuck: map[string]bool{}}
-	defer func() { ls.board.Read("", filepath.Join(ls.root, "drop"), round.found) }()
+	defer func() { ls.problems.Set("", filepath.Join(ls.root, "drop"), round.found) }()
 	taken, err := ls.slot.Taken()
 	round.failed("dropped messages", err)
 	for _, l := range taken {

@@ -150,10 +150,10 @@ func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {
 			if text := <-got; text != "second0" {
 				t.Errorf("got %q first", text)
 			}
-			for len(h.board.Wrong("")) == 0 {
+			for len(h.problems.Of("")) == 0 {
 				time.Sleep(time.Millisecond) // the look ends after the second was delivered
 			}
-			if all := h.board.Wrong(""); len(all) != 1 || !strings.Contains(all[0].Reason, why.Error()) {
+			if all := h.problems.Of(""); len(all) != 1 || !strings.Contains(all[0].Reason, why.Error()) {
 				t.Errorf("reported are %+v", all)
 			}
 			readable.Store(true)

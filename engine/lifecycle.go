@@ -186,7 +186,7 @@ func (l *lifecycle) remove(ctx context.Context, id string) (trash string, err er
 		e.mu.Unlock()
 		l.actors.forget(e)
 	}
-	l.board.Forget(id)
+	l.problems.Forget(id)
 	trash, err = l.index.Remove(id)
 	l.recent.look(id)
 	l.actors.spent.Delete(id)

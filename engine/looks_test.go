@@ -145,7 +145,7 @@ func TestALineThatIsBrokenMeanwhileIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.release()
-	if wrong := h.board.Wrong(r.Agent); len(wrong) != 1 || wrong[0].File != path {
+	if wrong := h.problems.Of(r.Agent); len(wrong) != 1 || wrong[0].File != path {
 		t.Errorf("told are %+v", wrong)
 	}
 }

@@ -33,8 +33,8 @@ type Options struct {
 	Events     *event.Stream
 	Asks       *permission.Queue
 	Connectors []Connector
-	Board      *finding.Board // what is wrong with files; nil: one of its own
-	Watcher    *watch.Watcher // running beside; nil: letters are taken at start only
+	Problems   *finding.Problems // what is wrong with files; nil: one of its own
+	Watcher    *watch.Watcher    // running beside; nil: letters are taken at start only
 	Log        *slog.Logger
 	// NewState is the state.json of a new agent.
 	NewState func(d address.Descriptor) ([]byte, error)
@@ -88,13 +88,13 @@ type System struct {
 
 // A place is where the agents of one .daycare directory are, and who hears of them.
 type place struct {
-	root    string
-	vol     *disk.Volume // nil: files are only looked at
-	index   *address.Index
-	events  *event.Stream
-	board   *finding.Board
-	watcher *watch.Watcher // nil: nothing is watched
-	log     *slog.Logger
+	root     string
+	vol      *disk.Volume // nil: files are only looked at
+	index    *address.Index
+	events   *event.Stream
+	problems *finding.Problems
+	watcher  *watch.Watcher // nil: nothing is watched
+	log      *slog.Logger
 }
 
 // New makes a System. Messages may be delivered at once; agents work while Run
@@ -110,10 +110,10 @@ func New(o Options) (*System, error) {
 	if o.Folders == nil {
 		o.Folders = permission.NewFolders(filepath.Dir(o.Root))
 	}
-	if o.Board == nil {
-		o.Board = NewBoard(o.Log, o.Events)
+	if o.Problems == nil {
+		o.Problems = NewProblems(o.Log, o.Events)
 	}
-	p := place{root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, board: o.Board, watcher: o.Watcher,
+	p := place{root: o.Root, vol: o.Volume, index: o.Index, events: o.Events, problems: o.Problems, watcher: o.Watcher,
 		log: o.Log}
 
 	a := &actors{place: p, quota: inbox.NewQuota(inbox.MaxBytesTotal),

@@ -112,10 +112,10 @@ type folder struct {
 func newFolder(t *testing.T) *folder {
 	f := &folder{t: t, dir: t.TempDir()}
 	var err error
-	board := finding.NewBoard(func(_ string, one finding.Finding) { f.got = append(f.got, one.ID) },
+	problems := finding.NewProblems(func(_ string, one finding.Finding) { f.got = append(f.got, one.ID) },
 		func(string, string) { f.got = append(f.got, "good again") })
 	f.Registry, err = NewRegistry(f.dir, func(name string) bool { return name == "read" }, func(path string, found []finding.Finding) {
-		board.Read("", path, found)
+		problems.Set("", path, found)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -66,30 +66,30 @@ func TestPosition(t *testing.T) {
 // A file with more mistakes than anybody reads takes no more room than a hundred of them.
 func TestAPageIsBounded(t *testing.T) {
 	told := 0
-	b := NewBoard(func(string, Finding) { told++ }, func(string, string) {})
+	b := NewProblems(func(string, Finding) { told++ }, func(string, string) {})
 	var found []Finding
-	for i := range maxPage + 50 {
+	for i := range maxPerFile + 50 {
 		found = append(found, Finding{ID: "x", Severity: Error, File: "f", Line: i + 1, Reason: fmt.Sprint("no ", i)})
 	}
-	if b.Read("a", "f", found); len(b.All()) != maxPage || told != len(found) {
-		t.Errorf("%d are kept and %d were told, want %d and %d", len(b.All()), told, maxPage, len(found))
+	if b.Set("a", "f", found); len(b.All()) != maxPerFile || told != len(found) {
+		t.Errorf("%d are kept and %d were told, want %d and %d", len(b.All()), told, maxPerFile, len(found))
 	}
-	b.Read("a", "f", found[:maxPage-1])
+	b.Set("a", "f", found[:maxPerFile-1])
 	for i := range 3 {
 		b.Add("a", Finding{ID: "y", Severity: Error, File: "f", Reason: fmt.Sprint("more ", i)})
 	}
-	if n := len(b.All()); n != maxPage {
-		t.Errorf("%d are kept, want %d", n, maxPage)
+	if n := len(b.All()); n != maxPerFile {
+		t.Errorf("%d are kept, want %d", n, maxPerFile)
 	}
 }
 
 // What is the same is so by kind and reason: another kind with the same words is another.
 func TestWhatIsTheSameFinding(t *testing.T) {
 	var told []string
-	b := NewBoard(func(_ string, f Finding) { told = append(told, f.ID+" "+f.Reason) }, func(string, string) {})
-	b.Read("a", "f", []Finding{{ID: "x", Severity: Error, File: "f", Reason: "no"}})
-	b.Read("a", "f", []Finding{{ID: "y", Severity: Error, File: "f", Reason: "no"}})
-	b.Read("a", "f", []Finding{{ID: "y", Severity: Error, File: "f", Reason: "never"}})
+	b := NewProblems(func(_ string, f Finding) { told = append(told, f.ID+" "+f.Reason) }, func(string, string) {})
+	b.Set("a", "f", []Finding{{ID: "x", Severity: Error, File: "f", Reason: "no"}})
+	b.Set("a", "f", []Finding{{ID: "y", Severity: Error, File: "f", Reason: "no"}})
+	b.Set("a", "f", []Finding{{ID: "y", Severity: Error, File: "f", Reason: "never"}})
 	if got := strings.Join(told, ", "); got != "x no, y no, y never" {
 		t.Errorf("told was %s", got)
 	}
@@ -97,12 +97,12 @@ func TestWhatIsTheSameFinding(t *testing.T) {
 
 // The list is in the order of files, lines, columns and reasons; remarks are not in it.
 func TestTheOrderOfWhatIsWrong(t *testing.T) {
-	b := NewBoard(func(string, Finding) {}, func(string, string) {})
+	b := NewProblems(func(string, Finding) {}, func(string, string) {})
 	f := func(file string, line, column int, reason string) Finding {
 		return Finding{ID: "x", Severity: Warning, File: file, Line: line, Column: column, Reason: reason}
 	}
-	b.Read("", "b", []Finding{f("b", 1, 1, "z"), f("b", 1, 1, "y")})
-	b.Read("", "a", []Finding{f("a", 10, 1, "4"), f("a", 2, 5, "3"), f("a", 2, 1, "2"), {Severity: Info, File: "a", Reason: "0"}, f("a", 1, 9, "1")})
+	b.Set("", "b", []Finding{f("b", 1, 1, "z"), f("b", 1, 1, "y")})
+	b.Set("", "a", []Finding{f("a", 10, 1, "4"), f("a", 2, 5, "3"), f("a", 2, 1, "2"), {Severity: Info, File: "a", Reason: "0"}, f("a", 1, 9, "1")})
 	var got string
 	for _, one := range b.All() {
 		got += one.Reason
@@ -110,7 +110,7 @@ func TestTheOrderOfWhatIsWrong(t *testing.T) {
 	if got != "1234yz" {
 		t.Errorf("the order is %s", got)
 	}
-	if b.Read("", "c", []Finding{{Severity: Info, File: "c", Reason: "by hand"}}); b.Has("c") || !b.Has("a") {
+	if b.Set("", "c", []Finding{{Severity: Info, File: "c", Reason: "by hand"}}); b.Has("c") || !b.Has("a") {
 		t.Errorf("something is wrong with c: %v, with a: %v", b.Has("c"), b.Has("a"))
 	}
 }
@@ -119,17 +119,17 @@ func TestTheOrderOfWhatIsWrong(t *testing.T) {
 // whose agent is gone, takes no room.
 func TestNothingIsKeptOfGoodFiles(t *testing.T) {
 	told := 0
-	b := NewBoard(func(string, Finding) { told++ }, func(string, string) { told++ })
+	b := NewProblems(func(string, Finding) { told++ }, func(string, string) { told++ })
 	bad := []Finding{{ID: "x", Severity: Error, File: "f", Reason: "no"}}
-	if b.Hold("a", "f", bad); !b.Has("f") || len(b.Wrong("a")) != 1 || told != 0 {
-		t.Errorf("held is %v, told %d times", b.Wrong("a"), told)
+	if b.SetQuietly("a", "f", bad); !b.Has("f") || len(b.Of("a")) != 1 || told != 0 {
+		t.Errorf("held is %v, told %d times", b.Of("a"), told)
 	}
-	b.Hold("a", "f", nil)
-	b.Read("a", "g", bad)
-	b.Read("b", "g", nil)
-	b.Read("c", "h", bad)
+	b.SetQuietly("a", "f", nil)
+	b.Set("a", "g", bad)
+	b.Set("b", "g", nil)
+	b.Set("c", "h", bad)
 	b.Forget("c")
-	if len(b.pages) != 0 || len(b.files) != 0 {
-		t.Errorf("%d pages of %d agents are kept", len(b.pages), len(b.files))
+	if len(b.byFile) != 0 || len(b.byAgent) != 0 {
+		t.Errorf("%d pages of %d agents are kept", len(b.byFile), len(b.byAgent))
 	}
 }

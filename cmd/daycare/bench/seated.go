@@ -41,7 +41,7 @@ func (seated) Raise(context.Context, permission.Budget, permission.Decision, str
 func (s seated) Definition(m address.Meta, _ record.State) prompt.Definition {
 	return prompt.Definition{Name: m.Name, Handle: m.Handle, Workspace: filepath.Dir(s.Root), OS: "linux"}
 }
-func (s seated) Broken() []finding.Finding { return s.board.Wrong(s.seat.Meta.ID) }
+func (s seated) Broken() []finding.Finding { return s.problems.Of(s.seat.Meta.ID) }
 func (seated) Preface() string             { return "" }
 
 func (seated) Running() []string       { return nil }

@@ -25,18 +25,18 @@ import (
 // A World is the real engine with real files and a given model: what is measured
 // is all that daycare does beside the model.
 type World struct {
-	Root    string
-	System  *engine.System
-	Events  *event.Stream
-	Volume  *disk.Volume
-	Asks    *permission.Queue
-	index   *address.Index
-	board   *finding.Board
-	model   agents.Model
-	tools   *tools.Set
-	queue   agents.Queue
-	stop    context.CancelFunc
-	stopped sync.WaitGroup
+	Root     string
+	System   *engine.System
+	Events   *event.Stream
+	Volume   *disk.Volume
+	Asks     *permission.Queue
+	index    *address.Index
+	problems *finding.Problems
+	model    agents.Model
+	tools    *tools.Set
+	queue    agents.Queue
+	stop     context.CancelFunc
+	stopped  sync.WaitGroup
 }
 
 // NewWorld opens the engine on the workspace dir. model answers every request.
@@ -48,7 +48,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 	}
 	log := slog.New(slog.DiscardHandler)
 	w.Volume = disk.NewVolume(w.Root)
-	w.board = engine.NewBoard(log, w.Events)
+	w.problems = engine.NewProblems(log, w.Events)
 	var err error
 	if w.index, _, err = address.Load(w.Volume, w.Root, log); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func NewWorld(dir string, model providers.Provider, queue agents.Queue, connecto
 		return nil, err
 	}
 	w.System, err = engine.New(engine.Options{Root: w.Root, Volume: w.Volume, Index: w.index, Events: w.Events,
-		Board: w.board, Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
+		Problems: w.problems, Asks: w.Asks, Connectors: connectors, Log: log, Grace: time.Second,
 		NewState: func(address.Descriptor) ([]byte, error) {
 			return record.EncodeState(dir, record.State{Permissions: permission.Default(dir), CreatedAt: disk.StampOf(time.Now())})
 		}})
@@ -88,7 +88,7 @@ func (w *World) start(ctx context.Context, seat engine.Seat) error {
 	s := seated{w, seat}
 	return agents.Run(ctx, agents.Options{
 		Place: agents.Place{ID: seat.Meta.ID, Dir: seat.Dir, Inbox: seat.Inbox, Volume: w.Volume, Events: w.Events,
-			Board: w.board, Log: slog.New(slog.DiscardHandler)},
+			Problems: w.problems, Log: slog.New(slog.DiscardHandler)},
 		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: seat, Stage: seat, Permits: w.Asks,
 	})
 }

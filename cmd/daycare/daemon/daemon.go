@@ -74,9 +74,9 @@ type conf struct {
 
 // troubles are what is wrong with files now.
 type troubles struct {
-	board *finding.Board
-	tasks []string // files of tasks that something was wrong with when they were read last
-	notes []string // for the banner: what did not start
+	problems *finding.Problems
+	tasks    []string // files of tasks that something was wrong with when they were read last
+	notes    []string // for the banner: what did not start
 }
 
 // people are who there is, and what each may do and see.

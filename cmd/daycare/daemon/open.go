@@ -92,7 +92,7 @@ func (r *Daemon) open(ctx context.Context) (err error) {
 		}
 	}
 	r.events = event.NewStream(cuid2.Generate()[:8])
-	r.board = engine.NewBoard(r.log, r.events)
+	r.problems = engine.NewProblems(r.log, r.events)
 	reloader{r}.readSettings(found)
 	r.tokens = apitoken.Open(r.root, r.vol, r.readShared)
 	if r.lock != nil {
@@ -157,12 +157,12 @@ func (r *Daemon) openAgents(c *config.Config) error {
 		return fmt.Errorf("read agents: %w", err)
 	}
 	r.index = index
-	engine.NoteAgents(r.board, r.root, found)
+	engine.NoteAgents(r.problems, r.root, found)
 
 	if r.asks, found, err = openQueue(r.vol, r.root, crash.Now, c.Permissions.Expiry); err != nil {
 		return fmt.Errorf("read approval requests: %w", err)
 	}
-	r.board.Tell("", found...)
+	r.problems.Report("", found...)
 	return nil
 }
 
@@ -170,13 +170,13 @@ func (r *Daemon) openAgents(c *config.Config) error {
 func (r *Daemon) build(c *config.Config) (err error) {
 	r.plugs = newPlugs(r.settings.Current, r.chatHost(), r.log)
 	connectors, troubles := r.plugs.fit()
-	r.board.Tell("", troubles...)
+	r.problems.Report("", troubles...)
 	for _, f := range troubles {
 		r.notes = append(r.notes, f.Reason)
 	}
 	r.system, err = engine.New(engine.Options{
 		Root: r.root, Volume: r.vol, Index: r.index, Events: r.events, Asks: r.asks, Connectors: connectors,
-		Board: r.board, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Answers: r.answers,
+		Problems: r.problems, Watcher: r.watcher, Log: r.log, NewState: factory{r}.newState, Answers: r.answers,
 		Grace:     shutdownGrace,
 		Redact:    &r.secrets,
 		Folders:   r.folders,

@@ -26,7 +26,7 @@ func (r factory) start(ctx context.Context, seat engine.Seat) error {
 	s, meta := seated{r, seat}, seat.Meta
 	o := agents.Options{
 		Place: agents.Place{ID: meta.ID, Dir: seat.Dir, Volume: r.vol, Inbox: seat.Inbox, Events: r.events, Log: r.log,
-			Redact: &r.secrets, Folders: r.folders, Board: r.board, Results: seat.Results, Leave: seat.Leave(), Edited: seat.Edited()},
+			Redact: &r.secrets, Folders: r.folders, Problems: r.problems, Results: seat.Results, Leave: seat.Leave(), Edited: seat.Edited()},
 		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: seat, Stage: seat, Permits: r.asks,
 		Sources: prompt.Sources{File: r.files.Read},
 	}

@@ -20,7 +20,7 @@ import (
 
 // readShared notes what was found in a file of no single agent.
 func (r *troubles) readShared(path string, found []finding.Finding) {
-	r.board.Read("", path, found)
+	r.problems.Set("", path, found)
 }
 
 // readFolder notes that a granted folder was replaced, or is the right one again.
@@ -57,7 +57,7 @@ func (r reloader) readSettings(found []finding.Finding) {
 			broken = append(broken, f)
 		}
 	}
-	r.board.Hold("", filepath.Join(r.root, config.Name), broken)
+	r.problems.SetQuietly("", filepath.Join(r.root, config.Name), broken)
 }
 
 // readTasks notes all that was found in the files of tasks and of the heartbeat.
@@ -105,14 +105,14 @@ func (r *Daemon) lookAtAll() error {
 	if err != nil {
 		return fmt.Errorf("read agents: %w", err)
 	}
-	engine.NoteAgents(r.board, r.root, found)
+	engine.NoteAgents(r.problems, r.root, found)
 	for _, m := range r.index.All() {
 		dir := filepath.Join(r.root, "agents", m.ID)
 		_, _, found, err := record.ReadState(dir)
 		if err != nil {
 			return err
 		}
-		r.board.Read(m.ID, filepath.Join(dir, "state.json"), found)
+		r.problems.Set(m.ID, filepath.Join(dir, "state.json"), found)
 	}
 	r.skills.List()
 	return r.lookAtTasks()
@@ -121,7 +121,7 @@ func (r *Daemon) lookAtAll() error {
 // brokenFor is what an agent's model is to hear of: its own files, for an agent that
 // speaks with a person also those that agents share, for one of the clock its task.
 func (r factory) brokenFor(meta address.Meta) []finding.Finding {
-	found, shared := r.board.Wrong(meta.ID), r.board.Wrong("")
+	found, shared := r.problems.Of(meta.ID), r.problems.Of("")
 	switch meta.Descriptor.Type {
 	case address.User:
 		return append(found, shared...)
