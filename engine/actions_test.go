@@ -27,7 +27,7 @@ import (
 )
 
 // idle is an agent that leaves its items where they are until it is stopped.
-func idle(ctx context.Context, _ Seat) error { <-ctx.Done(); return nil }
+func idle(ctx context.Context, _ Runtime) error { <-ctx.Done(); return nil }
 
 // What people do to an agent that nobody knows is an error each time, and changes nothing.
 func TestActionsOnUnknownAgents(t *testing.T) {
@@ -131,10 +131,10 @@ func TestStop(t *testing.T) {
 	inTurn := make(chan bool, 1)
 	h := newHousehold(t, Limits{})
 	h.hold["x"] = nil
-	room := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
-		turn, end := seat.Turn(ctx)
+	room := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		turn, end := rt.Turn(ctx)
 		defer end()
-		seat.Show(event.Thinking, "of it")
+		rt.Show(event.Thinking, "of it")
 		inTurn <- true
 		<-turn.Done()
 		stopped <- context.Cause(turn)
@@ -539,9 +539,9 @@ func TestSayAndReact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seat := Seat{Meta: e.meta, entry: e}
-	if !seat.Interim(to) || seat.Interim(message.Address{Connector: "c"}) || !seat.Answers(to) ||
-		seat.Answers(message.Address{Connector: "terminal"}) {
+	rt := Runtime{Meta: e.meta, entry: e}
+	if !rt.Interim(to) || rt.Interim(message.Address{Connector: "c"}) || !rt.Answers(to) ||
+		rt.Answers(message.Address{Connector: "terminal"}) {
 		t.Error("a seat does not know its chat")
 	}
 }

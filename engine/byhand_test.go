@@ -221,12 +221,12 @@ func TestColleaguesAreListedUpToANumber(t *testing.T) {
 func TestAnAgentThatShowsWorkIsAtWork(t *testing.T) {
 	show, shown := make(chan event.State), make(chan struct{})
 	root := t.TempDir()
-	h := newHouse(t, root, func(ctx context.Context, seat Seat) error {
-		if err := echo(func(string, inbox.Item) {})(ctx, seat); err != nil || seat.Meta.Descriptor.Type != address.Subagent {
+	h := newHouse(t, root, func(ctx context.Context, rt Runtime) error {
+		if err := echo(func(string, inbox.Item) {})(ctx, rt); err != nil || rt.Meta.Descriptor.Type != address.Subagent {
 			return err
 		}
 		for state := range show {
-			seat.Show(state, "")
+			rt.Show(state, "")
 			shown <- struct{}{}
 		}
 		return nil

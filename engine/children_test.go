@@ -85,12 +85,12 @@ func TestIdleSubagentsEndAfterTheirTime(t *testing.T) {
 // An agent that waits for a place is at work for its parent.
 func TestAChildInLineIsAtWork(t *testing.T) {
 	let := make(chan struct{})
-	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		select {
 		case <-let:
 		case <-ctx.Done():
 		}
-		return echo(func(string, inbox.Item) {})(ctx, seat)
+		return echo(func(string, inbox.Item) {})(ctx, rt)
 	}, Options{Awake: func() int { return 1 }})
 	f := NewFamily(h.System, func() Limits { return Limits{} })
 	parent := h.deliver(from("one", "hello")).Agent

@@ -22,8 +22,8 @@ import (
 // the last good one in force.
 func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	root := t.TempDir()
-	seats := make(chan Seat, 1)
-	h := newHouse(t, root, func(ctx context.Context, s Seat) error {
+	seats := make(chan Runtime, 1)
+	h := newHouse(t, root, func(ctx context.Context, s Runtime) error {
 		seats <- s
 		<-ctx.Done()
 		return nil
@@ -34,7 +34,7 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.deliver(message.Incoming{Agent: a.ID, Text: "hello"})
-	seat := <-seats
+	rt := <-seats
 	save := func(text string) {
 		t.Helper()
 		path := filepath.Join(root, "agents", a.ID, address.File)
@@ -58,14 +58,14 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 	if f := told(event.FileEdited); f.File != "descriptor.json" || !strings.HasPrefix(f.Text, "systemPrompt changed") {
 		t.Errorf("told %+v, want what changed", f)
 	}
-	if got := seat.Identity().Descriptor.SystemPrompt; got != "new" {
+	if got := rt.Identity().Descriptor.SystemPrompt; got != "new" {
 		t.Errorf("the running agent sees %q, want the edit", got)
 	}
 	save("{\"type\":\"permanent\",\n\"name\":}")
 	if f := told(event.FileInvalid); f.Line != 2 || f.Column == 0 {
 		t.Errorf("told %+v, want the place", f)
 	}
-	if got := seat.Identity().Descriptor.SystemPrompt; got != "new" {
+	if got := rt.Identity().Descriptor.SystemPrompt; got != "new" {
 		t.Errorf("the running agent sees %q, want the last good version", got)
 	}
 	save(`{"type":"permanent","id":"` + a.ID + `","name":"Ops","systemPrompt":"newer"}`)
@@ -77,11 +77,11 @@ func TestADescriptorEditReachesTheRunningAgent(t *testing.T) {
 func TestAnAgentGoesOnWithoutItsHistory(t *testing.T) {
 	var failed atomic.Bool
 	handled := echo(func(string, inbox.Item) {})
-	h := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		if failed.CompareAndSwap(false, true) {
 			return fmt.Errorf("%w: history.jsonl", record.ErrGone)
 		}
-		return handled(ctx, seat)
+		return handled(ctx, rt)
 	})
 	events := h.events.Subscribe(t.Context())
 	r := h.deliver(from("someone", "x"))

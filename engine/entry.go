@@ -196,11 +196,11 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 	e.watch()
 	defer e.unwatch()
 	e.actors.descriptors.reread(e.meta.ID, true) // it may have been edited while the agent slept
-	seat := Seat{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
-	seat.Meta = seat.Identity()
+	rt := Runtime{Dir: e.dir, Inbox: e.box, Results: e.actors.senders.results(e.meta.ID), entry: e}
+	rt.Meta = rt.Identity()
 	for {
 		began := time.Now()
-		err := guard(func() error { return start(ctx, seat) })
+		err := guard(func() error { return start(ctx, rt) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -211,7 +211,7 @@ func (e *entry) act(ctx context.Context, start StartFunc) {
 			e.failed(err)
 			return
 		}
-		if e.rest(seat.Results) {
+		if e.rest(rt.Results) {
 			return
 		}
 		e.actors.waker.stayed()

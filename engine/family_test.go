@@ -34,9 +34,9 @@ type household struct {
 
 func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *household {
 	h := &household{root: t.TempDir(), hold: map[string]chan struct{}{}}
-	h.house = newHouse(t, h.root, func(ctx context.Context, seat Seat) error {
+	h.house = newHouse(t, h.root, func(ctx context.Context, rt Runtime) error {
 		h.mu.Lock()
-		hold := h.hold[seat.Meta.Name]
+		hold := h.hold[rt.Meta.Name]
 		h.mu.Unlock()
 		if hold != nil {
 			select {
@@ -52,7 +52,7 @@ func newHousehold(t *testing.T, limits Limits, connectors ...Connector) *househo
 			if it.Kind == message.Permission { // as agents do before an item is done; whoever answered may have been faster
 				_, _ = h.approvals.asks.Settle(it.Token, permission.Decision(it.Decision), it.By, it.At)
 			}
-		})(ctx, seat)
+		})(ctx, rt)
 	}, connectors...)
 	h.Family = NewFamily(h.System, func() Limits { return limits })
 	return h

@@ -46,16 +46,16 @@ func TestAtTheEndWhatStandsInLineIsKept(t *testing.T) {
 // and not when it has ended.
 func TestWhenAnAgentIsBusy(t *testing.T) {
 	show, shown := make(chan event.State), make(chan struct{})
-	h := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
-		if err := echo(func(string, inbox.Item) {})(ctx, seat); err != nil {
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		if err := echo(func(string, inbox.Item) {})(ctx, rt); err != nil {
 			return err
 		}
 		for {
 			select {
 			case state := <-show:
-				seat.Show(state, "")
+				rt.Show(state, "")
 				shown <- struct{}{}
-			case <-seat.Inbox.Arrived():
+			case <-rt.Inbox.Arrived():
 			case <-ctx.Done():
 				return nil
 			}

@@ -57,31 +57,31 @@ type promising struct {
 	each     func(run int) error // how a run ends; nil: when the agent is told to leave
 }
 
-func (p *promising) run(ctx context.Context, seat Seat) error {
+func (p *promising) run(ctx context.Context, rt Runtime) error {
 	p.mu.Lock()
 	p.runs++
 	n, open := p.runs, len(p.recorded) == 0
 	p.mu.Unlock()
-	if open && !p.settle(seat) {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
+	if open && !p.settle(rt) {
+		rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 	}
-	for _, h := range seat.Inbox.Open() {
-		if err := seat.Inbox.Done(h.ID); err != nil {
+	for _, h := range rt.Inbox.Open() {
+		if err := rt.Inbox.Done(h.ID); err != nil {
 			return err
 		}
 	}
 	if err := p.each(n); err != nil {
 		return err
 	}
-	p.settle(seat)
+	p.settle(rt)
 	return nil
 }
 
-func (p *promising) settle(seat Seat) bool {
+func (p *promising) settle(rt Runtime) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.recorded = append(p.recorded, seat.Results.Take()...)
+	p.recorded = append(p.recorded, rt.Results.Take()...)
 	return len(p.recorded) > 0
 }
 
@@ -202,10 +202,10 @@ func owing(t *testing.T, h *house) address.Meta {
 }
 
 // leaving plays an agent that waits at its end until nothing of it is on its way.
-func leaving(ctx context.Context, seat Seat) error {
-	seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
+func leaving(ctx context.Context, rt Runtime) error {
+	rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put, Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 	<-ctx.Done()
-	<-seat.Results.Arrived()
+	<-rt.Results.Arrived()
 	return nil
 }
 
@@ -247,8 +247,8 @@ func TestAnAnswerThatCannotBeDeliveredDoesNotHoldUpTheEndOfItsAgent(t *testing.T
 // A promise of an agent that sleeps, or waits for a place, is given up as well.
 func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
 	room := newSlowRoom()
-	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
+	h := newHouse(t, t.TempDir(), func(_ context.Context, rt Runtime) error {
+		rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, room)
@@ -274,8 +274,8 @@ func TestAnAgentThatSleepsGivesUpItsAnswersAtItsEnd(t *testing.T) {
 func TestResultsDuringTheShutdownAreRecorded(t *testing.T) {
 	room := newSlowRoom()
 	root := t.TempDir()
-	h := newHouseWith(t, root, func(_ context.Context, seat Seat) error {
-		seat.Send(message.Promise{Since: time.Now(), Report: seat.Results.Put,
+	h := newHouseWith(t, root, func(_ context.Context, rt Runtime) error {
+		rt.Send(message.Promise{Since: time.Now(), Report: rt.Results.Put,
 			Outgoing: message.Outgoing{ID: "answer", Text: "x", To: toRoom}})
 		return nil
 	}, Options{Connectors: []Connector{room}})

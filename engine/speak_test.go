@@ -99,10 +99,10 @@ func TestAnEndedAgentSendsNothing(t *testing.T) {
 	working := make(chan bool)
 	s := newStill(t, func(o *Options) { o.Connectors = []Connector{room} })
 	id := s.colleague(t)
-	s.run(t, func(ctx context.Context, seat Seat) error {
+	s.run(t, func(ctx context.Context, rt Runtime) error {
 		working <- true
 		<-ctx.Done()
-		seat.Send(message.Promise{Since: time.Now(), Report: func(f message.Result) { kept <- f },
+		rt.Send(message.Promise{Since: time.Now(), Report: func(f message.Result) { kept <- f },
 			Outgoing: message.Outgoing{ID: strings.Repeat("o", 24), Text: "too late", To: message.Address{Connector: "room", ChannelID: "1"}}})
 		return nil
 	})

@@ -51,11 +51,11 @@ func TestPausesBeginAnewAfterARunThatWorked(t *testing.T) {
 
 	runs := 0
 	s := newStill(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	end := s.run(t, func(ctx context.Context, seat Seat) error {
+	end := s.run(t, func(ctx context.Context, rt Runtime) error {
 		if runs++; runs != 2 { // the second run works
 			return errors.New("seeded")
 		}
-		return echo(func(string, inbox.Item) {})(ctx, seat)
+		return echo(func(string, inbox.Item) {})(ctx, rt)
 	})
 	_, err := s.Deliver(t.Context(), from("one", "hello"))
 	must(t, err)
@@ -124,7 +124,7 @@ func TestAPlaceThatIsNotWantedGoesToTheNext(t *testing.T) {
 func TestAKilledAgentIsNotTriedAgain(t *testing.T) {
 	s := newStill(t)
 	id := s.colleague(t)
-	s.run(t, func(context.Context, Seat) error { return errors.New("seeded") })
+	s.run(t, func(context.Context, Runtime) error { return errors.New("seeded") })
 	_, err := s.Deliver(t.Context(), message.Incoming{Agent: id, Text: "hello"})
 	must(t, err)
 	state := func() event.State {

@@ -91,18 +91,18 @@ func from(channel, text string) message.Incoming {
 // echo plays an agent that handles each item at once and goes to sleep when there
 // is none.
 func echo(handled func(agent string, it inbox.Item)) StartFunc {
-	return func(ctx context.Context, seat Seat) error {
+	return func(ctx context.Context, rt Runtime) error {
 		for {
-			heads := seat.Inbox.Open()
+			heads := rt.Inbox.Open()
 			if len(heads) == 0 || ctx.Err() != nil {
 				return nil
 			}
-			items, err := seat.Inbox.Take(heads[0].ID)
+			items, err := rt.Inbox.Take(heads[0].ID)
 			if err != nil {
 				return err
 			}
-			handled(seat.Meta.ID, items[0])
-			if err := seat.Inbox.Done(heads[0].ID); err != nil {
+			handled(rt.Meta.ID, items[0])
+			if err := rt.Inbox.Done(heads[0].ID); err != nil {
 				return err
 			}
 		}
@@ -149,8 +149,8 @@ func TestNothingIsLostBetweenSleepAndDelivery(t *testing.T) {
 // go to sleep before it gets to it: the agent is woken all the same.
 func TestAnAgentIsWokenAlthoughItsEntryGoesToSleep(t *testing.T) {
 	woken := make(chan string, 10)
-	h := newHouse(t, t.TempDir(), func(_ context.Context, seat Seat) error {
-		woken <- seat.Meta.ID
+	h := newHouse(t, t.TempDir(), func(_ context.Context, rt Runtime) error {
+		woken <- rt.Meta.ID
 		return nil
 	})
 	meta, err := h.lifecycle.registrar.create(address.Descriptor{Type: address.User, Connector: "chat", ChannelID: "c", UserID: "u"})
@@ -207,11 +207,11 @@ func TestASlowAgentDelaysNoOther(t *testing.T) {
 }
 
 func TestAPanickingAgentStopsNoOther(t *testing.T) {
-	h := newHouse(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
-		if seat.Meta.Descriptor.ChannelID == "bad" {
+	h := newHouse(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		if rt.Meta.Descriptor.ChannelID == "bad" {
 			panic("seeded")
 		}
-		return echo(func(string, inbox.Item) {})(ctx, seat)
+		return echo(func(string, inbox.Item) {})(ctx, rt)
 	})
 	h.deliver(from("bad", "x"))
 	r := h.deliver(from("good", "x"))
@@ -222,7 +222,7 @@ func TestAPanickingAgentStopsNoOther(t *testing.T) {
 
 func TestWhatWaitsIsFoundAtTheNextStart(t *testing.T) {
 	root := t.TempDir()
-	h := newHouse(t, root, func(ctx context.Context, _ Seat) error { <-ctx.Done(); return nil })
+	h := newHouse(t, root, func(ctx context.Context, _ Runtime) error { <-ctx.Done(); return nil })
 	r := h.deliver(from("one", "kept"))
 	if err := h.end(); err != nil {
 		t.Fatal(err)
@@ -373,12 +373,12 @@ func TestAtTheEndUndeliveredAnswersAreKept(t *testing.T) {
 
 func TestKillAndRemove(t *testing.T) {
 	root := t.TempDir()
-	h := newHouse(t, root, func(ctx context.Context, seat Seat) error {
-		if seat.Meta.Descriptor.ChannelID == "busy" {
+	h := newHouse(t, root, func(ctx context.Context, rt Runtime) error {
+		if rt.Meta.Descriptor.ChannelID == "busy" {
 			<-ctx.Done()
 			return nil
 		}
-		return echo(func(string, inbox.Item) {})(ctx, seat)
+		return echo(func(string, inbox.Item) {})(ctx, rt)
 	})
 	ctx := context.Background()
 	user := h.deliver(from("one", "x"))

@@ -34,7 +34,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 	const limit, many = 3, 30
 	var mu sync.Mutex
 	awake, most, handled := 0, 0, map[string]bool{}
-	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		mu.Lock()
 		awake++
 		most = max(most, awake)
@@ -48,12 +48,12 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 			mu.Lock()
 			handled[it.Text] = true
 			mu.Unlock()
-		})(ctx, seat)
+		})(ctx, rt)
 		if err != nil {
 			return err
 		}
 		select { // idle, and in no hurry to leave
-		case <-seat.Leave():
+		case <-rt.Leave():
 		case <-ctx.Done():
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestAgentsBeyondTheLimitAreWokenAsPlacesBecomeFree(t *testing.T) {
 func TestAnAgentThatCouldNotBeWokenIsTriedAgain(t *testing.T) {
 	root := t.TempDir()
 	hold := make(chan struct{})
-	h := newHouse(t, root, func(ctx context.Context, _ Seat) error { <-ctx.Done(); return nil })
+	h := newHouse(t, root, func(ctx context.Context, _ Runtime) error { <-ctx.Done(); return nil })
 	r := h.deliver(from("one", "kept"))
 	if err := h.end(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 	var h *house
 	var other address.Meta
 	done := make(chan error, 1)
-	h = newHouseWith(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
+	h = newHouseWith(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
 		return echo(func(_ string, it inbox.Item) {
 			if it.Text != "ask the other" {
 				return
@@ -164,7 +164,7 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 				_, err = family.Await(ctx, r.Agent, r.Item)
 			}
 			done <- err
-		})(ctx, seat)
+		})(ctx, rt)
 	}, Options{Awake: func() int { return 1 }})
 	family = NewFamily(h.System, func() Limits { return Limits{} })
 	var err error
@@ -185,11 +185,11 @@ func TestAnAgentThatWaitsForAnotherLendsItsPlace(t *testing.T) {
 
 // An agent whose runs fail has no place while it waits for its next one.
 func TestFailingAgentsDoNotKeepThePlacesOfOthers(t *testing.T) {
-	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, seat Seat) error {
-		if strings.HasPrefix(seat.Meta.Descriptor.ChannelID, "bad") {
+	h := newHouseWith(t, t.TempDir(), func(ctx context.Context, rt Runtime) error {
+		if strings.HasPrefix(rt.Meta.Descriptor.ChannelID, "bad") {
 			return errors.New("seeded")
 		}
-		return echo(func(string, inbox.Item) {})(ctx, seat)
+		return echo(func(string, inbox.Item) {})(ctx, rt)
 	}, Options{Awake: func() int { return 2 }})
 	for i := range 4 {
 		h.deliver(from(fmt.Sprint("bad", i), "x"))

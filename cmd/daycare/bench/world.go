@@ -72,7 +72,7 @@ func (w *World) Run() { w.runWith(w.start) }
 
 // Hold keeps agents awake without letting them work: what is delivered stays.
 func (w *World) Hold() {
-	w.runWith(func(ctx context.Context, _ engine.Seat) error {
+	w.runWith(func(ctx context.Context, _ engine.Runtime) error {
 		<-ctx.Done()
 		return nil
 	})
@@ -84,12 +84,12 @@ func (w *World) runWith(start engine.StartFunc) {
 	w.stopped.Go(func() { w.System.Run(ctx, start) })
 }
 
-func (w *World) start(ctx context.Context, seat engine.Seat) error {
-	s := seated{w, seat}
+func (w *World) start(ctx context.Context, rt engine.Runtime) error {
+	s := agentRuntime{w, rt}
 	return agents.Run(ctx, agents.Options{
-		Place: agents.Place{ID: seat.Meta.ID, Dir: seat.Dir, Inbox: seat.Inbox, Volume: w.Volume, Events: w.Events,
+		Place: agents.Place{ID: rt.Meta.ID, Dir: rt.Dir, Inbox: rt.Inbox, Volume: w.Volume, Events: w.Events,
 			Problems: w.problems, Log: slog.New(slog.DiscardHandler)},
-		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: seat, Stage: seat, Permits: w.Asks,
+		Identity: s, Models: s, Costs: s, Briefing: s, Jobs: s, Outbox: rt, Stage: rt, Permits: w.Asks,
 	})
 }
 
