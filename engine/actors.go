@@ -23,7 +23,7 @@ import (
 type actors struct {
 	place
 	descriptors *descriptors
-	links       *links
+	connectors  *connectors
 	senders     *senders
 	waker       *waker
 	quota       *inbox.Quota

@@ -12,9 +12,9 @@ import (
 
 // chats are where agents speak of their own accord.
 type chats struct {
-	relations *relations
-	links     *links
-	senders   *senders
+	relations  *relations
+	connectors *connectors
+	senders    *senders
 }
 
 // sayLimit is how long Say waits until a chat has taken a message.
@@ -40,7 +40,7 @@ func (ch *chats) Say(ctx context.Context, asker, ref string, to message.Address,
 		d := meta.Descriptor
 		to = message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	}
-	if to.Connector == "" || !ch.links.answers(to) {
+	if to.Connector == "" || !ch.connectors.answers(to) {
 		return ErrNoChat
 	}
 	results := make(chan message.Result, 64)
@@ -62,7 +62,7 @@ var ErrNoReaction = errors.New("this chat takes no reactions: say it in words")
 // where any platform with chats is connected, to that of another agent of the same person.
 func (ch *chats) Speaks(d address.Descriptor) bool {
 	own := message.Address{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
-	return ch.links.answers(own) || ch.links.any(func(c Connector) bool {
+	return ch.connectors.answers(own) || ch.connectors.any(func(c Connector) bool {
 		_, partly := c.(Answerer) // a hook, which has no chats
 		return !partly
 	})
@@ -70,14 +70,14 @@ func (ch *chats) Speaks(d address.Descriptor) bool {
 
 // Reacts reports whether a connector's platform takes reactions.
 func (ch *chats) Reacts(connector string) bool {
-	c, _ := ch.links.get(connector)
+	c, _ := ch.connectors.get(connector)
 	_, ok := c.(Reactor)
 	return ok
 }
 
 // React puts an emoji under a message of a chat.
 func (ch *chats) React(ctx context.Context, to message.Address, messageID, emoji string) error {
-	c, _ := ch.links.get(to.Connector)
+	c, _ := ch.connectors.get(to.Connector)
 	r, ok := c.(Reactor)
 	if !ok {
 		return ErrNoReaction

@@ -55,7 +55,7 @@ type Family struct {
 func NewFamily(s *System, limits func() Limits) *Family {
 	k := &relations{place: s.place, recent: s.recent}
 	return &Family{place: s.place, relations: k,
-		chats:  &chats{relations: k, links: s.actors.links, senders: s.actors.senders},
+		chats:  &chats{relations: k, connectors: s.actors.connectors, senders: s.actors.senders},
 		grants: &grants{place: s.place, relations: k, actors: s.actors, mailroom: s.mailroom},
 		children: &children{place: s.place, asks: s.directory.asks, actors: s.actors, registrar: s.lifecycle.registrar,
 			mailroom: s.mailroom, directory: s.directory, lifecycle: s.lifecycle, limits: limits, starting: map[string]string{}},

@@ -10,35 +10,35 @@ import (
 	"daycare/engine/message"
 )
 
-// links are the connectors in force. They can be changed while they receive and
+// connectors are the connectors in force. They can be changed while they receive and
 // send: those that stay are not disturbed.
-type links struct {
+type connectors struct {
 	deliver message.Deliver
 	failed  func(id string, err error, again time.Duration)
 
 	change sync.Mutex // one start, change or end at a time
 
 	mu   sync.Mutex
-	all  map[string]*link
+	all  map[string]*connection
 	ctx  context.Context // what they receive under; nil: nothing is received
 	runs sync.WaitGroup
 }
 
-// A link is one connector and how it does.
-type link struct {
+// A connection is one connector and how it does.
+type connection struct {
 	Connector
-	state string // of Run, one word for people
-	last  string // why it failed last
-	end   context.CancelFunc
-	ended chan struct{}
+	state  string // of Run, one word for people
+	last   string // why it failed last
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
-func newLinks(deliver message.Deliver, failed func(string, error, time.Duration)) *links {
-	return &links{deliver: deliver, failed: failed, all: map[string]*link{}}
+func newConnectors(deliver message.Deliver, failed func(string, error, time.Duration)) *connectors {
+	return &connectors{deliver: deliver, failed: failed, all: map[string]*connection{}}
 }
 
 // get is the connector of an id.
-func (l *links) get(id string) (Connector, bool) {
+func (l *connectors) get(id string) (Connector, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k, ok := l.all[id]
@@ -49,7 +49,7 @@ func (l *links) get(id string) (Connector, bool) {
 }
 
 // answers reports whether answers to an address are promised.
-func (l *links) answers(to message.Address) bool {
+func (l *connectors) answers(to message.Address) bool {
 	c, ok := l.get(to.Connector)
 	if !ok {
 		return false
@@ -61,7 +61,7 @@ func (l *links) answers(to message.Address) bool {
 }
 
 // any reports whether one of the connectors is such.
-func (l *links) any(such func(Connector) bool) bool {
+func (l *connectors) any(such func(Connector) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.all {
@@ -75,7 +75,7 @@ func (l *links) any(such func(Connector) bool) bool {
 // set puts these connectors in force. One that is there already goes on; one that
 // is gone, or that another of its id replaces, has ended before the new ones begin,
 // so that a port or a session can be used again.
-func (l *links) set(list []Connector) error {
+func (l *connectors) set(list []Connector) error {
 	now := map[string]Connector{}
 	for _, c := range list {
 		if now[c.ID()] != nil {
@@ -86,7 +86,7 @@ func (l *links) set(list []Connector) error {
 	l.change.Lock()
 	defer l.change.Unlock()
 	l.mu.Lock()
-	var gone []*link
+	var gone []*connection
 	for id, k := range l.all {
 		if k.Connector != now[id] {
 			gone = append(gone, k)
@@ -101,7 +101,7 @@ func (l *links) set(list []Connector) error {
 	}
 	for id, c := range now {
 		if l.all[id] == nil {
-			k := &link{Connector: c, state: "off"}
+			k := &connection{Connector: c, state: "off"}
 			l.all[id] = k
 			l.start(k)
 		}
@@ -110,7 +110,7 @@ func (l *links) set(list []Connector) error {
 }
 
 // receive runs all connectors until ctx ends, and returns when all have ended.
-func (l *links) receive(ctx context.Context) {
+func (l *connectors) receive(ctx context.Context) {
 	l.change.Lock()
 	l.mu.Lock()
 	l.ctx = ctx
@@ -130,47 +130,47 @@ func (l *links) receive(ctx context.Context) {
 }
 
 // start runs one connector, if anything is received. mu is held.
-func (l *links) start(k *link) {
+func (l *connectors) start(k *connection) {
 	if l.ctx == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
-	k.end, k.ended = cancel, make(chan struct{})
+	k.cancel, k.done = cancel, make(chan struct{})
 	l.runs.Go(func() {
 		defer cancel()
-		defer close(k.ended)
+		defer close(k.done)
 		l.run(ctx, k)
 	})
 }
 
 // halt ends connectors and waits until they have ended.
-func halt(list []*link) {
+func halt(list []*connection) {
 	for _, k := range list {
-		if k.end != nil {
-			k.end()
+		if k.cancel != nil {
+			k.cancel()
 		}
 	}
 	for _, k := range list {
-		if k.end != nil {
-			<-k.ended
+		if k.cancel != nil {
+			<-k.done
 		}
 	}
 }
 
 // run runs a connector, restarted with a growing pause when it fails.
-func (l *links) run(ctx context.Context, k *link) {
+func (l *connectors) run(ctx context.Context, k *connection) {
 	for pause := restartFirst; ; {
 		began := time.Now()
-		l.is(k, "running", nil)
+		l.setState(k, "running", nil)
 		err := guard(func() error { return k.Run(ctx, l.deliver) })
 		if ctx.Err() != nil {
-			l.is(k, "stopped", nil)
+			l.setState(k, "stopped", nil)
 			return
 		}
 		if time.Since(began) > restartLast {
 			pause = restartFirst
 		}
-		l.is(k, "failing", err)
+		l.setState(k, "failing", err)
 		l.failed(k.ID(), err, pause)
 		select {
 		case <-ctx.Done():
@@ -181,7 +181,7 @@ func (l *links) run(ctx context.Context, k *link) {
 	}
 }
 
-func (l *links) is(k *link, state string, err error) {
+func (l *connectors) setState(k *connection, state string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.state = state
@@ -191,7 +191,7 @@ func (l *links) is(k *link, state string, err error) {
 }
 
 // services is how each connector does.
-func (l *links) services() []event.Service {
+func (l *connectors) services() []event.Service {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := make([]event.Service, 0, len(l.all))
@@ -205,14 +205,14 @@ func (l *links) services() []event.Service {
 // when it fails, and returns when all have ended. What they can send is not
 // affected: Send works while Run does not.
 func (s *System) Receive(ctx context.Context) error {
-	s.actors.links.receive(ctx)
+	s.actors.connectors.receive(ctx)
 	return nil
 }
 
 // Connect puts these connectors in force instead of those before. What has the same
 // id and is the same value goes on undisturbed; promised answers leave by the new
 // connector of their id. It returns when those that are no more have ended.
-func (s *System) Connect(list []Connector) error { return s.actors.links.set(list) }
+func (s *System) Connect(list []Connector) error { return s.actors.connectors.set(list) }
 
 // Connectors is how each connector does.
-func (s *System) Connectors() []event.Service { return s.actors.links.services() }
+func (s *System) Connectors() []event.Service { return s.actors.connectors.services() }

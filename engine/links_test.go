@@ -63,7 +63,7 @@ func (l *line) Send(context.Context, message.Outgoing) (string, error) { return 
 func TestConnectorsAreChangedWhileTheyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
-		l := newLinks(nil, func(string, error, time.Duration) {})
+		l := newConnectors(nil, func(string, error, time.Duration) {})
 		a, b := &line{id: "a", notes: &n}, &line{id: "b", notes: &n}
 		if err := l.set([]Connector{a, b}); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestAFailingConnectorIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
 		failed := 0
-		l := newLinks(nil, func(string, error, time.Duration) { failed++ })
+		l := newConnectors(nil, func(string, error, time.Duration) { failed++ })
 		must(t, l.set([]Connector{&line{id: "a", notes: &n, fail: errors.New("port taken")}}))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -141,7 +141,7 @@ func TestAFailingConnectorIsReplaced(t *testing.T) {
 func TestPromisesLeaveByTheNewConnector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
-		l := newLinks(nil, func(string, error, time.Duration) {})
+		l := newConnectors(nil, func(string, error, time.Duration) {})
 		s := newSenders(l.get, event.NewStream("t"), slog.New(slog.DiscardHandler))
 		results := make(chan message.Result, 10)
 		promise := func(id string) message.Promise {

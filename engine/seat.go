@@ -60,11 +60,11 @@ func (s Runtime) Send(p message.Promise) { s.entry.send(p) }
 
 // Answers reports whether answers to an address are to be promised at all. Where
 // people read from history (terminal, web, API) they are not.
-func (s Runtime) Answers(to message.Address) bool { return s.entry.actors.links.answers(to) }
+func (s Runtime) Answers(to message.Address) bool { return s.entry.actors.connectors.answers(to) }
 
 // Interim reports whether the chat wants the text beside tool calls too.
 func (s Runtime) Interim(to message.Address) bool {
-	c, _ := s.entry.actors.links.get(to.Connector)
+	c, _ := s.entry.actors.connectors.get(to.Connector)
 	i, ok := c.(Interim)
 	return ok && i.Interim()
 }

@@ -128,10 +128,10 @@ func New(o Options) (*System, error) {
 	reg := &registrar{place: p, recent: last, newState: o.NewState}
 	mail := &mailroom{place: p, actors: a, recent: last, registrar: reg, foreign: o.Foreign, redact: o.Redact,
 		folders: o.Folders}
-	a.links = newLinks(newRateLimit(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
+	a.connectors = newConnectors(newRateLimit(mail.Deliver, o.PerMinute).deliver, func(id string, err error, again time.Duration) {
 		o.Log.Error("connector failed", "connector", id, "err", err, "again", again)
 	})
-	if err := a.links.set(o.Connectors); err != nil {
+	if err := a.connectors.set(o.Connectors); err != nil {
 		return nil, err
 	}
 	a.waker = newWaker(func() int {
@@ -144,7 +144,7 @@ func New(o Options) (*System, error) {
 		if id == message.ToAgent {
 			return parents{mail}, true
 		}
-		return a.links.get(id)
+		return a.connectors.get(id)
 	}, o.Events, o.Log)
 
 	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, queue: o.Queue}
