@@ -61,7 +61,7 @@ func open(ctx context.Context, o Options) (*agent, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	j.history = history
-	j.tell(found)
+	j.report(found)
 
 	rights := &rights{journal: j, box: o.Inbox, jobs: o.Jobs}
 	files := &files{self: self{settings: o.Identity.Settings(), tools: o.Identity.Tools()}, identity: o.Identity, journal: j,

@@ -92,7 +92,7 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 			return s, nil, nil, false
 		case raw == nil: // it is written again; what was wrong with it is gone with it
 			f.journal.problems.SetQuietly(f.journal.id, path, nil)
-			f.tellMissing(path)
+			f.reportMissing(path)
 		}
 		if finding.Join(found) == nil || try == len(rereads) {
 			return s, info, found, info != nil
@@ -101,9 +101,9 @@ func (f *files) readState() (s record.State, info os.FileInfo, found findings, o
 	}
 }
 
-// tellMissing tells, once, that an agent that has worked before woke without its
+// reportMissing tells, once, that an agent that has worked before woke without its
 // state.json. Without rights it can do no harm, and somebody will wonder.
-func (f *files) tellMissing(path string) {
+func (f *files) reportMissing(path string) {
 	woke := !f.loaded && !f.missed
 	f.missed = true
 	if !woke || f.journal.history.Obligations().LastSeq == 0 {

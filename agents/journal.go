@@ -102,9 +102,9 @@ func (j *journal) emit(t event.Type, turn string, body event.Body) {
 	j.events.Emit(event.Event{Type: t, Agent: j.id, Turn: turn, Body: body})
 }
 
-// tell reports what was found in the history. Lines that cannot be read stay on the
+// report reports what was found in the history. Lines that cannot be read stay on the
 // board until somebody mends them.
-func (j *journal) tell(found findings) {
+func (j *journal) report(found findings) {
 	for _, f := range found {
 		if record.Unreadable(f) {
 			j.problems.Add(j.id, f)
@@ -138,7 +138,7 @@ func (j *journal) refresh(turn string) error {
 	if changed {
 		j.checkHistory()
 	}
-	j.tell(found)
+	j.report(found)
 	if changed {
 		j.emit(event.FileEdited, turn, event.File{File: "history.jsonl", Text: "edited by hand; the model sees the edited version"})
 	}

@@ -67,7 +67,7 @@ func (c *children) Create(ctx context.Context, d address.Descriptor, first messa
 	}
 	if first.Text != "" {
 		first.Agent = meta.ID
-		if _, err := c.mailroom.tell(ctx, first); err != nil {
+		if _, err := c.mailroom.deliverSystem(ctx, first); err != nil {
 			return event.Agent{}, err
 		}
 	}

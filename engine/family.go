@@ -82,7 +82,7 @@ func (f *Family) Post(ctx context.Context, in message.Incoming) (message.Receipt
 		in.Route = nil // only what is told to a parent is answered where the work was asked for
 	}
 	in.Agent = to
-	return f.mailroom.tell(ctx, in)
+	return f.mailroom.deliverSystem(ctx, in)
 }
 
 // Target is the agent that a message of an agent goes to; ref "" is the default.

@@ -124,7 +124,7 @@ func TestEachFailedStepOfAnActionIsReported(t *testing.T) {
 		"a long message to another agent": func(t *testing.T, s *still) func() error {
 			id := s.colleague(t)
 			return func() error {
-				return s.Note(context.Background(), id, "other", "key", strings.Repeat("long ", maxTold))
+				return s.Note(context.Background(), id, "other", "key", strings.Repeat("long ", maxSystemText))
 			}
 		},
 		"a decision": func(t *testing.T, s *still) func() error {

@@ -41,7 +41,7 @@ func (f *Family) Overseer(id string) (address.Meta, bool) {
 // Note tells an agent something that asks for no turn. key is the same each time
 // that the same is told.
 func (f *Family) Note(ctx context.Context, to, from, key, text string) error {
-	_, err := f.mailroom.tell(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true,
+	_, err := f.mailroom.deliverSystem(ctx, message.Incoming{Agent: to, Kind: message.System, Origin: from, Silent: true,
 		Dedupe: key, Text: text})
 	return err
 }

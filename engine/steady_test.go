@@ -183,7 +183,7 @@ func TestReportsThatReachNobodyAreGivenUp(t *testing.T) {
 		"of an agent gone":    {Text: "x", To: message.Address{ChannelID: child}, Report: &message.Report{From: none}},
 		"to a parent's ghost": {Text: "x", To: message.Address{ChannelID: none}, Report: &message.Report{From: child}},
 	} {
-		_, err := parents{s.System.mailroom}.Send(t.Context(), out)
+		_, err := parentConnector{s.System.mailroom}.Send(t.Context(), out)
 		var ns *message.NotSent
 		if !errors.As(err, &ns) || !ns.Final {
 			t.Errorf("%s: %v, want it given up", name, err)

@@ -142,7 +142,7 @@ func New(o Options) (*System, error) {
 	}, a.wake, a.wg.Go, o.Log)
 	a.senders = newSenders(func(id string) (Connector, bool) {
 		if id == message.ToAgent {
-			return parents{mail}, true
+			return parentConnector{mail}, true
 		}
 		return a.connectors.get(id)
 	}, o.Events, o.Log)

@@ -18,20 +18,20 @@ import (
 
 // maxTold is how long a message between agents may be, in characters. A longer one
 // goes to a file, so that it does not fill the receiver's context unasked.
-const maxTold = 8_000
+const maxSystemText = 8_000
 
-// tell delivers a system message; a long one as a reference to a file.
-func (m *mailroom) tell(ctx context.Context, in message.Incoming) (message.Receipt, error) {
+// deliverSystem delivers a system message; a long one as a reference to a file.
+func (m *mailroom) deliverSystem(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == "" {
 		in.Kind = message.System
 	}
 	in.Text = m.redact.Text(in.Text)
-	if utf8.RuneCountInString(in.Text) > maxTold {
+	if utf8.RuneCountInString(in.Text) > maxSystemText {
 		path, err := m.spill(in)
 		if err != nil {
 			return message.Receipt{}, fmt.Errorf("save long message: %w", err)
 		}
-		head := string([]rune(in.Text)[:maxTold/8])
+		head := string([]rune(in.Text)[:maxSystemText/8])
 		in.Text = fmt.Sprintf("The whole message is %d characters long. Read it in the file %s. It begins:\n\n%s …",
 			utf8.RuneCountInString(in.Text), path, head)
 	}
@@ -77,24 +77,24 @@ func writeBeneath(root *os.Root, dir, name, text string) error {
 	return disk.ReplaceIn("told", inner, name, []byte(text), disk.InOptions{})
 }
 
-// parents delivers what an agent answers its parent: the connector behind
+// parentConnector delivers what an agent answers its parent: the connector behind
 // message.ToAgent. So a report is a promise in the child's history like any answer
 // to a chat. It is posted only after the turn's end is durable, again after a crash
 // before its delivery was recorded, and the dedupe key, which is the promise's id,
 // drops the second one: nothing is lost and nothing comes twice.
-type parents struct{ mailroom *mailroom }
+type parentConnector struct{ mailroom *mailroom }
 
 // ID is the reserved word in addresses.
-func (parents) ID() string { return message.ToAgent }
+func (parentConnector) ID() string { return message.ToAgent }
 
 // Run has nothing to receive.
-func (parents) Run(ctx context.Context, _ message.Deliver) error {
+func (parentConnector) Run(ctx context.Context, _ message.Deliver) error {
 	<-ctx.Done()
 	return nil
 }
 
 // Send posts a report.
-func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error) {
+func (p parentConnector) Send(ctx context.Context, out message.Outgoing) (string, error) {
 	if out.Report == nil {
 		return "", &message.NotSent{Final: true, Err: errors.New("a report without a sender")}
 	}
@@ -113,7 +113,7 @@ func (p parents) Send(ctx context.Context, out message.Outgoing) (string, error)
 	if route := child.Descriptor.Route; route != (message.Address{}) {
 		in.Route = &route
 	}
-	receipt, err := p.mailroom.tell(ctx, in)
+	receipt, err := p.mailroom.deliverSystem(ctx, in)
 	if errors.Is(err, message.ErrUnknownAgent) {
 		err = &message.NotSent{Final: true, Err: err}
 	}

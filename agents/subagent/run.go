@@ -94,7 +94,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if _, err := t.house.Create(ctx, d, first); err != nil {
 		return tools.Errorf("%s: %v", t.Name, err), nil
 	}
-	t.tell(call, d.ID, event.SubAgentStart, event.SubAgent{Input: call.Arguments})
+	t.report(call, d.ID, event.SubAgentStart, event.SubAgent{Input: call.Arguments})
 	unfollow := t.follow(ctx, call, d.ID)
 	o, err := t.house.Await(ctx, d.ID, first.ID)
 	unfollow()
@@ -110,7 +110,7 @@ func (t *tool) Run(ctx context.Context, call tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("encode summary: %w", err)
 	}
-	t.tell(call, d.ID, event.SubAgentEnd, event.SubAgent{Result: data})
+	t.report(call, d.ID, event.SubAgentEnd, event.SubAgent{Result: data})
 	res := t.result(s, data)
 	res.Source = message.Relayed(t.Name, o.Untrusted)
 	return res, nil
@@ -195,7 +195,7 @@ func (t *tool) result(s Summary, data []byte) tools.Result {
 	return r
 }
 
-func (t *tool) tell(call tools.Call, child string, kind event.Type, body event.SubAgent) {
+func (t *tool) report(call tools.Call, child string, kind event.Type, body event.SubAgent) {
 	body.Name, body.Call, body.Agent = t.Name, call.ID, child
 	t.events.Emit(event.Event{Type: kind, Agent: call.Agent, Turn: call.Turn, Body: body})
 }
@@ -209,7 +209,7 @@ func (t *tool) follow(ctx context.Context, call tools.Call, child string) (stop 
 		defer close(done)
 		for e := range events {
 			if e.Agent == child && e.Replayable() {
-				t.tell(call, child, event.SubAgentProgress, event.SubAgent{Event: &e})
+				t.report(call, child, event.SubAgentProgress, event.SubAgent{Event: &e})
 			}
 		}
 	}()

@@ -20,7 +20,7 @@ func TestSmallFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := bench.Flood{Dir: t.TempDir(), Binary: binary, Senders: 40, Each: 20, ToolBytes: 50_000_000,
-		Tell: func(what string) { t.Log(what) }}
+		Progress: func(what string) { t.Log(what) }}
 	rows, err := f.Run(t.Context())
 	if err != nil {
 		t.Errorf("%v\n%+v", err, rows)
@@ -39,7 +39,7 @@ func TestShortSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := bench.Soak{Dir: t.TempDir(), Binary: binary, For: 4 * time.Second, Agents: 16, Tell: func(what string) { t.Log(what) }}
+	s := bench.Soak{Dir: t.TempDir(), Binary: binary, For: 4 * time.Second, Agents: 16, Progress: func(what string) { t.Log(what) }}
 	rows, _, err := s.Run(t.Context())
 	if err != nil {
 		t.Errorf("%v\n%+v", err, rows)

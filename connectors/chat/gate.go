@@ -16,15 +16,15 @@ const maxStrangers = 1000
 
 // A gate lets in whom the allow list names, and remembers who was turned away.
 type gate struct {
-	allow []string
-	tell  *rate.Limiter // how often strangers are answered, all together
+	allow   []string
+	replies *rate.Limiter // how often strangers are answered, all together
 
 	mu     sync.Mutex
 	turned map[string]bool
 }
 
 func newGate(allow []string) *gate {
-	return &gate{allow: allow, tell: rate.NewLimiter(rate.Every(6*time.Minute), 5), turned: map[string]bool{}}
+	return &gate{allow: allow, replies: rate.NewLimiter(rate.Every(6*time.Minute), 5), turned: map[string]bool{}}
 }
 
 func (g *gate) allows(user string) bool { return user != "" && slices.Contains(g.allow, user) }
@@ -54,10 +54,10 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	}
 	d.log.Warn("refused a message from a user who is not in allow",
 		"user", p.From.UserID, "name", p.Sender, "remedy", fmt.Sprintf("add %q to allow of this connector in settings.yaml", p.From.UserID))
-	if !d.gate.tell.Allow() {
+	if !d.gate.replies.Allow() {
 		return
 	}
-	if !d.o.NoTell {
+	if !d.o.IgnoreStrangers {
 		d.voice.say(ctx, p, fmt.Sprintf("I work for another user and did not read that. "+
 			"Your id is `%s`: whoever runs me can add it to `allow`.", p.From.UserID))
 	}

@@ -54,12 +54,12 @@ func (g watchers) watch(w http.ResponseWriter, r *http.Request, in eventsIn) {
 	}
 	f := newFeed(ctx, g.events, from, filter.match)
 	defer func() { cancel(); <-f.done }()
-	tell(ctx, f, out)
+	streamFeed(ctx, f, out)
 }
 
-// tell runs the stream until the client or the server ends it.
-func tell(ctx context.Context, f *feed, out *sseWriter) {
-	t := out.teller()
+// streamFeed runs the stream until the client or the server ends it.
+func streamFeed(ctx context.Context, f *feed, out *sseWriter) {
+	t := out.sink()
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
 	for {
@@ -81,8 +81,8 @@ func tell(ctx context.Context, f *feed, out *sseWriter) {
 	}
 }
 
-func (s *sseWriter) teller() teller {
-	return teller{event: s.event, gap: func(g Gap) error { return s.send("", GapType, g) }, flush: s.flush}
+func (s *sseWriter) sink() eventSink {
+	return eventSink{event: s.event, gap: func(g Gap) error { return s.send("", GapType, g) }, flush: s.flush}
 }
 
 func (g watchers) filter(ctx context.Context, in eventsIn) (Filter, error) {

@@ -197,22 +197,22 @@ func (f *feed) take() []entry {
 	return q
 }
 
-// A teller is told what a feed has, in order.
-type teller struct {
+// An eventSink receives what a feed has, in order.
+type eventSink struct {
 	event func(event.Event) error
 	gap   func(Gap) error
 	flush func() error // after the last of what waits
 }
 
 // drain tells everything that waits.
-func (f *feed) drain(t teller) error {
-	if err := f.tellAll(t); err != nil {
+func (f *feed) drain(t eventSink) error {
+	if err := f.deliverAll(t); err != nil {
 		return err
 	}
 	return t.flush()
 }
 
-func (f *feed) tellAll(t teller) error {
+func (f *feed) deliverAll(t eventSink) error {
 	for _, e := range f.take() {
 		if e.to == 0 {
 			if err := t.event(e.whole()); err != nil {
@@ -228,7 +228,7 @@ func (f *feed) tellAll(t teller) error {
 }
 
 // fetch tells events from the ring, after a gap where it has them no more.
-func (f *feed) fetch(from, to uint64, t teller) error {
+func (f *feed) fetch(from, to uint64, t eventSink) error {
 	events, first := f.stream.Since(from)
 	if first > from {
 		gap := Gap{From: f.id(from - 1), To: f.id(min(first, to))}

@@ -211,7 +211,7 @@ func TestFeed(t *testing.T) {
 	delta("a", 13, "after")
 	delta("b", 1, "y")
 	var got []string
-	told := teller{event: func(e event.Event) error {
+	told := eventSink{event: func(e event.Event) error {
 		if d, ok := e.Body.(event.Delta); ok {
 			got = append(got, fmt.Sprintf("%s %d %s", e.Agent, d.Offset, d.Text))
 		} else {
@@ -255,7 +255,7 @@ func TestFeedFindsTheTail(t *testing.T) {
 		close(block)
 		time.Sleep(2 * tailCheck)
 		n := 0
-		err := f.drain(teller{event: func(event.Event) error { n++; return nil },
+		err := f.drain(eventSink{event: func(event.Event) error { n++; return nil },
 			gap: func(Gap) error { t.Error("gap"); return nil }, flush: func() error { return nil }})
 		if err != nil || n != 500 {
 			t.Errorf("told %d events of 500, %v", n, err)
@@ -356,7 +356,7 @@ func TestProgressIsTold(t *testing.T) {
 	f.add(event.Event{Type: event.ToolProgress, Agent: alpha, Body: event.Progress{Call: "c", Text: "compiling"}})
 	f.add(event.Event{Type: event.MessageDelta, Agent: alpha, Body: event.Delta{Offset: 1, Text: "b"}})
 	var told []event.Type
-	err := f.drain(teller{event: func(e event.Event) error { told = append(told, e.Type); return nil },
+	err := f.drain(eventSink{event: func(e event.Event) error { told = append(told, e.Type); return nil },
 		gap: func(Gap) error { return nil }, flush: func() error { return nil }})
 	if err != nil || !slices.Equal(told, []event.Type{event.MessageDelta, event.ToolProgress, event.MessageDelta}) {
 		t.Errorf("told were %v, %v", told, err)

@@ -29,10 +29,10 @@ func ofAgent(id string) func(event.Event) bool {
 	return func(e event.Event) bool { return id == "" || e.Agent == id }
 }
 
-func (t *turnFilter) teller(out *sseWriter) teller {
-	return teller{
+func (t *turnFilter) sink(out *sseWriter) eventSink {
+	return eventSink{
 		event: func(e event.Event) error {
-			if !t.tells(e) {
+			if !t.matches(e) {
 				return nil
 			}
 			return out.event(e)
@@ -43,8 +43,8 @@ func (t *turnFilter) teller(out *sseWriter) teller {
 	}
 }
 
-// tells decides about one event and learns from it.
-func (t *turnFilter) tells(e event.Event) bool {
+// matches decides about one event and learns from it.
+func (t *turnFilter) matches(e event.Event) bool {
 	if e.Agent != t.agent {
 		return false
 	}
@@ -121,7 +121,7 @@ type awaited struct {
 
 // tellTurn forwards what belongs to the turn until the item has ended.
 func tellTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, ended <-chan awaited) {
-	t := turn.teller(out)
+	t := turn.sink(out)
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
 	for {
@@ -159,7 +159,7 @@ func endTurn(ctx context.Context, f *feed, out *sseWriter, turn *turnFilter, end
 		_ = out.send("", errorType, ErrorBody{Describe(end.err)})
 		return
 	}
-	t := turn.teller(out)
+	t := turn.sink(out)
 	late := time.After(tailGrace)
 	for turn.tail(end.outcome) {
 		select {

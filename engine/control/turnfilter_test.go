@@ -42,7 +42,7 @@ func TestWhatIsToldOfATurn(t *testing.T) {
 		{"it is taken again", turnFilter{id: "t", over: true}, of(event.ItemTaken, alpha, "u", mine), true, "u", false},
 	} {
 		tt.turn.agent, tt.turn.item = alpha, "i"
-		if got := tt.turn.tells(tt.e); got != tt.told || tt.turn.id != tt.id || tt.turn.over != tt.over {
+		if got := tt.turn.matches(tt.e); got != tt.told || tt.turn.id != tt.id || tt.turn.over != tt.over {
 			t.Errorf("%s: told %v, the turn is %q, over %v; want %v, %q, %v", tt.name, got, tt.turn.id, tt.turn.over, tt.told, tt.id, tt.over)
 		}
 	}
@@ -88,7 +88,7 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 			return nil
 		}
 		f := &feed{stream: s, match: func(event.Event) bool { return true }, last: map[string]int{}, queue: tt.queue}
-		err := f.drain(teller{event: func(event.Event) error { return fails("event") }, gap: func(Gap) error { return fails("gap") },
+		err := f.drain(eventSink{event: func(event.Event) error { return fails("event") }, gap: func(Gap) error { return fails("gap") },
 			flush: func() error { return fails("flush") }})
 		if want := map[bool]int{true: 2, false: 1}[tt.at == "flush"]; !errors.Is(err, gone) || calls != want {
 			t.Errorf("%s: %v after %d calls, want %d", name, err, calls, want)
@@ -96,7 +96,7 @@ func TestWhoStopsReadingIsToldNothingMore(t *testing.T) {
 	}
 	var told []string
 	f := &feed{stream: s, match: func(event.Event) bool { return true }, last: map[string]int{}, queue: []entry{{from: 4000, to: 4003}}}
-	if err := f.drain(teller{event: func(e event.Event) error { told = append(told, e.ID); return nil }, flush: func() error { return nil }}); err != nil ||
+	if err := f.drain(eventSink{event: func(e event.Event) error { told = append(told, e.ID); return nil }, flush: func() error { return nil }}); err != nil ||
 		strings.Join(told, " ") != "b.4000 b.4001 b.4002" {
 		t.Errorf("of the ring are told %v, %v", told, err)
 	}

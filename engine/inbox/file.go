@@ -52,11 +52,11 @@ type signals struct {
 
 // notices are what was noticed in the file.
 type notices struct {
-	path   string
-	found  []finding.Finding
-	broken []finding.Finding // lines that could not be read when the file was last read
-	scans  int               // how often the file was read
-	told   map[uint64]bool   // what was found and said before
+	path     string
+	found    []finding.Finding
+	broken   []finding.Finding // lines that could not be read when the file was last read
+	scans    int               // how often the file was read
+	reported map[uint64]bool   // what was found and said before
 }
 
 var _ Mailbox = (*File)(nil)
@@ -69,7 +69,7 @@ var _ Mailbox = (*File)(nil)
 func Open(vol *disk.Volume, dir string, quota *Quota, now func() time.Time) (*File, []finding.Finding, error) {
 	f := &File{vol: vol, dir: folder(dir), quota: quota, ages: ages{now: now, opened: time.Now()}, ix: newIndex(),
 		signals: signals{arrived: make(chan struct{}, 1), quit: make(chan struct{})}}
-	f.seen = notices{path: f.dir.path(), told: map[uint64]bool{}}
+	f.seen = notices{path: f.dir.path(), reported: map[uint64]bool{}}
 	if err := vol.Recover(dir, FileName); err != nil {
 		return nil, nil, fmt.Errorf("open inbox %s: %w", f.dir.agent(), err)
 	}
@@ -150,7 +150,7 @@ const maxFound = 1000
 
 // scan folds data and notes what is wrong with it, each line once.
 func (n *notices) scan(data []byte) *index {
-	ix, found := scan(n.path, data, n.told)
+	ix, found := scan(n.path, data, n.reported)
 	n.extend(found...)
 	n.broken, n.scans, ix.broken = ix.broken, n.scans+1, nil
 	return ix

@@ -72,13 +72,13 @@ func (c *checker) file(path string, data []byte) {
 		last := int(off)+len(raw) == len(data) // without newline
 		switch {
 		case err != nil && last && !errors.Is(err, ErrUnknownType):
-			c.tell(finding.Warning, "history-torn", "the last line is incomplete: a crash cut it off",
+			c.report(finding.Warning, "history-torn", "the last line is incomplete: a crash cut it off",
 				"It was never acknowledged. The next start, or doctor --fix, removes it and keeps a copy next to the file.")
 		case err != nil:
 			c.bad(err)
 		default:
 			if e.ByHand {
-				c.tell(finding.Info, "history-by-hand",
+				c.report(finding.Info, "history-by-hand",
 					"edited by hand (its crc is missing or does not match); it is used like any other line", "")
 			}
 			c.entry(e)
@@ -86,7 +86,7 @@ func (c *checker) file(path string, data []byte) {
 	}
 }
 
-func (c *checker) tell(s finding.Severity, id, reason, remedy string) {
+func (c *checker) report(s finding.Severity, id, reason, remedy string) {
 	c.found = append(c.found, finding.Finding{ID: id, Severity: s, File: c.path, Line: c.line, Reason: reason, Remedy: remedy})
 }
 
@@ -102,14 +102,14 @@ func (c *checker) bad(err error) {
 func (c *checker) entry(e *Entry) {
 	start, opens := e.Rec.(*Start)
 	if before := c.seqs[e.Seq]; before > 0 && e.Seq > 0 {
-		c.tell(finding.Warning, "history-seq-twice", fmt.Sprintf("seq %d is already used on line %d", e.Seq, before),
+		c.report(finding.Warning, "history-seq-twice", fmt.Sprintf("seq %d is already used on line %d", e.Seq, before),
 			"The line is used. Remove the seq from the copied line.")
 	}
 	if !opens || start.Continues == "" { // a rotation bears the number of what it follows
 		c.seqs[e.Seq] = c.line
 	}
 	if e.At.After(c.now.Add(future)) {
-		c.tell(finding.Warning, "history-future", "its time, "+e.At.Format(time.RFC3339)+", is in the future",
+		c.report(finding.Warning, "history-future", "its time, "+e.At.Format(time.RFC3339)+", is in the future",
 			"Set the clock of this machine.")
 	}
 	if opens {
@@ -125,7 +125,7 @@ func (c *checker) begins(r *Start) {
 		return
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, r.Continues)); errors.Is(err, fs.ErrNotExist) {
-		c.tell(finding.Warning, "history-part-missing", r.Continues+", which this file continues, is missing",
+		c.report(finding.Warning, "history-part-missing", r.Continues+", which this file continues, is missing",
 			"Restore it from a backup. Without it the agent works, but older records cannot be read.")
 		c.sure = false
 	}
@@ -135,7 +135,7 @@ func (c *checker) begins(r *Start) {
 func (c *checker) belongs(r Record) {
 	orphan := func(id, what string) {
 		if c.sure {
-			c.tell(finding.Warning, id, what, "The model does not see it. Remove the line, or restore the record it belongs to.")
+			c.report(finding.Warning, id, what, "The model does not see it. Remove the line, or restore the record it belongs to.")
 		}
 	}
 	switch r := r.(type) {
@@ -185,7 +185,7 @@ func (c *checker) blob(hash string) {
 		return
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, blobDir, filepath.Base(hash))); errors.Is(err, fs.ErrNotExist) {
-		c.tell(finding.Warning, "blob-missing", "the full output, blobs/"+hash+", is missing",
+		c.report(finding.Warning, "blob-missing", "the full output, blobs/"+hash+", is missing",
 			"The shortened output is still used. Restore the file from a backup.")
 	}
 }

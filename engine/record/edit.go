@@ -98,7 +98,7 @@ func (h *History) reconcileOnce(fresh, last int64) (again bool, err error) {
 			return false, err
 		}
 		if gone[0].seq < fresh {
-			h.tellAgain(len(gone))
+			h.reportAgain(len(gone))
 		}
 	}
 	h.recent.ending(append(content, lines...))
@@ -185,7 +185,7 @@ func (h *History) seqs(content []byte) iter.Seq[int64] {
 	}
 }
 
-func (h *History) tellAgain(n int) {
+func (h *History) reportAgain(n int) {
 	h.report.found = append(h.report.found, finding.Finding{
 		ID: "history-appended-again", Severity: finding.Warning, File: h.path(),
 		Reason: fmt.Sprintf("the newest %d records were missing after an edit and were appended again", n),

@@ -218,7 +218,7 @@ func (h *History) Refresh() (changed bool, found []finding.Finding, err error) {
 	}
 	h.edited, changed = false, changed || h.edited
 	if err == nil && changed {
-		err = h.steady(h.tellStale)
+		err = h.steady(h.reportStale)
 	}
 	return changed, h.report.take(), err
 }

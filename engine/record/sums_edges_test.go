@@ -128,7 +128,7 @@ func TestStaleSummaries(t *testing.T) {
 		t.Errorf("lines of this file: told %q", told)
 	}
 	h.Close()
-	if err := h.tellStale(); err == nil {
+	if err := h.reportStale(); err == nil {
 		t.Error("a history that cannot be read is as it was")
 	}
 }

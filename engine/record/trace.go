@@ -22,7 +22,7 @@ type Trace struct {
 // by its id, in the files of an agent's folder, with the runtime running or not. ok
 // is false if history does not know the id.
 func TraceOf(dir, id string) (s Trace, ok bool, err error) {
-	t := teller{id: id, later: map[string][]*Entry{}}
+	t := tracer{id: id, later: map[string][]*Entry{}}
 	if err := backFiles(dir, t.step); err != nil {
 		return s, false, fmt.Errorf("read history: %w", err)
 	}
@@ -61,8 +61,8 @@ func contextAt(dir string, seq int64) ([]*Entry, *Entry, error) {
 	return s.entries, s.summary, err
 }
 
-// A teller reads backward, one turn at a time, until it has the one that id is in.
-type teller struct {
+// A tracer reads backward, one turn at a time, until it has the one that id is in.
+type tracer struct {
 	id      string
 	found   bool
 	turn    string
@@ -70,7 +70,7 @@ type teller struct {
 	later   map[string][]*Entry // deliveries after it, by out, oldest first
 }
 
-func (t *teller) step(l rawLine) bool {
+func (t *tracer) step(l rawLine) bool {
 	e, err := Decode(l.text)
 	if err != nil {
 		return true

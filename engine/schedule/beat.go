@@ -177,7 +177,7 @@ func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 		}
 	}
 	f.Source = message.SourceOf(f.Prompt + f.Memory)
-	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}))
+	s.o.OnRun(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: l.Why}))
 	res, err := s.o.Due(ctx, f)
 	if err != nil {
 		return r.failed(ctx, f, end, err)

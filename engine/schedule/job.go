@@ -135,7 +135,7 @@ func (s *Scheduler) note(j *job, path string, now time.Time, lines ...line) erro
 		open := j.st.open
 		j.st.end(l, now)
 		j.st.open = open
-		s.o.Tell(s.firing(j.task, l), runOf(l))
+		s.o.OnRun(s.firing(j.task, l), runOf(l))
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *Scheduler) begin(j *job, path string, now time.Time) error {
 	}
 	for _, l := range lines {
 		if l.Outcome != "" {
-			s.o.Tell(s.firing(j.task, l), runOf(l))
+			s.o.OnRun(s.firing(j.task, l), runOf(l))
 		}
 	}
 	j.read, j.looked = false, time.Time{}

@@ -83,7 +83,7 @@ func (s *Scheduler) look(now time.Time) {
 		s.seen.folders = folders
 		s.o.Folders(folders)
 	}
-	s.seen.tell(s.o.Findings)
+	s.seen.report(s.o.Findings)
 }
 
 // lookAtSome reads some tasks again. false: what it found concerns others too (a task came
@@ -101,12 +101,12 @@ func (s *Scheduler) lookAtSome(slugs []string, now time.Time) bool {
 		}
 	}
 	s.show()
-	s.seen.tell(s.o.Findings)
+	s.seen.report(s.o.Findings)
 	return true
 }
 
 // tell reports what is wrong with files, if that has changed.
-func (n *seen) tell(report func([]finding.Finding)) {
+func (n *seen) report(report func([]finding.Finding)) {
 	found := slices.Clone(n.strays)
 	for _, slug := range n.names {
 		found = append(found, n.tasks[slug]...)

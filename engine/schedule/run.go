@@ -81,7 +81,7 @@ func (r *run) do(ctx context.Context, l line, hash string, resumed bool) error {
 		s.o.Log.Warn("cannot read the task's notes", "task", t.Slug, "err", err)
 	}
 	f.Source = cmp.Or(f.Source, message.SourceOf(f.Memory))
-	s.o.Tell(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
+	s.o.OnRun(f, runOf(line{Slot: l.Firing, At: began, Via: l.Via, Why: f.Why}))
 	end.Why, end.Hash = f.Why, l.Hash
 	res, err := Result{Outcome: Ran}, error(nil)
 	if !crash.Bug("taskskipped") {
@@ -125,7 +125,7 @@ func (r *run) close(f Firing, end line) error {
 	if err := r.write(end); err != nil {
 		return err
 	}
-	r.s.o.Tell(f, runOf(end))
+	r.s.o.OnRun(f, runOf(end))
 	return nil
 }
 

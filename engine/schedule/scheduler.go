@@ -72,10 +72,10 @@ type Options struct {
 	Gate GateFunc
 	// Workspace is the folder that watch patterns are relative to.
 	Workspace string
-	// Tell is told of every run: when it is handed over (outcome "") and of each
+	// OnRun is called for every run: when it is handed over (outcome "") and of each
 	// line of the ledger. Findings tell what is wrong with which files, all there
 	// is, at the first look and whenever that changes. Say tells the owner something, once per key.
-	Tell     func(f Firing, r Run)
+	OnRun    func(f Firing, r Run)
 	Findings func([]finding.Finding)
 	Say      func(ctx context.Context, key, text string) error
 	// Folders is told which folders to watch; a change in one calls Changed.
@@ -106,8 +106,8 @@ type Scheduler struct {
 
 // New makes a Scheduler that does nothing before Run.
 func New(o Options) *Scheduler {
-	if o.Tell == nil {
-		o.Tell = func(Firing, Run) {}
+	if o.OnRun == nil {
+		o.OnRun = func(Firing, Run) {}
 	}
 	if o.Findings == nil {
 		o.Findings = func([]finding.Finding) {}

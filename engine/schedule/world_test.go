@@ -69,7 +69,7 @@ func (w *world) start() {
 		Workspace: filepath.Dir(w.root), Gate: w.gate,
 		Target: func(_ context.Context, f Firing) (string, error) { return "agent", nil },
 		Due:    func(_ context.Context, f Firing) (Result, error) { return w.take(f) },
-		Tell: func(f Firing, r Run) {
+		OnRun: func(f Firing, r Run) {
 			if r.Outcome != "" {
 				w.runs = append(w.runs, r)
 			}

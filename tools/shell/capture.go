@@ -52,7 +52,7 @@ func newCapture(dir string, progress func(string)) *capture {
 // Write never fails: a command is not ended because its output cannot be kept.
 func (c *capture) Write(p []byte) (int, error) {
 	c.total += int64(len(p))
-	c.tell(p)
+	c.report(p)
 	rest := p
 	if room := half - len(c.head); room > 0 {
 		n := min(room, len(rest))
@@ -132,7 +132,7 @@ func (c *capture) discard() {
 
 // tell hands output on to people, not too often: what comes between is joined
 // and, if it is much, shortened to its end.
-func (c *capture) tell(p []byte) {
+func (c *capture) report(p []byte) {
 	if c.progress == nil {
 		return
 	}

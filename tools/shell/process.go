@@ -212,7 +212,7 @@ func (p process) follow(cmd *exec.Cmd, r *running, read *os.File, out io.Writer,
 		<-copied
 	}
 	p.settle(clean)
-	p.room.tell(clean)
+	p.room.report(clean)
 	clean.Close() // what keeps output never fails
 	p.proxy.close()
 	ended()

@@ -96,7 +96,7 @@ func (r *room) watch(done <-chan struct{}, end func()) {
 }
 
 // tell says what ended the command, if it was the room.
-func (r *room) tell(out io.Writer) {
+func (r *room) report(out io.Writer) {
 	if path := r.full.Load(); path != nil {
 		fmt.Fprintf(out, "\n[ended: the disk of %s has less than %d MB left, which are kept free; remove what is not needed]\n",
 			*path, max(r.reserve>>20, 1))

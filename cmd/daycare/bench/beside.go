@@ -18,17 +18,17 @@ import (
 // daemon. Nothing done for one agent looks at all, so the rows of one kind should be the
 // same.
 type Beside struct {
-	Binary string
-	Dir    string
-	Others []int // how many other agents there are
-	Each   int   // how often each thing is done
-	Tell   func(string)
+	Binary   string
+	Dir      string
+	Others   []int // how many other agents there are
+	Each     int   // how often each thing is done
+	Progress func(string)
 }
 
 // Run measures a turn, an agent made by API and a chat's first message.
 func (b Beside) Run(ctx context.Context) (rows []Row, err error) {
 	for _, n := range b.Others {
-		b.Tell(fmt.Sprintf("one agent beside %d others", n))
+		b.Progress(fmt.Sprintf("one agent beside %d others", n))
 		more, err := b.with(ctx, n)
 		rows = append(rows, more...)
 		if err != nil {

@@ -40,7 +40,7 @@ func Command(c *term.App) *cobra.Command {
 			if quick {
 				s.Span, s.Agents = 500*time.Millisecond, []int{0, 10, 1000}
 			}
-			s.Tell = func(what string) { c.Note("%s", what) }
+			s.Progress = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
 			if perr := printRows(c, rows); err == nil {
 				err = perr
@@ -78,7 +78,7 @@ func besideCommand(c *term.App) *cobra.Command {
 			if b.Each < 1 || len(b.Others) == 0 || slices.Min(b.Others) < 0 {
 				return term.Usage(cmd, "--times must be at least 1, and --agents must not be negative")
 			}
-			b.Tell = func(what string) { c.Note("%s", what) }
+			b.Progress = func(what string) { c.Note("%s", what) }
 			rows, err := b.Run(cmd.Context())
 			return errors.Join(printRows(c, rows), err)
 		},
@@ -109,7 +109,7 @@ func floodCommand(c *term.App) *cobra.Command {
 			if f.Senders < 1 || f.Each < 1 || f.ToolBytes < 0 {
 				return term.Usage(cmd, "--senders and --messages are at least 1")
 			}
-			f.Tell = func(what string) { c.Note("%s", what) }
+			f.Progress = func(what string) { c.Note("%s", what) }
 			rows, err := f.Run(cmd.Context())
 			return errors.Join(printRows(c, rows), err)
 		},
@@ -140,7 +140,7 @@ func soakCommand(c *term.App) *cobra.Command {
 			if s.For < time.Second || s.Agents < 1 {
 				return term.Usage(cmd, "--for is at least 1s, --agents at least 1")
 			}
-			s.Tell = func(what string) { c.Note("%s", what) }
+			s.Progress = func(what string) { c.Note("%s", what) }
 			rows, curves, err := s.Run(cmd.Context())
 			err = errors.Join(printRows(c, rows), err)
 			if plot == "" || len(curves) == 0 {

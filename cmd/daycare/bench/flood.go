@@ -24,7 +24,7 @@ type Flood struct {
 	Dir, Binary   string
 	Senders, Each int
 	ToolBytes     int64 // printed by one tool call; 0: 10 GB
-	Tell          func(string)
+	Progress      func(string)
 }
 
 // script answers what the flood asks. The slow rule keeps an agent busy, so that
@@ -93,7 +93,7 @@ func (u Usage) held() string {
 
 // many: every sender has an agent.
 func (f Flood) many(ctx context.Context, d *child) ([]Row, error) {
-	f.Tell(fmt.Sprintf("%d senders × %d messages, an agent each", f.Senders, f.Each))
+	f.Progress(fmt.Sprintf("%d senders × %d messages, an agent each", f.Senders, f.Each))
 	return f.pour(ctx, d, "a", f.Each, func(i int) string { return strconv.Itoa(i) }, "")
 }
 
@@ -101,7 +101,7 @@ func (f Flood) many(ctx context.Context, d *child) ([]Row, error) {
 // on the daemon meanwhile.
 func (f Flood) one(ctx context.Context, d *child) ([]Row, error) {
 	each := max(1, f.Each/20)
-	f.Tell(fmt.Sprintf("%d senders × %d messages to one slow agent, ten watchers who do not read", f.Senders, each))
+	f.Progress(fmt.Sprintf("%d senders × %d messages to one slow agent, ten watchers who do not read", f.Senders, each))
 	for range 10 {
 		watching, err := d.http.Get("http://daycare/v1/events")
 		if err != nil {

@@ -35,7 +35,7 @@ func endlessModel() *endless {
 
 // tool: a call that prints without end, as far as anybody is concerned.
 func (f Flood) tool(ctx context.Context, d *child) ([]Row, error) {
-	f.Tell(fmt.Sprintf("a tool that prints %.1f GB", float64(f.ToolBytes)/1e9))
+	f.Progress(fmt.Sprintf("a tool that prints %.1f GB", float64(f.ToolBytes)/1e9))
 	reason, text, u, took, err := d.turn(ctx, "tool", "print too much", "")
 	row := Row{Name: fmt.Sprintf("tool that prints %.1f GB: the turn", float64(f.ToolBytes)/1e9), Value: took.Seconds(), Unit: "s",
 		Note: fmt.Sprintf("%s; resident at most %.0f MiB", reason, mib(u.Peak))}
@@ -47,7 +47,7 @@ func (f Flood) tool(ctx context.Context, d *child) ([]Row, error) {
 
 // endless: a model that streams without end.
 func (f Flood) endless(ctx context.Context, d *child) ([]Row, error) {
-	f.Tell("a model that streams for ever")
+	f.Progress("a model that streams for ever")
 	reason, text, u, took, err := d.turn(ctx, "endless", "hello", "endless")
 	row := Row{Name: "model that streams for ever: the turn", Value: took.Seconds(), Unit: "s",
 		Note: fmt.Sprintf("%s; resident at most %.0f MiB", reason, mib(u.Peak))}
@@ -81,7 +81,7 @@ func (d *child) turn(ctx context.Context, name, text, model string) (reason, sai
 // leaks compares what the daemon holds with what it held at first, once the agents
 // of the flood have left memory, which takes them a minute without work.
 func (f Flood) leaks(ctx context.Context, d *child, before Usage, rows []Row) ([]Row, error) {
-	f.Tell("what is still held when all is quiet")
+	f.Progress("what is still held when all is quiet")
 	after, err := d.quiet(ctx, before)
 	rows = append(rows,
 		Row{Name: "daemon after it, resident", Value: mib(after.RSS), Unit: "MiB", Note: after.held()})

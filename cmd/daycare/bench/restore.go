@@ -115,7 +115,7 @@ func lengthen(work, id string, bytes int64) error {
 // restores is the part of the suite.
 func (s Suite) restores(ctx context.Context, c *Curves) (rows []Row, err error) {
 	for _, size := range []int64{1 << 20, 10 << 20, 100 << 20} {
-		s.Tell(fmt.Sprintf("an agent with %d MiB of history", size>>20))
+		s.Progress(fmt.Sprintf("an agent with %d MiB of history", size>>20))
 		r, err := Restore(ctx, s.Binary, s.Dir, size)
 		if err != nil {
 			return rows, err

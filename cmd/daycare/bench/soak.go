@@ -19,7 +19,7 @@ type Soak struct {
 	Dir, Binary string
 	For         time.Duration
 	Agents      int // that are talked to all the time
-	Tell        func(string)
+	Progress    func(string)
 }
 
 const soakScript = `rules:
@@ -83,7 +83,7 @@ func (s Soak) Run(ctx context.Context) (rows []Row, curves []Series, err error) 
 	if err != nil {
 		return rows, curves, err
 	}
-	s.Tell("what is still held when all is quiet")
+	s.Progress("what is still held when all is quiet")
 	after, err := d.quiet(ctx, before)
 	rows = append(rows, Row{Name: "held after it", Value: mib(after.RSS), Unit: "MiB", Note: after.held()})
 	if err == nil && after.leaks(before) {
@@ -113,7 +113,7 @@ func (s Soak) sample(ctx context.Context, d *child, begin time.Time) (all []samp
 		}
 		all = append(all, sample{time.Since(begin), u})
 		if len(all)%10 == 0 {
-			s.Tell(fmt.Sprintf("%s of %s: %.0f MiB, %s", time.Since(begin).Round(time.Second), s.For, mib(u.RSS), u.held()))
+			s.Progress(fmt.Sprintf("%s of %s: %.0f MiB, %s", time.Since(begin).Round(time.Second), s.For, mib(u.RSS), u.held()))
 		}
 	}
 }

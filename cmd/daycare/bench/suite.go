@@ -12,11 +12,11 @@ import (
 // A Suite is one run of everything, on one machine, in one go: the only figures
 // worth comparing.
 type Suite struct {
-	Dir    string        // on the disk that is measured
-	Binary string        // the daycare binary, for what is measured from outside
-	Span   time.Duration // of each timed part
-	Agents []int         // how many agents lie on disk when a start is measured
-	Tell   func(string)  // what is being measured now
+	Dir      string        // on the disk that is measured
+	Binary   string        // the daycare binary, for what is measured from outside
+	Span     time.Duration // of each timed part
+	Agents   []int         // how many agents lie on disk when a start is measured
+	Progress func(string)  // what is being measured now
 }
 
 // Curves is what a plot of the suite shows.
@@ -50,7 +50,7 @@ func (s Suite) Run(ctx context.Context) (rows []Row, curves Curves, err error) {
 }
 
 func (s Suite) disk(ctx context.Context) (one, many Result, rows []Row, err error) {
-	s.Tell("the disk itself")
+	s.Progress("the disk itself")
 	if one, err = Disk(ctx, s.Dir, 1, s.Span); err != nil {
 		return one, many, nil, err
 	}
@@ -62,7 +62,7 @@ func (s Suite) disk(ctx context.Context) (one, many Result, rows []Row, err erro
 
 func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err error) {
 	for _, n := range []int{1, 8, 64, 1000} {
-		s.Tell(fmt.Sprintf("accepting messages for %d agents", n))
+		s.Progress(fmt.Sprintf("accepting messages for %d agents", n))
 		limit := many.Rate()
 		if n == 1 {
 			limit = one.Rate()
@@ -78,7 +78,7 @@ func (s Suite) accept(ctx context.Context, one, many Result) (rows []Row, err er
 }
 
 func (s Suite) turns(ctx context.Context, one, many Result) ([]Row, error) {
-	s.Tell("1,000 agents × 20 messages on a model that answers at once")
+	s.Progress("1,000 agents × 20 messages on a model that answers at once")
 	debug.FreeOSMemory() // what the parts before this one took
 	rate, p50, p99, resident, err := Turns(ctx, s.Dir, 1000, 20)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s Suite) turns(ctx context.Context, one, many Result) ([]Row, error) {
 func (s Suite) overhead(ctx context.Context, one Result, c *Curves) (rows []Row, err error) {
 	limit := ms(2 * one.P50)
 	for _, size := range []int{10_000, 100_000, 1_000_000} {
-		s.Tell(fmt.Sprintf("a turn with %d KB of context", size/1000))
+		s.Progress(fmt.Sprintf("a turn with %d KB of context", size/1000))
 		p50, p99, err := Overhead(ctx, s.Dir, size, 100)
 		if err != nil {
 			return rows, err
@@ -107,7 +107,7 @@ func (s Suite) overhead(ctx context.Context, one Result, c *Curves) (rows []Row,
 }
 
 func (s Suite) model(ctx context.Context, one Result) ([]Row, error) {
-	s.Tell("a local HTTP model with 20 ms to its first token")
+	s.Progress("a local HTTP model with 20 ms to its first token")
 	r, err := HTTP(ctx, s.Dir, 30)
 	if err != nil {
 		return nil, err
@@ -121,11 +121,11 @@ func (s Suite) model(ctx context.Context, one Result) ([]Row, error) {
 // beside leaves out the most agents: to prepare them takes longer than all else.
 func (s Suite) beside(ctx context.Context) ([]Row, error) {
 	others := slices.DeleteFunc(slices.Clone(s.Agents), func(n int) bool { return n == 0 || n > 10_000 })
-	return Beside{Binary: s.Binary, Dir: s.Dir, Others: others, Each: 50, Tell: s.Tell}.Run(ctx)
+	return Beside{Binary: s.Binary, Dir: s.Dir, Others: others, Each: 50, Progress: s.Progress}.Run(ctx)
 }
 
 func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
-	s.Tell("starting processes")
+	s.Progress("starting processes")
 	version, err := Startup(ctx, 21, s.Binary, "version")
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (s Suite) process(ctx context.Context, c *Curves) (rows []Row, err error) {
 	rows = append(rows, Row{Name: "daycare version", Value: ms(version), Unit: "ms", Note: "median of 21"})
 	var empty int64
 	for _, n := range s.Agents {
-		s.Tell(fmt.Sprintf("a daemon with %d agents on disk", n))
+		s.Progress(fmt.Sprintf("a daemon with %d agents on disk", n))
 		idle := time.Duration(0)
 		if n == 0 {
 			idle = 5 * time.Second

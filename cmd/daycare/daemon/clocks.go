@@ -56,7 +56,7 @@ func (r *Daemon) newSchedule(commands schedule.GateFunc) *schedule.Scheduler {
 		}, r.log)
 	watches := &watches{watcher: r.watcher}
 	s := schedule.New(schedule.Options{Store: store, Target: c.Target, Due: c.Due, Say: c.Say, Gate: commands,
-		Workspace: r.workspace, Tell: r.tellRun, Findings: r.readTasks, Folders: watches.set, Log: r.log})
+		Workspace: r.workspace, OnRun: r.tellRun, Findings: r.readTasks, Folders: watches.set, Log: r.log})
 	watches.changed = s.Changed
 	return s
 }

@@ -152,12 +152,12 @@ func (r doorman) welcome(ctx context.Context) error {
 			return nil
 		case request := <-r.admitted:
 			reloader{r.Daemon}.reload(ctx)
-			r.tell(ctx, request)
+			r.notify(ctx, request)
 		}
 	}
 }
 
-func (r doorman) tell(ctx context.Context, request pairing.Request) {
+func (r doorman) notify(ctx context.Context, request pairing.Request) {
 	p, ok := r.plugs.find(request.From.Connector).(chat.Platform)
 	if !ok {
 		return

@@ -39,7 +39,7 @@ func checkAgentFolders(d *doctor) error {
 				Remedy: "The next start, or doctor --fix, removes it."}, fix: remove(path)})
 		case strings.HasPrefix(name, "."):
 		case !e.IsDir() || !address.ValidID(name):
-			d.tell(finding.Warning, "agent-folder-name", path, 0,
+			d.report(finding.Warning, "agent-folder-name", path, 0,
 				"not an agent folder: those are named after the agent's id, 24 to 32 characters of a-z and 0-9",
 				"Move it elsewhere.")
 		}
@@ -69,7 +69,7 @@ func checkAgent(d *doctor, dir string) error {
 	for _, check := range []func(string) ([]finding.Finding, error){inbox.Check, readHistory} {
 		found, err := check(dir)
 		if err != nil {
-			d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
+			d.report(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
 		}
 		for _, f := range found {
 			a := ailment{Finding: f}
@@ -87,7 +87,7 @@ func checkAgent(d *doctor, dir string) error {
 		}
 	}
 	if state, _, found, err := record.ReadState(dir); err != nil {
-		d.tell(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
+		d.report(finding.Error, "file-unreadable", filepath.Join(dir, "state.json"), 0, err.Error(), "Check who owns the file and its mode.")
 	} else {
 		d.add(found...)
 		isElsewhere(d, dir, state)
@@ -109,7 +109,7 @@ func checkNetwork(d *doctor, dir string, set permission.Set) {
 	path := filepath.Join(dir, "state.json")
 	for _, host := range set.Hosts {
 		if lan.Plainly(host) {
-			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(host)),
+			d.report(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(host)),
 				fmt.Sprintf("@web:%s has no effect: the host is not on the Internet", host),
 				fmt.Sprintf("Grant access to its port: daycare permissions grant %s @lan:%s",
 					filepath.Base(dir), net.JoinHostPort(host, "PORT")))
@@ -117,7 +117,7 @@ func checkNetwork(d *doctor, dir string, set permission.Set) {
 	}
 	for _, address := range set.Lan {
 		if _, err := permission.Parse("@lan:" + address); err != nil {
-			d.tell(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)),
+			d.report(finding.Warning, "grant-opens-nothing", path, lineWith(path, strconv.Quote(address)),
 				err.Error(), "Correct or remove it in lan.")
 		}
 	}
@@ -198,7 +198,7 @@ func checkLink(d *doctor, path string) {
 		return
 	}
 	if _, err := disk.Through(d.root, path); err != nil {
-		d.tell(finding.Warning, "file-link", path, 1,
+		d.report(finding.Warning, "file-link", path, 1,
 			err.Error()+"; so daycare does not write this file: grants and usage are not saved",
 			"Replace the link by the file itself, or link to a file of yours outside the workspace.")
 	}
@@ -214,11 +214,11 @@ func checkDraft(d *doctor, dir string) {
 	settled, err := record.Settled(dir)
 	switch {
 	case !json.Valid(data):
-		d.tell(finding.Info, "draft-broken", path, 1, "not JSON; it is only the answer that was on screen at a crash",
+		d.report(finding.Info, "draft-broken", path, 1, "not JSON; it is only the answer that was on screen at a crash",
 			"The next start removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	case err == nil && settled && !d.held:
-		d.tell(finding.Info, "draft-leftover", path, 1, "it belongs to no open turn",
+		d.report(finding.Info, "draft-leftover", path, 1, "it belongs to no open turn",
 			"The next start, or doctor --fix, removes it.")
 		d.ailments[len(d.ailments)-1].fix = remove(path)
 	}
@@ -233,7 +233,7 @@ func checkParents(d *doctor) error {
 			continue
 		}
 		path := filepath.Join(d.root, "agents", m.ID, "descriptor.json")
-		d.tell(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
+		d.report(finding.Warning, "descriptor-parent-missing", path, lineWith(path, `"parentAgentId"`),
 			"its parent "+parent+" does not exist: the agent cannot report to it",
 			"Restore the parent from the trash, or remove this agent: daycare agents rm "+m.Handle)
 	}
@@ -242,7 +242,7 @@ func checkParents(d *doctor) error {
 			continue
 		}
 		if _, err := d.index.Resolve(k.AgentID); err != nil {
-			d.tell(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
+			d.report(finding.Warning, "settings-agent-missing", filepath.Join(d.root, "settings.yaml"), k.Raw.Line,
 				fmt.Sprintf("connector %s sends its messages to agent %q, which does not exist", k.ID, k.AgentID),
 				"List agents with: daycare agents ls")
 		}
@@ -269,7 +269,7 @@ func checkLines(d *doctor, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 		}
 		return
 	}

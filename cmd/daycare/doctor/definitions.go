@@ -38,7 +38,7 @@ func checkDefinitions(d *doctor) error {
 	for i, text := range []string{texts.Soul, texts.User, texts.Rules, texts.Agents, texts.Claude} {
 		if at, bad := notText([]byte(text)); bad {
 			line, _ := finding.Position([]byte(text), at)
-			d.tell(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,
+			d.report(finding.Warning, "persona-not-text", prompt.Paths(d.workspace)[i], line,
 				"not UTF-8 text, but part of every prompt", "Save it as UTF-8.")
 		}
 	}
@@ -49,7 +49,7 @@ func checkDefinitions(d *doctor) error {
 func checkSkillFolders(d *doctor) error {
 	folders, err := permission.OpenFolders(nil, d.workspace, func(string, error) {})
 	if err != nil {
-		d.tell(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
+		d.report(finding.Error, "folders-unreadable", filepath.Join(d.root, permission.FoldersFile), 0, err.Error(),
 			"Delete it: daycare then pins every granted folder anew.")
 		return nil
 	}
@@ -63,7 +63,7 @@ func checkSkillFolders(d *doctor) error {
 func checkUnseen(d *doctor) error {
 	texts, err := unseen.Open(nil, d.workspace)
 	if err != nil {
-		d.tell(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete the file it names.")
+		d.report(finding.Error, "unseen-unreadable", filepath.Join(d.root, unseen.Dir), 0, err.Error(), "Delete the file it names.")
 		return nil
 	}
 	waiting := texts.Waiting()
@@ -90,7 +90,7 @@ func checkUsage(d *doctor) error {
 	dir := filepath.Join(d.root, "usage")
 	missing, err := budget.Missing(dir, readCalls(d))
 	if err != nil {
-		d.tell(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
+		d.report(finding.Error, "file-unreadable", dir, 0, err.Error(), "Check who owns the file and its mode.")
 		return nil
 	}
 	days := map[string][]budget.Call{}

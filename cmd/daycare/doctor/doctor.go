@@ -156,7 +156,7 @@ func (d *doctor) add(found ...finding.Finding) {
 }
 
 // tell adds one such finding.
-func (d *doctor) tell(s finding.Severity, id, file string, line int, reason, remedy string) {
+func (d *doctor) report(s finding.Severity, id, file string, line int, reason, remedy string) {
 	d.add(finding.Finding{ID: id, Severity: s, File: file, Line: line, Reason: reason, Remedy: remedy})
 }
 

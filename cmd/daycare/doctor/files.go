@@ -42,19 +42,19 @@ func checkTasks(d *doctor) error {
 		slug := filepath.Base(filepath.Dir(path))
 		data, err := os.ReadFile(path)
 		if err != nil {
-			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
 		}
 		t, found := schedule.DecodeTask(path, slug, data, time.Local)
 		d.add(found...)
 		if other := ids[t.ID]; t.ID != "" && other != "" {
-			d.tell(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"),
+			d.report(finding.Error, "schedule-id-twice", path, lineWith(path, "taskId"),
 				"the task in "+other+" has the same taskId", "Remove taskId from the copy: daycare gives it a new one.")
 		}
 		ids[t.ID] = filepath.Dir(path)
 		if t.Agent != "" {
 			if _, err := d.index.Resolve(t.Agent); err != nil {
-				d.tell(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"),
+				d.report(finding.Warning, "schedule-agent-missing", path, lineWith(path, "agentId"),
 					fmt.Sprintf("agent %q does not exist", t.Agent), "List agents with: daycare agents ls")
 			}
 		}
@@ -75,7 +75,7 @@ func checkPrompts(d *doctor) error {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
+			d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns the file and its mode.")
 			continue
 		}
 		_, found := schedule.DecodePrompt(path, strings.TrimSuffix(filepath.Base(path), ".md"), data)
@@ -147,7 +147,7 @@ func checkReference(d *doctor, path, id, content string) {
 	broken := err != nil || json.Unmarshal(data, &ref) != nil || ref.ID != id
 	switch {
 	case content == "":
-		d.tell(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)),
+		d.report(finding.Warning, "file-missing", path, max(1, lineWith(path, `"name"`)),
 			"the file that it refers to is missing", "Restore "+id+"__… from a backup, or remove the reference.")
 	case broken:
 		d.ailments = append(d.ailments, ailment{Finding: finding.Finding{ID: "file-reference",
@@ -172,7 +172,7 @@ func checkLetters(d *doctor) error {
 		if err != nil {
 			why = []byte("the reason file is missing")
 		}
-		d.tell(finding.Warning, "letter-refused", path, 1, "the dropped message was refused: "+term.OneLine(string(why), 200),
+		d.report(finding.Warning, "letter-refused", path, 1, "the dropped message was refused: "+term.OneLine(string(why), 200),
 			"Correct it and move it to drop/, or remove it.")
 	}
 	return nil
@@ -249,16 +249,16 @@ func checkLeftovers(d *doctor) error {
 			addRemnant(d, path, e, left)
 		case disk.Hidden(name): // .swap-: the owner of the folder decides what it is
 			if !d.held {
-				d.tell(finding.Warning, "save-interrupted", path, 0,
+				d.report(finding.Warning, "save-interrupted", path, 0,
 					"a crash interrupted the swap of this file with another; it may contain your edit",
 					"Leave it: daycare finishes the swap when it next loads the agent or task.")
 			}
 		case strings.Contains(name, ".conflict-"):
-			d.tell(finding.Warning, "conflict-kept", path, firstDifference(path),
+			d.report(finding.Warning, "conflict-kept", path, firstDifference(path),
 				"your edit, which could not be merged with what daycare wrote meanwhile",
 				"Compare it with the original file, then remove it.")
 		case !e.Type().IsRegular() && e.Type()&(fs.ModeSocket|fs.ModeSymlink) == 0:
-			d.tell(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
+			d.report(finding.Warning, "file-special", path, 0, "neither a file nor a folder", "Move it elsewhere.")
 		}
 		return nil
 	})
@@ -299,7 +299,7 @@ func tellUnreadable(d *doctor, path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it went meanwhile
 	}
-	d.tell(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns it and its mode.")
+	d.report(finding.Error, "file-unreadable", path, 0, err.Error(), "Check who owns it and its mode.")
 	if info, serr := os.Lstat(path); serr == nil && info.IsDir() {
 		return fs.SkipDir
 	}

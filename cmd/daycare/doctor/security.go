@@ -42,20 +42,20 @@ func checkSandbox(d *doctor) error {
 	path := filepath.Join(d.root, "settings.yaml")
 	switch {
 	case err != nil:
-		d.tell(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(),
+		d.report(finding.Error, "sandbox-unusable", path, lineWith(path, "sandbox:"), err.Error(),
 			"Install what is missing, or set sandbox: auto.")
 		return nil
 	case r == nil:
 		return nil
 	case r.Level == sandbox.None:
-		d.tell(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent needs your approval",
+		d.report(finding.Info, "sandbox-none", path, 0, r.Why+": every command of an agent needs your approval",
 			"On Linux: install bubblewrap, or use a kernel with Landlock.")
 	case r.Level == sandbox.Landlock && !r.HasView():
-		d.tell(finding.Info, "sandbox-narrow", path, 0, narrow, narrowRemedy)
+		d.report(finding.Info, "sandbox-narrow", path, 0, narrow, narrowRemedy)
 	}
 	for _, h := range r.Holds() {
 		if !h.Held && h.What == "processes" && !r.HasView() {
-			d.tell(finding.Info, "sandbox-uncounted", path, 0,
+			d.report(finding.Info, "sandbox-uncounted", path, 0,
 				"daycare runs as root, for whom the kernel does not limit processes, and it cannot create control "+
 					"groups: a command that multiplies is killed only when daycare sees it with "+
 					fmt.Sprint(sandbox.MaxProcesses)+" processes",
@@ -93,7 +93,7 @@ func checkPrograms(d *doctor) error {
 				continue
 			}
 			seen[path] = true
-			d.tell(finding.Error, "program-in-grant", path, 0,
+			d.report(finding.Error, "program-in-grant", path, 0,
 				what+" is in a folder that agents can write: a file they put there runs outside the sandbox, "+
 					"at the latest when daycare starts again",
 				"Move it to a folder no agent can write, such as /usr/local/bin, or remove the folder from PATH.")
@@ -125,7 +125,7 @@ func CautionHome(c *term.App, workspace string) {
 // checkHome looks whether the workspace is somebody's home.
 func checkHome(d *doctor) error {
 	if caution := homeCaution(d.workspace); caution != "" {
-		d.tell(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)
+		d.report(finding.Warning, "workspace-is-home", d.workspace, 0, caution, homeRemedy)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func checkHome(d *doctor) error {
 // person who uses git.
 func checkRepositories(d *doctor) error {
 	for _, v := range guard.Vectors(beneath.Real(d.workspace), sensitive.Here()) {
-		d.tell(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
+		d.report(finding.Warning, "git-runs", v.Path, 0, v.Why, "If it is not yours, remove it before you use git there.")
 	}
 	return nil
 }

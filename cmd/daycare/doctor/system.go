@@ -45,7 +45,7 @@ func checkLock(d *doctor) error {
 	switch {
 	case d.held && err != nil:
 		holder, _ := disk.ReadHolder(path)
-		d.tell(finding.Error, "daemon-deaf", path, 0,
+		d.report(finding.Error, "daemon-deaf", path, 0,
 			fmt.Sprintf("process %d has the lock but does not answer on the socket: %v", holder.PID, err),
 			"It may still be starting. Otherwise stop it with daycare stop and start it again; everything acknowledged is safe.")
 	case !d.held && missing == nil:
@@ -77,13 +77,13 @@ func checkWatches(d *doctor) error {
 	cancel()
 	<-ended
 	for _, reason := range degraded {
-		d.tell(finding.Warning, "watch-impossible", d.root, 0,
+		d.report(finding.Warning, "watch-impossible", d.root, 0,
 			"the system does not report file changes here: "+strings.TrimPrefix(reason, d.root+": "),
 			"Edits take effect within 10 s. To speed that up, move the workspace to a local disk, or raise the limit.")
 	}
 	const limits = "/proc/sys/fs/inotify/max_user_watches"
 	if most, err := readNumber(limits); err == nil && most < len(d.index.All())+100 {
-		d.tell(finding.Warning, "watch-limit", limits, 0,
+		d.report(finding.Warning, "watch-limit", limits, 0,
 			fmt.Sprintf("the limit is %d watched folders, but there are %d agents", most, len(d.index.All())),
 			"Raise the limit: sudo sysctl fs.inotify.max_user_watches=524288")
 	}
@@ -113,10 +113,10 @@ func checkSpace(d *doctor) error {
 	free := int64(s.Bavail) * int64(s.Bsize)
 	switch {
 	case free < noSpace:
-		d.tell(finding.Error, "disk-full", d.root, 0, term.Size(free)+" free: soon daycare accepts no new messages",
+		d.report(finding.Error, "disk-full", d.root, 0, term.Size(free)+" free: soon daycare accepts no new messages",
 			"Free some space on this disk; daycare gc shows what can be deleted.")
 	case free < littleSpace:
-		d.tell(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" free",
+		d.report(finding.Warning, "disk-low", d.root, 0, term.Size(free)+" free",
 			"Free some space on this disk; daycare gc shows what can be deleted.")
 	}
 	return nil
@@ -126,7 +126,7 @@ func checkSpace(d *doctor) error {
 func checkNames(d *doctor) error {
 	ok, err := disk.SyncsFolders(d.root)
 	if err == nil && !ok {
-		d.tell(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
+		d.report(finding.Info, "folders-not-synced", d.root, 0, daemon.FoldersNotSynced,
 			"Keep the workspace on a local disk if it has to survive a power cut.")
 	}
 	return err
@@ -138,14 +138,14 @@ var built = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 // checkClock looks whether the clock can be right.
 func checkClock(d *doctor) error {
 	if d.now.Before(built) {
-		d.tell(finding.Error, "clock-wrong", d.root, 0,
+		d.report(finding.Error, "clock-wrong", d.root, 0,
 			"the clock says "+d.now.Format(time.RFC3339)+", which is before this program was built", "Set the clock.")
 	}
 	for _, m := range d.index.All() {
 		dir := filepath.Join(d.root, "agents", m.ID)
 		at, err := record.LastAt(dir)
 		if err == nil && at.After(d.now.Add(24*time.Hour)) {
-			d.tell(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
+			d.report(finding.Warning, "clock-behind", filepath.Join(dir, "history.jsonl"), lineCount(filepath.Join(dir, "history.jsonl")),
 				"its newest record is from "+at.Local().Format(time.DateTime)+", but the clock says "+d.now.Format(time.DateTime),
 				"Set the clock of this machine.")
 		}
@@ -168,25 +168,25 @@ func checkServices(d *doctor) error {
 	providers := d.conf.Choose(context.Background(), config.Ollama)
 	list := filepath.Join(d.root, models.FileName)
 	if _, err := models.ReadFetched(list); err != nil {
-		d.tell(finding.Error, "models-list", list, 0, "the file is ignored: "+err.Error(),
+		d.report(finding.Error, "models-list", list, 0, "the file is ignored: "+err.Error(),
 			"Fetch it again with daycare models refresh, or go back with daycare models refresh --reset.")
 	}
 	known := models.Catalogue(d.conf, list)
 	if len(d.conf.Providers) == 0 && providers[0].Type == "scripted" {
-		d.tell(finding.Info, "provider-none", path, 0, providers[0].Why+"; daycare uses the offline model, which has few abilities",
+		d.report(finding.Info, "provider-none", path, 0, providers[0].Why+"; daycare uses the offline model, which has few abilities",
 			"Set a key, such as ANTHROPIC_API_KEY, or add a service to the settings (providers).")
 	}
 	for _, p := range providers {
 		line, _ := strconv.Atoi(strings.TrimPrefix(p.Why, config.Name+":"))
 		if p.Type != "scripted" && p.BaseURL == "" && p.APIKey.IsZero() && len(p.Headers) == 0 {
-			d.tell(finding.Error, "provider-no-key", path, line, "provider "+p.ID+" has no key", "Set one with: daycare auth set "+p.ID)
+			d.report(finding.Error, "provider-no-key", path, line, "provider "+p.ID+" has no key", "Set one with: daycare auth set "+p.ID)
 		}
 		if err := models.Check(known, p, p.Model); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
-			d.tell(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
+			d.report(finding.Error, "provider-model", path, line, "provider "+p.ID+": "+reason, remedy)
 		}
 		if _, err := plugins.NewProvider(d.workspace, p, p.APIKey.Reveal); err != nil {
-			d.tell(finding.Error, "provider-settings", path, line, err.Error(), "")
+			d.report(finding.Error, "provider-settings", path, line, err.Error(), "")
 		}
 	}
 	checkRoutes(d)
@@ -204,7 +204,7 @@ func checkRoutes(d *doctor) {
 		return // of a provider, which was told
 	}
 	for _, f := range chain.Misrouted() {
-		d.tell(f.Severity, "provider-route", f.File, f.Line, f.Reason, f.Remedy)
+		d.report(f.Severity, "provider-route", f.File, f.Line, f.Reason, f.Remedy)
 	}
 }
 
@@ -214,17 +214,17 @@ func checkReceivers(d *doctor) error {
 		if _, err := plugins.NewConnector(plugins.NewVault(func() *config.Config { return d.conf }), s, chat.Host{},
 			slog.New(slog.DiscardHandler)); err != nil {
 			reason, remedy, _ := strings.Cut(err.Error(), "\n")
-			d.tell(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Error, "connector-broken", filepath.Join(d.root, config.Name), s.Raw.Line,
 				"connector "+s.ID+" does not start: "+reason, remedy)
 		}
 		if len(s.Allow) > 1 && len(s.Owners) == 0 {
-			d.tell(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Warning, "connector-owners", filepath.Join(d.root, config.Name), s.Raw.Line,
 				fmt.Sprintf("connector %s allows %d users and names no owners: only %s, the first in allow, "+
 					"can answer approvals", s.ID, len(s.Allow), s.Allow[0]),
 				"List in owners the ids of the users who answer for all agents.")
 		}
 		if len(s.Allow) == 0 && s.Type != "webhook" {
-			d.tell(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
+			d.report(finding.Warning, "connector-nobody", filepath.Join(d.root, config.Name), s.Raw.Line,
 				"connector "+s.ID+" accepts no messages: allow is empty", "List the ids of allowed users in allow.")
 		}
 	}
