@@ -54,7 +54,7 @@ func (d *daemon) dial(context.Context) (*control.Client, error) {
 		return nil, control.ErrNotRunning
 	}
 	h := control.Handler(control.Backend{Agents: d, Permissions: d, Daemon: d, Events: d.stream,
-		SubAgents: d, Offers: d, Folders: folders{d: d}}, control.Options{})
+		SubAgents: d, Catalog: d, Folders: folders{d: d}}, control.Options{})
 	return control.NewClient(breakable{d, control.Local(h)}), nil
 }
 

@@ -114,7 +114,7 @@ type Backend struct {
 	Grants      Grants        // nil: rights are not shown here
 	Pairings    Pairings      // nil: nobody asks to be let in here
 	SubAgents   SubAgents     // nil: there are none
-	Offers      Offers        // nil: there is nothing to choose from
+	Catalog     Catalog       // nil: there is nothing to choose from
 	Costs       Costs         // nil: nothing is summed here
 	Backups     Backups       // nil: nothing is backed up here
 	Events      *event.Stream // nil: nothing happens here that could be watched

@@ -6,8 +6,8 @@ import (
 	"daycare/engine/event"
 )
 
-// Offers is what people can choose from for their agents.
-type Offers interface {
+// Catalog is what people can choose from for their agents.
+type Catalog interface {
 	// Models are those that an agent can be switched to, the one in force for agents
 	// that chose none first.
 	Models(ctx context.Context) ([]ModelInfo, error)
@@ -77,21 +77,21 @@ type (
 	}
 )
 
-// offers serve what people can choose from.
-type offers struct{ offers Offers }
+// catalogRoutes serve what people can choose from.
+type catalogRoutes struct{ catalog Catalog }
 
-func (f offers) models(ctx context.Context, _ nothing) (modelsBody, error) {
-	list, err := f.offers.Models(ctx)
+func (f catalogRoutes) models(ctx context.Context, _ nothing) (modelsBody, error) {
+	list, err := f.catalog.Models(ctx)
 	return modelsBody{some(list)}, err
 }
 
-func (f offers) skills(ctx context.Context, _ nothing) (skillsBody, error) {
-	list, err := f.offers.Skills(ctx)
+func (f catalogRoutes) skills(ctx context.Context, _ nothing) (skillsBody, error) {
+	list, err := f.catalog.Skills(ctx)
 	return skillsBody{some(list)}, err
 }
 
-func (f offers) providers(ctx context.Context, _ nothing) (providersBody, error) {
-	list, err := f.offers.Providers(ctx)
+func (f catalogRoutes) providers(ctx context.Context, _ nothing) (providersBody, error) {
+	list, err := f.catalog.Providers(ctx)
 	return providersBody{some(list)}, err
 }
 
@@ -101,13 +101,13 @@ func (c *Client) Providers(ctx context.Context) ([]event.Service, error) {
 	return b.Providers, err
 }
 
-func (f offers) commands(ctx context.Context, _ nothing) (commandsBody, error) {
-	list, err := f.offers.Commands(ctx)
+func (f catalogRoutes) commands(ctx context.Context, _ nothing) (commandsBody, error) {
+	list, err := f.catalog.Commands(ctx)
 	return commandsBody{some(list)}, err
 }
 
-func (f offers) expand(ctx context.Context, in expandIn) (expandedBody, error) {
-	text, err := f.offers.Expand(ctx, in.Name, in.Body.Arguments)
+func (f catalogRoutes) expand(ctx context.Context, in expandIn) (expandedBody, error) {
+	text, err := f.catalog.Expand(ctx, in.Name, in.Body.Arguments)
 	return expandedBody{text}, err
 }
 

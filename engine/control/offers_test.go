@@ -37,7 +37,7 @@ func (menu) Expand(_ context.Context, name, arguments string) (string, error) {
 
 func TestOffers(t *testing.T) {
 	b := (&fake{}).backend()
-	b.Offers = menu{}
+	b.Catalog = menu{}
 	h := Handler(b, Options{})
 	for path, want := range map[string]string{
 		"/v1/models":    `{"models":[{"choice":"main","provider":"main","model":"claude","window":200000,"input":3,"default":true}]}`,

@@ -104,7 +104,7 @@ func (d doorbell) Pair(_ context.Context, code string, _ bool, _ string) (Paired
 func whole(p *pair) Backend {
 	b := p.backend()
 	b.Agents, b.Permissions = p, p
-	b.Folders, b.Schedules, b.Offers, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
+	b.Folders, b.Schedules, b.Catalog, b.Costs = &shelf{}, &diary{}, menu{}, till{&Bill{}}
 	b.Pairings = doorbell{p}
 	b.Grants, b.SubAgents, b.Backups = rules{p}, rules{p}, fakeBackups{first: "x"}
 	return b

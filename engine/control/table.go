@@ -21,7 +21,7 @@ func parts(a *api, b Backend) []part {
 		{true, systemRows(a, system{a, b.Daemon})},
 		{b.SubAgents != nil, []row{on(a, subAgents, listSubAgents(b.SubAgents))}},
 		{b.Backups != nil, []row{stream(a, backup, sendBackup(a, b.Backups))}},
-		{b.Offers != nil, offerRows(a, offers{b.Offers})},
+		{b.Catalog != nil, offerRows(a, catalogRoutes{b.Catalog})},
 		{b.Costs != nil, []row{on(a, cost, sumCost(b.Costs))}},
 		{true, agentRows(a, agentRoutes{a, b.Agents}, words)},
 		{true, messageRows(a, posts{a, words, b.Files, b.Events, make(chan struct{}, largeSlots)})},
@@ -72,7 +72,7 @@ func systemRows(a *api, s system) []row {
 	}
 }
 
-func offerRows(a *api, f offers) []row {
+func offerRows(a *api, f catalogRoutes) []row {
 	return []row{on(a, skills, f.skills), on(a, models, f.models), on(a, providers, f.providers),
 		on(a, commands, f.commands), on(a, expand, f.expand)}
 }
