@@ -71,7 +71,7 @@ func (c *Connector) say(ctx context.Context, to message.Address, text string, pa
 	if err := c.call(ctx, "send", params, &done); err != nil {
 		return "", judge(err)
 	}
-	if err := done.judge(nil); err != nil {
+	if err := done.classify(nil); err != nil {
 		return "", err
 	}
 	return strconv.FormatInt(done.Timestamp, 10), nil
@@ -101,7 +101,7 @@ func dataURI(f message.File) (string, error) {
 	return "data:" + f.MimeType + ";filename=" + name + ";base64," + base64.StdEncoding.EncodeToString(content), nil
 }
 
-// judge says what the engine is to do about an error of the daemon.
+// classify says what the engine is to do about an error of the daemon.
 func judge(err error) error {
 	var no *rpcError
 	if !errors.As(err, &no) {
@@ -111,7 +111,7 @@ func judge(err error) error {
 		Response sent `json:"response"`
 	}
 	if json.Unmarshal(no.Data, &detail) == nil {
-		if told := detail.Response.judge(err); told != nil {
+		if told := detail.Response.classify(err); told != nil {
 			return told
 		}
 	}
@@ -124,9 +124,9 @@ func judge(err error) error {
 	return err
 }
 
-// judge reads what became of each recipient; nil: at least one has it, or nothing
+// classify reads what became of each recipient; nil: at least one has it, or nothing
 // is known. cause is the error that it came with, nil for none.
-func (s sent) judge(cause error) error {
+func (s sent) classify(cause error) error {
 	if len(s.Results) == 0 {
 		return nil
 	}

@@ -104,7 +104,7 @@ type guard struct {
 func (g *guard) wrap(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := g.judge(r, cross)
+		e := g.check(r, cross)
 		var ctx context.Context
 		end := func() {}
 		if e == nil {
@@ -125,7 +125,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *guard) judge(r *http.Request, cross *http.CrossOriginProtection) *APIError {
+func (g *guard) check(r *http.Request, cross *http.CrossOriginProtection) *APIError {
 	if !g.isMe(r.Host) {
 		return refuse(fault.Forbidden, "use the address that daycare listens on", "unknown name in Host")
 	}

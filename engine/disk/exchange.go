@@ -65,7 +65,7 @@ func (v *Volume) swap(step, temp, path string, content, base []byte) (found []by
 	aside, err := stepAside(temp, path, base, content)
 	if err != nil {
 		os.Remove(temp)
-		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	swapped := false
 	err = crash.Do(step+".rename", func() (err error) { swapped, err = v.exchange(aside, path); return err })
@@ -74,7 +74,7 @@ func (v *Volume) swap(step, temp, path string, content, base []byte) (found []by
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s is gone", ErrChanged, path)
 		}
-		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	if !swapped {
 		defer os.Remove(aside)
@@ -104,7 +104,7 @@ func (v *Volume) publishNew(step, temp, path string) ([]byte, error) {
 		return found, errors.Join(ErrChanged, rerr)
 	}
 	if err != nil {
-		return nil, v.judgeName(fmt.Errorf("publish %s: %w", path, err))
+		return nil, v.classifyName(fmt.Errorf("publish %s: %w", path, err))
 	}
 	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
 }
@@ -178,7 +178,7 @@ func (v *Volume) checkedRename(step, temp, path string, base []byte) ([]byte, er
 		return now, fmt.Errorf("%w: %s", ErrChanged, path)
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return nil, v.judgeName(err)
+		return nil, v.classifyName(err)
 	}
 	return nil, v.SyncDir(step+".dirsync", filepath.Dir(path))
 }

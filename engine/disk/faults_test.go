@@ -281,12 +281,12 @@ func TestWhatErrorsSayOfTheDisk(t *testing.T) {
 	} {
 		err := fmt.Errorf("somewhere: %w", err)
 		v, named := NewVolume(t.TempDir()), NewVolume(t.TempDir())
-		got := saying{errors.Is(v.judge(err), ErrFull), v.Err() != nil, errors.Is(named.judgeName(err), ErrFailed),
+		got := saying{errors.Is(v.classify(err), ErrFull), v.Err() != nil, errors.Is(named.classifyName(err), ErrFailed),
 			Transient(err), unsupported(err)}
 		if got != want || v.full.Load() != want.full || named.full.Load() != want.full {
 			t.Errorf("%v: %+v, want %+v", err, got, want)
 		}
-		if (named.Err() != nil) != want.nameFailed || !want.full && !want.nameFailed && named.judgeName(err) != err {
+		if (named.Err() != nil) != want.nameFailed || !want.full && !want.nameFailed && named.classifyName(err) != err {
 			t.Errorf("%v of a name: the volume says %v", err, named.Err())
 		}
 	}

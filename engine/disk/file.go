@@ -24,7 +24,7 @@ func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (nam
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
 	if err != nil {
-		return "", v.judgeName(err)
+		return "", v.classifyName(err)
 	}
 	defer func() {
 		f.Close()
@@ -33,11 +33,11 @@ func (v *Volume) tempOf(step, path string, content []byte, saved time.Time) (nam
 		}
 	}()
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
-		return "", v.judge(fmt.Errorf("write %s: %w", f.Name(), err))
+		return "", v.classify(fmt.Errorf("write %s: %w", f.Name(), err))
 	}
 	if !saved.IsZero() { // before the sync, so that it lasts as the content does
 		if err := os.Chtimes(f.Name(), time.Time{}, saved); err != nil {
-			return "", v.judgeName(err)
+			return "", v.classifyName(err)
 		}
 	}
 	if crash.Bug("nofilesync") {
@@ -59,7 +59,7 @@ func (v *Volume) WriteFile(step, path string, content []byte) error {
 	}
 	if err := crash.Do(step+".rename", func() error { return os.Rename(temp, path) }); err != nil {
 		os.Remove(temp)
-		return v.judgeName(fmt.Errorf("replace %s: %w", path, err))
+		return v.classifyName(fmt.Errorf("replace %s: %w", path, err))
 	}
 	return v.SyncDir(step+".dirsync", filepath.Dir(path))
 }
@@ -115,7 +115,7 @@ func (v *Volume) writeNew(step, path string, content []byte) error {
 	}
 	defer f.Close()
 	if _, err := crash.Write(step+".write", content, f.Write); err != nil {
-		return v.judge(fmt.Errorf("write %s: %w", path, err))
+		return v.classify(fmt.Errorf("write %s: %w", path, err))
 	}
 	return v.sync(step+".sync", f)
 }

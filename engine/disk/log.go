@@ -177,7 +177,7 @@ func (l *Log) write(p []byte, ballast bool) error {
 			return errors.Join(err, cerr)
 		}
 	}
-	return l.vol.judge(err)
+	return l.vol.classify(err)
 }
 
 // cutBack removes the n bytes of a write that did not fit. If somebody else

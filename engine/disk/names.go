@@ -17,7 +17,7 @@ func (v *Volume) Rename(step, from, to string) error {
 		return err
 	}
 	if err := crash.Do(step+".rename", func() error { return os.Rename(from, to) }); err != nil {
-		return v.judgeName(fmt.Errorf("rename: %w", err))
+		return v.classifyName(fmt.Errorf("rename: %w", err))
 	}
 	for _, dir := range folders(to, from) {
 		if err := v.SyncDir(step+".dirsync", dir); err != nil {
@@ -43,7 +43,7 @@ func (v *Volume) Link(step, from, to string) error {
 		return err
 	}
 	if err := crash.Do(step+".link", func() error { return os.Link(from, to) }); err != nil {
-		return v.judgeName(fmt.Errorf("keep: %w", err))
+		return v.classifyName(fmt.Errorf("keep: %w", err))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (v *Volume) Remove(step, path string) error {
 	}
 	err := crash.Do(step+".unlink", func() error { return os.Remove(path) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return v.judgeName(err)
+		return v.classifyName(err)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (v *Volume) MkdirAll(dir string) error {
 		}
 	}
 	if err != nil {
-		return v.judgeName(fmt.Errorf("make folder: %w", err))
+		return v.classifyName(fmt.Errorf("make folder: %w", err))
 	}
 	return v.SyncDir("mkdir.dirsync", filepath.Dir(dir))
 }

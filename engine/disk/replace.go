@@ -72,7 +72,7 @@ func (l *Log) aside(step string, content []byte) (string, error) {
 	aside, err := stepAside(temp, l.path, base, content)
 	if err != nil {
 		os.Remove(temp)
-		return "", l.vol.judgeName(fmt.Errorf("replace %s: %w", l.path, err))
+		return "", l.vol.classifyName(fmt.Errorf("replace %s: %w", l.path, err))
 	}
 	return aside, nil
 }
@@ -98,7 +98,7 @@ func (l *Log) link(step, keep string) error {
 		}
 	}
 	if err != nil {
-		return l.vol.judgeName(fmt.Errorf("keep %s as %s: %w", l.path, keep, err))
+		return l.vol.classifyName(fmt.Errorf("keep %s as %s: %w", l.path, keep, err))
 	}
 	return l.vol.SyncDir(step+".dirsync", filepath.Dir(keep))
 }
@@ -110,7 +110,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 	f, err = os.OpenFile(aside, os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		os.Remove(aside)
-		return nil, nil, l.vol.judgeName(err)
+		return nil, nil, l.vol.classifyName(err)
 	}
 	swapped := false
 	ours, err = f.Stat()
@@ -128,7 +128,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, fmt.Errorf("%w: %s is gone", ErrChanged, l.path)
 		}
-		return nil, nil, l.vol.judgeName(fmt.Errorf("replace %s: %w", l.path, err))
+		return nil, nil, l.vol.classifyName(fmt.Errorf("replace %s: %w", l.path, err))
 	}
 	if !swapped {
 		return f, ours, nil
@@ -139,7 +139,7 @@ func (l *Log) swap(step, aside string, old identity) (f *os.File, ours os.FileIn
 	}
 	f.Close()
 	if err := l.putBack(aside, identify(ours)); err != nil {
-		return nil, nil, l.vol.judgeName(fmt.Errorf("put back %s: %w", l.path, err))
+		return nil, nil, l.vol.classifyName(fmt.Errorf("put back %s: %w", l.path, err))
 	}
 	return nil, nil, fmt.Errorf("%w: %s", ErrChanged, l.path)
 }
@@ -181,17 +181,17 @@ func sameContent(a, b identity) bool {
 	return a == b
 }
 
-// judgeName is judge for steps that make, link or rename a name. Those fail for
+// classifyName is judge for steps that make, link or rename a name. Those fail for
 // many reasons that say nothing about the disk (a folder that was removed, too
 // many open files), so only errors of the device itself count as failure.
-func (v *Volume) judgeName(err error) error {
+func (v *Volume) classifyName(err error) error {
 	for _, broken := range []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE} {
 		if errors.Is(err, broken) {
 			return v.Fail(err)
 		}
 	}
 	if isFull(err) {
-		return v.judge(err)
+		return v.classify(err)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (l *Log) rewriteTail() error {
 	}
 	_, err = crash.Write("log.rewrite", tail, func(p []byte) (int, error) { return overwrite(l.f, p, from) })
 	if err != nil {
-		return l.vol.judge(fmt.Errorf("write the end of %s again: %w", l.path, err))
+		return l.vol.classify(fmt.Errorf("write the end of %s again: %w", l.path, err))
 	}
 	l.stamp()
 	return nil

@@ -52,7 +52,7 @@ func (l *Log) repair() (*Torn, error) {
 		return nil, fmt.Errorf("keep torn tail: %w", err)
 	}
 	if err := crash.Do("torn.truncate", func() error { return l.f.Truncate(start) }); err != nil {
-		return nil, l.vol.judge(fmt.Errorf("cut torn tail of %s: %w", l.path, err))
+		return nil, l.vol.classify(fmt.Errorf("cut torn tail of %s: %w", l.path, err))
 	}
 	l.written -= int64(len(tail))
 	l.id.size = start

@@ -101,9 +101,9 @@ func (v *Volume) Fail(err error) error {
 	return v.failure
 }
 
-// judge turns the error of a write into ErrFull or, after marking the volume
+// classify turns the error of a write into ErrFull or, after marking the volume
 // failed, ErrFailed.
-func (v *Volume) judge(err error) error {
+func (v *Volume) classify(err error) error {
 	if isFull(err) {
 		v.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)

@@ -80,7 +80,7 @@ func (c *checker) atEnd() {
 	checkOrder(c.violate, v)
 	checkKeptRights(c.violate, v)
 	c.clean(v)
-	if judge := c.play.Scenario.Judge; judge != nil {
+	if judge := c.play.Scenario.Check; judge != nil {
 		if err := judge(c.play.user, v); err != nil {
 			c.violate("%v", err)
 		}

@@ -25,7 +25,7 @@ func (p *play) live(ctx context.Context, d *daemon, armed Death) (ended bool) {
 	for {
 		select {
 		case <-d.exited:
-			p.judgeExit(d, armed)
+			p.checkExit(d, armed)
 			return false
 		case <-clock:
 			if p.Lost != nil {
@@ -191,6 +191,6 @@ func (p *play) end(ctx context.Context, d *daemon, armed Death) bool {
 	if d.code() == 0 {
 		return true
 	}
-	p.judgeExit(d, armed)
+	p.checkExit(d, armed)
 	return false
 }

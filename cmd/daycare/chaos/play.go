@@ -167,9 +167,9 @@ func (p *play) begin() (*daemon, Death, error) {
 	return d, armed, err
 }
 
-// judgeExit: it may die as it was told to, it may give up on a disk that was made to
+// checkExit: it may die as it was told to, it may give up on a disk that was made to
 // fail, and it may refuse to start and say why.
-func (p *play) judgeExit(d *daemon, armed Death) {
+func (p *play) checkExit(d *daemon, armed Death) {
 	switch {
 	case d.died() || d.killed:
 	case p.broken() && armed != (Death{}) &&

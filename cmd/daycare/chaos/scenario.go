@@ -42,8 +42,8 @@ type Scenario struct {
 	Fails bool
 	// Hangs is how long the platform of a hook takes to say that it has an answer.
 	Hangs map[string]time.Duration
-	// Judge looks at the end for what only this scenario promises.
-	Judge func(u *user, v view) error
+	// Check looks at the end for what only this scenario promises.
+	Check func(u *user, v view) error
 }
 
 // A step is something that a person or platform does. It returns when it is done,
