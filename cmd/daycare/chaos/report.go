@@ -23,7 +23,7 @@ type Result struct {
 	Dir        string   `json:"dir"`
 	Violations []string `json:"violations,omitempty"`
 
-	Figures
+	Totals
 	way     string
 	Passed  []string        `json:"-"` // failpoints of the first life, in order
 	Reached map[string]bool `json:"-"`
@@ -31,7 +31,7 @@ type Result struct {
 }
 
 // Figures are what the table adds up.
-type Figures struct {
+type Totals struct {
 	Cases       int     `json:"cases"`
 	Deaths      int     `json:"deaths"`
 	GaveUp      int     `json:"gaveUp"` // ended by itself, because storage failed
@@ -51,7 +51,7 @@ type Figures struct {
 
 func newResult(c Case) *Result {
 	return &Result{Case: c.String(), Repeat: c.flags(), way: c.Way, Reached: map[string]bool{}, DiedAt: map[string]int{},
-		Figures: Figures{Cases: 1}}
+		Totals: Totals{Cases: 1}}
 }
 
 // mostViolations bounds what is kept of one case: the first ones say it all.
@@ -82,7 +82,7 @@ func (r *Result) tally(v view) {
 	}
 }
 
-func (f *Figures) add(o Figures) {
+func (f *Totals) add(o Totals) {
 	f.Cases, f.Deaths, f.GaveUp = f.Cases+o.Cases, f.Deaths+o.Deaths, f.GaveUp+o.GaveUp
 	f.Messages, f.ToolCalls, f.Effects = f.Messages+o.Messages, f.ToolCalls+o.ToolCalls, f.Effects+o.Effects
 	f.Lost, f.Duplicated, f.Reordered = f.Lost+o.Lost, f.Duplicated+o.Duplicated, f.Reordered+o.Reordered
@@ -94,7 +94,7 @@ func (f *Figures) add(o Figures) {
 // A Report is what a run came to.
 type Report struct {
 	mu       sync.Mutex
-	ways     map[string]*Figures
+	ways     map[string]*Totals
 	reached  map[string]bool
 	diedAt   map[string]int
 	Failures []*Result
@@ -114,16 +114,16 @@ type Report struct {
 }
 
 func newReport() *Report {
-	return &Report{ways: map[string]*Figures{}, reached: map[string]bool{}, diedAt: map[string]int{}}
+	return &Report{ways: map[string]*Totals{}, reached: map[string]bool{}, diedAt: map[string]int{}}
 }
 
 func (r *Report) add(one *Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ways[one.way] == nil {
-		r.ways[one.way] = &Figures{}
+		r.ways[one.way] = &Totals{}
 	}
-	r.ways[one.way].add(one.Figures)
+	r.ways[one.way].add(one.Totals)
 	maps.Copy(r.reached, one.Reached)
 	for name, n := range one.DiedAt {
 		r.diedAt[name] += n
@@ -164,8 +164,8 @@ func (r *Report) OK() bool {
 }
 
 // Total is the sum of all ways to die.
-func (r *Report) Total() Figures {
-	var sum Figures
+func (r *Report) Total() Totals {
+	var sum Totals
 	for _, f := range r.ways {
 		sum.add(*f)
 	}
@@ -236,7 +236,7 @@ func (r *Report) printSoak(w io.Writer) error {
 
 func mebibytes(kib int64) float64 { return float64(kib) / 1024 }
 
-func (r *Report) row(w io.Writer, name string, f Figures) {
+func (r *Report) row(w io.Writer, name string, f Totals) {
 	failed := 0
 	for _, one := range r.Failures {
 		if name == "all" || one.way == name {

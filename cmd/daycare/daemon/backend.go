@@ -140,7 +140,7 @@ func (b *backend) connectors() []event.Service {
 		if live, ok := state[c.ID]; ok {
 			s.State, s.LastError = live.State, live.LastError
 		}
-		if why := b.parts.plugs.trouble(c.ID); why != "" {
+		if why := b.parts.connectors.problem(c.ID); why != "" {
 			s.LastError = why
 		}
 		list = append(list, s)

@@ -14,19 +14,19 @@ import (
 	"daycare/engine/finding"
 )
 
-// plugs are the connectors of the settings, each remade when its settings or its
+// connectorSet is the connectors of the settings, each remade when its settings or its
 // secrets are no longer those that it was made of.
-type plugs struct {
+type connectorSet struct {
 	current func() *config.Config
 	host    chat.Host
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	made []plug
+	mu    sync.Mutex
+	built []configured
 }
 
-// A plug is one connector and what it was made of.
-type plug struct {
+// configured is one connector and what it was made of.
+type configured struct {
 	id       string
 	settings any
 	secrets  *plugins.Vault
@@ -34,24 +34,24 @@ type plug struct {
 	err      error            // why; with conn: why the newer settings do not count
 }
 
-func newPlugs(current func() *config.Config, host chat.Host, log *slog.Logger) *plugs {
-	return &plugs{current: current, host: host, log: log}
+func newConnectorSet(current func() *config.Config, host chat.Host, log *slog.Logger) *connectorSet {
+	return &connectorSet{current: current, host: host, log: log}
 }
 
-// fit makes what the settings in force ask for and lists all that can run. One that
+// build makes what the settings in force ask for and lists all that can run. One that
 // cannot be made (its secret is missing) does not run, and a warning says why; the
 // others do. Where the settings became wrong and the secrets are as they were, the
 // connector goes on as before.
-func (p *plugs) fit() (all []engine.Connector, found []finding.Finding) {
+func (p *connectorSet) build() (all []engine.Connector, found []finding.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := map[string]plug{}
-	for _, k := range p.made {
+	before := map[string]configured{}
+	for _, k := range p.built {
 		before[k.id] = k
 	}
-	p.made = nil
+	p.built = nil
 	for _, s := range p.current().Connectors {
-		k := p.one(s, before[s.ID])
+		k := p.buildOne(s, before[s.ID])
 		if k.err != nil {
 			file, line, column := s.Place()
 			found = append(found, finding.Finding{ID: "settings-connector", Severity: finding.Warning, File: file,
@@ -60,13 +60,13 @@ func (p *plugs) fit() (all []engine.Connector, found []finding.Finding) {
 		if k.conn != nil {
 			all = append(all, k.conn)
 		}
-		p.made = append(p.made, k)
+		p.built = append(p.built, k)
 	}
 	return all, found
 }
 
-func (p *plugs) one(s config.Connector, old plug) plug {
-	k := plug{id: s.ID, settings: plain(s), secrets: plugins.NewVault(p.current)}
+func (p *connectorSet) buildOne(s config.Connector, old configured) configured {
+	k := configured{id: s.ID, settings: plain(s), secrets: plugins.NewVault(p.current)}
 	if old.conn != nil && reflect.DeepEqual(k.settings, old.settings) && old.secrets.Good() {
 		old.err = nil
 		return old
@@ -82,11 +82,11 @@ func (p *plugs) one(s config.Connector, old plug) plug {
 	return k
 }
 
-// trouble is why a connector does not run, or not as the settings say; "": it does.
-func (p *plugs) trouble(id string) string {
+// problem says why a connector does not run, or not as the settings say; "": it does.
+func (p *connectorSet) problem(id string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.made {
+	for _, k := range p.built {
 		if k.id == id && k.err != nil {
 			return k.err.Error()
 		}
@@ -105,7 +105,7 @@ func plain(c config.Connector) any {
 
 // connect puts the connectors of the settings in force.
 func (r reloader) connect() []finding.Finding {
-	all, found := r.plugs.fit()
+	all, found := r.connectors.build()
 	if err := r.system.Connect(all); err != nil { // two of one id; the settings' check allows none
 		found = append(found, finding.Finding{ID: "settings-connectors", Severity: finding.Error,
 			File: filepath.Join(r.root, config.Name), Reason: err.Error()})

@@ -103,13 +103,13 @@ type kit struct {
 
 // work is what makes agents work: messages, connectors, clocks, budgets.
 type work struct {
-	system  *engine.System
-	family  *engine.Family
-	plugs   *plugs
-	clocks  *schedule.Scheduler
-	ledger  *budget.Ledger
-	freed   chan struct{} // a limit may have room again
-	watcher *watch.Watcher
+	system     *engine.System
+	family     *engine.Family
+	connectors *connectorSet
+	clocks     *schedule.Scheduler
+	ledger     *budget.Ledger
+	freed      chan struct{} // a limit may have room again
+	watcher    *watch.Watcher
 }
 
 // life is how a daemon is reached and ended while it runs.

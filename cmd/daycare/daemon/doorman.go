@@ -18,11 +18,11 @@ import (
 	"daycare/engine/pairing"
 )
 
-// A doorman lets in people whom an owner approves, where a connector has pairing: true.
-type doorman struct{ *Daemon }
+// admission lets in people whom an owner approves, where a connector has pairing: true.
+type admission struct{ *Daemon }
 
 // Knock gives a stranger a code, unless they have one; false: their connector has no pairing.
-func (r doorman) Knock(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
+func (r admission) Knock(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	c, ok := r.settings.Current().Connector(s.From.Connector)
 	if !ok || !c.Pairing {
 		return chat.Reply{}, false
@@ -36,7 +36,7 @@ func (r doorman) Knock(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 
 // Admit lets in, or rejects, a stranger of a connector: an owner answered in a chat. The
 // settings are read again afterwards, because that ends the connector in which it was said.
-func (r doorman) Admit(_ context.Context, connector, code string, reject bool, by string) (string, error) {
+func (r admission) Admit(_ context.Context, connector, code string, reject bool, by string) (string, error) {
 	request, err := r.pairings.Find(code)
 	if err == nil && request.From.Connector != connector {
 		err = pairing.ErrUnknown
@@ -48,7 +48,7 @@ func (r doorman) Admit(_ context.Context, connector, code string, reject bool, b
 }
 
 // Pairings lists the requests that wait.
-func (r doorman) Pairings(context.Context) ([]control.Pairing, error) {
+func (r admission) Pairings(context.Context) ([]control.Pairing, error) {
 	requests, err := r.pairings.List()
 	var list []control.Pairing
 	for _, request := range requests {
@@ -63,7 +63,7 @@ func asPairing(r pairing.Request) control.Pairing {
 }
 
 // Pair answers a request, and has the connector know it at once.
-func (r doorman) Pair(ctx context.Context, code string, reject bool, by string) (control.Paired, error) {
+func (r admission) Pair(ctx context.Context, code string, reject bool, by string) (control.Paired, error) {
 	request, err := r.pairings.Find(code)
 	if err != nil {
 		return control.Paired{}, err
@@ -77,7 +77,7 @@ func (r doorman) Pair(ctx context.Context, code string, reject bool, by string) 
 
 // decide answers a request. Who is approved is in the settings before the request is closed,
 // so that an answer that was cut short can be given again.
-func (r doorman) decide(request pairing.Request, reject bool, by string) (owner bool, err error) {
+func (r admission) decide(request pairing.Request, reject bool, by string) (owner bool, err error) {
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
 	decision := pairing.Rejected
@@ -109,7 +109,7 @@ func (r doorman) decide(request pairing.Request, reject bool, by string) (owner 
 
 // allow adds somebody to the allow list of their connector, and says whether that makes them
 // its owner.
-func (r doorman) allow(request pairing.Request) (owner bool, err error) {
+func (r admission) allow(request pairing.Request) (owner bool, err error) {
 	id, user := request.From.Connector, request.From.UserID
 	before, err := config.Text(r.root)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r doorman) allow(request pairing.Request) (owner bool, err error) {
 const welcomeTime = 20 * time.Second
 
 // welcome has the settings apply, and tells people who were let in, until ctx ends.
-func (r doorman) welcome(ctx context.Context) error {
+func (r admission) welcome(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,8 +157,8 @@ func (r doorman) welcome(ctx context.Context) error {
 	}
 }
 
-func (r doorman) notify(ctx context.Context, request pairing.Request) {
-	p, ok := r.plugs.find(request.From.Connector).(chat.Platform)
+func (r admission) notify(ctx context.Context, request pairing.Request) {
+	p, ok := r.connectors.find(request.From.Connector).(chat.Platform)
 	if !ok {
 		return
 	}
@@ -170,10 +170,10 @@ func (r doorman) notify(ctx context.Context, request pairing.Request) {
 }
 
 // find is the connector that runs under an id; nil if none does.
-func (p *plugs) find(id string) engine.Connector {
+func (p *connectorSet) find(id string) engine.Connector {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.made {
+	for _, k := range p.built {
 		if k.id == id {
 			return k.conn
 		}

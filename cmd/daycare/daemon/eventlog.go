@@ -9,19 +9,19 @@ import (
 	"daycare/engine/event"
 )
 
-// A journal writes what happens into the log and counts it. It hears of it by the
+// An eventLog writes what happens into the log and counts it. It hears of it by the
 // events, which wait for nobody: what it misses in a flood is missing in the log,
 // and never in history.
-type journal struct {
+type eventLog struct {
 	log   *slog.Logger
 	meter *meter
 	turns map[string]time.Time // when each began
 }
 
-// keepJournal runs until ctx ends. A delta only wakes it; what counts is fetched
+// keepEventLog runs until ctx ends. A delta only wakes it; what counts is fetched
 // by number, so that a flood of deltas takes nothing away.
-func (r *Daemon) keepJournal(ctx context.Context) error {
-	j := &journal{log: r.log, meter: &r.meter, turns: map[string]time.Time{}}
+func (r *Daemon) keepEventLog(ctx context.Context) error {
+	j := &eventLog{log: r.log, meter: &r.meter, turns: map[string]time.Time{}}
 	next := uint64(1)
 	read := func() {
 		events, first := r.events.Since(next)
@@ -46,7 +46,7 @@ func (r *Daemon) keepJournal(ctx context.Context) error {
 }
 
 // note logs one event. No text of messages gets into the log.
-func (j *journal) note(e event.Event) {
+func (j *eventLog) note(e event.Event) {
 	log := j.log
 	if e.Agent != "" {
 		log = log.With("agent", e.Agent)
@@ -77,7 +77,7 @@ func (j *journal) note(e event.Event) {
 	}
 }
 
-func (j *journal) item(log *slog.Logger, t event.Type, b event.Item) {
+func (j *eventLog) item(log *slog.Logger, t event.Type, b event.Item) {
 	switch t {
 	case event.ItemQueued:
 		j.meter.add("daycare_items_accepted_total", 1, "kind", b.Kind)
@@ -87,7 +87,7 @@ func (j *journal) item(log *slog.Logger, t event.Type, b event.Item) {
 	log.Debug(string(t), "item", b.Item, "kind", b.Kind)
 }
 
-func (j *journal) finished(log *slog.Logger, e event.Event, b event.Finished) {
+func (j *eventLog) finished(log *slog.Logger, e event.Event, b event.Finished) {
 	args := []any{"turn", e.Turn, "reason", b.Reason}
 	if began, ok := j.turns[e.Turn]; ok {
 		delete(j.turns, e.Turn)
@@ -102,7 +102,7 @@ func (j *journal) finished(log *slog.Logger, e event.Event, b event.Finished) {
 	log.Info("turn finished", args...)
 }
 
-func (j *journal) asked(log *slog.Logger, t event.Type, b event.Asked) {
+func (j *eventLog) asked(log *slog.Logger, t event.Type, b event.Asked) {
 	switch t {
 	case event.PermissionRequested:
 		j.meter.add("daycare_permission_requests_total", 1, "event", "asked")
@@ -115,7 +115,7 @@ func (j *journal) asked(log *slog.Logger, t event.Type, b event.Asked) {
 	}
 }
 
-func (j *journal) sent(log *slog.Logger, t event.Type, b event.Sent) {
+func (j *eventLog) sent(log *slog.Logger, t event.Type, b event.Sent) {
 	result := "sent"
 	if t == event.OutboxFailed {
 		result = "failed"
@@ -124,7 +124,7 @@ func (j *journal) sent(log *slog.Logger, t event.Type, b event.Sent) {
 	j.meter.add("daycare_deliveries_total", 1, "connector", b.Connector, "result", result)
 }
 
-func (j *journal) other(log *slog.Logger, e event.Event) {
+func (j *eventLog) other(log *slog.Logger, e event.Event) {
 	switch e.Type {
 	case event.AgentCreated, event.AgentEnded, event.AgentReset, event.AgentCompacted, event.BudgetReached,
 		event.CronFired, event.CronSkipped, event.ConfigReloaded, event.FileEdited:

@@ -54,8 +54,8 @@ func (r workbench) fileOptions() files.Options {
 // A factory makes agents: what each is, may do, is told and reports.
 type factory struct{ *Daemon }
 
-// figures are the settings in force, as they are for one agent.
-func (r factory) figures(d address.Descriptor) agents.Settings {
+// settingsFor returns the settings in force, as they are for one agent.
+func (r factory) settingsFor(d address.Descriptor) agents.Settings {
 	c := r.settings.Current()
 	rounds := c.Agents.ToolRounds.Background
 	if d.Type == address.User {

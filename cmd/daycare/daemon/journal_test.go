@@ -26,7 +26,7 @@ func TestLogSaysWhatHappened(t *testing.T) {
 	} {
 		t.Run(string(tt.event.Type), func(t *testing.T) {
 			var log bytes.Buffer
-			j := &journal{log: slog.New(slog.NewTextHandler(&log, nil)), meter: &meter{}, turns: map[string]time.Time{}}
+			j := &eventLog{log: slog.New(slog.NewTextHandler(&log, nil)), meter: &meter{}, turns: map[string]time.Time{}}
 			j.note(tt.event)
 			if !strings.Contains(log.String(), tt.want) {
 				t.Errorf("logged %q, want %q", log.String(), tt.want)

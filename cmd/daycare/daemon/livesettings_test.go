@@ -31,10 +31,10 @@ type live struct {
 // liveSettings is every key that applies without a restart. TestEverySettingAppliesAtOnceOrNeedsARestart
 // holds it against the settings: a key that is in neither list fails.
 func liveSettings() map[string]live {
-	figures := func(r *Daemon) any { return factory{r}.figures(address.Descriptor{Type: address.User}) }
+	figures := func(r *Daemon) any { return factory{r}.settingsFor(address.Descriptor{Type: address.User}) }
 	limits := func(r *Daemon) any { return r.limits() }
 	routed := func(t address.Type) func(r *Daemon) any {
-		return func(r *Daemon) any { return factory{r}.figures(address.Descriptor{Type: t}).Routes.Own }
+		return func(r *Daemon) any { return factory{r}.settingsFor(address.Descriptor{Type: t}).Routes.Own }
 	}
 	state := func(r *Daemon) any {
 		data, err := factory{r}.newState(address.Descriptor{Type: address.Permanent, Name: "x"})
@@ -61,7 +61,7 @@ func liveSettings() map[string]live {
 		}
 		return live{entry(one), entry(two), func(r *Daemon) any {
 			ids, ceiling := authority{r}.owners("hook")
-			return fmt.Sprint(ids, ceiling, r.plugs.made[0].settings)
+			return fmt.Sprint(ids, ceiling, r.connectors.built[0].settings)
 		}}
 	}
 	exec := func(r *Daemon) any {
@@ -87,13 +87,13 @@ func liveSettings() map[string]live {
 		"agents.queue":                 {"steer", "collect", figures},
 		"agents.toolRounds.foreground": {"2", "3", figures},
 		"agents.toolRounds.background": {"2", "3",
-			func(r *Daemon) any { return factory{r}.figures(address.Descriptor{Type: address.Permanent}) }},
+			func(r *Daemon) any { return factory{r}.settingsFor(address.Descriptor{Type: address.Permanent}) }},
 		"agents.maxAwake":    {"2", "3", func(r *Daemon) any { return r.settings.Current().Agents.MaxAwake }},
 		"agents.perMinute":   {"2", "3", func(r *Daemon) any { return r.settings.Current().Agents.PerMinute }},
 		"agents.maxChildren": {"2", "3", limits}, "agents.maxRunningChildren": {"2", "3", limits},
 		"agents.maxSpawned": {"2", "3", limits}, "agents.subagentTTL": {"1h", "2h", limits},
 		"cron.timezone":         {"Europe/Berlin", "Asia/Tokyo", func(r *Daemon) any { return r.clocks.Zone().String() }},
-		"budget.onLimit":        {"stop", "ask", func(r *Daemon) any { return factory{r}.figures(address.Descriptor{}).StopAtLimit }},
+		"budget.onLimit":        {"stop", "ask", func(r *Daemon) any { return factory{r}.settingsFor(address.Descriptor{}).StopAtLimit }},
 		"heartbeat.every":       {"1h", "2h", func(r *Daemon) any { return r.clocks.Every() }},
 		"heartbeat.activeHours": {`"08:00-22:00"`, `"09:00-22:00"`, func(r *Daemon) any { return fmt.Sprint(r.clocks.Hours()) }},
 
@@ -125,9 +125,9 @@ func liveSettings() map[string]live {
 		"models.price.cacheWrite": model("price", "{cacheWrite: 1}", "{cacheWrite: 2}"),
 
 		"connectors.id": {"[{id: hook, type: webhook}]", "[{id: other, type: webhook}]",
-			func(r *Daemon) any { return r.plugs.made[0].id }},
+			func(r *Daemon) any { return r.connectors.built[0].id }},
 		"connectors.type": {"[{id: hook, type: webhook}]", "[{id: hook, type: irc}]",
-			func(r *Daemon) any { return r.plugs.made[0].settings }},
+			func(r *Daemon) any { return r.connectors.built[0].settings }},
 		"connectors.allow": {"[{id: hook, type: webhook, allow: [a]}]", "[{id: hook, type: webhook, allow: [b]}]",
 			connector("", "", "").shows},
 		"connectors.owners":  connector("owners", "[a]", "[b]"),

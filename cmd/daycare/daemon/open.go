@@ -168,8 +168,8 @@ func (r *Daemon) openAgents(c *config.Config) error {
 
 // build makes the system with its connectors, and the API before it.
 func (r *Daemon) build(c *config.Config) (err error) {
-	r.plugs = newPlugs(r.settings.Current, r.chatHost(), r.log)
-	connectors, troubles := r.plugs.fit()
+	r.connectors = newConnectorSet(r.settings.Current, r.chatHost(), r.log)
+	connectors, troubles := r.connectors.build()
 	r.problems.Report("", troubles...)
 	for _, f := range troubles {
 		r.notes = append(r.notes, f.Reason)
@@ -198,7 +198,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 	r.toolset.plans = authority{r}.plansFirst
 	b := &backend{System: r.system, parts: r}
 	r.handler = control.Handler(control.Backend{Agents: b, Permissions: b, Daemon: b, Files: r.files, Events: r.events, Folders: folders{b},
-		Grants: grants{r}, Pairings: doorman{r}, SubAgents: grants{r}, Catalog: choices{r}, Costs: costs{r}, Backups: backups{r},
+		Grants: grants{r}, Pairings: admission{r}, SubAgents: grants{r}, Catalog: choices{r}, Costs: costs{r}, Backups: backups{r},
 		Schedules: schedules{r.clocks}, Offline: r.lock == nil},
 		control.Options{Log: r.log, Version: version.Number})
 	return nil

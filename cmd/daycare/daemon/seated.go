@@ -40,7 +40,7 @@ func (r factory) start(ctx context.Context, rt engine.Runtime) error {
 }
 
 func (s agentRuntime) Meta() address.Meta        { return s.rt.Identity() }
-func (s agentRuntime) Settings() agents.Settings { return s.figures(s.rt.Meta.Descriptor) }
+func (s agentRuntime) Settings() agents.Settings { return s.settingsFor(s.rt.Meta.Descriptor) }
 func (s agentRuntime) Tools() *tools.Set         { return s.toolset.of(s.rt.Meta) }
 
 // Model is the chain of an agent's choice, each request within the budgets.
