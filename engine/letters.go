@@ -17,31 +17,31 @@ import (
 	"daycare/engine/watch"
 )
 
-// A letter is a file that somebody put into drop/: it is taken like any message.
+// A dropped message is a file that somebody put into drop/: it is taken like any message.
 // The steps are such that a crash between any two of them neither loses the letter
 // nor delivers it twice: it is renamed into drop/.taken under the id of its item,
 // accepted under a dedupe key made of that id, and unlinked.
 
-// letterDebounce is short: a letter moved in is complete when it appears.
-const letterDebounce = 20 * time.Millisecond
+// dropDebounce is short: a dropped message moved in is complete when it appears.
+const dropDebounce = 20 * time.Millisecond
 
-// letterRetry is the pause after which a letter is tried again that found no room,
+// dropRetry is the pause after which a dropped message is tried again that found no room,
 // or a disk that failed.
-const letterRetry = 5 * time.Second
+const dropRetry = 5 * time.Second
 
-// letters are files that become messages.
-type letters struct {
+// drops are files that become messages.
+type drops struct {
 	place
-	mailroom *mailroom
-	slot     *inbox.Slot // nil: files are only looked at
-	enclose  func(item string, n int, e inbox.Enclosure) (message.File, error)
+	mailroom   *mailroom
+	dropFolder *inbox.DropFolder // nil: files are only looked at
+	enclose    func(item string, n int, e inbox.Enclosure) (message.File, error)
 }
 
-// watchLetters takes letters until ctx ends, each when the slot is seen to change.
-func (ls *letters) watchLetters(ctx context.Context, w *watch.Watcher) {
+// watchDrops takes letters until ctx ends, each when the slot is seen to change.
+func (ls *drops) watchDrops(ctx context.Context, w *watch.Watcher) {
 	hints := make(chan struct{}, 1)
 	dir := filepath.Join(ls.root, "drop")
-	w.Add(dir, watch.Options{Debounce: letterDebounce}, func(watch.Hint) {
+	w.Add(dir, watch.Options{Debounce: dropDebounce}, func(watch.Hint) {
 		select {
 		case hints <- struct{}{}:
 		default:
@@ -50,7 +50,7 @@ func (ls *letters) watchLetters(ctx context.Context, w *watch.Watcher) {
 	defer w.Remove(dir)
 	for {
 		var again <-chan time.Time
-		if wait := ls.takeLetters(ctx); wait > 0 {
+		if wait := ls.takeDropped(ctx); wait > 0 {
 			again = time.After(wait)
 		}
 		select {
@@ -62,28 +62,28 @@ func (ls *letters) watchLetters(ctx context.Context, w *watch.Watcher) {
 	}
 }
 
-// TakeLetters takes the letters that came while nothing ran. Whoever calls it before
+// TakeDropped takes the letters that came while nothing ran. Whoever calls it before
 // anything else can deliver has them before all that comes from now on. Its error is
 // that of the volume; letters that cannot be delivered wait, and are tried again.
-func (ls *letters) TakeLetters(ctx context.Context) error {
-	ls.takeLetters(ctx)
+func (ls *drops) TakeDropped(ctx context.Context) error {
+	ls.takeDropped(ctx)
 	return ls.vol.Err()
 }
 
-// takeLetters takes what is ready, in the order in which it came. again > 0: look
-// once more after that time, because a letter is still being written, or one could not
+// takeDropped takes what is ready, in the order in which it came. again > 0: look
+// once more after that time, because a dropped message is still being written, or one could not
 // be read or delivered.
-func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
+func (ls *drops) takeDropped(ctx context.Context) (again time.Duration) {
 	// Those that were taken and not delivered come first. Where one still cannot be,
 	// the others to the same agent stay in the slot, in the order in which they came.
-	round := letterRound{letters: ls, stuck: map[string]bool{}}
+	round := dropRound{drops: ls, stuck: map[string]bool{}}
 	defer func() { ls.problems.Set("", filepath.Join(ls.root, "drop"), round.found) }()
-	taken, err := ls.slot.Taken()
+	taken, err := ls.dropFolder.Taken()
 	round.failed("dropped messages", err)
 	for _, l := range taken {
 		round.deliver(ctx, l)
 	}
-	names, again, err := ls.slot.Ready(time.Now())
+	names, again, err := ls.dropFolder.Ready(time.Now())
 	round.failed("the drop folder", err)
 	for _, name := range names {
 		if ctx.Err() != nil {
@@ -92,7 +92,7 @@ func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
 		if agent, err := ls.addressee(inbox.Addressee(name)); err == nil && round.stuck[agent] {
 			continue
 		}
-		letter, err := ls.slot.Take(name)
+		letter, err := ls.dropFolder.Take(name)
 		if err != nil {
 			round.failed(name, err)
 			if errors.Is(err, disk.ErrFull) {
@@ -103,38 +103,38 @@ func (ls *letters) takeLetters(ctx context.Context) (again time.Duration) {
 		round.deliver(ctx, letter)
 	}
 	if round.retry {
-		again = letterRetry
+		again = dropRetry
 	}
 	return again
 }
 
-// A letterRound is one look at the slot.
-type letterRound struct {
-	letters *letters
-	stuck   map[string]bool // agents to whom a letter could not be delivered
-	retry   bool            // something may work later
-	found   []finding.Finding
+// A dropRound is one look at the slot.
+type dropRound struct {
+	drops *drops
+	stuck map[string]bool // agents to whom a dropped message could not be delivered
+	retry bool            // something may work later
+	found []finding.Finding
 }
 
-// failed notes that a letter was refused, or could not be read or delivered for now.
-func (r *letterRound) failed(letter string, err error) {
+// failed notes that a dropped message was refused, or could not be read or delivered for now.
+func (r *dropRound) failed(letter string, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, inbox.ErrRefused):
-		r.letters.log.Warn("dropped message refused", "letter", letter, "err", err)
+		r.drops.log.Warn("dropped message refused", "letter", letter, "err", err)
 	default:
 		r.retry = true
 		r.found = append(r.found, finding.Finding{ID: "letter-waits", Severity: finding.Warning,
-			File:   filepath.Join(r.letters.root, "drop"),
+			File:   filepath.Join(r.drops.root, "drop"),
 			Reason: fmt.Sprintf("%s cannot be delivered now: %v", letter, err),
 			Remedy: "daycare retries every few seconds. Remove the cause, or remove the file."})
 	}
 }
 
-// deliver delivers a letter, unless one before it to the same agent could not be. A
+// deliver delivers a dropped message, unless one before it to the same agent could not be. A
 // letter that never can be goes to drop/bad with the reason.
-func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
-	ls := r.letters
+func (r *dropRound) deliver(ctx context.Context, l inbox.Dropped) {
+	ls := r.drops
 	agent, err := ls.addressee(l.Ref)
 	if err == nil && r.stuck[agent] {
 		r.retry = true
@@ -148,7 +148,7 @@ func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
 	}
 	if final(err) && ctx.Err() == nil {
 		refused := fmt.Errorf("%w: %w", inbox.ErrRefused, err)
-		if err = ls.slot.Refuse(l.Name, err); err == nil {
+		if err = ls.dropFolder.Refuse(l.Name, err); err == nil {
 			r.failed(l.Name, refused)
 			return
 		}
@@ -161,9 +161,9 @@ func (r *letterRound) deliver(ctx context.Context, l inbox.Letter) {
 	}
 }
 
-// addressee is the id of the agent that a letter is for, whichever of its names the
+// addressee is the id of the agent that a dropped message is for, whichever of its names the
 // letter has; "": the terminal's own, which is not there yet.
-func (ls *letters) addressee(ref string) (string, error) {
+func (ls *drops) addressee(ref string) (string, error) {
 	if ref != "" {
 		return ls.index.Resolve(ref)
 	}
@@ -175,7 +175,7 @@ func (ls *letters) addressee(ref string) (string, error) {
 
 // open delivers one letter that was taken and removes it. With an error it stays in
 // .taken.
-func (ls *letters) open(ctx context.Context, l inbox.Letter) error {
+func (ls *drops) open(ctx context.Context, l inbox.Dropped) error {
 	in := incoming(l)
 	for i, e := range l.Files {
 		f, err := ls.enclose(l.Item.ID, i, e)
@@ -188,17 +188,17 @@ func (ls *letters) open(ctx context.Context, l inbox.Letter) error {
 		in.Files = append(in.Files, f)
 	}
 	if crash.Bug("finishfirst") {
-		if err := ls.slot.Finish(l); err != nil {
+		if err := ls.dropFolder.Finish(l); err != nil {
 			return err
 		}
 	}
 	if _, err := ls.mailroom.Deliver(ctx, in); err != nil {
 		return err
 	}
-	return ls.slot.Finish(l)
+	return ls.dropFolder.Finish(l)
 }
 
-// A badEnclosure is a file of a letter that cannot be kept.
+// A badEnclosure is a file of a dropped message that cannot be kept.
 type badEnclosure struct {
 	file string
 	err  error
@@ -214,8 +214,8 @@ func final(err error) bool {
 		errors.As(err, new(*badEnclosure)) && !disk.Transient(err)
 }
 
-// incoming is a letter as a message. One without an agent is for the terminal's.
-func incoming(l inbox.Letter) message.Incoming {
+// incoming is a dropped message as a message. One without an agent is for the terminal's.
+func incoming(l inbox.Dropped) message.Incoming {
 	it := l.Item
 	in := message.Incoming{Agent: l.Ref, Kind: it.Kind, ID: it.ID, Dedupe: it.Dedupe, Context: it.Context,
 		Route: it.Route, Text: it.Text, Origin: it.Origin, Silent: it.Silent, Queue: it.Queue}

@@ -16,7 +16,7 @@ import (
 	"daycare/engine/message"
 )
 
-// dropped puts a letter into the slot of root, as one that has lain there.
+// dropped puts a dropped message into the slot of root, as one that has lain there.
 func dropped(t *testing.T, root, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(root, "drop"), 0o700); err != nil {
@@ -105,7 +105,7 @@ func TestLettersUnderSeveralNamesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A letter whose file cannot be kept is refused with the reason.
+// A dropped message whose file cannot be kept is refused with the reason.
 func TestLetterWithoutItsFile(t *testing.T) {
 	root := t.TempDir()
 	dropped(t, root, "x.json", `{"text": "see this", "files": [{"path": "/gone", "name": "a.txt"}]}`)
@@ -128,7 +128,7 @@ func TestLetterWithoutItsFile(t *testing.T) {
 	}
 }
 
-// A file that a letter names and that cannot be read now (too many open files, missing
+// A file that a dropped message names and that cannot be read now (too many open files, missing
 // rights) is tried again. The letter is not refused, is reported once, and keeps back
 // nothing that comes after it.
 func TestLetterWhoseFileCannotBeReadNowIsTriedAgain(t *testing.T) {

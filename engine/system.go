@@ -58,7 +58,7 @@ type Options struct {
 	Redact *redact.Redactor
 	// Folders are the folders that agents were given; nil: as they are now.
 	Folders *permission.Folders
-	// Enclose keeps a copy of the nth file of a letter, which becomes the item with
+	// Enclose keeps a copy of the nth file of a dropped message, which becomes the item with
 	// that id. The same file of the same letter is kept once, however often it is asked
 	// for. nil: letters have no files.
 	Enclose func(item string, n int, e inbox.Enclosure) (message.File, error)
@@ -74,7 +74,7 @@ type Options struct {
 type System struct {
 	place
 	*mailroom
-	*letters
+	*drops
 	*approvals
 	*folderWatch
 	*lifecycle
@@ -100,10 +100,10 @@ type place struct {
 // New makes a System. Messages may be delivered at once; agents work while Run
 // runs.
 func New(o Options) (*System, error) {
-	var slot *inbox.Slot
+	var slot *inbox.DropFolder
 	if o.Volume != nil {
 		var err error
-		if slot, err = inbox.OpenSlot(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
+		if slot, err = inbox.OpenDropFolder(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
 			return nil, fmt.Errorf("open drop folder: %w", err)
 		}
 	}
@@ -151,7 +151,7 @@ func New(o Options) (*System, error) {
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
 	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
-		letters:   &letters{place: p, mailroom: mail, slot: slot, enclose: o.Enclose},
+		drops:     &drops{place: p, mailroom: mail, dropFolder: slot, enclose: o.Enclose},
 		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
 		archive: &archive{place: p, actors: a, directory: dir, folderWatch: news, descriptors: a.descriptors,
 			folders: &folders.Folders{Root: o.Root, Volume: o.Volume, Index: o.Index, Log: o.Log, User: Terminal().UserID,
@@ -171,7 +171,7 @@ func (s *System) Run(ctx context.Context, start StartFunc) error {
 	if s.watcher != nil {
 		inner, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { s.letters.watchLetters(inner, s.watcher) })
+		wg.Go(func() { s.drops.watchDrops(inner, s.watcher) })
 		wg.Go(func() { s.approvals.watchAsks(inner, s.watcher) })
 		wg.Go(func() { s.folderWatch.watchFolders(inner, s.watcher) })
 		wg.Go(func() { s.descriptors.watchEdits(inner) })

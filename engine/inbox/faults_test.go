@@ -98,7 +98,7 @@ func TestEveryFailedStepIsReported(t *testing.T) {
 		},
 		"OpenSlot": func(t *testing.T) func() error {
 			dir := t.TempDir()
-			return func() error { _, err := OpenSlot(disk.NewVolume(dir), filepath.Join(dir, "drop")); return err }
+			return func() error { _, err := OpenDropFolder(disk.NewVolume(dir), filepath.Join(dir, "drop")); return err }
 		},
 		"Post": func(t *testing.T) func() error {
 			dir := t.TempDir()
@@ -141,10 +141,10 @@ func opens(dir string) error {
 	return err
 }
 
-func slotWith(t *testing.T, name, content string) *Slot {
+func slotWith(t *testing.T, name, content string) *DropFolder {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "drop")
-	s, err := OpenSlot(disk.NewVolume(filepath.Dir(dir)), dir)
+	s, err := OpenDropFolder(disk.NewVolume(filepath.Dir(dir)), dir)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)
 	}
@@ -601,8 +601,8 @@ func TestCheckLetter(t *testing.T) {
 		"no text":                {"a.md", " \n", "text is missing"},
 		"not UTF-8":              {"a.md", "\xff", "UTF-8"},
 		"a name not UTF-8":       {"\xff.md", "x", "name"},
-		"the longest name":       {strings.Repeat("n", maxLetterName-3) + ".md", "x", ""},
-		"a longer name":          {strings.Repeat("n", maxLetterName-2) + ".md", "x", "name"},
+		"the longest name":       {strings.Repeat("n", maxDroppedName-3) + ".md", "x", ""},
+		"a longer name":          {strings.Repeat("n", maxDroppedName-2) + ".md", "x", "name"},
 		"another kind of file":   {"a.exe", "x", ".exe"},
 		"broken":                 {"a.json", "{", "JSON"},
 		"as nobody":              {"a.json", `{"text":"x","as":"root"}`, `"as"`},
@@ -653,7 +653,7 @@ func TestPostNames(t *testing.T) {
 	v := disk.NewVolume(dir)
 	for ref, want := range map[string]bool{"": true, "0/1": true, "0/1/": true, "log-reader": true, "0-1": false,
 		"a/b": false, ".a": false, "a\nb": false, "a\x00": false,
-		"a__b": false, strings.Repeat("n", maxLetterName): false} {
+		"a__b": false, strings.Repeat("n", maxDroppedName): false} {
 		id, err := Post(v, filepath.Join(dir, "drop"), ref, Fields{Text: "x"})
 		if (err == nil) != want || want != itemID.MatchString(id) {
 			t.Errorf("%q: %q, %v", ref, id, err)

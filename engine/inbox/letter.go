@@ -15,7 +15,7 @@ import (
 )
 
 // A Letter is a file from the slot as an item. Its At is when it was written.
-type Letter struct {
+type Dropped struct {
 	Name string // its name in the slot's folder of taken letters
 	Ref  string // which agent, as on the command line: id, handle, name; "": the terminal's own
 	Item Item   // without its files, which whoever takes the letter keeps
@@ -58,9 +58,9 @@ func (e *Enclosure) UnmarshalJSON(data []byte) error {
 const (
 	// maxLetterFile bounds a JSON letter, bytes; its text is bounded by
 	// MaxItemBytes, which escapes may blow up sixfold.
-	maxLetterFile = 6*MaxItemBytes + 64<<10
+	maxDroppedFile = 6*MaxItemBytes + 64<<10
 	// maxLetterName leaves room for an item id in front and a suffix behind.
-	maxLetterName = 200
+	maxDroppedName = 200
 )
 
 var (
@@ -84,8 +84,8 @@ func Addressee(name string) string {
 // parseLetter reads the content of a letter of that name.
 func parseLetter(name string, content []byte) (Fields, error) {
 	var l Fields
-	if !utf8.ValidString(name) || len(name) > maxLetterName {
-		return l, fmt.Errorf("the name is not UTF-8 or longer than %d bytes", maxLetterName)
+	if !utf8.ValidString(name) || len(name) > maxDroppedName {
+		return l, fmt.Errorf("the name is not UTF-8 or longer than %d bytes", maxDroppedName)
 	}
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".md", ".txt":

@@ -26,7 +26,7 @@ func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) 
 		written := strings.ReplaceAll(ref, "/", "-")
 		name = written + "__" + name
 		if strings.HasPrefix(ref, ".") || strings.ContainsAny(ref, "\x00\n") ||
-			Addressee(name) != ref || len(name) > maxLetterName {
+			Addressee(name) != ref || len(name) > maxDroppedName {
 			return "", fmt.Errorf("write to drop folder: %q is not a valid file name; use the agent's id", ref)
 		}
 	}

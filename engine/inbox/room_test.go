@@ -73,7 +73,7 @@ func TestSilentItems(t *testing.T) {
 // the folder of those that were taken is no letter.
 func TestOrderOfLetters(t *testing.T) {
 	dir := t.TempDir()
-	s, err := OpenSlot(disk.NewVolume(dir), filepath.Join(dir, "drop"))
+	s, err := OpenDropFolder(disk.NewVolume(dir), filepath.Join(dir, "drop"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		drop := filepath.Join(dir, "drop")
-		s, err := OpenSlot(disk.NewVolume(dir), drop)
+		s, err := OpenDropFolder(disk.NewVolume(dir), drop)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestALetterWithTwoNamesIsTakenOnce(t *testing.T) {
 func TestALetterIsRenamedWhereItCannotBeLinked(t *testing.T) {
 	dir := t.TempDir()
 	drop := filepath.Join(dir, "drop")
-	s, err := OpenSlot(disk.NewVolume(dir), drop)
+	s, err := OpenDropFolder(disk.NewVolume(dir), drop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestALetterIsRenamedWhereItCannotBeLinked(t *testing.T) {
 func TestALetterInThePlaceOfOneThatIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	drop := filepath.Join(dir, "drop")
-	s, err := OpenSlot(disk.NewVolume(dir), drop)
+	s, err := OpenDropFolder(disk.NewVolume(dir), drop)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 // so a crash at any step leaves a letter that Taken finds again, and the item's
 // dedupe key tells whether its inbox has it already. Only one goroutine of the
 // process that holds the lock uses a Slot; anybody may drop.
-type Slot struct {
+type DropFolder struct {
 	vol  *disk.Volume
 	dir  string
 	seen map[string]sight // by name, of what was there at the last look
@@ -46,9 +46,9 @@ type sight struct {
 // ErrRefused: the file can never become a message; it is in bad/ now.
 var ErrRefused = errors.New("refused")
 
-// OpenSlot opens the slot in the folder dir, which it makes if need be.
-func OpenSlot(vol *disk.Volume, dir string) (*Slot, error) {
-	s := &Slot{vol: vol, dir: dir}
+// OpenDropFolder opens the slot in the folder dir, which it makes if need be.
+func OpenDropFolder(vol *disk.Volume, dir string) (*DropFolder, error) {
+	s := &DropFolder{vol: vol, dir: dir}
 	for _, d := range []string{dir, s.takenDir(), s.badDir()} {
 		if err := vol.MkdirAll(d); err != nil {
 			return nil, fmt.Errorf("create drop folder: %w", err)
@@ -57,8 +57,8 @@ func OpenSlot(vol *disk.Volume, dir string) (*Slot, error) {
 	return s, nil
 }
 
-func (s *Slot) takenDir() string { return filepath.Join(s.dir, ".taken") }
-func (s *Slot) badDir() string   { return filepath.Join(s.dir, "bad") }
+func (s *DropFolder) takenDir() string { return filepath.Join(s.dir, ".taken") }
+func (s *DropFolder) badDir() string   { return filepath.Join(s.dir, "bad") }
 
 const (
 	// quiet is how long a letter that can be read must not have changed: somebody
@@ -76,7 +76,7 @@ const (
 // second is saved for JSON, which can only be read when it is complete, and for
 // what was moved in: then its inode changed after its content did. A letter that
 // cannot be read is ready, to be refused, when it has not changed for a while.
-func (s *Slot) Ready(now time.Time) (letters []string, again time.Duration, err error) {
+func (s *DropFolder) Ready(now time.Time) (letters []string, again time.Duration, err error) {
 	entries, err := arrivals(s.dir, func(name string) string { return name })
 	if err != nil {
 		return nil, 0, fmt.Errorf("read drop folder: %w", err)
@@ -122,7 +122,7 @@ func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 
 // ripens is how long the letter still has to lie; negative: it is not there. before is
 // what the last look saw of it.
-func (s *Slot) ripens(name string, now time.Time, before sight) time.Duration {
+func (s *DropFolder) ripens(name string, now time.Time, before sight) time.Duration {
 	path := filepath.Join(s.dir, name)
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Slot) ripens(name string, now time.Time, before sight) time.Duration {
 }
 
 // parse reads a letter of that name.
-func (s *Slot) parse(path, name string) (Fields, error) {
+func (s *DropFolder) parse(path, name string) (Fields, error) {
 	content, err := readLetter(path)
 	if err != nil {
 		return Fields{}, err
@@ -180,7 +180,7 @@ func readLetter(path string) ([]byte, error) {
 	}
 	limit := int64(MaxItemBytes)
 	if isJSON(path) {
-		limit = maxLetterFile
+		limit = maxDroppedFile
 	}
 	content, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(content)) > limit {
@@ -193,19 +193,19 @@ func readLetter(path string) ([]byte, error) {
 // letter is refused, and the error, which wraps ErrRefused, says why. One that cannot
 // be read at the moment stays where it is: too many open files, missing rights or a
 // disk that does not answer say nothing about what is in it.
-func (s *Slot) Take(name string) (Letter, error) {
+func (s *DropFolder) Take(name string) (Dropped, error) {
 	from := filepath.Join(s.dir, name)
 	l, err := s.open(from, name)
 	if err != nil {
-		return Letter{}, err
+		return Dropped{}, err
 	}
 	taken := l.idOr() + "__" + name
 	to := filepath.Join(s.takenDir(), taken)
 	if disk.Exists(to) {
-		return Letter{}, fmt.Errorf("pick up %s: a dropped message with the same name and id is being picked up", name)
+		return Dropped{}, fmt.Errorf("pick up %s: a dropped message with the same name and id is being picked up", name)
 	}
 	if err := s.aside(from, to); err != nil {
-		return Letter{}, fmt.Errorf("pick up %s: %w", name, err)
+		return Dropped{}, fmt.Errorf("pick up %s: %w", name, err)
 	}
 	// It is read once more: until now somebody may have written to it.
 	return s.taken(taken)
@@ -214,7 +214,7 @@ func (s *Slot) Take(name string) (Letter, error) {
 // aside gives a letter its name among those that are taken, durably. taken takes the one
 // it was dropped under away. A file system that has no second names gets a rename, which
 // one without a journal may lose at a power cut.
-func (s *Slot) aside(from, to string) error {
+func (s *DropFolder) aside(from, to string) error {
 	err := s.vol.Link("letter", from, to)
 	switch {
 	case err == nil:
@@ -229,7 +229,7 @@ func (s *Slot) aside(from, to string) error {
 // leave takes the name away that a taken letter was dropped under, before it is delivered:
 // a power cut must not leave one that would be taken again. Whoever has put another file
 // in its place meanwhile has sent another letter, which this takes as well.
-func (s *Slot) leave(taken fs.FileInfo, name string) error {
+func (s *DropFolder) leave(taken fs.FileInfo, name string) error {
 	from := filepath.Join(s.dir, name)
 	if now, err := os.Lstat(from); err != nil || !os.SameFile(now, taken) {
 		return nil
@@ -245,7 +245,7 @@ func (s *Slot) leave(taken fs.FileInfo, name string) error {
 }
 
 // drop removes one of several names of a taken letter, durably.
-func (s *Slot) drop(path string) error {
+func (s *DropFolder) drop(path string) error {
 	if err := s.vol.Remove("letter", path); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (s *Slot) drop(path string) error {
 }
 
 // open reads a letter, or refuses what is none.
-func (s *Slot) open(path, name string) (Fields, error) {
+func (s *DropFolder) open(path, name string) (Fields, error) {
 	l, err := s.parse(path, name)
 	switch {
 	case err == nil:
@@ -265,7 +265,7 @@ func (s *Slot) open(path, name string) (Fields, error) {
 }
 
 // refused refuses what is no letter.
-func (s *Slot) refused(name string, why error) error {
+func (s *DropFolder) refused(name string, why error) error {
 	if err := s.Refuse(name, why); err != nil {
 		return err
 	}
@@ -273,30 +273,30 @@ func (s *Slot) refused(name string, why error) error {
 }
 
 // taken reads a letter that is taken; its item has the id that it was taken under.
-func (s *Slot) taken(taken string) (Letter, error) {
+func (s *DropFolder) taken(taken string) (Dropped, error) {
 	id, name, ok := strings.Cut(taken, "__")
 	if !ok || !itemID.MatchString(id) {
-		return Letter{}, s.refused(taken, errors.New("its name does not start with an item id"))
+		return Dropped{}, s.refused(taken, errors.New("its name does not start with an item id"))
 	}
 	path := filepath.Join(s.takenDir(), taken)
 	l, err := s.open(path, name)
 	if err != nil {
-		return Letter{}, err
+		return Dropped{}, err
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return Letter{}, fmt.Errorf("dropped message %s: %w", name, err)
+		return Dropped{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
 	if err := s.leave(info, name); err != nil {
-		return Letter{}, fmt.Errorf("dropped message %s: %w", name, err)
+		return Dropped{}, fmt.Errorf("dropped message %s: %w", name, err)
 	}
-	return Letter{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
+	return Dropped{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
 
 // Taken lists the letters that were taken and not finished, in the order in which
 // they were taken: what a crash left, and what found no room. The error says which of
 // them were refused (ErrRefused), and which cannot be read at the moment.
-func (s *Slot) Taken() ([]Letter, error) {
+func (s *DropFolder) Taken() ([]Dropped, error) {
 	entries, err := arrivals(s.takenDir(), func(taken string) string {
 		_, name, _ := strings.Cut(taken, "__")
 		return name
@@ -304,7 +304,7 @@ func (s *Slot) Taken() ([]Letter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list dropped messages: %w", err)
 	}
-	var all []Letter
+	var all []Dropped
 	var failed error
 	several := map[string][]fs.FileInfo{} // by the name they were dropped under: a power cut may leave one letter twice
 	for _, e := range entries {
@@ -330,7 +330,7 @@ func (s *Slot) Taken() ([]Letter, error) {
 }
 
 // Finish removes a letter whose item is durable in its inbox.
-func (s *Slot) Finish(l Letter) error {
+func (s *DropFolder) Finish(l Dropped) error {
 	if err := s.vol.Remove("letter", filepath.Join(s.takenDir(), l.Name)); err != nil {
 		return fmt.Errorf("finish dropped message %s: %w", l.Name, err)
 	}
@@ -339,7 +339,7 @@ func (s *Slot) Finish(l Letter) error {
 
 // Refuse moves a letter to bad/ and writes the reason beside it, the reason first: a
 // letter without one would be a riddle. name is a Letter's, or that of a file in the slot.
-func (s *Slot) Refuse(name string, reason error) error {
+func (s *DropFolder) Refuse(name string, reason error) error {
 	from, plain := filepath.Join(s.takenDir(), name), name
 	if disk.Exists(from) {
 		if id, rest, ok := strings.Cut(name, "__"); ok && itemID.MatchString(id) {
@@ -361,8 +361,8 @@ func (s *Slot) Refuse(name string, reason error) error {
 
 // freeName is a name in dir that is not used, made of name.
 func freeName(dir, name string) string {
-	if len(name) > maxLetterName {
-		name = strings.ToValidUTF8(name[len(name)-maxLetterName:], "")
+	if len(name) > maxDroppedName {
+		name = strings.ToValidUTF8(name[len(name)-maxDroppedName:], "")
 	}
 	path := filepath.Join(dir, name)
 	ext := filepath.Ext(name)

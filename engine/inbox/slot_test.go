@@ -22,7 +22,7 @@ import (
 
 type slot struct {
 	*testing.T
-	*inbox.Slot
+	*inbox.DropFolder
 	vol *disk.Volume
 	dir string
 }
@@ -31,7 +31,7 @@ func newSlot(t *testing.T) *slot {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "drop")
 	vol := disk.NewVolume(filepath.Dir(dir))
-	s, err := inbox.OpenSlot(vol, dir)
+	s, err := inbox.OpenDropFolder(vol, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestLettersAreRead(t *testing.T) {
 				t.Error("the letter was not put aside under its item's id")
 			}
 			again, err := s.Taken()
-			if d := cmp.Diff([]inbox.Letter{got}, again); d != "" || err != nil {
+			if d := cmp.Diff([]inbox.Dropped{got}, again); d != "" || err != nil {
 				t.Errorf("after a crash (-want +got):\n%s%v", d, err)
 			}
 			for range 2 {
@@ -283,7 +283,7 @@ func TestPost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := inbox.OpenSlot(s.vol, s.dir); err != nil {
+		if _, err := inbox.OpenDropFolder(s.vol, s.dir); err != nil {
 			t.Fatal(err)
 		}
 		names := s.ready(time.Now())
@@ -315,7 +315,7 @@ func FuzzLetter(f *testing.F) {
 	f.Add("__.json", []byte(`{"type":"permission"}`))
 	dir := filepath.Join(f.TempDir(), "drop")
 	vol := disk.NewVolume(filepath.Dir(dir))
-	s, err := inbox.OpenSlot(vol, dir)
+	s, err := inbox.OpenDropFolder(vol, dir)
 	if err != nil {
 		f.Fatal(err)
 	}

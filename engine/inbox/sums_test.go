@@ -126,7 +126,7 @@ func TestHowLongADroppedFileMayBe(t *testing.T) {
 		{"a.txt", strings.Repeat("x", MaxItemBytes), true},
 		{"b.txt", strings.Repeat("x", MaxItemBytes+1), false},
 		{"c.json", `{"text":"short"` + strings.Repeat(" ", MaxItemBytes) + `}`, true},
-		{"d.json", `{"text":"short"` + strings.Repeat(" ", maxLetterFile) + `}`, false},
+		{"d.json", `{"text":"short"` + strings.Repeat(" ", maxDroppedFile) + `}`, false},
 	} {
 		s := slotWith(t, tt.name, tt.content)
 		l, err := s.Take(tt.name)

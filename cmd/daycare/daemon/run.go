@@ -108,7 +108,7 @@ func (r *Daemon) Run(ctx context.Context, connect bool, listen string, ready fun
 			err = reloader{r}.lost() // whatever else failed followed from it
 		}
 	}()
-	if err := r.system.TakeLetters(ctx); err != nil {
+	if err := r.system.TakeDropped(ctx); err != nil {
 		return err
 	}
 	listeners, err := r.listen(listen)

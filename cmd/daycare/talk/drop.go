@@ -46,5 +46,5 @@ func leaveLetter(ctx context.Context, c *term.App, root, ref string, m control.M
 	if err != nil {
 		return term.About(err, "send to", ref)
 	}
-	return sent(c, sendResult{Agent: a.ID, Item: item, Letter: dir})
+	return sent(c, sendResult{Agent: a.ID, Item: item, Dropped: dir})
 }

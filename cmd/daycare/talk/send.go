@@ -199,7 +199,7 @@ type sendResult struct {
 	Item      string `json:"item"`
 	Seq       int64  `json:"seq,omitempty"`
 	Duplicate bool   `json:"duplicate"`
-	Letter    string `json:"letter,omitempty"`
+	Dropped   string `json:"letter,omitempty"`
 }
 
 func sent(c *term.App, r sendResult) error {
@@ -207,8 +207,8 @@ func sent(c *term.App, r sendResult) error {
 		return c.PrintJSON(r)
 	}
 	c.Print("%s\n", r.Item)
-	if r.Letter != "" {
-		c.Note("the daemon is not running; the next start picks the message up from %s", r.Letter)
+	if r.Dropped != "" {
+		c.Note("the daemon is not running; the next start picks the message up from %s", r.Dropped)
 	}
 	return nil
 }
