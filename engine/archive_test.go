@@ -137,7 +137,7 @@ func TestWriteFile(t *testing.T) {
 	if _, err := h.WriteFile(t.Context(), made.ID, address.File, other, changed.Now.Hash); err == nil {
 		t.Error("a descriptor of another agent was accepted")
 	}
-	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, folders.ErrNotForHands) {
+	if _, err := h.ReadFile(t.Context(), made.ID, "../../auth.json"); !errors.Is(err, folders.ErrNotEditable) {
 		t.Errorf("another file: %v, want ErrNotForHands", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{&control.Ambiguous{Ref: "ab", Candidates: []string{"0/ abc", "1/ abd"}}, fault.ExitUsage},
 		{message.ErrUnknownAgent, fault.ExitNotFound}, {inbox.ErrUnknown, fault.ExitNotFound}, {control.ErrNoAsk, fault.ExitNotFound},
 		{control.ErrNoFile, fault.ExitNotFound},
-		{control.ErrNoRecord, fault.ExitNotFound}, {control.ErrNoTrash, fault.ExitNotFound}, {control.ErrNoHandFile, fault.ExitNotFound},
+		{control.ErrNoRecord, fault.ExitNotFound}, {control.ErrNoTrash, fault.ExitNotFound}, {control.ErrNotEditable, fault.ExitNotFound},
 		{control.ErrNoTask, fault.ExitNotFound},
 		{config.ErrNoSecret, fault.ExitNotFound},
 		{control.ErrNotRunning, fault.ExitNotRunning}, {control.ErrCut, fault.ExitNotRunning},

@@ -52,7 +52,7 @@ var (
 	// ErrTaken: another agent has the id or the address.
 	ErrTaken = fault.Taken
 	// ErrNoHandFile: the file is none that people edit.
-	ErrNoHandFile = fault.NoHandFile
+	ErrNotEditable = fault.NotEditable
 )
 
 // Conflict says that a file is not the version that an edit was made from.

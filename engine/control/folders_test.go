@@ -40,7 +40,7 @@ func (s *shelf) Import(_ context.Context, tar io.Reader, name string) (event.Age
 }
 func (s *shelf) ReadFile(_ context.Context, _, name string) ([]byte, string, error) {
 	if name != "state.json" {
-		return nil, "", ErrNoHandFile
+		return nil, "", ErrNotEditable
 	}
 	return []byte(s.content), s.hash(), nil
 }
@@ -98,7 +98,7 @@ func TestFilesOfAgents(t *testing.T) {
 		"h-two"); !errors.As(err, &unfit) || unfit.Findings[0].Line != 3 || unfit.Findings[0].Column != 7 {
 		t.Errorf("a bad edit: %v, want Unfit with line and column", err)
 	}
-	if _, _, err := c.Folders().ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNoHandFile) {
+	if _, _, err := c.Folders().ReadFile(t.Context(), "0/", "SYSTEM.md"); !errors.Is(err, ErrNotEditable) {
 		t.Errorf("another file: %v, want ErrNoHandFile", err)
 	}
 	if status, _, body := raw(t, h, http.MethodPut, "/v1/agents/0%2F/files/state.json",

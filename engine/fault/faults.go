@@ -59,7 +59,7 @@ var (
 		About: "the history has no such record or checkpoint"}
 	NoTrash = &Fault{Code: "not_in_trash", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not in the trash",
 		Hint: "list removed agents with: daycare agents trash", Route: "GET /v1/trash lists removed agents"}
-	NoHandFile = &Fault{Code: "unknown_file_name", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not an editable file",
+	NotEditable = &Fault{Code: "unknown_file_name", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "not an editable file",
 		Hint: "editable files are descriptor.json, state.json and history.jsonl"}
 	NoTask = &Fault{Code: "unknown_task", Status: http.StatusNotFound, Exit: ExitNotFound, Text: "no such task",
 		Hint: "list them with: daycare cron ls   or: daycare heartbeat ls", Route: "GET /v1/cron and /v1/heartbeats list them",
@@ -139,7 +139,7 @@ const seeLog = "see the log for details: daycare logs"
 // All is the list, in the order of docs/api.md.
 var All = []*Fault{
 	Malformed, Unauthorized, Forbidden, Scope,
-	UnknownAgent, UnknownItem, NoAsk, NoFile, NoHandFile, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoRoute, OtherVersion, NoSecret,
+	UnknownAgent, UnknownItem, NoAsk, NoFile, NotEditable, NoRecord, NoTask, NoTrash, NoCommand, NoPairing, NoRoute, OtherVersion, NoSecret,
 	Ambiguous, Decided, Busy, Protected, AgentLimit, Taken, ItemTaken, TaskBusy, Conflict,
 	TooLarge, FileTooLarge, Invalid, InvalidConfig, InvalidFile, InboxFull,
 	DiskFull, DiskFailed, NotRunning, ShuttingDown, Cut, Timeout, Canceled, Interrupted, NoAccess, unlisted,

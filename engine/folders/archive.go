@@ -150,7 +150,7 @@ type arrival struct {
 // importable reads who an unpacked agent is, and who it will be here.
 func (f *Folders) importable(dir, id, name string) (in arrival, err error) {
 	var d address.Descriptor
-	for _, file := range handFiles {
+	for _, file := range editableFiles {
 		full := filepath.Join(dir, file)
 		content, err := os.ReadFile(full)
 		if errors.Is(err, fs.ErrNotExist) && file != address.File {

@@ -19,11 +19,11 @@ import (
 	"daycare/engine/record"
 )
 
-// handFiles are the files of an agent that people edit.
-var handFiles = []string{address.File, "state.json", "history.jsonl"}
+// editableFiles are the files of an agent that people edit.
+var editableFiles = []string{address.File, "state.json", "history.jsonl"}
 
-// ErrNotForHands: the file is none that people edit.
-var ErrNotForHands = fault.NoHandFile
+// ErrNotEditable: the file is none that people edit.
+var ErrNotEditable = fault.NotEditable
 
 // A Version is a file's content at one time.
 type Version struct {
@@ -54,12 +54,12 @@ func CheckFile(path string, content []byte) ([]finding.Finding, error) {
 	case "history.jsonl":
 		return record.CheckHistory(path, content), nil
 	}
-	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, filepath.Base(path), strings.Join(handFiles, ", "))
+	return nil, fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, filepath.Base(path), strings.Join(editableFiles, ", "))
 }
 
 // Read reads a file of an agent that people edit; one that is not there is empty.
 func (f *Folders) Read(id, name string) (Version, error) {
-	path, err := f.handFile(id, name)
+	path, err := f.editableFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -74,7 +74,7 @@ func (f *Folders) Read(id, name string) (Version, error) {
 // there is still the version with that hash; it counts as if an editor had saved it.
 // Errors: *Changed, findings of severity Error.
 func (f *Folders) Write(id, name string, content []byte, hash string) (Version, error) {
-	path, err := f.handFile(id, name)
+	path, err := f.editableFile(id, name)
 	if err != nil {
 		return Version{}, err
 	}
@@ -128,15 +128,15 @@ func (f *Folders) sameAgent(id, path string, content []byte) error {
 	return finding.Join([]finding.Finding{wrong})
 }
 
-// handFile is the path of a file that people edit.
-func (f *Folders) handFile(id, name string) (string, error) {
+// editableFile is the path of a file that people edit.
+func (f *Folders) editableFile(id, name string) (string, error) {
 	if _, ok := f.Index.Get(id); !ok {
 		return "", message.ErrUnknownAgent
 	}
-	for _, known := range handFiles {
+	for _, known := range editableFiles {
 		if name == known {
 			return filepath.Join(f.folder(id), name), nil
 		}
 	}
-	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotForHands, name, strings.Join(handFiles, ", "))
+	return "", fmt.Errorf("%w: %s; allowed: %s", ErrNotEditable, name, strings.Join(editableFiles, ", "))
 }

@@ -18,7 +18,7 @@ func TestErrorsOfTheEngineHaveNamesInTheAPI(t *testing.T) {
 		engine.ErrProtected:         control.ErrProtected,
 		agentfolders.ErrTaken:       control.ErrTaken,
 		agentfolders.ErrNoTrash:     control.ErrNoTrash,
-		agentfolders.ErrNotForHands: control.ErrNoHandFile,
+		agentfolders.ErrNotEditable: control.ErrNotEditable,
 	} {
 		if got := inWords(fmt.Errorf("make agent: %w", err)); !errors.Is(got, want) {
 			t.Errorf("%v becomes %v, want %v", err, got, want)
