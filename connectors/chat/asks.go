@@ -116,7 +116,7 @@ func code(text string) string {
 // put shows a request in a chat.
 func (q *approvals) put(ctx context.Context, p permission.Pending, to message.Address) {
 	k := card{To: to, Text: q.describe(ctx, p)}
-	c, ok := q.voice.platform.(Cardist)
+	c, ok := q.voice.platform.(CardSender)
 	if !ok {
 		q.cards.put(p.Token, k)
 		q.voice.sayTo(ctx, to, "", k.Text+"\n\nAnswer with:\n"+q.typed(p))
@@ -224,7 +224,7 @@ func (q *approvals) decide(ctx context.Context, from message.Address, decision p
 	case earlier != nil:
 		return "The request is already answered."
 	}
-	if _, ok := q.voice.platform.(Cardist); ok {
+	if _, ok := q.voice.platform.(CardSender); ok {
 		q.settle(ctx, token, decision, from.Connector+":"+from.UserID)
 	} else {
 		q.cards.take(token) // they are told here
@@ -278,7 +278,7 @@ func (q *approvals) settle(ctx context.Context, token string, decision permissio
 	default:
 		outcome = told[decision] + " by " + orSomebody(by)
 	}
-	c, ok := q.voice.platform.(Cardist)
+	c, ok := q.voice.platform.(CardSender)
 	if !ok || k.Remote == "" {
 		q.voice.sayTo(ctx, k.To, "", "The request "+token[:min(len(token), permission.CodeLength)]+" is closed: "+outcome+".")
 		return

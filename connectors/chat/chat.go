@@ -27,21 +27,21 @@ type Platform interface {
 	Say(ctx context.Context, to message.Address, replyTo, text string) error
 }
 
-// A Typist shows that somebody is at work, for about typingEvery.
-type Typist interface {
+// A TypingNotifier shows that somebody is at work, for about typingEvery.
+type TypingNotifier interface {
 	Typing(ctx context.Context, to message.Address) error
 }
 
-// A Cardist shows questions with buttons. Each choice's Data comes back through
+// A CardSender shows questions with buttons. Each choice's Data comes back through
 // Desk.Answer; it is at most 64 bytes, which is the least that a platform takes.
-type Cardist interface {
+type CardSender interface {
 	Card(ctx context.Context, to message.Address, text string, choices []Choice) (remoteID string, err error)
 	// Settle replaces a card by a text without buttons.
 	Settle(ctx context.Context, to message.Address, remoteID, text string) error
 }
 
-// A Director finds the private chat with a person by their id.
-type Director interface {
+// A DirectMessenger finds the private chat with a person by their id.
+type DirectMessenger interface {
 	Direct(userID string) (to message.Address, ok bool)
 }
 
@@ -61,8 +61,8 @@ type Host struct {
 	Session   func(agent string) (Session, error)
 	// Owners are the people of a connector who answer for what agents ask, and the rights
 	// that the others may give their own agents. nil: the first of Options.Allow, none.
-	Owners func(connector string) (ids []string, ceiling permission.Set)
-	Door   Door // nil: the allow list has the last word
+	Owners    func(connector string) (ids []string, ceiling permission.Set)
+	Admission Admission // nil: the allow list has the last word
 	// Switch changes the model of an agent and says what is in force from its next
 	// turn on. Its error is for people: it names what may have been meant.
 	Switch func(ctx context.Context, agent, model string) (now string, err error)

@@ -46,7 +46,7 @@ func (d *Desk) stranger(ctx context.Context, p Post) {
 	if p.Group && !p.Addressed || p.Note {
 		return // they do not talk to us
 	}
-	if d.knock(ctx, p) {
+	if d.askAdmission(ctx, p) {
 		return
 	}
 	if !d.gate.first(p.From.UserID) {

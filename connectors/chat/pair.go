@@ -21,11 +21,11 @@ type Reply struct {
 	Code string // in the place of a text: what an owner lets them in with
 }
 
-// A Door lets in people who are not on the allow list.
-type Door interface {
-	// Knock is asked about somebody who wrote to us alone; ok is false where the allow list has
+// Admission lets in people who are not on the allow list.
+type Admission interface {
+	// Ask is asked about somebody who wrote to us alone; ok is false where the allow list has
 	// the last word.
-	Knock(ctx context.Context, s Stranger) (r Reply, ok bool)
+	Ask(ctx context.Context, s Stranger) (r Reply, ok bool)
 	// Admit lets in the stranger who was given a code, or rejects them, and returns who that
 	// is. Its error is for people.
 	Admit(ctx context.Context, connector, code string, reject bool, by string) (who string, err error)
@@ -34,13 +34,13 @@ type Door interface {
 // maxName is how much of a name that somebody chose is kept, in characters.
 const maxName = 40
 
-// knock asks the host about a stranger; false: the allow list has the last word. In a group a
+// askAdmission asks the host about a stranger; false: the allow list has the last word. In a group a
 // code would be shown to everybody, so there it always has.
-func (d *Desk) knock(ctx context.Context, p Post) bool {
-	if d.host.Door == nil || p.Group {
+func (d *Desk) askAdmission(ctx context.Context, p Post) bool {
+	if d.host.Admission == nil || p.Group {
 		return false
 	}
-	r, ok := d.host.Door.Knock(ctx, Stranger{p.From, clip(p.Sender, maxName)})
+	r, ok := d.host.Admission.Ask(ctx, Stranger{p.From, clip(p.Sender, maxName)})
 	switch {
 	case !ok:
 		return false
@@ -63,7 +63,7 @@ func (d *Desk) knock(ctx context.Context, p Post) bool {
 func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 	words := strings.Fields(rest)
 	switch {
-	case cs.host.Door == nil:
+	case cs.host.Admission == nil:
 		return "I cannot do that now."
 	case !cs.who.owns(p.From.UserID):
 		return "Only an owner may let somebody in."
@@ -71,7 +71,7 @@ func (cs *commands) pair(ctx context.Context, p Post, rest string) string {
 		return fmt.Sprintf("Say which code: `%spair CODE`, or `%spair CODE reject`.", cs.o.mark(), cs.o.mark())
 	}
 	reject := len(words) == 2
-	who, err := cs.host.Door.Admit(ctx, cs.o.ID, words[0], reject, cs.o.ID+":"+p.From.UserID)
+	who, err := cs.host.Admission.Admit(ctx, cs.o.ID, words[0], reject, cs.o.ID+":"+p.From.UserID)
 	switch {
 	case err != nil:
 		return "Nothing was changed: " + err.Error()

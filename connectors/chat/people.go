@@ -80,7 +80,7 @@ func (w *people) mayAllow(from message.Address, p permission.Pending, decision p
 
 // owner is the private chat with the first owner.
 func (w *people) owner() (message.Address, bool) {
-	dir, ok := w.platform.(Director)
+	dir, ok := w.platform.(DirectMessenger)
 	ids, _ := w.owners()
 	if !ok || len(ids) == 0 {
 		return message.Address{}, false

@@ -31,7 +31,7 @@ func (v voice) sayTo(ctx context.Context, to message.Address, replyTo, text stri
 
 // atWork shows "typing" once.
 func (v voice) atWork(ctx context.Context, to message.Address) {
-	t, ok := v.platform.(Typist)
+	t, ok := v.platform.(TypingNotifier)
 	if !ok {
 		return
 	}

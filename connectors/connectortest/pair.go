@@ -11,11 +11,11 @@ import (
 )
 
 // A knocker is a chat.Door that decides about strangers by itself.
-type knocker func(context.Context, chat.Stranger) (chat.Reply, bool)
+type admission func(context.Context, chat.Stranger) (chat.Reply, bool)
 
-func (k knocker) Knock(ctx context.Context, s chat.Stranger) (chat.Reply, bool) { return k(ctx, s) }
+func (k admission) Ask(ctx context.Context, s chat.Stranger) (chat.Reply, bool) { return k(ctx, s) }
 
-func (knocker) Admit(context.Context, string, string, bool, string) (string, error) { return "", nil }
+func (admission) Admit(context.Context, string, string, bool, string) (string, error) { return "", nil }
 
 // strangers: somebody who is not on the allow list is told the code that the host gives them,
 // and what they wrote goes nowhere. Without a code they are told nothing.
@@ -26,7 +26,7 @@ func strangers(t *testing.T, p *platform) {
 	const code = "PAIR2345"
 	var mu sync.Mutex
 	var knocked []chat.Stranger
-	p.Strangers.Host.Door = knocker(func(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
+	p.Strangers.Host.Admission = admission(func(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		knocked = append(knocked, s)

@@ -22,9 +22,9 @@ import (
 )
 
 var (
-	_ engine.Connector = (*Connector)(nil)
-	_ chat.Platform    = (*Connector)(nil)
-	_ chat.Director    = (*Connector)(nil)
+	_ engine.Connector     = (*Connector)(nil)
+	_ chat.Platform        = (*Connector)(nil)
+	_ chat.DirectMessenger = (*Connector)(nil)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

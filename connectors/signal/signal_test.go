@@ -25,12 +25,12 @@ import (
 )
 
 var (
-	_ engine.Connector = (*Connector)(nil)
-	_ engine.Splitter  = (*Connector)(nil)
-	_ engine.Reactor   = (*Connector)(nil)
-	_ chat.Platform    = (*Connector)(nil)
-	_ chat.Typist      = (*Connector)(nil)
-	_ chat.Director    = (*Connector)(nil)
+	_ engine.Connector     = (*Connector)(nil)
+	_ engine.Splitter      = (*Connector)(nil)
+	_ engine.Reactor       = (*Connector)(nil)
+	_ chat.Platform        = (*Connector)(nil)
+	_ chat.TypingNotifier  = (*Connector)(nil)
+	_ chat.DirectMessenger = (*Connector)(nil)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

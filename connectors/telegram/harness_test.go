@@ -19,14 +19,14 @@ import (
 )
 
 var (
-	_ engine.Connector = (*Connector)(nil)
-	_ engine.Splitter  = (*Connector)(nil)
-	_ engine.Interim   = (*Connector)(nil)
-	_ engine.Reactor   = (*Connector)(nil)
-	_ chat.Platform    = (*Connector)(nil)
-	_ chat.Typist      = (*Connector)(nil)
-	_ chat.Cardist     = (*Connector)(nil)
-	_ chat.Director    = (*Connector)(nil)
+	_ engine.Connector     = (*Connector)(nil)
+	_ engine.Splitter      = (*Connector)(nil)
+	_ engine.Interim       = (*Connector)(nil)
+	_ engine.Reactor       = (*Connector)(nil)
+	_ chat.Platform        = (*Connector)(nil)
+	_ chat.TypingNotifier  = (*Connector)(nil)
+	_ chat.CardSender      = (*Connector)(nil)
+	_ chat.DirectMessenger = (*Connector)(nil)
 )
 
 const (

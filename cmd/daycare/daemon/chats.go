@@ -26,7 +26,7 @@ func (r *Daemon) chatHost() chat.Host {
 	c := chats{r}
 	return chat.Host{Directory: c, Agents: c, Asks: c, Events: r.events, Files: r.files, Hints: hints{r},
 		Waiting: unlost{hints{r}}, Session: c.session, Owners: authority{c.r}.owners, Switch: c.switchModel, Own: ownCommands{r.workspace},
-		Door: admission{r}}
+		Admission: admission{r}}
 }
 
 // Find is the agent that an address maps to, if it was made already.

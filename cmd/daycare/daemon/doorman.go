@@ -21,8 +21,8 @@ import (
 // admission lets in people whom an owner approves, where a connector has pairing: true.
 type admission struct{ *Daemon }
 
-// Knock gives a stranger a code, unless they have one; false: their connector has no pairing.
-func (r admission) Knock(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
+// Ask gives a stranger a code, unless they have one; false: their connector has no pairing.
+func (r admission) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	c, ok := r.settings.Current().Connector(s.From.Connector)
 	if !ok || !c.Pairing {
 		return chat.Reply{}, false

@@ -12,8 +12,8 @@ import (
 	"daycare/engine/message"
 )
 
-// Knock notes who wrote to a connector that lets nobody in yet, and tells them where to look.
-func (a *addition) Knock(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
+// Ask notes who wrote to a connector that lets nobody in yet, and tells them where to look.
+func (a *addition) Ask(_ context.Context, s chat.Stranger) (chat.Reply, bool) {
 	select {
 	case a.knocks <- s:
 	default: // there are enough to ask about
