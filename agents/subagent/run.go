@@ -16,8 +16,8 @@ import (
 	"daycare/tools"
 )
 
-// A House is where sub-agents live: engine.Family.
-type House interface {
+// A Family is where sub-agents live: engine.Family.
+type Family interface {
 	// Create makes the agent of d with its first message, or finds the one that an
 	// earlier try of the same call made.
 	Create(ctx context.Context, d address.Descriptor, first message.Incoming) (event.Agent, error)
@@ -36,7 +36,7 @@ type House interface {
 func TaskItem(child string) string { return address.ChildID(child, "task") }
 
 // Tools makes a tool of each definition.
-func Tools(list []Definition, h House, events *event.Stream) []tools.Tool {
+func Tools(list []Definition, h Family, events *event.Stream) []tools.Tool {
 	made := make([]tools.Tool, len(list))
 	for i, d := range list {
 		made[i] = &tool{d, h, events}
@@ -46,7 +46,7 @@ func Tools(list []Definition, h House, events *event.Stream) []tools.Tool {
 
 type tool struct {
 	Definition
-	house  House
+	house  Family
 	events *event.Stream
 }
 

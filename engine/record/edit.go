@@ -150,17 +150,17 @@ func (h *History) settle() {
 	}
 }
 
-type stand struct {
+type fileState struct {
 	size int64
 	mod  time.Time
 }
 
-func standOf(path string) stand {
+func standOf(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {
-		return stand{size: -1}
+		return fileState{size: -1}
 	}
-	return stand{info.Size(), info.ModTime()}
+	return fileState{info.Size(), info.ModTime()}
 }
 
 // seqs yields the numbers of the lines of content that can be read, and tells of

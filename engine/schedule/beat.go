@@ -14,8 +14,8 @@ import (
 // maxFails is how many failures in a row stop the heartbeat.
 const maxFails = 5
 
-// beat is the heartbeat as the loop knows it.
-type beat struct {
+// heartbeat is the heartbeat as the loop knows it.
+type heartbeat struct {
 	track
 	prompts int       // that take part
 	saved   time.Time // when one of them was last saved
@@ -29,14 +29,14 @@ func (s *Scheduler) lookAtBeat() []finding.Finding {
 		s.o.Log.Warn("cannot read heartbeat", "err", err)
 		return nil
 	}
-	s.beat.prompts, s.beat.saved = 0, time.Time{}
+	s.heartbeat.prompts, s.heartbeat.saved = 0, time.Time{}
 	for _, p := range b.Prompts {
 		found = append(found, p.Found...)
 		if info, err := os.Stat(s.files().heart(p.Slug + ".md")); err == nil {
-			s.beat.saved = later(s.beat.saved, info.ModTime())
+			s.heartbeat.saved = later(s.heartbeat.saved, info.ModTime())
 		}
 		if p.beats(p.Found) {
-			s.beat.prompts++
+			s.heartbeat.prompts++
 		}
 	}
 	return found
@@ -44,7 +44,7 @@ func (s *Scheduler) lookAtBeat() []finding.Finding {
 
 // pulse is advance for the heartbeat.
 func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error) {
-	b, every := &s.beat, s.Every()
+	b, every := &s.heartbeat, s.Every()
 	switch {
 	case b.running:
 		return time.Time{}, nil
@@ -94,23 +94,23 @@ func (s *Scheduler) pulse(ctx context.Context, now time.Time) (time.Time, error)
 
 // beatOn starts one beat.
 func (s *Scheduler) beatOn(ctx context.Context, l line, resumed bool) {
-	st := s.beat.st
+	st := s.heartbeat.st
 	s.beatDo(ctx, func(r *run) error { return r.beat(ctx, l, st, resumed) })
 }
 
 func (s *Scheduler) beatDo(ctx context.Context, do func(*run) error) {
-	s.beat.running = true
+	s.heartbeat.running = true
 	s.spawn(func() {
 		r := &run{s: s, path: s.files().heart(runsFile)}
 		err := do(r)
-		s.finish(ctx, &s.beat.track, "heartbeat", r.lines, err)
+		s.finish(ctx, &s.heartbeat.track, "heartbeat", r.lines, err)
 	})
 }
 
 // sayStopped tells the owner that the heartbeat stands still. The line that says so
 // comes after, so that a crash in between tells again under the same key.
 func (s *Scheduler) sayStopped(ctx context.Context, now time.Time) {
-	last, fails, slot := *s.beat.st.last, s.beat.st.fails, now.UTC().Truncate(time.Second)
+	last, fails, slot := *s.heartbeat.st.last, s.heartbeat.st.fails, now.UTC().Truncate(time.Second)
 	text := fmt.Sprintf("The heartbeat failed %d times in a row and has stopped. The last error: %s. It resumes when "+
 		"you save one of its items, or with: daycare heartbeat run",
 		fails, last.Reason)
@@ -129,17 +129,17 @@ func (s *Scheduler) BeatNow() (time.Time, error) {
 	defer s.loop.Unlock()
 	s.look(s.Now())
 	switch {
-	case s.beat.prompts == 0:
+	case s.heartbeat.prompts == 0:
 		return time.Time{}, fmt.Errorf("%w: the heartbeat has no items", ErrNotFound)
-	case s.beat.running, !s.beat.hand.IsZero():
+	case s.heartbeat.running, !s.heartbeat.hand.IsZero():
 		return time.Time{}, ErrBusy
 	}
-	s.beat.hand = s.Now().UTC().Truncate(time.Millisecond)
+	s.heartbeat.hand = s.Now().UTC().Truncate(time.Millisecond)
 	s.poke()
-	return s.beat.hand, nil
+	return s.heartbeat.hand, nil
 }
 
-// beat is do for the heartbeat: all prompts are one batch.
+// heartbeat is do for the heartbeat: all prompts are one batch.
 func (r *run) beat(ctx context.Context, l line, st state, resumed bool) error {
 	s := r.s
 	began, slot := s.Now(), l.Firing.UTC()

@@ -47,13 +47,13 @@ func (s *stale) take() (slugs []string, all bool) {
 
 // seen is what the last look at all files found, and looks at single tasks since.
 type seen struct {
-	names   []string                     // of tasks, the original of two before its copy
-	strays  []finding.Finding            // what is ignored in cron/
-	tasks   map[string][]finding.Finding // by name
-	beat    []finding.Finding
-	folders []string
-	told    []finding.Finding
-	looked  bool
+	names     []string                     // of tasks, the original of two before its copy
+	strays    []finding.Finding            // what is ignored in cron/
+	tasks     map[string][]finding.Finding // by name
+	heartbeat []finding.Finding
+	folders   []string
+	told      []finding.Finding
+	looked    bool
 }
 
 // look reads the folders again: what is new, changed, renamed, broken or gone.
@@ -77,7 +77,7 @@ func (s *Scheduler) look(now time.Time) {
 	for _, slug := range s.seen.names {
 		s.seen.tasks[slug] = s.lookAt(slug, now, owner)
 	}
-	s.seen.beat = s.lookAtBeat()
+	s.seen.heartbeat = s.lookAtBeat()
 	s.show()
 	if s.o.Folders != nil && !slices.Equal(folders, s.seen.folders) {
 		s.seen.folders = folders
@@ -111,7 +111,7 @@ func (n *seen) report(report func([]finding.Finding)) {
 	for _, slug := range n.names {
 		found = append(found, n.tasks[slug]...)
 	}
-	found = append(found, n.beat...)
+	found = append(found, n.heartbeat...)
 	if !n.looked || !slices.Equal(found, n.told) {
 		n.looked, n.told = true, found
 		report(found)

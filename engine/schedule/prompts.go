@@ -12,8 +12,8 @@ import (
 // DefaultEvery is how often the heartbeat beats.
 const DefaultEvery = 30 * time.Minute
 
-// A Beat is the heartbeat as a whole: its prompts and what its ledger says.
-type Beat struct {
+// A HeartbeatStatus is the heartbeat as a whole: its prompts and what its ledger says.
+type HeartbeatStatus struct {
 	Prompts []PromptEntry
 	Every   time.Duration // 0: switched off
 	Next    time.Time     // zero: not due (no prompt, stopped, switched off)
@@ -29,8 +29,8 @@ type PromptEntry struct {
 }
 
 // Heartbeat reads all prompts and the ledger.
-func (s *Store) Heartbeat() (Beat, []finding.Finding, error) {
-	b := Beat{Every: s.Every()}
+func (s *Store) Heartbeat() (HeartbeatStatus, []finding.Finding, error) {
+	b := HeartbeatStatus{Every: s.Every()}
 	names, found, err := slugs(s.files().heart(), ".md")
 	if err != nil {
 		return b, nil, err

@@ -96,12 +96,12 @@ type Scheduler struct {
 	stale stale
 	tasks atomic.Pointer[active] // for all who must not wait for the loop
 
-	loop  sync.Mutex // held by the loop, also while it reads and writes files
-	again time.Time
-	jobs  map[string]*job
-	beat  beat
-	seen  seen
-	last  time.Time // of the last step
+	loop      sync.Mutex // held by the loop, also while it reads and writes files
+	again     time.Time
+	jobs      map[string]*job
+	heartbeat heartbeat
+	seen      seen
+	last      time.Time // of the last step
 }
 
 // New makes a Scheduler that does nothing before Run.
@@ -207,7 +207,7 @@ func (s *Scheduler) step(ctx context.Context, now time.Time) (next time.Time) {
 	}
 	at, err := s.pulse(ctx, now)
 	if err != nil {
-		at = s.troubled(&s.beat.track, "heartbeat", now, err)
+		at = s.troubled(&s.heartbeat.track, "heartbeat", now, err)
 	}
 	return earlier(next, at)
 }

@@ -16,9 +16,9 @@ import (
 
 // The parts of the control API that a House serves.
 type (
-	agents      struct{ *House }
-	permissions struct{ *House }
-	daemon      struct{ *House }
+	agents      struct{ *Server }
+	permissions struct{ *Server }
+	daemon      struct{ *Server }
 )
 
 func (h agents) Deliver(_ context.Context, in message.Incoming) (message.Receipt, error) {
@@ -31,7 +31,7 @@ func (h agents) Deliver(_ context.Context, in message.Incoming) (message.Receipt
 	h.outcomes[item] = done
 	if h.turn != nil {
 		h.wg.Go(func() {
-			o := h.turn(h.House, in)
+			o := h.turn(h.Server, in)
 			o.Agent, o.Item = Agent0, item
 			time.Sleep(5 * time.Millisecond) // a real turn ends behind a disk barrier
 			done <- o
@@ -132,7 +132,7 @@ func (h permissions) Decide(_ context.Context, token, decision, by string) error
 	h.Known[0].State = event.Queued
 	h.wg.Go(func() {
 		h.Record(&record.Permission{Token: token, Event: decision})
-		h.turn(h.House, message.Incoming{Kind: message.Permission, Token: token, Decision: decision})
+		h.turn(h.Server, message.Incoming{Kind: message.Permission, Token: token, Decision: decision})
 	})
 	return nil
 }

@@ -17,16 +17,16 @@ import (
 	"daycare/engine/record"
 )
 
-// House is a backend of one agent whose turns are functions. It is served by the
+// Server is a backend of one agent whose turns are functions. It is served by the
 // real handler, so the commands are tested against the real API.
-type House struct {
+type Server struct {
 	Known []event.Agent   // to be changed before the first command
 	Open  []event.Ask     // requests that wait; see Ask
 	Items []event.Waiting // in the inbox
 	Stops chan struct{}   // receives for each Stop
 
 	events *event.Stream
-	turn   func(h *House, in message.Incoming) event.Outcome
+	turn   func(h *Server, in message.Incoming) event.Outcome
 
 	mu       sync.Mutex
 	lines    []json.RawMessage
@@ -37,8 +37,8 @@ type House struct {
 }
 
 // NewHouse is a house whose agent takes each message with turn; nil never ends one.
-func NewHouse(t *testing.T, turn func(h *House, in message.Incoming) event.Outcome) *House {
-	h := &House{events: event.NewStream("boot"), turn: turn,
+func NewHouse(t *testing.T, turn func(h *Server, in message.Incoming) event.Outcome) *Server {
+	h := &Server{events: event.NewStream("boot"), turn: turn,
 		outcomes: map[string]chan event.Outcome{}, Stops: make(chan struct{}, 4),
 		Known: []event.Agent{{ID: Agent0, Handle: "0/", Name: "me", Type: "user", State: event.Idle, Model: "scripted"}}}
 	t.Cleanup(h.wg.Wait)
@@ -49,30 +49,30 @@ func NewHouse(t *testing.T, turn func(h *House, in message.Incoming) event.Outco
 const Agent0 = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
 // Client speaks to the house through the real API.
-func (h *House) Client() *control.Client {
+func (h *Server) Client() *control.Client {
 	return control.NewClient(control.Local(control.Handler(
 		control.Backend{Agents: agents{h}, Permissions: permissions{h}, Daemon: daemon{h}, Events: h.events}, control.Options{})))
 }
 
 // Begin starts a turn that works on an item.
-func (h *House) Begin(turn string, in message.Incoming) {
+func (h *Server) Begin(turn string, in message.Incoming) {
 	h.Emit(event.TurnStarted, turn, event.Started{Items: []string{in.ID}, Attempt: 1})
 }
 
 // Emit sends an event of the agent.
-func (h *House) Emit(t event.Type, turn string, b event.Body) {
+func (h *Server) Emit(t event.Type, turn string, b event.Body) {
 	h.events.Emit(event.Event{Type: t, Agent: Agent0, Turn: turn, Body: b})
 }
 
 // State sets how the agent is.
-func (h *House) State(s event.State) {
+func (h *Server) State(s event.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Known[0].State = s
 }
 
 // Record adds a line to the agent's history.
-func (h *House) Record(r record.Record) {
+func (h *Server) Record(r record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	line := record.Encode(&record.Entry{Seq: int64(len(h.lines) + 1), At: time.Unix(1700000000, 0), Rec: r})
@@ -80,7 +80,7 @@ func (h *House) Record(r record.Record) {
 }
 
 // Ask leaves the agent with one request that waits for an answer.
-func (h *House) Ask(a event.Ask) {
+func (h *Server) Ask(a event.Ask) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Open = []event.Ask{a}
@@ -88,14 +88,14 @@ func (h *House) Ask(a event.Ask) {
 }
 
 // Received is what was sent.
-func (h *House) Received() []message.Incoming {
+func (h *Server) Received() []message.Incoming {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.got
 }
 
 // Decided lists the answers that were given: the token, a space, the decision.
-func (h *House) Decided() string {
+func (h *Server) Decided() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.decided, ",")

@@ -26,7 +26,7 @@ type Shell struct {
 
 // NewShell serves h as the engine in this process, and as the files. Its command line has
 // the commands.
-func NewShell(t *testing.T, h *House, stdin string, commands ...func(*term.App) *cobra.Command) *Shell {
+func NewShell(t *testing.T, h *Server, stdin string, commands ...func(*term.App) *cobra.Command) *Shell {
 	t.Helper()
 	s := &Shell{root: t.TempDir(), commands: commands}
 	if err := os.Mkdir(filepath.Join(s.root, workspace.Home), 0o700); err != nil {

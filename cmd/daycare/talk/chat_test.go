@@ -20,7 +20,7 @@ import (
 )
 
 // answer streams the answer of a turn that has begun, and ends it.
-func answer(h *commandtest.House, turn string, text string) event.Outcome {
+func answer(h *commandtest.Server, turn string, text string) event.Outcome {
 	half := len(text) / 2
 	h.Emit(event.MessageDelta, turn, event.Delta{Text: text[:half]})
 	h.Emit(event.MessageDelta, turn, event.Delta{Offset: half, Text: text[half:]})
@@ -31,7 +31,7 @@ func answer(h *commandtest.House, turn string, text string) event.Outcome {
 }
 
 func TestChatOneMessage(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("t1", in)
 		h.Emit(event.MessageDelta, "t1", event.Delta{Text: "Let me look."})
 		h.Emit(event.ToolStarted, "t1", event.Tool{Call: "c", Name: "read", Arguments: []byte(`{"path":"notes.txt"}`)})
@@ -55,7 +55,7 @@ func TestChatOneMessage(t *testing.T) {
 }
 
 func TestChatLostDeltas(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("t1", in)
 		h.Emit(event.MessageDelta, "t1", event.Delta{Text: "one "})
 		h.Emit(event.MessageDelta, "t1", event.Delta{Offset: 8, Text: "three"}) // "two " is lost
@@ -69,7 +69,7 @@ func TestChatLostDeltas(t *testing.T) {
 }
 
 func TestChatDiscard(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("t1", in)
 		h.Emit(event.MessageDelta, "t1", event.Delta{Text: "The answ"})
 		h.Emit(event.Retry, "t1", event.Attempt{N: 2, Of: 8, InMS: 4000, Status: 529, Reason: "overloaded", Discard: true})
@@ -87,10 +87,10 @@ func TestChatDiscard(t *testing.T) {
 }
 
 // asking is a house whose first turn asks and whose second answers by the decision.
-func asking(t *testing.T) *commandtest.House {
+func asking(t *testing.T) *commandtest.Server {
 	ask := permission.Pending{Token: "tok12345", Agent: commandtest.Agent0, Request: permission.Request{Tag: "@exec:git push",
 		Detail: permission.Detail{Command: "git push origin main"}, Prefix: "@exec:git push"}}.Ask()
-	return commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	return commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		if in.Kind == message.Permission {
 			h.State(event.Idle)
 			time.Sleep(2 * lookEvery) // it looks idle for a while, and is not done
@@ -154,8 +154,8 @@ func TestChatAsks(t *testing.T) {
 // TestChatShowsWhatWaits: a talk begins with what the agent asked for before. A conversation
 // puts the question; else the person reads how to answer, and nothing is answered for them.
 func TestChatShowsWhatWaits(t *testing.T) {
-	waiting := func(name string) *commandtest.House {
-		h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	waiting := func(name string) *commandtest.Server {
+		h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 			h.Begin("t1", in)
 			return answer(h, "t1", "Done.")
 		})
@@ -207,7 +207,7 @@ func TestChatShowsWhatWaits(t *testing.T) {
 }
 
 func TestChatConversation(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("turn-"+in.Text, in)
 		return answer(h, "turn-"+in.Text, "You said "+in.Text+".")
 	})
@@ -313,7 +313,7 @@ type chanReader chan string
 func (r chanReader) Read(p []byte) (int, error) { return copy(p, <-r), nil }
 
 func TestChatInterrupt(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		<-h.Stops
 		return event.Outcome{Turn: "t1", Reason: record.ReasonCanceled}
 	})
@@ -334,7 +334,7 @@ func TestChatInterrupt(t *testing.T) {
 }
 
 func TestChatErrors(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		return event.Outcome{Turn: "t1", Reason: record.ReasonError, Text: "The model does not answer."}
 	})
 	s := commandtest.NewShell(t, h, "  \n", Chat)
@@ -358,7 +358,7 @@ func TestChatErrors(t *testing.T) {
 }
 
 func TestChatJSON(t *testing.T) {
-	h := commandtest.NewHouse(t, func(h *commandtest.House, in message.Incoming) event.Outcome {
+	h := commandtest.NewHouse(t, func(h *commandtest.Server, in message.Incoming) event.Outcome {
 		h.Begin("t1", in)
 		return answer(h, "t1", "Hello.")
 	})
