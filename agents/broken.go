@@ -11,10 +11,10 @@ import (
 	"daycare/engine/record"
 )
 
-// What is wrong with files is told to people by the board, and to the model by a line
-// before the next message, once; and once more when it is good again. What the model
-// was told is read in its context, so that it holds over sleep and restarts, and what
-// left the context is told again.
+// Users see file problems in the log, in events and in daycare status. The model sees each
+// one once, as a line before the next message, and once more when the file is valid
+// again. What the model already knows is read from its context, so it survives sleep and
+// restarts, and a notice that left the context is repeated.
 
 const (
 	brokenFile = "Broken file "
@@ -73,7 +73,7 @@ func quoted(s string) string {
 	return name
 }
 
-// logBoard is a board that only the log hears of.
+// logProblems returns a list of problems that are only logged.
 func logProblems(log *slog.Logger) *finding.Problems {
 	return finding.NewProblems(func(agent string, f finding.Finding) {
 		f.Log(log, "agent", agent)

@@ -102,7 +102,7 @@ func TestABrokenLineOfHistoryIsToldUntilItIsMended(t *testing.T) {
 	}
 }
 
-// Who runs an agent need not keep a board: the log is told.
+// Without a list of problems, an agent logs them.
 func TestBrokenFilesWithoutABoard(t *testing.T) {
 	b := newBench(t, hear)
 	var log bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"daycare/engine/redact"
 )
 
-// A journal is what happened: the agent's history, and what those hear who watch. All
-// that is written to history passes here.
+// A journal writes the agent's history and emits its events. Every record of the history
+// passes through it.
 type journal struct {
 	id       string
 	volume   *disk.Volume
@@ -32,16 +32,16 @@ type journal struct {
 	events   *event.Stream
 	show     func(state event.State, detail string) // what the agent is doing
 	problems *finding.Problems
-	over     <-chan struct{} // closed when the agent is to stop
+	over     <-chan struct{} // closed when the agent must stop
 	log      *slog.Logger
 }
 
-// path is that of a file in the agent's folder.
+// path returns the path of a file in the agent's folder.
 func (j *journal) path(elem ...string) string {
 	return filepath.Join(append([]string{j.dir}, elem...)...)
 }
 
-// begin has the next records written to a history, a new one if there is none.
+// begin prepares the history for the next records, and creates it if it is missing.
 func (j *journal) begin() error {
 	if err := j.history.Begin(cuid2.Generate()); err != nil {
 		return fmt.Errorf("begin history: %w", err)
@@ -49,7 +49,7 @@ func (j *journal) begin() error {
 	return nil
 }
 
-// append writes records. What they say has happened, so it waits while the disk is full.
+// append writes records. They describe what has already happened, so it waits while the disk is full.
 func (j *journal) append(recs ...record.Record) (entries []*record.Entry, err error) {
 	for _, rec := range recs {
 		j.hide(rec)
@@ -65,8 +65,8 @@ func (j *journal) append(recs ...record.Record) (entries []*record.Entry, err er
 }
 
 // untilRoom calls write again, with a growing pause, while the disk is full and the
-// agent is not to stop. To give up instead would be to forget a call that had its
-// effect, an answer that was paid for, or a delivery.
+// agent does not have to stop. Giving up would forget a call that had its effect, an
+// answer that was paid for, or a delivery.
 func (j *journal) untilRoom(write func() error) error {
 	for pause := roomFirst; ; pause = min(2*pause, roomLast) {
 		err := write()
@@ -83,7 +83,7 @@ func (j *journal) untilRoom(write func() error) error {
 	}
 }
 
-// barrier waits until all that was written is durable.
+// barrier waits until all records are durable.
 func (j *journal) barrier() error {
 	if err := j.history.Barrier(); err != nil {
 		return fmt.Errorf("sync history: %w", err)
@@ -97,13 +97,13 @@ const (
 	roomLast  = 10 * time.Second
 )
 
-// emit tells those who watch.
+// emit publishes an event of this agent.
 func (j *journal) emit(t event.Type, turn string, body event.Body) {
 	j.events.Emit(event.Event{Type: t, Agent: j.id, Turn: turn, Body: body})
 }
 
-// report reports what was found in the history. Lines that cannot be read stay on the
-// board until somebody mends them.
+// report reports what was found in the history. Unreadable lines stay problems until
+// they are fixed.
 func (j *journal) report(found findings) {
 	for _, f := range found {
 		if record.Unreadable(f) {
@@ -114,7 +114,7 @@ func (j *journal) report(found findings) {
 	}
 }
 
-// checkHistory looks whether lines that could not be read were mended.
+// checkHistory checks whether unreadable lines were fixed.
 func (j *journal) checkHistory() {
 	path := j.path("history.jsonl")
 	if !j.problems.Has(path) {
@@ -129,7 +129,7 @@ func (j *journal) checkHistory() {
 		func(f finding.Finding) bool { return !record.Unreadable(f) }))
 }
 
-// refresh takes over a history that a person edited.
+// refresh reads a history that a user edited.
 func (j *journal) refresh(turn string) error {
 	changed, found, err := j.history.Refresh()
 	if err != nil {

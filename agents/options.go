@@ -46,7 +46,7 @@ type Place struct {
 	Redact *redact.Redactor // of secrets, before anything is written; nil: none are known
 	// Folders pins the folders of the agent's rights; nil: nobody does.
 	Folders *permission.Folders
-	// Board takes what is wrong with the agent's files; nil: only the log is told.
+	// Problems collects what is wrong with the agent's files; nil: problems are only logged.
 	Problems *finding.Problems
 	// Results is what became of answers, of this run and of earlier ones that failed; nil:
 	// of this run alone.
@@ -147,7 +147,7 @@ type Overseer interface {
 	Note(key, text string) error
 }
 
-// Settings are the figures of behaviour; the zero value is not usable.
+// Settings are the settings of one agent; the zero value is not usable.
 type Settings struct {
 	Rounds     int                // of tool calls in one turn
 	Parallel   int                // parallel-safe tools beside each other

@@ -4,24 +4,25 @@
 //
 // A System is made of parts, each with the state that it needs:
 //
-//	mailroom     makes messages durable items of their agents (deliver.go, tell.go)
-//	letters      are files in drop/ that become messages
-//	approvals    are requests for permission and the answers to them (asks.go)
+//	mailroom     makes messages durable items of their agents (deliver.go, systemmessage.go)
+//	drops        are files in drop/ that become messages
+//	approvals    are approval requests and their decisions (asks.go)
 //	actors       are the agents in memory: who is awake, who is woken (actors.go, entry.go)
-//	senders      give answers to chats, in order, one chat beside the other (sender.go)
-//	links        are the connectors in force
-//	registrar    makes agents
-//	lifecycle    is how agents begin and end
-//	descriptors  are read again when people edited them (edits.go)
-//	folderWatch  notices agents that people make or take away by hand (folders.go)
-//	directory    says what there is to see (view.go)
-//	archive      copies, keeps and edits folders of agents, by engine/folders
+//	senders      send answers to chats: in order within a chat, chats in parallel (sender.go)
+//	connectors   are the active connectors
+//	registrar    creates agents
+//	lifecycle    starts, stops and ends agents
+//	descriptors  are read again when users edit them (edits.go)
+//	folderWatch  notices agents that users add or remove by hand (folders.go)
+//	directory    answers what user interfaces ask (view.go)
+//	archive      forks, exports, restores and edits folders of agents, with engine/folders
 //
-// A Family is what agents may do to each other: kin says whose agent is whose, children
-// are started and ended, grants give and take rights, chats are spoken to.
+// A Family is what agents can do to each other: relations tells which agent belongs to
+// which, children are started and ended, grants give and take permissions, chats are
+// written to.
 //
-// System holds no state that could be derived. Whether an agent has work is what
-// its inbox and history say; an agent without work is not in memory. Start-up is
-// recovery: the tails of every inbox and history are looked at, and an agent whose
-// tails do not prove that all is done and delivered is woken.
+// A System keeps no state that can be derived. The inbox and the history of an agent tell
+// whether it has work; an agent without work is not in memory. Starting is recovering: the
+// tails of every inbox and history are read, and an agent is woken unless they prove that
+// everything is done and delivered.
 package engine

@@ -34,7 +34,7 @@ type Options struct {
 	Asks       *permission.Queue
 	Connectors []Connector
 	Problems   *finding.Problems // what is wrong with files; nil: one of its own
-	Watcher    *watch.Watcher    // running beside; nil: letters are taken at start only
+	Watcher    *watch.Watcher    // nil: drop/ is read only at start
 	Log        *slog.Logger
 	// NewState is the state.json of a new agent.
 	NewState func(d address.Descriptor) ([]byte, error)
@@ -59,8 +59,8 @@ type Options struct {
 	// Folders are the folders that agents were given; nil: as they are now.
 	Folders *permission.Folders
 	// Enclose keeps a copy of the nth file of a dropped message, which becomes the item with
-	// that id. The same file of the same letter is kept once, however often it is asked
-	// for. nil: letters have no files.
+	// that id. The same file of the same message is kept once, however often it is asked
+	// for. nil: dropped messages have no files.
 	Enclose func(item string, n int, e inbox.Enclosure) (message.File, error)
 	// Awake is how many agents may be awake at a time, 0 any number; nil: any number. It
 	// is never more than there are file descriptors for.
@@ -100,10 +100,10 @@ type place struct {
 // New makes a System. Messages may be delivered at once; agents work while Run
 // runs.
 func New(o Options) (*System, error) {
-	var slot *inbox.DropFolder
+	var dropFolder *inbox.DropFolder
 	if o.Volume != nil {
 		var err error
-		if slot, err = inbox.OpenDropFolder(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
+		if dropFolder, err = inbox.OpenDropFolder(o.Volume, filepath.Join(o.Root, "drop")); err != nil {
 			return nil, fmt.Errorf("open drop folder: %w", err)
 		}
 	}
@@ -151,7 +151,7 @@ func New(o Options) (*System, error) {
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
 	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,
-		drops:     &drops{place: p, mailroom: mail, dropFolder: slot, enclose: o.Enclose},
+		drops:     &drops{place: p, mailroom: mail, dropFolder: dropFolder, enclose: o.Enclose},
 		lifecycle: &lifecycle{place: p, actors: a, recent: last, registrar: reg, directory: dir, approvals: asks},
 		archive: &archive{place: p, actors: a, directory: dir, folderWatch: news, descriptors: a.descriptors,
 			folders: &folders.Folders{Root: o.Root, Volume: o.Volume, Index: o.Index, Log: o.Log, User: Terminal().UserID,

@@ -230,7 +230,7 @@ func TestLettersThatCannotBeReadNow(t *testing.T) {
 	if _, err := s.Take("none.md"); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrRefused) {
 		t.Errorf("a letter that is gone: %v", err)
 	}
-	if s.ripens("none.md", time.Now(), sight{}) >= 0 {
+	if s.readyIn("none.md", time.Now(), sight{}) >= 0 {
 		t.Error("a letter that is gone ripens")
 	}
 	id := strings.Repeat("a", 24)
@@ -622,7 +622,7 @@ func TestCheckLetter(t *testing.T) {
 		"a kept file":            {"a.json", `{"text":"x","files":[{"id":"b"}]}`, ""},
 		"a file that is none":    {"a.json", `{"text":"x","files":[7]}`, "JSON"},
 	} {
-		err := CheckLetter(tt.file, []byte(tt.content))
+		err := CheckDropped(tt.file, []byte(tt.content))
 		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %v, want %q", name, err, tt.why)
 		}
@@ -634,7 +634,7 @@ func TestCheckLetter(t *testing.T) {
 			Type: message.System, Origin: "system", Silent: true},
 		`{"text":"x","type":"system_message","origin":"cron","queue":"steer"}`: {Text: "x", Type: message.System, Origin: "cron"},
 	} {
-		got, err := parseLetter("a.json", []byte(as))
+		got, err := parseDropped("a.json", []byte(as))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", as, err, diff)
 		}
@@ -746,14 +746,14 @@ func TestLettersThatAreNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"s", "l", "p", "."} {
-		if _, err := readLetter(filepath.Join(dir, name)); err == nil || err.Error() != "it is not a regular file" {
+		if _, err := readDropped(filepath.Join(dir, name)); err == nil || err.Error() != "it is not a regular file" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := readLetter(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readDropped(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("none: %v", err)
 	}
-	if data, err := readLetter(filepath.Join(dir, "f")); err != nil || string(data) != "x" {
+	if data, err := readDropped(filepath.Join(dir, "f")); err != nil || string(data) != "x" {
 		t.Errorf("%q, %v", data, err)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"daycare/engine/disk"
 )
 
-// Post drops a letter for the agent ref into the slot dir, durably, and returns
-// the id that its item will have. It needs no lock: it is how a command sends a
-// message while no daemon runs, since only the holder of the lock writes to
-// inboxes. ref is as on the command line; empty is the terminal's own agent.
+// Post durably writes a message for the agent ref into the drop folder dir and returns
+// the id that its item will have. It needs no lock: commands send messages this way
+// while no daemon runs, because only the holder of the lock writes to inboxes. ref is as
+// on the command line; empty is the terminal's own agent.
 func Post(vol *disk.Volume, dir, ref string, l Fields) (item string, err error) {
 	l.ID = l.idOr()
 	if err := l.check(); err != nil {
 		return "", fmt.Errorf("write to drop folder: %w", err)
 	}
-	// Letters that are posted within one tick of the file system's clock are told apart
+	// Messages that are posted within one tick of the file system's clock are told apart
 	// by their names.
 	name := time.Now().UTC().Format("20060102T150405.000000000Z-") + l.ID + ".json"
 	if ref != "" {

@@ -202,7 +202,7 @@ func letterFile(schema, path string, content []byte) (found []finding.Finding, e
 	if schema != "" {
 		found, err = shaped(schema, finding.Error, func(s *shape) []finding.Finding { return s.whole(path, content) })
 	}
-	if bad := inbox.CheckLetter(filepath.Base(path), content); bad != nil && finding.Join(found) == nil {
+	if bad := inbox.CheckDropped(filepath.Base(path), content); bad != nil && finding.Join(found) == nil {
 		found = append(found, finding.Finding{ID: "letter-bad", Severity: finding.Error, File: path, Line: 1, Column: 1,
 			Reason: "the message would be refused: " + bad.Error(), Remedy: "See the allowed values with: daycare schema letter"})
 	}

@@ -20,7 +20,7 @@ import (
 // goes to a file, so that it does not fill the receiver's context unasked.
 const maxSystemText = 8_000
 
-// deliverSystem delivers a system message; a long one as a reference to a file.
+// deliverSystem delivers a system message. A long one becomes a reference to a file.
 func (m *mailroom) deliverSystem(ctx context.Context, in message.Incoming) (message.Receipt, error) {
 	if in.Kind == "" {
 		in.Kind = message.System
@@ -38,11 +38,11 @@ func (m *mailroom) deliverSystem(ctx context.Context, in message.Incoming) (mess
 	return m.Deliver(ctx, in)
 }
 
-// spillDir is the folder in a workspace that long messages go to.
+// spillDir is the folder of a workspace for long messages.
 const spillDir = "messages"
 
-// spill writes a long message into the workspace of its receiver. The name follows
-// from the text, so that a message told again is the same file.
+// spill writes a long message into the workspace of its receiver. The file name is derived
+// from the text, so that a repeated message is the same file.
 func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 	state, _, err := record.CurrentState(m.vol, m.folder(in.Agent))
 	if err != nil {
@@ -62,9 +62,9 @@ func (m *mailroom) spill(in message.Incoming) (path string, err error) {
 	return filepath.Join(workspace, spillDir, name), writeBeneath(dir, spillDir, name, in.Text)
 }
 
-// writeBeneath makes dir/name in a folder that agents can write to, durably, before the
-// message that names it is accepted. A link that they put in the way, to .daycare for
-// instance, is not followed, and an existing file is replaced, never written through.
+// writeBeneath durably creates dir/name in a folder that agents can write to, before the
+// message that names it is accepted. It follows no link that they placed there (to
+// .daycare, for example), and replaces an existing file instead of writing through it.
 func writeBeneath(root *os.Root, dir, name, text string) error {
 	if err := disk.MkdirIn("told", root, dir, 0o700); err != nil {
 		return err
@@ -77,23 +77,23 @@ func writeBeneath(root *os.Root, dir, name, text string) error {
 	return disk.ReplaceIn("told", inner, name, []byte(text), disk.InOptions{})
 }
 
-// parentConnector delivers what an agent answers its parent: the connector behind
-// message.ToAgent. So a report is a promise in the child's history like any answer
-// to a chat. It is posted only after the turn's end is durable, again after a crash
-// before its delivery was recorded, and the dedupe key, which is the promise's id,
-// drops the second one: nothing is lost and nothing comes twice.
+// parentConnector delivers an agent's answers to its parent: it is the connector behind
+// message.ToAgent. A report is therefore a promise in the child's history, like any answer
+// to a chat. It is posted once the end of the turn is durable, and again after a crash
+// before its delivery was recorded. The dedupe key is the promise's id and drops the
+// second one: nothing is lost and nothing arrives twice.
 type parentConnector struct{ mailroom *mailroom }
 
-// ID is the reserved word in addresses.
+// ID returns the reserved connector id of agents.
 func (parentConnector) ID() string { return message.ToAgent }
 
-// Run has nothing to receive.
+// Run waits until ctx ends: there is nothing to receive.
 func (parentConnector) Run(ctx context.Context, _ message.Deliver) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Send posts a report.
+// Send delivers a report to the parent's inbox.
 func (p parentConnector) Send(ctx context.Context, out message.Outgoing) (string, error) {
 	if out.Report == nil {
 		return "", &message.NotSent{Final: true, Err: errors.New("a report without a sender")}

@@ -14,16 +14,16 @@ import (
 	"daycare/engine/message"
 )
 
-// A Letter is a file from the slot as an item. Its At is when it was written.
+// Dropped is a file of the drop folder as an item. Its At is when it was written.
 type Dropped struct {
-	Name string // its name in the slot's folder of taken letters
-	Ref  string // which agent, as on the command line: id, handle, name; "": the terminal's own
-	Item Item   // without its files, which whoever takes the letter keeps
-	// Files are those that it names.
+	Name string // its file name in .taken
+	Ref  string // the agent, as on the command line: id, handle or name; "": the terminal's own
+	Item Item   // without its files, which the caller of Take keeps
+	// Files are the attached files.
 	Files []Enclosure
 }
 
-// Fields are the members of a JSON letter. Others are ignored.
+// Fields are the members of a dropped JSON file. Others are ignored.
 type Fields struct {
 	Text    string        `json:"text"`
 	ID      string        `json:"id,omitempty" pattern:"^[a-z0-9]{24,32}$"`                                 // of the item; "": one is made
@@ -37,16 +37,16 @@ type Fields struct {
 	Files   []Enclosure   `json:"files,omitempty"`
 }
 
-// An Enclosure is a file that a letter names: {"path": "/a/b"}, just "/a/b", or
-// {"id": "…"} of one that is kept already. The file of a path is copied when the
-// letter is taken: it may change or go from then on.
+// An Enclosure is an attached file: {"path": "/a/b"}, just "/a/b", or {"id": "…"} of a file
+// that is kept already. The file of a path is copied when the message is claimed; after
+// that it may change or disappear.
 type Enclosure struct {
 	Path string `json:"path,omitempty"`
 	Name string `json:"name,omitempty"` // of the copy; "": the last element of Path
 	ID   string `json:"id,omitempty"`
 }
 
-// UnmarshalJSON takes both spellings.
+// UnmarshalJSON accepts both spellings.
 func (e *Enclosure) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, &e.Path)
@@ -56,10 +56,10 @@ func (e *Enclosure) UnmarshalJSON(data []byte) error {
 }
 
 const (
-	// maxLetterFile bounds a JSON letter, bytes; its text is bounded by
-	// MaxItemBytes, which escapes may blow up sixfold.
+	// maxDroppedFile limits a JSON file, in bytes. Its text is limited to MaxItemBytes,
+	// which escapes can blow up sixfold.
 	maxDroppedFile = 6*MaxItemBytes + 64<<10
-	// maxLetterName leaves room for an item id in front and a suffix behind.
+	// maxDroppedName leaves room for an item id in front and a suffix behind.
 	maxDroppedName = 200
 )
 
@@ -68,8 +68,8 @@ var (
 	handleRef = lazyregexp.New(`^[0-9]+(-[0-9]*)+$`)
 )
 
-// Addressee takes the agent out of a letter's name: what stands before the first
-// two underscores; "": there is none. A handle is written with - for /.
+// Addressee returns the agent in a file name: what precedes the first two underscores, or
+// "" if there are none. A handle is written with - for /.
 func Addressee(name string) string {
 	ref, _, ok := strings.Cut(name, "__")
 	if !ok {
@@ -81,8 +81,8 @@ func Addressee(name string) string {
 	return ref
 }
 
-// parseLetter reads the content of a letter of that name.
-func parseLetter(name string, content []byte) (Fields, error) {
+// parseDropped reads the content of a dropped file by its name.
+func parseDropped(name string, content []byte) (Fields, error) {
 	var l Fields
 	if !utf8.ValidString(name) || len(name) > maxDroppedName {
 		return l, fmt.Errorf("the name is not UTF-8 or longer than %d bytes", maxDroppedName)
@@ -103,15 +103,15 @@ func parseLetter(name string, content []byte) (Fields, error) {
 	return l, l.check()
 }
 
-// CheckLetter is why a letter of that name and content would be refused; nil: it would
-// be taken, if there is such an agent.
-func CheckLetter(name string, content []byte) error {
-	_, err := parseLetter(name, content)
+// CheckDropped returns why a file with that name and content would be refused, or nil if it
+// would be accepted, provided that the agent exists.
+func CheckDropped(name string, content []byte) error {
+	_, err := parseDropped(name, content)
 	return err
 }
 
-// check completes the fields and refuses what a letter may not be. A permission
-// is never given by letter: only a person's answer to the request gives it.
+// check completes the fields and refuses what a dropped message must not be. It never
+// answers an approval request: only a user can.
 func (l *Fields) check() error {
 	switch l.As {
 	case "":
@@ -162,7 +162,7 @@ func (l *Fields) check() error {
 	return nil
 }
 
-// item makes the item of a letter. Its id is decided by then.
+// item returns the message as an item with that id.
 func (l *Fields) item(id string, at time.Time) Item {
 	it := Item{ID: id, At: at, Kind: l.Type, Dedupe: l.Dedupe, Text: l.Text, Origin: l.Origin, Silent: l.Silent, Queue: l.Queue,
 		Context: message.Context{ReplyTo: l.ReplyTo}}
@@ -172,7 +172,7 @@ func (l *Fields) item(id string, at time.Time) Item {
 	return it
 }
 
-// idOr is the letter's own id, or a new one.
+// idOr returns the id in the file, or a new one.
 func (l *Fields) idOr() string {
 	if l.ID != "" {
 		return l.ID

@@ -17,36 +17,36 @@ import (
 	"daycare/engine/disk"
 )
 
-// A Slot is the letter slot, one folder for all agents: who puts a file into it
-// has sent a message. A letter goes through
+// A DropFolder is drop/, one folder for all agents: a file that is put into it is a
+// message. It goes through
 //
 //	drop/NAME            as it was dropped
-//	drop/.taken/ID__NAME taken: ID is the item it becomes (Take); first beside drop/NAME,
-//	                     so that it has a durable name at each moment, then alone
+//	drop/.taken/ID__NAME claimed: ID is the item it becomes (Take); at first next to
+//	                     drop/NAME, so that it always has a durable name, then alone
 //	gone                 after the item is durable in its inbox (Finish)
 //	drop/bad/NAME        or refused, with NAME.reason.txt beside it (Refuse)
 //
-// so a crash at any step leaves a letter that Taken finds again, and the item's
-// dedupe key tells whether its inbox has it already. Only one goroutine of the
-// process that holds the lock uses a Slot; anybody may drop.
+// A crash at any step leaves a file that Taken finds again, and the item's dedupe key
+// tells whether the inbox already has it. Only one goroutine of the process that holds the
+// lock uses a DropFolder; any program may drop files.
 type DropFolder struct {
 	vol  *disk.Volume
 	dir  string
-	seen map[string]sight // by name, of what was there at the last look
+	seen map[string]sight // by file name, from the last look
 }
 
-// A sight is what a look at a letter saw, as long as its inode did not change: a letter
-// is read once, however often the folder is looked at while it waits.
+// A sight caches what was seen of a file until its inode changes: a file is read once,
+// however often the folder is read while the file waits.
 type sight struct {
 	touched  time.Time
 	size     int64
 	readable bool // it can be parsed
 }
 
-// ErrRefused: the file can never become a message; it is in bad/ now.
+// ErrRefused means that a file can never become a message and was moved to bad/.
 var ErrRefused = errors.New("refused")
 
-// OpenDropFolder opens the slot in the folder dir, which it makes if need be.
+// OpenDropFolder opens dir and creates it if it does not exist.
 func OpenDropFolder(vol *disk.Volume, dir string) (*DropFolder, error) {
 	s := &DropFolder{vol: vol, dir: dir}
 	for _, d := range []string{dir, s.takenDir(), s.badDir()} {
@@ -61,22 +61,22 @@ func (s *DropFolder) takenDir() string { return filepath.Join(s.dir, ".taken") }
 func (s *DropFolder) badDir() string   { return filepath.Join(s.dir, "bad") }
 
 const (
-	// quiet is how long a letter that can be read must not have changed: somebody
-	// may be writing it in place.
+	// quiet is how long a file that can be parsed must not have changed: a program may
+	// be writing it in place.
 	quiet = time.Second
-	// patience is the same for one that cannot be read (yet).
+	// patience is the same for a file that cannot be parsed (yet).
 	patience = 5 * time.Second
 )
 
-// Ready lists the letters that can be taken, in the order in which they came. again > 0 says that another may be
-// ready after that time. Names that begin with a dot or end in ~ are left alone,
-// and so are folders.
+// Ready lists the files that can be claimed, in order of arrival. again > 0 means that
+// another one may be ready after that time. It ignores folders and names that begin with
+// a dot or end in ~.
 //
-// A letter is ready when it can be read and has not changed for a second. That
-// second is saved for JSON, which can only be read when it is complete, and for
-// what was moved in: then its inode changed after its content did. A letter that
-// cannot be read is ready, to be refused, when it has not changed for a while.
-func (s *DropFolder) Ready(now time.Time) (letters []string, again time.Duration, err error) {
+// A file is ready when it can be parsed and has not changed for a second. JSON, which
+// parses only when it is complete, and files that were moved in, whose inode changed
+// after their content, need not wait that second. A file that cannot be parsed is ready,
+// to be refused, when it has not changed for a while.
+func (s *DropFolder) Ready(now time.Time) (names []string, again time.Duration, err error) {
 	entries, err := arrivals(s.dir, func(name string) string { return name })
 	if err != nil {
 		return nil, 0, fmt.Errorf("read drop folder: %w", err)
@@ -88,21 +88,20 @@ func (s *DropFolder) Ready(now time.Time) (letters []string, again time.Duration
 		if e.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
 			continue
 		}
-		wait := s.ripens(name, now, before[name])
+		wait := s.readyIn(name, now, before[name])
 		switch {
 		case wait < 0: // gone again
 		case wait == 0:
-			letters = append(letters, name)
+			names = append(names, name)
 		case again == 0 || wait < again:
 			again = wait
 		}
 	}
-	return letters, again, nil
+	return names, again, nil
 }
 
-// arrivals lists a folder in the order in which its files came there, which is that
-// of the last change of their inodes: a rename is one. Those of one tick of the file
-// system's clock are ordered by their names.
+// arrivals lists a folder in order of arrival: by the last change of the inodes, which a
+// rename is. Files of one tick of the file system's clock are ordered by name.
 func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -120,9 +119,9 @@ func arrivals(dir string, named func(string) string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// ripens is how long the letter still has to lie; negative: it is not there. before is
-// what the last look saw of it.
-func (s *DropFolder) ripens(name string, now time.Time, before sight) time.Duration {
+// readyIn returns how long to wait until a file is ready, negative if it does not exist.
+// before is what the last look saw of it.
+func (s *DropFolder) readyIn(name string, now time.Time, before sight) time.Duration {
 	path := filepath.Join(s.dir, name)
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -150,19 +149,19 @@ func (s *DropFolder) ripens(name string, now time.Time, before sight) time.Durat
 	return max(0, quiet-lain)
 }
 
-// parse reads a letter of that name.
+// parse reads a file as the message that its name says.
 func (s *DropFolder) parse(path, name string) (Fields, error) {
-	content, err := readLetter(path)
+	content, err := readDropped(path)
 	if err != nil {
 		return Fields{}, err
 	}
-	return parseLetter(name, content)
+	return parseDropped(name, content)
 }
 
 func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
 
-// readLetter reads a letter, which must be a regular file of bounded size.
-func readLetter(path string) ([]byte, error) {
+// readDropped reads a file, which must be regular and not too large.
+func readDropped(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
 		return nil, errors.New("it is not a regular file")
@@ -189,10 +188,10 @@ func readLetter(path string) ([]byte, error) {
 	return content, err
 }
 
-// Take takes a letter: decides its item's id and puts it aside under it. What is not a
-// letter is refused, and the error, which wraps ErrRefused, says why. One that cannot
-// be read at the moment stays where it is: too many open files, missing rights or a
-// disk that does not answer say nothing about what is in it.
+// Take claims a file: it chooses the id of the item and moves the file into .taken under
+// it. A file that is not a message is refused with an error that wraps ErrRefused. A file
+// that cannot be read at the moment stays where it is: too many open files, missing
+// permissions or a failing disk say nothing about its content.
 func (s *DropFolder) Take(name string) (Dropped, error) {
 	from := filepath.Join(s.dir, name)
 	l, err := s.open(from, name)
@@ -207,13 +206,13 @@ func (s *DropFolder) Take(name string) (Dropped, error) {
 	if err := s.aside(from, to); err != nil {
 		return Dropped{}, fmt.Errorf("pick up %s: %w", name, err)
 	}
-	// It is read once more: until now somebody may have written to it.
+	// It is read once more: until now a program could have written to it.
 	return s.taken(taken)
 }
 
-// aside gives a letter its name among those that are taken, durably. taken takes the one
-// it was dropped under away. A file system that has no second names gets a rename, which
-// one without a journal may lose at a power cut.
+// aside durably gives a file its name in .taken; leave then removes the original name. On a
+// file system without hard links it renames, which a file system without a journal may
+// lose in a power cut.
 func (s *DropFolder) aside(from, to string) error {
 	err := s.vol.Link("letter", from, to)
 	switch {
@@ -226,9 +225,9 @@ func (s *DropFolder) aside(from, to string) error {
 	return err
 }
 
-// leave takes the name away that a taken letter was dropped under, before it is delivered:
-// a power cut must not leave one that would be taken again. Whoever has put another file
-// in its place meanwhile has sent another letter, which this takes as well.
+// leave removes the name that a claimed file was dropped under before the message is
+// delivered: a power cut must not leave a file that would be claimed again. If another
+// file has taken its place meanwhile, that is another message, and leave claims it too.
 func (s *DropFolder) leave(taken fs.FileInfo, name string) error {
 	from := filepath.Join(s.dir, name)
 	if now, err := os.Lstat(from); err != nil || !os.SameFile(now, taken) {
@@ -244,7 +243,7 @@ func (s *DropFolder) leave(taken fs.FileInfo, name string) error {
 	return s.drop(to)
 }
 
-// drop removes one of several names of a taken letter, durably.
+// drop durably removes one of several names of a claimed file.
 func (s *DropFolder) drop(path string) error {
 	if err := s.vol.Remove("letter", path); err != nil {
 		return err
@@ -252,7 +251,7 @@ func (s *DropFolder) drop(path string) error {
 	return s.vol.SyncDir("letter.dirsync", s.takenDir())
 }
 
-// open reads a letter, or refuses what is none.
+// open reads a file as a message, or refuses it.
 func (s *DropFolder) open(path, name string) (Fields, error) {
 	l, err := s.parse(path, name)
 	switch {
@@ -264,7 +263,7 @@ func (s *DropFolder) open(path, name string) (Fields, error) {
 	return Fields{}, s.refused(filepath.Base(path), err)
 }
 
-// refused refuses what is no letter.
+// refused refuses a file that is not a message.
 func (s *DropFolder) refused(name string, why error) error {
 	if err := s.Refuse(name, why); err != nil {
 		return err
@@ -272,7 +271,7 @@ func (s *DropFolder) refused(name string, why error) error {
 	return fmt.Errorf("dropped message %s: %w: %w", name, ErrRefused, why)
 }
 
-// taken reads a letter that is taken; its item has the id that it was taken under.
+// taken reads a claimed file; its item has the id in the file's name.
 func (s *DropFolder) taken(taken string) (Dropped, error) {
 	id, name, ok := strings.Cut(taken, "__")
 	if !ok || !itemID.MatchString(id) {
@@ -293,9 +292,9 @@ func (s *DropFolder) taken(taken string) (Dropped, error) {
 	return Dropped{Name: taken, Ref: Addressee(name), Item: l.item(id, info.ModTime()), Files: l.Files}, nil
 }
 
-// Taken lists the letters that were taken and not finished, in the order in which
-// they were taken: what a crash left, and what found no room. The error says which of
-// them were refused (ErrRefused), and which cannot be read at the moment.
+// Taken lists the messages that were claimed and not finished, in the order in which they
+// were claimed: what a crash left, and what found no room. The error tells which of them
+// were refused (ErrRefused) and which cannot be read at the moment.
 func (s *DropFolder) Taken() ([]Dropped, error) {
 	entries, err := arrivals(s.takenDir(), func(taken string) string {
 		_, name, _ := strings.Cut(taken, "__")
@@ -306,7 +305,7 @@ func (s *DropFolder) Taken() ([]Dropped, error) {
 	}
 	var all []Dropped
 	var failed error
-	several := map[string][]fs.FileInfo{} // by the name they were dropped under: a power cut may leave one letter twice
+	several := map[string][]fs.FileInfo{} // by dropped name: a power cut may leave one message twice
 	for _, e := range entries {
 		if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
@@ -329,7 +328,7 @@ func (s *DropFolder) Taken() ([]Dropped, error) {
 	return all, failed
 }
 
-// Finish removes a letter whose item is durable in its inbox.
+// Finish removes the file of a message whose item is durable in its inbox.
 func (s *DropFolder) Finish(l Dropped) error {
 	if err := s.vol.Remove("letter", filepath.Join(s.takenDir(), l.Name)); err != nil {
 		return fmt.Errorf("finish dropped message %s: %w", l.Name, err)
@@ -337,8 +336,8 @@ func (s *DropFolder) Finish(l Dropped) error {
 	return nil
 }
 
-// Refuse moves a letter to bad/ and writes the reason beside it, the reason first: a
-// letter without one would be a riddle. name is a Letter's, or that of a file in the slot.
+// Refuse moves a file to bad/. The reason is written next to it first: no file is there
+// without one. name is the Name of a Dropped, or of a file in the drop folder.
 func (s *DropFolder) Refuse(name string, reason error) error {
 	from, plain := filepath.Join(s.takenDir(), name), name
 	if disk.Exists(from) {

@@ -9,8 +9,8 @@ import (
 	"daycare/engine/finding"
 )
 
-// NewProblems makes a board that tells people of what is wrong with files, and of what is
-// good again: in the log and by events.
+// NewProblems returns a list of file problems that reports each new problem, and each file
+// that is valid again, to the log and as an event.
 func NewProblems(log *slog.Logger, events *event.Stream) *finding.Problems {
 	return finding.NewProblems(func(agent string, f finding.Finding) {
 		f.Log(log, about(agent)...)
@@ -21,7 +21,7 @@ func NewProblems(log *slog.Logger, events *event.Stream) *finding.Problems {
 	})
 }
 
-// about puts the agent, if there is one, before other attributes of a line of the log.
+// about prepends the agent, if any, to the attributes of a log line.
 func about(agent string, args ...any) []any {
 	if agent == "" {
 		return args
@@ -29,20 +29,20 @@ func about(agent string, args ...any) []any {
 	return append([]any{"agent", agent}, args...)
 }
 
-// NoteAgents puts on the board what was found when the folders of agents were read.
-// Errors stay there until the file is read again.
-func NoteAgents(b *finding.Problems, root string, found []finding.Finding) {
+// NoteAgents adds what was found when the folders of agents were read. Errors stay until
+// the file is read again.
+func NoteAgents(p *finding.Problems, root string, found []finding.Finding) {
 	for _, f := range found {
 		agent := agentOf(root, f.File)
 		if agent == "" || f.Severity != finding.Error {
-			b.Report(agent, f)
+			p.Report(agent, f)
 			continue
 		}
-		b.Add(agent, f)
+		p.Add(agent, f)
 	}
 }
 
-// agentOf is the agent in whose folder a file lies; "": in none.
+// agentOf returns the agent whose folder contains a file, or "" if none does.
 func agentOf(root, path string) string {
 	rel, err := filepath.Rel(filepath.Join(root, "agents"), path)
 	if err != nil {
