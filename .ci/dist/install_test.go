@@ -252,7 +252,7 @@ func TestSignature(t *testing.T) {
 	// The installed program knows the same key, and it is what the release has.
 	update := exec.Command(filepath.Join(s.home, ".local/bin/daycare"), "update", "--from", s.served)
 	update.Env = []string{"HOME=" + s.home}
-	if out, err := update.CombinedOutput(); err != nil || !strings.Contains(string(out), "is what you have") {
+	if out, err := update.CombinedOutput(); err != nil || !strings.Contains(string(out), "is already installed") {
 		t.Errorf("daycare update: %v\n%s", err, out)
 	}
 

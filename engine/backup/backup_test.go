@@ -180,22 +180,22 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 	}
 	const soul = home + "/SOUL.md"
 	for why, data := range map[string][]byte{
-		"cut short":  good[:len(good)/2],
-		"cut short ": good[:len(good)-4],
+		"truncated":  good[:len(good)/2],
+		"truncated ": good[:len(good)-4],
 		"damaged or changed": on(soul, func(h *tar.Header, _ []byte) (*tar.Header, []byte) {
 			return h, []byte("NEW")
 		}),
 		"is missing":  on(soul, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
-		"cut short  ": on(sumsName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
+		"truncated  ": on(sumsName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
 		"no checksum": on(sumsName, func(h *tar.Header, b []byte) (*tar.Header, []byte) {
 			return h, b[:bytes.IndexByte(b, '\n')+1]
 		}),
 		"first file":              on(headName, func(*tar.Header, []byte) (*tar.Header, []byte) { return nil, nil }),
 		"format is 9":             on(headName, head(`"format": 1`, `"format": 9`)),
-		"more in it":              on(headName, head(`"bytes": 6`, `"bytes": 5`)),
-		"there is room for":       on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
-		"leads out":               on(soul, named(home+"/../../x")),
-		"leads out ":              on(soul, named("/etc/passwd")),
+		"more than the declared":              on(headName, head(`"bytes": 6`, `"bytes": 5`)),
+		"free: ":       on(headName, head(`"bytes": 6`, `"bytes": 900000000000000`)),
+		"points outside":               on(soul, named(home+"/../../x")),
+		"points outside ":              on(soul, named("/etc/passwd")),
 		`contains ".git/hooks/x"`: on(soul, named(".git/hooks/x")),
 		"twice":                   on(soul, named(home+"/user.md")),
 		"invalid header":          []byte("this is no backup at all, and long enough to look at"),
@@ -216,7 +216,7 @@ func TestBadBackupsChangeNothing(t *testing.T) {
 		if got := tree(t, to); len(got) != 1 || got[soul] != "old" {
 			t.Errorf("%q: the workspace is now %q", why, got)
 		}
-		if _, err := Verify(bytes.NewReader(data)); err == nil && why != "there is room for" {
+		if _, err := Verify(bytes.NewReader(data)); err == nil && why != "free: " {
 			t.Errorf("%q: it passes as whole", why)
 		}
 	}

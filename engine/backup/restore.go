@@ -24,7 +24,7 @@ import (
 )
 
 // ErrBad: the file is no backup, or not a whole one.
-var ErrBad = errors.New("not a whole backup of daycare")
+var ErrBad = errors.New("not a complete daycare backup")
 
 const (
 	maxHead  = 1 << 20
@@ -54,13 +54,13 @@ func unpack(from io.Reader, to *os.Root, room int64) (Head, error) {
 		err = tarball.Read(zip, tarball.Limits{File: maxTotal, Total: maxTotal, Files: maxFiles}, u.take)
 	}
 	if err == nil && !u.done {
-		err = errors.New("it is cut short")
+		err = errors.New("it is truncated")
 	}
 	if err == nil {
 		err = atEnd(zip)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("it is cut short: %w", err)
+		err = fmt.Errorf("it is truncated: %w", err)
 	}
 	if err != nil {
 		return u.head, fmt.Errorf("%w: %w", ErrBad, err)
@@ -75,7 +75,7 @@ const maxTail = 1 << 20
 func atEnd(r io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, maxTail))
 	if err == nil && n == maxTail {
-		err = errors.New("something follows its last file")
+		err = errors.New("there is data after its last file")
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
 	case u.done:
 		return fmt.Errorf("%q follows the checksums", e.Name)
 	case len(u.sums) == 0 && e.Name != headName:
-		return fmt.Errorf("its first file is %q, and not %s", e.Name, headName)
+		return fmt.Errorf("its first file is %q instead of %s", e.Name, headName)
 	case len(u.sums) == 0:
 		return u.begin(e, content)
 	case e.Name == sumsName:
@@ -98,7 +98,7 @@ func (u *unpacking) take(e tarball.Entry, content io.Reader) error {
 		return fmt.Errorf("it contains %q", e.Name)
 	}
 	if u.size += e.Size; u.size > u.head.Bytes || len(u.sums) > u.head.Files {
-		return fmt.Errorf("there is more in it than the %d bytes in %d files that it says", u.head.Bytes, u.head.Files)
+		return fmt.Errorf("it contains more than the declared %d bytes in %d files", u.head.Bytes, u.head.Files)
 	}
 	sum := sha256.New()
 	content = io.TeeReader(content, sum)
@@ -129,10 +129,10 @@ func (u *unpacking) begin(e tarball.Entry, content io.Reader) error {
 	}
 	switch {
 	case u.head.Format != format:
-		return fmt.Errorf("its format is %d, and daycare %s wrote it; this daycare reads format %d",
+		return fmt.Errorf("its format is %d (written by daycare %s); this daycare reads format %d",
 			u.head.Format, u.head.Version, format)
 	case u.head.Bytes < 0 || u.head.Files < 0 || u.head.Bytes > u.room:
-		return fmt.Errorf("its files have %d bytes, and there is room for %d", u.head.Bytes, u.room)
+		return fmt.Errorf("its files need %d bytes; free: %d", u.head.Bytes, u.room)
 	}
 	sum := sha256.Sum256(data)
 	u.sums[e.Name] = hex.EncodeToString(sum[:])
@@ -149,7 +149,7 @@ func (u *unpacking) compare(content io.Reader) error {
 		case !ok:
 			return fmt.Errorf("%q is missing", name)
 		case got != sum:
-			return fmt.Errorf("%q was damaged or changed: its SHA-256 is %s, and should be %s", name, got, sum)
+			return fmt.Errorf("%q was damaged or changed: its SHA-256 is %s, expected %s", name, got, sum)
 		}
 		delete(u.sums, name)
 	}
@@ -207,7 +207,7 @@ func Restore(from io.Reader, workspace string) (r Restored, err error) {
 		return r, err
 	}
 	if _, err := dir.Stat(home); err != nil {
-		return r, fmt.Errorf("%w: there is no %s in it", ErrBad, home)
+		return r, fmt.Errorf("%w: it contains no %s", ErrBad, home)
 	}
 	r.Aside, err = place(root, stage)
 	return r, err

@@ -60,9 +60,9 @@ func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) er
 		case seen[key]:
 			return fmt.Errorf("it contains %q twice", e.Name)
 		case e.Size > l.File:
-			return fmt.Errorf("%q has %d bytes, and %d are allowed", e.Name, e.Size, l.File)
+			return fmt.Errorf("%q has %d bytes; allowed: %d", e.Name, e.Size, l.File)
 		case total > l.Total:
-			return fmt.Errorf("its files have more than %d bytes in all", l.Total)
+			return fmt.Errorf("its files have more than %d bytes in total", l.Total)
 		case len(seen) >= l.Files:
 			return fmt.Errorf("it contains more than %d files", l.Files)
 		}
@@ -76,7 +76,7 @@ func Read(r io.Reader, l Limits, take func(e Entry, content io.Reader) error) er
 // unreadable says what an error of the tar format means.
 func unreadable(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("it is cut short: %w", err)
+		return fmt.Errorf("it is truncated: %w", err)
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func entryOf(h *tar.Header) (Entry, error) {
 		return e, fmt.Errorf("%q is neither a file nor a folder", h.Name)
 	case name == "" && h.Typeflag == tar.TypeDir: // "./", as tar writes it
 	case !plain(name):
-		return e, fmt.Errorf("the name %q leads out of the archive's folder, or is not a plain name", h.Name)
+		return e, fmt.Errorf("the name %q points outside of the archive, or is not a plain name", h.Name)
 	}
 	return e, nil
 }

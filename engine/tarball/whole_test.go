@@ -64,7 +64,7 @@ func TestWhatIsWrongWithAnArchive(t *testing.T) {
 		"no archive":    {strings.NewReader(strings.Repeat("no archive ", 100)), tar.ErrHeader, false},
 		"a disk":        {io.MultiReader(bytes.NewReader(data[:600]), iotest.ErrReader(disk)), disk, false},
 	} {
-		if err := all(tt.r); !errors.Is(err, tt.is) || strings.Contains(err.Error(), "cut short") != tt.says {
+		if err := all(tt.r); !errors.Is(err, tt.is) || strings.Contains(err.Error(), "truncated") != tt.says {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestFilesArePutWithTheirTimes(t *testing.T) {
 	}
 	disk := errors.New("disk")
 	if err := Put(dir, Entry{Name: "short", Size: 3, ModTime: old}, strings.NewReader("x")); !errors.Is(err, io.ErrUnexpectedEOF) ||
-		!strings.Contains(err.Error(), "cut short") {
+		!strings.Contains(err.Error(), "truncated") {
 		t.Errorf("one that is shorter than it says: %v", err)
 	}
 	if err := Put(dir, Entry{Name: "broken", Size: 3}, iotest.ErrReader(disk)); !errors.Is(err, disk) {

@@ -24,7 +24,7 @@ func Config(c *term.App) *cobra.Command {
 
 func configPath(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "path", Short: "Print where the settings are",
+		Use: "path", Short: "Print the path of the settings",
 		Example: "  daycare config path",
 		Args:    term.Words(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -105,7 +105,7 @@ func settingAt(all any, key string) (any, error) {
 			if names := keysOf(at); len(names) > 0 {
 				do = "there are: " + strings.Join(names, ", ")
 			}
-			return nil, term.NotFound(strings.TrimSpace(do), "there is no setting %q", strings.Join(append(path, name), "."))
+			return nil, term.NotFound(strings.TrimSpace(do), "unknown setting %q", strings.Join(append(path, name), "."))
 		}
 		at, path = next, append(path, name)
 	}

@@ -24,9 +24,9 @@ import (
 
 func configSet(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "set KEY VALUE", Short: "Change one setting, and nothing else in the file",
-		Long: "Change one value in settings.yaml, or add it; comments and everything else stay as they are.\n" +
-			"VALUE is YAML on one line. What would be wrong is said and not written. A running daemon\n" +
+		Use: "set KEY VALUE", Short: "Change one setting",
+		Long: "Change or add one value in settings.yaml; comments and everything else stay as they are.\n" +
+			"VALUE is YAML on one line. An invalid value is rejected with the reason. A running daemon\n" +
 			"applies it at once.",
 		Example: "  daycare config set budget.perDay.usd 5\n  daycare config set connectors.telegram.allow '[\"5550001\"]'",
 		Args:    term.Words(0, "a KEY", "a VALUE"), ValidArgsFunction: c.Complete(settingKeys),
@@ -66,8 +66,8 @@ func changedSettings(home string, before []byte, value string, keys []string) (a
 		}
 		conf, wrong, loadErr := config.LoadText(home, text, os.LookupEnv, plugins.ConnectorTypes...)
 		if loadErr == nil && secret(conf, keys) {
-			return nil, nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("a secret is not an argument: others could see it"),
-				Do: "keep it with: daycare auth set " + keys[0]}
+			return nil, nil, &term.Problem{Code: fault.ExitUsage, Err: errors.New("a secret must not be an argument, which other users of this machine could see"),
+				Do: "save it with: daycare auth set " + keys[0]}
 		}
 		if after == nil || loadErr == nil {
 			after, found, err = text, wrong, nil
@@ -104,9 +104,9 @@ func saveSettings(ctx context.Context, c *term.App, home string, before, after [
 
 func configEdit(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "edit", Short: "Edit the settings; a mistake is shown with its place and not saved",
-		Long: "Edit settings.yaml in $EDITOR. The editor gets a copy. What it saves is checked and put in\n" +
-			"place in one step; if the file was changed meanwhile, nothing is overwritten.",
+		Use: "edit", Short: "Edit the settings, checked before they are saved",
+		Long: "Edit a copy of settings.yaml in $EDITOR. When you save, it is checked and replaces the file in\n" +
+			"one step. If there is a mistake, or the file changed meanwhile, the file stays as it is.",
 		Example: "  daycare config edit",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -54,8 +54,8 @@ func off(found []finding.Finding) error {
 		return nil
 	}
 	return &term.Problem{Code: fault.ExitFailure,
-		Err: fmt.Errorf("%s not run as the settings say", term.Plural(n, "connector does", "connectors do")),
-		Do:  "see how they do with: daycare connectors ls"}
+		Err: fmt.Errorf("%s not run as configured", term.Plural(n, "connector does", "connectors do")),
+		Do:  "see their state with: daycare connectors ls"}
 }
 
 type reloaded struct {

@@ -12,15 +12,15 @@ import (
 
 // Slash is the group of commands about the commands that users wrote as files.
 func Slash(c *term.App) *cobra.Command {
-	return term.Group("commands", "Your own slash commands: messages with arguments, from files",
+	return term.Group("commands", "List your own slash commands, or show one",
 		"  daycare commands ls\n  daycare commands show review main.go", slashLs(c), slashShow(c))
 }
 
 func slashLs(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Short: "List the commands of this workspace",
-		Long: "List the commands of this workspace: a file .daycare/commands/review.md makes /review, in the\n" +
-			"UI, in chats, and in daycare chat and send. Those in .claude/commands are read as well.",
+		Use: "ls", Short: "List your slash commands",
+		Long: "List your slash commands: the file .daycare/commands/review.md defines /review, in the\n" +
+			"UI, in chats, and in daycare chat and send. Files in .claude/commands work too.",
 		Example: "  daycare commands ls",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,7 +38,7 @@ func slashLs(c *term.App) *cobra.Command {
 				}{append([]control.CommandInfo{}, list...)})
 			}
 			if len(list) == 0 {
-				c.Note("there are none; write a message into .daycare/commands/NAME.md, and /NAME says it")
+				c.Note("no commands; write a message to .daycare/commands/NAME.md, and /NAME sends it")
 				return nil
 			}
 			var t term.Table
@@ -53,7 +53,7 @@ func slashLs(c *term.App) *cobra.Command {
 
 func slashShow(c *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME [ARGUMENTS…]", Short: "Print the message that a command makes",
+		Use: "show NAME [ARGUMENTS…]", Short: "Print the message that a command sends",
 		Example: "  daycare commands show review main.go",
 		Args:    term.Words(-1, "the NAME of a command"), ValidArgsFunction: c.Complete(slashNames),
 		RunE: func(cmd *cobra.Command, args []string) error {

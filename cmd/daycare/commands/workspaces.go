@@ -20,9 +20,9 @@ import (
 func Workspaces(c *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workspaces",
-		Short: "List the workspaces on this machine, and how they are",
-		Long: "List the workspaces on this machine: which run, what waits, and what today cost. A daemon\n" +
-			"notes its workspace in ~/.local/state/daycare when it starts; disks are never searched.",
+		Short: "List the workspaces on this machine and their state",
+		Long: "List the workspaces on this machine: state, queued messages, pending approvals, cost of today.\n" +
+			"A daemon records its workspace in ~/.local/state/daycare when it starts; disks are never searched.",
 		Example: "  daycare workspaces\n  daycare workspaces --json\n  daycare workspaces forget ~/old",
 		Args:    term.NoSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listWorkspaces(cmd.Context(), c, time.Now()) },
@@ -79,7 +79,7 @@ func listWorkspaces(ctx context.Context, c *term.App, now time.Time) error {
 		return c.PrintJSON(map[string][]workspaceRow{"workspaces": rows})
 	}
 	if len(rows) == 0 {
-		c.Note("no workspace is known yet: daycare start makes it known")
+		c.Note("no workspaces yet; daycare start records one")
 		return nil
 	}
 	t := term.Table{{"PATH", "STATE", "PID", "VERSION", "AGENTS", "QUEUED", "APPROVALS", "TODAY"}}
@@ -155,7 +155,7 @@ func (r *workspaceRow) ask(ctx context.Context, c *term.App, now time.Time) erro
 func workspacesForget(c *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "forget DIR",
-		Short:   "Take a workspace off the list; its files stay",
+		Short:   "Remove a workspace from the list; its files stay",
 		Example: "  daycare workspaces forget ~/old",
 		Args:    term.Words(0, "the DIR of a workspace"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -176,11 +176,11 @@ func workspacesForget(c *term.App) *cobra.Command {
 			case err != nil:
 				return fmt.Errorf("forget workspace: %w", err)
 			case !known:
-				return term.NotFound("list them with: daycare workspaces", "no workspace is known in %s", root)
+				return term.NotFound("list them with: daycare workspaces", "%s is not on the list of workspaces", root)
 			case c.JSON:
 				return c.PrintJSON(map[string]string{"forgotten": root})
 			}
-			c.Print("forgot %s; its files are as they were\n", root)
+			c.Print("removed %s from the list; its files are unchanged\n", root)
 			return nil
 		},
 	}

@@ -71,7 +71,7 @@ func Note(root string, now time.Time) error {
 		return err
 	}
 	if len(all) >= maxEntries && !slices.ContainsFunc(all, func(e Entry) bool { return e.Path == root }) {
-		return fmt.Errorf("%d workspaces are known already; remove one with: daycare workspaces forget DIR", len(all))
+		return fmt.Errorf("the list already has %d workspaces; remove one with: daycare workspaces forget DIR", len(all))
 	}
 	if err := disk.NewVolume(folder).MkdirAll(folder); err != nil {
 		return err

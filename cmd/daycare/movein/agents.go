@@ -65,7 +65,7 @@ const maxTalks = 200
 // talk takes a conversation as an agent that goes on with it.
 func (h *home) talk(from string, t talk) {
 	if len(t.said) == 0 && t.summary == "" {
-		h.skip("conversation", from, "nothing was said in it")
+		h.skip("conversation", from, "the conversation is empty")
 		return
 	}
 	note := fmt.Sprintf("agent %s, %s", t.name, term.Plural(len(t.said), "message", "messages"))

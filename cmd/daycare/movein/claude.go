@@ -58,7 +58,7 @@ func (h claudeHome) projects(at string) {
 		h.memory(path.Join(rel, "memory"), path.Join("claude", strings.Trim(e.Name(), "-")))
 	}
 	if talks > 0 {
-		h.skip("conversation", at, "%s: the format is internal to the other program, and changes",
+		h.skip("conversation", at, "%s: the format is internal to the other program and changes",
 			term.Plural(talks, "conversation", "conversations"))
 	}
 }
@@ -71,7 +71,7 @@ func (h claudeHome) notClaude(at string) {
 		{path.Join(at, ".credentials.json"), "keys: " + ownWay},
 		{".mcp.json", "MCP servers, which are set in .daycare/settings.yaml under tools.mcp"},
 		{path.Join(at, "rules"), "rules for some files: put what you need into .daycare/AGENTS.md"},
-		{path.Join(at, "hooks"), "programs that the other program runs by itself"},
+		{path.Join(at, "hooks"), "programs that the other program runs on its own"},
 		{path.Join(at, "plugins"), "plugins of the other program"},
 	} {
 		if h.has(f.name) {
@@ -94,7 +94,7 @@ func (h claudeHome) commands(at string) {
 		}
 		i := item{what: "command", from: rel, put: file{dir: "commands", name: name, ext: ".md", content: text, beside: true}}
 		if strings.Contains(text, "!`") {
-			i.note = "the commands in it (!`…`) are text here, and are not run"
+			i.note = "the commands in it (!`…`) are plain text here and do not run"
 		}
 		h.add(i)
 	}

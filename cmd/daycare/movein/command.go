@@ -33,18 +33,17 @@ var kinds = map[string]kind{
 // options are how an import is done.
 type options struct{ dry, yes, enable bool }
 
-// Import is the command that brings in the home of another program.
+// Import returns the command that imports the files of another program.
 func Import(c *term.App) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "import KIND DIR",
-		Short: "Bring in the home of OpenClaw, Claude Code or picoclaw, or another workspace",
-		Long: "Bring in what another program kept: prompts, memory, skills, slash commands, tasks and\n" +
-			"conversations. It lists first what is taken, where it goes, and what is not taken and\n" +
-			"why; then it asks. Nothing that exists is overwritten, and DIR is only read.\n" +
-			"Keys, tokens, allow lists and permissions are never taken. Tasks are switched off\n" +
-			"until you enable them. Done again, it takes what is new.\n\n" +
-			"KIND is\n" + kindList(),
+		Short: "Import from OpenClaw, Claude Code or picoclaw, or from another workspace",
+		Long: "Import prompts, memory, skills, slash commands, tasks and conversations of another program.\n" +
+			"It first lists what it imports and where to, and what it skips and why; then it asks.\n" +
+			"It overwrites nothing, and only reads DIR. Keys, tokens, allow lists and permissions are\n" +
+			"never imported. Tasks stay disabled until you enable them. Run it again to import what is\n" +
+			"new.\n\nKIND is one of\n" + kindList(),
 		Example: "  daycare import openclaw ~/.openclaw --dry-run\n  daycare import claude ~/.claude\n" +
 			"  daycare import daycare ../old --yes",
 		Args: imports,
@@ -58,9 +57,9 @@ func Import(c *term.App) *cobra.Command {
 			return run(cmd.Context(), c, kinds[args[0]], args[1], o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "list what would be taken, and change nothing")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "list what would be imported, without changing anything")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	cmd.Flags().BoolVar(&o.enable, "enable", false, "switch on the tasks that are on at home")
+	cmd.Flags().BoolVar(&o.enable, "enable", false, "enable the tasks that are enabled in the other program")
 	return cmd
 }
 
@@ -78,12 +77,12 @@ func imports(cmd *cobra.Command, args []string) error {
 	if err := term.Words(0, "a KIND ("+names+")", "the DIR to read")(cmd, args); err != nil {
 		if len(args) == 1 && kinds[args[0]].read == nil {
 			return &term.Problem{Code: fault.ExitUsage, Err: err,
-				Do: "to import an agent that was exported: daycare agents import " + args[0]}
+				Do: "to import an exported agent: daycare agents import " + args[0]}
 		}
 		return err
 	}
 	if kinds[args[0]].read == nil {
-		return term.Usage(cmd, "%q is none of %s", args[0], names)
+		return term.Usage(cmd, "%q is unknown; allowed: %s", args[0], names)
 	}
 	return nil
 }
@@ -96,18 +95,18 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	h, err := openHome(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return term.NotFound("name the folder that the other program keeps its files in", "there is no folder %s", dir)
+		return term.NotFound("give the folder with the files of the other program", "there is no folder %s", dir)
 	case err != nil:
 		return fmt.Errorf("import %s: %w", dir, err)
 	}
 	defer h.close()
 	if h.dir == root || h.dir == root+"/"+workspace.Home {
 		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is this workspace", dir),
-			Do: "name another one with --workspace"}
+			Do: "choose another workspace with --workspace"}
 	}
 	k.read(h)
 	if len(h.items) == 0 {
-		return term.NotFound("expected is "+k.what, "%s has nothing that can be imported", dir)
+		return term.NotFound("expected: "+k.what, "%s contains nothing that can be imported", dir)
 	}
 	w, err := openHere(ctx, c, root, !o.dry)
 	if err != nil {
@@ -122,7 +121,7 @@ func run(ctx context.Context, c *term.App, k kind, dir string, o options) error 
 	return takeThem(c, w, h.items, rows, o)
 }
 
-// takeThem asks and does it.
+// takeThem asks for confirmation, imports and reports.
 func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error {
 	if !c.JSON {
 		if err := table(c, rows); err != nil {
@@ -131,22 +130,22 @@ func takeThem(c *term.App, w *here, items []*item, rows []Row, o options) error 
 	}
 	switch {
 	case count(rows, stateNew) == 0:
-		c.Note("there is nothing new to take")
+		c.Note("nothing new to import")
 	case !o.yes && !c.Asks():
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("import: nobody can be asked"),
-			Do: "confirm it with --yes"}
-	case o.yes || c.Agrees(fmt.Sprintf("Take the %s?", term.Plural(count(rows, stateNew), "new one", "new ones"))):
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("import: cannot ask for confirmation without a terminal"),
+			Do: "confirm with --yes"}
+	case o.yes || c.Agrees(fmt.Sprintf("Import %s?", term.Plural(count(rows, stateNew), "new item", "new items"))):
 		if err := carryOut(w, items, rows); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 	default:
-		c.Note("nothing was taken")
+		c.Note("nothing was imported")
 		return nil
 	}
 	return finish(c, rows)
 }
 
-// finish tells what became of it. What failed makes the command fail.
+// finish prints the results. It returns an error if an item failed.
 func finish(c *term.App, rows []Row) error {
 	if c.JSON {
 		if err := c.PrintJSON(result{rows}); err != nil {
@@ -163,30 +162,30 @@ func finish(c *term.App, rows []Row) error {
 			}
 		}
 		return &term.Problem{Code: fault.ExitFailure,
-			Err: fmt.Errorf("%s could not be placed", term.Plural(n, "item", "items")),
-			Do:  "run the import again when the reason is gone: what was taken is known"}
+			Err: fmt.Errorf("%s could not be imported", term.Plural(n, "item", "items")),
+			Do:  "fix the cause and run the import again: it skips what is already imported"}
 	}
 	return nil
 }
 
-// followUp says what to do next.
+// followUp prints what to do next.
 func followUp(c *term.App, rows []Row) {
 	taken := map[string]bool{}
 	for _, r := range rows {
 		taken[r.What] = taken[r.What] || r.State == stateTaken
 	}
 	if taken["task"] || taken["heartbeat"] {
-		c.Note("tasks are switched off unless you said --enable; see: daycare cron ls, daycare heartbeat ls")
+		c.Note("imported tasks are disabled unless you gave --enable; see: daycare cron ls, daycare heartbeat ls")
 	}
 	if taken["agent"] {
-		c.Note("do not run the other workspace beside this one: both would answer the same chats")
+		c.Note("do not run the other workspace as well: both would answer the same chats")
 	}
 	if taken["conversation"] || taken["agent"] {
 		c.Note("agents: daycare agents ls")
 	}
 }
 
-// A result is that of an import in --json.
+// A result is the output of an import with --json.
 type result struct {
 	Items []Row `json:"items"`
 }
@@ -206,8 +205,8 @@ func report(c *term.App, rows []Row) error {
 // sums counts the rows by their state.
 func sums(rows []Row) string {
 	var parts []string
-	for _, s := range []struct{ state, words string }{{stateNew, "%d new"}, {stateTaken, "%d taken"},
-		{stateThere, "%d here already"}, {stateSkipped, "%d not taken"}, {stateFailed, "%d failed"}} {
+	for _, s := range []struct{ state, words string }{{stateNew, "%d new"}, {stateTaken, "%d imported"},
+		{stateThere, "%d exist"}, {stateSkipped, "%d skipped"}, {stateFailed, "%d failed"}} {
 		if n := count(rows, s.state); n > 0 {
 			parts = append(parts, fmt.Sprintf(s.words, n))
 		}
@@ -224,8 +223,8 @@ func count(rows []Row, state string) (n int) {
 	return n
 }
 
-// stateWords are the states as people read them.
-var stateWords = map[string]string{stateThere: "here already", stateSkipped: "not taken"}
+// stateWords are the states as shown to users.
+var stateWords = map[string]string{stateTaken: "imported", stateThere: "exists"}
 
 // shown is how many rows in a row of one kind and state are shown; the rest are counted.
 const shown = 20

@@ -105,7 +105,7 @@ func (h otherHome) ownTasks(at string) {
 		}
 		i := item{what: "task", from: rel, put: task{id: t.ID, change: change, enabled: t.Enabled}}
 		if t.Gate != nil || t.WatchCommand != "" {
-			i.note = "without its gate or watchCommand, which are commands: add them by hand"
+			i.note = "without gate and watchCommand, which run commands: add them by hand"
 		}
 		h.add(i)
 	}
@@ -129,7 +129,7 @@ func (h otherHome) ownBeats(at string) {
 		}
 		i := item{what: "heartbeat", from: rel, put: beat{name: p.Title, text: p.Text, enabled: p.Enabled}}
 		if p.Gate != nil || p.WatchCommand != "" || len(p.Watch) > 0 || p.Hours != (schedule.Hours{}) {
-			i.note = "without its gate, hours and what it watches: add them by hand"
+			i.note = "without its gate, active hours and watches: add them by hand"
 		}
 		h.add(i)
 	}
@@ -152,14 +152,14 @@ func (h otherHome) ownAgents(at string) {
 			continue
 		}
 		if d.Type == address.Subagent || d.Type == address.Heartbeat {
-			h.skip("agent", rel, "an agent of type %s is made anew when it is needed", d.Type)
+			h.skip("agent", rel, "agents of type %s are created again when needed", d.Type)
 			continue
 		}
 		other := schedule.Slug(address.NameOf(d) + " of " + filepath.Base(strings.TrimSuffix(h.dir, "/"+workspace.Home)))
 		a := agent{id: e.Name(), descriptor: d, other: other}
 		a.archive = func(w *here, d address.Descriptor, to io.Writer) error { return h.exported(w, at, e.Name(), d, to) }
 		h.add(item{what: "agent", from: rel, put: a,
-			note: fmt.Sprintf("agent %s, with the rights of a new one", address.NameOf(d))})
+			note: fmt.Sprintf("agent %s, with the permissions of a new agent", address.NameOf(d))})
 	}
 }
 

@@ -97,7 +97,7 @@ func (w *here) content(rel string) ([]byte, error) {
 		if f, ok := i.put.(file); ok {
 			return []byte(f.content), nil
 		}
-		return nil, errors.New("something else is placed there")
+		return nil, errors.New("another item is imported to that place")
 	}
 	data, _, err := beneath.Own(filepath.Join(w.home, filepath.FromSlash(rel)), maxText)
 	return data, err

@@ -74,7 +74,7 @@ func (h *home) read(what, rel string, limit int64) (data []byte, ok bool) {
 		return data, true
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 	case errors.Is(err, beneath.ErrTooLarge) && h.left <= 0:
-		h.skip(what, rel, "more than %d MiB were read already", maxTotal>>20)
+		h.skip(what, rel, "the folder has more than %d MiB", maxTotal>>20)
 	case errors.Is(err, beneath.ErrTooLarge):
 		h.skip(what, rel, "it is too large: more than %d bytes", limit)
 	default:
@@ -135,7 +135,7 @@ func (h *home) list(what, rel string) []fs.DirEntry {
 	}
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
 	if len(all) > maxNames {
-		h.skip(what, rel, "it has %d names; the first %d are looked at", len(all), maxNames)
+		h.skip(what, rel, "it has %d entries; only the first %d are read", len(all), maxNames)
 		all = all[:maxNames]
 	}
 	return all
@@ -150,7 +150,7 @@ func (h *home) markdown(what, rel string, depth int) (files []string) {
 		case e.IsDir() && depth > 1:
 			files = append(files, h.markdown(what, below, depth-1)...)
 		case e.IsDir():
-			h.skip(what, below, "it is more than %d folders down", maxDepth)
+			h.skip(what, below, "it is nested more than %d folders deep", maxDepth)
 		case strings.HasSuffix(e.Name(), ".md"), e.Type()&fs.ModeSymlink != 0:
 			files = append(files, below)
 		}
@@ -177,7 +177,7 @@ func (h *home) prompt(to string, from ...string) {
 	i := item{what: "prompt", from: strings.Join(taken, ", "),
 		put: file{name: strings.TrimSuffix(to, ".md"), ext: ".md", content: content}}
 	if len(content) > maxPrompt {
-		i.note = fmt.Sprintf("agents see its first %d KiB", maxPrompt>>10)
+		i.note = fmt.Sprintf("agents see only its first %d KiB", maxPrompt>>10)
 	}
 	h.add(i)
 }

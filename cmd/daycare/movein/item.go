@@ -30,7 +30,7 @@ const (
 	stateTaken   = "taken"   // was taken
 	stateThere   = "there"   // is here already
 	stateSkipped = "skipped" // is not taken
-	stateFailed  = "failed"  // could not be placed
+	stateFailed  = "failed"  // could not be imported
 )
 
 // A Row tells what becomes of an item.

@@ -91,7 +91,7 @@ func TestSampleHomes(t *testing.T) {
 			golden(t, name, table+said+"\n"+strings.Join(slices.Sorted(maps.Keys(files)), "\n")+"\n")
 
 			table, said, err = imported(t, root, of, sample(name), options{yes: true})
-			if err != nil || strings.Contains(table, "taken,") || !strings.Contains(said, "nothing new") {
+			if err != nil || strings.Contains(table, "imported,") || !strings.Contains(said, "nothing new") {
 				t.Errorf("the second import says %v\n%s%s", err, table, said)
 			}
 			if diff := cmp.Diff(files, contents(t, root)); diff != "" {
@@ -198,7 +198,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 			t.Errorf("not beside it: %v", err)
 		}
 	}
-	for _, want := range []string{"SOUL.md  .+ put the two together", "skills/tea .+ rename one of the two"} {
+	for _, want := range []string{"SOUL.md  .+ merge the two by hand", "skills/tea .+ rename one of the two"} {
 		if !term.Exists(home) || !matches(table, want) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
@@ -360,7 +360,7 @@ func TestImportMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", dir, err, want)
 		}
 	}
-	if _, _, err := imported(t, root, "claude", sample("claude"), options{}); err == nil || !strings.Contains(err.Error(), "nobody can be asked") {
+	if _, _, err := imported(t, root, "claude", sample("claude"), options{}); err == nil || !strings.Contains(err.Error(), "cannot ask for confirmation without a terminal") {
 		t.Errorf("without a question: %v", err)
 	}
 	var problem *term.Problem

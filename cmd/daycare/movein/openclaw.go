@@ -58,7 +58,7 @@ func (h *home) clawWorkspace(at, program string) {
 	}
 	for _, name := range in("BOOT.md", "BOOTSTRAP.md") {
 		if h.has(name) {
-			h.skip("prompt", name, "it is for the first start, or for each start, of the other program")
+			h.skip("prompt", name, "the other program uses it only when it starts")
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (h clawHome) notOpenclaw(found bool) {
 	if h.has("openclaw.json") {
 		h.skip("settings", "openclaw.json", "keys, channels, allow lists and permissions: "+ownWay)
 		if !found {
-			h.skip("prompt", "openclaw.json", "the workspace is not in this folder: import its folder as well")
+			h.skip("prompt", "openclaw.json", "the workspace is in another folder: import that folder as well")
 		}
 	}
 	for _, name := range []string{"credentials", "identity", "devices", ".env"} {
@@ -120,7 +120,7 @@ func (h clawHome) transcripts(agent string) {
 		h.transcript(path.Join(dir, e.Name()), id, talkName(agent, key, id))
 	}
 	if over > 0 {
-		h.skip("conversation", dir, "%s not named in sessions.json: they are over",
+		h.skip("conversation", dir, "%s not listed in sessions.json (ended)",
 			term.Plural(over, "conversation", "conversations"))
 	}
 	if machine > 0 {

@@ -62,7 +62,7 @@ func (h picoHome) picoSessions(at string) {
 			taken++
 			h.picoSession(at, id)
 		case strings.HasSuffix(e.Name(), ".json") && !strings.HasSuffix(e.Name(), ".meta.json"):
-			h.skip("conversation", rel, "the form of an older version: start picoclaw once, which makes it a .jsonl")
+			h.skip("conversation", rel, "an older format: start picoclaw once to convert it to .jsonl")
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (h picoHome) picoSession(at, id string) {
 		return
 	}
 	if ofMachine(meta.Key) {
-		h.skip("conversation", rel, "the run of a job, not a conversation")
+		h.skip("conversation", rel, "a run of a job, not a conversation")
 		return
 	}
 	key := strings.TrimPrefix(meta.Key, "agent:main:")

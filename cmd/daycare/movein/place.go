@@ -49,10 +49,10 @@ func (f file) look(w *here) spot {
 		case !f.beside && err != nil:
 			return spot{to: to, why: beneath.Reason(err).Error()}
 		case !f.beside:
-			return spot{to: to, why: "there is another one: put the two together by hand"}
+			return spot{to: to, why: "a different one exists: merge the two by hand"}
 		}
 	}
-	return spot{why: "too many have this name"}
+	return spot{why: "too many files have this name"}
 }
 
 func (f file) place(w *here, at spot) error {
@@ -80,7 +80,7 @@ type leaf struct {
 func (t tree) look(w *here) spot {
 	to := path.Join(t.dir, t.name)
 	if w.planned[to] != nil {
-		return spot{to: to, why: "another one of this name is taken"}
+		return spot{to: to, why: "another one with this name is imported"}
 	}
 	root, err := beneath.Dir(w.home, filepath.FromSlash(to))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,7 @@ func (t tree) look(w *here) spot {
 	for _, f := range t.files {
 		have, _, err := beneath.Read(root, filepath.FromSlash(f.rel), int64(len(f.content))+1)
 		if err != nil || string(have) != string(f.content) {
-			return spot{to: to, why: "there is another one: rename one of the two"}
+			return spot{to: to, why: "a different one exists: rename one of the two"}
 		}
 	}
 	return spot{to: to, there: true}

@@ -78,7 +78,7 @@ func (h *home) skill(rel string) {
 	}
 	if programs > 0 {
 		i.note += ", with " + term.Plural(programs, "program", "programs") +
-			" that agents may run with their own rights: read it first"
+			" that agents can run with their own permissions: read it first"
 	}
 	h.add(i)
 }
@@ -104,7 +104,7 @@ func (h *home) leaves(top, below string, into *[]leaf) error {
 		case len(*into) >= maxSkillFiles:
 			return fmt.Errorf("it has more than %d files", maxSkillFiles)
 		case e.IsDir() && strings.Count(rel, "/") > maxDepth:
-			return fmt.Errorf("%s: it is more than %d folders down", path.Join(top, rel), maxDepth)
+			return fmt.Errorf("%s: it is nested more than %d folders deep", path.Join(top, rel), maxDepth)
 		case e.IsDir():
 			if err := h.leaves(top, rel, into); err != nil {
 				return err

@@ -48,7 +48,7 @@ func (t task) look(w *here) spot {
 			return spot{to: to}
 		}
 	}
-	return spot{why: "too many have this name"}
+	return spot{why: "too many tasks have this name"}
 }
 
 // wrong is why the task cannot run here; "": it can.
@@ -62,7 +62,7 @@ func (t task) wrong(w *here) string {
 	}
 	s, err := schedule.NewSchedule(*t.change.Timing, zone)
 	if err != nil {
-		return "daycare has no such schedule: " + err.Error()
+		return "daycare does not support this schedule: " + err.Error()
 	}
 	if _, ok := s.Next(w.now, w.now); !ok && s.Once() {
 		return "its time has passed"
@@ -133,7 +133,7 @@ func (h *home) jobs(kind, rel string) {
 	}
 	for n, raw := range file.Jobs {
 		if n >= maxTasks {
-			h.skip("task", rel, "there are %d jobs; the first %d are taken", len(file.Jobs), maxTasks)
+			h.skip("task", rel, "there are %d jobs; only the first %d are imported", len(file.Jobs), maxTasks)
 			return
 		}
 		var j job
@@ -186,7 +186,7 @@ func (h *home) job(kind, rel string, n int, j job) {
 func (j job) left() string {
 	var notes []string
 	if len(j.Delivery) > 0 && string(j.Delivery) != "null" || j.Payload.Deliver {
-		notes = append(notes, "its answers stay with an agent of its own (another: daycare cron edit --agent)")
+		notes = append(notes, "its answers go to its own agent (to change that: daycare cron edit --agent)")
 	}
 	if j.Payload.Model != "" {
 		notes = append(notes, "with the model of the settings")
@@ -208,7 +208,7 @@ func (s when) timing() (t schedule.Timing, zone string, err error) {
 		t.Cron, zone = strings.TrimSpace(s.Expr), s.TZ
 	case "every":
 		if s.EveryMS == nil || *s.EveryMS <= 0 || *s.EveryMS > schedule.MaxEvery.Milliseconds() {
-			return t, "", errors.New("its time span is missing or too long")
+			return t, "", errors.New("its interval is missing or too long")
 		}
 		t.Every = span(time.Duration(*s.EveryMS) * time.Millisecond)
 	case "at":
@@ -227,10 +227,10 @@ func (s when) timing() (t schedule.Timing, zone string, err error) {
 		}
 		t.At = at.UTC().Format(time.RFC3339)
 	default:
-		err = fmt.Errorf("daycare has no schedule of kind %q", s.Kind)
+		err = fmt.Errorf("daycare does not support schedules of kind %q", s.Kind)
 	}
 	if err == nil && t.Empty() {
-		err = errors.New("it does not say when")
+		err = errors.New("it has no schedule")
 	}
 	return t, zone, err
 }
@@ -255,7 +255,7 @@ func jsonError(rel string, data []byte, begin int, err error) string {
 	case errors.As(err, &syntax):
 		at = syntax.Offset - 1
 		if strings.Contains(err.Error(), "unexpected end") {
-			at, err = syntax.Offset, errors.New("it ends in the middle")
+			at, err = syntax.Offset, errors.New("the file is incomplete")
 		}
 	case errors.As(err, &kind):
 		at = kind.Offset

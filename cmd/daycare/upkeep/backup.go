@@ -25,11 +25,11 @@ func Backup(c *term.App) *cobra.Command {
 	var secrets, force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write the workspace's .daycare to one file, also while the daemon runs",
-		Long: "Write .daycare, and the files of the workspace that the settings name, to one file\n" +
-			"(tar.gz). The copy shows one moment; the daemon goes on meanwhile. Keys and tokens are\n" +
-			"left out, and so are logs. The file is read back before it gets its name.\n" +
-			"Other files of the workspace are yours to copy.",
+		Short: "Back up the workspace to one file, with the daemon running or not",
+		Long: "Back up .daycare, and the files of the workspace that the settings name, to one file\n" +
+			"(tar.gz). The backup shows one moment; a running daemon keeps working. Keys, tokens and\n" +
+			"logs are left out. The file is verified before it gets its name.\n" +
+			"Other files of the workspace are not included.",
 		Example: "  daycare backup ~/backups/work.tar.gz\n  daycare backup - | ssh other 'cat > work.tar.gz'",
 		Args:    term.Words(0, "the FILE to write, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,8 +53,8 @@ func Backup(c *term.App) *cobra.Command {
 			return backupToFile(c, root, args[0], archive, force)
 		},
 	}
-	cmd.Flags().BoolVar(&secrets, "secrets", false, "with keys and tokens: whoever reads the file has them")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a FILE that exists")
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "include keys and tokens; anyone who can read the file has them")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an existing FILE")
 	return cmd
 }
 
@@ -69,8 +69,8 @@ func reader(ctx context.Context, c *term.App, root string) (*control.Client, err
 
 func backupToStdout(c *term.App, archive io.Reader) error {
 	if term.IsTerminal(c.Out) {
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("an archive cannot be shown on a terminal"),
-			Do: "name a FILE, or pipe it to a program"}
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("cannot write an archive to a terminal"),
+			Do: "give a FILE, or pipe the output to a program"}
 	}
 	out := bufio.NewWriterSize(c.Out, 1<<20)
 	head, err := backup.Verify(io.TeeReader(archive, out))
@@ -93,12 +93,12 @@ func backupToFile(c *term.App, root, path string, archive io.Reader, force bool)
 		return fmt.Errorf("back up: %w", err)
 	}
 	if within(filepath.Join(root, workspace.Home), full) {
-		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is in the folder that is backed up", path),
-			Do: "name a file elsewhere"}
+		return &term.Problem{Code: fault.ExitUsage, Err: fmt.Errorf("%s is in the folder to back up", path),
+			Do: "choose a file elsewhere"}
 	}
 	if term.Exists(full) && !force {
 		return &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s exists", path),
-			Do: "name another file, or replace it with --force"}
+			Do: "choose another file, or replace it with --force"}
 	}
 	size, head, err := writeVerified(full, archive)
 	if err != nil {
@@ -163,6 +163,6 @@ func leftOut(c *term.App, head backup.Head) {
 		c.Warn("not in the backup: %s", strings.ReplaceAll(what, "\n", " "))
 	}
 	if !head.Secrets {
-		c.Note("keys and tokens are not in it")
+		c.Note("keys and tokens are not included")
 	}
 }

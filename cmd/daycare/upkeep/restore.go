@@ -25,13 +25,13 @@ func Restore(c *term.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in place, here or in the folder of --workspace",
-		Long: "Put a backup in place, in the current folder or that of --workspace. Nothing is changed\n" +
-			"before the whole file has been read and verified. Over a .daycare that has files it\n" +
-			"needs --force, which moves them aside; nothing is deleted. The daemon must not run.\n" +
-			"Agents go on where they were. Do not run the original beside it: both would answer.",
+		Short: "Restore a backup, here or in the folder of --workspace",
+		Long: "Restore a backup in the current folder or that of --workspace. Nothing changes until the\n" +
+			"whole file has been read and verified. If .daycare has files, --force moves them aside;\n" +
+			"nothing is deleted. The daemon must not be running. Agents continue where they were.\n" +
+			"Do not run the original as well: both would answer the same chats.",
 		Example: "  mkdir work && cd work && daycare restore ~/backups/work.tar.gz",
-		Args:    term.Words(0, "a FILE that backup wrote, or - for standard input"),
+		Args:    term.Words(0, "a FILE written by backup, or - for standard input"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			root, err := here(c)
 			if err != nil {
@@ -50,7 +50,7 @@ func Restore(c *term.App) *cobra.Command {
 			return restore(c, root, from)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "move a .daycare that is there aside")
+	cmd.Flags().BoolVar(&force, "force", false, "move an existing .daycare aside")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func restorable(c *term.App, root string, force bool) (done func(), err error) {
 		return done, fmt.Errorf("restore: %w", err)
 	}
 	if len(entries) > 0 && !force {
-		return done, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s has files already", home),
+		return done, &term.Problem{Code: fault.ExitFailure, Err: fmt.Errorf("%s already has files", home),
 			Do: "restore into another folder, or move these aside with --force"}
 	}
 	lock, _, err := disk.TryLock(workspace.Lock(root), disk.Holder{PID: os.Getpid()})
@@ -108,10 +108,10 @@ func restore(c *term.App, root string, from io.Reader) error {
 	if c.JSON {
 		return c.PrintJSON(restored{root, r, missing})
 	}
-	c.Print("restored %s in %s, as it was at %s\n", term.Plural(r.Files, "file", "files"), root,
+	c.Print("restored %s in %s, as of %s\n", term.Plural(r.Files, "file", "files"), root,
 		r.At.Local().Format("2006-01-02 15:04:05"))
 	for _, name := range r.Aside {
-		c.Print("what was there before is now %s\n", name)
+		c.Print("the previous files are now in %s\n", name)
 	}
 	for _, what := range r.LeftOut {
 		c.Warn("not in the backup: %s", what)
@@ -120,7 +120,7 @@ func restore(c *term.App, root string, from io.Reader) error {
 		c.Warn("a key is missing; set it with: daycare auth set %s", id)
 	}
 	if !r.Secrets {
-		c.Note("tokens of the API are not in a backup; make new ones with: daycare auth token create NAME")
+		c.Note("API tokens are not in a backup; create new ones with: daycare auth token create NAME")
 	}
 	c.Note("check it with: daycare doctor; start it with: daycare start")
 	return nil
@@ -131,7 +131,7 @@ func missingSecrets(c *term.App, root string) []string {
 	missing := []string{}
 	conf, _, err := config.Load(filepath.Join(root, workspace.Home), os.LookupEnv, plugins.ConnectorTypes...)
 	if err != nil {
-		c.Warn("the settings need your attention: %v", err)
+		c.Warn("check the settings: %v", err)
 		return missing
 	}
 	for _, s := range conf.SecretSources() {

@@ -22,7 +22,7 @@ func parseKey(text string) (publicKey, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
 	if err != nil || len(raw) != 2+8+ed25519.PublicKeySize || string(raw[:2]) != "Ed" {
-		return publicKey{}, errors.New("not a public key of minisign (expected 56 characters beginning with RW)")
+		return publicKey{}, errors.New("not a minisign public key (expected 56 characters that start with RW)")
 	}
 	return publicKey{raw[2:10], raw[10:]}, nil
 }
@@ -32,18 +32,18 @@ func parseKey(text string) (publicKey, error) {
 func (k publicKey) verify(content, signature []byte) error {
 	lines := strings.Split(strings.TrimSpace(string(signature)), "\n")
 	if len(lines) < 4 {
-		return errors.New("it is not a signature of minisign")
+		return errors.New("it is not a minisign signature")
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[1]))
 	global, gerr := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[3]))
 	comment, ok := strings.CutPrefix(strings.TrimRight(lines[2], "\r"), "trusted comment: ")
 	if err != nil || gerr != nil || !ok || len(raw) != 2+8+ed25519.SignatureSize ||
 		len(global) != ed25519.SignatureSize {
-		return errors.New("it is not a signature of minisign")
+		return errors.New("it is not a minisign signature")
 	}
 	kind, id, sig := string(raw[:2]), raw[2:10], raw[10:]
 	if !bytes.Equal(id, k.id) {
-		return fmt.Errorf("it was made with the key %X, and %X is expected", id, k.id)
+		return fmt.Errorf("it was made with key %X; expected key %X", id, k.id)
 	}
 	switch kind {
 	case "Ed":
@@ -51,10 +51,10 @@ func (k publicKey) verify(content, signature []byte) error {
 		sum := blake2b.Sum512(content)
 		content = sum[:]
 	default:
-		return fmt.Errorf("its kind %q is not known", kind)
+		return fmt.Errorf("unknown signature kind %q", kind)
 	}
 	if !ed25519.Verify(k.key, content, sig) || !ed25519.Verify(k.key, append(bytes.Clone(sig), comment...), global) {
-		return errors.New("it does not fit")
+		return errors.New("it does not match the file")
 	}
 	return nil
 }

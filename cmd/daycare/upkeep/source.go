@@ -71,7 +71,7 @@ func (s source) fetch(ctx context.Context, name string, limit int64) ([]byte, er
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it has more than %d bytes", limit)
+		err = fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -99,7 +99,7 @@ func (s source) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s answers %s", s.dir, resp.Status)
+		return nil, fmt.Errorf("%s returned %s", s.dir, resp.Status)
 	}
 	return resp.Body, nil
 }

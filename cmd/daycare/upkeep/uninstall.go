@@ -23,10 +23,10 @@ func Uninstall(c *term.App) *cobra.Command {
 	var dry, yes bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the program with its services, completions and manual pages; workspaces stay",
-		Long: "Remove the program, the services that daycare service install made, completions and\n" +
-			"manual pages. It lists them first, and asks. Workspaces with their agents are never\n" +
-			"touched: it names those that it knows of.",
+		Short: "Uninstall the program, its services, completions and manual pages; workspaces stay",
+		Long: "Uninstall the program, services installed by daycare service install, completions and\n" +
+			"manual pages. It lists them first and asks. Workspaces and their agents are never\n" +
+			"touched; the known ones are listed.",
 		Example: "  daycare uninstall --dry-run",
 		Args:    term.Words(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ func Uninstall(c *term.App) *cobra.Command {
 			return p.run(cmd, c, dry, yes)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "list everything, and remove nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be removed, without removing it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
@@ -131,8 +131,8 @@ func (p plan) run(cmd *cobra.Command, c *term.App, dry, yes bool) error {
 	switch {
 	case dry:
 	case !yes && !c.Asks():
-		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("uninstall: nobody can be asked"),
-			Do: "confirm it with --yes"}
+		return &term.Problem{Code: fault.ExitUsage, Err: errors.New("uninstall: cannot ask for confirmation without a terminal"),
+			Do: "confirm with --yes"}
 	case yes || c.Agrees("Remove these?"):
 		p.Removed = true
 	}
@@ -169,5 +169,5 @@ func (p plan) show(c *term.App) {
 	for _, path := range p.Kept {
 		c.Print("keep    %s\n", filepath.Join(path, workspace.Home))
 	}
-	c.Note("workspaces elsewhere are kept, too; to remove one, delete its .daycare folder")
+	c.Note("workspaces elsewhere are kept too; to remove one, delete its .daycare folder")
 }

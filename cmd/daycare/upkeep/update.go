@@ -39,11 +39,11 @@ func Update(c *term.App) *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:   "update",
-		Short: "Replace this program by that of a release, after checking its signature",
-		Long: "Replace this program by that of a release: a folder or a URL with SHA256SUMS, its\n" +
+		Short: "Update this program from a signed release",
+		Long: "Update this program from a release: a folder or URL with SHA256SUMS, its\n" +
 			"signature SHA256SUMS.minisig and the archives. The signature, the checksum and the version\n" +
-			"are checked, and the new program must run here; before that nothing is changed. The old\n" +
-			"program is kept beside it as daycare.old. daycare never updates by itself.",
+			"are checked, and the new program must run here; until then nothing changes. The old\n" +
+			"program is kept as daycare.old next to it. daycare never updates on its own.",
 		Example: "  daycare update --dry-run\n" +
 			"  daycare update --from https://example.org/releases/latest --key release.pub",
 		Args: term.Words(0),
@@ -51,7 +51,7 @@ func Update(c *term.App) *cobra.Command {
 			if u.from = cmp.Or(u.from, version.ReleaseURL); u.from == "" {
 				return &term.Problem{Code: fault.ExitUsage,
 					Err: errors.New("this program does not know where its releases are"),
-					Do:  "name a folder or a URL with --from"}
+					Do:  "give a folder or URL with --from"}
 			}
 			if u.program, err = ownProgram(); err != nil {
 				return err
@@ -64,14 +64,14 @@ func Update(c *term.App) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&u.from, "from", "",
-		"`URL` (https) or folder of the release, or of its archive (default: that of the makers, if this build knows it)")
+		"`URL` (https) or folder of the release, or its archive (default: the official one, if this build has it)")
 	flags.StringVar(&key, "key", "",
-		"public `KEY` of minisign, or its file (default: that of the makers, if this build knows it)")
+		"minisign public `KEY`, or its file (default: the official one, if this build has it)")
 	flags.BoolVar(&u.unsigned, "unsigned", false,
-		"accept a local release without a signature, such as one that you built")
-	flags.BoolVar(&u.dry, "dry-run", false, "check everything, and change nothing")
+		"accept a local release without a signature, such as your own build")
+	flags.BoolVar(&u.dry, "dry-run", false, "check everything without changing anything")
 	flags.BoolVar(&u.yes, "yes", false, "do not ask")
-	flags.BoolVar(&u.downgrade, "allow-downgrade", false, "also to an older version")
+	flags.BoolVar(&u.downgrade, "allow-downgrade", false, "allow an older version")
 	return cmd
 }
 
@@ -133,11 +133,11 @@ func (u *updating) run(ctx context.Context) error {
 	r := result{From: u.ours, To: theirs, Program: u.program}
 	switch order := release.Compare(theirs, u.ours); {
 	case order == 0:
-		return u.report(r, "daycare "+theirs+" is what you have")
+		return u.report(r, "daycare "+theirs+" is already installed")
 	case order < 0 && !u.downgrade:
 		return &term.Problem{Code: fault.ExitFailure,
 			Err: fmt.Errorf("update: the release is daycare %s, older than this program (%s)", theirs, u.ours),
-			Do:  "if that is what you want: --allow-downgrade"}
+			Do:  "to install it anyway: --allow-downgrade"}
 	}
 	fresh, err := u.prepare(ctx, src, name, sums[name], theirs)
 	if err != nil {
@@ -152,8 +152,8 @@ func (u *updating) run(ctx context.Context) error {
 	if !u.yes {
 		u.app.Note("%s", plan)
 		if !u.app.Asks() {
-			return &term.Problem{Code: fault.ExitUsage, Err: errors.New("update: nobody can be asked"),
-				Do: "confirm it with --yes"}
+			return &term.Problem{Code: fault.ExitUsage, Err: errors.New("update: cannot ask for confirmation without a terminal"),
+				Do: "confirm with --yes"}
 		}
 		if !u.app.Agrees("Replace it?") {
 			return u.report(r, "no changes")
@@ -181,7 +181,7 @@ func (u *updating) report(r result, text string) error {
 func (u *updating) sums(ctx context.Context, src source) (map[string]string, error) {
 	if u.key == nil && (!u.unsigned || src.web) {
 		return nil, &term.Problem{Code: fault.ExitUsage,
-			Err: errors.New("there is no key to check the signature of the release with"),
+			Err: errors.New("no key to check the signature of the release"),
 			Do:  "give one with --key; a local release that you built yourself needs --unsigned instead"}
 	}
 	text, err := src.fetch(ctx, "SHA256SUMS", maxSums)
@@ -191,7 +191,7 @@ func (u *updating) sums(ctx context.Context, src source) (map[string]string, err
 	if u.key != nil {
 		signature, err := src.fetch(ctx, "SHA256SUMS.minisig", maxSums)
 		if err == nil {
-			err = term.Wrap(u.key.verify(text, signature), "the signature of SHA256SUMS is not right")
+			err = term.Wrap(u.key.verify(text, signature), "the signature of SHA256SUMS is invalid")
 		}
 		if err != nil {
 			return nil, err
@@ -229,12 +229,12 @@ func (u *updating) prepare(ctx context.Context, src source, name, sum, theirs st
 		return "", err
 	}
 	if got := sha256.Sum256(archive); hex.EncodeToString(got[:]) != sum {
-		return "", fmt.Errorf("%s was damaged or changed: its SHA-256 is %x, and SHA256SUMS says %s", name, got, sum)
+		return "", fmt.Errorf("%s was damaged or changed: its SHA-256 is %x, but SHA256SUMS has %s", name, got, sum)
 	}
 	f, err := os.CreateTemp(filepath.Dir(u.program), ".daycare-new-")
 	if errors.Is(err, os.ErrPermission) {
 		return "", &term.Problem{Code: fault.ExitFailure, Err: err,
-			Do: "run it as the user who owns " + filepath.Dir(u.program)}
+			Do: "run this command as the owner of " + filepath.Dir(u.program)}
 	}
 	if err != nil {
 		return "", err
@@ -271,7 +271,7 @@ func extract(archive []byte, name string, to io.Writer) error {
 		return err
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("there is no %s in the archive", name)
+		err = fmt.Errorf("the archive contains no %s", name)
 	}
 	return err
 }
@@ -286,7 +286,7 @@ func tryOut(ctx context.Context, program, want string) error {
 	}
 	var is struct{ Version string }
 	if err := json.Unmarshal(out, &is); err != nil || is.Version != want {
-		return fmt.Errorf("the new program says that it is %q, and not %s", is.Version, want)
+		return fmt.Errorf("the new program reports version %q instead of %s", is.Version, want)
 	}
 	return nil
 }

@@ -156,19 +156,19 @@ func TestBadReleasesChangeNothing(t *testing.T) {
 	}
 	for why, change := range map[string]func(u *updating){
 		"damaged or changed": with(m, func(_, archive string) { put(t, archive, []byte("changed")) }),
-		"it does not fit": with(m, func(dir, _ string) {
+		"does not match the file": with(m, func(dir, _ string) {
 			put(t, filepath.Join(dir, "SHA256SUMS"), []byte("0  daycare-1.1.0-linux-amd64.tar.gz\n"))
 		}),
-		"it does not fit ":              with(other, nothing),
-		"made with the key":             with(stranger, nothing),
-		"not a signature of minisign":   with(m, func(dir, _ string) { put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x")) }),
+		"does not match the file ":              with(other, nothing),
+		"made with key":             with(stranger, nothing),
+		"not a minisign signature":   with(m, func(dir, _ string) { put(t, filepath.Join(dir, "SHA256SUMS.minisig"), []byte("x")) }),
 		"read SHA256SUMS.minisig":       with(m, func(dir, _ string) { os.Remove(filepath.Join(dir, "SHA256SUMS.minisig")) }),
-		"there is no key":               func(u *updating) { with(m, nothing)(u); u.key = nil },
-		"there is no key ":              func(u *updating) { u.from, u.unsigned = "https://example.org/x", true },
+		"no key to check":               func(u *updating) { with(m, nothing)(u); u.key = nil },
+		"no key to check ":              func(u *updating) { u.from, u.unsigned = "https://example.org/x", true },
 		"over https only":               func(u *updating) { with(m, nothing)(u); u.from = "http://example.org/x" },
 		"over https only ":              func(u *updating) { with(m, nothing)(u); u.from = "ftp://127.0.0.1/x" },
 		"older than this program":       of("0.9.0", "0.9.0"),
-		"says that it is \"1.2.0\"":     of("1.1.0", "1.2.0"),
+		"reports version \"1.2.0\"":     of("1.1.0", "1.2.0"),
 		"names no daycare-1.7.0.tar.gz": func(u *updating) { with(m, nothing)(u); u.from += "/daycare-1.7.0.tar.gz" },
 	} {
 		files, said, err := run(t, change)
@@ -190,7 +190,7 @@ func TestUpdatesThatAreNotDone(t *testing.T) {
 		done    bool
 	}{
 		"a dry run":        {"1.1.0", func(u *updating) { u.dry = true }, "not done: --dry-run", false},
-		"what one has":     {"1.0.0", func(*updating) {}, "is what you have", false},
+		"what one has":     {"1.0.0", func(*updating) {}, "is already installed", false},
 		"a downgrade":      {"0.9.0", func(u *updating) { u.downgrade = true }, "1.0.0 -> 0.9.0", true},
 		"unsigned, local":  {"1.1.0", func(u *updating) { u.key, u.unsigned = nil, true }, "updated", true},
 		"the older format": {"1.1.0", func(u *updating) { resign(t, m, u.from) }, "updated", true},
@@ -207,7 +207,7 @@ func TestUpdatesThatAreNotDone(t *testing.T) {
 		}
 	}
 	_, _, err := run(t, func(u *updating) { u.from, _ = m.publish(t, "1.1.0", "1.1.0"); u.unsigned, u.yes = true, false })
-	if err == nil || !strings.Contains(err.Error(), "nobody can be asked") {
+	if err == nil || !strings.Contains(err.Error(), "cannot ask for confirmation") {
 		t.Errorf("without a terminal: %v", err)
 	}
 }
