@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"daycare/engine/address"
+	"daycare/engine/crash"
 	"daycare/engine/event"
 	"daycare/engine/finding"
 	"daycare/engine/folders"
@@ -608,6 +609,21 @@ func TestElsewhere(t *testing.T) {
 		if from != tt.from || sure != tt.sure {
 			t.Errorf("%s: %q, %v, want %q, %v", name, from, sure, tt.from, tt.sure)
 		}
+	}
+}
+
+// An answer in a file that cannot be delivered is tried again, without another save.
+func TestAnAnswerInAFileThatCannotBeDeliveredIsTriedAgain(t *testing.T) {
+	h := newHousehold(t, Limits{})
+	p, _, err := h.approvals.asks.Ask(h.person("one"), permission.Owner{}, mustGeneral(t, "@web:a.example"))
+	must(t, err)
+	path := filepath.Join(h.root, "permissions", p.Token+".json")
+	answer := strings.Replace(readFile(t, path), `"decision": null`, `"decision": "always"`, 1)
+	met := crash.Arm(t, "enospc@inbox.write#1")
+	writeFile(t, path, answer)
+	waitFor(t, "the answer in the log", func() bool { old, _ := h.answered(p.Token); return old.Decision == permission.Always })
+	if failed := met(); len(failed) != 1 {
+		t.Errorf("failed were %v, want the first delivery", failed)
 	}
 }
 

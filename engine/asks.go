@@ -40,7 +40,7 @@ func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 			changed.hint(anyRequest)
 		}
 		for _, name := range h.Names {
-			if token, ok := strings.CutSuffix(name, ".json"); ok {
+			if token, ok := permission.TokenOf(name); ok {
 				changed.hint(token)
 			}
 		}
@@ -49,7 +49,9 @@ func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 	left := ap.decide(ctx, ap.answeredByHand())
 	for {
 		var due <-chan time.Time
-		if at, ok := ap.asks.FirstEnd(); ok {
+		if at, ok := ap.asks.Next(); len(left) > 0 {
+			due = time.After(expiryPause)
+		} else if ok {
 			due = time.After(max(time.Until(at), expiryPause))
 		}
 		select {
@@ -60,7 +62,12 @@ func (ap *approvals) watchAsks(ctx context.Context, w *watch.Watcher) {
 			}
 			left = ap.decide(ctx, ap.answeredByHand(tokens...))
 		case <-due:
-			ap.decide(ctx, nil)
+			ap.tellLate()
+			var again []permission.Pending
+			if len(left) > 0 {
+				again = ap.answeredByHand(left...)
+			}
+			left = ap.decide(ctx, again)
 		case <-ctx.Done():
 			return
 		}
@@ -75,16 +82,18 @@ const anyRequest = ""
 func (ap *approvals) answeredByHand(tokens ...string) []permission.Pending {
 	answered, found := ap.asks.Answered(tokens...)
 	ap.problems.Report("", found...)
-	late, err := ap.asks.Late(tokens...)
-	if err != nil {
+	if err := ap.asks.SetAside(tokens...); err != nil {
 		ap.log.Warn("cannot look for late answers in files", "err", err)
 	}
-	for _, p := range late {
-		if first, ok := ap.answered(p.Token); ok {
-			ap.tooLate(p, first)
-		}
-	}
+	ap.tellLate()
 	return answered
+}
+
+// tellLate reports the answers that were saved in files after another one was first.
+func (ap *approvals) tellLate() {
+	if err := ap.asks.Late(ap.tooLate); err != nil {
+		ap.log.Warn("cannot read late answers in files", "err", err)
+	}
 }
 
 // decide makes decisions of answers in files, and of requests that have ended. left are
@@ -111,9 +120,13 @@ func (ap *approvals) decide(ctx context.Context, answered []permission.Pending) 
 
 // tooLate tells whoever answered in a file that somebody else was first.
 func (ap *approvals) tooLate(p, first permission.Pending) {
+	was := "another answer"
+	if first.Decision != "" { // else it is gone from the log
+		was = fmt.Sprintf("%s by %s", first.Decision, first.DecidedBy)
+	}
 	ap.problems.Report("", finding.Finding{ID: "permission-late", Severity: finding.Warning,
 		File:   filepath.Join(ap.root, "permissions", p.Token+".json"),
-		Reason: fmt.Sprintf("the answer %s came too late: %s by %s came first", p.Decision, first.Decision, first.DecidedBy),
+		Reason: fmt.Sprintf("the answer %s came too late: %s came first", p.Decision, was),
 		Remedy: "to take a permission back, use: daycare permissions revoke"})
 }
 

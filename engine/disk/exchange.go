@@ -125,7 +125,7 @@ func whatCameOut(aside string) (content []byte, busy bool, err error) {
 	}
 	defer f.Close()
 	for end := time.Now().Add(writing); ; time.Sleep(writing / 200) {
-		if busy = openForWriting(f); !busy || time.Now().After(end) {
+		if busy = OpenForWriting(f); !busy || time.Now().After(end) {
 			break
 		}
 	}

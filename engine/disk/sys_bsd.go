@@ -31,6 +31,6 @@ func identify(info os.FileInfo) identity {
 }
 
 // Whether another program has a file open cannot be asked here.
-func openForWriting(*os.File) bool { return false }
+func OpenForWriting(*os.File) bool { return false }
 func holdAlone(*os.File) bool      { return true }
 func letGo(*os.File)               {}

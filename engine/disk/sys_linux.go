@@ -52,10 +52,10 @@ func identify(info os.FileInfo) identity {
 		mtime: info.ModTime().UnixNano()}
 }
 
-// openForWriting reports whether any program has the file open for writing: a read
+// OpenForWriting reports whether any program has the file open for writing: a read
 // lease is given only if none has. Where the file system knows no leases the answer
 // is no.
-func openForWriting(f *os.File) bool {
+func OpenForWriting(f *os.File) bool {
 	err := lease(f, unix.F_RDLCK)
 	if err == nil {
 		letGo(f)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"daycare/engine/disk"
@@ -33,9 +32,11 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	}
 	p.Decision, p.DecidedBy, p.DecidedAt = decision, by, disk.StampOf(at).Time
 	q.mu.Unlock()
-	late, err := q.store.move(p)
+	err := q.store.record(p)
+	if err == nil {
+		err = q.asides.settled(p)
+	}
 	q.mu.Lock()
-	q.late = append(q.late, late...)
 	if err != nil {
 		return Pending{}, err
 	}
@@ -44,16 +45,24 @@ func (q *Queue) Settle(token string, decision Decision, by string, at time.Time)
 	return p, nil
 }
 
+// replacing is how long the file of a request is missing at most while an editor saves it:
+// many move the old file away and then write a new one.
+const replacing = time.Second
+
 // Answered looks for decisions that people wrote into the files: each request is
 // returned with the decision found. A file that was changed in more than its
 // decision is not an answer; that is reported, once for each change. A file that
-// is gone is an answer too: deny. Only the files of these requests are read; without
-// tokens those of all.
+// is gone is an answer too: deny; an editor gets a second to bring it back. Only the
+// files of these requests are read; without tokens those of all.
 func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
-	var answers []Pending
+	var answers, missing []Pending
 	var findings []finding.Finding
-	for _, p := range q.those(tokens) {
+	look := func(p Pending, last bool) {
 		found, err := readRequest(q.store.path(p.Token))
+		if errors.Is(err, fs.ErrNotExist) && !last && q.waits(p.Token) {
+			missing = append(missing, p)
+			return
+		}
 		answer, f := q.answerIn(p, found, err)
 		if f != nil {
 			findings = append(findings, *f)
@@ -62,7 +71,24 @@ func (q *Queue) Answered(tokens ...string) ([]Pending, []finding.Finding) {
 			answers = append(answers, answer)
 		}
 	}
+	for _, p := range q.those(tokens) {
+		look(p, false)
+	}
+	if len(missing) > 0 {
+		time.Sleep(replacing)
+	}
+	for _, p := range missing {
+		look(p, true)
+	}
 	return answers, findings
+}
+
+// waits reports whether a request waits that is not being settled just now.
+func (q *Queue) waits(token string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, ok := q.waiting.byToken[token]
+	return ok && q.claimed[token] == nil
 }
 
 // those are the requests with these tokens that wait; without tokens all.
@@ -100,72 +126,6 @@ func (q *Queue) answerIn(p, found Pending, err error) (answer Pending, f *findin
 		found.DecidedBy, found.DecidedAt = byFile, q.now()
 	}
 	return found, nil
-}
-
-// Late returns, once, the answers that people saved in files when another one was
-// first. An editor may write a file anew that has left the queue; it is removed. Only
-// the files of these requests are looked for; without tokens all.
-func (q *Queue) Late(tokens ...string) ([]Pending, error) {
-	q.mu.Lock()
-	late := q.late
-	q.late = nil
-	q.mu.Unlock()
-	paths, err := q.gone(tokens)
-	if err != nil || len(paths) == 0 {
-		return late, err
-	}
-	log, err := Log(filepath.Dir(q.store.dir))
-	if err != nil {
-		return late, err
-	}
-	for _, path := range paths {
-		p, err := q.takeLate(path, log)
-		if err != nil {
-			return late, err
-		}
-		if p.Decision != "" {
-			late = append(late, p)
-		}
-	}
-	return late, nil
-}
-
-// takeLate removes the file of a request that was settled, and returns what stood in it; no
-// decision where there is nothing to tell. Who comes second finds no file.
-func (q *Queue) takeLate(path string, log []Pending) (Pending, error) {
-	token := strings.TrimSuffix(filepath.Base(path), ".json")
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	defer q.claim(token)()
-	if _, waits := q.waiting.byToken[token]; waits {
-		return Pending{}, nil
-	}
-	q.mu.Unlock()
-	defer q.mu.Lock()
-	if _, err := readRequest(path); err != nil || !slices.ContainsFunc(log, func(old Pending) bool { return old.Token == token }) {
-		return Pending{}, nil // what is wrong with it is said at a start
-	}
-	return q.store.take(token)
-}
-
-// gone are the files of requests that do not wait: of these tokens, without tokens of all.
-func (q *Queue) gone(tokens []string) (paths []string, err error) {
-	all := []string{}
-	for _, token := range tokens {
-		all = append(all, q.store.path(token))
-	}
-	if len(tokens) == 0 {
-		if all, err = disk.Glob(q.store.dir, "*.json"); err != nil {
-			return nil, err
-		}
-	}
-	q.mu.Lock()
-	paths = slices.DeleteFunc(all, func(path string) bool {
-		_, waits := q.waiting.byToken[strings.TrimSuffix(filepath.Base(path), ".json")]
-		return waits
-	})
-	q.mu.Unlock()
-	return slices.DeleteFunc(paths, func(path string) bool { return !disk.Exists(path) }), nil
 }
 
 // refusals are the reasons that were reported for files that are not answers, by token.

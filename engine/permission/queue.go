@@ -62,14 +62,26 @@ type Queue struct {
 	claimed map[string]chan struct{} // hash of a request that is asked, token of one that is settled
 	waiting waiting
 	refused refusals
-	late    []Pending // answers that stood in files whose request was settled otherwise
+	asides  *asides
+}
+
+func newQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) *Queue {
+	q := &Queue{store: store{vol: vol, dir: filepath.Join(root, folder)}, now: now, expiry: expiry,
+		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: refusals{}}
+	if q.now == nil {
+		q.now = time.Now
+	}
+	if q.expiry <= 0 {
+		q.expiry = DefaultExpiry
+	}
+	q.asides = &asides{store: &q.store, now: func() time.Time { return q.now() }}
+	return q
 }
 
 // ReadQueue is OpenQueue for looking only: nothing is written, and what would
 // change the queue fails.
 func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
-	q := &Queue{store: store{dir: filepath.Join(root, folder)}, now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: refusals{}}
+	q := newQueue(nil, root, now, expiry)
 	found, err := q.load()
 	return q, found, err
 }
@@ -79,14 +91,7 @@ func ReadQueue(_ *disk.Volume, root string, now func() time.Time, expiry time.Du
 // file that cannot be read is a finding and stays where it is. expiry 0 is
 // DefaultExpiry; now nil is time.Now.
 func OpenQueue(vol *disk.Volume, root string, now func() time.Time, expiry time.Duration) (*Queue, []finding.Finding, error) {
-	q := &Queue{store: store{vol: vol, dir: filepath.Join(root, folder)}, now: now, expiry: expiry,
-		claimed: map[string]chan struct{}{}, waiting: newWaiting(), refused: refusals{}}
-	if q.now == nil {
-		q.now = time.Now
-	}
-	if q.expiry <= 0 {
-		q.expiry = DefaultExpiry
-	}
+	q := newQueue(vol, root, now, expiry)
 	if err := vol.MkdirAll(q.store.dir); err != nil {
 		return nil, nil, fmt.Errorf("open permission queue: %w", err)
 	}
@@ -134,15 +139,19 @@ func (q *Queue) load() ([]finding.Finding, error) {
 			q.waiting.add(p)
 		}
 	}
-	if len(q.waiting.byToken) == 0 || q.store.log == nil {
+	kept, err := disk.Glob(q.store.dir, "*"+answered)
+	if err != nil {
+		return nil, fmt.Errorf("list answered requests: %w", err)
+	}
+	if len(q.waiting.byToken)+len(kept) == 0 || q.store.log == nil {
 		return findings, nil
 	}
-	return findings, q.finishMoves()
+	return findings, q.finishMoves(kept)
 }
 
-// finishMoves removes the files of requests that a crash left after their line
-// was in the log.
-func (q *Queue) finishMoves() error {
+// finishMoves sets the files of requests aside that a crash left after their line was in
+// the log, and those in kept were set aside before it.
+func (q *Queue) finishMoves(kept []string) error {
 	// What was read may only be in the page cache: a file must not go on the
 	// word of a line that a power cut takes back.
 	if err := q.store.log.Barrier(); err != nil {
@@ -152,19 +161,33 @@ func (q *Queue) finishMoves() error {
 	if err != nil {
 		return fmt.Errorf("read permission log: %w", err)
 	}
+	first := map[string]Pending{}
 	for _, line := range disk.Lines(data) {
 		var entry struct {
 			Token string `json:"token"`
 		}
-		if json.Unmarshal(line, &entry) != nil {
+		if json.Unmarshal(line, &entry) != nil || first[entry.Token].Token != "" {
 			continue
 		}
-		if _, ok := q.waiting.byToken[entry.Token]; ok {
-			if err := q.store.remove(entry.Token); err != nil {
-				return err
-			}
-			q.waiting.remove(entry.Token)
+		p, _ := decode(q.store.logPath(), line) // a line that a person has changed settles it all the same
+		p.Token = entry.Token
+		first[entry.Token] = p
+	}
+	for _, path := range kept {
+		token, _ := TokenOf(filepath.Base(path))
+		p := first[token]
+		p.Token = token // of one that the log does not have, too
+		q.asides.add(path, p)
+	}
+	for token := range q.waiting.byToken {
+		p, ok := first[token]
+		if !ok {
+			continue
 		}
+		if err := q.asides.anew(p); err != nil {
+			return err
+		}
+		q.waiting.remove(token)
 	}
 	return nil
 }
@@ -260,12 +283,17 @@ func (q *Queue) Of(agent string) []Pending {
 	return q.waiting.of(agent)
 }
 
-// FirstEnd is when the first request ends that nobody answers; false: none waits.
-func (q *Queue) FirstEnd() (time.Time, bool) {
+// Next is when the first request ends that nobody answers, or Late has something to do;
+// false: nothing is pending.
+func (q *Queue) Next() (time.Time, bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	first, ok := q.waiting.ending.Min()
-	return first.at, ok
+	first, waits := q.waiting.ending.Min()
+	q.mu.Unlock()
+	at, ok := q.asides.next()
+	if waits && (!ok || first.at.Before(at)) {
+		return first.at, true
+	}
+	return at, ok
 }
 
 // Get returns a request that waits, or ErrUnknown.

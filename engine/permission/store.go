@@ -3,12 +3,9 @@ package permission
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"daycare/engine/beneath"
 	"daycare/engine/disk"
@@ -27,13 +24,6 @@ type store struct {
 func (s *store) path(token string) string { return filepath.Join(s.dir, token+".json") }
 
 func (s *store) logPath() string { return filepath.Join(s.dir, logName) }
-
-func (s *store) remove(token string) error {
-	if err := s.vol.Remove("permission", s.path(token)); err != nil {
-		return fmt.Errorf("remove approval request: %w", err)
-	}
-	return nil
-}
 
 func readRequest(path string) (Pending, error) {
 	data, _, err := beneath.Own(path, maxRequest)
@@ -65,59 +55,16 @@ func CheckFile(path string, content []byte) *finding.Finding {
 	return nil
 }
 
-// move writes a settled request into the log, durably, and removes its file. late is an
-// answer that stood in the file all the same.
-func (s *store) move(p Pending) (late []Pending, err error) {
+// record writes a settled request into the log, durably.
+func (s *store) record(p Pending) error {
 	line, err := encode(p, "")
-	if err != nil {
-		return nil, err
-	}
-	if err := s.append(line); err != nil {
-		return nil, fmt.Errorf("log decision on %s: %w", p.Token, err)
-	}
-	in, err := s.take(p.Token)
-	if in.Decision != "" && (in.Decision != p.Decision || p.DecidedBy != byFile) {
-		late = []Pending{in}
-	}
-	return late, err
-}
-
-// saving is how long somebody who writes into a file may take between the first byte and the
-// last.
-const saving = 50 * time.Millisecond
-
-// take removes the file of a request that was settled, and returns what stood in it; nothing
-// of what cannot be read. It reads after the removal: what is saved meanwhile is in the file
-// that is open, or in a new one, which the next look finds. The removal has no barrier of its
-// own: a file that comes back after a power cut is in the log, so the next start removes it.
-func (s *store) take(token string) (Pending, error) {
-	path := s.path(token)
-	f, _, err := beneath.OpenOwn(path)
-	if err != nil {
-		return Pending{}, s.remove(token)
-	}
-	defer f.Close()
-	if err := s.remove(token); err != nil {
-		return Pending{}, err
-	}
-	p, err := contentOf(f, path)
-	if err != nil {
-		time.Sleep(saving)
-		p, err = contentOf(f, path)
+	if err == nil {
+		err = s.append(line)
 	}
 	if err != nil {
-		return Pending{}, nil
+		return fmt.Errorf("log decision on %s: %w", p.Token, err)
 	}
-	return p, nil
-}
-
-// contentOf reads the request in an open file, from its beginning.
-func contentOf(f *os.File, path string) (Pending, error) {
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, maxRequest))
-	if err != nil {
-		return Pending{}, err
-	}
-	return parse(path, data)
+	return nil
 }
 
 // append writes one line to the log. A person may have edited the log or moved

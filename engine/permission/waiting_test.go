@@ -1,14 +1,11 @@
 package permission
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -105,51 +102,4 @@ func openFiles(t *testing.T) int {
 		t.Skip(err)
 	}
 	return len(entries)
-}
-
-// An answer that is saved at the moment in which another one is settled is told, once,
-// whoever looks for it.
-func TestAnAnswerSavedWhileAnotherIsSettledIsTold(t *testing.T) {
-	q := open(t, t.TempDir())
-	for round := range 100 {
-		p := ask(t, q, Request{Tag: fmt.Sprintf("@web:host%d.example", round)})
-		content, err := os.ReadFile(q.store.path(p.Token))
-		if err != nil {
-			t.Fatal(err)
-		}
-		saved := bytes.Replace(content, []byte(`"decision": null`), []byte(`"decision": "always"`), 1)
-		var beside sync.WaitGroup
-		var mu sync.Mutex
-		told := 0
-		look := func() {
-			late, err := q.Late()
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			told += len(late)
-			mu.Unlock()
-		}
-		settling := make(chan struct{})
-		beside.Go(func() {
-			close(settling)
-			if _, err := q.Settle(p.Token, Once, "ada", noon); err != nil {
-				t.Error(err)
-			}
-		})
-		beside.Go(func() {
-			<-settling
-			time.Sleep(time.Duration(rand.IntN(400)) * time.Microsecond)
-			if err := os.WriteFile(q.store.path(p.Token), saved, 0o600); err != nil {
-				t.Error(err)
-			}
-			look()
-		})
-		beside.Go(look)
-		beside.Wait()
-		look()
-		if told != 1 {
-			t.Fatalf("round %d: it was told %d times", round, told)
-		}
-	}
 }

@@ -147,6 +147,8 @@ var ofRuntime = []kind{
 		ledger: true, check: ledger},
 	{pattern: "permissions/*.json", what: "a pending approval", owner: "engine/permission", mode: private, schema: "request",
 		check: requestFile},
+	{pattern: "permissions/*.answered", what: "an answered approval, kept while an editor may save it", owner: "engine/permission",
+		mode: private},
 	{pattern: "connectors/**", what: "the state of a connector", owner: "connectors", mode: private},
 	{pattern: "trash/**", what: "removed agents and tasks", owner: "engine", mode: private,
 		gc: &end{why: "removed by you", age: trashAge, list: inTrash}},
