@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"time"
@@ -37,7 +36,7 @@ func (s *Scheduler) FilesOf(agent string) string {
 func (s *Scheduler) Tasks() ([]Entry, []finding.Finding, error) {
 	all, found, err := s.Store.Tasks()
 	for i := range all {
-		err = errors.Join(err, s.inForce(&all[i]))
+		s.inForce(&all[i])
 	}
 	return all, found, err
 }
@@ -46,23 +45,21 @@ func (s *Scheduler) Tasks() ([]Entry, []finding.Finding, error) {
 func (s *Scheduler) Task(slug string) (Entry, error) {
 	e, err := s.Store.Task(slug)
 	if err == nil {
-		err = s.inForce(&e)
+		s.inForce(&e)
 	}
 	return e, err
 }
 
 // inForce corrects what a file says by what the loop knows.
-func (s *Scheduler) inForce(e *Entry) error {
+func (s *Scheduler) inForce(e *Entry) {
 	tasks := *s.tasks.Load()
 	t, known := tasks[e.Slug]
 	switch {
 	case known && finding.Join(e.Found) != nil:
 		e.Task, e.Next = t, nil
-		lines, err := readTail(s.files().cron(e.Slug, runsFile))
-		if err == nil && e.Enabled {
+		if lines, err := readTail(s.files().cron(e.Slug, runsFile)); err == nil && e.Enabled { // else Found has it
 			e.coming(fold(lines, s.Now()), s.Now())
 		}
-		return err
 	case !known:
 		for slug, other := range tasks {
 			if e.ID != "" && other.ID == e.ID && exists(s.files().cron(slug, taskFile)) { // else it was renamed
@@ -70,7 +67,6 @@ func (s *Scheduler) inForce(e *Entry) error {
 			}
 		}
 	}
-	return nil
 }
 
 func exists(path string) bool {

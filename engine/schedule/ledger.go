@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"daycare/engine/beneath"
 	"daycare/engine/disk"
 )
 
@@ -232,21 +234,18 @@ func readOlder(path string) ([]line, error) {
 // readEnd reads the lines in the last bytes of a file, oldest first. Lines that are
 // none are skipped: people edit this file too.
 func readEnd(path string, most int64) ([]line, error) {
-	f, err := os.Open(path)
+	f, info, err := beneath.OpenOwn(path)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
-	}
 	from := max(info.Size()-most, 0)
 	data := make([]byte, info.Size()-from)
 	n, err := f.ReadAt(data, from)
-	if err != nil && n < len(data) {
-		data = data[:n] // it was cut meanwhile
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read ledger: %w", err)
 	}
+	data = data[:n] // it may have been cut meanwhile
 	var all []line
 	for off, text := range disk.Lines(data) {
 		var l line

@@ -28,7 +28,8 @@ type PromptEntry struct {
 	Found []finding.Finding
 }
 
-// Heartbeat reads all prompts and the ledger.
+// Heartbeat reads all prompts and the ledger. What is wrong with the file of one prompt
+// stands with that prompt.
 func (s *Store) Heartbeat() (HeartbeatStatus, []finding.Finding, error) {
 	b := HeartbeatStatus{Every: s.Every()}
 	names, found, err := slugs(s.files().heart(), ".md")
@@ -37,20 +38,22 @@ func (s *Store) Heartbeat() (HeartbeatStatus, []finding.Finding, error) {
 	}
 	on := false
 	for _, slug := range names {
-		data, err := read(s.files().heart(slug + ".md"))
+		path := s.files().heart(slug + ".md")
+		data, err := read(path)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return b, nil, err
+			b.Prompts = append(b.Prompts, PromptEntry{Prompt{Slug: slug, Title: slug}, []finding.Finding{unreadable(path, err)}})
+			continue
 		}
-		p, bad := DecodePrompt(s.files().heart(slug+".md"), slug, data)
+		p, bad := DecodePrompt(path, slug, data)
 		b.Prompts = append(b.Prompts, PromptEntry{p, bad})
 		on = on || p.beats(bad)
 	}
 	lines, err := readTail(s.files().heart(runsFile))
 	if err != nil {
-		return b, nil, err
+		return b, append(found, unreadable(s.files().heart(runsFile), err)), nil
 	}
 	st := fold(lines, s.Now())
 	if runs := runsOf(lines); len(runs) > 0 {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"daycare/engine/finding"
 )
 
 // A prompt is made with a title, and a call that is repeated finds the one that was made.
@@ -232,7 +235,8 @@ func TestHeartbeatAfterTheClockWasAhead(t *testing.T) {
 	}
 }
 
-// A prompt that cannot be read stops no task, and no heartbeat for good.
+// A prompt that cannot be read is reported beside the others, and stops no task and no
+// heartbeat.
 func TestAPromptThatCannotBeRead(t *testing.T) {
 	w := hearts(t)
 	path := filepath.Join(w.root, "heartbeat/disk.md")
@@ -240,16 +244,27 @@ func TestAPromptThatCannotBeRead(t *testing.T) {
 	w.task("t", "every: 10m")
 	w.until(noon.Add(35 * time.Minute))
 	w.want("t", "12:10 ran", "12:20 ran", "12:30 ran")
-	if _, _, err := w.sched.Heartbeat(); err == nil {
-		t.Error("a prompt that cannot be read is not reported")
+	if len(w.beats()) != 0 {
+		t.Errorf("beats are %v, with nothing to look at", w.beats())
+	}
+	b, _, err := w.sched.Heartbeat()
+	if err != nil || len(b.Prompts) != 1 || b.Prompts[0].Slug != "disk" || !unreadOnly(b.Prompts[0].Found, path) {
+		t.Errorf("the heartbeat is %+v, %v", b, err)
+	}
+	w.write("heartbeat/other.md", "Is the other full?")
+	w.until(noon.Add(70 * time.Minute))
+	if len(w.beats()) != 1 {
+		t.Errorf("beats are %v, want one of the other", w.beats())
+	}
+	if !slices.ContainsFunc(w.sched.seen.told, func(f finding.Finding) bool { return f.File == path }) {
+		t.Errorf("findings are %v", w.sched.seen.told)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	w.write("heartbeat/disk.md", "Is the disk full?")
-	w.until(noon.Add(70 * time.Minute))
-	if len(w.beats()) != 1 {
-		t.Errorf("beats are %v, want one after it was repaired", w.beats())
+	if b, _, err = w.sched.Heartbeat(); err != nil || len(b.Prompts) != 2 || len(b.Prompts[0].Found) > 0 {
+		t.Errorf("when it is repaired the heartbeat is %+v, %v", b, err)
 	}
 }
 

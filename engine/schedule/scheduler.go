@@ -154,7 +154,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 	}
 	if err := s.files().recover(); err != nil {
-		return err
+		s.o.Log.Warn("cannot finish what a crash interrupted, trying again at the next start", "err", err)
 	}
 	for {
 		next := s.step(ctx, s.Now())

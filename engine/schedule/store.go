@@ -79,6 +79,15 @@ func read(path string) ([]byte, error) {
 	return data, err
 }
 
+// unread is the id of a finding about a file that cannot be read.
+const unread = "schedule-unreadable"
+
+// unreadable is what is wrong with a file that cannot be read. It costs what is in that file.
+func unreadable(path string, err error) finding.Finding {
+	return finding.Finding{ID: unread, Severity: finding.Error, File: path, Reason: beneath.Reason(err).Error(),
+		Remedy: "check who owns the file and its mode"}
+}
+
 // slugs lists the names that a folder holds: folders, or files with a suffix.
 func slugs(dir, suffix string) ([]string, []finding.Finding, error) {
 	entries, err := os.ReadDir(dir)
@@ -156,22 +165,15 @@ func (f folder) put(replace func(step, path string, content, base []byte) ([]byt
 	return nil
 }
 
-// recover ends what a death left half done in the folders of tasks and prompts.
+// recover ends what a death left half done in the folders of tasks and prompts. What
+// cannot be ended in one folder stays there, and keeps it from no other.
 func (f folder) recover() error {
 	names, _, err := slugs(f.cron(), "")
-	if err != nil {
-		return err
-	}
-	dirs := []string{f.heart()}
+	errs := []error{err, f.vol.Recover(f.heart())}
 	for _, name := range names {
-		dirs = append(dirs, f.cron(name))
+		errs = append(errs, f.vol.Recover(f.cron(name)))
 	}
-	for _, dir := range dirs {
-		if err := f.vol.Recover(dir); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // edit changes a file, on top of whatever somebody else saved meanwhile.

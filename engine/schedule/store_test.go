@@ -262,6 +262,64 @@ func TestRunsOfATask(t *testing.T) {
 	}
 }
 
+// unreadOnly reports that one file cannot be read, and nothing else.
+func unreadOnly(found []finding.Finding, path string) bool {
+	return len(found) == 1 && found[0].ID == unread && found[0].File == path && found[0].Severity == finding.Error &&
+		found[0].Reason != "" && found[0].Remedy != ""
+}
+
+// A task whose file, or whose ledger, cannot be read is listed with that, beside the others
+// as they are. What this process has read of it goes on, and it counts again once it can be
+// read, though nothing says so.
+func TestATaskThatCannotBeReadHidesNoOther(t *testing.T) {
+	w := newWorld(t, time.UTC, noon)
+	for _, slug := range []string{"a", "b", "c"} {
+		w.task(slug, "every: 10m\nname: task "+slug)
+	}
+	w.until(noon.Add(time.Minute))
+	path, ledger := filepath.Join(w.root, "cron/a", taskFile), filepath.Join(w.root, "cron/b", runsFile)
+	for _, file := range []string{path, ledger} {
+		if err := errors.Join(os.Rename(file, file+"~"), os.Mkdir(file, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, found, err := w.sched.Store.Tasks()
+	if err != nil || len(found) > 0 || len(all) != 3 {
+		t.Fatalf("listed are %+v, %v, %v", all, found, err)
+	}
+	if a := all[0]; a.Slug != "a" || a.Name != "a" || !unreadOnly(a.Found, path) || len(a.Next) > 0 {
+		t.Errorf("without its file: %+v", a)
+	}
+	if b := all[1]; b.Name != "task b" || !unreadOnly(b.Found, ledger) || len(b.Next) > 0 {
+		t.Errorf("without its ledger: %+v", b)
+	}
+	if c := all[2]; c.Name != "task c" || len(c.Found) > 0 || len(c.Next) != 3 {
+		t.Errorf("the other: %+v", c)
+	}
+	w.sched.Changed("a", "b")
+	w.until(noon.Add(11 * time.Minute))
+	all, _, err = w.sched.Tasks()
+	if err != nil || len(all) != 3 || all[0].Name != "task a" || !unreadOnly(all[0].Found, path) || len(all[0].Next) != 3 ||
+		all[1].Name != "task b" || !unreadOnly(all[1].Found, ledger) || len(all[2].Found) > 0 {
+		t.Errorf("as they are in force: %+v, %v", all, err)
+	}
+	w.want("a", "12:10 ran")
+	w.want("c", "12:10 ran")
+	for _, file := range []string{path, ledger} {
+		if err := errors.Join(os.Remove(file), os.Rename(file+"~", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sched.stale.take()
+	w.until(noon.Add(21 * time.Minute))
+	if told := w.sched.seen.told; len(told) > 0 {
+		t.Errorf("wrong is still %v", told)
+	}
+	if all, _, err = w.sched.Tasks(); err != nil || len(all[0].Found)+len(all[1].Found) > 0 {
+		t.Errorf("once they can be read: %+v, %v", all, err)
+	}
+}
+
 // A file is no task and no prompt if it is too large, a folder or something else.
 func TestFilesThatAreNoTasks(t *testing.T) {
 	w := newWorld(t, time.UTC, noon)
@@ -272,8 +330,8 @@ func TestFilesThatAreNoTasks(t *testing.T) {
 	if e, err := w.sched.Store.Task("large"); err == nil && finding.Join(e.Found) == nil {
 		t.Errorf("a large file is %+v", e.Task.Slug)
 	}
-	if e, err := w.sched.Store.Task("folder"); err == nil {
-		t.Errorf("a folder is %+v", e)
+	if e, err := w.sched.Store.Task("folder"); err != nil || !unreadOnly(e.Found, filepath.Join(w.root, "cron/folder", taskFile)) {
+		t.Errorf("a folder is %+v, %v", e, err)
 	}
 	w.settle()
 	if len(w.sched.jobs) != 0 {

@@ -29,7 +29,8 @@ type Entry struct {
 	Found   []finding.Finding // with one of severity Error the file is not in force
 }
 
-// Tasks lists all tasks by name. What is in a folder that is none is a finding.
+// Tasks lists all tasks by name. What is in a folder that is none is a finding; what is
+// wrong with the files of one task stands with that task.
 func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 	names, found, err := slugs(s.files().cron(), "")
 	if err != nil {
@@ -37,19 +38,14 @@ func (s *Store) Tasks() ([]Entry, []finding.Finding, error) {
 	}
 	var all []Entry
 	for _, slug := range names {
-		e, err := s.Task(slug)
-		if errors.Is(err, ErrNotFound) {
-			continue
+		if e, err := s.Task(slug); err == nil { // else it is no task
+			all = append(all, e)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, e)
 	}
 	return all, found, nil
 }
 
-// Task is one task by its name.
+// Task is one task by its name. A file of it that cannot be read is a finding.
 func (s *Store) Task(slug string) (Entry, error) {
 	t, found, err := s.load(slug)
 	if err != nil {
@@ -59,7 +55,8 @@ func (s *Store) Task(slug string) (Entry, error) {
 	now := s.Now()
 	lines, err := readTail(s.files().cron(slug, runsFile))
 	if err != nil {
-		return Entry{}, err
+		e.Found = append(e.Found, unreadable(s.files().cron(slug, runsFile), err))
+		return e, nil
 	}
 	st := fold(lines, now)
 	if runs := runsOf(lines); len(runs) > 0 {
@@ -83,15 +80,18 @@ func (e *Entry) coming(st state, now time.Time) {
 	}
 }
 
-// load reads a task.
+// load reads a task. A file that is there and cannot be read is a finding.
 func (s *Store) load(slug string) (Task, []finding.Finding, error) {
 	if !ValidSlug(slug) {
 		return Task{}, nil, fmt.Errorf("%w: %q", ErrName, slug)
 	}
 	path := s.files().cron(slug, taskFile)
 	data, err := read(path)
-	if err != nil {
+	if errors.Is(err, ErrNotFound) {
 		return Task{}, nil, err
+	}
+	if err != nil {
+		return Task{Slug: slug, Name: slug}, []finding.Finding{unreadable(path, err)}, nil
 	}
 	t, found := DecodeTask(path, slug, data, s.Zone())
 	return t, found, nil
