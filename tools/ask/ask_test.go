@@ -82,3 +82,94 @@ func TestGrantNeedsTheRightOfThisCall(t *testing.T) {
 		t.Errorf("%+v, %v, shared %q", r, err, s.shared)
 	}
 }
+
+func raw(t *testing.T, args map[string]string) json.RawMessage {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// What is allowed once widens the rest of the turn by that right, and the model reads
+// whether it keeps it.
+func TestWhatAnAllowedRequestSays(t *testing.T) {
+	for tag, want := range map[string]struct {
+		widens string
+		says   string
+		fails  bool
+	}{
+		"@read:a":    {"@read:/proj/a", "You have @read:/proj/a already.", false},
+		"@read:/srv": {"@read:/srv", "You have @read:/srv until the end of this turn.", false},
+		"@write:/x":  {"@write:/x", "You have @write:/x until the end of this turn.", false},
+		"read /etc":  {"read /etc", "request_permission: ", true},
+	} {
+		call := tools.Call{Arguments: raw(t, map[string]string{"permission": tag, "reason": "r"}), Access: access()}
+		if got := (request{}).Widens(call); got != want.widens {
+			t.Errorf("%q widens the turn by %q, want %q", tag, got, want.widens)
+		}
+		r, err := request{}.Run(t.Context(), call)
+		if err != nil || !strings.HasPrefix(r.Text, want.says) || (r.Status == tools.Failed) != want.fails {
+			t.Errorf("%q: %+v, %v; want %q", tag, r, err, want.says)
+		}
+	}
+}
+
+// Arguments that do not fit ask for nothing and give nothing.
+func TestArgumentsThatDoNotFitGiveNothing(t *testing.T) {
+	s := &sharing{}
+	call := tools.Call{ID: "c", Agent: "a", Access: access(), Arguments: json.RawMessage(`{"permission":7}`)}
+	for name, asks := range map[string]tools.Asks{"request": request{}, "plan": plan{}} {
+		if name == "plan" {
+			call.Arguments = json.RawMessage(`{"plan":7}`)
+		}
+		if need, err := asks.Needs(call); err == nil || !strings.Contains(err.Error(), "the arguments do not fit") {
+			t.Errorf("a %s asks for %+v, %v", name, need, err)
+		}
+	}
+	call.Arguments = json.RawMessage(`{"permission":"@read:/proj/a","agentId":7}`)
+	if got := (request{}).Widens(call); got != "" {
+		t.Errorf("it widens the turn by %q", got)
+	}
+	for _, tool := range New(s) {
+		if r, err := tool.Run(t.Context(), call); err != nil || r.Status != tools.Failed || !strings.Contains(r.Text, "the arguments do not fit") {
+			t.Errorf("%s: %+v, %v", tool.Spec().Name, r, err)
+		}
+	}
+	if s.shared != "" {
+		t.Errorf("shared %q", s.shared)
+	}
+}
+
+// Paths are named as for other tools, from the working directory; anything else is left as
+// it is.
+func TestAPathIsNamedFromTheWorkingDirectory(t *testing.T) {
+	for _, tt := range []struct{ tag, dir, want string }{
+		{"@read:docs", "/proj", "@read:/proj/docs"}, {"@write:docs", "/proj", "@write:/proj/docs"},
+		{"@read:/docs", "/proj", "@read:/docs"}, {"@write:", "/proj", "@write:"}, {"@read", "/proj", "@read"},
+		{"@exec:make", "/proj", "@exec:make"}, {"@web:example.com", "/proj", "@web:example.com"}, {"@read:docs", "", "@read:docs"},
+	} {
+		if got := absolute(tt.tag, tt.dir); got != tt.want {
+			t.Errorf("%q in %q is %q, want %q", tt.tag, tt.dir, got, tt.want)
+		}
+	}
+}
+
+// A plan is put to a person each time, as it was written, and lets the turn in which it is
+// approved change things.
+func TestAPlanIsAskedFor(t *testing.T) {
+	tool := NewPlan()
+	toolstest.Run(t, tool, toolstest.Options{Access: access(), Good: []string{`{"plan":"1. write a"}`}})
+	call := tools.Call{Arguments: raw(t, map[string]string{"plan": "1. write a\n2. run b"}), Access: access()}
+	need, err := tool.(tools.Asks).Needs(call)
+	want := permission.Request{Tag: "@plan", Reason: "carry out this plan", AskAlways: true, Workdir: "/proj",
+		Detail: permission.Detail{Command: "1. write a\n2. run b"}}
+	if err != nil || need.Tag != want.Tag || need.Reason != want.Reason || !need.AskAlways || need.Workdir != want.Workdir ||
+		need.Detail.String() != want.Detail.String() {
+		t.Errorf("asked is %+v, %v, want %+v", need, err, want)
+	}
+	if got := tool.(tools.Widens).Widens(call); got != "@plan" {
+		t.Errorf("it widens the turn by %q", got)
+	}
+}

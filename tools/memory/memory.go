@@ -31,7 +31,7 @@ func New(o Options) []tools.Tool {
 			a.Text = message.WithSource(a.Text, message.Relayed(call.Agent, call.Sources))
 			return write(s, a, o.Now())
 		}},
-		tool[listArgs]{listSpec, func(_ tools.Call, a listArgs) (string, error) { return list(s, a) }},
+		tool[listArgs]{listSpec, func(_ tools.Call, a listArgs) (string, error) { return listed(s, a) }},
 	}
 }
 
@@ -247,17 +247,14 @@ type listArgs struct {
 
 const maxListed = 300
 
-// list shows the newest notes first.
-func list(s *store, a listArgs) (string, error) {
+// listed shows the newest notes first.
+func listed(s *store, a listArgs) (string, error) {
 	root, err := s.open(false)
 	if err != nil || root == nil {
 		return "[there are no notes yet]", err
 	}
 	defer root.Close()
-	files, err := s.list(root)
-	if err != nil {
-		return "", err
-	}
+	files := list(root)
 	folder := strings.Trim(strings.TrimPrefix(a.Folder, "memory/"), "/. ")
 	if folder != "" {
 		files = slices.DeleteFunc(files, func(e entry) bool { return !strings.HasPrefix(e.name, folder+"/") })

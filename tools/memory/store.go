@@ -64,10 +64,9 @@ func (s *store) open(make bool) (*os.Root, error) {
 	return root, nil
 }
 
-// list are the Markdown files, by name.
-func (s *store) list(root *os.Root) ([]entry, error) {
-	var all []entry
-	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+// list are the Markdown files, by name. What cannot be looked at is left out.
+func list(root *os.Root) (all []entry) {
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // gone, or not ours to read
 		}
@@ -88,13 +87,12 @@ func (s *store) list(root *os.Root) ([]entry, error) {
 		if len(all) >= maxFiles {
 			return fs.SkipAll
 		}
-		info, err := d.Info()
-		if err == nil {
+		if info, err := d.Info(); err == nil {
 			all = append(all, entry{name, info})
 		}
 		return nil
 	})
-	return all, err
+	return all
 }
 
 func skip(d fs.DirEntry) error {
@@ -122,9 +120,7 @@ func (s *store) refresh() error {
 	var files []entry
 	if root != nil {
 		defer root.Close()
-		if files, err = s.list(root); err != nil {
-			return fmt.Errorf("list memory: %w", err)
-		}
+		files = list(root)
 	}
 	seen := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -137,7 +133,8 @@ func (s *store) refresh() error {
 		}
 		text, err := readFile(root, f.name)
 		if err != nil {
-			continue // gone meanwhile, or too long: not found is all that follows
+			delete(seen, f.name) // gone meanwhile, or too long: it is not found any more
+			continue
 		}
 		s.index.put(f.name, text)
 		s.known[f.name] = now
