@@ -149,6 +149,10 @@ rules:
 	if o := b.outcome(second); o.Reason != record.ReasonDone || !strings.Contains(o.Text, "new") {
 		t.Errorf("the second turn: %+v", o)
 	}
+	b.halt()
+	if got := b.texts(); len(got) != 1 || got[0] != "heard: new" {
+		t.Errorf("the chat got %q, want the answer of the second turn alone: the first one was canceled", got)
+	}
 }
 
 // A connector may have a mode of its own: what comes by it is taken that way, beside

@@ -13,6 +13,7 @@ import (
 	"daycare/engine/finding"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/record"
 )
 
 const goodState = `{"permissions":{"workingDir":"/w","readDirs":[],"writeDirs":[],"web":false,"exec":[]},"provider":{"id":"","model":"m1"}}`
@@ -130,5 +131,50 @@ func TestManyBrokenFiles(t *testing.T) {
 	b.wait(b.say("one"))
 	if b.reads("Broken file") != mostBroken || b.reads("and 2 more") != 1 {
 		t.Errorf("the model reads:\n%s", b.model.request(0))
+	}
+}
+
+// A state.json that was broken while the agent slept takes no right with it: the last good
+// version applies, and people are told.
+func TestAStateThatBrokeWhileTheAgentSlept(t *testing.T) {
+	b := newBench(t, rightsScript, look{})
+	if err := record.UpdateState(b.vol, b.dir, func(s *record.State) {
+		s.Permissions.ReadDirs, s.Provider.Model = []string{"/srv"}, "m1"
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	b.outcome(b.say("look"))
+	b.halt()
+	if err := os.WriteFile(filepath.Join(b.dir, "state.json"), []byte("{\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.openBox()
+	events := b.opts.Events.Subscribe(t.Context())
+	b.run()
+	if o := b.outcome(b.say("look")); o.Text != "may read" {
+		t.Errorf("the agent woke and %s, want the rights of the last good version", o.Text)
+	}
+	if m := b.model.asked[b.model.calls()-1].Model; m != "m1" {
+		t.Errorf("it calls the model %q, want that of the last good version", m)
+	}
+	told(t, events, event.FileInvalid, "state.json")
+}
+
+// The end of a history that a power cut tore is told when the agent wakes, and the lines
+// before it stay.
+func TestATornHistoryIsToldWhenTheAgentWakes(t *testing.T) {
+	b := newBench(t, hear)
+	b.run()
+	b.wait(b.say("alpha"))
+	b.halt()
+	b.edit("history.jsonl", b.history()+`{"seq":99,"type":"us`)
+	b.openBox()
+	events := b.opts.Events.Subscribe(t.Context())
+	b.run()
+	told(t, events, event.FileInvalid, "history.jsonl")
+	b.wait(b.say("bravo"))
+	if b.reads("alpha") == 0 {
+		t.Errorf("the model reads:\n%s", b.model.request(1))
 	}
 }

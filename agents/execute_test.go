@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/inbox"
+	"daycare/engine/message"
 	"daycare/tools"
 )
 
@@ -226,5 +228,33 @@ func TestALongOutputThatCannotBeKeptIsCut(t *testing.T) {
 	}
 	if err := os.Remove(blobs); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A call knows whose it is and how far its message has come: what it starts is one hop
+// further, so that agents that start or tell each other come to an end.
+func TestWhatACallKnowsOfItsTurn(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		h := newHold("hold", tools.ReadOnly)
+		list := []tools.Tool{h}
+		if asks {
+			list = append(list, plain{spec: tools.Spec{Name: tools.RequestPermission, Replay: tools.ReadOnly}})
+		}
+		b := newBench(t, callHold, list...)
+		b.run()
+		chat := message.Address{Connector: "chat", ChannelID: "c2"}
+		r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Text, Text: "go", Hops: 4, Route: &chat,
+			Context: message.Context{MessageID: "m1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := <-h.running
+		h.release <- "r"
+		o := b.outcome(r.Item)
+		if call.Hops != 5 || call.Agent != b.opts.Meta.ID || call.Turn != o.Turn || call.Route != chat || call.Message != "m1" ||
+			call.Unasked == asks {
+			t.Errorf("the call has %d hops, agent %q, turn %q, route %v, message %q, unasked %v; want 5, %q, %q, %v, m1, %v",
+				call.Hops, call.Agent, call.Turn, call.Route, call.Message, call.Unasked, b.opts.Meta.ID, o.Turn, chat, !asks)
+		}
 	}
 }

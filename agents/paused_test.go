@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"daycare/agents/providers"
 	"daycare/engine/address"
+	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
 	"daycare/engine/permission"
@@ -223,7 +225,7 @@ func TestARaiseThatCannotBeStoredIsTriedAgain(t *testing.T) {
 	b := newBench(t, pausedScript, teller{})
 	p := newPurse(b, 1)
 	p.broken = errors.New("settings.yaml is read-only")
-	reports := b.reports()
+	told := b.watched()
 	b.run()
 	b.outcome(b.say("step"))
 	ask := b.waiting()[0]
@@ -231,7 +233,13 @@ func TestARaiseThatCannotBeStoredIsTriedAgain(t *testing.T) {
 		Decision: string(permission.Always), By: "ada", Tag: ask.Request.Tag, SHA256: ask.SHA256}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "it is reported that the budget cannot be raised", func() bool { return reports.has("settings.yaml is read-only") })
+	within(t, "it is reported that the budget cannot be raised", func() bool { return len(told.of(event.FileInvalid)) > 0 })
+	settings := filepath.Join(filepath.Dir(filepath.Dir(b.dir)), "settings.yaml")
+	if f := told.of(event.FileInvalid)[0].Body.(event.File); f.File != settings ||
+		!strings.Contains(f.Text, "does not apply yet, because the file could not be changed: ") ||
+		!strings.Contains(f.Text, "settings.yaml is read-only") {
+		t.Errorf("reported is %+v, want the reason and the file %s", f, settings)
+	}
 	p.mu.Lock()
 	p.broken = nil
 	p.mu.Unlock()

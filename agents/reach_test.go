@@ -11,6 +11,7 @@ import (
 	"daycare/engine/event"
 	"daycare/engine/inbox"
 	"daycare/engine/message"
+	"daycare/engine/permission"
 	"daycare/engine/record"
 )
 
@@ -127,5 +128,23 @@ rules:
 	b.halt()
 	if got := seen(); !slices.Equal(got, want) {
 		t.Errorf("shown was %v, want %v", got, want)
+	}
+}
+
+// A decision that asks for no turn does not show the agent at work.
+func TestASilentDecisionShowsNoWork(t *testing.T) {
+	b := newBench(t, callHold)
+	stage := &showing{bench: b}
+	b.opts.Stage = stage
+	r, err := b.box.Accept(t.Context(), inbox.Item{Kind: message.Permission, Token: "t", Silent: true,
+		Decision: string(permission.Always), Tag: "@read:/srv", By: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	b.wait(r.Item)
+	b.halt()
+	if slices.Contains(stage.states, event.Thinking) || b.model.calls() != 0 {
+		t.Errorf("shown was %v with %d model calls, want no work", stage.states, b.model.calls())
 	}
 }

@@ -94,7 +94,7 @@ func (rs *replies) finish(t *turn, reason string, as *record.Assistant, cause ..
 		as = &record.Assistant{Turn: t.id, Finish: record.FinishCanceled}
 	}
 	var recs []record.Record
-	if as != nil && (as.Text != "" || len(as.Thinking) > 0) && reason != record.ReasonCanceled {
+	if as != nil && reason != record.ReasonCanceled {
 		as.Out = rs.promise(t, as.Text)
 	}
 	if as == nil || as.Out == nil {
