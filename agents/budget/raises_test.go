@@ -231,18 +231,31 @@ func TestARaiseKeepsWhatStoodInTheFile(t *testing.T) {
 
 // A file that cannot be read is not replaced: the raise fails and is tried again.
 func TestARaiseDoesNotReplaceAFileThatCannotBeRead(t *testing.T) {
-	w := newWorld(t)
-	w.limits.Total.Tokens = 7
-	_, r := spend(t, w, "a")
-	// Reading a folder fails for root, too.
-	if err := os.MkdirAll(filepath.Join(w.dir, raisesFile, "inside"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Raise("a", r.Budget, "t", "ada"); err == nil {
-		t.Error("a file that cannot be read was replaced")
-	}
-	if w.Freed("a", r.Budget) {
-		t.Error("the limit is raised although that is not written down")
+	for name, put := range map[string]func(path string) error{ // reading fails for root, too
+		"a folder":            func(path string) error { return os.MkdirAll(filepath.Join(path, "inside"), 0o700) },
+		"a link to itself":    func(path string) error { return os.Symlink(filepath.Base(path), path) },
+		"a link through none": func(path string) error { return os.Symlink(filepath.Base(path)+"/x", path) },
+	} {
+		w := newWorld(t)
+		w.limits.Total.Tokens = 7
+		_, r := spend(t, w, "a")
+		path := filepath.Join(w.dir, raisesFile)
+		if err := errors.Join(os.MkdirAll(w.dir, 0o700), put(path)); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Raise("a", r.Budget, "t", "ada"); err == nil || !strings.HasPrefix(err.Error(), "raise budget: ") {
+			t.Errorf("%s: the raise ends with %v", name, err)
+		}
+		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s was replaced, %v", name, err)
+		}
+		if w.Freed("a", r.Budget) {
+			t.Errorf("%s: the limit is raised although that is not written down", name)
+		}
 	}
 }
 
