@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -256,6 +257,52 @@ func TestARaiseDoesNotReplaceAFileThatCannotBeRead(t *testing.T) {
 		if w.Freed("a", r.Budget) {
 			t.Errorf("%s: the limit is raised although that is not written down", name)
 		}
+	}
+}
+
+// A raise lifts the one limit that it was given for: not that of another agent, nor another
+// limit of the same amount.
+func TestARaiseLiftsOneLimit(t *testing.T) {
+	w := newWorld(t)
+	w.limits.PerAgent.Tokens = 300
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := spend(t, w, "a"); n != 2 {
+		t.Errorf("%d more requests of the agent were allowed, want 2", n)
+	}
+	if n, _ := spend(t, w, "b"); n != 2 {
+		t.Errorf("%d requests of another agent were allowed, want 2", n)
+	}
+	w = newWorld(t)
+	w.limits.PerDay.Tokens, w.limits.Total.Tokens = 300, 300
+	_, r = spend(t, w, "a")
+	b := r.Budget
+	b.Scope, b.Day = permission.BudgetPerDay, w.now.Format(time.DateOnly)
+	if err := w.Raise("a", b, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if n, r := spend(t, w, "a"); n != 0 || r.Budget.Scope != permission.BudgetTotal {
+		t.Errorf("%d requests were allowed, then %v, want the limit of all", n, r)
+	}
+}
+
+// A raise that no file can hold fails, and those that were given stay.
+func TestARaiseThatCannotBeWrittenKeepsTheOthers(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 7
+	_, r := spend(t, w, "a")
+	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	r.Budget.More = math.Inf(1)
+	if err := w.Raise("a", r.Budget, "t2", "ada"); err == nil {
+		t.Error("it is said to be done")
+	}
+	list, _, err := w.o.readRaises()
+	if err != nil || len(list) != 1 || list[0].Token != "t" {
+		t.Errorf("the file has %+v, %v, want the first raise", list, err)
 	}
 }
 
