@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"daycare/engine/crash/crashtest"
 	"daycare/engine/permission"
 )
 
@@ -322,5 +323,60 @@ func TestRaiseOfOneOfSeveralLimits(t *testing.T) {
 	w.broken = nil
 	if err := w.Raise("a", r.Budget, "t", "ada"); err != nil || !w.Freed("a", r.Budget) {
 		t.Errorf("after it was raised: %v", err)
+	}
+}
+
+// A raise is durable before it is said to be done: each step that fails is reported, and the
+// limit is what it was.
+func TestARaiseThatIsNotDurableIsNone(t *testing.T) {
+	crashtest.EachStepFails(t, "eio", func(t *testing.T) func() error {
+		w := newWorld(t)
+		w.limits.Total.Tokens = 300
+		_, r := spend(t, w, "a")
+		return func() error {
+			err := w.Raise("a", r.Budget, "t", "ada")
+			if err != nil && w.Freed("a", r.Budget) {
+				t.Errorf("the limit is raised after %v", err)
+			}
+			return err
+		}
+	})
+}
+
+// A file that cannot be parsed and cannot be kept either is not replaced.
+func TestABrokenFileOfRaisesIsNotLost(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Total.Tokens = 7
+	_, r := spend(t, w, "a")
+	path := filepath.Join(w.dir, raisesFile)
+	kept := path + ".conflict-" + w.now.Format("20060102T150405.000Z")
+	if err := errors.Join(os.MkdirAll(filepath.Join(kept, "in the way"), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Raise("a", r.Budget, "t", "ada"); err == nil || !strings.Contains(err.Error(), "set the unreadable file aside") {
+		t.Errorf("raised: %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "{" {
+		t.Errorf("the file has %q, %v", data, err)
+	}
+}
+
+// A limit that an agent does not have any more is free, and raising it does nothing.
+func TestALimitThatIsGoneIsFree(t *testing.T) {
+	w := newWorld(t)
+	w.own["parent"], w.line["child"] = Amount{Tokens: 300}, []string{"parent"}
+	_, r := spend(t, w, "child")
+	if w.Freed("child", r.Budget) {
+		t.Fatalf("%+v is free", r.Budget)
+	}
+	delete(w.line, "child")
+	if !w.Freed("child", r.Budget) {
+		t.Error("it is not free")
+	}
+	if err := w.Raise("child", r.Budget, "t", "ada"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, raisesFile)); err == nil {
+		t.Error("a raise was written")
 	}
 }

@@ -3,10 +3,12 @@ package budget
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -268,7 +270,30 @@ func TestMissingIsSure(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.dir = loop
-	if w.open(); !strings.Contains(w.said.String(), "cannot list") {
-		t.Errorf("of a folder that cannot be read is said %q", &w.said)
+	w.open()
+	for _, want := range []string{"cannot list", "cannot remove leftovers"} {
+		if !strings.Contains(w.said.String(), want) {
+			t.Errorf("of a folder that cannot be read is said %q, want %s", &w.said, want)
+		}
+	}
+}
+
+// What is written back stands in its file in the order in which it was spent.
+func TestMissingCallsAreWrittenInTheirOrder(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
+	var calls []Call
+	for _, minutes := range []int{7, 3, 9, 1} {
+		calls = append(calls, Call{At: at.Add(time.Duration(minutes) * time.Minute), Agent: fmt.Sprint("a", minutes)})
+	}
+	if err := Add(dir, calls); err != nil {
+		t.Fatal(err)
+	}
+	var agents []string
+	if err := eachLine(filepath.Join(dir, Day(at)), func(l line) { agents = append(agents, l.Agent) }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a1", "a3", "a7", "a9"}; !slices.Equal(agents, want) {
+		t.Errorf("the file has %q, want %q", agents, want)
 	}
 }
