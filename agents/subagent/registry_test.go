@@ -1,12 +1,14 @@
 package subagent
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +55,7 @@ func TestFindingsHaveTheirPlace(t *testing.T) {
 		"summarize":     {"---\nname: A\ndescription: d\nsummarize: short\n---\nx", "x.md:4:12 summarize: found the text \"short\", allowed: verbatim, structured"},
 		"schema":        {"---\nname: A\ndescription: d\ninputSchema: { type: array }\n---\nx", "x.md:4:14 inputSchema"},
 		"template":      {"---\nname: A\ndescription: d\n---\n{{.x", "x.md the text is not a template"},
+		"empty":         {"---\nname: A\ndescription: \"  \"\n---\nx", "x.md:3:14 description is empty: the calling model chooses by it"},
 		"no text":       {"---\nname: A\ndescription: d\n---\n", "x.md there is no text"},
 		"unknown":       {"---\nname: A\ndescription: d\ncolour: red\n---\nx", "x.md:4:1 colour is unknown and ignored"},
 		"windows lines": {"---\r\nname: A\r\ndescription: d\r\ncolour: red\r\n---\r\nx", "x.md:4:1 colour is unknown and ignored"},
@@ -214,5 +217,148 @@ func TestNamesThatAreNotForSubAgents(t *testing.T) {
 		if names := f.names(); len(names) != 4 || !cmp.Equal(f.got, []string{"subagent-invalid"}) {
 			t.Errorf("%q is in force (%v), reported %v", bad, names, f.got)
 		}
+	}
+}
+
+// Definitions are the Markdown files that nobody hides; one that did not change is not read
+// again, and what is wrong is reported from the start.
+func TestWhichFilesAreDefinitions(t *testing.T) {
+	f := newFolder(t)
+	if err := os.Mkdir(filepath.Join(f.dir, "folder.md"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("nowhere", filepath.Join(f.dir, "gone.md")), os.Symlink("folder.md", filepath.Join(f.dir, "linked.md"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, called := range map[string]string{"a.md": "A", ".b.md": "B", "c.txt": "C", "d.md~": "D"} {
+		f.write(name, "---\nname: "+called+"\ndescription: d\n---\nx")
+	}
+	if got := strings.Join(f.names(), " "); got != "A CodeReview CodeSearch Planner sessions_spawn" || len(f.got) > 0 {
+		t.Errorf("definitions are %s, reported %v", got, f.got)
+	}
+	_, before := f.List()
+	if _, after := f.List(); after != before {
+		t.Errorf("without an edit the version goes from %d to %d", before, after)
+	}
+	if _, ok := f.Get("None"); ok {
+		t.Error("there is a definition of no name")
+	}
+	f.write("a.md", "---\nname: A\n---\nx")
+	told := 0
+	if _, err := NewRegistry(f.dir, func(string) bool { return false }, func(_ string, found []finding.Finding) { told += len(found) }); err != nil || told != 1 {
+		t.Errorf("at the start %d findings are reported, %v, want 1", told, err)
+	}
+}
+
+// A file that was saved a moment ago may be half saved and is read again for a second; an
+// older one is broken.
+func TestHowLongABrokenDefinitionIsWaitedFor(t *testing.T) {
+	const good = "---\nname: A\ndescription: d\n---\nx"
+	for name, tt := range map[string]struct {
+		age, saved time.Duration // how long ago it was saved, after how long again; 0: it is not
+		took       time.Duration
+		found      int
+	}{
+		"saved just now":     {0, 0, time.Second, 1},
+		"saved long ago":     {time.Hour, 0, 0, 1},
+		"saved in two steps": {0, 250 * time.Millisecond, 500 * time.Millisecond, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.md")
+			save := func(text string, at time.Time) {
+				if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at)); err != nil {
+					t.Error(err)
+				}
+			}
+			found := 0
+			r, err := NewRegistry(dir, func(string) bool { return false }, func(_ string, f []finding.Finding) { found += len(f) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			save("---\nname: A\n", time.Now().Add(-tt.age))
+			if tt.saved > 0 {
+				time.AfterFunc(tt.saved, func() { save(good, time.Now()) })
+			}
+			begin := time.Now()
+			_, version := r.List()
+			if took := time.Since(begin); took != tt.took || found != tt.found {
+				t.Errorf("%s: it took %v with %d findings, want %v and %d", name, took, found, tt.took, tt.found)
+			}
+			if _, again := r.List(); again != version {
+				t.Errorf("%s: it is read again", name)
+			}
+		})
+	}
+}
+
+// A file that is too large to be a definition is reported and not used.
+func TestADefinitionThatCannotBeRead(t *testing.T) {
+	f := newFolder(t)
+	f.write("a.md", "---\nname: A\ndescription: d\n---\n"+strings.Repeat("x", maxDefinition))
+	if _, ok := f.Get("A"); ok || !cmp.Equal(f.got, []string{"subagent-unreadable"}) {
+		t.Errorf("it is used: %v, reported %v", ok, f.got)
+	}
+}
+
+// Only what broke a definition says that the version before stays active.
+func TestTheRemedyOfABrokenDefinition(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		dir := t.TempDir()
+		remedies := map[finding.Severity]string{}
+		r, err := NewRegistry(dir, func(string) bool { return false }, func(_ string, found []finding.Finding) {
+			for _, f := range found {
+				remedies[f.Severity] = f.Remedy
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, old := filepath.Join(dir, "a.md"), time.Now().Add(-time.Hour)
+		for _, text := range []string{"---\nname: A\ndescription: d\n---\nx", "---\nname: A\ncolour: red\n---\nx"} {
+			if !before && strings.Contains(text, "description") {
+				continue
+			}
+			if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, old, old)); err != nil {
+				t.Fatal(err)
+			}
+			r.List()
+			old = old.Add(time.Minute)
+		}
+		if stays := strings.Contains(remedies[finding.Error], "the previous version stays active"); stays != before {
+			t.Errorf("with a version before: %v, the remedy is %q", before, remedies[finding.Error])
+		}
+		if warning, told := remedies[finding.Warning]; !told || strings.Contains(warning, "stays active") {
+			t.Errorf("the remedy of a warning is %q (%v)", warning, told)
+		}
+	}
+}
+
+// A folder that cannot be read for a while takes nothing away, and a file that goes away is
+// withdrawn.
+func TestAFolderThatCannotBeRead(t *testing.T) {
+	f := newFolder(t)
+	f.write("a.md", "---\nname: A\ndescription: d\n---\nx")
+	f.write("b.md", "broken")
+	if _, ok := f.Get("A"); !ok || len(f.got) != 1 {
+		t.Fatalf("reported %v", f.got)
+	}
+	if err := errors.Join(os.Rename(f.dir, f.dir+"-away"), os.WriteFile(f.dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := f.Get("A"); !ok {
+		t.Error("with a file in the place of the folder the definitions are gone")
+	}
+	if err := errors.Join(os.Remove(f.dir), os.Rename(f.dir+"-away", f.dir), os.Remove(filepath.Join(f.dir, "b.md"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := f.Get("A"); !ok || len(f.got) != 2 || f.got[1] != "good again" {
+		t.Errorf("reported %v", f.got)
+	}
+	if err := os.RemoveAll(f.dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := f.Get("A"); ok {
+		t.Error("without the folder a definition is in force")
 	}
 }

@@ -29,6 +29,7 @@ type house struct {
 	canceled []string
 	asked    *permission.Pending
 	err      error
+	lost     error // why its outcome cannot be told
 	during   func(child string)
 }
 
@@ -47,7 +48,7 @@ func (h *house) Await(ctx context.Context, child, item string) (event.Outcome, e
 		<-ctx.Done()
 		return event.Outcome{}, ctx.Err()
 	}
-	return h.outcome, nil
+	return h.outcome, h.lost
 }
 
 func (h *house) Cancel(_ context.Context, child string) { h.canceled = append(h.canceled, child) }
@@ -213,6 +214,70 @@ func TestQuestion(t *testing.T) {
 		}
 		if got := tl.question(input); got != want {
 			t.Errorf("question of %s is %q, want %q", args, got, want)
+		}
+	}
+}
+
+// A call that cannot begin, or whose outcome cannot be told, says so, and nobody is told of
+// an end that is none.
+func TestACallThatFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		definition, args string
+		lost             error
+		made             int
+		want             string
+	}{
+		"no object":       {plain, `["task"]`, nil, 0, "Helper: the arguments must be a JSON object"},
+		"nothing":         {plain, `null`, nil, 0, "Helper: the arguments must be a JSON object"},
+		"no prompt":       {strings.Replace(plain, "{{.task}}", "{{.task.x.y}}", 1), `{"task":"x"}`, nil, 0, "Helper: its system prompt cannot be made"},
+		"an outcome lost": {plain, `{"task":"x"}`, errors.New("history is gone"), 1, "Helper: its answer cannot be told: history is gone"},
+	} {
+		events := event.NewStream("t")
+		h := &house{outcome: event.Outcome{Reason: "done", Text: "yes"}, lost: tt.lost}
+		r, err := toolOf(t, h, events, tt.definition).Run(t.Context(), tools.Call{ID: "c1", Agent: "parent", Arguments: json.RawMessage(tt.args)})
+		if err != nil || r.Status != tools.Failed || !strings.HasPrefix(r.Text, tt.want) || len(h.made) != tt.made {
+			t.Errorf("%s: %+v, %v, %d made, want %q", name, r, err, len(h.made), tt.want)
+		}
+		all, _ := events.Since(0)
+		if slices.ContainsFunc(all, func(e event.Event) bool { return e.Type == event.SubAgentEnd }) {
+			t.Errorf("%s: an end is told", name)
+		}
+	}
+}
+
+// What a sub-agent read from outside is from outside for its caller.
+func TestAResultKeepsItsSource(t *testing.T) {
+	for _, untrusted := range [][]string{nil, {"https://example.com/"}} {
+		h := &house{outcome: event.Outcome{Reason: "done", Text: "yes", Untrusted: untrusted}}
+		r := run(t, t.Context(), toolOf(t, h, event.NewStream("t"), plain), `{"task":"x"}`)
+		if (r.Source != "") != (untrusted != nil) || untrusted != nil && !strings.Contains(r.Source, untrusted[0]) {
+			t.Errorf("of %q the source is %q", untrusted, r.Source)
+		}
+	}
+}
+
+// What the caller reads of a sub-agent that waits, is paused, or ended otherwise.
+func TestWhatComesOfASubAgent(t *testing.T) {
+	ask := &permission.Pending{Token: "tok", Request: permission.Request{Tag: "@web"}}
+	budget := &permission.Pending{Token: "tok",
+		Request: permission.Budget{Scope: permission.BudgetTotal, Unit: permission.USD, Limit: 1, More: 1}.Request("")}
+	for name, tt := range map[string]struct {
+		outcome event.Outcome
+		asked   *permission.Pending
+		want    Summary
+	}{
+		"waits":                 {event.Outcome{Reason: "waiting"}, ask, Summary{Output: "It waits for a person", Waiting: "tok"}},
+		"waits no more":         {event.Outcome{Reason: "waiting"}, nil, Summary{Output: "It waits for a person"}},
+		"is paused":             {event.Outcome{Reason: "budget"}, budget, Summary{Output: "It is paused at a budget", Waiting: "tok"}},
+		"asks for more and all": {event.Outcome{Reason: "budget", Text: "b"}, ask, Summary{Output: "[It was ended before it was finished: b]"}},
+		"went round":            {event.Outcome{Reason: "loop", Text: "l", Work: event.Work{Said: "s"}}, nil, Summary{Output: "s\n\n[It was ended before it was finished: l]"}},
+		"failed with words":     {event.Outcome{Reason: "error", Text: "t", Error: "e"}, nil, Summary{Output: "t"}},
+		"failed without":        {event.Outcome{Reason: "error", Error: "e"}, nil, Summary{Output: "It ended without an answer: error e"}},
+		"is done":               {event.Outcome{Reason: "done", Text: "t"}, ask, Summary{Success: true, Output: "t"}},
+	} {
+		got := (&tool{house: &house{asked: tt.asked}}).summary("child", tt.outcome)
+		if !strings.HasPrefix(got.Output, tt.want.Output) || got.Success != tt.want.Success || got.Waiting != tt.want.Waiting {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
 }
