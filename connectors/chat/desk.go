@@ -39,7 +39,7 @@ type Desk struct {
 // New makes the desk of a connector.
 func New(o Options, host Host, p Platform, log *slog.Logger) *Desk {
 	d := &Desk{o: o, host: host, log: log, gate: newGate(o.Allow), voice: voice{p, log},
-		files:   &fetcher{store: host.Files, log: log, failed: map[string]int{}},
+		files:   &fetcher{store: host.Files, log: log, failed: map[attached]int{}},
 		waiting: newWaiting(o.ID, host.Waiting, log)}
 	d.who = &people{o: o, host: host, platform: p, gate: d.gate, routes: map[string]message.Address{}}
 	d.approvals = &approvals{o: o, host: host, log: log, who: d.who, voice: d.voice, cards: newCards(o.ID, host.Hints, log)}
@@ -140,8 +140,8 @@ func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
 	if q := strings.TrimSpace(p.Quote); q != "" {
 		in.Text = quoted(q) + "\n\n" + in.Text
 	}
-	for _, f := range p.Files {
-		kept, err := d.files.keep(ctx, p, f)
+	for i, f := range p.Files {
+		kept, err := d.files.keep(ctx, attached{p.Key, i}, f)
 		var lost *notKept
 		switch {
 		case errors.As(err, &lost):
@@ -152,6 +152,7 @@ func (d *Desk) incoming(ctx context.Context, p Post) (message.Incoming, error) {
 			in.Files = append(in.Files, kept)
 		}
 	}
+	d.files.forget(p.Key)
 	return in, nil
 }
 

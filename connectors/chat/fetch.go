@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -33,27 +34,38 @@ func (e *notKept) Error() string { return e.reason }
 // out.
 var TooLarge error = &notKept{"it is over 20 MB"}
 
+// errGone is why a file is not asked for any more.
+var errGone error = &notKept{"it could not be fetched"}
+
 // A fetcher keeps the files that come with messages.
 type fetcher struct {
 	store Files
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	failed map[string]int // key -> how often its files could not be fetched
+	failed map[attached]int // how often it could not be fetched, until its message is done with
 }
 
-func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error) {
+// attached is a file of a message: the key of the message, and which of its files.
+type attached struct {
+	key string
+	n   int
+}
+
+func (g *fetcher) keep(ctx context.Context, of attached, f File) (message.File, error) {
 	if g.store == nil {
 		return message.File{}, &notKept{"files are not accepted here"}
 	}
 	if f.Size > maxFile {
 		return message.File{}, TooLarge
 	}
+	if g.failures(of, 0) >= fetchTries {
+		return message.File{}, errGone
+	}
 	ctx, w := newWatched(ctx)
 	defer w.end(nil)
 	kept, err := g.fetch(ctx, w, f)
 	if err == nil {
-		g.forgive(p.Key)
 		return kept, nil
 	}
 	var lost *notKept
@@ -62,13 +74,11 @@ func (g *fetcher) keep(ctx context.Context, p Post, f File) (message.File, error
 		err = lost
 	}
 	if errors.As(err, &lost) {
-		g.forgive(p.Key)
 		return message.File{}, lost
 	}
-	if g.strike(p.Key) >= fetchTries {
-		g.forgive(p.Key)
+	if g.failures(of, 1) >= fetchTries {
 		g.log.Warn("cannot fetch a file", "name", f.Name, "err", err)
-		return message.File{}, &notKept{"it could not be fetched"}
+		return message.File{}, errGone
 	}
 	return message.File{}, fmt.Errorf("fetch file %s: %w", f.Name, err)
 }
@@ -116,15 +126,19 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (g *fetcher) strike(key string) int {
+// failures counts more failures of a file and returns how many there were.
+func (g *fetcher) failures(of attached, more int) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed[key]++
-	return g.failed[key]
+	if more > 0 {
+		g.failed[of] += more
+	}
+	return g.failed[of]
 }
 
-func (g *fetcher) forgive(key string) {
+// forget forgets the failures of a message whose files are there or given up.
+func (g *fetcher) forget(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.failed, key)
+	maps.DeleteFunc(g.failed, func(of attached, _ int) bool { return of.key == key })
 }

@@ -62,8 +62,7 @@ func (w *people) mayAnswer(from message.Address, p permission.Pending) bool {
 	if p.Owner.Connector == from.Connector && p.Owner.UserID == from.UserID {
 		return true
 	}
-	home, here := w.home(p.Agent)
-	here = here && home.Connector == w.o.ID
+	_, here := w.home(p.Agent)
 	return w.owns(from.UserID) && (here || p.Owner.Connector == w.o.ID)
 }
 

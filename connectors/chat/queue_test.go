@@ -195,6 +195,49 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	}
 }
 
+// A file that does not come holds its message up for so many tries and no more, wherever it
+// stands among others.
+func TestAFileThatDoesNotComeHoldsUpNoMessage(t *testing.T) {
+	disconnected := errors.New("disconnected")
+	for files, want := range map[string]struct{ tries, kept int }{ // g comes, b does not, l is too large
+		"b": {fetchTries, 0}, "gb": {fetchTries, 1}, "bg": {fetchTries, 1}, "lb": {fetchTries, 0}, "gbg": {fetchTries, 2},
+		"bb": {2*fetchTries - 1, 0}, "bgb": {2*fetchTries - 1, 1}, "gg": {1, 2},
+	} {
+		w := newWorld()
+		d := w.desk(Options{}, talker{w})
+		asked := make([]int, len(files))
+		p := post("see")
+		for i, kind := range files {
+			f := File{Name: fmt.Sprint("f", i), Open: func(context.Context) (io.ReadCloser, error) {
+				if asked[i]++; kind == 'b' {
+					return nil, disconnected
+				}
+				return io.NopCloser(strings.NewReader("x")), nil
+			}}
+			if kind == 'l' {
+				f.Size = maxFile + 1
+			}
+			p.Files = append(p.Files, f)
+		}
+		tries := 1
+		for d.Take(t.Context(), w.deliver, p) != nil && tries < 50 {
+			tries++
+		}
+		if tries != want.tries || len(w.taken) != 1 || len(w.taken[0].Files) != want.kept {
+			t.Fatalf("%s: after %d tries %+v was delivered, want %d tries and %d files", files, tries, w.taken, want.tries, want.kept)
+		}
+		for i, kind := range files {
+			if missing := strings.Contains(w.taken[0].Text, fmt.Sprintf("[the file f%d is missing: ", i)); missing != (kind != 'g') ||
+				kind == 'b' && asked[i] != fetchTries {
+				t.Errorf("%s: file %d was asked for %d times; delivered %q", files, i, asked[i], w.taken[0].Text)
+			}
+		}
+		if len(d.files.failed) != 0 {
+			t.Errorf("%s: what failed is remembered for good: %v", files, d.files.failed)
+		}
+	}
+}
+
 // store keeps files up to a size.
 type store struct {
 	*world
