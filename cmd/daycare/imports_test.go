@@ -158,7 +158,8 @@ var imports = map[string][]string{
 		"engine/event", "engine/finding", "engine/permission"},
 
 	"connectors/terminal/theme":      {},
-	"connectors/terminal/markdown":   {"connectors/terminal/theme"},
+	"connectors/terminal/highlight":  {},
+	"connectors/terminal/markdown":   {"connectors/terminal/highlight", "connectors/terminal/theme"},
 	"connectors/terminal/transcript": {"connectors/terminal/markdown", "connectors/terminal/theme", "engine/control", "engine/event"},
 
 	"connectors/webhook": {"connectors", "connectors/format", "connectors/ingress", "engine/message", "engine/inbox", "engine/disk", "engine/finding"},

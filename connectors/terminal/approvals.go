@@ -242,7 +242,7 @@ func (s *screen) factLines(ask event.Ask, width int) (lines []string) {
 // requestLines are the exact command, path or diff: nothing of it is shortened.
 func (s *screen) requestLines(ask event.Ask, width int) []string {
 	language := ""
-	if strings.Contains(ask.Request, "\n@@") || strings.HasPrefix(ask.Request, "--- ") || strings.HasPrefix(ask.Request, "@@") {
+	if markdown.IsDiff(askText(ask)) {
 		language = "diff"
 	}
 	lines := s.render.Code(markdown.Clean(askText(ask)), language, width)

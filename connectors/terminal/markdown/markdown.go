@@ -12,6 +12,7 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 
+	"daycare/connectors/terminal/highlight"
 	"daycare/connectors/terminal/theme"
 )
 
@@ -19,6 +20,7 @@ import (
 type Renderer struct {
 	Theme  *theme.Theme
 	parser parser.Parser
+	inks   *[highlight.Kinds]ink // made when the first code is set
 }
 
 // New makes a renderer. Tables and struck words are done here, not by goldmark's
@@ -125,58 +127,6 @@ func (s setter) list(n *ast.List, width int) []string {
 		lines = append(lines, prefix(strings.Repeat(" ", len([]rune(mark))), set[1:])...)
 	}
 	return lines
-}
-
-// code sets a code block. Long lines are broken, not cut: a person may want to copy
-// all of it.
-func (s setter) code(source, language string, width int) []string {
-	return prefix(s.Theme.Rule.Render("│ "), s.Code(source, language, width-2))
-}
-
-// Code sets source text as it is; a diff gets its colours.
-func (r *Renderer) Code(source, language string, width int) []string {
-	var lines []string
-	for line := range strings.SplitSeq(strings.TrimRight(source, "\n"), "\n") {
-		line = strings.ReplaceAll(line, "\t", "    ")
-		style := r.Theme.CodeBlock
-		if language == "diff" || language == "patch" {
-			style = r.diff(line)
-		}
-		lines = append(lines, r.broken(line, style, width)...)
-	}
-	return lines
-}
-
-// broken sets a line of source. What does not fit goes on below it, with a mark that says so.
-func (r *Renderer) broken(line string, style lipgloss.Style, width int) (lines []string) {
-	if ansi.StringWidth(line) <= width || width < 10 {
-		for part := range strings.SplitSeq(ansi.Hardwrap(line, max(width, 1), true), "\n") {
-			lines = append(lines, style.Render(part))
-		}
-		return lines
-	}
-	for i, part := range strings.Split(ansi.Hardwrap(line, width-2, true), "\n") {
-		if i == 0 {
-			lines = append(lines, style.Render(part))
-			continue
-		}
-		lines = append(lines, r.Theme.Rule.Render("↪ ")+style.Render(part))
-	}
-	return lines
-}
-
-func (r *Renderer) diff(line string) lipgloss.Style {
-	switch {
-	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-		return r.Theme.Strong
-	case strings.HasPrefix(line, "+"):
-		return r.Theme.Added
-	case strings.HasPrefix(line, "-"):
-		return r.Theme.Removed
-	case strings.HasPrefix(line, "@@"):
-		return r.Theme.Hunk
-	}
-	return r.Theme.CodeBlock
 }
 
 // wrap breaks styled text into lines; each closes the styles it opens.

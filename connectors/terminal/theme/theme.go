@@ -4,7 +4,11 @@
 // under NO_COLOR.
 package theme
 
-import "charm.land/lipgloss/v2"
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
 
 // A Theme is made once for a terminal and not changed after.
 type Theme struct {
@@ -20,6 +24,7 @@ type Theme struct {
 	Rule     lipgloss.Style // lines between areas
 
 	Markdown
+	Syntax Syntax
 }
 
 // Markdown is the part of a theme that text is set with.
@@ -27,6 +32,15 @@ type Markdown struct {
 	Heading, Strong, Emphasis, Struck lipgloss.Style
 	Code, CodeBlock, Link, Quote      lipgloss.Style
 	Added, Removed, Hunk              lipgloss.Style // of diffs
+}
+
+// A Syntax is the part of a theme that source text is set with, beside Markdown.CodeBlock.
+type Syntax struct{ Comment, String, Number, Keyword lipgloss.Style }
+
+// Around is what switches a style on and off.
+func Around(s lipgloss.Style) (on, off string) {
+	on, off, _ = strings.Cut(s.Render("x"), "x")
+	return on, off
 }
 
 // A Terminal is what a theme is made for.
@@ -92,6 +106,12 @@ func New(on Terminal) *Theme {
 			Added:     pick("2", "28", "2", "4"),
 			Removed:   pick("9", "1", "9", "1"),
 			Hunk:      pick("6", "24", "6", "8"),
+		},
+		Syntax: Syntax{
+			Comment: pick("245", "241", "7", "8"),
+			String:  pick("114", "22", "2", "5"),
+			Number:  pick("179", "94", "11", ""),
+			Keyword: pick("111", "25", "14", "4"),
 		},
 	}
 }

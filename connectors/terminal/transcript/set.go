@@ -79,7 +79,8 @@ func (b *block) make(f Frame) []string {
 		return append([]string{head}, indent("  ", b.words(f, width))...)
 	case answer:
 		if b.streak {
-			return indent("  ", b.growing.Lines(f.Renderer, b.text, width))
+			b.growing.Margin = "  "
+			return b.growing.Lines(f.Renderer, b.text, width)
 		}
 		return indent("  ", f.Lines(b.text, width))
 	case thinking:
@@ -241,13 +242,21 @@ func (b *block) detail(f Frame, width int) []string {
 	case c.status == "" && c.progress != "":
 		lines = append(lines, middle(f.Code(markdown.Clean(c.progress), "", width-4))...)
 	case strings.TrimSpace(c.output) != "":
-		lines = append(lines, middle(f.Code(markdown.Clean(c.output), "", width-4))...)
+		lines = append(lines, middle(f.Code(markdown.Clean(c.output), languageOf(c.output), width-4))...)
 	}
 	lines = indent(f.Theme.Rule.Render("  │ "), lines)
 	for _, file := range b.files {
 		lines = append(lines, "  "+fileLine(f, file))
 	}
 	return lines
+}
+
+// languageOf is what the output of a tool is set as: a diff, or as it is.
+func languageOf(output string) string {
+	if markdown.IsDiff(output) {
+		return "diff"
+	}
+	return ""
 }
 
 // arguments are shown one a line; text with line breaks as such.
