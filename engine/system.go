@@ -44,6 +44,9 @@ type Options struct {
 	// Answers names the model that answers for agents of a type with a choice, and how many
 	// tokens of context there is room for, 0: not known. nil: nothing is known.
 	Answers func(t address.Type, choice record.Model) (model string, window int)
+	// Budget is how many US dollars an agent may cost over its life, with those it started,
+	// where its own state says this; 0 is no limit. nil: not known of any.
+	Budget func(d address.Descriptor, own *record.Budget) float64
 	// Queue is how agents of a connector, "" of none, take what comes while they work,
 	// if their own state does not say; nil: not known of any.
 	Queue func(connector string) string
@@ -147,7 +150,7 @@ func New(o Options) (*System, error) {
 		return a.connectors.get(id)
 	}, o.Events, o.Log)
 
-	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, queue: o.Queue}
+	dir := &directory{place: p, actors: a, asks: o.Asks, answers: o.Answers, budget: o.Budget, queue: o.Queue}
 	asks := &approvals{place: p, asks: o.Asks, actors: a, mailroom: mail}
 	news := &folderWatch{place: p, actors: a, descriptors: a.descriptors, recent: last}
 	return &System{place: p, mailroom: mail, approvals: asks, folderWatch: news, directory: dir,

@@ -21,6 +21,7 @@ type directory struct {
 	actors  *actors
 	asks    *permission.Queue
 	answers func(address.Type, record.Model) (model string, window int) // nil: nothing is known
+	budget  func(address.Descriptor, *record.Budget) float64            // nil: not known of any
 	queue   func(string) string                                         // nil: not known of any
 }
 
@@ -150,6 +151,9 @@ func (dy *directory) look(meta address.Meta) event.Agent {
 	}
 	a.OwnCost = dy.actors.ownCost(meta.ID)
 	a.Cost = a.OwnCost
+	if dy.budget != nil {
+		a.Budget = dy.budget(meta.Descriptor, state.Budget)
+	}
 	if n, err := record.InContext(dir); err == nil {
 		a.Context = n
 	}

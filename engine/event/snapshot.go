@@ -39,6 +39,7 @@ type Agent struct {
 	LastAt        *time.Time `json:"lastAt"`             // of the newest record; null: none yet
 	Cost          float64    `json:"cost"`               // US dollars, over its life, with the agents that it started
 	OwnCost       float64    `json:"ownCost,omitempty"`  // without them
+	Budget        float64    `json:"budget,omitempty"`   // US dollars that Cost may come to; 0: no limit of its own
 	Model         string     `json:"model"`
 	// Context is about how many tokens the conversation has, 0 is not known; Window
 	// is how many there is room for.

@@ -180,6 +180,7 @@ func (r *Daemon) build(c *config.Config) (err error) {
 		Grace:     shutdownGrace,
 		Redact:    &r.secrets,
 		Folders:   r.folders,
+		Budget:    r.budgetOf,
 		Queue:     r.queueOf,
 		Enclose:   workbench{r}.enclose,
 		Awake:     func() int { return r.settings.Current().Agents.MaxAwake },

@@ -186,3 +186,15 @@ func (r *conf) answers(t address.Type, own record.Model) (model string, window i
 	}
 	return chain.Answers(choice), window
 }
+
+// budgetOf is how many US dollars an agent may cost, 0 for any number: what its own state says, and
+// for one at the head of a family what the settings say, whichever is less.
+func (r *conf) budgetOf(d address.Descriptor, own *record.Budget) (usd float64) {
+	if own != nil {
+		usd = own.USD
+	}
+	if each := r.settings.Current().Budget.PerAgent.USD; d.ParentAgentID == "" && each > 0 && (usd == 0 || each < usd) {
+		usd = each
+	}
+	return usd
+}
