@@ -212,7 +212,7 @@ func (n *menu) key(m *Model, name string) bool {
 	case "tab":
 		n.take(m)
 	case "enter":
-		text := in.value()
+		text := in.shown()
 		done := text[:n.from] + n.choices[n.at].text
 		if n.from == 0 && strings.TrimSpace(done) == strings.TrimSpace(text) {
 			return false // the command stands there whole: run it
@@ -221,7 +221,7 @@ func (n *menu) key(m *Model, name string) bool {
 		// A command without arguments runs at once.
 		return n.from > 0 || strings.HasSuffix(done, " ")
 	case "esc":
-		closed := in.value()
+		closed := in.shown()
 		*n = menu{closed: closed}
 	default:
 		return false
@@ -231,9 +231,10 @@ func (n *menu) key(m *Model, name string) bool {
 
 func (n *menu) take(m *Model) {
 	in := &m.talk.input
-	text := in.value()[:n.from] + n.choices[n.at].text
+	text := in.shown()[:n.from] + n.choices[n.at].text
 	from := n.from
-	in.set(text)
+	in.replace(text)
+	in.back = 0
 	in.menu.suggest(m, text)
 	if in.menu.from == 0 && from == 0 && len(in.menu.choices) > 0 && in.menu.choices[0].text == text {
 		in.menu = menu{}

@@ -38,6 +38,7 @@ type daemon struct {
 	commands []control.CommandInfo
 	open     []io.Closer
 	items    int
+	asked    int // requests
 }
 
 func newDaemon() *daemon {
@@ -65,12 +66,22 @@ type breakable struct {
 
 func (b breakable) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.rt.RoundTrip(r)
+	b.d.mu.Lock()
+	b.d.asked++
+	b.d.mu.Unlock()
 	if err == nil && strings.HasSuffix(r.URL.Path, "/events") {
 		b.d.mu.Lock()
 		b.d.open = append(b.d.open, resp.Body)
 		b.d.mu.Unlock()
 	}
 	return resp, err
+}
+
+// requests is how many were made.
+func (d *daemon) requests() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked
 }
 
 // stop takes the daemon down; start brings it back.
@@ -381,6 +392,7 @@ type folders struct {
 
 func (f folders) Switch(_ context.Context, id, model string) (control.Choice, error) {
 	f.d.call("switch %s %s", id, model)
+	f.d.change(id, func(a *event.Agent) { a.Model = model })
 	return control.Choice{Provider: "claude", Model: model}, nil
 }
 

@@ -15,8 +15,9 @@
 //	screen.go    what everything is drawn for, and the pieces that all pages draw with
 //	home.go      the page of all agents; homeview.go is how it looks
 //	talk.go      the page of one conversation; talkview.go is how it looks, talkkeys.go
-//	             what its keys do
-//	input.go     the line to type in; complete.go completes what is typed there
+//	             what its keys do, side.go the pane beside it on a wide screen
+//	input.go     the line to type in; paste.go folds pastes in it, complete.go completes
+//	             what is typed there
 //	slash.go     the commands, by what they are about: slashagents, slashtalk, slashlook,
 //	             slashchoose; chooser.go is a list to choose from
 //	picker.go approvals.go queue.go panel.go help.go   what opens over a page

@@ -132,6 +132,7 @@ var keys = map[string]tea.KeyPressMsg{
 	"ctrl+up": {Code: tea.KeyUp, Mod: tea.ModCtrl}, "ctrl+down": {Code: tea.KeyDown, Mod: tea.ModCtrl},
 	"alt+up": {Code: tea.KeyUp, Mod: tea.ModAlt}, "shift+up": {Code: tea.KeyUp, Mod: tea.ModShift},
 	"ctrl+home": {Code: tea.KeyHome, Mod: tea.ModCtrl},
+	"delete":    {Code: tea.KeyDelete},
 	"pgup":      {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "backspace": {Code: tea.KeyBackspace},
 }
 

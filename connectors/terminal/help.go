@@ -32,7 +32,7 @@ var keyHelp = [][2]string{
 	{"Shift+↑↓", "choose a tool call or a thought; Enter opens it"},
 	{"Ctrl+T", "open or close all of them"},
 	{"↑↓", "input history"},
-	{"Ctrl+O", "write in $EDITOR"},
+	{"Ctrl+O", "write in $EDITOR; opens pastes that are folded"},
 	{"F4", "let the mouse select text; Shift+drag does, too"},
 	{"Ctrl+L", "draw the screen again"},
 	{"Ctrl+Z", "put daycare in the background"},

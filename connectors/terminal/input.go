@@ -16,11 +16,13 @@ const maxInput = 8
 
 // An input is the line to type in, with what was typed before and completion.
 type input struct {
-	area  textarea.Model
-	typed []string // what was sent before, oldest first
-	back  int      // how far back it is shown; 0: what is being typed
-	kept  string   // what was being typed when going back began
-	menu  menu     // completion
+	area   textarea.Model
+	pastes pastes            // that tokens in the text stand for
+	marks  *strings.Replacer // draws the tokens
+	typed  []string          // what was sent before, packed, oldest first
+	back   int               // how far back it is shown; 0: what is being typed
+	kept   string            // what was being typed when going back began, packed
+	menu   menu              // completion
 }
 
 func newInput(typed []string) input {
@@ -49,30 +51,50 @@ func (in *input) dress(t *theme.Theme) {
 	state := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, EndOfBuffer: plain,
 		Placeholder: t.Dim, Prompt: t.Accent.Bold(true), Selection: plain.Reverse(true), LineNumber: plain, CursorLineNumber: plain}
 	in.area.SetStyles(textarea.Styles{Focused: state, Blurred: state, Cursor: textarea.CursorStyle{Shape: tea.CursorBar, Blink: true}})
+	on, off := theme.Around(t.Accent)
+	in.marks = strings.NewReplacer(opens, on+"[", gap, " ", closes, "]"+off)
 }
 
-func (in *input) value() string { return in.area.Value() }
+// value is what is typed, packed.
+func (in *input) value() string { return in.pastes.packed(in.area.Value()) }
+
+// shown is what is typed, with tokens for its pastes.
+func (in *input) shown() string { return in.area.Value() }
 
 func (in *input) empty() bool { return in.area.Length() == 0 }
 
-func (in *input) set(text string) {
-	in.area.SetValue(text)
-	in.area.MoveToEnd()
+// set puts text from elsewhere into the input.
+func (in *input) set(text string) { in.restore(packedAs(text)) }
+
+// restore puts packed text into the input.
+func (in *input) restore(packed string) {
+	in.pastes = nil
+	in.replace(unpack(packed, in.pastes.add))
 	in.back = 0
+}
+
+// replace changes what is shown; its tokens stay what they are.
+func (in *input) replace(shown string) {
+	in.area.SetValue(shown)
+	in.area.MoveToEnd()
 	in.menu = menu{}
 }
 
 // update gives a key or a paste to the text.
 func (in *input) update(msg tea.Msg) tea.Cmd {
+	line, column := in.area.Line(), in.area.Column()
 	var cmd tea.Cmd
 	in.area, cmd = in.area.Update(msg)
+	if len(in.pastes) > 0 {
+		in.keepTokens(line, column)
+	}
 	return cmd
 }
 
-// sent notes a line that was sent.
-func (in *input) sent(text string) {
-	if n := len(in.typed); n == 0 || in.typed[n-1] != text {
-		in.typed = append(in.typed, text)
+// sent notes what was sent, packed.
+func (in *input) sent(packed string) {
+	if n := len(in.typed); n == 0 || in.typed[n-1] != packed {
+		in.typed = append(in.typed, packed)
 	}
 	in.set("")
 }
@@ -101,7 +123,7 @@ func (in *input) show(back int) bool {
 	if back > 0 {
 		text = in.typed[len(in.typed)-back]
 	}
-	in.set(text)
+	in.restore(text)
 	in.back = back
 	return true
 }
@@ -109,5 +131,5 @@ func (in *input) show(back int) bool {
 // lines are the text as it is shown.
 func (in *input) lines(width int) []string {
 	in.area.SetWidth(width)
-	return strings.Split(in.area.View(), "\n")
+	return strings.Split(in.marks.Replace(in.area.View()), "\n")
 }

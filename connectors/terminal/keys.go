@@ -192,7 +192,7 @@ func paste(m *Model, msg tea.PasteMsg) tea.Cmd {
 	if m.over != nil || m.page != talkPage {
 		return nil
 	}
-	return m.talk.input.update(msg)
+	return m.talk.input.paste(msg.Content)
 }
 
 // wheelLines is how far one notch of the wheel goes.
@@ -228,6 +228,12 @@ func click(m *Model, msg tea.MouseClickMsg) tea.Cmd {
 			return nil
 		}
 		return m.show(m.home.selected)
+	}
+	if msg.X >= m.screen.talkWidth() {
+		if rows := sideOf(m, m.screen.height-3); msg.Y > 0 && msg.Y <= len(rows) && rows[msg.Y-1].agent != "" {
+			return m.show(rows[msg.Y-1].agent)
+		}
+		return nil
 	}
 	m.talk.agents.current().text.View.ToggleAt(msg.Y-m.talk.textTop(m), m.talk.frame(m))
 	return nil

@@ -26,7 +26,7 @@ var outline = []event.Type{
 	event.TurnStarted, event.TurnFinished, event.ToolStarted, event.ToolFinished,
 	event.SubAgentStart, event.SubAgentEnd, event.Retry,
 	event.PermissionRequested, event.PermissionDecided, event.PermissionGranted, event.PermissionRevoked,
-	event.OutboxFailed, event.ConfigReloaded, event.ConfigInvalid, event.FileInvalid, event.BudgetReached,
+	event.OutboxFailed, event.ConfigReloaded, event.ConfigInvalid, event.FileEdited, event.FileInvalid, event.BudgetReached,
 }
 
 // Messages of the link.

@@ -16,7 +16,8 @@ import (
 const (
 	viewFile  = "view.json"
 	typedFile = "typed.jsonl"
-	keptTyped = 500 // lines of typed.jsonl that are offered again
+	keptTyped = 500     // lines of typed.jsonl that are offered again
+	keptBytes = 4 << 20 // of their text: pastes are long
 )
 
 // A memory writes hints. An error is not told: nothing depends on it.
@@ -66,22 +67,36 @@ func (m *memory) typed() []string {
 	}
 	defer f.Close()
 	var lines []string
-	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
+	in := bufio.NewReader(f)
+	for err == nil {
+		var line []byte
+		line, err = in.ReadBytes('\n') // a paste makes a line long
 		var text string
-		if json.Unmarshal(in.Bytes(), &text) == nil && text != "" {
+		if json.Unmarshal(line, &text) == nil && text != "" {
 			lines = append(lines, text)
 		}
 	}
-	if n := len(lines) - keptTyped; n > 0 {
+	if n := len(lines) - newestOf(lines); n > 0 {
 		lines = lines[n:]
 		m.shorten(lines)
 	}
 	return lines
 }
 
-// shorten rewrites the file once it is twice as long as it has to be.
+// newestOf is how many of the lines are offered again: the newest, as many as are kept and
+// at least one.
+func newestOf(lines []string) (n int) {
+	size := 0
+	for _, l := range slices.Backward(lines) {
+		if size += len(l); n == keptTyped || n > 0 && size > keptBytes {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// shorten rewrites the file with fewer lines.
 func (m *memory) shorten(lines []string) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

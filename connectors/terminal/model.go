@@ -101,7 +101,7 @@ func newModel(o Options, l follower, call caller, bg background) *Model {
 	m.conn.since = m.screen.now
 	m.dress()
 	m.recall()
-	m.talk.input.set(m.talk.agents.current().draft)
+	m.talk.input.restore(m.talk.agents.current().draft)
 	return m
 }
 
@@ -304,6 +304,7 @@ func (m *Model) heardAll(msg heardAll) tea.Cmd {
 			cmds = append(cmds, m.asksChanged(), m.call.asks())
 		}
 		if e.Type == event.ConfigReloaded {
+			stale = true // agents that follow the settings have another model
 			cmds = append(cmds, m.call.status())
 		}
 		cmds = append(cmds, m.watched(e.Agent, e.Type))

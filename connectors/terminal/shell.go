@@ -29,8 +29,8 @@ type (
 	}
 	// edited is the text that came back from the editor.
 	edited struct {
-		text string
-		err  error
+		from, text string
+		err        error
 	}
 )
 
@@ -90,9 +90,10 @@ func (m *Model) takeShell(msg shellRan) tea.Cmd {
 
 // edit opens $EDITOR on what is typed.
 func (m *Model) edit() tea.Cmd {
+	from := whole(m.talk.input.value())
 	f, err := os.CreateTemp("", "daycare-*.md")
 	if err == nil {
-		_, err = f.WriteString(m.talk.input.value())
+		_, err = f.WriteString(from)
 		if e := f.Close(); err == nil {
 			err = e
 		}
@@ -116,7 +117,7 @@ func (m *Model) edit() tea.Cmd {
 		if err == nil {
 			err = readErr
 		}
-		return edited{strings.TrimRight(string(text), "\n"), err}
+		return edited{from, string(text), err}
 	})
 }
 
@@ -125,5 +126,9 @@ func (m *Model) takeEdited(msg edited) {
 		m.fail("the editor", msg.err)
 		return
 	}
-	m.talk.input.set(msg.text)
+	if msg.text == msg.from || msg.text == msg.from+"\n" { // which most editors add
+		return
+	}
+	in := &m.talk.input
+	in.restore(in.pastes.refold(strings.TrimRight(msg.text, "\n")))
 }

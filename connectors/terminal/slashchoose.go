@@ -124,7 +124,7 @@ func (m *Model) begin(text string) tea.Cmd {
 	if m.page != talkPage {
 		cmd = m.show(m.talk.agents.shown)
 	}
-	m.talk.input.set(text + m.talk.input.value())
+	m.talk.input.restore(text + m.talk.input.value())
 	return cmd
 }
 

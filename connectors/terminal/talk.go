@@ -36,7 +36,7 @@ type conversations struct {
 type conversation struct {
 	agent string
 	text  *transcript.Transcript
-	draft string
+	draft string // packed
 	inbox []event.Waiting
 
 	due     transcript.Needs // what is to be asked for, once it has calmed down
@@ -85,7 +85,7 @@ func (m *Model) show(id string) tea.Cmd {
 	m.ring.visit(id)
 	m.world.looked(id)
 	c := m.talk.agents.current()
-	m.talk.input.set(c.draft)
+	m.talk.input.restore(c.draft)
 	m.link.follow(id)
 	if id == "" {
 		return nil
@@ -193,7 +193,7 @@ func (p *talk) takeSent(m *Model, msg sent) tea.Cmd {
 		if msg.agent == p.agents.shown && p.input.empty() {
 			p.input.set(text)
 		} else if c.draft == "" {
-			c.draft = text
+			c.draft = packedAs(text)
 		}
 		m.fail("not sent", msg.err)
 		return nil
@@ -225,17 +225,18 @@ func (a *conversations) born(m *Model, id string, msg sent) tea.Cmd {
 // submit is Enter: a command, a shell command or a message. later is Tab: behind
 // what the agent does.
 func (p *talk) submit(m *Model, later bool) tea.Cmd {
-	text := strings.TrimSpace(p.input.value())
-	if text == "" {
+	typed := strings.TrimSpace(p.input.value()) // packed, so that a paste keeps its own spaces
+	if typed == "" {
 		return nil
 	}
 	c := p.agents.current()
-	m.memory.addTyped(text)
-	p.input.sent(text)
-	switch {
-	case isCommand(text):
+	m.memory.addTyped(typed)
+	p.input.sent(typed)
+	text := whole(typed)
+	switch { // a paste is no command, whatever it begins with
+	case isCommand(typed):
 		return m.command(text)
-	case strings.HasPrefix(text, "!"):
+	case strings.HasPrefix(typed, "!"):
 		return m.runShell(strings.TrimPrefix(text, "!"))
 	case later:
 		return p.say(m, c, text, message.Followup)
@@ -277,8 +278,9 @@ func (p *talk) unsend(m *Model, agent string, w event.Waiting) tea.Cmd {
 type tookBack struct{ agent, text string }
 
 func (p *talk) putBack(text string) {
+	packed := packedAs(text)
 	if now := p.input.value(); now != "" {
-		text += "\n" + now
+		packed += "\n" + now
 	}
-	p.input.set(text)
+	p.input.restore(packed)
 }

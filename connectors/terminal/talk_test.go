@@ -438,3 +438,28 @@ func TestMouse(t *testing.T) {
 		})
 	})
 }
+
+// The model that an agent has from now on is shown at once: after /model, and when somebody
+// changed the settings or the agent's file.
+func TestTheNewModelIsShownAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d0 := newDaemon()
+		id := d0.add("0/", ownName, nil)
+		drive(t, d0, 100, 24, func(d *driver) {
+			d.press("enter")
+			d.shows("0/ main · sonnet")
+			d.write("/model opus")
+			d.press("enter")
+			d.wait(6 * time.Second)
+			d.shows("0/ main · opus")
+			d0.change(id, func(a *event.Agent) { a.Model = "qwen3" })
+			d0.emit(event.ConfigReloaded, "", "", event.File{File: "settings.yaml"})
+			d.wait(time.Second)
+			d.shows("0/ main · qwen3")
+			d0.change(id, func(a *event.Agent) { a.Model = "haiku" })
+			d0.emit(event.FileEdited, id, "", event.File{File: "state.json", Text: "provider changed; takes effect with the next turn"})
+			d.wait(time.Second)
+			d.shows("0/ main · haiku")
+		})
+	})
+}

@@ -67,8 +67,8 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	cmd := in.update(k)
-	in.menu.suggest(m, in.value())
-	if in.value() == "/" {
+	in.menu.suggest(m, in.shown())
+	if in.shown() == "/" {
 		cmd = tea.Batch(cmd, m.call.commands()) // one may have been written just now
 	}
 	return cmd
@@ -78,7 +78,7 @@ func (p *talk) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
 // only begun, and with an idle agent there is nothing to wait for.
 func (p *talk) sendLater(m *Model) tea.Cmd {
 	in := &p.input
-	switch mention := halfMention(m.opts.Workspace, in.value()); {
+	switch mention := halfMention(m.opts.Workspace, in.shown()); {
 	case in.empty():
 	case mention != "":
 		m.say1("no file fits " + mention + "; Enter sends it as it is")

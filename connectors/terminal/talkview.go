@@ -38,7 +38,7 @@ func (p *talk) lines(m *Model, width, height int) ([]string, *tea.Cursor) {
 
 // frame is what the text is set for.
 func (p *talk) frame(m *Model) transcript.Frame {
-	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.width, Height: p.bodyHeight(m), Now: m.screen.now,
+	return transcript.Frame{Renderer: m.screen.render, Width: m.screen.talkWidth(), Height: p.bodyHeight(m), Now: m.screen.now,
 		Names: m.world.sender, Child: func(call string) (transcript.Child, bool) { return p.agents.childOf(m, call) }}
 }
 
@@ -64,7 +64,7 @@ func (p *conversations) childOf(m *Model, call string) (transcript.Child, bool) 
 // bodyHeight is how many lines of text can be seen.
 func (p *talk) bodyHeight(m *Model) int {
 	height := m.screen.height - 3
-	return max(3, height-len(p.foot(m, m.screen.width).lines))
+	return max(3, height-len(p.foot(m, m.screen.talkWidth()).lines))
 }
 
 func indented(lines []string) []string {
@@ -183,8 +183,9 @@ func (c *conversation) family(m *Model, width int) []string {
 		return nil
 	}
 	t := m.screen.theme
-	lines := []string{"", t.Bold.Render(" Running "+count(len(busy)+done, "agent")) +
-		t.Dim.Render(fmt.Sprintf(" (%d done, %d running) · Ctrl+↓ goes there", done, len(busy)))}
+	head := t.Bold.Render(" Running "+count(len(busy)+done, "agent")) +
+		t.Dim.Render(fmt.Sprintf(" (%d done, %d running) · Ctrl+↓ goes there", done, len(busy)))
+	lines := []string{"", cellMax(head, width)}
 	for i, a := range busy {
 		if i == maxFamily {
 			lines = append(lines, t.Dim.Render(fmt.Sprintf("    and %d more", len(busy)-i)))
@@ -325,7 +326,7 @@ func (p *talk) help(m *Model) string {
 	case !in.empty() && c.busy(m):
 		return enterHelp(m.world.queueOf(c.agent)) + " · Alt+Enter new line · Ctrl+C clears"
 	case !in.empty():
-		return "Enter sends · Alt+Enter new line · Ctrl+O editor · Ctrl+C clears"
+		return in.help()
 	case c.asked(m):
 		return "Ctrl+Y answers what it asks · Ctrl+←→ other agents · Ctrl+G all · ? help"
 	case c.busy(m):

@@ -42,9 +42,12 @@ func drawBody(m *Model, width, height int) ([]string, *tea.Cursor) {
 	if m.page == homePage {
 		lines = m.home.lines(m, width, height)
 	} else {
-		lines, cursor = m.talk.lines(m, width, height)
+		lines, cursor = m.talk.lines(m, m.screen.talkWidth(), height)
 	}
 	lines = fill(lines, height)
+	if m.page == talkPage && m.screen.talkWidth() < width {
+		lines = besideTalk(m, lines)
+	}
 	if m.over == nil {
 		if cursor != nil {
 			cursor.Y++ // the head line
