@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"daycare/cmd/daycare/version"
+	"daycare/connectors/telegram/telegramtest"
 	"daycare/engine/tarball"
 )
 
@@ -119,7 +121,7 @@ func pack(t *testing.T, archive, name, program string) {
 }
 
 // TestNewcomersHour is the first hour of somebody who has the archive and the README, on a real
-// terminal: install, set up, talk, a task, an edit by hand, backup, move, update, uninstall. It
+// terminal: install, set up, talk, a chat platform, a task, an edit by hand, backup, move, update, uninstall. It
 // logs each step with its screen. DAYCARE_LONG=1 runs it: it builds two releases.
 func TestNewcomersHour(t *testing.T) {
 	if os.Getenv("DAYCARE_LONG") == "" {
@@ -152,6 +154,9 @@ func TestNewcomersHour(t *testing.T) {
 		"cp daycare-0.1.0-*/daycare .local/bin && hash -r && daycare version", "daycare 0.1.0")
 	n.wizard(modelServer(t, ""))
 	n.talks()
+	bot := telegramtest.New("777:token-of-the_newcomer")
+	t.Cleanup(bot.Close)
+	n.joins(bot)
 	n.runs("a task", "daycare cron add --every 10s --name soon say hello && sleep 12 && daycare cron runs soon", "task  soon", " ran ")
 	n.runs("an edit by hand", `sed -i 's/I can read/I REALLY can read/' .daycare/agents/*/history.jsonl && sleep 1 && daycare agents tail 0/ && `+
 		`daycare logs | grep -c 'edited'`, "I REALLY can read")
@@ -198,4 +203,25 @@ func (n *newcomer) talks() {
 	n.tells("the UI", begin)
 	n.enters("/quit")
 	n.sees("[done 0]")
+}
+
+// joins adds a bot of Telegram to the daemon that runs, and talks to the agent there.
+func (n *newcomer) joins(bot *telegramtest.Server) {
+	n.t.Helper()
+	n.clear()
+	begin := time.Now()
+	n.types("daycare connectors add telegram --set baseURL=" + bot.URL + "; echo [done $?]")
+	n.keys("Enter")
+	n.answers("kept in auth.json): ", bot.Token)
+	n.sees("Now write to it")
+	bot.Push(telegramtest.Text(1001, "hello"))
+	n.answers("Is this you? [y/N] ", "y")
+	n.sees("\n[done 0]", "added telegram: 1001 may write to it", "the daemon applies it now")
+	bot.Push(telegramtest.Text(1001, "hello"))
+	waitFor(n.t, "an answer on Telegram", func() bool {
+		return slices.ContainsFunc(bot.Sent(), func(m telegramtest.Sent) bool {
+			return m.Chat == "1001" && strings.HasPrefix(m.Text, "Hello! I can read")
+		})
+	})
+	n.tells("Telegram", begin)
 }
